@@ -1,0 +1,77 @@
+"""Differential privacy on Riemannian manifolds.
+
+Importing this package switches JAX to float64 (or raises `riemdp.PrecisionError` where that is forbidden). Rooms are imported
+on first use, so `import riemdp` is enough to reach `riemdp.manifolds`, `riemdp.privacy` and so on, and stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ._errors import (
+    BudgetExceeded,
+    ConvergenceWarning,
+    DataUnavailable,
+    InvalidArgument,
+    NotPrivateWarning,
+    PrecisionError,
+    RiemdpError,
+    RiemdpWarning,
+    SlowSamplerWarning,
+    SpreadWarning,
+    require_float64,
+)
+from ._version import __version__
+
+require_float64()
+
+# Room -> the public names it gives to the top of the package. `tests/test_public_names.py` holds this to each room's __all__.
+_ROOMS: dict[str, tuple[str, ...]] = {
+    "manifolds": (
+        "AbstractManifold", "Euclidean", "Grassmann", "Lorentz", "PoincareBall", "Product", "SPDAffineInvariant",
+        "SPDBuresWasserstein", "SPDLogEuclidean", "Sphere", "Stiefel", "spd",
+    ),
+    "randomness": ("NoiseSource", "noise_source"),
+    "sampling": ("riemannian_laplace",),
+    "privacy": (
+        "Ball", "Budget", "Guarantee", "Ledger", "approximate", "gaussian", "gaussian_noise_multiplier", "none",
+        "participation", "pure", "subsampled_gaussian", "subsampled_gaussian_noise_multiplier",
+    ),
+    "statistics": ("MeanResult", "frechet_mean", "frechet_mean_sensitivity"),
+    "mechanisms": (
+        "ExtrinsicGaussian", "ExtrinsicLaplace", "KNormGradient", "Release", "RiemannianLaplace", "TangentGaussian",
+        "WrappedGaussian", "WrappedLaplace",
+    ),
+    "problems": ("Problem", "check_gradient"),
+    "optimizers": ("DPRGD", "DPRSGD", "DPRSVRG", "OptimizationResult", "private_minimize"),
+    "releases": ("plan_private_mean", "private_frechet_mean"),
+    "federated": ("PriRFed", "run_in_process", "validate_reply"),
+    "estimators": ("PrivateFrechetMean", "PrivateMDM", "PrivatePCA"),
+    "audit": ("audit_mechanism", "audit_optimizer", "epsilon_lower_bound", "gaussian_mu_lower_bound"),
+    "datasets": (),
+    "plots": (),
+    "experiments": (),
+    "report": (),
+    "cli": (),
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "BudgetExceeded", "ConvergenceWarning", "DataUnavailable", "InvalidArgument", "NotPrivateWarning", "PrecisionError",
+    "RiemdpError", "RiemdpWarning", "SlowSamplerWarning", "SpreadWarning", "__version__", *_ROOMS, *_HOME,
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

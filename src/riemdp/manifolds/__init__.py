@@ -1,0 +1,1 @@
+"""Geometry: Riemannian manifolds with exact formulas, base point first, batched by broadcasting."""

@@ -1,0 +1,271 @@
+"""The interface of a manifold: what every space offers, and how its calls are checked, batched and compiled.
+
+Public operations (`exp`, `log`, ...) are final and live here. They convert NumPy input to float64 JAX arrays, check trailing
+shapes, and run the space's own private formula (`_exp`, `_log`, ...) under `jax.jit`, compiled once per manifold and shape.
+A space therefore implements only underscored formulas, written for leading batch axes that broadcast.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from .._errors import InvalidArgument, invalid, real
+
+Point = Any  # Float[Array, "*batch *shape"]; a tuple of such on a Product
+Tangent = Any
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _compiled(manifold: AbstractManifold, operation: str, *arguments: Any) -> Any:
+    return getattr(manifold, operation)(*arguments)
+
+
+class AbstractManifold(eqx.Module):
+    """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`; leading axes are batch axes.
+
+    To add a space, subclass it with *static* fields only (so that an instance is hashable) and implement the underscored
+    formulas; `riemdp.manifolds.check(manifold)` then runs the property tests on it. Base points come first everywhere.
+    An operation without a closed form raises `NotImplementedError` that says what to use instead.
+    """
+
+    # ---------------------------------------------------------------- facts about the space
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Trailing shape of a point and of a tangent vector."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Dimension of the manifold."""
+
+    @property
+    @abstractmethod
+    def noise_size(self) -> int:
+        """How many independent standard normals `tangent_from_normals` consumes for one tangent vector."""
+
+    @property
+    @abstractmethod
+    def origin(self) -> Point:
+        """A canonical public point."""
+
+    @property
+    @abstractmethod
+    def curvature_bounds(self) -> tuple[float, float]:
+        """(smallest, largest) sectional curvature over the whole manifold; infinite where unbounded."""
+
+    @property
+    @abstractmethod
+    def is_hadamard(self) -> bool:
+        """Complete, simply connected and of non-positive curvature."""
+
+    @property
+    @abstractmethod
+    def is_homogeneous(self) -> bool:
+        """Isometries act transitively (so a Riemannian Laplace law has the same constant everywhere)."""
+
+    @property
+    @abstractmethod
+    def transport_is_parallel(self) -> bool:
+        """True where `transport` is parallel transport along the minimising geodesic; else see `transport`."""
+
+    # ---------------------------------------------------------------- formulas each space gives (batch axes broadcast)
+    @abstractmethod
+    def _exp(self, p: Point, v: Tangent) -> Point: ...
+
+    @abstractmethod
+    def _log(self, p: Point, q: Point) -> Tangent: ...
+
+    @abstractmethod
+    def _dist(self, p: Point, q: Point) -> Float[Array, "*batch"]: ...
+
+    @abstractmethod
+    def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]: ...
+
+    @abstractmethod
+    def _inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]: ...
+
+    @abstractmethod
+    def _norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]: ...
+
+    @abstractmethod
+    def _transport(self, p: Point, q: Point, v: Tangent) -> Tangent: ...
+
+    @abstractmethod
+    def _retract(self, p: Point, v: Tangent) -> Point: ...
+
+    @abstractmethod
+    def _project(self, x: Point) -> Point: ...
+
+    @abstractmethod
+    def _to_tangent(self, p: Point, x: Tangent) -> Tangent: ...
+
+    @abstractmethod
+    def _egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent: ...
+
+    @abstractmethod
+    def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]: ...
+
+    @abstractmethod
+    def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]: ...
+
+    @abstractmethod
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Point: ...
+
+    @abstractmethod
+    def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent: ...
+
+    @abstractmethod
+    def _to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]: ...
+
+    @abstractmethod
+    def _from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent: ...
+
+    @abstractmethod
+    def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]: ...
+
+    @abstractmethod
+    def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]: ...
+
+    # ---------------------------------------------------------------- input conversion (Product replaces it by its own)
+    def _coerce(self, name: str, x: Any) -> Any:
+        """Turn array-like input into a float64 array and check its trailing shape."""
+        return _coerce_array(name, x, self.shape, f"{self!r}")
+
+    # ---------------------------------------------------------------- public operations, final
+    def exp(self, p: Point, v: Tangent) -> Point:
+        """Exponential map: the end of the geodesic that leaves `p` with velocity `v`. Shapes (*batch, *shape)."""
+        return _compiled(self, "_exp", self._coerce("p", p), self._coerce("v", v))
+
+    def log(self, p: Point, q: Point) -> Tangent:
+        """Logarithm: the initial velocity at `p` of the minimising geodesic to `q`; inverse of `exp` inside the cut locus."""
+        return _compiled(self, "_log", self._coerce("p", p), self._coerce("q", q))
+
+    def dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
+        """Geodesic distance; exactly 0 for equal arguments."""
+        return _compiled(self, "_dist", self._coerce("p", p), self._coerce("q", q))
+
+    def squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
+        """Squared geodesic distance; unlike `dist` it is differentiable at p = q."""
+        return _compiled(self, "_squared_dist", self._coerce("p", p), self._coerce("q", q))
+
+    def inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]:
+        """Riemannian inner product of `u` and `v` at `p`."""
+        return _compiled(self, "_inner", self._coerce("p", p), self._coerce("u", u), self._coerce("v", v))
+
+    def norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
+        """Riemannian norm of `v` at `p` (its gradient at v = 0 is 0, never NaN)."""
+        return _compiled(self, "_norm", self._coerce("p", p), self._coerce("v", v))
+
+    def transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
+        """Carry `v` from `p` to `q` by an isometry continuous in both points: parallel transport along the minimising
+        geodesic where that has a closed form (`transport_is_parallel`), else the isometry that the space documents."""
+        return _compiled(self, "_transport", self._coerce("p", p), self._coerce("q", q), self._coerce("v", v))
+
+    def retract(self, p: Point, v: Tangent) -> Point:
+        """A cheaper first-order substitute for `exp`; the exponential map itself where nothing cheaper is safe."""
+        return _compiled(self, "_retract", self._coerce("p", p), self._coerce("v", v))
+
+    def project(self, x: Point) -> Point:
+        """Carry an ambient point of the right shape to the manifold (nearest point where that is well defined)."""
+        return _compiled(self, "_project", self._coerce("x", x))
+
+    def to_tangent(self, p: Point, x: Tangent) -> Tangent:
+        """Project an ambient array to the tangent space at `p` (orthogonally in the ambient product of the space)."""
+        return _compiled(self, "_to_tangent", self._coerce("p", p), self._coerce("x", x))
+
+    def egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
+        """Riemannian gradient from the array `g` of partial derivatives at `p`."""
+        return _compiled(self, "_egrad_to_rgrad", self._coerce("p", p), self._coerce("g", g))
+
+    def belongs(self, x: Point, atol: float = 1e-8) -> Bool[Array, "*batch"]:
+        """Whether each `x` is finite and satisfies the equations of the manifold up to `atol` (relative to the size of x)."""
+        return _compiled(self, "_belongs", self._coerce("x", x), real("atol", atol, at_least=0.0))
+
+    def is_tangent(self, p: Point, v: Tangent, atol: float = 1e-8) -> Bool[Array, "*batch"]:
+        """Whether each `v` is finite and tangent at `p` up to `atol` (relative to the size of v)."""
+        return _compiled(self, "_is_tangent", self._coerce("p", p), self._coerce("v", v), real("atol", atol, at_least=0.0))
+
+    def random_point(self, key: PRNGKeyArray, shape: tuple[int, ...] = ()) -> Point:
+        """Random points for tests and simulation (uniform on compact spaces, spread about the origin elsewhere)."""
+        return self._random_point(key, tuple(shape))
+
+    def tangent_normal(self, key: PRNGKeyArray, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()) -> Tangent:
+        """Isotropic Gaussian tangent vectors at `p`, for simulation: E|v|_p^2 = dim * sigma^2.
+
+        `shape` leads the batch axes of `p`. JAX keys are 64 bits wide and meant for simulation; a release draws from the
+        operating system instead (see `riemdp.randomness`).
+        """
+        base = self._coerce("p", p)
+        sigma = real("sigma", sigma, at_least=0.0)
+        z = jax.random.normal(key, tuple(shape) + self._batch_shape(base) + (self.noise_size,), dtype=jnp.float64)
+        return _compiled(self, "_scaled_tangent_from_normals", base, z, sigma)
+
+    def tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
+        """The isotropic unit Gaussian tangent vector at `p` that the iid standard normals `z` (*batch, noise_size) give.
+
+        Linear in `z`; the one formula behind `tangent_normal` and behind the noise of every mechanism.
+        """
+        z = _coerce_array("z", z, (self.noise_size,), f"{self!r} (noise_size)")
+        return _compiled(self, "_tangent_from_normals", self._coerce("p", p), z)
+
+    def to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
+        """Coordinates of `v` in an orthonormal frame at `p`: |to_coordinates(p, v)| = norm(p, v)."""
+        return _compiled(self, "_to_coordinates", self._coerce("p", p), self._coerce("v", v))
+
+    def from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent:
+        """Inverse of `to_coordinates`, with the same frame."""
+        c = _coerce_array("c", c, (self.dim,), f"{self!r} (dim)")
+        return _compiled(self, "_from_coordinates", self._coerce("p", p), c)
+
+    def injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
+        """Radius at `p` within which exp is a diffeomorphism; infinite on Hadamard spaces."""
+        return _compiled(self, "_injectivity_radius", self._coerce("p", p))
+
+    def log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
+        """log |det D exp_p(v)| between orthonormal frames: the log Jacobian of the exponential map."""
+        return _compiled(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
+
+    # ---------------------------------------------------------------- helpers for subclasses and other rooms
+    def _scaled_tangent_from_normals(self, p: Point, z: Any, sigma: Any) -> Tangent:
+        return jax.tree.map(lambda v: sigma * v, self._tangent_from_normals(p, z))
+
+    def _batch_shape(self, p: Any) -> tuple[int, ...]:
+        """Leading (batch) axes of an already coerced point."""
+        return p.shape[: p.ndim - len(self.shape)]
+
+    def _unavailable(self, operation: str, instead: str) -> NotImplementedError:
+        return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
+
+
+def _coerce_array(name: str, x: Any, trailing: tuple[int, ...], owner: str) -> Float[Array, "*batch *shape"]:
+    if isinstance(x, jax.Array) and x.dtype == jnp.float64:
+        array = x
+    else:
+        try:
+            array = jnp.asarray(x)
+        except (TypeError, ValueError) as error:
+            raise invalid(name, x, f"{owner} needs an array of real numbers with trailing shape {trailing}") from error
+        if jnp.issubdtype(array.dtype, jnp.complexfloating) or not jnp.issubdtype(array.dtype, jnp.number):
+            raise InvalidArgument(f"argument `{name}` has dtype {array.dtype}; {owner} needs real numbers (float64)")
+        array = array.astype(jnp.float64)
+    n = len(trailing)
+    if array.ndim < n or array.shape[array.ndim - n :] != trailing:
+        raise InvalidArgument(
+            f"argument `{name}` has shape {array.shape}; {owner} needs trailing shape {trailing} "
+            "(leading axes are batch axes)"
+        )
+    return array
+
+
+def size(shape: tuple[int, ...]) -> int:
+    """Number of entries of an array of this shape."""
+    return math.prod(shape)

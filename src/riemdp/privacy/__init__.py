@@ -1,0 +1,1 @@
+"""Budgets, guarantees, accounting, calibration and the ledger."""
