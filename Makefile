@@ -1,0 +1,58 @@
+# Everything a user or CI needs. `make demo` and `make test` work on a fresh machine with Python 3.11+ and make.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+OUT    ?= riemdp-demo
+# Two workers: the suite is sized for two cores; each worker keeps to one BLAS thread (tests/conftest.py).
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+UV_VERSION := 0.12.24
+
+.PHONY: help setup demo test test-slow bench lint audit docs conformance clean
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+setup: $(READY)  ## virtual environment with pinned dependencies (the shared step)
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c 'import sys; assert sys.version_info >= (3, 11), "riemdp needs Python 3.11 or newer; run make PYTHON=python3.12 setup"'
+	$(BIN)/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION)
+	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[images]' --group test --group lint
+	touch $(READY)
+
+demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
+	$(BIN)/riemdp demo --out $(OUT)
+
+test: $(READY)  ## the tests (under 15 minutes on two cores)
+	$(PYTEST)
+
+conformance: $(VENV)/.ready-conformance  ## installs the peer libraries that tests compare with
+$(VENV)/.ready-conformance: $(READY)
+	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt --group conformance
+	touch $@
+$(VENV)/.ready-federated: $(READY)
+	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[images,federated]'
+	touch $@
+
+test-slow: $(VENV)/.ready-conformance $(VENV)/.ready-federated  ## long statistics, peers, a real federated deployment
+	$(PYTEST) -m 'slow or conformance or federated_deployment'
+
+bench: $(VENV)/.ready-conformance  ## timings beside the best peer or a hand-written floor (bench/results/)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench
+
+audit: $(READY)  ## attack every mechanism and optimiser; table of lower bounds beside the claims
+	$(BIN)/python tools/audit_table.py
+
+lint: $(READY)  ## ruff and pyright
+	$(BIN)/ruff check src tests bench tools examples
+	$(BIN)/pyright
+
+$(VENV)/.ready-docs: $(READY)
+	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[images,docs]'
+	touch $@
+docs: $(VENV)/.ready-docs  ## the documentation site, strict (in site/)
+	$(BIN)/mkdocs build --strict
+
+clean:  ## remove what make made
+	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis
