@@ -1,0 +1,83 @@
+"""The frame of the experiments: names, whole-or-nothing folders, resuming."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from riemdp._errors import InvalidArgument
+from riemdp.experiments import Context, Result, _registry
+from riemdp.experiments._registry import experiment, is_done, names, run, run_all
+
+
+class _Figure:
+    def savefig(self, path, dpi=None):
+        path.write_text("drawing")
+
+
+def _result(rows):
+    return Result(rows=rows, figure=_Figure(), paper_shows="a", published="b", certified="c", true_epsilon="d", data="none")
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(_registry, "_REGISTRY", {})
+    calls = []
+
+    @experiment("han2024-figure-9z", "A made-up artefact")
+    def _good(context: Context) -> Result:
+        calls.append("good")
+        return _result([{"x": 1, "y": 2.0}, {"x": 2, "z": 3.0}])
+
+    @experiment("huang2024-table-9", "One that fails")
+    def _bad(context: Context) -> Result:
+        calls.append("bad")
+        raise RuntimeError("half-way")
+
+    return calls
+
+
+def test_a_run_writes_a_whole_folder(registry, tmp_path):
+    folder = run("han2024-figure-9z", out=tmp_path)
+    with open(folder / "data.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert rows[0] == {"x": "1", "y": "2.0", "z": ""}
+    assert "A made-up artefact" in (folder / "verdict.md").read_text()
+    assert json.loads((folder / "meta.json").read_text())["quick"] is True
+    assert is_done(tmp_path, "han2024-figure-9z", quick=True)
+    assert not is_done(tmp_path, "han2024-figure-9z", quick=False)
+
+
+def test_a_failed_run_leaves_nothing_and_an_old_result_stays(registry, tmp_path):
+    with pytest.raises(RuntimeError, match="half-way"):
+        run("huang2024-table-9", out=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_keeps_the_old_result(registry, tmp_path, monkeypatch):
+    folder = run("han2024-figure-9z", out=tmp_path)
+    before = (folder / "meta.json").read_text()
+    monkeypatch.setattr(_Figure, "savefig", lambda self, path, dpi=None: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        run("han2024-figure-9z", out=tmp_path)
+    assert (folder / "meta.json").read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["han2024-figure-9z"]
+
+
+def test_run_all_goes_on_where_it_stopped(registry, tmp_path):
+    with pytest.raises(RuntimeError):
+        run_all(out=tmp_path)
+    with pytest.raises(RuntimeError):
+        run_all(out=tmp_path)
+    assert registry == ["good", "bad", "bad"]
+
+
+def test_names_are_ordered_and_unknown_ones_refused(registry):
+    assert names() == ["han2024-figure-9z", "huang2024-table-9"]
+    with pytest.raises(InvalidArgument, match="han2024-figure-9z"):
+        run("han2024-figure-9")
+    with pytest.raises(InvalidArgument, match="start it with"):
+        experiment("smith2020-figure-1", "no such paper")
+    with pytest.raises(InvalidArgument, match="registered already"):
+        experiment("han2024-figure-9z", "again")(lambda c: _result([]))
