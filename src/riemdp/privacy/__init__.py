@@ -1,1 +1,12 @@
 """Budgets, guarantees, accounting, calibration and the ledger."""
+
+from ._ball import Ball
+from ._budget import Budget
+from ._calibration import gaussian_noise_multiplier
+from ._guarantee import Guarantee, approximate, gaussian, none, participation, pure, subsampled_gaussian
+from ._ledger import Ledger, charge
+
+__all__ = [
+    "Ball", "Budget", "Guarantee", "Ledger", "approximate", "charge", "gaussian", "gaussian_noise_multiplier", "none",
+    "participation", "pure", "subsampled_gaussian",
+]  # fmt: skip

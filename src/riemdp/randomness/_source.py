@@ -1,0 +1,216 @@
+"""`NoiseSource`: ChaCha20 streams that are secret, never shared between workers, and leave no trace."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from randomgen import ChaCha
+
+from .._errors import RiemdpError, integer, invalid
+
+_ROUNDS = 20
+_BLOCK = 1 << 22  # how many integers `subsets` handles at a time
+
+# Counts the forks between the first process and this one: a source remembers the number it was made under.
+_forks = 0
+
+
+def _after_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _refuse(*_: Any) -> NoReturn:
+    raise TypeError(
+        "a noise source cannot be pickled or copied: its key would be written down, or its noise drawn twice. Make a new one "
+        "where it is needed with riemdp.noise_source()"
+    )
+
+
+class _SealedChaCha(ChaCha):
+    """ChaCha whose key cannot be read back or written anywhere by accident."""
+
+    @property
+    def state(self) -> NoReturn:  # type: ignore[override]
+        raise TypeError("the state of a noise source is not shown: it contains the key")
+
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+
+
+class NoiseSource:
+    """Random numbers for releases (keyed by the operating system) or for simulation (keyed by a seed).
+
+    Make one with `noise_source(rng)`. All methods return float64 (or int64) NumPy arrays of exactly the shape asked for.
+
+    - *Secret*: ChaCha with 20 rounds and a 256-bit key from `secrets`. The key is in no representation, pickle, copy or log.
+    - *Never shared*: each thread has its own key; a forked child draws a new key. A seeded source is one stream behind a
+      lock, and refuses to work in a forked child, where it would repeat the parent's noise.
+    - *Seeded*: `reproducible` is True; what is released with it must not be published as private.
+
+    Drawn in float64: a normal reaches beyond 8 sigma. Attacks on the last bits of floating-point samplers (Mironov 2012;
+    Jin et al. 2021; Haney et al. 2022) are outside what is proved here.
+    """
+
+    __slots__ = ("__weakref__", "_forks", "_local", "_lock", "_seeded")
+
+    def __init__(self, seed: int | None = None):
+        self._forks = _forks
+        self._lock = threading.RLock()
+        self._local = threading.local()
+        self._seeded: np.random.Generator | None = None if seed is None else _generator(_key_of_seed(seed))
+
+    # ---------------------------------------------------------------- streams
+    @property
+    def reproducible(self) -> bool:
+        """True for a seeded source: simulation only."""
+        return self._seeded is not None
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """The NumPy generator of this thread and process. Ask for it anew in each worker, do not hand it on."""
+        if self._seeded is not None:
+            if self._forks != _forks:
+                raise RiemdpError(
+                    "a seeded noise source was made before this process was forked, and would repeat the noise of its parent; "
+                    "make one in each worker, with a seed of its own"
+                )
+            return self._seeded
+        local = self._local
+        if getattr(local, "forks", None) != _forks:
+            local.generator = _generator(secrets.randbits(256))
+            local.forks = _forks
+        return local.generator
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[np.random.Generator]:
+        """The generator, alone: one thread at a time for a seeded stream; other threads have generators of their own."""
+        generator = self.generator  # refuses before it waits: after a fork the lock may be held by a thread that is gone
+        if self._seeded is None:
+            yield generator
+        else:
+            with self._lock:
+                yield generator
+
+    # ---------------------------------------------------------------- laws
+    def normals(self, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
+        """Independent standard normals."""
+        with self._turn() as generator:
+            return np.asarray(generator.standard_normal(shape))
+
+    def uniforms(self, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
+        """Independent uniforms on the open interval (0, 1): a logarithm of one is always finite."""
+        with self._turn() as generator:
+            return np.maximum(generator.random(shape), 2.0**-54)
+
+    def gammas(self, a: Any, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
+        """Gamma variables of shape parameter `a` > 0 (broadcast against `shape`) and scale 1."""
+        with self._turn() as generator:
+            return np.asarray(generator.standard_gamma(a, shape))
+
+    def betas(self, a: Any, b: Any, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
+        """Beta(a, b) variables, a, b > 0 (broadcast against `shape`)."""
+        with self._turn() as generator:
+            return np.asarray(generator.beta(a, b, shape))
+
+    def integers(self, low: int, high: int, shape: int | tuple[int, ...] = ()) -> NDArray[np.int64]:
+        """Independent integers, uniform on low, ..., high - 1."""
+        with self._turn() as generator:
+            return np.asarray(generator.integers(low, high, shape))
+
+    def subsets(self, population: int, size: int, count: int) -> NDArray[np.int64]:
+        """`count` independent uniformly random subsets of {0, ..., population - 1}, each of exactly `size` distinct members.
+
+        Returns int64 of shape (count, size); the order inside a row means nothing. This is the fixed-size sampling without
+        replacement that `privacy.subsampled_gaussian` accounts for.
+        """
+        population = integer("population", population)
+        size = integer("size", size, at_most=population)
+        count = integer("count", count, at_least=0)
+        with self._turn() as generator:
+            if size == 1:
+                return generator.integers(0, population, (count, 1))
+            if size == population:
+                return np.tile(np.arange(population), (count, 1))
+            rows = max(1, _BLOCK // (2 * size if 2 * size <= population else population))
+            blocks = [
+                _subsets(generator, population, size, min(rows, count - start)) for start in range(0, count, rows)
+            ]
+        return np.concatenate(blocks) if blocks else np.empty((0, size), dtype=np.int64)
+
+    def key(self) -> Any:
+        """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide, releases need more."""
+        import jax
+
+        with self._turn() as generator:
+            return jax.random.PRNGKey(int(generator.integers(0, 2**63)))
+
+    # ---------------------------------------------------------------- no trace
+    def __repr__(self) -> str:
+        return f"NoiseSource({'seeded, not private' if self.reproducible else 'operating system'})"
+
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+
+
+def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
+    """The source of randomness that an `rng` argument stands for.
+
+    `rng` is None (fresh 256-bit key from the operating system: the only choice for a release), a non-negative integer seed
+    (reproducible, **not private**), or a `NoiseSource`, which is returned as it is. Anything else raises `InvalidArgument`.
+    """
+    if isinstance(rng, NoiseSource):
+        return rng
+    if rng is None:
+        return NoiseSource()
+    remedy = "give None (private, from the operating system), a non-negative integer seed (reproducible, not private) or a NoiseSource"
+    if isinstance(rng, bool | np.bool_) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise invalid("rng", rng, remedy)
+    return NoiseSource(int(rng))
+
+
+def _generator(key: int) -> np.random.Generator:
+    return np.random.Generator(_SealedChaCha(key=key, rounds=_ROUNDS))
+
+
+def _key_of_seed(seed: int) -> int:
+    return int.from_bytes(hashlib.sha256(b"riemdp seed " + str(seed).encode()).digest(), "big")
+
+
+def _subsets(generator: np.random.Generator, population: int, size: int, count: int) -> NDArray[np.int64]:
+    if 2 * size > population:  # the members left out are the smaller subset
+        out = _subsets(generator, population, population - size, count) if size < population else None
+        keep = np.ones((count, population), dtype=bool)
+        if out is not None:
+            np.put_along_axis(keep, out, False, axis=1)
+        return np.nonzero(keep)[1].reshape(count, size)
+    # Members are drawn one after another, repeats skipped, until `size` are distinct: a uniform subset. All rows at once, with
+    # enough draws to spare that few rows fall short; those are done again with twice as many (of the same row, so no bias).
+    draws = generator.integers(0, population, (count, size + 8 + int(1.1 * size * size / population)))
+    while True:
+        first = _first_occurrences(draws)
+        if np.all(first.sum(axis=1) >= size):
+            break
+        draws = np.concatenate([draws, generator.integers(0, population, (count, max(8, size // 4)))], axis=1)
+    chosen = first & (np.cumsum(first, axis=1) <= size)
+    return draws[chosen].reshape(count, size)
+
+
+def _first_occurrences(draws: NDArray[np.int64]) -> NDArray[np.bool_]:
+    order = np.argsort(draws, axis=1, kind="stable")
+    ranked = np.take_along_axis(draws, order, axis=1)
+    fresh = np.ones_like(ranked, dtype=bool)
+    fresh[:, 1:] = ranked[:, 1:] != ranked[:, :-1]
+    first = np.empty_like(fresh)
+    np.put_along_axis(first, order, fresh, axis=1)
+    return first
