@@ -6,6 +6,7 @@ import csv
 import json
 
 import pytest
+
 from riemdp._errors import InvalidArgument
 from riemdp.experiments import Context, Result, _registry
 from riemdp.experiments._registry import experiment, is_done, names, run, run_all
