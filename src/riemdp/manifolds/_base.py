@@ -138,7 +138,7 @@ class AbstractManifold(eqx.Module):
     # ---------------------------------------------------------------- input conversion (Product replaces it by its own)
     def _coerce(self, name: str, x: Any) -> Any:
         """Turn array-like input into a float64 array and check its trailing shape."""
-        return _coerce_array(name, x, self.shape, f"{self!r}")
+        return _coerce_array(name, x, self.shape, self)
 
     # ---------------------------------------------------------------- public operations, final
     def exp(self, p: Point, v: Tangent) -> Point:
@@ -214,7 +214,7 @@ class AbstractManifold(eqx.Module):
 
         Linear in `z`; the one formula behind `tangent_normal` and behind the noise of every mechanism.
         """
-        z = _coerce_array("z", z, (self.noise_size,), f"{self!r} (noise_size)")
+        z = _coerce_array("z", z, (self.noise_size,), self, " (noise_size)")
         return _compiled(self, "_tangent_from_normals", self._coerce("p", p), z)
 
     def to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
@@ -223,7 +223,7 @@ class AbstractManifold(eqx.Module):
 
     def from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent:
         """Inverse of `to_coordinates`, with the same frame."""
-        c = _coerce_array("c", c, (self.dim,), f"{self!r} (dim)")
+        c = _coerce_array("c", c, (self.dim,), self, " (dim)")
         return _compiled(self, "_from_coordinates", self._coerce("p", p), c)
 
     def injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
@@ -246,21 +246,23 @@ class AbstractManifold(eqx.Module):
         return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
 
 
-def _coerce_array(name: str, x: Any, trailing: tuple[int, ...], owner: str) -> Float[Array, "*batch *shape"]:
+def _coerce_array(
+    name: str, x: Any, trailing: tuple[int, ...], owner: object, what: str = ""
+) -> Float[Array, "*batch *shape"]:
     if isinstance(x, jax.Array) and x.dtype == jnp.float64:
         array = x
     else:
         try:
             array = jnp.asarray(x)
         except (TypeError, ValueError) as error:
-            raise invalid(name, x, f"{owner} needs an array of real numbers with trailing shape {trailing}") from error
+            raise invalid(name, x, f"{owner}{what} needs an array of real numbers with trailing shape {trailing}") from error
         if jnp.issubdtype(array.dtype, jnp.complexfloating) or not jnp.issubdtype(array.dtype, jnp.number):
-            raise InvalidArgument(f"argument `{name}` has dtype {array.dtype}; {owner} needs real numbers (float64)")
+            raise InvalidArgument(f"argument `{name}` has dtype {array.dtype}; {owner}{what} needs real numbers (float64)")
         array = array.astype(jnp.float64)
     n = len(trailing)
     if array.ndim < n or array.shape[array.ndim - n :] != trailing:
         raise InvalidArgument(
-            f"argument `{name}` has shape {array.shape}; {owner} needs trailing shape {trailing} "
+            f"argument `{name}` has shape {array.shape}; {owner}{what} needs trailing shape {trailing} "
             "(leading axes are batch axes)"
         )
     return array

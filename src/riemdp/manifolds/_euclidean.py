@@ -1,0 +1,127 @@
+"""Flat space: arrays of a fixed shape with the Euclidean (Frobenius) inner product."""
+
+from __future__ import annotations
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from .._errors import integer
+from ._base import AbstractManifold
+from ._numerics import all_finite, safe_sqrt
+
+
+class Euclidean(AbstractManifold):
+    """Arrays of shape `shape` with <u, v> = sum of u * v. Complete, flat, homogeneous; dim = number of entries.
+
+    `Euclidean(3)` are vectors of R^3, `Euclidean(2, 3)` matrices, `Euclidean()` real numbers. Every formula is exact:
+    the exponential map is addition and transport is the identity. It is the space on which the mechanisms of this
+    package reduce to the classical ones, and the reference that they are tested against.
+
+    Raises `InvalidArgument` if a length is not a whole number >= 1.
+    """
+
+    lengths: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(self, *shape: int) -> None:
+        self.lengths = tuple(integer(f"shape[{i}]", n, at_least=1) for i, n in enumerate(shape))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.lengths
+
+    @property
+    def dim(self) -> int:
+        return math.prod(self.lengths)
+
+    @property
+    def noise_size(self) -> int:
+        return self.dim
+
+    @property
+    def origin(self) -> Array:
+        return jnp.zeros(self.lengths)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        return (0.0, 0.0)
+
+    @property
+    def is_hadamard(self) -> bool:
+        return True
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
+
+    @property
+    def transport_is_parallel(self) -> bool:
+        return True
+
+    def _axes(self) -> tuple[int, ...]:
+        return tuple(range(-len(self.lengths), 0))
+
+    def _exp(self, p: Array, v: Array) -> Array:
+        return p + v
+
+    def _log(self, p: Array, q: Array) -> Array:
+        return q - p
+
+    def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
+        return safe_sqrt(self._squared_dist(p, q))
+
+    def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
+        return jnp.sum((q - p) ** 2, axis=self._axes())
+
+    def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
+        return jnp.sum(self._over(p, u) * v, axis=self._axes())
+
+    def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
+        return safe_sqrt(self._inner(p, v, v))
+
+    def _transport(self, p: Array, q: Array, v: Array) -> Array:
+        return self._over(q, self._over(p, v))
+
+    def _retract(self, p: Array, v: Array) -> Array:
+        return p + v
+
+    def _project(self, x: Array) -> Array:
+        return x
+
+    def _to_tangent(self, p: Array, x: Array) -> Array:
+        return self._over(p, x)
+
+    def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
+        return self._over(p, g)
+
+    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
+        return all_finite(x, len(self.lengths))
+
+    def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
+        return all_finite(self._over(p, v), len(self.lengths))
+
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        return jax.random.normal(key, shape + self.lengths, dtype=jnp.float64)
+
+    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
+        return self._from_coordinates(p, z)
+
+    def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
+        v = self._over(p, v)
+        return v.reshape((*self._batch_shape(v), self.dim))
+
+    def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
+        return self._over(p, c.reshape(c.shape[:-1] + self.lengths))
+
+    def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
+        return jnp.full(self._batch_shape(p), jnp.inf)
+
+    def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
+        return jnp.zeros(self._batch_shape(self._over(p, v)))
+
+    def _over(self, p: Array, v: Array) -> Array:
+        """v with the batch axes of p, which flat formulas would otherwise forget."""
+        return jnp.broadcast_to(v, jnp.broadcast_shapes(p.shape, v.shape))

@@ -1,0 +1,175 @@
+"""Hyperbolic space as the Poincare ball."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from .._errors import integer
+from ._base import AbstractManifold
+from ._numerics import (
+    all_finite,
+    asinhc_sqrt,
+    cosh_sqrt,
+    dot,
+    log_sinhc_sqrt,
+    safe_norm,
+    safe_sqrt,
+    tanhc_sqrt,
+)
+
+_LARGEST_NORM = 1.0 - 1e-15  # farther out, 1 - |x|^2 has no correct digit; the distance to the origin is 35.2 there
+
+
+class PoincareBall(AbstractManifold):
+    """Hyperbolic space of curvature -1 in the open unit ball of R^n: <u, v>_p = 4 <u, v> / (1 - |p|^2)^2. dim = n >= 1.
+
+    Tangent vectors are any vectors of R^n. Formulas are written through |p - q|^2, 1 - |p|^2 and 1 - |q|^2 alone, so
+    that nothing cancels for close points. Results are kept inside |x| <= 1 - 1e-15. Near the rim the coordinates
+    themselves are ill conditioned: at distance R from the centre a rounding error is worth about e^R * 1e-16 in
+    Riemannian length; beyond R = 15 use `Lorentz`, whose radial coordinate does not saturate.
+
+    Raises `InvalidArgument` if n is not a whole number >= 1.
+    """
+
+    n: int = eqx.field(static=True)
+
+    def __init__(self, n: int) -> None:
+        self.n = integer("n", n, at_least=1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    @property
+    def dim(self) -> int:
+        return self.n
+
+    @property
+    def noise_size(self) -> int:
+        return self.n
+
+    @property
+    def origin(self) -> Array:
+        """The centre of the ball."""
+        return jnp.zeros(self.n)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """(-1, -1); (0, 0) for the line n = 1, which has no planes."""
+        return (-1.0, -1.0) if self.n > 1 else (0.0, 0.0)
+
+    @property
+    def is_hadamard(self) -> bool:
+        return True
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
+
+    @property
+    def transport_is_parallel(self) -> bool:
+        return True
+
+    def _exp(self, p: Array, v: Array) -> Array:
+        # p (+) y with y = tanh(|v| / a) v / |v|, a = 1 - |p|^2. The Mobius sum is p + a (y + |y|^2 p) / (|p + y|^2 + a
+        # b) with b = 1 - |y|^2 = 1 / cosh^2: written so, small steps keep their accuracy and the denominator is
+        # positive.
+        a = _gap(p)
+        w = v / a[..., None]
+        s = dot(w, w)
+        y = tanhc_sqrt(s)[..., None] * w
+        b = cosh_sqrt(jnp.minimum(s, 300.0**2)) ** -2
+        denominator = dot(p + y, p + y) + a * b
+        return _inside(p + (a / denominator)[..., None] * (y + dot(y, y)[..., None] * p))
+
+    def _log(self, p: Array, q: Array) -> Array:
+        a, b = _gap(p), _gap(q)
+        delta = q - p
+        u = dot(delta, delta) / (a * b)  # sinh^2(D / 2)
+        factor = a * asinhc_sqrt(u) / jnp.sqrt(1.0 + u)
+        return factor[..., None] * (delta / b[..., None] - u[..., None] * p)
+
+    def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
+        return 2.0 * jnp.arcsinh(safe_sqrt(_squared_half_sinh(p, q)))
+
+    def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
+        u = _squared_half_sinh(p, q)
+        return 4.0 * u * asinhc_sqrt(u) ** 2
+
+    def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
+        return dot(self._to_coordinates(p, u), self._to_coordinates(p, v))
+
+    def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
+        return safe_norm(self._to_coordinates(p, v))
+
+    def _transport(self, p: Array, q: Array, v: Array) -> Array:
+        # (1 - |q|^2) / (1 - |p|^2) gyr[q, -p] v; the gyration written so that each correction carries a factor q - p.
+        a, b = _gap(p), _gap(q)
+        delta = q - p
+        d2, pv, dv = dot(delta, delta), dot(p, v), dot(delta, v)
+        along_delta = -a * pv - dv * dot(p, p) + 2.0 * dot(p, delta) * pv
+        along_p = a * dv - d2 * pv
+        turn = along_delta[..., None] * delta + along_p[..., None] * p
+        return (b / a)[..., None] * (v + (2.0 / (d2 + a * b))[..., None] * turn)
+
+    def _retract(self, p: Array, v: Array) -> Array:
+        """The exponential map: p + v could leave the ball."""
+        return self._exp(p, v)
+
+    def _project(self, x: Array) -> Array:
+        """Points outside go to the sphere |x| = 1 - 1e-15, radially."""
+        return _inside(x)
+
+    def _to_tangent(self, p: Array, x: Array) -> Array:
+        return jnp.broadcast_to(x, jnp.broadcast_shapes(p.shape, x.shape))
+
+    def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
+        return (_gap(p) ** 2 / 4.0)[..., None] * g
+
+    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
+        """Inside the open ball, whatever `atol`: the rim is infinitely far away."""
+        return all_finite(x) & (dot(x, x) < 1.0)
+
+    def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
+        return all_finite(p) & all_finite(v)
+
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """exp at the centre of a standard normal tangent vector."""
+        a = jax.random.normal(key, (*shape, self.n), dtype=jnp.float64) / 2.0
+        return _inside(tanhc_sqrt(dot(a, a))[..., None] * a)
+
+    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
+        return self._from_coordinates(p, z)
+
+    def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
+        return v * (2.0 / _gap(p))[..., None]
+
+    def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
+        return c * (_gap(p) / 2.0)[..., None]
+
+    def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
+        return jnp.full(self._batch_shape(p), jnp.inf)
+
+    def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
+        """(dim - 1) log(sinh|v| / |v|)."""
+        return (self.n - 1) * log_sinhc_sqrt(self._inner(p, v, v))
+
+
+def _gap(p: Array) -> Array:
+    """1 - |p|^2."""
+    return 1.0 - dot(p, p)
+
+
+def _squared_half_sinh(p: Array, q: Array) -> Array:
+    """sinh^2(D / 2)."""
+    return dot(q - p, q - p) / (_gap(p) * _gap(q))
+
+
+def _inside(x: Array) -> Array:
+    """Radially back to |x| <= 1 - 1e-15."""
+    s = dot(x, x)[..., None]
+    outside = s > _LARGEST_NORM**2
+    return jnp.where(outside, x * (_LARGEST_NORM / jnp.sqrt(jnp.where(outside, s, 1.0))), x)

@@ -1,0 +1,177 @@
+"""The Riemannian product of manifolds; points and tangent vectors are tuples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from .._errors import InvalidArgument, invalid
+from ._base import AbstractManifold, Point, Tangent
+from ._numerics import safe_sqrt
+
+
+class Product(AbstractManifold):
+    """M_1 x ... x M_k with the sum of the metrics: points and tangent vectors are tuples with one entry a factor.
+
+    Every operation acts factor by factor; squared distances, inner products and log volume densities add up,
+    coordinates and noise are concatenated in the order of the factors. A plane spanned by vectors of different factors
+    is flat, so `curvature_bounds` always includes 0 when there are two factors or more. `shape` is the tuple of the
+    factors' shapes. Factors may be products themselves.
+
+    Raises `InvalidArgument` without a factor, or for a factor that is not a manifold.
+    """
+
+    manifolds: tuple[AbstractManifold, ...] = eqx.field(static=True)
+
+    def __init__(self, *manifolds: AbstractManifold) -> None:
+        if not manifolds:
+            raise InvalidArgument("argument `manifolds` is empty: give at least one manifold, as in Product(Sphere(3))")
+        for i, factor in enumerate(manifolds):
+            if not isinstance(factor, AbstractManifold):
+                raise invalid(f"manifolds[{i}]", factor, "give manifolds, as in Product(Sphere(3), Euclidean(2))")
+        self.manifolds = manifolds
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(m.shape for m in self.manifolds)
+
+    @property
+    def dim(self) -> int:
+        return sum(m.dim for m in self.manifolds)
+
+    @property
+    def noise_size(self) -> int:
+        return sum(m.noise_size for m in self.manifolds)
+
+    @property
+    def origin(self) -> Point:
+        return tuple(m.origin for m in self.manifolds)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        low, high = zip(*(m.curvature_bounds for m in self.manifolds), strict=True)
+        mixed = (0.0,) if len(self.manifolds) > 1 else ()
+        return (min(low + mixed), max(high + mixed))
+
+    @property
+    def is_hadamard(self) -> bool:
+        return all(m.is_hadamard for m in self.manifolds)
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return all(m.is_homogeneous for m in self.manifolds)
+
+    @property
+    def transport_is_parallel(self) -> bool:
+        return all(m.transport_is_parallel for m in self.manifolds)
+
+    def _each(self, operation: str, *arguments: Any) -> tuple[Any, ...]:
+        """`operation` of every factor on its own entries of `arguments`."""
+        return tuple(
+            getattr(m, operation)(*entries)
+            for m, *entries in zip(self.manifolds, *arguments, strict=True)
+        )
+
+    def _sum(self, operation: str, *arguments: Any) -> Array:
+        total, *others = self._each(operation, *arguments)
+        for term in others:
+            total = total + term
+        return total
+
+    def _all(self, operation: str, atol: float, *arguments: Any) -> Array:
+        answers = [getattr(m, operation)(*entries, atol) for m, *entries in zip(self.manifolds, *arguments, strict=True)]
+        together = answers[0]
+        for answer in answers[1:]:
+            together = together & answer
+        return together
+
+    def _split(self, x: Array, lengths: list[int]) -> tuple[Array, ...]:
+        """Cut the last axis of `x` into pieces of these lengths."""
+        ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
+        return tuple(x[..., end - length : end] for end, length in zip(ends, lengths, strict=True))
+
+    def _exp(self, p: Point, v: Tangent) -> Point:
+        return self._each("_exp", p, v)
+
+    def _log(self, p: Point, q: Point) -> Tangent:
+        return self._each("_log", p, q)
+
+    def _dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
+        return safe_sqrt(self._squared_dist(p, q))
+
+    def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
+        return self._sum("_squared_dist", p, q)
+
+    def _inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]:
+        return self._sum("_inner", p, u, v)
+
+    def _norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
+        return safe_sqrt(self._inner(p, v, v))
+
+    def _transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
+        return self._each("_transport", p, q, v)
+
+    def _retract(self, p: Point, v: Tangent) -> Point:
+        return self._each("_retract", p, v)
+
+    def _project(self, x: Point) -> Point:
+        return self._each("_project", x)
+
+    def _to_tangent(self, p: Point, x: Tangent) -> Tangent:
+        return self._each("_to_tangent", p, x)
+
+    def _egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
+        return self._each("_egrad_to_rgrad", p, g)
+
+    def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]:
+        return self._all("_belongs", atol, x)
+
+    def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
+        return self._all("_is_tangent", atol, p, v)
+
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Point:
+        keys = jax.random.split(key, len(self.manifolds))
+        return tuple(m._random_point(k, shape) for m, k in zip(self.manifolds, keys, strict=True))
+
+    def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
+        return self._each("_tangent_from_normals", p, self._split(z, [m.noise_size for m in self.manifolds]))
+
+    def _to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
+        parts = self._each("_to_coordinates", p, v)
+        batch = jnp.broadcast_shapes(*(c.shape[:-1] for c in parts))
+        return jnp.concatenate([jnp.broadcast_to(c, batch + c.shape[-1:]) for c in parts], axis=-1)
+
+    def _from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent:
+        return self._each("_from_coordinates", p, self._split(c, [m.dim for m in self.manifolds]))
+
+    def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
+        smallest, *others = self._each("_injectivity_radius", p)
+        for radius in others:
+            smallest = jnp.minimum(smallest, radius)
+        return smallest
+
+    def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
+        return self._sum("_log_volume_density", p, v)
+
+    def _coerce(self, name: str, x: Any) -> Any:
+        """Check that `x` is a tuple (or list) with one entry a factor, and convert each entry."""
+        if not isinstance(x, tuple | list) or len(x) != len(self.manifolds):
+            wanted = f"{self!r} needs a tuple of {len(self.manifolds)} arrays, one a factor"
+            raise invalid(name, f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else ""), wanted)
+        entries = tuple(m._coerce(f"{name}[{i}]", e) for i, (m, e) in enumerate(zip(self.manifolds, x, strict=True)))
+        try:
+            self._batch_shape(entries)
+        except ValueError as error:
+            batches = [m._batch_shape(e) for m, e in zip(self.manifolds, entries, strict=True)]
+            raise InvalidArgument(
+                f"argument `{name}` has entries with batch shapes {batches}, which do not broadcast; "
+                "give every entry the same leading axes"
+            ) from error
+        return entries
+
+    def _batch_shape(self, p: Any) -> tuple[int, ...]:
+        return jnp.broadcast_shapes(*(m._batch_shape(e) for m, e in zip(self.manifolds, p, strict=True)))

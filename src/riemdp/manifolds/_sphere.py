@@ -1,0 +1,175 @@
+"""The unit sphere with the metric of the space around it."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from .._errors import integer
+from ._base import AbstractManifold
+from ._numerics import (
+    all_finite,
+    atanc_sqrt,
+    cos_sqrt,
+    dot,
+    log_sinc_sqrt,
+    normalised,
+    safe_divide,
+    safe_norm,
+    safe_sqrt,
+    sinc_sqrt,
+)
+
+
+class Sphere(AbstractManifold):
+    """Unit vectors of R^n with the induced metric: dim = n - 1, sectional curvature 1, injectivity radius pi. Needs n
+    >= 2.
+
+    A tangent vector at p is a vector of R^n orthogonal to p. Distances use chord lengths, 2 atan2(|p - q|, |p + q|),
+    which are accurate both for close and for nearly opposite points (an arccos is accurate for neither). At exactly
+    opposite points the geodesic is not unique: `log` then returns one of the vectors of length pi (so that |log| = dist
+    always holds), and `transport`, which has no limit there, returns the vector unchanged (an isometry between the two
+    tangent spaces).
+
+    Raises `InvalidArgument` if n is not a whole number >= 2.
+    """
+
+    n: int = eqx.field(static=True)
+
+    def __init__(self, n: int) -> None:
+        self.n = integer("n", n, at_least=2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    @property
+    def dim(self) -> int:
+        return self.n - 1
+
+    @property
+    def noise_size(self) -> int:
+        return self.n
+
+    @property
+    def origin(self) -> Array:
+        """The first unit vector."""
+        return jnp.zeros(self.n).at[0].set(1.0)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """(1, 1). A circle has no planes to be curved; the same bound is kept there, which errs on the safe side."""
+        return (1.0, 1.0)
+
+    @property
+    def is_hadamard(self) -> bool:
+        return False
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
+
+    @property
+    def transport_is_parallel(self) -> bool:
+        return True
+
+    def _exp(self, p: Array, v: Array) -> Array:
+        s = dot(v, v)[..., None]
+        return normalised(cos_sqrt(s) * p + sinc_sqrt(s) * v)  # rounding must not accumulate over many steps
+
+    def _log(self, p: Array, q: Array) -> Array:
+        s, t = _chords(p, q)
+        same_side = s <= t
+        # q - <p, q> p without cancellation: take it from q - p or q + p, whichever is short.
+        short = q + jnp.where(same_side, -1.0, 1.0)[..., None] * p
+        u = short - dot(p, short)[..., None] * p
+        ratio = jnp.where(same_side, s / jnp.where(same_side, t, 1.0), 0.0)
+        near = (atanc_sqrt(ratio) * (1.0 + ratio))[..., None] * u  # D / sin D, analytic at D = 0
+        far_u = jnp.where(same_side[..., None], 1.0, u)
+        length = safe_norm(far_u)
+        opposite = (length == 0.0)[..., None]
+        unit = far_u / jnp.where(opposite, 1.0, length[..., None])
+        unit = jnp.where(opposite, self._from_coordinates(p, jnp.eye(1, self.dim)[0]), unit)
+        return jnp.where(same_side[..., None], near, _angle(s, t)[..., None] * unit)
+
+    def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
+        return _angle(*_chords(p, q))
+
+    def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
+        s, t = _chords(p, q)
+        near = s <= t
+        ratio = jnp.where(near, s / jnp.where(near, t, 1.0), 0.0)
+        return jnp.where(near, 4.0 * ratio * atanc_sqrt(ratio) ** 2, _angle(s, t) ** 2)
+
+    def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
+        return jnp.broadcast_to(dot(u, v), jnp.broadcast_shapes(p.shape, u.shape, v.shape)[:-1])
+
+    def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
+        return safe_sqrt(self._inner(p, v, v))
+
+    def _transport(self, p: Array, q: Array, v: Array) -> Array:
+        # u - <q, u> / (1 + <p, q>) (p + q) is, on vectors orthogonal to p, the reflection in the hyperplane orthogonal
+        # to p + q: written so, nothing cancels when q comes near -p.
+        m = p + q
+        return v - safe_divide(2.0 * dot(m, v), dot(m, m))[..., None] * m
+
+    def _retract(self, p: Array, v: Array) -> Array:
+        return normalised(p + v)
+
+    def _project(self, x: Array) -> Array:
+        """x / |x|; the zero vector, which has no nearest point, goes to the origin of the space."""
+        return normalised(x)
+
+    def _to_tangent(self, p: Array, x: Array) -> Array:
+        return x - dot(p, x)[..., None] * p
+
+    def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
+        return self._to_tangent(p, g)
+
+    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
+        return all_finite(x) & (jnp.abs(safe_norm(x) - 1.0) <= atol)
+
+    def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
+        return all_finite(p) & all_finite(v) & (jnp.abs(dot(p, v)) <= atol * jnp.maximum(1.0, safe_norm(v)))
+
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        return normalised(jax.random.normal(key, (*shape, self.n), dtype=jnp.float64))
+
+    def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
+        """The orthogonal projection of isotropic noise is exactly isotropic on the tangent space, at every p."""
+        return self._to_tangent(p, z)
+
+    def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
+        return _reflect(p, v)[..., 1:]
+
+    def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
+        return _reflect(p, jnp.concatenate([jnp.zeros_like(c[..., :1]), c], axis=-1))
+
+    def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
+        return jnp.full(self._batch_shape(p), jnp.pi)
+
+    def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
+        """(dim - 1) log(sin|v| / |v|)."""
+        return (self.dim - 1) * log_sinc_sqrt(self._inner(p, v, v))
+
+
+def _chords(p: Array, q: Array) -> tuple[Array, Array]:
+    """|p - q|^2 and |p + q|^2."""
+    return dot(p - q, p - q), dot(p + q, p + q)
+
+
+def _angle(s: Array, t: Array) -> Array:
+    return 2.0 * jnp.arctan2(safe_sqrt(s), safe_sqrt(t))
+
+
+def _reflect(p: Array, v: Array) -> Array:
+    """The reflection that carries p to the first axis, on the far side from p (then the mirror's normal has length >=
+    sqrt 2).
+
+    It is orthogonal and its own inverse, so it carries the tangent space at p to the last n - 1 axes and back.
+    """
+    side = jnp.where(p[..., :1] >= 0.0, 1.0, -1.0)
+    normal = jnp.concatenate([p[..., :1] + side, p[..., 1:]], axis=-1)
+    return v - (2.0 * dot(normal, v) / dot(normal, normal))[..., None] * normal
