@@ -1,0 +1,369 @@
+"""Matrix functions behind Stiefel and Grassmann: values and first derivatives that are finite wherever the geometry is.
+
+An orthonormal frame is an array (..., m, r) with X^T X = I. The singular or eigen-decompositions below are of small r x r
+matrices, and no result depends on their signs or on the order inside a repeated eigenvalue: what leaves this module is a
+function of the matrix alone. Automatic differentiation through `eigh` and `svd` divides by differences of eigenvalues and gives
+NaN where two agree, so each function carries its own derivative (Daleckii-Krein; Noferini for generalised matrix functions)
+written with divided differences that do not cancel.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+_SMALL = 0.5  # below this angle divided differences come from a power series, above it from a closed form
+_GAP = 0.1  # nodes further apart than this are divided directly
+_SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
+
+
+def transpose(x: Array) -> Array:
+    """Swap the last two axes."""
+    return jnp.swapaxes(x, -1, -2)
+
+
+def symmetric(x: Array) -> Array:
+    """Symmetric part."""
+    return 0.5 * (x + transpose(x))
+
+
+def skew(x: Array) -> Array:
+    """Skew-symmetric part."""
+    return 0.5 * (x - transpose(x))
+
+
+def frobenius(u: Array, v: Array) -> Array:
+    """tr(u^T v) over the last two axes."""
+    return jnp.sum(u * v, axis=(-2, -1))
+
+
+def safe_sqrt(x: Array) -> Array:
+    """Square root whose derivative at 0 is 0 instead of infinite (a norm has no gradient there)."""
+    positive = x > 0.0
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), jnp.where(jnp.isnan(x), x, 0.0))
+
+
+def is_orthonormal(x: Array, atol: Any) -> Array:
+    """Whether X^T X = I up to atol; False for anything that is not finite."""
+    gram = transpose(x) @ x
+    error = jnp.max(jnp.abs(gram - jnp.eye(x.shape[-1])), axis=(-2, -1))
+    return jnp.all(jnp.isfinite(x), axis=(-2, -1)) & (error <= atol)
+
+
+def within(defect: Array, v: Array, atol: Any) -> Array:
+    """Whether the defect of a tangent vector v vanishes up to atol (1 + |v|); False for anything that is not finite."""
+    scale = 1.0 + jnp.max(jnp.abs(v), axis=(-2, -1))
+    return jnp.all(jnp.isfinite(v), axis=(-2, -1)) & (jnp.max(jnp.abs(defect), axis=(-2, -1)) <= atol * scale)
+
+
+def newton_orthonormalise(y: Array) -> Array:
+    """One Newton step of the polar iteration: removes the rounding of a frame that is orthonormal already, without a sign
+    or pivot choice. Its derivative at an orthonormal frame is the tangent projection, so it leaves derivatives alone."""
+    return 1.5 * y - 0.5 * (y @ (transpose(y) @ y))
+
+
+# ------------------------------------------------------------------------------------- scalar functions of an angle
+def sinc(x: Array) -> Array:
+    """sin(x)/x, 1 at 0, with a derivative that is finite there."""
+    small = jnp.abs(x) < 1e-4
+    x2 = x * x
+    safe = jnp.where(small, 1.0, x)
+    return jnp.where(small, 1.0 - x2 / 6.0, jnp.sin(safe) / safe)
+
+
+def _angle_over_tan(x: Array) -> Array:
+    """x cot(x), 1 at 0."""
+    small = jnp.abs(x) < 1e-4
+    safe = jnp.where(small, 1.0, x)
+    return jnp.where(small, 1.0 - x * x / 3.0, safe * jnp.cos(safe) / jnp.sin(safe))
+
+
+def _series(coefficients: list[float], x: Array, y: Array) -> tuple[Array, Array]:
+    """A power series at x, and its divided difference [x, y], by one Horner pass: P[x,y] = Q(x) + y Q[x,y] if P = a + x Q."""
+    value, difference = jnp.zeros_like(x + y), jnp.zeros_like(x + y)
+    for a in reversed(coefficients):
+        difference = value + y * difference
+        value = a + x * value
+    return value, difference
+
+
+_SINC_SERIES = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(10)]
+_RATIO_SERIES = [2.0**k * math.factorial(k) ** 2 / math.factorial(2 * k + 1) for k in range(18)]
+
+
+def _pairs(x: Array) -> tuple[Array, Array]:
+    return x[..., :, None], x[..., None, :]
+
+
+def _sinc_differences(a: Array) -> Array:
+    """Divided differences of x -> sin(sqrt x)/sqrt(x) at x = a_i^2, x = a_j^2."""
+    ai, aj = _pairs(a)
+    gap = ai * ai - aj * aj
+    p, q = 0.5 * (ai + aj), 0.5 * (ai - aj)
+    near_zero = jnp.maximum(ai, aj) < _SMALL
+    apart = jnp.abs(gap) > _GAP
+    direct = (sinc(ai) - sinc(aj)) / jnp.where(apart, gap, 1.0)
+    close = (jnp.cos(p) * sinc(q) - sinc(p) * jnp.cos(q)) / (2.0 * jnp.where(near_zero | apart, 1.0, ai * aj))
+    series = _series(_SINC_SERIES, jnp.where(near_zero, ai * ai, 0.0), jnp.where(near_zero, aj * aj, 0.0))[1]
+    return jnp.where(near_zero, series, jnp.where(apart, direct, close))
+
+
+def angle_of_cosine(c: Array) -> Array:
+    """arccos without loss near -1 and 1 beyond that of `c` itself."""
+    return 2.0 * jnp.arctan2(jnp.sqrt(jnp.maximum(1.0 - c, 0.0)), jnp.sqrt(jnp.maximum(1.0 + c, 0.0)))
+
+
+def _angle_over_sine(c: Array) -> Array:
+    """h(c) = angle / sin(angle) with c = cos(angle): analytic at c = 1, infinite at c = -1."""
+    angle = angle_of_cosine(c)
+    small = angle < 1e-3
+    series = _series(_RATIO_SERIES[:4], 1.0 - c, 1.0 - c)[0]
+    return jnp.where(small, series, angle / jnp.where(small, 1.0, jnp.sin(angle)))
+
+
+def _angle_over_sine_differences(c: Array) -> Array:
+    """Divided differences of `_angle_over_sine` in the cosine."""
+    ci, cj = _pairs(jnp.clip(c, -1.0, 1.0))
+    ai, aj = angle_of_cosine(ci), angle_of_cosine(cj)
+    gap = ci - cj
+    p, q = 0.5 * (ai + aj), 0.5 * (ai - aj)
+    near_zero = jnp.maximum(ai, aj) < _SMALL
+    apart = jnp.abs(gap) > _GAP
+    direct = (_angle_over_sine(ci) - _angle_over_sine(cj)) / jnp.where(apart, gap, 1.0)
+    sines = jnp.where(near_zero | apart, 1.0, jnp.sin(ai) * jnp.sin(aj))
+    close = (_angle_over_tan(p) - _angle_over_tan(q)) / sines
+    ui, uj = jnp.where(near_zero, 1.0 - ci, 0.0), jnp.where(near_zero, 1.0 - cj, 0.0)
+    # d/dc = -d/du with u = 1 - c
+    return jnp.where(near_zero, -_series(_RATIO_SERIES, ui, uj)[1], jnp.where(apart, direct, close))
+
+
+# ------------------------------------------------------------------------------- functions of a symmetric r x r matrix
+def _symmetric_function(value: Callable[[Array], Array], differences: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """P f(l) P^T for a symmetric matrix P l P^T, with the Daleckii-Krein derivative."""
+
+    @jax.custom_jvp
+    def function(g: Array) -> Array:
+        l, p = jnp.linalg.eigh(g, symmetrize_input=False)
+        return (p * value(l)[..., None, :]) @ transpose(p)
+
+    @function.defjvp
+    def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        (g,), (dg,) = primals, tangents
+        l, p = jnp.linalg.eigh(g, symmetrize_input=False)
+        out = (p * value(l)[..., None, :]) @ transpose(p)
+        return out, p @ (differences(l) * (transpose(p) @ symmetric(dg) @ p)) @ transpose(p)
+
+    return function
+
+
+def _roots(x: Array) -> Array:
+    return jnp.sqrt(jnp.maximum(x, 0.0))
+
+
+def _cosine_differences(x: Array) -> Array:
+    ai, aj = _pairs(_roots(x))
+    return -0.5 * sinc(0.5 * (ai + aj)) * sinc(0.5 * (ai - aj))
+
+
+def _inverse_root_differences(x: Array) -> Array:
+    si, sj = _pairs(jnp.sqrt(x))
+    return -1.0 / (si * sj * (si + sj))
+
+
+# For symmetric positive semidefinite G: cos(G^(1/2)) and sinc(G^(1/2)), both entire in G.
+cos_root = _symmetric_function(lambda x: jnp.cos(_roots(x)), _cosine_differences)
+sinc_root = _symmetric_function(lambda x: sinc(_roots(x)), lambda x: _sinc_differences(_roots(x)))
+# G^(-1/2) for symmetric positive definite G.
+inverse_root = _symmetric_function(lambda x: 1.0 / jnp.sqrt(x), _inverse_root_differences)
+# angle/sin(angle) for a symmetric matrix of cosines; (Q + Q^T)/2 of a rotation Q gives logm(Q) = h(.) (Q - Q^T)/2.
+angle_over_sine = _symmetric_function(_angle_over_sine, _angle_over_sine_differences)
+
+
+# ------------------------------------------------------------------- generalised functions of a square r x r matrix
+def _generalised_function(value: Callable[[Array], Array], differences: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A f(s) B^T for a square matrix A s B^T, with its derivative; smooth where at most one singular value vanishes.
+
+    Where two vanish the function is not continuous; one of the limits is returned, and the derivative leaves out the
+    directions along which it jumps.
+    """
+
+    @jax.custom_jvp
+    def function(c: Array) -> Array:
+        a, s, bt = jnp.linalg.svd(c)
+        return (a * value(s)[..., None, :]) @ bt
+
+    @function.defjvp
+    def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        (c,), (dc,) = primals, tangents
+        a, s, bt = jnp.linalg.svd(c)
+        f = value(s)
+        si, sj = _pairs(s)
+        fi, fj = _pairs(f)
+        total = si + sj
+        sums = jnp.where(total > 0.0, (fi + fj) / jnp.where(total > 0.0, total, 1.0), 0.0)
+        e = transpose(a) @ dc @ transpose(bt)
+        return (a * f[..., None, :]) @ bt, a @ (differences(s) * symmetric(e) + sums * skew(e)) @ bt
+
+    return function
+
+
+# The orthogonal factor A B^T of the polar decomposition: the rotation nearest to a square matrix A s B^T.
+polar = _generalised_function(jnp.ones_like, lambda s: jnp.zeros_like(s[..., :, None] * s[..., None, :]))
+# A h(s) B^T, h = angle/sin(angle) of the principal angles whose cosines are the singular values s.
+principal_angle_ratio = _generalised_function(_angle_over_sine, _angle_over_sine_differences)
+
+
+@jax.custom_jvp
+def nearest_orthonormal(x: Array) -> Array:
+    """The orthonormal frame nearest to x (..., m, r): its polar factor, from the singular value decomposition."""
+    a, _, bt = jnp.linalg.svd(x, full_matrices=False)
+    return a @ bt
+
+
+@nearest_orthonormal.defjvp
+def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    (x,), (dx,) = primals, tangents
+    a, s, bt = jnp.linalg.svd(x, full_matrices=False)
+    si, sj = _pairs(s)
+    total = si + sj
+    rotated = dx @ transpose(bt)
+    e = transpose(a) @ rotated
+    inside = 2.0 * skew(e) / jnp.where(total > 0.0, total, jnp.inf)
+    outside = (rotated - a @ e) / jnp.where(s > 0.0, s, jnp.inf)[..., None, :]
+    return a @ bt, (a @ inside + outside) @ bt
+
+
+# ------------------------------------------------------------------------------------------------ matrix exponential
+def expm1(x: Array) -> Array:
+    """expm(x) - I by a degree-16 Taylor polynomial and doublings y -> 2y + y^2, relative accuracy kept for tiny x.
+
+    Only products, so derivatives of every order exist. NaN beyond a 1-norm of 0.5 * 2**16.
+    """
+    norm = jax.lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(x), axis=-2), axis=-1))
+    squarings = jnp.ceil(jnp.log2(jnp.maximum(norm, 0.5) / 0.5))
+    squarings = jnp.where(squarings <= _SQUARINGS, squarings, jnp.nan)  # also for a norm that is not finite
+    x = x * jnp.exp2(-squarings)[..., None, None]
+    eye = jnp.eye(x.shape[-1])
+    x2 = x @ x
+    x3, x4 = x @ x2, x2 @ x2
+    t = [1.0 / math.factorial(k) for k in range(17)]
+    y = t[12] * eye + t[13] * x + t[14] * x2 + t[15] * x3 + t[16] * x4
+    y = t[8] * eye + t[9] * x + t[10] * x2 + t[11] * x3 + x4 @ y
+    y = t[4] * eye + t[5] * x + t[6] * x2 + t[7] * x3 + x4 @ y
+    y = x + t[2] * x2 + t[3] * x3 + x4 @ y
+
+    def double(i: Array, y: Array) -> Array:
+        return jnp.where((i < squarings)[..., None, None], 2.0 * y + y @ y, y)
+
+    return jax.lax.fori_loop(0, _SQUARINGS, double, y)
+
+
+# ------------------------------------------------------------------------------------------- rotations between frames
+def align(p: Array, q: Array) -> tuple[Array, Array]:
+    """The representative q o^T of span(q) nearest to p, and o: p^T (q o^T) is then symmetric positive semidefinite."""
+    o = polar(transpose(p) @ q)
+    return q @ transpose(o), o
+
+
+def rotate(p: Array, q: Array, v: Array) -> Array:
+    """Apply to the columns of v the least rotation of R^m that takes frame p to the aligned frame q (p^T q symmetric >= 0).
+
+    It turns by the principal angles in the planes of the principal vectors and fixes all else: the product of the
+    reflections in span(p) and in the subspace halfway. No frame of any eigenspace is chosen.
+    """
+    gram = jnp.eye(p.shape[-1]) + symmetric(transpose(p) @ q)
+    middle = p + q
+    return v - middle @ _solve(gram, transpose(middle) @ v) + 2.0 * (q @ (transpose(p) @ v))
+
+
+def _solve(a: Array, b: Array) -> Array:
+    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return jnp.linalg.solve(jnp.broadcast_to(a, batch + a.shape[-2:]), jnp.broadcast_to(b, batch + b.shape[-2:]))
+
+
+def carry(p: Array, q: Array, v: Array) -> Array:
+    """Carry a tangent vector from frame p to frame q: v -> R v o, R the least rotation with q = R p o and o in O(r).
+
+    Linear and isometric, and continuous in both frames while all principal angles are below pi/2. On horizontal vectors it is
+    the parallel transport of the Grassmann manifold along the minimising geodesic.
+    """
+    aligned, o = align(p, q)
+    return rotate(p, aligned, v) @ o
+
+
+def first_columns(m: int, r: int) -> Float[Array, "m r"]:
+    """The frame of the first r coordinate axes."""
+    return jnp.eye(m, r)
+
+
+def to_first_columns(p: Array, v: Array) -> Array:
+    """Carry tangent vectors isometrically from frame p to the frame of the first coordinate axes; inverse of `from_first_columns`.
+
+    Defined at every p (the least rotation from the axes to the representative of span(p) nearest to them), but it jumps where the
+    upper block of p is singular, as any frame of a tangent bundle must somewhere: good for coordinates, not for transport.
+    """
+    m, r = p.shape[-2:]
+    aligned, o = _align_to_first(p)
+    return rotate(aligned, jnp.eye(m, r), v @ transpose(o))
+
+
+def from_first_columns(p: Array, v: Array) -> Array:
+    """Inverse of `to_first_columns`."""
+    m, r = p.shape[-2:]
+    aligned, o = _align_to_first(p)
+    return rotate(jnp.eye(m, r), aligned, v) @ o
+
+
+def _align_to_first(p: Array) -> tuple[Array, Array]:
+    o = polar(p[..., : p.shape[-1], :])
+    return p @ transpose(o), o
+
+
+# ------------------------------------------------------------------------------------------------- volume densities
+def log_sinc(x: Array) -> Array:
+    """log |sin(x)/x|, -inf at the non-zero multiples of pi."""
+    return jnp.log(jnp.abs(sinc(x)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def log_density_of_angles(squares: Array, power: int) -> Array:
+    """sum_{i<j} log |sinc(t_i - t_j) sinc(t_i + t_j)| + power * sum_i log |sinc(t_i)| with t_i^2 = squares (..., k).
+
+    Analytic in the squares; the derivative is written so, because that of a square root is infinite at 0.
+    """
+    t = _roots(squares)
+    ti, tj = _pairs(t)
+    pairs = jnp.triu(log_sinc(ti - tj) + log_sinc(ti + tj), 1)
+    return jnp.sum(pairs, axis=(-2, -1)) + power * jnp.sum(log_sinc(t), axis=-1)
+
+
+@log_density_of_angles.defjvp
+def _(power: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    (squares,), (change,) = primals, tangents
+    # d/dt^2 = (1/2t) d/dt is even in t: evaluating it at t >= 1e-4 costs a relative 1e-8 at most and never divides by 0.
+    t = jnp.sqrt(jnp.maximum(squares, 1e-8))
+    ti, tj = _pairs(t)
+    slopes = _log_sinc_slope(ti - tj) + _log_sinc_slope(ti + tj)
+    slopes = jnp.sum(slopes * (1.0 - jnp.eye(t.shape[-1])), axis=-1) + power * _log_sinc_slope(t)
+    return log_density_of_angles(squares, power), jnp.sum(slopes / (2.0 * t) * change, axis=-1)
+
+
+def _log_sinc_slope(x: Array) -> Array:
+    """Derivative cot(x) - 1/x of log sinc."""
+    small = jnp.abs(x) < 1e-2
+    safe = jnp.where(small, 1.0, x)
+    return jnp.where(small, -x / 3.0 - x**3 / 45.0 - 2.0 * x**5 / 945.0, 1.0 / jnp.tan(safe) - 1.0 / safe)
+
+
+__all__ = [
+    "align", "angle_of_cosine", "angle_over_sine", "carry", "cos_root", "expm1", "first_columns", "frobenius",
+    "from_first_columns", "inverse_root", "is_orthonormal", "log_density_of_angles", "log_sinc", "nearest_orthonormal",
+    "newton_orthonormalise", "polar", "principal_angle_ratio", "rotate", "safe_sqrt", "sinc", "sinc_root", "skew", "symmetric",
+    "to_first_columns", "transpose", "within",
+]  # fmt: skip

@@ -1,0 +1,236 @@
+"""Stiefel manifold: orthonormal frames of r vectors in R^m, with the Euclidean (embedded) metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from .._errors import integer
+from . import _orthonormal as on
+from ._base import AbstractManifold
+from ._sphere import Sphere
+
+_INSTEAD = (
+    "use `log_numerical(p, q)`, which iterates to a stated tolerance and says whether it got there, `retract` and `transport`, "
+    "or the closed forms of Stiefel(m, 1), Stiefel(m, m) and Grassmann(m, r)"
+)
+
+
+class Stiefel(AbstractManifold):
+    """Matrices W (m, r) with orthonormal columns, W^T W = I; dimension m r - r (r + 1)/2.
+
+    Tangent vectors are (m, r) arrays U with W^T U skew-symmetric; the metric is tr(U^T V), that of the surrounding space.
+
+    **What is exact.** `exp` is the closed form with matrix exponentials of size 2r and r, for |v| up to 3e4 (NaN beyond).
+    For r = 1 (the sphere) and r = m (the orthogonal group) every operation has a closed form. For 1 < r < m the logarithm and
+    the distance have none: `log`, `dist` and `squared_dist` raise `NotImplementedError`; `log_numerical` iterates.
+
+    **Transport.** For 1 < r < m it is v -> R v o, where R is the least rotation of R^m that carries span(p) to span(q) and o in
+    O(r) is fixed by q = R p o. It is a linear isometry of the tangent spaces, the identity for p = q, and continuous
+    in both points while the principal angles between the spans are below pi/2; it is not parallel transport.
+
+    **The orthogonal group** Stiefel(m, m) has two components. `random_point` is uniform on that of the identity; between
+    components `dist` is infinite and `log` NaN.
+
+    **Arguments.** `m` >= 2, 1 <= `r` <= m.
+
+    Source: Edelman, Arias and Smith 1998, section 2.2 (exp); injectivity radius pi for 1 < r < m: Zimmermann and Stoye 2024,
+    from the literature; tangent Gaussian Z - W sym(W^T Z), exact as the projection of an iid normal array on a linear subspace.
+    """
+
+    m: int = eqx.field(static=True)
+    r: int = eqx.field(static=True)
+
+    def __init__(self, m: int, r: int) -> None:
+        self.m = integer("m", m, at_least=2)
+        self.r = integer("r", r, at_least=1, at_most=self.m,
+                         remedy=f"a Stiefel manifold of R^{self.m} needs 1 <= r <= {self.m}")  # fmt: skip
+
+    # ---------------------------------------------------------------- facts
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.m, self.r)
+
+    @property
+    def dim(self) -> int:
+        return self.m * self.r - self.r * (self.r + 1) // 2
+
+    @property
+    def noise_size(self) -> int:
+        return self.m * self.r
+
+    @property
+    def origin(self) -> Float[Array, "m r"]:
+        return on.first_columns(self.m, self.r)
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        if self.r == 1:
+            return self._sphere.curvature_bounds
+        if self.r == self.m:  # |[X, Y]|^2 / 4 for orthonormal skew X, Y; |[X, Y]|^2 is 1/2 on so(3), at most 1 above
+            return (0.125, 0.125) if self.m == 3 else (0.0, 0.125 if self.m == 2 else 0.25)
+        return (-0.5, 1.0)
+
+    @property
+    def is_hadamard(self) -> bool:
+        return False
+
+    @property
+    def is_homogeneous(self) -> bool:
+        return True
+
+    @property
+    def transport_is_parallel(self) -> bool:
+        return self.r in (1, self.m)
+
+    @property
+    def _sphere(self) -> Sphere:
+        return Sphere(self.m)
+
+    # ---------------------------------------------------------------- geodesics
+    def _exp(self, p: Array, v: Array) -> Array:
+        if self.r == 1:
+            return self._sphere._exp(p[..., 0], v[..., 0])[..., None]
+        a = on.skew(on.transpose(p) @ v)
+        if self.r == self.m:
+            return on.newton_orthonormalise(p + p @ on.expm1(a))
+        # [W U] expm([[A, -S], [I, A]]) [I; 0] expm(-A). Dividing U by its length is a change of basis that leaves the result
+        # alone (hence no derivative through it) and keeps the exponent as small as |U| for long and for tiny U.
+        length = jax.lax.stop_gradient(jnp.sqrt(on.frobenius(v, v)))[..., None, None]
+        length = jnp.where(length > 0.0, length, 1.0)
+        unit = v / length
+        eye = jnp.broadcast_to(jnp.eye(self.r), a.shape) * length
+        top = jnp.concatenate([a, -length * (on.transpose(unit) @ unit)], axis=-1)
+        x = on.expm1(jnp.concatenate([top, jnp.concatenate([eye, a], axis=-1)], axis=-2))
+        y = p + p @ x[..., : self.r, : self.r] + unit @ x[..., self.r :, : self.r]
+        return on.newton_orthonormalise(y + y @ on.expm1(-a))
+
+    def _log(self, p: Array, q: Array) -> Array:
+        if self.r == 1:
+            return self._sphere._log(p[..., 0], q[..., 0])[..., None]
+        if self.r == self.m:
+            return _rotation_log(p, q)
+        raise self._unavailable("log", _INSTEAD)
+
+    def _squared_dist(self, p: Array, q: Array) -> Array:
+        if self.r == 1:
+            return self._sphere._squared_dist(p[..., 0], q[..., 0])
+        if self.r == self.m:
+            return _rotation_squared_dist(p, q)
+        raise self._unavailable("squared_dist", _INSTEAD)
+
+    def _dist(self, p: Array, q: Array) -> Array:
+        if self.r == 1:
+            return self._sphere._dist(p[..., 0], q[..., 0])
+        if self.r == self.m:
+            return on.safe_sqrt(_rotation_squared_dist(p, q))
+        raise self._unavailable("dist", _INSTEAD)
+
+    def _transport(self, p: Array, q: Array, v: Array) -> Array:
+        if self.r == 1:
+            return self._sphere._transport(p[..., 0], q[..., 0], v[..., 0])[..., None]
+        if self.r == self.m:
+            # Parallel on the group: with Q = p^T q and A = p^T v it is p Q^(1/2) A Q^(1/2), and Q^(1/2) = polar(I + Q).
+            half = on.polar(jnp.eye(self.m) + on.transpose(p) @ q)
+            moved = p @ (half @ (on.transpose(p) @ v) @ half)
+        else:
+            moved = on.carry(p, q, v)
+        return self._to_tangent(q, moved)
+
+    def _retract(self, p: Array, v: Array) -> Array:
+        # Polar retraction: W^T U is skew, so (W + U)^T (W + U) = I + U^T U.
+        gram = jnp.eye(self.r) + on.transpose(v) @ v
+        return on.newton_orthonormalise((p + v) @ on.inverse_root(gram))
+
+    # ---------------------------------------------------------------- metric and ambient space
+    def _inner(self, p: Array, u: Array, v: Array) -> Array:
+        return on.frobenius(u, v)
+
+    def _norm(self, p: Array, v: Array) -> Array:
+        return on.safe_sqrt(on.frobenius(v, v))
+
+    def _project(self, x: Array) -> Array:
+        return on.nearest_orthonormal(x)
+
+    def _to_tangent(self, p: Array, x: Array) -> Array:
+        return x - p @ on.symmetric(on.transpose(p) @ x)
+
+    def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
+        return self._to_tangent(p, g)
+
+    def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
+        return on.is_orthonormal(x, atol)
+
+    def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
+        return on.within(on.symmetric(on.transpose(p) @ v), v, atol)
+
+    # ---------------------------------------------------------------- randomness and coordinates
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        x = on.nearest_orthonormal(jax.random.normal(key, (*shape, self.m, self.r), dtype=jnp.float64))
+        if self.r < self.m:
+            return x
+        return jnp.concatenate([x[..., :1] * jnp.sign(jnp.linalg.det(x))[..., None, None], x[..., 1:]], axis=-1)
+
+    def _tangent_from_normals(self, p: Array, z: Array) -> Array:
+        return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))
+
+    def _to_coordinates(self, p: Array, v: Array) -> Array:
+        w = on.to_first_columns(p, v)
+        i, j = jnp.triu_indices(self.r, 1)
+        a = on.skew(w[..., : self.r, :])[..., i, j]
+        lower = w[..., self.r :, :]
+        return jnp.concatenate([jnp.sqrt(2.0) * a, lower.reshape(*lower.shape[:-2], -1)], axis=-1)
+
+    def _from_coordinates(self, p: Array, c: Array) -> Array:
+        count = self.r * (self.r - 1) // 2
+        i, j = jnp.triu_indices(self.r, 1)
+        half = jnp.zeros((*c.shape[:-1], self.r, self.r)).at[..., i, j].set(c[..., :count] * jnp.sqrt(0.5))
+        lower = c[..., count:].reshape(*c.shape[:-1], self.m - self.r, self.r)
+        w = jnp.concatenate([half - on.transpose(half), lower], axis=-2)
+        return self._to_tangent(p, on.from_first_columns(p, w))
+
+    def _injectivity_radius(self, p: Array) -> Array:
+        # On the group a turn by pi in one plane has length sqrt(2) pi.
+        radius = jnp.sqrt(2.0) * jnp.pi if self.r == self.m else jnp.pi
+        return jnp.full(self._batch_shape(p), radius)
+
+    def _log_volume_density(self, p: Array, v: Array) -> Array:
+        if self.r == 1:
+            return self._sphere._log_volume_density(p[..., 0], v[..., 0])
+        if self.r == self.m:
+            # The squared half angles come in pairs; the roots of so(m) are +-t_k +- t_l, and +-t_k when m is odd.
+            half = 0.5 * on.skew(on.transpose(p) @ v)
+            squares = jnp.linalg.eigvalsh(on.transpose(half) @ half)[..., self.m % 2 :: 2]
+            return 2.0 * on.log_density_of_angles(squares, self.m % 2)
+        raise self._unavailable("log_volume_density", "use Stiefel(m, 1), Stiefel(m, m) or Grassmann(m, r), where it is exact")
+
+
+def _rotation_log(p: Array, q: Array) -> Array:
+    """p logm(p^T q) where p^T q is a rotation without eigenvalue -1: logm Q = h(sym Q) skew Q with h = angle/sin(angle)."""
+    turn = on.transpose(p) @ q
+    # skew(p^T q) = skew(p^T (q - p)) keeps the accuracy of q - p for near points.
+    sines = on.skew(on.transpose(p) @ (q - p))
+    v = p @ on.skew(on.angle_over_sine(on.symmetric(turn)) @ sines)
+    return jnp.where(jnp.linalg.det(turn)[..., None, None] > 0.0, v, jnp.nan)
+
+
+@jax.custom_jvp
+def _rotation_squared_dist(p: Array, q: Array) -> Array:
+    # Singular values of q - p and q + p are 2 sin and 2 cos of half the angles: together accurate at 0 and at pi.
+    sines = jnp.linalg.svd(q - p, compute_uv=False)
+    cosines = jnp.linalg.svd(q + p, compute_uv=False)[..., ::-1]
+    angles = 2.0 * jnp.arctan2(sines, cosines)
+    return jnp.where(jnp.linalg.det(on.transpose(p) @ q) > 0.0, jnp.sum(angles**2, axis=-1), jnp.inf)
+
+
+@_rotation_squared_dist.defjvp
+def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    (p, q), (dp, dq) = primals, tangents
+    change = on.frobenius(_rotation_log(p, q), dp) + on.frobenius(_rotation_log(q, p), dq)
+    return _rotation_squared_dist(p, q), -2.0 * change
+
+
