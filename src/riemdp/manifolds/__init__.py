@@ -1,21 +1,33 @@
 """Geometry: Riemannian manifolds with exact formulas, base point first, batched by broadcasting."""
 
 from ._base import AbstractManifold
+from ._check import CheckReport, ManifoldCheckError, PropertyResult, check
 from ._euclidean import Euclidean
 from ._grassmann import Grassmann
 from ._lorentz import Lorentz
 from ._poincare import PoincareBall
 from ._product import Product
+from ._spd import spd
+from ._spd_affine import SPDAffineInvariant
+from ._spd_bures import SPDBuresWasserstein
+from ._spd_log_euclidean import SPDLogEuclidean
 from ._sphere import Sphere
 from ._stiefel import Stiefel
 
 __all__ = [
     "AbstractManifold",
+    "CheckReport",
     "Euclidean",
     "Grassmann",
     "Lorentz",
+    "ManifoldCheckError",
     "PoincareBall",
     "Product",
+    "PropertyResult",
+    "SPDAffineInvariant",
+    "SPDBuresWasserstein",
+    "SPDLogEuclidean",
     "Sphere",
     "Stiefel",
+    "check",
 ]

@@ -1,0 +1,131 @@
+"""What the three metrics on symmetric positive definite (SPD) matrices share, and the factory `spd`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from .._errors import integer, one_of
+from . import _spectral as sp
+from ._base import AbstractManifold
+
+Matrix = Float[Array, "*batch k k"]
+
+PROJECTION_FLOOR = 1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
+_METRICS = {
+    "affine-invariant": "affine",
+    "riemann": "affine",
+    "log-euclidean": "log-euclidean",
+    "logeuclid": "log-euclidean",
+    "bures-wasserstein": "bures",
+    "wasserstein": "bures",
+}
+
+
+class AbstractSPD(AbstractManifold):
+    """SPD matrices of size k: the part of the interface that does not depend on the metric.
+
+    Points are (*batch, k, k) symmetric positive definite, tangent vectors (*batch, k, k) symmetric. Arguments are replaced by
+    their symmetric part. Two choices are the library's own: `project` takes the symmetric part and lifts eigenvalues to
+    1e-10 of the largest one (to 1e-10 when none is positive), and `retract(p, v)` is p + v + v p^-1 v / 2, which needs no
+    eigendecomposition and is never below p/2, so that it is positive definite for every v.
+    """
+
+    k: int = eqx.field(static=True)
+
+    def __init__(self, k: int):
+        self.k = integer("k", k, at_least=1, remedy="give the number of rows of the matrices, a whole number that is at least 1")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.k, self.k)
+
+    @property
+    def dim(self) -> int:
+        return self.k * (self.k + 1) // 2
+
+    @property
+    def origin(self) -> Matrix:
+        return jnp.eye(self.k, dtype=jnp.float64)
+
+    @abstractmethod
+    def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
+        """Linear isometry from the tangent space at p to symmetric matrices with the Frobenius product."""
+
+    @abstractmethod
+    def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
+        """Inverse of `_to_frame`."""
+
+    def _to_coordinates(self, p: Matrix, v: Matrix) -> Float[Array, "*batch dim"]:
+        return sp.pack(self._to_frame(p, v))
+
+    def _from_coordinates(self, p: Matrix, c: Float[Array, "*batch dim"]) -> Matrix:
+        return self._from_frame(p, sp.unpack(c, self.k))
+
+    def _retract(self, p: Matrix, v: Matrix) -> Matrix:
+        p, v = sp.sym(p), sp.sym(v)
+        half = v @ sp.transpose(inverse_factor(jnp.linalg.cholesky(p, symmetrize_input=False)))
+        return sp.sym(p + v + 0.5 * (half @ sp.transpose(half)))
+
+    def _project(self, x: Matrix) -> Matrix:
+        a = sp.sym(x)
+        eig = sp.spectrum(a)
+        top = eig.values[..., -1]
+        floor = PROJECTION_FLOOR * jnp.where(top > 0.0, top, 1.0)
+        lifted = sp.apply("floor", a, eig, offset=floor)
+        # A matrix that needs no lifting is returned bit for bit, so that projecting twice changes nothing.
+        return jnp.where((eig.values[..., 0] >= 0.99 * floor)[..., None, None], a, lifted)
+
+    def _to_tangent(self, p: Matrix, x: Matrix) -> Matrix:
+        return jnp.broadcast_to(sp.sym(x), jnp.broadcast_shapes(p.shape, x.shape))
+
+    def _belongs(self, x: Matrix, atol: float) -> Bool[Array, "*batch"]:
+        finite = jnp.all(jnp.isfinite(x), axis=(-2, -1))
+        safe = jnp.where(finite[..., None, None], x, self.origin)
+        factor = jnp.linalg.cholesky(sp.sym(safe), symmetrize_input=False)
+        return finite & _symmetric(safe, atol) & jnp.all(jnp.isfinite(factor), axis=(-2, -1))
+
+    def _is_tangent(self, p: Matrix, v: Matrix, atol: float) -> Bool[Array, "*batch"]:
+        fine = jnp.all(jnp.isfinite(v), axis=(-2, -1)) & _symmetric(v, atol)
+        return jnp.broadcast_to(fine, jnp.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
+
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Matrix:
+        return _random_spd(key, tuple(shape), self.k)
+
+
+def _symmetric(x: Matrix, atol: float) -> Bool[Array, "*batch"]:
+    size = jnp.max(jnp.abs(x), axis=(-2, -1))
+    return jnp.max(jnp.abs(x - sp.transpose(x)), axis=(-2, -1)) <= atol * size
+
+
+def _random_spd(key: PRNGKeyArray, shape: tuple[int, ...], k: int) -> Matrix:
+    """expm of an isotropic Gaussian symmetric matrix of unit expected squared Frobenius norm times k (moderate condition)."""
+    d = k * (k + 1) // 2
+    z = jax.random.normal(key, (*shape, d), dtype=jnp.float64)
+    return sp.expm(sp.unpack(z, k) / jnp.sqrt(0.5 * (k + 1)))
+
+
+def inverse_factor(lower: Matrix) -> Matrix:
+    """Inverse of a lower triangular factor. Multiplying by it is as accurate as solving, and much faster over a batch."""
+    eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
+    return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
+
+
+def spd(k: int, metric: str = "affine-invariant") -> Any:
+    """The space of k x k SPD matrices with the metric of that name.
+
+    Names: "affine-invariant" or "riemann"; "log-euclidean" or "logeuclid"; "bures-wasserstein" or "wasserstein".
+
+    Raises: `InvalidArgument` for an unknown metric or a `k` that is not a whole number of at least 1.
+    """
+    from ._spd_affine import SPDAffineInvariant
+    from ._spd_bures import SPDBuresWasserstein
+    from ._spd_log_euclidean import SPDLogEuclidean
+
+    kind = _METRICS[one_of("metric", metric, tuple(_METRICS))]
+    return {"affine": SPDAffineInvariant, "log-euclidean": SPDLogEuclidean, "bures": SPDBuresWasserstein}[kind](k)
