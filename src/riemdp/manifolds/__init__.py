@@ -30,4 +30,5 @@ __all__ = [
     "Sphere",
     "Stiefel",
     "check",
+    "spd",
 ]
