@@ -1,0 +1,5 @@
+"""Exact samplers on manifolds. They know geometry, not privacy: releases are made in `riemdp.mechanisms`."""
+
+from ._laplace import expected_tries, laplace_scale_limit, riemannian_laplace
+
+__all__ = ["expected_tries", "laplace_scale_limit", "riemannian_laplace"]

@@ -1,0 +1,86 @@
+"""Laplace laws whose density depends on the radius alone: flat spaces, hyperbolic spaces, spheres.
+
+Each function returns exact draws of the distance r to the footpoint; the direction is uniform and independent.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ._hull import TangentHull
+
+
+def flat_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
+    """r^{d-1} e^{-r/s}: Gamma(d, s); cut at `cutoff`, log-concave rejection."""
+    if math.isinf(cutoff):
+        return scale * source.gammas(float(dim), (count,))
+    return flat_hull(dim, scale, cutoff).draw(source, count)
+
+
+def hyperbolic_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
+    """sinh^{d-1}(r) e^{-r/s}: T = e^{-2r} is Beta((1/s - d + 1)/2, d), exactly; cut at `cutoff`, log-concave rejection."""
+    if math.isinf(cutoff):
+        t = source.betas((1 / scale - (dim - 1)) / 2, float(dim), (count,))
+        return -0.5 * np.log(np.maximum(t, np.finfo(np.float64).tiny))
+    return hyperbolic_hull(dim, scale, cutoff).draw(source, count)
+
+
+def sphere_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
+    """sin^{d-1}(r) e^{-r/s} on (0, min(pi, cutoff)): log-concave."""
+    return sphere_hull(dim, scale, min(math.pi, cutoff)).draw(source, count)
+
+
+@functools.lru_cache(maxsize=64)
+def flat_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
+    power = dim - 1
+    return TangentHull(
+        lambda r: (power * np.log(r) if power else 0.0 * r) - r / scale,
+        lambda r: power / max(r, 1e-300) - 1 / scale, 0.0, cutoff, dim * scale)
+
+
+@functools.lru_cache(maxsize=64)
+def hyperbolic_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
+    power = dim - 1
+    return TangentHull(
+        lambda r: (power * log_sinh(r) if power else 0.0 * r) - r / scale,
+        lambda r: power / math.tanh(max(r, 1e-300)) - 1 / scale, 0.0, cutoff, dim * scale)
+
+
+@functools.lru_cache(maxsize=64)
+def sphere_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
+    power = dim - 1
+
+    def log_density(r: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return (power * np.log(np.sin(r)) if power else 0.0 * r) - r / scale
+
+    return TangentHull(log_density, lambda r: (power / math.tan(r) if power else 0.0) - 1 / scale, 0.0, cutoff)
+
+
+def log_sinh(x: np.ndarray) -> np.ndarray:
+    """log sinh x for x > 0, without overflow."""
+    with np.errstate(divide="ignore"):
+        return x + np.log(-np.expm1(-2 * x)) - math.log(2)
+
+
+def log_sinhc(x: np.ndarray) -> np.ndarray:
+    """log(sinh x / x), even, 0 at 0, without overflow or cancellation."""
+    x = np.abs(x)
+    near = x < 0.02
+    y = np.where(near, 1.0, x)
+    x2 = x * x
+    return np.where(near, x2 / 6 - x2 * x2 / 180 + x2 * x2 * x2 / 2835, log_sinh(y) - np.log(y))
+
+
+def log_sinc(x: np.ndarray) -> np.ndarray:
+    """log(sin x / x) for |x| < pi, 0 at 0."""
+    x = np.abs(x)
+    near = x < 0.02
+    y = np.where(near, 1.0, x)
+    x2 = x * x
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(near, -x2 / 6 - x2 * x2 / 180 - x2 * x2 * x2 / 2835, np.log(np.sin(y) / y))

@@ -1,0 +1,199 @@
+"""Laplace laws whose density depends on the spectrum of the direction: SPD affine-invariant and Bures-Wasserstein, Grassmann.
+
+Each draws a radius from a log-concave proposal and a uniform direction, and accepts with an exact ratio that is at most 1.
+Source: the Jacobian of exp on a symmetric space is a product of sinh(x)/x (or sin(x)/x) over its roots, and log of either is
+concave in x^2, so Jensen's inequality bounds the product by its value at equal roots.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ._hull import TangentHull
+from ._radial import log_sinc, log_sinhc
+
+# Acceptance ratios are compared with the envelope raised by this much, so that rounding cannot make one exceed 1.
+SLACK = 1e-9
+_BLOCK = 1 << 23  # floats that one batch of proposals may hold
+
+
+def affine_scale_limit(k: int) -> float:
+    """The affine-invariant Laplace law exists only for scales below sqrt(12 / (k (k^2 - 1))); infinite for k = 1 (flat)."""
+    return math.inf if k == 1 else math.sqrt(12 / (k * (k * k - 1)))
+
+
+class AffineProposal:
+    """Radius law R^{d-1} e^{-R/s + env(R)}, env(R) = min(N log sinhc(c R), R / s_k), and the ratio to accept with."""
+
+    def __init__(self, k: int, scale: float, cutoff: float):
+        self.k, self.dim, self.pairs = k, k * (k + 1) // 2, k * (k - 1) // 2
+        self.slope_limit = 1 / affine_scale_limit(k)
+        self.c = 1 / math.sqrt(2 * (k - 1)) if k > 1 else 0.0
+        self.rows, self.columns = np.triu_indices(k, 1)
+
+        def log_density(r: np.ndarray) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0) - r / scale + self.envelope(r)
+
+        def slope(r: float) -> float:
+            r = max(r, 1e-300)
+            jensen = self.pairs * float(log_sinhc(np.array(self.c * r)))
+            if jensen < self.slope_limit * r:
+                x = self.c * r
+                rise = self.pairs * (self.c * x / 3 if x < 1e-3 else self.c / math.tanh(x) - 1 / r)
+            else:
+                rise = self.slope_limit
+            return (self.dim - 1) / r - 1 / scale + rise
+
+        self.hull = TangentHull(log_density, slope, 0.0, cutoff, self.dim * scale)
+
+    def envelope(self, r: np.ndarray) -> np.ndarray:
+        return np.minimum(self.pairs * log_sinhc(self.c * r), self.slope_limit * r)
+
+    def log_ratio(self, r: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """log of the acceptance probability for eigenvalues `u` (q, k) of unit directions and radii `r` (q,)."""
+        gaps = np.abs(u[:, self.rows] - u[:, self.columns]) * (r / 2)[:, None]
+        return np.sum(log_sinhc(gaps), axis=1) - self.envelope(r) - SLACK
+
+
+@functools.lru_cache(maxsize=64)
+def affine_proposal(k: int, scale: float, cutoff: float) -> AffineProposal:
+    return AffineProposal(k, scale, cutoff)
+
+
+def affine_tangents(k: int, scale: float, count: int, source: Any, cutoff: float) -> tuple[np.ndarray, np.ndarray]:
+    """(Q, w): exact draws S = Q diag(w) Q^T of the Laplace law's logarithm at the identity, |S|_F <= cutoff."""
+    proposal = affine_proposal(k, scale, cutoff)
+
+    def propose(tries: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        r = proposal.hull.draw(source, tries)
+        u, q = np.linalg.eigh(symmetric_directions(k, tries, source))
+        return proposal.log_ratio(r, u), (q, r[:, None] * u)
+
+    q, w = rejection(count, source, propose, 1 / expected_tries_affine(k, scale, cutoff), k * k)
+    return q, w
+
+
+@functools.lru_cache(maxsize=256)
+def expected_tries_affine(k: int, scale: float, cutoff: float) -> float:
+    """Expected proposals an accepted draw needs: the mean ratio over 512 proposals from a fixed public seed."""
+    from ..randomness import noise_source
+
+    if k == 1:
+        return 1.0
+    source, proposal = noise_source(20240), affine_proposal(k, scale, cutoff)
+    r = proposal.hull.draw(source, 512)
+    u = np.linalg.eigvalsh(symmetric_directions(k, 512, source))
+    return 1 / max(float(np.mean(np.exp(np.minimum(proposal.log_ratio(r, u), 0.0)))), 1e-300)
+
+
+class GrassmannProposal:
+    """Radius law R^{D-1} e^{-R/s} sinc(c R)^N up to the cut locus, and the ratio to accept with."""
+
+    def __init__(self, m: int, p: int, scale: float, cutoff: float):
+        self.m, self.p = m, p
+        self.dim = p * (m - p)
+        self.roots = self.dim - p
+        self.c = math.sqrt((m - 2) / self.roots) if self.roots else 0.0
+        self.end = min(math.pi / 2 * math.sqrt(p), cutoff, math.pi / self.c if self.c else math.inf)
+
+        def log_density(r: np.ndarray) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0) - r / scale + self.envelope(r)
+
+        def slope(r: float) -> float:
+            r = max(r, 1e-300)
+            x = self.c * r
+            fall = 0.0 if not self.roots else self.roots * (-self.c * x / 3 if x < 1e-3 else self.c / math.tan(x) - 1 / r)
+            return (self.dim - 1) / r - 1 / scale + fall
+
+        self.hull = TangentHull(log_density, slope, 0.0, self.end, self.dim * scale)
+
+    def envelope(self, r: np.ndarray) -> np.ndarray:
+        return self.roots * log_sinc(self.c * r) if self.roots else 0.0 * r
+
+    def log_ratio(self, r: np.ndarray, angles: np.ndarray) -> np.ndarray:
+        """log of the acceptance probability for principal angles `angles` (q, p) = r times unit singular values."""
+        inside = np.max(angles, axis=1) < math.pi / 2
+        t = np.where(inside[:, None], angles, 0.0)
+        total = (self.m - 2 * self.p) * np.sum(log_sinc(t), axis=1)
+        for i in range(self.p):
+            for j in range(i):
+                total = total + log_sinc(t[:, i] - t[:, j]) + log_sinc(t[:, i] + t[:, j])
+        return np.where(inside, total - self.envelope(r) - SLACK, -np.inf)
+
+
+@functools.lru_cache(maxsize=64)
+def grassmann_proposal(m: int, p: int, scale: float, cutoff: float) -> GrassmannProposal:
+    return GrassmannProposal(m, p, scale, cutoff)
+
+
+def symmetric_directions(k: int, count: int, source: Any) -> np.ndarray:
+    """Uniform on the unit sphere of symmetric k x k matrices with the Frobenius norm."""
+    s = symmetric_normals(k, count, source)
+    return s / np.sqrt(np.sum(s * s, axis=(1, 2)))[:, None, None]
+
+
+def symmetric_normals(k: int, count: int, source: Any) -> np.ndarray:
+    """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k + 1) / 2 normals each."""
+    z = source.normals((count, k * (k + 1) // 2))
+    s = np.empty((count, k, k))
+    rows, columns = np.triu_indices(k, 1)
+    off = z[:, k:] * math.sqrt(0.5)
+    s[:, rows, columns] = off
+    s[:, columns, rows] = off
+    s[:, np.arange(k), np.arange(k)] = z[:, :k]
+    return s
+
+
+class BuresProposal:
+    """Flat Laplace tangent vectors at `eta`, the Jacobian of exp there (at most 1, curvature being non-negative), and exp."""
+
+    def __init__(self, eta: np.ndarray, scale: float):
+        self.values, self.vectors = np.linalg.eigh(np.asarray(eta, dtype=np.float64))
+        self.k, self.scale = self.values.size, scale
+        self.sums = self.values[:, None] + self.values[None, :]
+        self.rows, self.columns = np.triu_indices(self.k)
+        self.log_base = 0.5 * np.sum(np.log(self.sums[self.rows, self.columns]))
+
+    def propose(self, tries: int, source: Any, cutoff: float) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        from ._radial import flat_radii
+
+        k, dim = self.k, self.k * (self.k + 1) // 2
+        r = flat_radii(dim, self.scale, tries, source, cutoff)
+        moved = np.eye(k) + r[:, None, None] * symmetric_directions(k, tries, source) * np.sqrt(2 / self.sums)
+        mu, q = np.linalg.eigh(moved)
+        regular = mu[:, 0] > 0  # beyond it the geodesic has left the manifold
+        safe = np.where(regular[:, None], mu, 1.0)
+        roots = (q * np.sqrt(safe)[:, None, :]) @ np.swapaxes(q, 1, 2)
+        square = (q * safe[:, None, :]) @ np.swapaxes(q, 1, 2)
+        b = np.linalg.eigvalsh(roots @ (self.values[:, None] * roots))
+        x = square @ (self.values[:, None] * square)
+        x = (x + np.swapaxes(x, 1, 2)) / 2
+        ends = np.maximum(np.linalg.eigvalsh(x), 1e-300)
+        i, j = self.rows, self.columns
+        log_jacobian = np.sum(np.log(np.maximum(b[:, i] + b[:, j], 1e-300)) - 0.5 * np.log(ends[:, i] + ends[:, j]), axis=1)
+        ratio = np.where(regular, np.minimum(log_jacobian - self.log_base, 0.0), -np.inf)
+        return ratio, (self.vectors @ x @ self.vectors.T,)
+
+
+def rejection(count: int, source: Any, propose: Any, rate: float, size: int) -> tuple[np.ndarray, ...]:
+    """Gather `count` accepted draws. `propose(tries)` gives (log acceptance ratios, arrays with leading axis tries)."""
+    parts: list[tuple[np.ndarray, ...]] = []
+    have = 0
+    largest = max(1, _BLOCK // max(1, size))
+    while have < count:
+        tries = min(largest, max(1, math.ceil((count - have) * min(1.05 / rate, 64.0))) + (0 if count == 1 else 4))
+        log_ratio, arrays = propose(tries)
+        if np.any(log_ratio > SLACK):
+            raise ArithmeticError("internal error: an acceptance ratio of a sampler exceeds 1; please report it")
+        accepted = np.log(source.uniforms((tries,))) < log_ratio
+        parts.append(tuple(a[accepted] for a in arrays))
+        have += int(np.sum(accepted))
+    if len(parts) == 1:
+        return tuple(a[:count] for a in parts[0])
+    return tuple(np.concatenate([p[i] for p in parts])[:count] for i in range(len(parts[0])))
