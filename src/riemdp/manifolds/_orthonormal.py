@@ -93,25 +93,11 @@ def _series(coefficients: list[float], x: Array, y: Array) -> tuple[Array, Array
     return value, difference
 
 
-_SINC_SERIES = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(10)]
 _RATIO_SERIES = [2.0**k * math.factorial(k) ** 2 / math.factorial(2 * k + 1) for k in range(18)]
 
 
 def _pairs(x: Array) -> tuple[Array, Array]:
     return x[..., :, None], x[..., None, :]
-
-
-def _sinc_differences(a: Array) -> Array:
-    """Divided differences of x -> sin(sqrt x)/sqrt(x) at x = a_i^2, x = a_j^2."""
-    ai, aj = _pairs(a)
-    gap = ai * ai - aj * aj
-    p, q = 0.5 * (ai + aj), 0.5 * (ai - aj)
-    near_zero = jnp.maximum(ai, aj) < _SMALL
-    apart = jnp.abs(gap) > _GAP
-    direct = (sinc(ai) - sinc(aj)) / jnp.where(apart, gap, 1.0)
-    close = (jnp.cos(p) * sinc(q) - sinc(p) * jnp.cos(q)) / (2.0 * jnp.where(near_zero | apart, 1.0, ai * aj))
-    series = _series(_SINC_SERIES, jnp.where(near_zero, ai * ai, 0.0), jnp.where(near_zero, aj * aj, 0.0))[1]
-    return jnp.where(near_zero, series, jnp.where(apart, direct, close))
 
 
 def angle_of_cosine(c: Array) -> Array:
@@ -162,25 +148,6 @@ def _symmetric_function(value: Callable[[Array], Array], differences: Callable[[
     return function
 
 
-def _roots(x: Array) -> Array:
-    return jnp.sqrt(jnp.maximum(x, 0.0))
-
-
-def _cosine_differences(x: Array) -> Array:
-    ai, aj = _pairs(_roots(x))
-    return -0.5 * sinc(0.5 * (ai + aj)) * sinc(0.5 * (ai - aj))
-
-
-def _inverse_root_differences(x: Array) -> Array:
-    si, sj = _pairs(jnp.sqrt(x))
-    return -1.0 / (si * sj * (si + sj))
-
-
-# For symmetric positive semidefinite G: cos(G^(1/2)) and sinc(G^(1/2)), both entire in G.
-cos_root = _symmetric_function(lambda x: jnp.cos(_roots(x)), _cosine_differences)
-sinc_root = _symmetric_function(lambda x: sinc(_roots(x)), lambda x: _sinc_differences(_roots(x)))
-# G^(-1/2) for symmetric positive definite G.
-inverse_root = _symmetric_function(lambda x: 1.0 / jnp.sqrt(x), _inverse_root_differences)
 # angle/sin(angle) for a symmetric matrix of cosines; (Q + Q^T)/2 of a rotation Q gives logm(Q) = h(.) (Q - Q^T)/2.
 angle_over_sine = _symmetric_function(_angle_over_sine, _angle_over_sine_differences)
 
@@ -239,16 +206,20 @@ def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return a @ bt, (a @ inside + outside) @ bt
 
 
-# ------------------------------------------------------------------------------------------------ matrix exponential
-def expm1(x: Array) -> Array:
-    """expm(x) - I by a degree-16 Taylor polynomial and doublings y -> 2y + y^2, relative accuracy kept for tiny x.
+# --------------------------------------------------------------------------- matrix exponential, cosine and sine by products
+# Only products: derivatives of every order exist and no eigenvector is chosen. All of them halve the angle `count` times, sum a
+# Taylor polynomial and double back, in variables that are small when the angle is (expm - I, I - cos), so that nothing is lost.
+def _halvings(size: Array) -> Array:
+    """How often to halve an angle of this size to bring it to 1/2; NaN beyond 0.5 * 2**16 (or if it is not finite)."""
+    size = jax.lax.stop_gradient(size)
+    count = jnp.ceil(jnp.log2(jnp.maximum(size, 0.5) / 0.5))
+    return jnp.where(count <= _SQUARINGS, count, jnp.nan)[..., None, None]
 
-    Only products, so derivatives of every order exist. NaN beyond a 1-norm of 0.5 * 2**16.
-    """
-    norm = jax.lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(x), axis=-2), axis=-1))
-    squarings = jnp.ceil(jnp.log2(jnp.maximum(norm, 0.5) / 0.5))
-    squarings = jnp.where(squarings <= _SQUARINGS, squarings, jnp.nan)  # also for a norm that is not finite
-    x = x * jnp.exp2(-squarings)[..., None, None]
+
+def expm1(x: Array) -> Array:
+    """expm(x) - I. NaN beyond a 1-norm of 0.5 * 2**16."""
+    count = _halvings(jnp.max(jnp.sum(jnp.abs(x), axis=-2), axis=-1))
+    x = x * jnp.exp2(-count)
     eye = jnp.eye(x.shape[-1])
     x2 = x @ x
     x3, x4 = x @ x2, x2 @ x2
@@ -259,9 +230,32 @@ def expm1(x: Array) -> Array:
     y = x + t[2] * x2 + t[3] * x3 + x4 @ y
 
     def double(i: Array, y: Array) -> Array:
-        return jnp.where((i < squarings)[..., None, None], 2.0 * y + y @ y, y)
+        return jnp.where(i < count, 2.0 * y + y @ y, y)
 
     return jax.lax.fori_loop(0, _SQUARINGS, double, y)
+
+
+def cos_sinc_root(g: Array) -> tuple[Array, Array]:
+    """(I - cos(G^(1/2)), sinc(G^(1/2))) of a symmetric positive semidefinite G; NaN beyond a 1-norm of 2**30."""
+    count = _halvings(jnp.sqrt(jnp.max(jnp.sum(jnp.abs(jax.lax.stop_gradient(g)), axis=-2), axis=-1)))
+    g = g * jnp.exp2(-2.0 * count)
+    eye = jnp.eye(g.shape[-1])
+    g2 = g @ g
+    g3 = g @ g2
+    t = [(-1.0) ** (k // 2) / math.factorial(k) for k in range(20)]
+    versine = -(t[14] * eye + t[16] * g + t[18] * g2)
+    versine = g3 @ versine - (t[8] * eye + t[10] * g + t[12] * g2)
+    versine = g3 @ (g @ versine) - (t[2] * g + t[4] * g2 + t[6] * g3)
+    ratio = t[13] * eye + t[15] * g + t[17] * g2
+    ratio = t[7] * eye + t[9] * g + t[11] * g2 + g3 @ ratio
+    ratio = t[1] * eye + t[3] * g + t[5] * g2 + g3 @ ratio
+
+    def double(i: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        versine, ratio = pair
+        go = i < count
+        return (jnp.where(go, 4.0 * versine - 2.0 * (versine @ versine), versine), jnp.where(go, ratio - ratio @ versine, ratio))
+
+    return jax.lax.fori_loop(0, _SQUARINGS, double, (versine, ratio))
 
 
 # ------------------------------------------------------------------------------------------- rotations between frames
@@ -303,7 +297,7 @@ def first_columns(m: int, r: int) -> Float[Array, "m r"]:
 
 
 def to_first_columns(p: Array, v: Array) -> Array:
-    """Carry tangent vectors isometrically from frame p to the frame of the first coordinate axes; inverse of `from_first_columns`.
+    """Carry tangent vectors isometrically from p to the frame of the first axes; inverse of `from_first_columns`.
 
     Defined at every p (the least rotation from the axes to the representative of span(p) nearest to them), but it jumps where the
     upper block of p is singular, as any frame of a tangent bundle must somewhere: good for coordinates, not for transport.
@@ -337,7 +331,7 @@ def log_density_of_angles(squares: Array, power: int) -> Array:
 
     Analytic in the squares; the derivative is written so, because that of a square root is infinite at 0.
     """
-    t = _roots(squares)
+    t = jnp.sqrt(jnp.maximum(squares, 0.0))
     ti, tj = _pairs(t)
     pairs = jnp.triu(log_sinc(ti - tj) + log_sinc(ti + tj), 1)
     return jnp.sum(pairs, axis=(-2, -1)) + power * jnp.sum(log_sinc(t), axis=-1)
@@ -362,8 +356,8 @@ def _log_sinc_slope(x: Array) -> Array:
 
 
 __all__ = [
-    "align", "angle_of_cosine", "angle_over_sine", "carry", "cos_root", "expm1", "first_columns", "frobenius",
-    "from_first_columns", "inverse_root", "is_orthonormal", "log_density_of_angles", "log_sinc", "nearest_orthonormal",
-    "newton_orthonormalise", "polar", "principal_angle_ratio", "rotate", "safe_sqrt", "sinc", "sinc_root", "skew", "symmetric",
+    "align", "angle_of_cosine", "angle_over_sine", "carry", "cos_sinc_root", "expm1", "first_columns", "frobenius",
+    "from_first_columns", "is_orthonormal", "log_density_of_angles", "log_sinc", "nearest_orthonormal",
+    "newton_orthonormalise", "polar", "principal_angle_ratio", "rotate", "safe_sqrt", "sinc", "skew", "symmetric",
     "to_first_columns", "transpose", "within",
 ]  # fmt: skip

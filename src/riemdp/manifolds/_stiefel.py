@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from .._errors import integer
 from . import _orthonormal as on
 from ._base import AbstractManifold
+from ._spectral import invsqrtm
 from ._sphere import Sphere
 
 _INSTEAD = (
@@ -144,7 +145,7 @@ class Stiefel(AbstractManifold):
     def _retract(self, p: Array, v: Array) -> Array:
         # Polar retraction: W^T U is skew, so (W + U)^T (W + U) = I + U^T U.
         gram = jnp.eye(self.r) + on.transpose(v) @ v
-        return on.newton_orthonormalise((p + v) @ on.inverse_root(gram))
+        return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
