@@ -15,7 +15,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from .._errors import InvalidArgument, invalid, real
 
@@ -209,7 +209,7 @@ class AbstractManifold(eqx.Module):
         z = jax.random.normal(key, tuple(shape) + self._batch_shape(base) + (self.noise_size,), dtype=jnp.float64)
         return _compiled(self, "_scaled_tangent_from_normals", base, z, sigma)
 
-    def tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
+    def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
         """The isotropic unit Gaussian tangent vector at `p` that the iid standard normals `z` (*batch, noise_size) give.
 
         Linear in `z`; the one formula behind `tangent_normal` and behind the noise of every mechanism.
@@ -221,7 +221,7 @@ class AbstractManifold(eqx.Module):
         """Coordinates of `v` in an orthonormal frame at `p`: |to_coordinates(p, v)| = norm(p, v)."""
         return _compiled(self, "_to_coordinates", self._coerce("p", p), self._coerce("v", v))
 
-    def from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent:
+    def from_coordinates(self, p: Point, c: Float[ArrayLike, "*batch dim"]) -> Tangent:
         """Inverse of `to_coordinates`, with the same frame."""
         c = _coerce_array("c", c, (self.dim,), self, " (dim)")
         return _compiled(self, "_from_coordinates", self._coerce("p", p), c)
