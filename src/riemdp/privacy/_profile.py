@@ -1,73 +1,165 @@
-"""epsilon(delta) and delta(epsilon) of a tuple of parts: closed forms first, privacy-loss distributions for the rest."""
+"""epsilon(delta) and delta(epsilon) of a tuple of parts: closed forms first, privacy-loss distributions for the rest.
+
+Every route gives an upper bound; the smallest is the answer. Answers are memoised by value.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from decimal import Decimal
 
+from . import _pld
 from ._analytic import gaussian_delta, gaussian_epsilon
 from ._parts import ApproximatePart, GaussianPart, MixturePart, NoPrivacyPart, Part, PurePart, SampledGaussianPart
 
 
-def pure_sum(parts: tuple[Part, ...]) -> float:
-    """Basic composition of pure parts, added in decimal so that three releases of 0.1 cost exactly 0.3."""
-    total = sum((Decimal(repr(p.epsilon)) * p.count for p in parts if isinstance(p, PurePart)), Decimal(0))
-    return float(total)
-
-
-def _basic_delta(parts: tuple[Part, ...], epsilon: float) -> float:
-    """A valid, quick bound on delta(epsilon): pure epsilons taken off the target, the rest by the closed form."""
-    spare, squared_mu, failure = Decimal(repr(epsilon)) if math.isfinite(epsilon) else Decimal("Infinity"), 0.0, 0.0
+def largest_loss(parts: tuple[Part, ...]) -> Decimal:
+    """The largest privacy loss that can occur: pure parts add up, in decimal, so that three of 0.1 make exactly 0.3."""
+    total = Decimal(0)
     for p in parts:
-        if isinstance(p, GaussianPart):
-            squared_mu += p.squared_mu
-        elif isinstance(p, SampledGaussianPart) and p.sampling == "without-replacement":
-            squared_mu += p.count / p.noise_multiplier**2  # sampling never costs more than using everything
-        elif isinstance(p, PurePart | ApproximatePart):
-            spare -= Decimal(repr(p.epsilon)) * p.count
-            if isinstance(p, ApproximatePart):
-                failure += p.delta * p.count
+        if isinstance(p, PurePart):
+            total += Decimal(repr(p.epsilon)) * p.count
+        elif isinstance(p, MixturePart):
+            total += largest_loss(p.local) * p.count
         else:
-            return 1.0
-    if spare < 0:
-        return 1.0
-    return min(1.0, failure + gaussian_delta(float(spare), math.sqrt(squared_mu)))
+            return Decimal("Infinity")
+    return total
 
 
-@functools.lru_cache(maxsize=16384)
+@functools.lru_cache(maxsize=1 << 16)
 def delta(parts: tuple[Part, ...], epsilon: float) -> float:
-    if not parts:
-        return 0.0
-    if isinstance(parts[0], NoPrivacyPart):
-        return 1.0
-    return _basic_delta(parts, epsilon)
+    """An upper bound on delta(epsilon)."""
+    exact = _closed_delta(parts, epsilon)
+    if exact is not None:
+        return exact
+    return min(simple_delta(parts, epsilon), _pld.delta(parts, epsilon))
 
 
-@functools.lru_cache(maxsize=16384)
+@functools.lru_cache(maxsize=1 << 16)
 def epsilon(parts: tuple[Part, ...], delta: float) -> float:
-    if not parts:
-        return 0.0
-    if isinstance(parts[0], NoPrivacyPart):
-        return math.inf
-    if len(parts) == 1 and isinstance(parts[0], GaussianPart):
-        return gaussian_epsilon(delta, math.sqrt(parts[0].squared_mu))
-    if all(isinstance(p, PurePart) for p in parts):
-        return pure_sum(parts)
-    return _basic_epsilon(parts, delta)
-
-
-def _basic_epsilon(parts: tuple[Part, ...], delta: float) -> float:
-    failure = sum(p.delta * p.count for p in parts if isinstance(p, ApproximatePart))
-    if any(isinstance(p, MixturePart) for p in parts) or failure > delta:
-        return math.inf
-    squared_mu = sum(p.squared_mu for p in parts if isinstance(p, GaussianPart)) + sum(
-        p.count / p.noise_multiplier**2 for p in parts if isinstance(p, SampledGaussianPart))  # fmt: skip
-    return pure_sum(parts) + sum(p.epsilon * p.count for p in parts if isinstance(p, ApproximatePart)) + gaussian_epsilon(
-        delta - failure, math.sqrt(squared_mu))  # fmt: skip
+    """An upper bound on epsilon(delta)."""
+    exact = _closed_epsilon(parts, delta)
+    if exact is not None:
+        return exact
+    if delta == 0.0:
+        return float(largest_loss(parts))
+    if sum((getattr(p, "count", 1) * (_closed_delta((_once(p),), 0.0) or 0.0) for p in parts), 0.0) <= delta:
+        return 0.0  # the total variations of the single steps already add up to no more
+    return min(simple_epsilon(parts, delta), _pld.epsilon(parts, delta))
 
 
 def within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float) -> bool:
+    """Whether the parts are (epsilon_budget, delta_budget)-private, by the quickest bound that can tell."""
+    if largest_loss(parts) <= Decimal(repr(epsilon_budget)):
+        return True
     if delta_budget == 0.0:
         return epsilon(parts, 0.0) <= epsilon_budget
-    return delta(parts, epsilon_budget) <= delta_budget
+    exact = _closed_delta(parts, epsilon_budget)
+    if exact is not None:
+        return exact <= delta_budget
+    if simple_delta(parts, epsilon_budget) <= delta_budget:
+        return True
+    if any(exact is not None and exact > delta_budget for exact in (_closed_delta((p,), epsilon_budget) for p in parts)):
+        return False  # one part alone is too much
+    return epsilon(parts, delta_budget) <= epsilon_budget
+
+
+def _closed_delta(parts: tuple[Part, ...], epsilon: float) -> float | None:
+    if not parts:
+        return 0.0
+    if isinstance(parts[0], NoPrivacyPart):
+        return 1.0
+    if math.isinf(epsilon):
+        return _pld.infinite_mass(parts)
+    if len(parts) > 1:
+        return None
+    part = parts[0]
+    if isinstance(part, GaussianPart):
+        return gaussian_delta(epsilon, math.sqrt(part.squared_mu))
+    if part.count > 1:
+        return None
+    if isinstance(part, PurePart):
+        return max(0.0, -math.expm1(epsilon - part.epsilon) / (1 + math.exp(-part.epsilon)))
+    if isinstance(part, ApproximatePart):
+        finite = max(0.0, -math.expm1(epsilon - part.epsilon) / (1 + math.exp(-part.epsilon)))
+        return part.delta + (1 - part.delta) * finite
+    if isinstance(part, SampledGaussianPart):
+        return part.rate * gaussian_delta(_unamplified(epsilon, part.rate), 1 / part.noise_multiplier)
+    if isinstance(part, MixturePart):
+        return part.rate * delta(part.local, epsilon)
+    return None
+
+
+def _closed_epsilon(parts: tuple[Part, ...], delta: float) -> float | None:
+    if not parts:
+        return 0.0
+    if isinstance(parts[0], NoPrivacyPart):
+        return math.inf
+    if len(parts) > 1:
+        return None
+    part = parts[0]
+    if isinstance(part, GaussianPart):
+        return gaussian_epsilon(delta, math.sqrt(part.squared_mu))
+    if part.count > 1 or delta == 0.0:
+        return None
+    if isinstance(part, PurePart | ApproximatePart):
+        failure = part.delta if isinstance(part, ApproximatePart) else 0.0
+        if delta < failure:
+            return math.inf
+        share = (delta - failure) / (1 - failure) * (1 + math.exp(-part.epsilon))
+        return max(0.0, part.epsilon + math.log1p(-share)) if share < 1 else 0.0
+    if isinstance(part, SampledGaussianPart):
+        if delta >= part.rate:
+            return 0.0
+        return _amplified(gaussian_epsilon(delta / part.rate, 1 / part.noise_multiplier), part.rate)
+    if isinstance(part, MixturePart):
+        return 0.0 if delta >= part.rate else epsilon(part.local, delta / part.rate)
+    return None
+
+
+def _once(part: Part) -> Part:
+    return part if isinstance(part, GaussianPart | NoPrivacyPart) else replace(part, count=1)
+
+
+def _unamplified(epsilon: float, rate: float) -> float:
+    """log(1 + (e^epsilon - 1)/rate)."""
+    return math.log1p(math.expm1(epsilon) / rate) if epsilon < 600 else epsilon - math.log(rate)
+
+
+def _amplified(epsilon: float, rate: float) -> float:
+    """log(1 + rate (e^epsilon - 1))."""
+    return math.log1p(rate * math.expm1(epsilon)) if epsilon < 600 else epsilon + math.log(rate)
+
+
+def _simple(parts: tuple[Part, ...]) -> tuple[Decimal, float, float]:
+    """Bounds that add up: (epsilons, squared mu, failure probabilities); sampling costs at most using everything."""
+    epsilons, squared_mu, failure = Decimal(0), 0.0, 0.0
+    for p in parts:
+        if isinstance(p, GaussianPart):
+            squared_mu += p.squared_mu
+        elif isinstance(p, SampledGaussianPart):
+            squared_mu += p.count / p.noise_multiplier**2
+        elif isinstance(p, PurePart | ApproximatePart):
+            epsilons += Decimal(repr(p.epsilon)) * p.count
+            failure += p.delta * p.count if isinstance(p, ApproximatePart) else 0.0
+        elif isinstance(p, MixturePart):
+            e, m, f = _simple(p.local)
+            epsilons, squared_mu, failure = epsilons + e * p.count, squared_mu + m * p.count, failure + f * p.count * p.rate
+    return epsilons, squared_mu, failure
+
+
+def simple_delta(parts: tuple[Part, ...], epsilon: float) -> float:
+    """A quick bound: pure epsilons taken off the target, Gaussians in closed form, failures added."""
+    epsilons, squared_mu, failure = _simple(parts)
+    spare = float(Decimal(repr(epsilon)) - epsilons)
+    return 1.0 if spare < 0 else min(1.0, failure + gaussian_delta(spare, math.sqrt(squared_mu)))
+
+
+def simple_epsilon(parts: tuple[Part, ...], delta: float) -> float:
+    """The same bound, solved for epsilon."""
+    epsilons, squared_mu, failure = _simple(parts)
+    if failure > delta or (failure == delta and squared_mu > 0):
+        return math.inf
+    return float(epsilons) + gaussian_epsilon(delta - failure, math.sqrt(squared_mu))
