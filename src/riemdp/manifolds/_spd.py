@@ -39,7 +39,7 @@ class AbstractSPD(AbstractManifold):
     k: int = eqx.field(static=True)
 
     def __init__(self, k: int):
-        self.k = integer("k", k, at_least=1, remedy="give the number of rows of the matrices, a whole number that is at least 1")
+        self.k = integer("k", k, at_least=1, remedy="give the number of rows, a whole number that is at least 1")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -115,7 +115,8 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     """L, M = L^-1 q L^-T and the decomposition of M, where p = L L^T.
 
     The eigenvalues are those of M - I = L^-1 (q - p) L^-T, offset 1: q - p is exact for close points, so nothing cancels. Where
-    M is ill-conditioned its small eigenvalues are the squared singular values of L^-1 chol(q) instead, which keeps twice as many digits.
+    M is ill-conditioned its small eigenvalues are the squared singular values of L^-1 chol(q) instead, which keeps twice as
+    many digits.
     """
     p, q = sp.sym(p), sp.sym(q)
     lower = jnp.linalg.cholesky(p, symmetrize_input=False)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
+import math
+import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from .._errors import InvalidArgument, real
+from .._errors import ConvergenceWarning, InvalidArgument, integer, real
 from . import _spectral as sp
 from ._base import _compiled
-from ._numerics import safe_sqrt
+from ._numerics import safe_divide, safe_sqrt
 from ._spd import AbstractSPD, inverse_factor
 from ._spd_affine import congruence
 
@@ -23,14 +25,14 @@ class SPDBuresWasserstein(AbstractSPD):
     """SPD matrices of size k with the Bures-Wasserstein metric: optimal transport between centred Gaussians.
 
     g_W(U, V) = (1/2) tr(L U), L W + W L = U; at the identity this is tr(U V)/4. dist(A, B)^2 = tr A + tr B -
-    2 tr (A^1/2 B A^1/2)^1/2. Curvature is non-negative and unbounded near singular matrices (`curvature_bounds` is (0, inf); see
-    `curvature_upper_bound`). The space is not complete: exp(p, v) = (I + L) p (I + L) is a geodesic only while I + L > 0
-    (`in_exp_domain`). Beyond that the formula is still returned; it is positive semidefinite, and singular exactly when -1 is an
-    eigenvalue of L. `retract` is positive definite for every v.
+    2 tr (A^1/2 B A^1/2)^1/2. Curvature is non-negative and unbounded near singular matrices (`curvature_bounds` is (0, inf);
+    see `curvature_upper_bound`). The space is not complete: exp(p, v) = (I + L) p (I + L) is a geodesic only while I + L > 0
+    (`in_exp_domain`). Beyond that the formula is still returned; it is positive semidefinite, and singular exactly when -1
+    is an eigenvalue of L. `retract` is positive definite for every v.
 
-    `transport` is not parallel transport, which has no closed form here. It is T = g_q^-1/2 g_p^1/2, where g_W^-1/2 multiplies the
-    entries of a matrix in the eigenbasis of W by sqrt(2 (l_r + l_s)): an isometry, analytic in both points, and equal to parallel
-    transport when p and q commute. `parallel_transport` integrates the true one to a tolerance.
+    `transport` is not parallel transport, which has no closed form here. It is T = g_q^-1/2 g_p^1/2, where g_W^-1/2
+    multiplies the entries of a matrix in the eigenbasis of W by sqrt(2 (l_r + l_s)): an isometry, analytic in both points,
+    and equal to parallel transport when p and q commute. `parallel_transport` integrates the true one to a tolerance.
 
     **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
 
@@ -70,7 +72,8 @@ class SPDBuresWasserstein(AbstractSPD):
         return safe_sqrt(self._inner(p, v, v))
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
-        # L Z^T + Z L^T for any factor L L^T = p: in the eigenbasis of p its entries have variance l_r + l_s (4 l_r on the diagonal).
+        # L Z^T + Z L^T for any factor L L^T = p: in the eigenbasis of p its entries have variance l_r + l_s (4 l_r on the
+        # diagonal).
         lower = jnp.linalg.cholesky(sp.sym(p), symmetrize_input=False)
         half = z.reshape(*z.shape[:-1], self.k, self.k) @ sp.transpose(lower)
         return half + sp.transpose(half)
@@ -120,6 +123,110 @@ class SPDBuresWasserstein(AbstractSPD):
 
         return log_sums(b) - 0.5 * (log_sums(x) + log_sums(e))
 
+    # ---------------------------------------------------------------- beyond the common interface
+    def in_exp_domain(self, p: Any, v: Any) -> Bool[Array, "*batch"]:
+        """Whether I + L > 0 with L p + p L = v, that is whether t -> exp(p, t v), 0 <= t <= 1, is a minimising geodesic."""
+        return _compiled(self, "_in_exp_domain", self._coerce("p", p), self._coerce("v", v))
+
+    def curvature_upper_bound(self, p: Any) -> Float[Array, "*batch"]:
+        """Largest sectional curvature at p: 3 / (l_1 + l_2) with its two smallest eigenvalues (0 for k = 1). It is attained."""
+        return _compiled(self, "_curvature_upper_bound", self._coerce("p", p))
+
+    def curvature_upper_bound_in_ball(self, center: Any, radius: float) -> float:
+        """Upper bound of the sectional curvature along all geodesics between points of the ball B_r(center).
+
+        Those geodesics stay within 2 r of the centre, and square roots of eigenvalues move no faster than the distance, so
+        the bound is 3 / ((s_1 - 2r)^2 + (s_2 - 2r)^2) with the two smallest square roots of eigenvalues s_1 <= s_2 of
+        `center` (k, k).
+
+        Raises: `InvalidArgument` if 2 r >= s_1 or 2 r sqrt(bound) >= pi/2, where no bound of use exists.
+        """
+        r = real("radius", radius, above=0.0)
+        c = self._coerce("center", center)
+        if c.ndim != 2 or not bool(self.belongs(c)):
+            raise InvalidArgument(f"argument `center` must be one positive definite matrix of shape {self.shape}")
+        if self.k == 1:
+            return 0.0
+        roots = jnp.sqrt(sp.eigenvalues(sp.sym(c))[:2]) - 2.0 * r
+        if not float(roots[0]) > 0.0:
+            most = 0.5 * (float(roots[0]) + 2.0 * r)
+            raise InvalidArgument(
+                f"argument `radius` = {r:g} is too large for this `center`: the Bures-Wasserstein curvature is bounded only
+                for " f"radius < {most:g}, half the square root of the smallest eigenvalue of the centre; give a smaller radius"
+            )
+        bound = float(3.0 / jnp.sum(roots**2))
+        if 2.0 * r * bound**0.5 >= 0.5 * math.pi:
+            raise InvalidArgument(
+                f"argument `radius` = {r:g} is too large for this `center`: 2 * radius * sqrt(curvature bound {bound:g}) must
+                stay below " "pi/2, or means in the ball need not be unique; give a smaller radius"
+            )
+        return bound
+
+    def parallel_transport(self, p: Any, q: Any, v: Any, *, tolerance: float = 1e-10, max_steps: int = 1024) -> Matrix:
+        """Parallel transport of v from p to q along the minimising geodesic, by integrating its differential equation.
+
+        Along M_t p M_t, M_t = I + t L, the vector K W + W K is parallel when W K' + K' W = -(K L p M_t + (K L p M_t)^T).
+        Runge-Kutta solutions with 4, 8, 16, ... steps are extrapolated until two results differ by at most `tolerance`
+        relative to |v|_p (over the whole batch); a `ConvergenceWarning` says so if `max_steps` is not enough. Not
+        differentiable in reverse mode.
+
+        Args: p, q, v of shape (*batch, k, k); 0 < tolerance < 1; max_steps >= 16.
+        """
+        tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
+        max_steps = integer("max_steps", max_steps, at_least=16)
+        p, q, v = self._coerce("p", p), self._coerce("q", q), self._coerce("v", v)
+        row: list[Matrix] = []
+        change, steps = math.inf, 4
+        while steps <= max_steps:
+            # Neville's table: the error of the classical method has an expansion in h^4, h^5, ...
+            new = [_compiled(self, "_transport_in_steps", p, q, v, jnp.asarray(steps))]
+            for j, old in enumerate(row):
+                new.append(new[-1] + (new[-1] - old) / (2.0 ** (4 + j) - 1.0))
+            if row:
+                change = float(jnp.max(safe_divide(self.norm(q, new[-1] - row[-1]), self.norm(p, v))))
+            row, steps = new, 2 * steps
+            if change <= tolerance:
+                return row[-1]
+        warnings.warn(
+            f"parallel_transport stopped at {steps // 2} steps with an estimated relative error of {change:.1e} >
+            {tolerance:.1e}", ConvergenceWarning,
+            stacklevel=2,
+        )
+        return row[-1]
+
+    def _in_exp_domain(self, p: Matrix, v: Matrix) -> Bool[Array, "*batch"]:
+        return sp.eigenvalues(sp.lyapunov(sp.sym(p), sp.sym(v)))[..., 0] > -1.0
+
+    def _curvature_upper_bound(self, p: Matrix) -> Float[Array, "*batch"]:
+        if self.k == 1:
+            return jnp.zeros(p.shape[:-2])
+        return 3.0 / jnp.sum(sp.eigenvalues(sp.sym(p))[..., :2], axis=-1)
+
+    def _transport_in_steps(self, p: Matrix, q: Matrix, v: Matrix, steps: Array) -> Matrix:
+        p, q, v = sp.sym(p), sp.sym(q), sp.sym(v)
+        lower, difference = _root_difference(p, q)
+        step = congruence(sp.transpose(inverse_factor(lower)), difference)
+        h = 1.0 / steps
+        product = step @ p
+
+        def slope(t: Array, k: Matrix) -> Matrix:
+            move = self.origin + t * step
+            half = k @ product @ move
+            return -sp.lyapunov(congruence(move, p), half + sp.transpose(half))
+
+        def advance(i: Array, k: Matrix) -> Matrix:
+            t = i * h
+            k1 = slope(t, k)
+            k2 = slope(t + 0.5 * h, k + 0.5 * h * k1)
+            k3 = slope(t + 0.5 * h, k + 0.5 * h * k2)
+            k4 = slope(t + h, k + h * k3)
+            return k + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
+
+        full = jnp.broadcast_shapes(p.shape, q.shape, v.shape)
+        k = jax.lax.fori_loop(0, steps, advance, jnp.broadcast_to(sp.lyapunov(p, v), full))
+        half = k @ q
+        return half + sp.transpose(half)
+
 
 def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
     """L with p = L L^T, and K = (L^T q L)^1/2 - L^T L, so that L^-T K L^-1 = T - I for the optimal transport map T from p to q.
@@ -157,8 +264,8 @@ def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
 def _metric_root(p: Matrix, v: Matrix, power: float) -> Matrix:
     """Multiply the entries of v in the eigenbasis of p by (2 (l_r + l_s))^power, power = 1/2 or -1/2.
 
-    This is the power of the operator v -> 2 (p v + v p), so it does not depend on the choice of eigenvectors. Its first derivative is
-    exact also where eigenvalues coincide; the second only where they differ.
+    This is the power of the operator v -> 2 (p v + v p), so it does not depend on the choice of eigenvectors. Its first
+    derivative is exact also where eigenvalues coincide; the second only where they differ.
     """
     values, q = jnp.linalg.eigh(p, symmetrize_input=False)
     return _multiply_sums(values, q, v, power)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
 from . import _spectral as sp
@@ -21,12 +22,13 @@ class SPDLogEuclidean(AbstractSPD):
     """SPD matrices of size k with the metric that makes the matrix logarithm an isometry to Sym(k) with the Frobenius product.
 
     g_W(U, V) = <D log_W[U], D log_W[V]>_F. A flat, complete, homogeneous space (sectional curvature 0) of dimension k(k+1)/2:
-    dist(A, B) = ||log A - log B||_F, exp and parallel transport in closed form. Points are (*batch, k, k) arrays. Differences of
-    logarithms of close points are integrated along the segment, so that distances of 1e-12 keep their digits.
+    dist(A, B) = ||log A - log B||_F, exp and parallel transport in closed form. Points are (*batch, k, k) arrays.
+    Differences of logarithms of close points are integrated along the segment, so that distances of 1e-12 keep their digits.
 
     **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
 
-    Source: Utpala2023LE section 3; the kernel of D exp is (e^x - e^y)/(x - y) of the log-eigenvalues (Utpala2023 prints its reciprocal).
+    Source: Utpala2023LE section 3; the kernel of D exp is (e^x - e^y)/(x - y) of the log-eigenvalues (Utpala2023 prints its
+    reciprocal).
     """
 
     @property
@@ -68,8 +70,8 @@ class SPDLogEuclidean(AbstractSPD):
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
         p, v = sp.sym(p), sp.sym(v)
-        y, eig = _logarithm(p)
-        h = sp.apply("log", p, sp.spectrum(p), v)
+        eig = sp.spectrum(p)
+        y, h = sp.apply("log", p, eig), sp.apply("log", p, eig, v)
         direct = sp.expm(y + h)
         near = jnp.sqrt(jnp.sum(h**2, axis=(-2, -1))) < NEAR
 
@@ -137,6 +139,4 @@ def _log_difference(p: Matrix, q: Matrix) -> Matrix:
 
 def _corrected(direct: Matrix, better: Matrix) -> Matrix:
     """The value of `better` with the derivative of `direct`."""
-    from jax.lax import stop_gradient
-
     return direct + stop_gradient(better - direct)

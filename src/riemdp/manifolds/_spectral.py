@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray
 from jax.custom_batching import custom_vmap
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -111,8 +112,9 @@ def _floor_values(x: Array, c: Array, _: float) -> Array:
 
 
 def _floor_first(x: Array, y: Array, c: Array, _: float) -> Array:
-    gap = x - y
-    return jnp.where(gap == 0.0, jnp.where(x > c, 1.0, 0.0), (jnp.maximum(x, c) - jnp.maximum(y, c)) / jnp.where(gap == 0.0, 1.0, gap))
+    equal = x == y
+    slope = (jnp.maximum(x, c) - jnp.maximum(y, c)) / jnp.where(equal, 1.0, x - y)
+    return jnp.where(equal, jnp.where(x > c, 1.0, 0.0), slope)
 
 
 def _binomial(t: float, m: int) -> float:
@@ -158,7 +160,8 @@ def _divided_differences(kind: str, t: float, values: Array, offset: Array, orde
     scale = 1.0 if kind == "exp" else jnp.abs(x)
     near = gap <= TAYLOR_SPREAD * scale
     direct = (lower[(..., *index[1:])] - lower[(..., *index[:-1])]) / jnp.where(near, 1.0, gap)
-    # Complete homogeneous polynomials of the deviations, by the recursion h_m(d_0..d_j) = h_m(d_0..d_j-1) + d_j h_m-1(d_0..d_j).
+    # Complete homogeneous polynomials of the deviations, by the recursion h_m(d_0..d_j) = h_m(d_0..d_j-1) + d_j
+    # h_m-1(d_0..d_j).
     deviation = jnp.where(near[..., None], nodes - centre[..., None], 0.0)
     homogeneous = [jnp.ones_like(centre)] + [jnp.zeros_like(centre)] * (TAYLOR_TERMS - 1)
     for j in range(order + 1):
@@ -189,7 +192,7 @@ def _evaluate(a: Array, q: Array, values: Array, offset: Array, *directions: Arr
 
 def _abstract(a: Any, q: Any, values: Any, offset: Any, *directions: Any, kind: str, t: float) -> Any:
     batch = jnp.broadcast_shapes(q.shape[:-2], values.shape[:-1], offset.shape, *(h.shape[:-2] for h in directions))
-    return jax.core.ShapedArray(batch + q.shape[-2:], q.dtype)
+    return ShapedArray(batch + q.shape[-2:], q.dtype)
 
 
 def _jvp(primals: Any, tangents: Any, **how: Any) -> Any:
@@ -202,18 +205,14 @@ def _jvp(primals: Any, tangents: Any, **how: Any) -> Any:
         if not isinstance(dh, ad.Zero):
             changed = (*directions[:i], ad.instantiate_zeros(dh), *directions[i + 1 :])
             parts.append(_spectral_p.bind(*fixed, *changed, **how))
-    if not parts:
-        return out, ad.Zero.from_primal_value(out)
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
+    total = sum(parts[1:], parts[0]) if parts else jnp.zeros_like(out)
     return out, jnp.broadcast_to(total, out.shape)
 
 
 def _transpose(cotangent: Any, *operands: Any, **how: Any) -> Any:
     # D^n f(A) is symmetric in (H_1, .., H_n, C) under the trace product, so its transpose is itself.
     unknown = [i for i, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
-    out = [None] * len(operands)
+    out: list[Any] = [None] * len(operands)
     if isinstance(cotangent, ad.Zero):
         return [ad.Zero(operands[i].aval) if i in unknown else None for i in range(len(operands))]
     (slot,) = unknown
@@ -340,7 +339,7 @@ def where_rare(flag: Array, refine: Callable[..., Any], usual: Any, *operands: A
 
 # ------------------------------------------------------------------------------------------------ packing
 def pack(s: Matrix) -> Float[Array, "*batch d"]:
-    """Isometry from symmetric matrices with the Frobenius product to R^{k(k+1)/2}: diagonal first, then sqrt(2) times above it."""
+    """Isometry from symmetric matrices with the Frobenius product to R^{k(k+1)/2}: diagonal, then sqrt(2) above it."""
     k = s.shape[-1]
     i, j = np.triu_indices(k, 1)
     return jnp.concatenate([jnp.diagonal(s, axis1=-2, axis2=-1), np.sqrt(2.0) * s[..., i, j]], axis=-1)
