@@ -151,14 +151,14 @@ class SPDBuresWasserstein(AbstractSPD):
         if not float(roots[0]) > 0.0:
             most = 0.5 * (float(roots[0]) + 2.0 * r)
             raise InvalidArgument(
-                f"argument `radius` = {r:g} is too large for this `center`: the Bures-Wasserstein curvature is bounded only
-                for " f"radius < {most:g}, half the square root of the smallest eigenvalue of the centre; give a smaller radius"
+                f"argument `radius` = {r:g} is too large for this `center`: the Bures-Wasserstein curvature is bounded only for "
+                f"radius < {most:g}, half the square root of the smallest eigenvalue of the centre; give a smaller one"
             )
         bound = float(3.0 / jnp.sum(roots**2))
         if 2.0 * r * bound**0.5 >= 0.5 * math.pi:
             raise InvalidArgument(
-                f"argument `radius` = {r:g} is too large for this `center`: 2 * radius * sqrt(curvature bound {bound:g}) must
-                stay below " "pi/2, or means in the ball need not be unique; give a smaller radius"
+                f"argument `radius` = {r:g} is too large for this `center`: 2 * radius * sqrt(curvature bound {bound:g}) must "
+                "stay below pi/2, or means in the ball need not be unique; give a smaller radius"
             )
         return bound
 
@@ -188,8 +188,9 @@ class SPDBuresWasserstein(AbstractSPD):
             if change <= tolerance:
                 return row[-1]
         warnings.warn(
-            f"parallel_transport stopped at {steps // 2} steps with an estimated relative error of {change:.1e} >
-            {tolerance:.1e}", ConvergenceWarning,
+            f"parallel_transport stopped after {steps // 2} steps at an estimated relative error of {change:.1e}, above the "
+            f"tolerance {tolerance:.1e}; raise max_steps or the tolerance",
+            ConvergenceWarning,
             stacklevel=2,
         )
         return row[-1]
