@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from riemdp.manifolds import AbstractManifold, Euclidean, Lorentz, PoincareBall, Product, Sphere
+from riemdp.manifolds import AbstractManifold, Euclidean, Grassmann, Lorentz, PoincareBall, Product, Sphere, Stiefel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,11 @@ CASES: list[Case] = [
     Case("sphere", Sphere(4), radius=2.8),
     Case("lorentz", Lorentz(4), radius=3.0),
     Case("poincare", PoincareBall(2), radius=3.0),
+    Case("grassmann", Grassmann(6, 2), radius=1.5),
+    Case(
+        "stiefel", Stiefel(6, 2), radius=1.5, parallel=False,
+        not_offered=frozenset({"log", "dist", "squared_dist", "log_volume_density"}),
+    ),
     Case("product", Product(Sphere(3), Lorentz(3), Euclidean(2))),
 ]
 

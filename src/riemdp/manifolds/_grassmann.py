@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from .._errors import integer
 from . import _orthonormal as on
 from ._base import AbstractManifold
-from ._spectral import invsqrtm
+from ._numerics import safe_sqrt
+from ._spectral import invsqrtm, transpose
 
 
 class Grassmann(AbstractManifold):
@@ -79,7 +80,7 @@ class Grassmann(AbstractManifold):
     # ---------------------------------------------------------------- geodesics
     def _exp(self, p: Array, v: Array) -> Array:
         # W V cos(s) V^T + Q sin(s) V^T with U = Q s V^T, as functions of the Gram matrix: no singular vectors to choose.
-        versine, ratio = on.cos_sinc_root(on.transpose(v) @ v)
+        versine, ratio = on.cos_sinc_root(transpose(v) @ v)
         return on.newton_orthonormalise(p + (v @ ratio - p @ versine))
 
     def _log(self, p: Array, q: Array) -> Array:
@@ -89,28 +90,28 @@ class Grassmann(AbstractManifold):
         return _squared_dist(p, q)
 
     def _dist(self, p: Array, q: Array) -> Array:
-        return on.safe_sqrt(_squared_dist(p, q))
+        return safe_sqrt(_squared_dist(p, q))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         return self._to_tangent(q, on.carry(p, q, v))
 
     def _retract(self, p: Array, v: Array) -> Array:
         # Polar retraction: (W + U)^T (W + U) = I + U^T U.
-        gram = jnp.eye(self.r) + on.transpose(v) @ v
+        gram = jnp.eye(self.r) + transpose(v) @ v
         return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
-        return on.frobenius(u, v)
+        return on.frobenius(u, v) + jnp.zeros(self._batch_shape(p))
 
     def _norm(self, p: Array, v: Array) -> Array:
-        return on.safe_sqrt(on.frobenius(v, v))
+        return safe_sqrt(self._inner(p, v, v))
 
     def _project(self, x: Array) -> Array:
         return on.nearest_orthonormal(x)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - p @ (on.transpose(p) @ x)
+        return x - p @ (transpose(p) @ x)
 
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)
@@ -119,7 +120,7 @@ class Grassmann(AbstractManifold):
         return on.is_orthonormal(x, atol)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
-        return on.within(on.transpose(p) @ v, v, atol)
+        return on.within(transpose(p) @ v, v, atol)
 
     # ---------------------------------------------------------------- randomness and coordinates
     def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
@@ -143,13 +144,13 @@ class Grassmann(AbstractManifold):
     def _log_volume_density(self, p: Array, v: Array) -> Array:
         # prod_{i<j} sinc(t_i - t_j) sinc(t_i + t_j) prod_i sinc(t_i)^(m - 2k), t the k = min(r, m - r) singular values.
         k = min(self.r, self.m - self.r)
-        squares = jnp.linalg.eigvalsh(on.transpose(v) @ v)[..., self.r - k :]
+        squares = jnp.linalg.eigvalsh(transpose(v) @ v)[..., self.r - k :]
         return on.log_density_of_angles(squares, self.m - 2 * k)
 
 
 def _residual(p: Array, q: Array) -> tuple[Array, Array]:
     """C = p^T q and the part of q outside span(p), whose value (not derivative) is 0 where it is only rounding."""
-    c = on.transpose(p) @ q
+    c = transpose(p) @ q
     outside = q - p @ c
     rounding = 8.0 * p.shape[-1] * jnp.finfo(jnp.float64).eps
     same = (on.frobenius(outside, outside) <= rounding**2) | jnp.all(p == q, axis=(-2, -1))
@@ -160,14 +161,14 @@ def _log(p: Array, q: Array) -> Array:
     # C = A cos(t) B^T and (q - p C) B = Q sin(t), so Q t A^T = (q - p C) (A (t/sin t) B^T)^T: finite up to t = pi/2 itself,
     # and as accurate as the residual for tiny angles, because t/sin(t) is flat at 1.
     c, outside = _residual(p, q)
-    u = outside @ on.transpose(on.principal_angle_ratio(c))
-    return u - p @ (on.transpose(p) @ u)
+    u = outside @ transpose(on.principal_angle_ratio(c))
+    return u - p @ (transpose(p) @ u)
 
 
 @jax.custom_jvp
 def _squared_dist(p: Array, q: Array) -> Array:
     c, outside = _residual(p, q)
-    u = outside @ on.transpose(on.principal_angle_ratio(c))
+    u = outside @ transpose(on.principal_angle_ratio(c))
     return on.frobenius(u, u)
 
 

@@ -18,19 +18,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ._numerics import log_sinc_sqrt
+from ._spectral import sym, transpose
+
 _SMALL = 0.5  # below this angle divided differences come from a power series, above it from a closed form
 _GAP = 0.1  # nodes further apart than this are divided directly
 _SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
-
-
-def transpose(x: Array) -> Array:
-    """Swap the last two axes."""
-    return jnp.swapaxes(x, -1, -2)
-
-
-def symmetric(x: Array) -> Array:
-    """Symmetric part."""
-    return 0.5 * (x + transpose(x))
 
 
 def skew(x: Array) -> Array:
@@ -41,12 +34,6 @@ def skew(x: Array) -> Array:
 def frobenius(u: Array, v: Array) -> Array:
     """tr(u^T v) over the last two axes."""
     return jnp.sum(u * v, axis=(-2, -1))
-
-
-def safe_sqrt(x: Array) -> Array:
-    """Square root whose derivative at 0 is 0 instead of infinite (a norm has no gradient there)."""
-    positive = x > 0.0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), jnp.where(jnp.isnan(x), x, 0.0))
 
 
 def is_orthonormal(x: Array, atol: Any) -> Array:
@@ -69,14 +56,6 @@ def newton_orthonormalise(y: Array) -> Array:
 
 
 # ------------------------------------------------------------------------------------- scalar functions of an angle
-def sinc(x: Array) -> Array:
-    """sin(x)/x, 1 at 0, with a derivative that is finite there."""
-    small = jnp.abs(x) < 1e-4
-    x2 = x * x
-    safe = jnp.where(small, 1.0, x)
-    return jnp.where(small, 1.0 - x2 / 6.0, jnp.sin(safe) / safe)
-
-
 def _angle_over_tan(x: Array) -> Array:
     """x cot(x), 1 at 0."""
     small = jnp.abs(x) < 1e-4
@@ -143,7 +122,7 @@ def _symmetric_function(value: Callable[[Array], Array], differences: Callable[[
         (g,), (dg,) = primals, tangents
         l, p = jnp.linalg.eigh(g, symmetrize_input=False)
         out = (p * value(l)[..., None, :]) @ transpose(p)
-        return out, p @ (differences(l) * (transpose(p) @ symmetric(dg) @ p)) @ transpose(p)
+        return out, p @ (differences(l) * (transpose(p) @ sym(dg) @ p)) @ transpose(p)
 
     return function
 
@@ -175,7 +154,7 @@ def _generalised_function(value: Callable[[Array], Array], differences: Callable
         total = si + sj
         sums = jnp.where(total > 0.0, (fi + fj) / jnp.where(total > 0.0, total, 1.0), 0.0)
         e = transpose(a) @ dc @ transpose(bt)
-        return (a * f[..., None, :]) @ bt, a @ (differences(s) * symmetric(e) + sums * skew(e)) @ bt
+        return (a * f[..., None, :]) @ bt, a @ (differences(s) * sym(e) + sums * skew(e)) @ bt
 
     return function
 
@@ -271,7 +250,7 @@ def rotate(p: Array, q: Array, v: Array) -> Array:
     It turns by the principal angles in the planes of the principal vectors and fixes all else: the product of the
     reflections in span(p) and in the subspace halfway. No frame of any eigenspace is chosen.
     """
-    gram = jnp.eye(p.shape[-1]) + symmetric(transpose(p) @ q)
+    gram = jnp.eye(p.shape[-1]) + sym(transpose(p) @ q)
     middle = p + q
     return v - middle @ _solve(gram, transpose(middle) @ v) + 2.0 * (q @ (transpose(p) @ v))
 
@@ -320,21 +299,16 @@ def _align_to_first(p: Array) -> tuple[Array, Array]:
 
 
 # ------------------------------------------------------------------------------------------------- volume densities
-def log_sinc(x: Array) -> Array:
-    """log |sin(x)/x|, -inf at the non-zero multiples of pi."""
-    return jnp.log(jnp.abs(sinc(x)))
-
-
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def log_density_of_angles(squares: Array, power: int) -> Array:
     """sum_{i<j} log |sinc(t_i - t_j) sinc(t_i + t_j)| + power * sum_i log |sinc(t_i)| with t_i^2 = squares (..., k).
 
     Analytic in the squares; the derivative is written so, because that of a square root is infinite at 0.
     """
-    t = jnp.sqrt(jnp.maximum(squares, 0.0))
-    ti, tj = _pairs(t)
-    pairs = jnp.triu(log_sinc(ti - tj) + log_sinc(ti + tj), 1)
-    return jnp.sum(pairs, axis=(-2, -1)) + power * jnp.sum(log_sinc(t), axis=-1)
+    squares = jnp.maximum(squares, 0.0)
+    ti, tj = _pairs(jnp.sqrt(squares))
+    pairs = jnp.triu(log_sinc_sqrt((ti - tj) ** 2) + log_sinc_sqrt((ti + tj) ** 2), 1)
+    return jnp.sum(pairs, axis=(-2, -1)) + power * jnp.sum(log_sinc_sqrt(squares), axis=-1)
 
 
 @log_density_of_angles.defjvp
@@ -353,11 +327,3 @@ def _log_sinc_slope(x: Array) -> Array:
     small = jnp.abs(x) < 1e-2
     safe = jnp.where(small, 1.0, x)
     return jnp.where(small, -x / 3.0 - x**3 / 45.0 - 2.0 * x**5 / 945.0, 1.0 / jnp.tan(safe) - 1.0 / safe)
-
-
-__all__ = [
-    "align", "angle_of_cosine", "angle_over_sine", "carry", "cos_sinc_root", "expm1", "first_columns", "frobenius",
-    "from_first_columns", "is_orthonormal", "log_density_of_angles", "log_sinc", "nearest_orthonormal",
-    "newton_orthonormalise", "polar", "principal_angle_ratio", "rotate", "safe_sqrt", "sinc", "skew", "symmetric",
-    "to_first_columns", "transpose", "within",
-]  # fmt: skip

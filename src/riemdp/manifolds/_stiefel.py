@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from .._errors import integer
 from . import _orthonormal as on
 from ._base import AbstractManifold
-from ._spectral import invsqrtm
+from ._numerics import safe_sqrt
+from ._spectral import invsqrtm, sym, transpose
 from ._sphere import Sphere
 
 _INSTEAD = (
@@ -96,7 +97,7 @@ class Stiefel(AbstractManifold):
     def _exp(self, p: Array, v: Array) -> Array:
         if self.r == 1:
             return self._sphere._exp(p[..., 0], v[..., 0])[..., None]
-        a = on.skew(on.transpose(p) @ v)
+        a = on.skew(transpose(p) @ v)
         if self.r == self.m:
             return on.newton_orthonormalise(p + p @ on.expm1(a))
         # [W U] expm([[A, -S], [I, A]]) [I; 0] expm(-A). Dividing U by its length is a change of basis that leaves the result
@@ -105,7 +106,7 @@ class Stiefel(AbstractManifold):
         length = jnp.where(length > 0.0, length, 1.0)
         unit = v / length
         eye = jnp.broadcast_to(jnp.eye(self.r), a.shape) * length
-        top = jnp.concatenate([a, -length * (on.transpose(unit) @ unit)], axis=-1)
+        top = jnp.concatenate([a, -length * (transpose(unit) @ unit)], axis=-1)
         x = on.expm1(jnp.concatenate([top, jnp.concatenate([eye, a], axis=-1)], axis=-2))
         y = p + p @ x[..., : self.r, : self.r] + unit @ x[..., self.r :, : self.r]
         return on.newton_orthonormalise(y + y @ on.expm1(-a))
@@ -128,7 +129,7 @@ class Stiefel(AbstractManifold):
         if self.r == 1:
             return self._sphere._dist(p[..., 0], q[..., 0])
         if self.r == self.m:
-            return on.safe_sqrt(_rotation_squared_dist(p, q))
+            return safe_sqrt(_rotation_squared_dist(p, q))
         raise self._unavailable("dist", _INSTEAD)
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
@@ -136,29 +137,29 @@ class Stiefel(AbstractManifold):
             return self._sphere._transport(p[..., 0], q[..., 0], v[..., 0])[..., None]
         if self.r == self.m:
             # Parallel on the group: with Q = p^T q and A = p^T v it is p Q^(1/2) A Q^(1/2), and Q^(1/2) = polar(I + Q).
-            half = on.polar(jnp.eye(self.m) + on.transpose(p) @ q)
-            moved = p @ (half @ (on.transpose(p) @ v) @ half)
+            half = on.polar(jnp.eye(self.m) + transpose(p) @ q)
+            moved = p @ (half @ (transpose(p) @ v) @ half)
         else:
             moved = on.carry(p, q, v)
         return self._to_tangent(q, moved)
 
     def _retract(self, p: Array, v: Array) -> Array:
         # Polar retraction: W^T U is skew, so (W + U)^T (W + U) = I + U^T U.
-        gram = jnp.eye(self.r) + on.transpose(v) @ v
+        gram = jnp.eye(self.r) + transpose(v) @ v
         return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
-        return on.frobenius(u, v)
+        return on.frobenius(u, v) + jnp.zeros(self._batch_shape(p))
 
     def _norm(self, p: Array, v: Array) -> Array:
-        return on.safe_sqrt(on.frobenius(v, v))
+        return safe_sqrt(self._inner(p, v, v))
 
     def _project(self, x: Array) -> Array:
         return on.nearest_orthonormal(x)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - p @ on.symmetric(on.transpose(p) @ x)
+        return x - p @ sym(transpose(p) @ x)
 
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)
@@ -167,7 +168,7 @@ class Stiefel(AbstractManifold):
         return on.is_orthonormal(x, atol)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
-        return on.within(on.symmetric(on.transpose(p) @ v), v, atol)
+        return on.within(sym(transpose(p) @ v), v, atol)
 
     # ---------------------------------------------------------------- randomness and coordinates
     def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
@@ -191,7 +192,7 @@ class Stiefel(AbstractManifold):
         i, j = jnp.triu_indices(self.r, 1)
         half = jnp.zeros((*c.shape[:-1], self.r, self.r)).at[..., i, j].set(c[..., :count] * jnp.sqrt(0.5))
         lower = c[..., count:].reshape(*c.shape[:-1], self.m - self.r, self.r)
-        w = jnp.concatenate([half - on.transpose(half), lower], axis=-2)
+        w = jnp.concatenate([half - transpose(half), lower], axis=-2)
         return self._to_tangent(p, on.from_first_columns(p, w))
 
     def _injectivity_radius(self, p: Array) -> Array:
@@ -204,18 +205,18 @@ class Stiefel(AbstractManifold):
             return self._sphere._log_volume_density(p[..., 0], v[..., 0])
         if self.r == self.m:
             # The squared half angles come in pairs; the roots of so(m) are +-t_k +- t_l, and +-t_k when m is odd.
-            half = 0.5 * on.skew(on.transpose(p) @ v)
-            squares = jnp.linalg.eigvalsh(on.transpose(half) @ half)[..., self.m % 2 :: 2]
+            half = 0.5 * on.skew(transpose(p) @ v)
+            squares = jnp.linalg.eigvalsh(transpose(half) @ half)[..., self.m % 2 :: 2]
             return 2.0 * on.log_density_of_angles(squares, self.m % 2)
         raise self._unavailable("log_volume_density", "use Stiefel(m, 1), Stiefel(m, m) or Grassmann(m, r), where it is exact")
 
 
 def _rotation_log(p: Array, q: Array) -> Array:
     """p logm(p^T q) where p^T q is a rotation without eigenvalue -1: logm Q = h(sym Q) skew Q with h = angle/sin(angle)."""
-    turn = on.transpose(p) @ q
+    turn = transpose(p) @ q
     # skew(p^T q) = skew(p^T (q - p)) keeps the accuracy of q - p for near points.
-    sines = on.skew(on.transpose(p) @ (q - p))
-    v = p @ on.skew(on.angle_over_sine(on.symmetric(turn)) @ sines)
+    sines = on.skew(transpose(p) @ (q - p))
+    v = p @ on.skew(on.angle_over_sine(sym(turn)) @ sines)
     return jnp.where(jnp.linalg.det(turn)[..., None, None] > 0.0, v, jnp.nan)
 
 
@@ -225,7 +226,7 @@ def _rotation_squared_dist(p: Array, q: Array) -> Array:
     sines = jnp.linalg.svd(q - p, compute_uv=False)
     cosines = jnp.linalg.svd(q + p, compute_uv=False)[..., ::-1]
     angles = 2.0 * jnp.arctan2(sines, cosines)
-    return jnp.where(jnp.linalg.det(on.transpose(p) @ q) > 0.0, jnp.sum(angles**2, axis=-1), jnp.inf)
+    return jnp.where(jnp.linalg.det(transpose(p) @ q) < 0.0, jnp.inf, jnp.sum(angles**2, axis=-1))
 
 
 @_rotation_squared_dist.defjvp
