@@ -1,0 +1,71 @@
+"""Random batches for a block of steps: fresh, independent, secret; drawn on the host like the noise."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..randomness import NoiseSource
+
+
+def draw_indices(source: NoiseSource, plan: Any, count: int, rows: int) -> tuple[Any, Any]:
+    """Indices (rows, b) and, for Poisson sampling, their mask; (None, None) for full batches. Rows past `count` are padding."""
+    if plan.sampling == "full":
+        return None, None
+    if plan.sampling == "without-replacement":
+        indices = subsets(source, plan.n, plan.batch_size, count)
+        return _padded(indices, rows, indices.shape[1]), None
+    indices, mask = poisson_batches(source, plan.n, plan.batch_size / plan.n, count)
+    return _padded(indices, rows, indices.shape[1]), _padded(mask, rows, mask.shape[1])
+
+
+def subsets(source: NoiseSource, population: int, size: int, count: int) -> np.ndarray:
+    """`count` independent uniformly random subsets of `size` (a function of its own so that a test can break it)."""
+    return source.subsets(population, size, count)
+
+
+def poisson_batches(source: NoiseSource, n: int, rate: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """`count` batches in which each of n records is present independently with probability `rate`: indices and 0/1 mask.
+
+    The count * n coin tosses are drawn through the gaps between successes, which are geometric, so the cost is that of the
+    successes. The batches have random sizes; the arrays are as wide as a public bound that a batch exceeds with probability
+    below 1e-12, and wider (doubled until it fits; the loop is then compiled again) when one does: nothing is ever cut off.
+    """
+    if rate >= 1.0:
+        return np.tile(np.arange(n), (count, 1)), np.ones((count, n))
+    total = count * n
+    expected = total * rate
+    parts: list[np.ndarray] = []
+    last = -1
+    while last < total:
+        draw = int(expected + 6.0 * math.sqrt(expected) + 16) if not parts else 64
+        u = source.uniforms((draw,))
+        # Geometric on {1, 2, ...} by inversion; log1p keeps the law right for rates down to 1e-300.
+        gaps = np.maximum(1.0, np.ceil(np.log(u) / math.log1p(-rate)))
+        hits = last + np.cumsum(np.minimum(gaps, total + 1.0)).astype(np.int64)
+        parts.append(hits)
+        last = int(hits[-1])
+    hits = np.concatenate(parts)
+    hits = hits[hits < total]
+    step, record = np.divmod(hits, n)
+    sizes = np.bincount(step, minlength=count)
+    mean = n * rate
+    width = min(n, math.ceil(mean + 8.0 * math.sqrt(mean) + 16.0))
+    while width < int(sizes.max(initial=0)):
+        width = min(n, 2 * width)
+    column = np.arange(len(hits)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    indices = np.zeros((count, width), dtype=np.int64)
+    mask = np.zeros((count, width))
+    indices[step, column] = record
+    mask[step, column] = 1.0
+    return indices, mask
+
+
+def _padded(array: np.ndarray, rows: int, width: int) -> np.ndarray:
+    if array.shape[0] == rows:
+        return array
+    out = np.zeros((rows, width), dtype=array.dtype)
+    out[: array.shape[0]] = array
+    return out

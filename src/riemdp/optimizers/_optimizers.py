@@ -1,0 +1,150 @@
+"""The optimisers as plain settings: what to run, not how. `private_minimize` runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .._errors import InvalidArgument, integer, invalid, one_of, real
+
+OUTPUTS = ("last", "uniform", "geodesic-average")
+UPDATES = ("exp", "retract")
+SENSITIVITIES = ("clip", "domain")
+SAMPLINGS = ("without-replacement", "poisson")
+VARIANTS = ("anchored", "as-published")
+
+Rate = float | Callable[[int], float] | None
+
+
+def _check_common(self: Any) -> None:
+    one_of("output", self.output, OUTPUTS)
+    one_of("update", self.update, UPDATES)
+    if self.clip_norm is not None:
+        object.__setattr__(self, "clip_norm", real("clip_norm", self.clip_norm, above=0.0))
+    if self.learning_rate is not None and not callable(self.learning_rate):
+        object.__setattr__(self, "learning_rate", real("learning_rate", self.learning_rate, above=0.0))
+
+
+@dataclass(frozen=True)
+class DPRGD:
+    """DP-RGD: `steps` steps w <- Exp_w(-rate (mean of clipped gradients + sigma N_w)) on all records.
+
+    `steps` >= 1; `learning_rate` > 0 or a function of the step 0, 1, ...; `clip_norm` C > 0. Each may be None: then steps
+    from the theory of PL functions (condition number times log(n^2 eps^2 / (d log 1/delta))), rate 1 / smoothness and clip norm =
+    the problem's Lipschitz constant; all public, none from data.
+
+    `output`: "last"; "uniform", an iterate drawn uniformly from w_1..w_T; "geodesic-average", the running geodesic mean
+    of w_1..w_T. `update`: "exp", or "retract" for the manifold's cheaper retraction.
+    `sensitivity="clip"`: every gradient is clipped to C in the Riemannian norm, replace-one sensitivity 2 C / n.
+    `sensitivity="domain"`: for Frechet problems with a ball: records are clamped to it, nothing is clipped, and the
+    sensitivity is 2 * 2r / n for d^2 on Hadamard spaces (times theta / sin theta, theta = 2 r sqrt(kappa), for kappa > 0);
+    iterates are moved back into the ball, where the mean is.
+
+    Guarantee (replace-one): T Gaussian releases of noise multiplier z = sigma / sensitivity: exactly one of z / sqrt(T).
+    Source: Han2024 Algorithm 1 with b = n; the noise is calibrated exactly, not by the constants printed there.
+    """
+
+    steps: int | None = None
+    learning_rate: Rate = None
+    clip_norm: float | None = None
+    output: str = "last"
+    update: str = "exp"
+    sensitivity: str = "clip"
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+        one_of("sensitivity", self.sensitivity, SENSITIVITIES)
+        if self.steps is not None:
+            object.__setattr__(self, "steps", integer("steps", self.steps))
+
+
+@dataclass(frozen=True)
+class DPRSGD:
+    """DP-RSGD: like DP-RGD, each step on a fresh, independent, secret random batch.
+
+    `sampling="without-replacement"`: exactly `batch_size` b distinct records; replace-one sensitivity 2 C / b of the average.
+    `sampling="poisson"`: every record with probability b / n, the sum divided by b whatever came (an empty batch is noised
+    too); guarantee under add-or-remove-one with sensitivity C / b. The other arguments are those of `DPRGD`;
+    `sensitivity="domain"` needs sampling without replacement. `batch_size=None`: ceil(sqrt(n)).
+
+    Guarantee: `privacy.subsampled_gaussian(sigma / sensitivity, population=n, batch_size=b, steps=T, sampling=...)`.
+    Source: Han2024 Algorithm 1; Utpala2023 section 6.2.
+    """
+
+    steps: int | None = None
+    batch_size: int | None = None
+    learning_rate: Rate = None
+    clip_norm: float | None = None
+    sampling: str = "without-replacement"
+    output: str = "last"
+    update: str = "exp"
+    sensitivity: str = "clip"
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+        one_of("sampling", self.sampling, SAMPLINGS)
+        one_of("sensitivity", self.sensitivity, SENSITIVITIES)
+        for name in ("steps", "batch_size"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, integer(name, getattr(self, name)))
+        if self.sensitivity == "domain" and self.sampling == "poisson":
+            raise InvalidArgument(
+                "argument `sensitivity` = 'domain' bounds the change when a record is REPLACED; Poisson batches are accounted "
+                "for adding or removing one. Use sampling='without-replacement', or sensitivity='clip'"
+            )
+
+
+@dataclass(frozen=True)
+class DPRSVRG:
+    """DP-RSVRG: variance-reduced steps about an anchor whose full gradient is asked once an epoch.
+
+    `variant="anchored"` (default). At the start of each of the `epochs` S: r = mean of gradients clipped to C0
+    (`full_clip_norm`, default C1 = `clip_norm`) + N(0, (z1 2 C0 / n)^2) at the anchor. Inner step t of `inner_steps` m: on a
+    fresh batch of b, without replacement, u = mean of clip_{c_t}(grad f(w_t; z) - PT grad f(anchor; z)) + N(0, (z2 2 c_t / b)^2),
+    direction u + PT r, where
+    c_t = min(2 C1, smoothness d(w_t, anchor)) is a function of what has been released. At w_t = anchor nothing is asked and
+    nothing is added. `smoothness` None: the problem's; without one c_t = 2 C1. The budget is split between z1 and z2 so that
+    the predicted noise is least.
+
+    `variant="as-published"`: Utpala2023 Algorithm 11 with the clip formula and the transport of the full gradient mended;
+    sigma is one number, added at every inner step; accounted as m full-gradient and m subsampled releases an epoch.
+
+    `restarts` K: the whole run K times, each from the output of the last (Utpala2023 Algorithm 12). `output` as in `DPRGD`, over
+    the inner iterates (of the last restart).
+
+    Guarantee (replace-one), anchored: K S Gaussian releases of multiplier z1 and K S (m - 1) of `subsampled_gaussian(z2)`;
+    as published: K S m and K S m, with sigma^2 = sigma1^2 + sigma2^2, z1 = sigma1 / (2 C0 / n), z2 = sigma2 / (4 C1 / b).
+    """
+
+    epochs: int | None = None
+    inner_steps: int | None = None
+    learning_rate: Rate = None
+    clip_norm: float | None = None
+    full_clip_norm: float | None = None
+    batch_size: int = 1
+    variant: str = "anchored"
+    restarts: int = 1
+    smoothness: float | None = None
+    output: str = "last"
+    update: str = "exp"
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+        one_of("variant", self.variant, VARIANTS)
+        for name in ("epochs", "inner_steps", "batch_size", "restarts"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, integer(name, getattr(self, name)))
+        for name in ("full_clip_norm", "smoothness"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, real(name, getattr(self, name), above=0.0))
+
+
+Optimizer = DPRGD | DPRSGD | DPRSVRG
+
+
+def check_optimizer(optimizer: Any) -> Optimizer:
+    """Raise, naming `optimizer`, unless it is one of ours."""
+    if not isinstance(optimizer, DPRGD | DPRSGD | DPRSVRG):
+        raise invalid("optimizer", optimizer, "give DPRGD(...), DPRSGD(...) or DPRSVRG(...)")
+    return optimizer

@@ -1,0 +1,85 @@
+"""What a run returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+
+class HistoryRow(NamedTuple):
+    """One recorded step. `objective` was computed from the private records without noise: NOT private."""
+
+    step: int
+    gradient_calls: int
+    objective: float
+    value: Any
+
+
+class History(tuple[HistoryRow, ...]):
+    """Recorded steps, oldest first. The objectives in it are not private and must not be published."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"History({len(self)} rows, NOT PRIVATE: objectives computed without noise)" if self else "History()"
+
+
+@dataclass(frozen=True, eq=False)
+class OptimizationResult:
+    """The released point and everything public about how it was made.
+
+    - `value`: the released point, a float64 JAX array (a tuple on `Product`).
+    - `guarantee`: the `Guarantee` of everything drawn, made in the function that drew the noise.
+    - `sigma`: standard deviation of the noise per orthonormal coordinate of the averaged gradient (DP-RSVRG: of the full
+      gradient; `details` has the inner one). 0 for a run without noise.
+    - `history`: rows recorded with `record_every`, NOT private; empty by default.
+    - `gradient_calls`: number of per-record gradients evaluated. `steps`: steps taken.
+    - `reproducible`: True if a seed was given; then nothing here is private.
+    - `status`: "completed", or "interrupted" (the last released iterate; the guarantee covers what was drawn).
+    - `details`: further public facts (clip norm, noise multiplier, sensitivity, expected noise-to-signal, ...).
+    """
+
+    value: Any
+    guarantee: Any
+    sigma: float
+    history: Sequence[HistoryRow]
+    gradient_calls: int
+    steps: int
+    reproducible: bool
+    method: str
+    status: str = "completed"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["details"] = dict(self.details)
+        state["value"] = jax.tree.map(np.asarray, self.value)
+        state["history"] = History(row._replace(value=jax.tree.map(np.asarray, row.value)) for row in self.history)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, item in state.items():
+            object.__setattr__(self, name, MappingProxyType(item) if name == "details" else item)
+
+    def __str__(self) -> str:
+        shape = jax.tree.map(np.shape, self.value)
+        lines = [
+            f"Point of shape {shape} by {self.method}, {self.steps} steps, {self.status}",
+            f"  guarantee: {self.guarantee}",
+            f"  sigma: {self.sigma:.6g} per coordinate of the averaged gradient",
+        ]
+        if self.reproducible:
+            lines.append("  NOT PRIVATE: drawn with a seed; must not be published as private")
+        if self.history:
+            lines.append("  the history holds objectives computed without noise: NOT PRIVATE, do not publish it")
+        return "\n".join(lines)
+
+    __repr__ = __str__

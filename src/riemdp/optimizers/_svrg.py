@@ -1,0 +1,309 @@
+"""DP-RSVRG: variance-reduced steps about an anchor, with the noise of each query calibrated and charged where it is drawn."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.stats import norm
+
+from .._errors import BudgetExceeded, InvalidArgument, invalid, real
+from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier, none
+from ..problems._problem import Problem, _chunk
+from . import _loop
+from ._batches import subsets
+from ._kernels import Generic, gradient_function
+from ._optimizers import DPRSVRG
+from ._plan import check_budget, rate_array, resolve_clip, step_guarantee
+from ._result import OptimizationResult
+
+LARGE = 1e150  # stands for "no bound" in a run without noise, where products with 0 must stay 0
+
+
+@dataclass(frozen=True)
+class Split:
+    """Noise multipliers of the two queries of an epoch, and the standard deviations that follow."""
+
+    z1: float  # full gradient
+    z2: float  # inner steps
+    sigma_full: float
+    scale: float  # anchored: inner sigma / c_t; as published: the total sigma of every inner step
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The public numbers that accounting and calibration depend on (hashable, so that calibrations are memoised)."""
+
+    n: int
+    b: int
+    epochs: int
+    inner: int
+    restarts: int
+    clip: float
+    full_clip: float
+    smoothness: float | None
+    rate: float
+    anchored: bool
+
+    @property
+    def rounds(self) -> int:
+        return self.epochs * self.restarts
+
+    def guarantee(self, z1: float, z2: float, full_queries: int, inner_queries: int) -> Guarantee:
+        """Full-gradient releases with multiplier z1 and batch releases with z2, replace-one."""
+        if z1 <= 0 or z2 <= 0:
+            return none()
+        sampling = "full" if self.b == self.n else "without-replacement"
+        whole = gaussian(z1).repeat(full_queries)
+        return whole.compose(step_guarantee(z2, self.n, self.b, inner_queries, sampling))
+
+    @property
+    def queries(self) -> tuple[int, int]:
+        """(full-gradient releases, batch releases) of a whole run: anchored m-1 batches an epoch, as published m and m."""
+        if self.anchored:
+            return self.rounds, self.rounds * (self.inner - 1)
+        return self.rounds * self.inner, self.rounds * self.inner
+
+    def total(self, z1: float, z2: float) -> Guarantee:
+        return self.guarantee(z1, z2, *self.queries)
+
+
+def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRSVRG, budget: Budget | None,
+             noise_std: float | None, source: Any, ledger: Any, watch: Any) -> OptimizationResult:  # fmt: skip
+    """DP-RSVRG. Each query's guarantee is made and charged right before its noise is drawn."""
+    from ._minimize import Pace, _tidied, check_affordable
+
+    m = problem.manifold
+    shape, rates = _shape_of(problem, n, optimizer, budget, noise_std)
+    split = choose_split(shape, budget, noise_std)
+    private = split.sigma_full > 0 or split.scale > 0
+    bounded = budget is not None or noise_std is not None
+    clip, full_clip = (shape.clip, shape.full_clip) if bounded else (LARGE, LARGE)
+    smoothness = shape.smoothness if bounded and shape.smoothness is not None else LARGE
+    kernel = Generic(m, gradient_function(problem), optimizer.update == "retract")
+    chunk = _chunk(jax.tree.leaves(records))
+    check_affordable(shape.total(split.z1, split.z2), ledger)
+    per_run = shape.epochs * shape.inner
+    target = int(source.integers(1, per_run + 1)) if optimizer.output == "uniform" else per_run
+    rows = _loop.capacity(shape.inner, m.noise_size + shape.b)
+    asked_full = asked_inner = taken = calls = 0
+    status = "completed"
+    mean = None
+    watch.begin("DP-RSVRG", shape.rounds * shape.inner)
+    try:
+        for restart in range(shape.restarts):
+            mean = point if optimizer.output == "geodesic-average" else None
+            stop_at = target if restart == shape.restarts - 1 else per_run
+            done = 0
+            while done < stop_at:
+                anchor = point
+                if shape.anchored:
+                    charge(shape.guarantee(split.z1, split.z2, 1, 0), ledger)
+                    asked_full += 1
+                z = source.normals((m.noise_size,)) if private and shape.anchored else np.zeros(m.noise_size)
+                sigma = split.sigma_full if shape.anchored else 0.0
+                full = _loop.full_query(_loop.RULES, kernel, chunk, anchor, records, z, sigma, full_clip, float(n))
+                calls += n
+                offset, inner = 0, min(shape.inner, stop_at - done)
+                while offset < inner:
+                    count = min(rows, inner - offset)
+                    fulls, inners = _asked(shape, offset, count)
+                    charge(shape.guarantee(split.z1, split.z2, fulls, inners), ledger)
+                    asked_full, asked_inner = asked_full + fulls, asked_inner + inners
+                    normals = source.normals((count, m.noise_size)) if private else np.zeros((count, m.noise_size))
+                    block = _loop.Block(
+                        _loop.padded(normals, rows),
+                        _loop.padded(rates[taken : taken + count], rows),
+                        _loop.padded(subsets(source, n, shape.b, count), rows),
+                        None,
+                    )
+                    row = 0
+                    pace = Pace()
+                    while row < count:
+                        end = watch.limit(taken, row, min(count, row + pace.steps(count - row)))
+                        point, mean = pace.timed(
+                            _loop.run_inner_steps, _loop.RULES, kernel, shape.anchored, mean is not None, point, mean, anchor,
+                            full, records, block, row, end, offset, float(done), split.scale, clip, smoothness, did=end - row,
+                        )  # fmt: skip
+                        taken, done, calls = taken + end - row, done + end - row, calls + 2 * shape.b * (end - row)
+                        row = end
+                        watch.after(taken, calls, lambda w=point: w)
+                    offset += count
+                point = _tidied(kernel, m, point)
+    except KeyboardInterrupt:
+        status = "interrupted"
+    except BudgetExceeded:
+        if taken == 0:
+            raise
+        status = "interrupted"  # another run used the ledger meanwhile; what was released stays released
+    finally:
+        watch.end()
+    if status == "completed" and optimizer.output == "uniform":
+        # Which iterate was drawn is not hidden, so the run costs what all of its steps would have cost.
+        rest = [all_of - asked for all_of, asked in zip(shape.queries, (asked_full, asked_inner), strict=True)]
+        charge(shape.guarantee(split.z1, split.z2, *rest), ledger)
+        asked_full, asked_inner = shape.queries
+    guarantee = shape.guarantee(split.z1, split.z2, asked_full, asked_inner)
+    return OptimizationResult(
+        value=mean if mean is not None and taken > 0 else point, guarantee=guarantee,
+        sigma=split.sigma_full if shape.anchored else split.scale, history=watch.history(), gradient_calls=calls, steps=taken,
+        reproducible=source.reproducible, method=f"DP-RSVRG ({optimizer.variant})", status=status,
+        details={"n": n, "batch_size": shape.b, "clip_norm": shape.clip, "full_clip_norm": shape.full_clip, "z1": split.z1,
+                 "z2": split.z2, "smoothness": shape.smoothness, "inner_noise": split.scale, "epochs": shape.epochs,
+                 "inner_steps": shape.inner, "restarts": shape.restarts, "protects": problem.protects},
+    )  # fmt: skip
+
+
+def _asked(shape: Shape, offset: int, count: int) -> tuple[int, int]:
+    """Queries answered by inner steps offset..offset+count-1: none at step 0 of an anchored epoch."""
+    if shape.anchored:
+        return 0, count - (1 if offset == 0 else 0)
+    return count, count
+
+
+def _shape_of(problem: Problem, n: int, o: DPRSVRG, budget: Budget | None, noise_std: float | None) -> tuple[Shape, np.ndarray]:
+    if o.batch_size > n:
+        raise invalid("batch_size", o.batch_size, f"there are only {n} records; give at most that many")
+    inner = o.inner_steps if o.inner_steps is not None else max(2, min(50, math.ceil(n / o.batch_size)))
+    epochs = o.epochs if o.epochs is not None else 3
+    bounded = budget is not None or noise_std is not None
+    clip = resolve_clip(problem, o.clip_norm) if bounded else math.inf
+    smoothness = o.smoothness if o.smoothness is not None else problem.smoothness
+    rates = rate_array(o.learning_rate, epochs * inner * o.restarts, smoothness, extra=0.5)
+    shape = Shape(
+        n, o.batch_size, epochs, inner, o.restarts, clip, o.full_clip_norm or clip, smoothness, float(np.mean(rates)),
+        o.variant == "anchored",
+    )  # fmt: skip
+    return shape, rates
+
+
+# ------------------------------------------------------------------------------------------------ calibration
+def choose_split(shape: Shape, budget: Budget | None, noise_std: float | None) -> Split:
+    """Noise multipliers for a budget (least predicted noise), or those that a given sigma means."""
+    if noise_std is not None:
+        if budget is not None:
+            raise InvalidArgument("arguments `budget` and `noise_std` exclude each other: give one of them")
+        return _from_sigma(shape, real("noise_std", noise_std, at_least=0.0))
+    if budget is None:
+        return Split(0.0, 0.0, 0.0, 0.0)
+    check_budget(budget)
+    z1, z2 = _calibrated_split(shape, budget.epsilon, budget.delta)
+    if shape.anchored:
+        return Split(z1, z2, _up(z1 * 2 * shape.full_clip / shape.n), _up(z2 * 2 / shape.b))
+    return Split(z1, z2, 0.0, _up(math.hypot(z1 * 2 * shape.full_clip / shape.n, z2 * 4 * shape.clip / shape.b)))
+
+
+def _from_sigma(shape: Shape, sigma: float) -> Split:
+    """Anchored: sigma is the full gradient's, z2 takes an equal share of the cost. As published: sigma is every step's."""
+    if sigma == 0.0:
+        return Split(0.0, 0.0, 0.0, 0.0)
+    if shape.anchored:
+        z1 = _down(sigma * shape.n / (2 * shape.full_clip))
+        z2 = _inner_multiplier(shape, shape.queries[0] / z1**2)
+        return Split(z1, z2, sigma, _up(z2 * 2 / shape.b))
+    share = _published_share(shape, sigma)
+    s1, s2 = math.sqrt(share) * sigma, math.sqrt(1 - share) * sigma
+    return Split(_down(s1 * shape.n / (2 * shape.full_clip)), _down(s2 * shape.b / (4 * shape.clip)), 0.0, sigma)
+
+
+@functools.lru_cache(maxsize=1024)
+def _calibrated_split(shape: Shape, epsilon: float, delta: float) -> tuple[float, float]:
+    """(z1, z2) whose composition is within the budget. Their ratio comes from a normal approximation of the cost (it decides
+    how good the run is, not how private); their common scale is then found with the accountant itself."""
+    budget = Budget(epsilon, delta)
+    mu = 1.0 / gaussian_noise_multiplier(budget)
+    z1, z2 = _anchored_guess(shape, mu) if shape.anchored else _published_guess(shape, mu)
+    low, high = 0.0, math.inf  # scales known to be too small, and to suffice
+    scale = 1.0
+    for _ in range(60):
+        spent = shape.total(scale * z1, scale * z2)
+        if spent.within(budget):
+            high = scale
+            got = spent.epsilon(delta)
+            if got >= 0.99 * epsilon:
+                break
+            trial = scale * max(0.5, (got / epsilon) ** 0.9)
+        else:
+            low = scale
+            trial = scale * min(2.0, max(1.005, 1.003 * min(spent.epsilon(delta) / epsilon, 4.0)))
+        if not low < trial < high:
+            trial = math.sqrt(low * high) if low > 0 and math.isfinite(high) else trial
+        if math.isfinite(high) and high / max(low, 1e-300) < 1.002:
+            break
+        scale = trial
+    if not math.isfinite(high):
+        raise InvalidArgument(f"no noise was found that keeps this DPRSVRG run within {budget}; use fewer epochs or inner steps")
+    return high * z1, high * z2
+
+
+def _subsampled_cost(shape: Shape, z2: float, count: int) -> float:
+    """mu^2 of `count` batch queries in the limit of many steps (Dong, Roth and Su 2022, section 5); a guide only."""
+    q = shape.b / shape.n
+    if q == 1.0:
+        return count / z2**2
+    return 2 * q * q * count * (math.exp(min(1 / z2**2, 700.0)) * norm.cdf(1.5 / z2) + 3 * norm.cdf(-0.5 / z2) - 2)
+
+
+def _inner_multiplier(shape: Shape, cost: float) -> float:
+    """z2 whose batch queries cost about `cost` (mu^2); at least 0.3."""
+    count = max(1, shape.queries[1])
+    low, high = 0.3, 1e6
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _subsampled_cost(shape, middle, count) > cost else (low, middle)
+    return high
+
+
+def _anchored_guess(shape: Shape, mu: float) -> tuple[float, float]:
+    fulls, inners = shape.queries
+    if inners == 0:
+        return math.sqrt(fulls) / mu, 1.0
+    # Predicted c_t while the iterate moves away from the anchor with a quarter of the largest full gradient.
+    beta = shape.smoothness
+    reach = shape.rate * shape.full_clip / 4
+    bounds = [2 * shape.clip if beta is None else min(2 * shape.clip, beta * reach * t) for t in range(1, shape.inner)]
+    typical = float(np.mean(np.square(bounds)))
+
+    def noise(share: float) -> float:
+        z1 = math.sqrt(fulls / (share * mu**2))
+        z2 = _inner_multiplier(shape, (1 - share) * mu**2)
+        # The anchor's noise is the same at all m inner steps, so it adds up coherently; the inner noises do not.
+        return shape.inner * (z1 * 2 * shape.full_clip / shape.n) ** 2 + (2 * z2 / shape.b) ** 2 * typical
+
+    share = min(np.linspace(0.02, 0.98, 49), key=noise)
+    return math.sqrt(fulls / (share * mu**2)), _inner_multiplier(shape, (1 - float(share)) * mu**2)
+
+
+def _published_share(shape: Shape, sigma: float) -> float:
+    """Share of the variance given to the full gradient: the one that costs least."""
+    fulls, inners = shape.queries
+
+    def cost(share: float) -> float:
+        z1 = math.sqrt(share) * sigma * shape.n / (2 * shape.full_clip)
+        z2 = math.sqrt(1 - share) * sigma * shape.b / (4 * shape.clip)
+        return fulls / z1**2 + _subsampled_cost(shape, z2, inners)
+
+    return float(min(np.linspace(0.01, 0.99, 99), key=cost))
+
+
+def _published_guess(shape: Shape, mu: float) -> tuple[float, float]:
+    best = (math.inf, 1.0, 1.0)
+    fulls, _ = shape.queries
+    for share in np.linspace(0.02, 0.98, 49):  # share of the cost; the sigma that each share needs
+        z1 = math.sqrt(fulls / (share * mu**2))
+        z2 = _inner_multiplier(shape, (1 - share) * mu**2)
+        sigma = math.hypot(z1 * 2 * shape.full_clip / shape.n, z2 * 4 * shape.clip / shape.b)
+        best = min(best, (sigma, z1, z2))
+    return best[1], best[2]
+
+
+def _up(x: float) -> float:
+    return math.nextafter(x, math.inf)
+
+
+def _down(x: float) -> float:
+    return math.nextafter(x, 0.0)

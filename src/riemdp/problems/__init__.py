@@ -1,0 +1,10 @@
+"""Losses with per-record Riemannian gradients. No noise here: see `riemdp.optimizers`."""
+
+from ._frechet import frechet_mean, hyperbolic_prediction, prediction_weights
+from ._linear import matrix_completion, principal_eigenvector, principal_subspace
+from ._problem import Problem, check_gradient
+
+__all__ = [
+    "Problem", "check_gradient", "frechet_mean", "hyperbolic_prediction", "matrix_completion", "prediction_weights",
+    "principal_eigenvector", "principal_subspace",
+]  # fmt: skip

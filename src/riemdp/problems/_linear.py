@@ -1,0 +1,112 @@
+"""Problems with linear structure: principal eigenvector, principal subspace, low-rank matrix completion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from .._errors import integer, invalid, real
+from ._problem import Problem
+
+
+class Rayleigh(eqx.Module):
+    """-|W^T z|^2, for a unit vector W (n,) or an orthonormal frame W (m, r)."""
+
+    def __call__(self, w: Any, z: Any) -> Any:
+        return -jnp.sum((z @ w) ** 2)
+
+
+class RayleighGradient(eqx.Module):
+    """-2 (I - W W^T) z (W^T z)^T: rank one, of norm 2 |a| sqrt(|z|^2 - |a|^2), a = W^T z."""
+
+    def __call__(self, w: Any, z: Any) -> Any:
+        a = z @ w
+        if w.ndim == 1:
+            return -2.0 * a * (z - a * w)
+        return -2.0 * jnp.outer(z - w @ a, a)
+
+
+class Completion(eqx.Module):
+    """min_v |mask * (x - W v)|^2 + ridge |v|^2 for a record (x, mask)."""
+
+    ridge: float = eqx.field(static=True)
+
+    def solve(self, w: Any, z: Any) -> tuple[Any, Any]:
+        x, mask = z
+        masked = mask[:, None] * w
+        v = jnp.linalg.solve(w.T @ masked + self.ridge * jnp.eye(w.shape[1]), masked.T @ x)
+        return v, mask * (x - w @ v)
+
+    def __call__(self, w: Any, z: Any) -> Any:
+        v, residual = self.solve(w, z)
+        return jnp.sum(residual**2) + self.ridge * jnp.sum(v**2)
+
+
+class CompletionGradient(eqx.Module):
+    """-2 (I - W W^T) residual v^T: v is optimal, so its own derivative drops out (envelope theorem)."""
+
+    ridge: float = eqx.field(static=True)
+
+    def __call__(self, w: Any, z: Any) -> Any:
+        v, residual = Completion(self.ridge).solve(w, z)
+        egrad = -2.0 * jnp.outer(residual, v)
+        return egrad - w @ (w.T @ egrad)
+
+
+def principal_eigenvector(n: int, *, row_norm: float = 1.0) -> Problem:
+    """Leading eigenvector of (1/N) sum z z^T: loss -(w^T z)^2 on the sphere of R^n; records are vectors (n,).
+
+    `row_norm` R is the public bound on |z|. One record's gradient has norm |z|^2 |sin 2t| <= R^2, so `lipschitz` (the default
+    clip norm) is R^2, not 2 R^2, and replacing a record moves the average gradient by at most 2 R^2 / N; smoothness is 2 R^2.
+    Longer records are not an error: their gradients are clipped. Do not centre or scale with statistics of the private data.
+
+    Source: Han2024 section 5.1 with L0 = max |z|^2 and Hess f[v] = -2 (I - w w^T) z z^T v + 2 (w^T z)^2 v.
+    """
+    from ..manifolds import Sphere
+
+    n = integer("n", n, at_least=2)
+    r2 = real("row_norm", row_norm, above=0.0) ** 2
+    return Problem(
+        Sphere(n), Rayleigh(), gradient=RayleighGradient(), smoothness=2.0 * r2, lipschitz=r2, record_shape=(n,)
+    )
+
+
+def principal_subspace(m: int, r: int, *, row_norm: float = 1.0) -> Problem:
+    """Leading r-dimensional subspace: loss -|W^T z|^2 on Gr(m, r); records are vectors (m,).
+
+    One record's gradient is rank one with norm 2 |a| sqrt(|z|^2 - |a|^2) <= R^2 (a = W^T z, R = `row_norm`), so the default
+    clip norm is R^2 for every r; smoothness 2 R^2.
+    """
+    from ..manifolds import Grassmann
+
+    m = integer("m", m, at_least=2)
+    r = integer("r", r, at_least=1, at_most=m - 1)
+    r2 = real("row_norm", row_norm, above=0.0) ** 2
+    return Problem(
+        Grassmann(m, r), Rayleigh(), gradient=RayleighGradient(), smoothness=2.0 * r2, lipschitz=r2, record_shape=(m,)
+    )
+
+
+def matrix_completion(m: int, r: int, *, ridge: float = 1e-3, column_norm: float = 1.0) -> Problem:
+    """Low-rank matrix completion on Gr(m, r): loss min_v |mask * (x - W v)|^2 + ridge |v|^2; records are columns (x, mask).
+
+    `data` is the tuple (X, masks), both (n, m): one record is one column of the matrix (a user, say) with its 0/1 mask of
+    observed entries. A unit of privacy is a whole column. `ridge` > 0 keeps the inner least squares well posed with fewer than r
+    observations. `column_norm` R (public) gives the default clip norm R^2 and smoothness 2 R^2, the constants of a fully
+    observed column (where the loss is that of the principal subspace); partial masks can exceed them, and then the clipping
+    binds. Source: Han2024 section 5.5.
+    """
+    from ..manifolds import Grassmann
+
+    m = integer("m", m, at_least=2)
+    r = integer("r", r, at_least=1, at_most=m - 1)
+    ridge = real("ridge", ridge, above=0.0)
+    if ridge > 1e6:
+        raise invalid("ridge", ridge, "give a number below 1e6: more suppresses every column")
+    r2 = real("column_norm", column_norm, above=0.0) ** 2
+    return Problem(
+        Grassmann(m, r), Completion(ridge), gradient=CompletionGradient(ridge), smoothness=2.0 * r2, lipschitz=r2,
+        record_shape=((m,), (m,)),
+    )  # fmt: skip

@@ -1,0 +1,170 @@
+"""What an optimiser minimises: a loss of one record on a manifold, with its Riemannian gradient and public constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._errors import InvalidArgument, invalid, real
+from ..manifolds._base import AbstractManifold, Point, Tangent
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Minimise F(w) = (1/n) sum_i loss(w, z_i) over a manifold.
+
+    Arguments: `manifold`; `loss(w, z) -> scalar` for ONE record z (an array, or a pytree of arrays); `gradient(w, z)`, the
+    *Riemannian* gradient of that loss at w (automatic differentiation when None); `smoothness`, a public Lipschitz constant
+    of the gradient field (used by DP-RSVRG and for the default step size); `lipschitz`, a public bound on the norm of one
+    record's gradient (the default clip norm); `ball`, a public domain (`riemdp.Ball`) to which every record is clamped;
+    `record_lipschitz`, how much the gradient can move per unit of distance that a record moves inside the ball (2 for d^2,
+    because log is 1-Lipschitz on Hadamard spaces; None where `sensitivity="domain"` is not available); `record_shape`, the
+    shape of one record where it is known (a tuple of shapes for a tuple record); `condition`, a public guess of the
+    condition number for the default number of steps; `protects`, what the guarantee is about, in words.
+
+    None of the constants is trusted for privacy: gradients are clipped, or records are clamped, whatever is stated here.
+    They decide how much bias the clipping has and how many steps the defaults take.
+
+    Guarantee: none; a problem draws no noise. Raises `InvalidArgument` for arguments outside these ranges.
+    """
+
+    manifold: AbstractManifold
+    loss: Callable[[Point, Any], Any]
+    gradient: Callable[[Point, Any], Tangent] | None = field(default=None, kw_only=True)
+    smoothness: float | None = field(default=None, kw_only=True)
+    lipschitz: float | None = field(default=None, kw_only=True)
+    ball: Any = field(default=None, kw_only=True)
+    record_lipschitz: float | None = field(default=None, kw_only=True)
+    record_shape: Any = field(default=None, kw_only=True)
+    condition: float = field(default=10.0, kw_only=True)
+    protects: str = field(default="the whole record", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.manifold, AbstractManifold):
+            raise invalid("manifold", self.manifold, "give a riemdp manifold, for example riemdp.Sphere(10)")
+        if not callable(self.loss):
+            raise invalid("loss", self.loss, "give a function loss(w, z) that returns a scalar for one record z")
+        if self.gradient is not None and not callable(self.gradient):
+            raise invalid("gradient", self.gradient, "give a function gradient(w, z), or None for automatic differentiation")
+        for name in ("smoothness", "lipschitz", "record_lipschitz"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, real(name, getattr(self, name), above=0.0))
+        object.__setattr__(self, "condition", real("condition", self.condition, at_least=1.0))
+
+    def riemannian_gradient(self, w: Point, z: Any) -> Tangent:
+        """Riemannian gradient of the loss of one record (closed form where there is one). No clipping, no noise."""
+        if self.gradient is not None:
+            return self.gradient(w, z)
+        return AutomaticGradient(self.manifold, self.loss)(w, z)
+
+    def objective(self, w: Point, data: Any) -> float:
+        """F(w) over all records, in double precision. Reads the data without noise: NOT private."""
+        leaves = jax.tree.leaves(data)
+        total = _objective_chunks(self.loss, w, jax.tree.map(jnp.asarray, data), _chunk(leaves))
+        return float(total) / leaves[0].shape[0]
+
+
+class AutomaticGradient(eqx.Module):
+    """Riemannian gradient of a user's loss by reverse-mode differentiation; hashable, so that it compiles once."""
+
+    manifold: AbstractManifold = eqx.field(static=True)
+    loss: Callable[[Point, Any], Any] = eqx.field(static=True)
+
+    def __call__(self, w: Point, z: Any) -> Tangent:
+        def scalar(x):
+            return jnp.asarray(self.loss(x, z), dtype=jnp.float64)
+
+        return self.manifold._egrad_to_rgrad(w, jax.grad(scalar)(w))
+
+
+def _chunk(leaves: list[Any], entries: int = 1 << 21) -> int:
+    """Records handled at once so that one pass over them stays within `entries` numbers of each kind."""
+    n = leaves[0].shape[0]
+    width = max(1, sum(int(np.prod(leaf.shape[1:])) for leaf in leaves))
+    return int(max(1, min(n, entries // width)))
+
+
+@eqx.filter_jit
+def _objective_chunks(loss, w, data, chunk: int):
+    n = jax.tree.leaves(data)[0].shape[0]
+
+    def body(i, total):
+        start = jnp.minimum(i * chunk, n - chunk)
+        part = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, start, chunk), data)
+        fresh = start + jnp.arange(chunk) >= i * chunk  # the last chunk overlaps the one before it
+        return total + jnp.sum(jnp.where(fresh, jax.vmap(loss, (None, 0))(w, part), 0.0))
+
+    return jax.lax.fori_loop(0, -(-n // chunk), body, 0.0)
+
+
+def check_gradient(problem: Problem, w: Point, z: Any, *, directions: int = 5, step: float = 1e-4, tol: float = 1e-5,
+                   key: Any = None) -> float:
+    """Compare the gradient of a problem with central finite differences of its loss along geodesics.
+
+    `w` is a point, `z` ONE record (use a public or synthetic one: the error found is not private). Returns the largest
+    difference |<grad, u> - d/dt loss(exp(w, t u))| over random unit tangent directions u, relative to max(1, |grad|); also
+    checks that the gradient is tangent at w.
+
+    Raises `InvalidArgument` naming `loss` if it is not a finite scalar, naming `gradient` if it has the wrong shape, is not
+    finite, not tangent, or differs by more than `tol`. Where not to use it: at a point where the loss is not differentiable
+    (the cut locus of a record).
+    """
+    m = problem.manifold
+    tol = real("tol", tol, above=0.0)
+    step = real("step", step, above=0.0)
+    w = m._coerce("w", w)
+    z = jax.tree.map(lambda x: jnp.asarray(x, dtype=jnp.float64), z)
+    if not bool(m.belongs(w)):
+        raise invalid("w", w, f"give a point of {m!r}")
+    check_loss_shape(problem, w, z)
+    value = float(problem.loss(w, z))
+    if not np.isfinite(value):
+        raise InvalidArgument("argument `loss` returns a value that is not finite at (w, z); it must return a finite scalar")
+    gradient = problem.riemannian_gradient(w, z)
+    if jax.tree.map(jnp.shape, gradient) != jax.tree.map(jnp.shape, w):
+        raise InvalidArgument("argument `gradient` returns another shape than the point; give the Riemannian gradient at w")
+    if not all(bool(jnp.all(jnp.isfinite(g))) for g in jax.tree.leaves(gradient)):
+        raise InvalidArgument("argument `gradient` is not finite at (w, z)")
+    if not bool(m.is_tangent(w, gradient, 1e-6)):
+        raise InvalidArgument("argument `gradient` is not tangent at w; project it with manifold.to_tangent or egrad_to_rgrad")
+    scale = max(1.0, float(m.norm(w, gradient)))
+    worst = 0.0
+    for u in _unit_directions(m, w, directions, key):
+        forward, back = (float(problem.loss(m.exp(w, jax.tree.map(lambda x, t=t: t * x, u)), z)) for t in (step, -step))
+        worst = max(worst, abs(float(m.inner(w, gradient, u)) - (forward - back) / (2 * step)) / scale)
+    if not worst <= tol:
+        raise InvalidArgument(
+            f"argument `gradient` differs from finite differences of `loss` by {worst:.3g} (relative; tolerance {tol:g}): "
+            "give the Riemannian gradient (not the array of partial derivatives), or leave it out"
+        )
+    return worst
+
+
+def _unit_directions(m: AbstractManifold, w: Point, count: int, key: Any) -> list[Tangent]:
+    keys = jax.random.split(jax.random.key(0) if key is None else key, count)
+    found = []
+    for k in keys:
+        u = m.tangent_normal(k, w)
+        length = m.norm(w, u)
+        found.append(jax.tree.map(lambda x, s=length: x / s, u))
+    return found
+
+
+def check_loss_shape(problem: Problem, w: Point, z: Any) -> None:
+    """Raise, naming `loss`, unless the loss of one record is a scalar (checked by shapes only; no record is read)."""
+    try:
+        out = jax.eval_shape(problem.loss, w, z)
+    except (TypeError, ValueError, IndexError) as error:
+        raise InvalidArgument(f"argument `loss` cannot be evaluated on one record of this data: {error}") from error
+    leaves = jax.tree.leaves(out)
+    if len(leaves) != 1 or leaves[0].shape != ():
+        raise InvalidArgument(
+            f"argument `loss` returns shape {[x.shape for x in leaves]}; it must return one scalar for one record "
+            "(the average over records is taken by the optimiser)"
+        )
