@@ -11,7 +11,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from riemdp.manifolds import AbstractManifold, Euclidean, Grassmann, Lorentz, PoincareBall, Product, Sphere, Stiefel
+from riemdp.manifolds import (
+    AbstractManifold,
+    Euclidean,
+    Grassmann,
+    Lorentz,
+    PoincareBall,
+    Product,
+    SPDAffineInvariant,
+    SPDBuresWasserstein,
+    SPDLogEuclidean,
+    Sphere,
+    Stiefel,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +63,9 @@ CASES: list[Case] = [
         not_offered=frozenset({"log", "dist", "squared_dist", "log_volume_density"}),
     ),
     Case("product", Product(Sphere(3), Lorentz(3), Euclidean(2))),
+    Case("spd affine-invariant", SPDAffineInvariant(3)),
+    Case("spd log-Euclidean", SPDLogEuclidean(3)),
+    Case("spd Bures-Wasserstein", SPDBuresWasserstein(3), parallel=False),
 ]
 
 BY_NAME: dict[str, Case] = {case.name: case for case in CASES}

@@ -149,9 +149,12 @@ def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
 
 @_squared_dist.defjvp
 def _squared_dist_jvp(primals: Any, tangents: Any) -> Any:
-    return jax.jvp(_squared_dist_smooth, primals, tangents)
-
-
-def _squared_dist_smooth(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-    _, m, eig = relative_spectrum(p, q)
-    return jnp.sum(sp.apply("log", m, eig) ** 2, axis=(-2, -1))
+    # The gradients -2 log_p(q) and -2 log_q(p) written in the frame of p: no derivative of a Cholesky factor enters, which would
+    # cost digits at large condition numbers.
+    p, q = primals
+    lower, m, eig = relative_spectrum(p, q)
+    logarithm = sp.apply("log", m, eig)
+    slope = sp.sym(logarithm @ sp.apply("power", m, eig, t=-1.0))
+    inverse = inverse_factor(lower)
+    dp, dq = (congruence(inverse, sp.sym(d)) for d in tangents)
+    return jnp.sum(logarithm**2, axis=(-2, -1)), 2.0 * jnp.sum(slope * dq - logarithm * dp, axis=(-2, -1))
