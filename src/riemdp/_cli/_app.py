@@ -1,0 +1,56 @@
+"""The typer application: which command is where. Commands import what they need when they run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from . import _account, _experiments, _mean, _pca
+
+EXITS = (
+    "Exit codes: 0 done; 2 unusable input or option; 3 the ledger's budget would be exceeded; 4 output cannot be written; "
+    "130 interrupted. Unless it is 0, no file was written and nothing was charged."
+)
+
+app = typer.Typer(
+    name="riemdp",
+    help="Differential privacy on manifolds: private means and principal components, with the guarantee that they really have.",
+    epilog=EXITS,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+experiments = typer.Typer(help="Tables and figures of five papers, recomputed.", no_args_is_help=True, rich_markup_mode="rich")
+ledger = typer.Typer(help="A budget kept in a file.", no_args_is_help=True, rich_markup_mode="rich")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .._version import __version__
+
+        typer.echo(f"riemdp {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+app.command("mean")(_mean.mean)
+app.command("pca")(_pca.pca)
+app.command("plan")(_account.plan)
+app.command("calibrate")(_account.calibrate)
+app.command("guarantee")(_account.guarantee)
+app.command("demo")(_experiments.demo)
+experiments.command("list")(_experiments.list_experiments)
+experiments.command("run")(_experiments.run_experiment)
+experiments.command("run-all")(_experiments.run_all)
+ledger.command("create")(_account.ledger_create)
+ledger.command("show")(_account.ledger_show)
+app.add_typer(experiments, name="experiments")
+app.add_typer(ledger, name="ledger")

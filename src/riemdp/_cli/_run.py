@@ -1,0 +1,180 @@
+"""What every command shares: messages instead of tracebacks, exit codes, and the order check, compute, charge, put in place."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import io
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _exits
+from ._exits import CommandError, InputProblem, OutputProblem
+from ._ledger_file import LedgerFile, interrupts_held, opened
+
+VALUE_ENDINGS = (".npy", ".npz", ".csv", ".json")
+
+
+def console(error: bool = False) -> Any:
+    """A rich console on standard output, or on standard error."""
+    from rich.console import Console
+
+    return Console(stderr=error, highlight=False, soft_wrap=error)
+
+
+def say_error(problem: str, remedy: str = "") -> None:
+    """One message on standard error: what is wrong, and what to do."""
+    from rich.text import Text
+
+    out = console(error=True)
+    out.print(Text("error: ", style="bold red") + Text(problem))
+    if remedy:
+        out.print(Text("  what to do: ", style="bold") + Text(remedy))
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Turn what a user can put right into a message and an exit code; a fault of ours keeps its traceback."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        import typer
+
+        from .._errors import BudgetExceeded, DataUnavailable, RiemdpError
+
+        try:
+            with _short_warnings():
+                function(*args, **kwargs)
+        except KeyboardInterrupt:
+            say_error("interrupted; no file was written and nothing was charged")
+            raise typer.Exit(_exits.INTERRUPTED) from None
+        except CommandError as error:
+            say_error(error.problem, error.remedy)
+            raise typer.Exit(error.code) from None
+        except BudgetExceeded as error:
+            say_error(str(error), "ask for a smaller epsilon, or agree on a larger total budget")
+            raise typer.Exit(_exits.BUDGET) from None
+        except (DataUnavailable, RiemdpError, NotImplementedError) as error:
+            say_error(str(error))
+            raise typer.Exit(_exits.USAGE) from None
+        except BrokenPipeError:
+            sys.stderr.close()  # the reader went away; Python would complain once more at exit
+            raise typer.Exit(_exits.OUTPUT) from None
+        except OSError as error:
+            say_error(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), "check the name, the folder and its "
+                                                                                         "permissions")
+            raise typer.Exit(_exits.OUTPUT) from None
+        except MemoryError:
+            say_error("the machine has too little memory for this input", "use fewer records, or a larger machine")
+            raise typer.Exit(_exits.USAGE) from None
+
+    return wrapped
+
+
+@contextlib.contextmanager
+def _short_warnings() -> Iterator[None]:
+    from .._errors import RiemdpWarning
+
+    def show(message: Any, category: Any, *_: Any, **__: Any) -> None:
+        from rich.text import Text
+
+        console(error=True).print(Text("warning: ", style="bold yellow") + Text(str(message)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("always", RiemdpWarning)
+        warnings.showwarning = show
+        yield
+
+
+@dataclasses.dataclass
+class Outputs:
+    """Where the result goes. `check` refuses bad names before anything is computed."""
+
+    out: Path | None
+    report: Path | None
+    as_json: bool
+    key: str
+
+    def check(self) -> None:
+        if self.out is not None and self.out.suffix.lower() not in VALUE_ENDINGS:
+            raise InputProblem(f"--out {self.out} has an ending that is not known", f"use one of {', '.join(VALUE_ENDINGS)}")
+        if self.report is not None and self.report.suffix.lower() not in {".html", ".htm"}:
+            raise InputProblem(f"--report {self.report} does not end in .html", "give a name like report.html")
+        targets = [t.resolve() for t in self._targets()]
+        if len(set(targets)) != len(targets):
+            raise InputProblem("--out and --report would write the same file", "give different names")
+
+    def _targets(self) -> list[Path]:
+        targets = [] if self.out is None else [self.out]
+        return targets if self.report is None else [*targets, self.report, self.report.with_suffix(".json")]
+
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[list[Path]]:
+        """Make the temporary files now, so that an unwritable folder is found before anything is spent."""
+        from ..report._files import staged
+
+        with contextlib.ExitStack() as stack:
+            try:
+                parts = stack.enter_context(staged(*self._targets()))
+            except OSError as error:
+                where = f" ({error.filename})" if error.filename else ""
+                raise OutputProblem(f"the output cannot be written: {error.strerror or error}{where}",
+                                    "check the folder and its permissions; nothing was computed or spent") from error
+            yield list(parts)
+
+
+def released(outputs: Outputs, ledger_path: Path | None, work: Callable[[LedgerFile | None], Any],
+             describe: Callable[[Any, str | None, Any], tuple[Any, dict[str, Any]]]) -> tuple[Any, Any, dict[str, Any]]:
+    """Run one release in the only safe order and write its files.
+
+    1. the ledger is locked and read, the output files are reserved; 2. `work(ledger)` checks, computes, charges the ledger in
+    memory and draws the noise; 3. files are written under temporary names; 4. the ledger file is replaced; 5. the files are put
+    in place. A failure before 4 leaves the ledger as it was, and nothing was shown to anybody. `describe(result, checksum,
+    ledger)` gives the privacy report and the dictionary for --json.
+    """
+    outputs.check()
+    with opened(ledger_path) as ledger, contextlib.ExitStack() as last, outputs.reserved() as parts:
+        result = work(ledger)
+        checksum = None
+        if outputs.out is not None:
+            content = serialised(outputs.out.suffix.lower(), outputs.key, result.value)
+            parts[0].write_bytes(content)
+            checksum = hashlib.sha256(content).hexdigest()
+        report, machine = describe(result, checksum, None if ledger is None else ledger.ledger)
+        if outputs.report is not None:
+            parts[-2].write_text(report.html(), encoding="utf-8")
+            parts[-1].write_text(report.to_json(), encoding="utf-8")
+        last.enter_context(interrupts_held())
+        if ledger is not None:
+            ledger.save()
+    return result, report, machine
+
+
+def serialised(ending: str, key: str, value: Any) -> bytes:
+    """The released value as the bytes of a file of this kind."""
+    array = np.asarray(value)
+    if ending == ".json":
+        return (json.dumps({key: array.tolist()}) + "\n").encode()
+    if ending == ".csv":
+        rows = array.reshape(1, -1) if array.ndim < 2 else array
+        return ("\n".join(",".join(repr(float(x)) for x in row) for row in rows) + "\n").encode()
+    stream = io.BytesIO()
+    if ending == ".npy":
+        np.save(stream, array, allow_pickle=False)
+    else:
+        np.savez(stream, **{key: array})
+    return stream.getvalue()
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Machine-readable result on standard output, and nothing else there."""
+    sys.stdout.write(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    sys.stdout.flush()
