@@ -1,8 +1,13 @@
 """One release each: (value, sensitivity, budget) -> `Release`. Noise is drawn where its guarantee is made."""
 
 from ._error_law import ErrorLaw
+from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._gaussian import TangentGaussian, WrappedGaussian
+from ._knorm import KNormGradient, MeanGradient
 from ._laplace import RiemannianLaplace, WrappedLaplace
 from ._release import Release
 
-__all__ = ["ErrorLaw", "Release", "RiemannianLaplace", "TangentGaussian", "WrappedGaussian", "WrappedLaplace"]
+__all__ = [
+    "ErrorLaw", "ExtrinsicGaussian", "ExtrinsicLaplace", "KNormGradient", "MeanGradient", "Release", "RiemannianLaplace",
+    "TangentGaussian", "WrappedGaussian", "WrappedLaplace",
+]  # fmt: skip

@@ -27,7 +27,7 @@ from ..manifolds import (
 )
 from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
-from ._points import direction_and_exp, log_euclidean_points
+from ._points import direction_and_exp, log_euclidean_points, within_float64
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
@@ -52,6 +52,8 @@ def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, si
     affine-invariant: sigma >= sqrt(12 / (k (k^2 - 1)))), where `eta` is outside the ball, or where more than 10^7 tries a draw
     would be needed; `NotImplementedError` where no exact sampler is known. **Warns** `SlowSamplerWarning` with the expected
     number of tries a draw from 50 on. There is no approximate fall-back.
+
+    Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14) are pulled in along their geodesic.
 
     Timing: on flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball the number of tries does not
     depend on `eta`; on Bures-Wasserstein space and within a ball it does, so the running time tells something about it.
@@ -250,7 +252,7 @@ def _(manifold: Any, eta: Any, sigma: float, count: int, source: Any, cutoff: fl
 @_draw.register
 def _(manifold: SPDAffineInvariant, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
     q, w = _spectral.affine_tangents(manifold.k, sigma, count, source, cutoff)
-    half = np.linalg.cholesky(np.asarray(eta)) @ q * np.exp(0.5 * w)[:, None, :]
+    half = np.linalg.cholesky(np.asarray(eta)) @ q * np.exp(0.5 * within_float64(w))[:, None, :]
     return half @ np.swapaxes(half, -1, -2)
 
 

@@ -27,5 +27,14 @@ def log_euclidean_points(eta: Any, radii: np.ndarray, directions: np.ndarray) ->
     directions *= radii[:, None, None]
     directions += (q * np.log(w)) @ q.T
     values, vectors = np.linalg.eigh(directions)
-    half = vectors * np.exp(0.5 * values)[:, None, :]
+    half = vectors * np.exp(0.5 * within_float64(values))[:, None, :]
     return half @ np.swapaxes(half, -1, -2)
+
+
+def within_float64(logarithms: np.ndarray) -> np.ndarray:
+    """Log-eigenvalues (q, k) such that float64 can hold the SPD matrix: where they spread over more than 33 (condition 10^14),
+    or lie beyond 300, they are drawn together along the geodesic. Nothing else could be returned for such a draw."""
+    middle = 0.5 * (np.max(logarithms, axis=1) + np.min(logarithms, axis=1))[:, None]
+    half = 0.5 * np.ptp(logarithms, axis=1)[:, None]
+    pulled = np.clip(middle, -300.0, 300.0) + (logarithms - middle) * np.minimum(1.0, 16.5 / np.maximum(half, 1e-300))
+    return pulled

@@ -1,5 +1,5 @@
 """Statistics on manifolds, and how far one record can move them."""
 
-from ._sensitivity import frechet_mean_sensitivity, mean_gradient_sensitivity
+from ._sensitivity import ambient_mean_sensitivity, frechet_mean_sensitivity, mean_gradient_sensitivity, strong_convexity
 
-__all__ = ["frechet_mean_sensitivity", "mean_gradient_sensitivity"]
+__all__ = ["ambient_mean_sensitivity", "frechet_mean_sensitivity", "mean_gradient_sensitivity", "strong_convexity"]

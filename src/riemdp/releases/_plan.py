@@ -1,0 +1,169 @@
+"""`plan_private_mean`: what each mechanism is expected to cost in accuracy, before anything is spent."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .._errors import InvalidArgument, integer, invalid, real
+from ..mechanisms._common import optional_ball
+from ..mechanisms._error_law import ErrorLaw
+from ..privacy import Budget
+from ._choices import COMPARED, EXTRINSIC, MOST_TRIES, NEED_DELTA, OPTIMIZED, public_tolerance, try_build
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanRow:
+    """One mechanism under one budget. `expected_error` is the root mean squared distance to the mean of the clamped records, or
+    None without a formula; `kind` says what it is ("exact", "upper bound", "estimate"); `note` why a mechanism is not available."""
+
+    mechanism: str
+    budget: Any
+    expected_error: float | None
+    kind: str
+    scale: float | None
+    sensitivity: float | None
+    law: ErrorLaw | None
+    note: str
+    eligible: bool
+
+    @property
+    def epsilon(self) -> float:
+        return self.budget.epsilon
+
+    @property
+    def delta(self) -> float:
+        return self.budget.delta
+
+    def error_quantile(self, q: float) -> float:
+        """The distance that the error stays below with probability q (0 < q < 1)."""
+        if self.law is None:
+            raise InvalidArgument(f"no formula for the error of {self.mechanism!r} here")
+        return self.law.quantile(q)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanPlan(Sequence[PlanRow]):
+    """The table `plan_private_mean` returns: a sequence of `PlanRow`, printable, with `best(budget)` and `plot()`."""
+
+    manifold: Any
+    ball: Any
+    n: int
+    rows: tuple[PlanRow, ...]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[PlanRow]:
+        return iter(self.rows)
+
+    @property
+    def budgets(self) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(row.budget for row in self.rows))
+
+    def best(self, budget: Any = None) -> PlanRow:
+        """The row that "auto" picks: the smallest expected squared error among the mechanisms that the budget and the space allow
+        and whose sampler needs at most 10^4 tries. Ties (errors capped by the ball) go to the first in the table."""
+        budgets = self.budgets
+        if budget is None and len(budgets) != 1:
+            raise invalid("budget", budget, "the plan has several budgets; name one of them")
+        wanted = budgets[0] if budget is None else budget
+        candidates = [r for r in self.rows if r.budget == wanted and r.eligible and r.expected_error is not None]
+        if not candidates:
+            raise InvalidArgument(f"no mechanism with a formula is available on {self.manifold!r} for the budget {wanted}: "
+                                  + "; ".join(f"{r.mechanism}: {r.note}" for r in self.rows if r.budget == wanted and r.note))
+        return min(candidates, key=lambda r: (r.expected_error, COMPARED.index(r.mechanism)))
+
+    def __str__(self) -> str:
+        head = f"Private mean on {self.manifold!r}: n = {self.n}, radius = {float(self.ball.radius):g}, dim = {self.manifold.dim}"
+        lines = [head, f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'expected error':>15}  {'':<12}{'scale':>11}  note"]
+        best = {b: self._best_or_none(b) for b in self.budgets}
+        for row in self.rows:
+            error = "-" if row.expected_error is None else f"{row.expected_error:.5g}"
+            scale = "-" if row.scale is None else f"{row.scale:.5g}"
+            note = "<- auto" if row is best[row.budget] else row.note
+            lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {row.mechanism:<20}{error:>15}  {row.kind:<12}{scale:>11}  {note}".rstrip())
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _best_or_none(self, budget: Any) -> PlanRow | None:
+        try:
+            return self.best(budget)
+        except InvalidArgument:
+            return None
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Expected error against epsilon, one line a mechanism (drawn by `riemdp.plots`); returns the matplotlib axes."""
+        from .. import plots
+
+        curves: dict[str, list[tuple[float, float]]] = {}
+        for row in self.rows:
+            if row.expected_error is not None:
+                curves.setdefault(row.mechanism, []).append((row.epsilon, row.expected_error))
+        return plots.error_curves({name: sorted(points) for name, points in curves.items()}, ax=ax, **options)
+
+
+def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights: Any = None, tolerance: float | None = None,
+                      calibration: str = "analytic") -> MeanPlan:
+    """What `private_frechet_mean` can be expected to lose, by mechanism and budget, from public facts alone; spends nothing.
+
+    **Arguments:**
+
+    - `manifold`, `ball`, `n`: the space, the public domain and the public number of records.
+    - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
+    - `weights`, `tolerance`, `calibration`: as in `private_frechet_mean`.
+
+    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error, what kind of figure that is, scale, sensitivity), `str()` as a
+    table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
+
+    The figures: flat spaces sqrt(d) sigma (Gaussian) and sqrt(d (d + 1)) s (Laplace), exact. Curvature >= 0: the same, an upper
+    bound (Toponogov). Negative curvature, wrapped mechanisms: upper bound by the hyperbolic comparison triangle with the value
+    at the edge of the ball. Riemannian Laplace: the radial law of the space, capped by the diameter of the ball that releases are
+    clamped to. K-norm gradient: that of the Laplace law it is drawn from. DP optimisers and extrinsic baselines have no formula
+    and are listed without one.
+
+    Errors: `InvalidArgument` for a ball too large for the curvature, and as the arguments require.
+    """
+    n = integer("n", n)
+    checked = optional_ball(manifold, ball)
+    if checked is None:
+        raise invalid("ball", ball, "give a public Ball(center, radius)")
+    tolerance = public_tolerance(ball) if tolerance is None else real("tolerance", tolerance, above=0.0)
+    many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
+    if not many:
+        raise invalid("budgets", budgets, "give at least one Budget")
+    rows: list[PlanRow] = []
+    for given in many:
+        budget = given if isinstance(given, Budget) else Budget(real("budgets", given, above=0.0))
+        options = {"tolerance": tolerance, "weights": weights, "calibration": calibration}
+        rows += [_row(name, manifold, ball, n, budget, options) for name in COMPARED]
+        rows += [PlanRow(name, budget, None, "", None, None, None, _without_formula(name, budget), False)
+                 for name in (*OPTIMIZED, *EXTRINSIC)]
+    return MeanPlan(manifold, ball, n, tuple(rows))
+
+
+def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict[str, Any]) -> PlanRow:
+    if name in NEED_DELTA and budget.delta == 0:
+        return PlanRow(name, budget, None, "", None, None, None, "needs delta > 0", False)
+    mechanism, why = try_build(name, manifold, ball, n, budget, **options)
+    if mechanism is None:
+        return PlanRow(name, budget, None, "", None, None, None, why, False)
+    law = mechanism.error_law
+    scale = mechanism.sigma if name == "wrapped-gaussian" else mechanism.scale
+    tries = getattr(mechanism, "tries", 1.0)
+    note = f"about {tries:.3g} tries a draw" if tries > 50 else ""
+    eligible = law is not None and math.isfinite(law.mean_square) and tries <= MOST_TRIES
+    return PlanRow(name, budget, None if law is None else law.expected_error, "" if law is None else law.kind, scale,
+                   mechanism.sensitivity, law, note, eligible)
+
+
+def _without_formula(name: str, budget: Any) -> str:
+    if name in NEED_DELTA and budget.delta == 0:
+        return "needs delta > 0"
+    return "baseline, no formula" if name in EXTRINSIC else "iterative, no formula; see riemdp.optimizers.plan_optimizer"

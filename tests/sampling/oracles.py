@@ -1,0 +1,68 @@
+"""Independent laws of the distance to the footpoint: quadrature on grids, none of it shared with the samplers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def cdf_from_grid(points, log_density):
+    """Distribution function by the trapezoidal rule on a grid of radii."""
+    weights = np.exp(log_density - np.max(log_density))
+    cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (weights[1:] + weights[:-1]) * np.diff(points))])
+    cumulative /= cumulative[-1]
+    return lambda x: np.interp(x, points, cumulative)
+
+
+def cdf_from_weights(values, log_weights):
+    """Distribution function of weighted points (midpoints of a multidimensional grid)."""
+    order = np.argsort(values)
+    cumulative = np.cumsum(np.exp(log_weights[order] - np.max(log_weights)))
+    return lambda x: np.interp(x, values[order], cumulative / cumulative[-1])
+
+
+def hyperbolic(dim, s, end=None, n=400_001):
+    b = 1 / s - (dim - 1)
+    r = np.linspace(1e-9, 60 / b + 30 * dim * s if end is None else end, n)
+    return cdf_from_grid(r, (dim - 1) * (r + np.log1p(-np.exp(-2 * r))) - r / s)
+
+
+def sphere(dim, s, n=400_001):
+    r = np.linspace(1e-9, np.pi - 1e-9, n)
+    return cdf_from_grid(r, (dim - 1) * np.log(np.sin(r)) - r / s)
+
+
+def affine_2(s, end=None, n=1200):
+    """SPD(2) affine-invariant: S = a I/sqrt2 + a traceless part of length rho, volume rho sinhc(rho / sqrt2) da drho.
+
+    Returns the distribution functions of R = |S|_F and of rho."""
+    top = 60 / (1 / s - np.sqrt(0.5)) if end is None else end
+    a = (np.arange(2 * n) + 0.5) / n * top - top
+    rho = (np.arange(n) + 0.5) / n * top
+    a, rho = np.meshgrid(a, rho, indexing="ij")
+    r = np.hypot(a, rho)
+    x = rho / np.sqrt(2)
+    log_density = np.log(rho) + x + np.log1p(-np.exp(-2 * x)) - np.log(2 * x) - r / s
+    if end is not None:
+        log_density = np.where(r <= end, log_density, -np.inf)
+    return cdf_from_weights(r.ravel(), log_density.ravel()), cdf_from_weights(rho.ravel(), log_density.ravel())
+
+
+def bures_2(eta_diagonal, s, dist, n=(150, 150, 60), top=None):
+    """SPD(2) Bures-Wasserstein: X = Q(phi) diag(y1^2, y2^2) Q(phi)^T, volume |x1 - x2| / sqrt(x1 + x2) dy1 dy2 dphi, from the metric
+    1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2. `dist(X)` gives distances to diag(eta_diagonal)."""
+    top = np.sqrt(max(eta_diagonal)) + 22 * s if top is None else top
+    y1 = (np.arange(n[0]) + 0.5) / n[0] * top
+    y2 = (np.arange(n[1]) + 0.5) / n[1] * top
+    phi = (np.arange(n[2]) + 0.5) / n[2] * np.pi
+    y1, y2, phi = (g.ravel() for g in np.meshgrid(y1, y2, phi, indexing="ij"))
+    keep = y1 > y2
+    y1, y2, phi = y1[keep], y2[keep], phi[keep]
+    c, w = np.cos(phi), np.sin(phi)
+    x1, x2 = y1**2, y2**2
+    points = np.empty((x1.size, 2, 2))
+    points[:, 0, 0] = x1 * c**2 + x2 * w**2
+    points[:, 1, 1] = x1 * w**2 + x2 * c**2
+    points[:, 0, 1] = points[:, 1, 0] = (x1 - x2) * c * w
+    d = np.asarray(dist(points))
+    log_density = np.log(x1 - x2) - 0.5 * np.log(x1 + x2) - d / s
+    return cdf_from_weights(d, log_density)

@@ -1,0 +1,55 @@
+"""The tangent hull dominates, and gives exact draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from riemdp.randomness import noise_source
+from riemdp.sampling._hull import TangentHull
+from riemdp.sampling._radial import flat_hull, hyperbolic_hull, sphere_hull
+from riemdp.sampling._spectral import affine_proposal, grassmann_proposal
+from tests.sampling.oracles import cdf_from_grid
+from tests.statistical import ALPHA, ks_p_value
+
+HULLS = {
+    "circle": lambda: sphere_hull(1, 0.3, np.pi),
+    "S2": lambda: sphere_hull(2, 0.2, np.pi),
+    "S50": lambda: sphere_hull(50, 0.01, np.pi),
+    "S999 wide": lambda: sphere_hull(999, 1e3, np.pi),
+    "S3 cut": lambda: sphere_hull(3, 5.0, 0.4),
+    "flat cut": lambda: flat_hull(6, 0.5, 1.0),
+    "flat line cut": lambda: flat_hull(1, 0.5, 1.0),
+    "H4 cut, no law without": lambda: hyperbolic_hull(4, 2.0, 3.0),
+    "affine 2": lambda: affine_proposal(2, 1.0, np.inf).hull,
+    "affine 11": lambda: affine_proposal(11, 0.05, np.inf).hull,
+    "affine 30 tiny": lambda: affine_proposal(30, 1e-6, np.inf).hull,
+    "affine 3 cut": lambda: affine_proposal(3, 9.0, 2.0).hull,
+    "grassmann 5 2": lambda: grassmann_proposal(5, 2, 0.3, np.inf).hull,
+    "grassmann 2 1": lambda: grassmann_proposal(2, 1, 0.3, np.inf).hull,
+}
+
+
+@pytest.mark.parametrize("name", HULLS)
+def test_hull_dominates_and_draws_follow_the_density(name):
+    hull = HULLS[name]()
+    x = hull.draw(noise_source(7), 20_000)
+    grid = np.linspace(x.min() * 0.2, x.max() + 0.9 * (hull._right[-1] - x.max() if np.isfinite(hull._right[-1]) else x.std()), 4001)
+    piece = np.clip(np.searchsorted(hull._right, grid), 0, hull._right.size - 1)
+    upper = hull._value[piece] + hull._slope[piece] * (grid - hull._x[piece])
+    assert np.all(hull.log_f(grid) < upper)
+    assert ks_p_value(x, cdf_from_grid(grid, hull.log_f(grid))) > ALPHA
+    assert hull.accepted / hull.evaluations > 0.85
+    # planted fault: a density that is a little wider
+    assert ks_p_value(1.08 * x, cdf_from_grid(grid, hull.log_f(grid))) < ALPHA
+
+
+def test_a_density_that_is_not_log_concave_is_caught_not_sampled():
+    bumpy = TangentHull(lambda x: -x + 3 * np.sin(3 * x), lambda x: -1 + 9 * np.cos(3 * x), 0.0, np.inf)
+    with pytest.raises(ArithmeticError, match="does not dominate"):
+        bumpy.draw(noise_source(1), 10_000)
+
+
+def test_a_density_that_does_not_decay_is_refused():
+    with pytest.raises(ArithmeticError, match="does not decay"):
+        TangentHull(lambda x: 0.1 * x, lambda x: 0.1, 0.0, np.inf)

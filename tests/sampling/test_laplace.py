@@ -1,0 +1,307 @@
+"""Every Riemannian Laplace sampler against an independent law, with planted faults that the same tests reject."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import riemdp as R
+from riemdp.randomness import noise_source
+from riemdp.sampling import riemannian_laplace
+from riemdp.sampling._laplace import draw
+from riemdp.sampling._radial import log_sinc, log_sinhc
+from riemdp.sampling._spectral import affine_tangents
+from tests.sampling import oracles
+from tests.statistical import ALPHA, ks_p_value, mean_p_value
+
+N = 20_000
+
+
+def footpoint(manifold, seed=3):
+    return manifold.random_point(jax.random.key(seed))
+
+
+def gamma(dim, s):
+    return lambda r: stats.gamma.cdf(r, dim, scale=s)
+
+
+# name: manifold, scale, distribution function of d(x, eta), the one without the Jacobian
+CASES = {
+    "Euclidean(3)": (R.Euclidean(3), 0.7, lambda: gamma(3, 0.7), None),
+    "SPDLogEuclidean(2)": (R.SPDLogEuclidean(2), 0.4, lambda: gamma(3, 0.4), None),
+    "SPDLogEuclidean(8)": (R.SPDLogEuclidean(8), 0.05, lambda: gamma(36, 0.05), None),
+    "Product flat": (R.Product(R.Euclidean(2), R.SPDLogEuclidean(2)), 0.3, lambda: gamma(5, 0.3), None),
+    "Lorentz(3)": (R.Lorentz(3), 0.5, lambda: oracles.hyperbolic(2, 0.5), gamma(2, 0.5)),
+    "Lorentz(21)": (R.Lorentz(21), 0.03, lambda: oracles.hyperbolic(20, 0.03), gamma(20, 0.03)),
+    "PoincareBall(2)": (R.PoincareBall(2), 0.3, lambda: oracles.hyperbolic(2, 0.3), gamma(2, 0.3)),
+    "PoincareBall(1)": (R.PoincareBall(1), 0.8, lambda: oracles.hyperbolic(1, 0.8), None),
+    "Sphere(2)": (R.Sphere(2), 1.0, lambda: oracles.sphere(1, 1.0), None),
+    "Sphere(3)": (R.Sphere(3), 0.4, lambda: oracles.sphere(2, 0.4), gamma(2, 0.4)),
+    "Sphere(51)": (R.Sphere(51), 0.03, lambda: oracles.sphere(50, 0.03), gamma(50, 0.03)),
+    "Stiefel(4,1)": (R.Stiefel(4, 1), 0.2, lambda: oracles.sphere(3, 0.2), gamma(3, 0.2)),
+    "Grassmann(2,1)": (R.Grassmann(2, 1), 0.5, lambda: oracles.cdf_from_grid(g := np.linspace(0, np.pi / 2, 9999), -g / 0.5), None),
+    "Grassmann(4,1)": (R.Grassmann(4, 1), 0.3, lambda: oracles.cdf_from_grid(
+        g := np.linspace(1e-9, np.pi / 2, 99999), 2 * np.log(np.sin(g)) - g / 0.3), gamma(3, 0.3)),
+}  # fmt: skip
+
+
+def distances(name, seed=11):
+    manifold, s, _, _ = CASES[name]
+    eta = footpoint(manifold)
+    return np.asarray(manifold.dist(eta, riemannian_laplace(seed, manifold, eta, s, (N,))))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_distance_follows_the_law_and_faults_are_rejected(name):
+    cdf, without_jacobian = CASES[name][2](), CASES[name][3]
+    d = distances(name)
+    assert ks_p_value(d, cdf) > ALPHA
+    assert ks_p_value(1.1 * d, cdf) < ALPHA  # scale x 1.1
+    if without_jacobian is not None:
+        assert ks_p_value(d, without_jacobian) < ALPHA  # Jacobian dropped
+
+
+@pytest.mark.parametrize("name", ["Lorentz(3)", "PoincareBall(2)", "Sphere(3)", "SPDLogEuclidean(2)", "Product flat"])
+def test_direction_is_uniform(name):
+    manifold, s, _, _ = CASES[name]
+    eta = footpoint(manifold)
+    x = riemannian_laplace(5, manifold, eta, 0.2 * s, (N,))
+    c = np.asarray(manifold.to_coordinates(eta, manifold.log(eta, x)))
+    u = c / np.linalg.norm(c, axis=1, keepdims=True)
+    d = manifold.dim
+    for i in range(d):
+        assert ks_p_value((1 + u[:, i]) / 2, lambda t: stats.beta.cdf(t, (d - 1) / 2, (d - 1) / 2)) > ALPHA
+    assert min(mean_p_value(u[:, i] * u[:, j], 0.0) for i in range(d) for j in range(i)) > ALPHA / d**2
+    skewed = u + 0.05
+    assert ks_p_value((1 + np.clip(skewed[:, 0], -1, 1)) / 2, lambda t: stats.beta.cdf(t, (d - 1) / 2, (d - 1) / 2)) < ALPHA
+
+
+@pytest.mark.parametrize("s", [0.2, 0.8, 1.2])
+def test_affine_invariant_2_against_quadrature(s):
+    manifold = R.SPDAffineInvariant(2)
+    if s == 0.2:
+        eta = footpoint(manifold)
+        x = np.asarray(riemannian_laplace(2, manifold, eta, s, (N,)))
+        low = np.linalg.inv(np.linalg.cholesky(np.asarray(eta)))
+        w = np.log(np.linalg.eigvalsh(low @ x @ low.T))
+    else:  # so wide that points leave what float64 can hold: test the logarithms that they are made from
+        w = affine_tangents(2, s, N, noise_source(2), np.inf)[1]
+    r, rho = np.linalg.norm(w, axis=1), np.abs(w[:, 1] - w[:, 0]) / np.sqrt(2)
+    cdf_r, cdf_rho = oracles.affine_2(s)
+    assert ks_p_value(r, cdf_r) > ALPHA
+    assert ks_p_value(rho, cdf_rho) > ALPHA
+    assert ks_p_value(1.1 * r, cdf_r) < ALPHA
+    if s > 0.5:
+        assert ks_p_value(r, gamma(3, s)) < ALPHA
+
+
+def test_points_beyond_float64_are_pulled_in_along_their_geodesic():
+    for manifold in (R.SPDAffineInvariant(2), R.SPDLogEuclidean(2)):
+        x = riemannian_laplace(2, manifold, np.eye(2), 1.3 if manifold.curvature_bounds[0] < 0 else 30.0, (2000,))
+        assert bool(np.all(np.asarray(manifold.belongs(x))))
+        assert np.all(np.linalg.eigvalsh(np.asarray(x)) > 0)
+
+
+@pytest.mark.parametrize(("k", "fraction"), [(3, 0.5), (5, 0.5), (11, 0.4)])
+def test_affine_invariant_against_importance_weights(k, fraction):
+    """E r under the law from flat Laplace draws weighted by the Jacobian, a method without rejection or envelope."""
+    manifold, s = R.SPDAffineInvariant(k), fraction * np.sqrt(12 / (k * (k * k - 1)))
+    x = riemannian_laplace(8, manifold, manifold.origin, s, (N // 4,))
+    d = np.asarray(manifold.dist(manifold.origin, x))
+    rng = np.random.default_rng(1)
+    m, dim = 40_000, manifold.dim
+    z = rng.standard_normal((m, k, k))
+    v = (z + np.swapaxes(z, 1, 2)) / 2
+    u = np.linalg.eigvalsh(v / np.linalg.norm(v, axis=(1, 2))[:, None, None])
+    # The radius is drawn at the scale that the Jacobian's growth makes of s, so that weights stay even.
+    wide = s / (1 - fraction * 0.35)
+    r = rng.gamma(dim, wide, m)
+    i, j = np.triu_indices(k, 1)
+    log_w = np.sum(log_sinhc((u[:, i] - u[:, j]) * r[:, None] / 2), axis=1) - r * (1 / s - 1 / wide)
+    w = np.exp(log_w - log_w.max())
+    mean = np.sum(w * r) / np.sum(w)
+    se = np.sqrt(np.sum(w**2 * (r - mean) ** 2)) / np.sum(w)
+    assert np.sum(w) ** 2 / np.sum(w**2) > 1000
+
+    def p(values):
+        z = (values.mean() - mean) / np.hypot(se, values.std() / np.sqrt(values.size))
+        return 2 * stats.norm.sf(abs(z))
+
+    assert p(d) > ALPHA
+    assert p(1.1 * d) < ALPHA
+    flat = rng.gamma(dim, s, d.size)
+    assert p(flat) < ALPHA
+
+
+@pytest.mark.parametrize(("m", "r", "s"), [(5, 2, 0.3), (5, 3, 0.3), (6, 3, 0.25)])
+def test_grassmann_against_haar_weights(m, r, s):
+    manifold = R.Grassmann(m, r)
+    eta = footpoint(manifold)
+    d = np.asarray(manifold.dist(eta, riemannian_laplace(4, manifold, eta, s, (N,))))
+    uniform = manifold.random_point(jax.random.key(0), (200_000,))
+    t = np.asarray(manifold.dist(eta, uniform))
+    w = np.exp(-(t - t.min()) / s)
+    mean = np.sum(w * t) / np.sum(w)
+    se = np.sqrt(np.sum(w**2 * (t - mean) ** 2)) / np.sum(w)
+
+    def p(values):
+        return 2 * stats.norm.sf(abs(values.mean() - mean) / np.hypot(se, values.std() / np.sqrt(values.size)))
+
+    assert p(d) > ALPHA
+    assert p(1.1 * d) < ALPHA
+    assert p(np.random.default_rng(0).gamma(manifold.dim, s, N)) < ALPHA
+
+
+@pytest.mark.parametrize(("e", "s"), [((1.0, 0.25), 0.08), ((2.0, 0.5), 0.3)])
+def test_bures_wasserstein_2_against_quadrature(e, s):
+    manifold = R.SPDBuresWasserstein(2)
+    eta = np.diag(e)
+    cdf = oracles.bures_2(e, s, lambda x: manifold.dist(eta, x))
+    d = np.asarray(manifold.dist(eta, riemannian_laplace(6, manifold, eta, s, (N,))))
+    assert ks_p_value(d, cdf) > ALPHA
+    assert ks_p_value(1.1 * d, cdf) < ALPHA
+    if s == 0.3:
+        assert ks_p_value(np.random.default_rng(0).gamma(3, s, N), cdf) < ALPHA
+
+
+def test_truncated_hyperbolic_plane_off_centre():
+    """A ball of radius 1 and a footpoint off its centre, at a scale where the law has no untruncated form."""
+    manifold, s, r = R.Lorentz(3), 3.0, 1.0
+    ball = R.Ball(manifold.origin, r)
+    eta = manifold.exp(manifold.origin, np.array([0.0, 0.7, 0.0]))
+    x = riemannian_laplace(9, manifold, eta, s, (N,), ball=ball)
+    rho = (np.arange(600) + 0.5) / 600 * r
+    phi = (np.arange(200) + 0.5) / 200 * 2 * np.pi
+    rho, phi = (g.ravel() for g in np.meshgrid(rho, phi, indexing="ij"))
+    points = np.stack([np.cosh(rho), np.sinh(rho) * np.cos(phi), np.sinh(rho) * np.sin(phi)], axis=1)
+    d = np.asarray(manifold.dist(eta, points))
+    cdf = oracles.cdf_from_weights(d, np.log(np.sinh(rho)) - d / s)
+    assert np.max(np.asarray(manifold.dist(manifold.origin, x))) <= r
+    assert ks_p_value(manifold.dist(eta, x), cdf) > ALPHA
+    half = oracles.cdf_from_weights(d, np.log(np.sinh(rho)) - 2 * d / s)
+    assert ks_p_value(manifold.dist(eta, x), half) < ALPHA
+
+
+def test_truncated_affine_invariant_beyond_the_limit():
+    manifold = R.SPDAffineInvariant(2)
+    ball = R.Ball(np.eye(2), 1.5)
+    x = riemannian_laplace(10, manifold, np.eye(2), 2.0, (N,), ball=ball)
+    r = np.asarray(manifold.dist(np.eye(2), x))
+    assert ks_p_value(r, oracles.affine_2(2.0, end=1.5)[0]) > ALPHA
+    assert ks_p_value(r, oracles.affine_2(1.5, end=1.5)[0]) < ALPHA
+
+
+# -------------------------------------------------------------------- faults of published code, each caught by the same test
+def metropolis_sphere(s, steps, chains, *, redraw, rng):
+    """Random-walk Metropolis on S^2 as it should be (stay on rejection) or as published (redraw until accepted)."""
+    x = np.tile([0.0, 0.0, 1.0], (chains, 1))
+    for _ in range(steps):
+        pending = np.arange(chains)
+        while pending.size:
+            here = x[pending]
+            v = rng.standard_normal(here.shape)
+            v -= np.sum(v * here, axis=1, keepdims=True) * here
+            v *= 1.6 * s * rng.random((pending.size, 1)) / np.linalg.norm(v, axis=1, keepdims=True)
+            length = np.linalg.norm(v, axis=1, keepdims=True)
+            there = np.cos(length) * here + np.sin(length) * v / length
+            gain = np.arccos(np.clip(here[:, 2], -1, 1)) - np.arccos(np.clip(there[:, 2], -1, 1))
+            accept = np.log(rng.random(pending.size)) < gain / s
+            x[pending[accept]] = there[accept]
+            pending = pending[~accept] if redraw else pending[:0]
+    return np.arccos(np.clip(x[:, 2], -1, 1))
+
+
+def test_published_metropolis_faults_are_rejected():
+    s, rng = 0.2, np.random.default_rng(3)
+    cdf = oracles.sphere(2, s)
+    assert ks_p_value(metropolis_sphere(s, 150, 16_000, redraw=False, rng=rng), cdf) > ALPHA
+    assert ks_p_value(metropolis_sphere(s, 60, 16_000, redraw=True, rng=rng), cdf) < ALPHA  # "redraw until accepted"
+    d = distances("Sphere(3)")
+    projected = np.minimum(d, 0.955 * d)  # a sampler that projects after acceptance loses 4.5 % of its noise
+    assert ks_p_value(projected, CASES["Sphere(3)"][2]()) < ALPHA
+
+
+# -------------------------------------------------------------------- refusals, warnings, shapes
+@pytest.mark.parametrize(
+    ("manifold", "s", "number"),
+    [(R.SPDAffineInvariant(3), 0.7072, "0.707107"), (R.Lorentz(6), 0.25, "0.25"), (R.PoincareBall(3), 0.6, "0.5")],
+)
+def test_a_law_that_does_not_exist_is_refused_with_the_number(manifold, s, number):
+    with pytest.raises(R.InvalidArgument, match=f"sigma < {number}"):
+        riemannian_laplace(1, manifold, manifold.origin, s)
+    just_below = riemannian_laplace(1, manifold, manifold.origin, 0.3 * s)
+    assert bool(manifold.belongs(just_below))
+
+
+def test_poor_acceptance_warns_with_the_number_of_tries():
+    manifold = R.SPDAffineInvariant(11)
+    with pytest.warns(R.SlowSamplerWarning, match=r"takes about \d+ tries"):
+        riemannian_laplace(1, manifold, manifold.origin, 0.79 * np.sqrt(12 / (11 * 120)))
+
+
+def test_hopeless_acceptance_is_refused():
+    manifold = R.SPDAffineInvariant(20)
+    with pytest.raises(R.InvalidArgument, match="tries a draw"):
+        riemannian_laplace(1, manifold, manifold.origin, 0.97 * np.sqrt(12 / (20 * 399)))
+
+
+@pytest.mark.parametrize("manifold", [R.Stiefel(5, 2), R.Product(R.Sphere(3), R.Euclidean(2))])
+def test_spaces_without_an_exact_sampler_say_so(manifold):
+    with pytest.raises(NotImplementedError, match="exact Riemannian Laplace sampler"):
+        riemannian_laplace(1, manifold, manifold.origin, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "name"),
+    [({"sigma": 0.0}, "sigma"), ({"sigma": float("nan")}, "sigma"), ({"sigma": -1.0}, "sigma"), ({"eta": np.zeros(3)}, "eta"),
+     ({"eta": np.zeros((2, 3))}, "eta"), ({"shape": (-1,)}, "shape"), ({"shape": 1.5}, "shape")],
+)  # fmt: skip
+def test_bad_arguments_are_named(kwargs, name):
+    arguments = {"eta": np.array([1.0, 0.0, 0.0]), "sigma": 0.1, "shape": ()} | kwargs
+    with pytest.raises(R.InvalidArgument, match=name):
+        riemannian_laplace(1, R.Sphere(3), arguments["eta"], arguments["sigma"], arguments["shape"])
+
+
+def test_footpoint_outside_the_ball_is_refused():
+    with pytest.raises(R.InvalidArgument, match="outside `ball`"):
+        riemannian_laplace(1, R.Euclidean(2), np.array([2.0, 0.0]), 0.1, ball=R.Ball(np.zeros(2), 1.0))
+
+
+def test_shapes_keys_and_seeds():
+    manifold = R.SPDLogEuclidean(2)
+    eye = np.eye(2)
+    assert riemannian_laplace(1, manifold, eye, 0.1).shape == (2, 2)
+    assert riemannian_laplace(1, manifold, eye, 0.1, 3).shape == (3, 2, 2)
+    assert riemannian_laplace(1, manifold, eye, 0.1, (2, 3)).shape == (2, 3, 2, 2)
+    assert riemannian_laplace(1, manifold, eye, 0.1, (0,)).shape == (0, 2, 2)
+    for key in (jax.random.key(4), jax.random.PRNGKey(4), 4):
+        np.testing.assert_array_equal(riemannian_laplace(key, manifold, eye, 0.1), riemannian_laplace(key, manifold, eye, 0.1))
+    a, b = riemannian_laplace(None, manifold, eye, 0.1), riemannian_laplace(None, manifold, eye, 0.1)
+    assert not np.array_equal(a, b)
+    assert not np.array_equal(riemannian_laplace(jax.random.key(5), manifold, eye, 0.1), riemannian_laplace(jax.random.key(4), manifold, eye, 0.1))
+
+
+def test_series_of_log_sinhc_and_log_sinc_meet_the_closed_forms():
+    import mpmath
+
+    for x in (0.0, 1e-8, 1e-3, 0.0199999, 0.0200001, 0.5, 3.0):
+        assert float(log_sinhc(np.array(x))) == pytest.approx(float(mpmath.log(mpmath.sinh(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15)
+        if x < 3.0:
+            assert float(log_sinc(np.array(x))) == pytest.approx(float(mpmath.log(mpmath.sin(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15)
+    assert float(log_sinhc(np.array(1e4))) == pytest.approx(1e4 - np.log(2e4))
+
+
+def test_draws_come_in_blocks_without_seams():
+    from riemdp.sampling import _laplace
+
+    manifold = R.Sphere(3)
+    whole = draw(manifold, manifold.origin, 0.1, 700, noise_source(1), np.inf)
+    old, _laplace._BLOCK = _laplace._BLOCK, 600
+    try:
+        parts = draw(manifold, manifold.origin, 0.1, 700, noise_source(1), np.inf)
+    finally:
+        _laplace._BLOCK = old
+    assert parts.shape == whole.shape
+    assert ks_p_value(manifold.dist(manifold.origin, parts), oracles.sphere(2, 0.1)) > ALPHA
