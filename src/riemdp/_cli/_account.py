@@ -41,7 +41,8 @@ def calibrate(
     budget = privacy.Budget(epsilon, delta)
     if sensitivity is not None:
         sensitivity = real("sensitivity", sensitivity, above=0.0)
-    if _batches(population, batch_size):
+    _batches(population, batch_size)
+    if population is not None and batch_size is not None:
         z = privacy.subsampled_gaussian_noise_multiplier(budget, population=population, batch_size=batch_size, steps=steps,
                                                          sampling=sampling.value)  # fmt: skip
         made = privacy.subsampled_gaussian(z, population=population, batch_size=batch_size, steps=steps, sampling=sampling.value)
@@ -73,7 +74,8 @@ def guarantee(
     from ..report import trade_off
     from ..report._words import percent
 
-    if _batches(population, batch_size):
+    _batches(population, batch_size)
+    if population is not None and batch_size is not None:
         made = privacy.subsampled_gaussian(noise_multiplier, population=population, batch_size=batch_size, steps=steps,
                                            sampling=sampling.value)  # fmt: skip
     else:
@@ -217,10 +219,9 @@ def ledger_show(
     _show(result, rows, as_json)
 
 
-def _batches(population: int | None, batch_size: int | None) -> bool:
+def _batches(population: int | None, batch_size: int | None) -> None:
     if (population is None) != (batch_size is None):
         raise InputProblem("--population and --batch-size go together", "give both, or neither for whole-data releases")
-    return population is not None
 
 
 def _numbers(text: str) -> list[float]:
@@ -235,13 +236,13 @@ def _numbers(text: str) -> list[float]:
 
 def _shape(space: o.Space, size: str) -> tuple[int, ...]:
     try:
-        parts = tuple(int(p) for p in size.lower().split("x"))
+        parts = [int(p) for p in size.lower().split("x")]
     except ValueError:
-        parts = ()
+        parts = []
     wanted = 2 if space in {o.Space.stiefel, o.Space.grassmann} else 1
     if len(parts) != wanted or min(parts, default=0) < 1:
         raise InputProblem(f"--size {size} does not fit {space.value}", "give one whole number, or MxR for stiefel and grassmann")
-    return (parts[0], parts[0]) if space is o.Space.spd else parts
+    return (parts[0], parts[0]) if space is o.Space.spd else tuple(parts)
 
 
 def _show(result: dict[str, Any], rows: list[tuple[str, str]], as_json: bool) -> None:

@@ -16,7 +16,7 @@ def invalid_records(manifold: Any, records: np.ndarray, limit: int = 5) -> tuple
     The reasons name entries and properties, never values of the record, so that they can be shown to the holder of the data.
     """
     flat = records.reshape(len(records), -1)
-    bad = ~np.isfinite(flat).all(axis=1)
+    bad: np.ndarray = np.logical_not(np.isfinite(flat).all(axis=1))
     for start in range(0, len(records), _CHUNK):
         part = slice(start, start + _CHUNK)
         fine = ~bad[part]

@@ -79,7 +79,7 @@ def mean(
 def _check(manifold: Any, records: np.ndarray, on_invalid: o.OnInvalid, file: Path) -> None:
     from ._checks import invalid_records
 
-    if on_invalid is o.OnInvalid.center:
+    if on_invalid is o.OnInvalid.to_center:
         return  # Ball.clamp counts them as the centre; how many there are is not said
     count, first = invalid_records(manifold, records)
     if count:

@@ -35,7 +35,7 @@ class Sampling(StrEnum):
 
 class OnInvalid(StrEnum):
     refuse = "refuse"
-    center = "center"
+    to_center = "center"
 
 
 File = Annotated[Path, typer.Argument(help="npy, npz, csv, parquet or mat file with one record a row, or a folder of images.",

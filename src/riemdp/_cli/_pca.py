@@ -77,7 +77,7 @@ def pca(
         page = privacy_report(
             result, records=len(rows), budget=budget, record_is=record_is, checksum=checksum, clamped=clamped, ledger=charged,
             query=f"{components} principal component{'s' if components > 1 else ''} of {rows.shape[1]} columns",
-            domain=f"rows of length at most {bound:g}",
+            space=f"rows of {rows.shape[1]} numbers", domain=f"rows of length at most {bound:g}",
             clipping=f"every row longer than {bound:g} is shortened to that length; a row with NaN or infinity counts as zero",
         )  # fmt: skip
         machine = {"components": np.asarray(result.value).tolist(), "report": page.to_dict(),

@@ -170,7 +170,7 @@ def serialised(ending: str, key: str, value: Any) -> bytes:
     if ending == ".npy":
         np.save(stream, array, allow_pickle=False)
     else:
-        np.savez(stream, **{key: array})
+        np.savez(stream, allow_pickle=False, **{key: array})
     return stream.getvalue()
 
 

@@ -151,11 +151,11 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
         if self.mechanism != "auto":
             return self.mechanism
         rows = [r for r in plan_private_mean(manifold, self.ball, n, budget) if r.mechanism in MECHANISMS and r.eligible]
-        rows = [r for r in rows if r.expected_error is not None]
-        if not rows:
+        known = [(r.expected_error, r.mechanism) for r in rows if r.expected_error is not None]
+        if not known:
             raise InvalidArgument(f"argument `budget` = {budget}: no mechanism with a formula is available on {manifold!r}; "
                                   "name one")
-        return min(rows, key=lambda r: r.expected_error).mechanism
+        return min(known)[1]
 
     def _classes(self, labels: np.ndarray) -> np.ndarray:
         if self.classes is not None:

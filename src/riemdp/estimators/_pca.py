@@ -73,7 +73,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         one_of("mechanism", self.mechanism, MECHANISMS)
         bound = real("row_norm", self.row_norm, above=0.0)
         seed = check_seed(self.random_state)
-        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        rows = self._rows(X, reset=True)
         n, d = rows.shape
         k = integer("n_components", self.n_components, at_least=1, at_most=d)
         rows = clip_rows(rows - self._center(d), bound)
@@ -109,6 +109,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         optimizer = DPRGD(steps=20, learning_rate=0.5 / bound**2, clip_norm=bound**2)
         return private_minimize(principal_subspace(d, k), rows, initial, optimizer, self.budget, rng=seed)
 
+    def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
+        rows: Any = validate_data(self, X, dtype=np.float64, reset=reset, ensure_all_finite=False)
+        return rows
+
     def _center(self, d: int) -> np.ndarray | float:
         if self.center is None:
             return 0.0
@@ -120,7 +124,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def transform(self, X: Any) -> np.ndarray:
         """Coordinates of each row along the components, shape (n, k). Rows are not clipped. Per record, hence not private."""
         check_is_fitted(self, "components_")
-        rows = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=False)
+        rows = self._rows(X, reset=False)
         return (rows - self._center(rows.shape[1])) @ self.components_.T
 
     def inverse_transform(self, X: Any) -> np.ndarray:

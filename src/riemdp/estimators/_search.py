@@ -29,7 +29,8 @@ def check_search(search: Any, X: Any, y: Any = None, *, groups: Any = None, ledg
 
     if not (hasattr(search, "estimator") and hasattr(search, "cv")):
         raise invalid("search", search, "give a GridSearchCV or RandomizedSearchCV")
-    folds = check_cv(search.cv, y).get_n_splits(X, y, groups)
+    splitter: Any = check_cv(search.cv, y)
+    folds = splitter.get_n_splits(X, y, groups)
     if hasattr(search, "param_grid"):
         candidates = list(ParameterGrid(search.param_grid))
     elif hasattr(search, "param_distributions"):

@@ -71,7 +71,11 @@ def _supports_of(guarantee: Guarantee) -> tuple[tuple[float, float], ...]:
     top = guarantee.epsilon(1e-11)
     top = _LARGEST_EPSILON if not math.isfinite(top) else min(max(top, 1e-6), _LARGEST_EPSILON)
     grid = [0.0, *np.geomspace(1e-3 * top, top, _POINTS - 1)]
-    return tuple((float(e), float(min(1.0, max(0.0, guarantee.delta(float(e)))))) for e in grid)
+    pairs = [(float(e), float(min(1.0, max(0.0, guarantee.delta(float(e)))))) for e in grid]
+    pure = float(guarantee.epsilon(0.0))
+    if math.isfinite(pure):
+        pairs.append((pure, 0.0))  # exact, where delta(epsilon) on the grid may have a rounding error above 0
+    return tuple(pairs)
 
 
 def trade_off(guarantee: Guarantee) -> TradeOff:

@@ -167,6 +167,7 @@ def privacy_report(
     clamped: int | None = None,
     clipping: str | None = None,
     domain: str | None = None,
+    space: str | None = None,
     ledger: Ledger | None = None,
     checksum: str | None = None,
     created: datetime.datetime | None = None,
@@ -180,7 +181,7 @@ def privacy_report(
       as well: what is read is `guarantee`, `reproducible` and, where present, `scale`, `mechanism`, `sensitivity`,
       `expected_error`.
     - `records`: how many records went in; the count is stated as public.
-    - `manifold`, `ball`: the space and the public domain, described in words. `domain` and `clipping` replace those
+    - `manifold`, `ball`: the space and the public domain, described in words. `space`, `domain` and `clipping` replace those
       words.
     - `delta`: at which delta epsilon is stated; the budget's own delta when not given, else 0 for a pure guarantee
       or 1e-5.
@@ -204,7 +205,7 @@ def privacy_report(
         released=query,
         records=count,
         record_is=record_is,
-        space="not stated" if manifold is None else _space_in_words(manifold),
+        space=space or ("not stated" if manifold is None else _space_in_words(manifold)),
         domain=domain or _domain_in_words(ball),
         clipping=clipping or _clipping_in_words(ball),
         clamped=clamped,

@@ -1,0 +1,93 @@
+"""The trade-off curve against exact curves that are known in closed form, and against simulated attacks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from riemdp import privacy
+from riemdp.report import posterior, trade_off
+
+ALPHA = np.linspace(0.001, 0.999, 97)
+
+
+def gaussian_trade_off(alpha: np.ndarray, mu: float) -> np.ndarray:
+    """Dong, Roth and Su 2022, equation 6: the exact curve of a Gaussian release."""
+    return stats.norm.cdf(stats.norm.ppf(1 - alpha) - mu)
+
+
+def pure_trade_off(alpha: np.ndarray, eps: float) -> np.ndarray:
+    """Randomised response: the exact curve of pure epsilon."""
+    return np.maximum(0, np.maximum(1 - math.exp(eps) * alpha, math.exp(-eps) * (1 - alpha)))
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.5, 1.0, 3.0])
+def test_gaussian_curve_is_a_tight_lower_bound(mu):
+    bound = trade_off(privacy.gaussian(1 / mu))
+    exact = gaussian_trade_off(ALPHA, mu)
+    drawn = bound.missed(ALPHA)
+    assert np.all(drawn <= exact + 1e-9)
+    assert np.max(exact - drawn) < 0.01
+    assert bound.advantage == pytest.approx(2 * stats.norm.cdf(mu / 2) - 1, rel=1e-6)
+
+
+@pytest.mark.parametrize("eps", [0.1, 1.0, 4.0])
+def test_pure_curve(eps):
+    bound = trade_off(privacy.pure(eps))
+    exact = pure_trade_off(ALPHA, eps)
+    drawn = bound.missed(ALPHA)
+    assert np.all(drawn <= exact + 1e-9)
+    assert np.max(exact - drawn) < 0.01
+    assert bound.best_guess == pytest.approx(math.exp(eps) / (1 + math.exp(eps)), rel=1e-6)
+    assert bound.loss_bound(0.0) == pytest.approx(eps)
+
+
+def test_curve_ends_where_it_must():
+    alpha, beta = trade_off(privacy.approximate(0.5, 0.1)).curve()
+    assert alpha[0] == 0.0
+    assert alpha[-1] == 1.0
+    assert beta[0] == pytest.approx(0.9)
+    assert beta[-1] == 0.0
+    assert np.all(np.diff(beta) <= 1e-12)
+
+
+def test_no_privacy_has_no_curve():
+    bound = trade_off(privacy.none())
+    assert bound.best_guess == 1.0
+    assert np.all(bound.missed(ALPHA) == 0.0)
+    assert bound.loss_bound(1e-5) == math.inf
+    assert posterior(0.5, math.inf) == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.5])
+def test_loss_bound_holds_and_is_not_wasteful(mu):
+    """The privacy loss of a Gaussian is N(mu^2/2, mu^2): its exact tail beyond the bound is at most delta."""
+    delta = 1e-4
+    x = trade_off(privacy.gaussian(1 / mu)).loss_bound(delta)
+    assert stats.norm.sf((x - mu**2 / 2) / mu) <= delta
+    assert stats.norm.sf((0.8 * x - mu**2 / 2) / mu) > delta
+    # the epsilon of the (epsilon, delta) statement is smaller and does not bound the loss with probability 1 - delta
+    assert stats.norm.sf((privacy.gaussian(1 / mu).epsilon(delta) - mu**2 / 2) / mu) > delta
+
+
+def test_best_attack_on_a_gaussian_stays_below_the_bound_and_a_weaker_noise_does_not():
+    mu, n = 1.0, 200_000
+    rng = np.random.default_rng(7)
+    bound = trade_off(privacy.gaussian(1 / mu))
+
+    def guessed_right(true_mu: float) -> float:
+        truth = rng.random(n) < 0.5
+        return float(np.mean((truth * true_mu + rng.normal(size=n) > true_mu / 2) == truth))
+
+    slack = 5 * 0.5 / math.sqrt(n)
+    assert guessed_right(mu) <= bound.best_guess + slack
+    assert guessed_right(mu / 0.8) > bound.best_guess + slack  # planted fault: noise x 0.8
+
+
+def test_posterior():
+    assert posterior(0.5, 0.0) == 0.5
+    assert posterior(0.5, math.log(3)) == pytest.approx(0.75)
+    assert posterior(0.0, 5.0) == 0.0

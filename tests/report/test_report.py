@@ -1,0 +1,178 @@
+"""The report: what it says, that it holds nothing secret, that it is one safe page, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from riemdp import Ball, Budget, Euclidean, InvalidArgument, Ledger, WrappedGaussian, WrappedLaplace, privacy
+from riemdp.report import privacy_report
+from riemdp.report._files import staged
+from riemdp.report._words import number, percent, rounded_up
+
+SPACE = Euclidean(3)
+BALL = Ball(np.zeros(3), 2.0)
+BUDGET = Budget(1.0, 1e-5)
+
+
+def make(rng=None, budget=BUDGET, **options):
+    mechanism = WrappedGaussian(SPACE, np.zeros(3), sensitivity=0.01, budget=budget)
+    release = mechanism.release(np.array([0.123456789, 0.2, 0.3]), rng)
+    return release, privacy_report(release, records=400, manifold=SPACE, ball=BALL, budget=budget, **options)
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text, and complains about tags left open."""
+
+    EMPTY = ("meta", "line", "rect", "circle", "polygon", "polyline", "br")
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.text = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_page_is_self_contained_and_well_formed():
+    _, report = make(record_is="one <b>scan</b> & its mask")
+    page = Page(report.html())
+    assert "script" not in page.tags
+    assert not {"src", "href", "onclick"} & {name for name, _ in page.attributes}
+    assert "http" not in report.html().replace("http-equiv", "")
+    assert page.tags.count("svg") == 2
+    assert "<b>scan" not in report.html()
+    assert any("one <b>scan</b> & its mask" in t for t in page.text)  # escaped in the source, read back as text
+
+
+def test_figures_are_those_of_the_guarantee():
+    release, report = make()
+    facts = report.to_dict()
+    json.loads(report.to_json())
+    assert facts["guarantee"]["epsilon"] == release.guarantee.epsilon(1e-5)
+    assert facts["guarantee"]["delta"] == 1e-5
+    assert facts["records"] == 400
+    assert facts["private"] is True
+    assert facts["mechanism"] == "wrapped-gaussian"
+    assert facts["noise_scale"] == release.scale
+    mu = release.sensitivity / release.scale
+    from scipy import stats
+
+    assert facts["attacker"]["best_guess_between_two_candidates"] == pytest.approx(stats.norm.cdf(mu / 2), rel=1e-6)
+    assert "400" in report.html()
+    assert rounded_up(report.epsilon) in report.html()
+
+
+def test_nothing_secret_is_in_it():
+    release, report = make()
+    text = report.html() + report.to_json() + repr(report)
+    digits = [f"{abs(x):.6f}"[2:] for x in np.asarray(release.value)] + ["123456789"[:6]]
+    assert not [d for d in digits if d in text]
+
+
+def test_seeded_release_gets_a_red_banner_and_no_signature():
+    _, report = make(rng=7)
+    page = report.html()
+    assert "Do not publish" in page
+    assert 'class="banner danger"' in page
+    assert 'class="sign"' not in page
+    assert report.private is False
+    assert report.to_dict()["private"] is False
+    assert report.to_dict()["randomness"]["cryptographic"] is False
+    _, private = make()
+    assert 'class="banner' not in private.html()
+    assert 'class="sign"' in private.html()
+
+
+def test_no_guarantee_says_so():
+    plain = type("Plain", (), {"guarantee": privacy.none(), "scale": 0.0, "mechanism": "none", "reproducible": False})()
+    report = privacy_report(plain, records=3)
+    assert report.private is False
+    assert "Not private" in report.html()
+    json.loads(report.to_json())
+
+
+def test_pure_release_states_delta_zero():
+    release = WrappedLaplace(SPACE, np.zeros(3), sensitivity=0.01, epsilon=0.5).release(np.zeros(3))
+    report = privacy_report(release, records=5, budget=BUDGET)
+    assert report.delta == 0.0
+    assert report.epsilon == pytest.approx(0.5)
+    assert "(pure)" in report.html()
+    assert "exceptional case (delta" not in report.html()
+
+
+def test_ledger_clamped_count_and_checksum_are_shown_only_when_given():
+    ledger = Ledger(Budget(2.0, 1e-4))
+    mechanism = WrappedGaussian(SPACE, np.zeros(3), sensitivity=0.01, budget=BUDGET)
+    release = mechanism.release(np.zeros(3), ledger=ledger)
+    shown = privacy_report(release, records=400, ball=BALL, clamped=12, ledger=ledger, checksum="ab" * 32).html()
+    assert "12 of 400 records were moved" in shown
+    assert "of 2 spent so far" in shown
+    assert "ab" * 32 in shown
+    hidden = make()[1].html()
+    assert "were moved" not in hidden
+    assert "Ledger" not in hidden
+
+
+@pytest.mark.parametrize("wrong", [{"records": 0}, {"records": 2.5}, {"records": 3, "clamped": 4}, {"records": 3, "clamped": -1}])
+def test_bad_arguments_are_named(wrong):
+    release, _ = make()
+    with pytest.raises(InvalidArgument, match=r"records|clamped"):
+        privacy_report(release, **wrong)
+
+
+def test_saved_whole_or_not_at_all(tmp_path):
+    _, report = make()
+    page, beside = report.save(tmp_path / "r.html")
+    assert json.loads(Path(beside).read_text())["schema"] == "riemdp.privacy-report/1"
+    assert Path(page).read_text() == report.html()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.html", "r.json"]
+    with pytest.raises(OSError):
+        report.save(tmp_path / "missing" / "r.html")
+    with pytest.raises(InvalidArgument, match="path"):
+        report.save(tmp_path / "r.pdf")
+
+
+def test_staged_files_leave_nothing_behind_on_failure(tmp_path):
+    (tmp_path / "a").write_text("old")
+    def interrupted() -> None:
+        with staged(tmp_path / "a", tmp_path / "b") as (a, b):
+            a.write_text("new")
+            b.write_text("new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_text() == "old"
+
+
+def test_numbers_in_words():
+    assert number(0.00001) == "10⁻⁵"
+    assert number(1234567.0) == "1.23 × 10⁶"
+    assert number(0.5) == "0.5"
+    assert number(None) == "not stated"
+    assert rounded_up(1.00001) == "1.001"
+    assert rounded_up(0.99999) == "1"
+    assert rounded_up(float("inf")) == "unlimited"
+    assert percent(0.5541, up=True) == "55.5\N{NO-BREAK SPACE}%"
+    for p in np.linspace(0.0005, 0.9995, 300):
+        shown = float(re.sub(r"[^\d.]", "", percent(p, up=True)))
+        assert shown >= 100 * p - 1e-9
