@@ -309,6 +309,16 @@ def _eigenvalues_jvp(primals: Any, tangents: Any) -> Any:
     return values, jnp.einsum("...ri,...rs,...si->...i", q, da, q)
 
 
+def difference(kind: str, x: Spectrum, y: Spectrum, gap: Matrix) -> Matrix:
+    """f(X) - f(Y) from the decompositions of X and Y and their exact difference, without cancellation and without derivative.
+
+    In the two eigenbases the entries of f(X) - f(Y) are those of X - Y times f[x_r, y_s]; an identity, not an expansion.
+    """
+    x, y, gap = jax.lax.stop_gradient((x, y, gap))
+    weights = _FUNCTIONS[kind].first(x.values[..., :, None], y.values[..., None, :], jnp.zeros(()), 0.0)
+    return sym(x.q @ (weights * (transpose(x.q) @ gap @ y.q)) @ transpose(y.q))
+
+
 # ------------------------------------------------------------------------------------------------ rarely needed refinements
 def where_rare(flag: Array, refine: Callable[..., Any], usual: Any, *operands: Array) -> Any:
     """`refine(*operands)` where `flag`, `usual` elsewhere; the refinement runs only if some flag is up, also under vmap.

@@ -1,0 +1,145 @@
+"""Affine-invariant SPD matrices against SciPy, 60-digit arithmetic, finite differences and planted faults."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from riemdp import InvalidArgument
+from riemdp.manifolds import SPDAffineInvariant, SPDBuresWasserstein, SPDLogEuclidean, spd
+
+from ..statistical import ALPHA, gaussian_p_value
+from . import spd_oracles as oracle
+
+M = SPDAffineInvariant(4)
+RNG = np.random.default_rng(0)
+P, Q = oracle.spd_matrix(RNG, 4), oracle.spd_matrix(RNG, 4)
+
+
+def test_operations_agree_with_scipy():
+    oracle.compare_with_scipy(M, oracle.Affine)
+
+
+@pytest.mark.parametrize(("condition", "far", "close"), [(10.0, 1e-13, 1e-13), (1e8, 1e-7, 1e-7)])
+def test_accuracy_against_60_digits(condition, far, close):
+    """With condition number 1e8 of both points the spectrum of p^-1 q spans 1e16; eps * condition = 2e-8 is what floats allow."""
+    errors = oracle.relative_errors(M, "affine-invariant", condition)
+    assert errors["dist"] < far
+    assert errors["log"] < far
+    assert errors["close"] < close
+
+
+def test_a_plain_eigendecomposition_would_fail_the_accuracy_test():
+    """The planted twin: over a dozen pairs, some eigenvalue of L^-1 q L^-T itself is wrong (or negative) there."""
+    rng = np.random.default_rng(6)
+    ours, plain = 0.0, 0.0
+    for _ in range(12):
+        a, b = oracle.spd_matrix(rng, 4, 1e8), oracle.spd_matrix(rng, 4, 1e8)
+        exact = oracle.exact_dist("affine-invariant", a, b)
+        inverse = np.linalg.inv(np.linalg.cholesky(a))
+        with np.errstate(invalid="ignore"):
+            naive = np.sqrt(np.sum(np.log(np.linalg.eigvalsh(inverse @ b @ inverse.T)) ** 2))
+        plain = max(plain, np.nan_to_num(abs(naive / exact - 1), nan=np.inf))
+        ours = max(ours, abs(float(M.dist(a, b)) / exact - 1))
+    assert ours < 1e-7
+    assert plain > 1e-6
+
+
+def test_gradient_is_minus_twice_the_log_and_not_with_swapped_arguments():
+    gradient = M.egrad_to_rgrad(P, jax.grad(lambda p: M.squared_dist(p, Q))(jnp.asarray(P)))
+    np.testing.assert_allclose(gradient, -2 * M.log(P, Q), atol=1e-13)
+    other = M.egrad_to_rgrad(Q, jax.grad(lambda q: M.squared_dist(P, q))(jnp.asarray(Q)))
+    np.testing.assert_allclose(other, -2 * M.log(Q, P), atol=1e-13)
+    swapped = -2 * np.asarray(M.log(Q, P))  # a published implementation returns this at p
+    assert np.max(np.abs(gradient - swapped)) > 0.1
+    assert float(M.norm(P, gradient)) == pytest.approx(2 * float(M.dist(P, Q)), rel=1e-13)
+
+
+def test_derivatives_are_finite_at_equal_points_and_repeated_eigenvalues():
+    eye = jnp.eye(4)
+    functions = [
+        lambda p: M.squared_dist(p, eye),
+        lambda p: M.dist(p, eye),
+        lambda p: jnp.sum(M.log(p, 2.0 * eye) * P),
+        lambda p: jnp.sum(M.exp(p, eye) * P),
+        lambda p: jnp.sum(M.transport(p, 2.0 * eye, P) * Q),
+        lambda p: M.log_volume_density(p, eye),
+        lambda p: M.norm(p, 0.0 * eye),
+    ]
+    for gradient in jax.jit(lambda p: [jax.grad(f)(p) for f in functions])(eye):
+        assert np.isfinite(gradient).all()
+    hessian = jax.jit(jax.hessian(lambda p: M.squared_dist(p, eye)))(eye)
+    # At p = q = I the Hessian of the squared distance is twice the metric.
+    np.testing.assert_allclose(jnp.einsum("ijkl,kl->ij", hessian, P), 2 * P, atol=1e-13)
+
+
+def test_volume_density_against_finite_differences():
+    """A peer library pins values that finite differences refute; so the truth here is numerical, and closed form for k = 2."""
+    for size in (0.3, 1.5):
+        v = M.from_coordinates(P, size * np.random.default_rng(3).standard_normal(M.dim))
+        assert float(M.log_volume_density(P, v)) == pytest.approx(oracle.numeric_log_volume(M, P, v), abs=1e-6)
+    flat = SPDAffineInvariant(2)
+    assert float(flat.log_volume_density(np.eye(2), np.diag([3.0, 1.0]))) == pytest.approx(np.log(np.sinh(1.0)), rel=1e-14)
+    assert float(flat.log_volume_density(np.eye(2), np.diag([3e-9, 1e-9]))) == pytest.approx(1e-18 / 6, rel=1e-9)
+
+
+def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():
+    rng = np.random.default_rng(1)
+    basis = np.linalg.qr(rng.standard_normal((40, M.dim, 2)))[0]
+    random = oracle.sectional_curvature(M, P, basis[..., 0], basis[..., 1])
+    assert random.min() > -0.5 - 1e-4
+    assert random.max() < 1e-4
+    x, y, z = np.zeros((3, M.dim))
+    x[0], x[1], y[4], z[0], z[1] = 0.5**0.5, -(0.5**0.5), 1.0, 0.5**0.5, 0.5**0.5  # (E11 - E22)/sqrt2, E12, (E11 + E22)/sqrt2
+    found = oracle.sectional_curvature(M, P, np.stack([x, x]), np.stack([y, z]))
+    np.testing.assert_allclose(found, [-0.5, 0.0], atol=1e-4)
+    assert M.curvature_bounds == (-0.5, 0.0)
+    assert SPDAffineInvariant(1).curvature_bounds == (0.0, 0.0)
+
+
+def test_tangent_normal_is_isotropic_and_planted_faults_are_rejected():
+    n = 20_000
+    coordinates = np.asarray(M.to_coordinates(P, M.tangent_normal(jax.random.PRNGKey(0), P, 0.7, (n,))))
+    assert gaussian_p_value(coordinates, 0.7) > ALPHA
+    assert gaussian_p_value(0.8 * coordinates, 0.7) < ALPHA
+    z = np.random.default_rng(2).standard_normal((n, 4, 4))
+    s = (z + np.swapaxes(z, 1, 2)) / 2
+    at_identity = np.asarray(M.to_coordinates(P, s))  # not carried to P
+    assert gaussian_p_value(at_identity, 1.0) < ALPHA
+    lower = np.linalg.cholesky(P)
+    unscaled = np.triu(z) + np.swapaxes(np.triu(z, 1), 1, 2)  # off-diagonal variance 1 instead of 1/2
+    assert gaussian_p_value(np.asarray(M.to_coordinates(P, lower @ unscaled @ lower.T)), 1.0) < ALPHA
+    assert gaussian_p_value(np.asarray(M.to_coordinates(P, lower @ s @ lower.T)), 1.0) > ALPHA
+
+
+@pytest.mark.parametrize("space", [M, SPDLogEuclidean(4), SPDBuresWasserstein(4)], ids=lambda m: type(m).__name__)
+def test_points_vectors_and_bad_input(space):
+    bad = np.stack([P, P + 1e-3 * np.triu(np.ones((4, 4)), 1), P - np.eye(4), np.full((4, 4), np.nan), P + np.inf, 0 * P])
+    np.testing.assert_array_equal(space.belongs(bad), [True] + [False] * 5)
+    np.testing.assert_array_equal(space.is_tangent(P, bad), [True, False, True, False, False, True])
+    projected = space.project(bad[:3])
+    assert bool(jnp.all(space.belongs(projected)))
+    np.testing.assert_array_equal(projected[0], P)
+    np.testing.assert_array_equal(space.project(projected), projected)
+    huge = -50.0 * np.asarray(projected[1])
+    assert bool(space.belongs(space.retract(P, huge)))
+    # A slight asymmetry of the input is removed, not amplified.
+    skew = 1e-14 * np.triu(np.ones((4, 4)), 1)
+    np.testing.assert_allclose(space.log(P + skew, Q - skew), space.log(P, Q), atol=1e-11)
+    np.testing.assert_array_equal(space.exp(P + skew, Q), np.swapaxes(space.exp(P + skew, Q), 0, 1))
+    with pytest.raises(InvalidArgument, match="`q` has shape"):
+        space.dist(P, Q[:3, :3])
+    with pytest.raises(InvalidArgument, match=r"`k` = 0"):
+        type(space)(0)
+
+
+def test_factory_names_and_unknown_metric():
+    assert spd(3) == spd(3, "riemann") == SPDAffineInvariant(3)
+    assert spd(3, "log-euclidean") == spd(3, "logeuclid") == SPDLogEuclidean(3)
+    assert spd(3, "bures-wasserstein") == spd(3, "wasserstein") == SPDBuresWasserstein(3)
+    with pytest.raises(InvalidArgument, match=r"`metric` = 'log-cholesky'.*'affine-invariant'"):
+        spd(3, "log-cholesky")
+    with pytest.raises(InvalidArgument, match=r"`k` = 2.5"):
+        spd(2.5)  # type: ignore[arg-type]
