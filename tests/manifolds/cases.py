@@ -62,7 +62,7 @@ CASES: list[Case] = [
         "stiefel", Stiefel(6, 2), radius=1.5, parallel=False,
         not_offered=frozenset({"log", "dist", "squared_dist", "log_volume_density"}),
     ),
-    Case("product", Product(Sphere(3), Lorentz(3), Euclidean(2))),
+    Case("product", Product(Sphere(3), Euclidean(2))),
     Case("spd affine-invariant", SPDAffineInvariant(3)),
     Case("spd log-Euclidean", SPDLogEuclidean(3)),
     Case("spd Bures-Wasserstein", SPDBuresWasserstein(3), parallel=False),

@@ -156,8 +156,18 @@ class Sphere(AbstractManifold):
 
 
 def _chords(p: Array, q: Array) -> tuple[Array, Array]:
-    """|p - q|^2 and |p + q|^2."""
-    return dot(p - q, p - q), dot(p + q, p + q)
+    """|p - q|^2 and |p + q|^2; their root ratio is the tangent of half the angle.
+
+    p - q and p + q are orthogonal if both lengths are exactly 1. The shorter one is made so: lengths wrong by one rounding would
+    add 1e-16 to a chord, which is 1e-4 of one of length 1e-12.
+    """
+    d, m = p - q, p + q
+    dd, mm = dot(d, d), dot(m, m)
+    near = dd <= mm
+    short, long = jnp.where(near[..., None], d, m), jnp.where(near[..., None], m, d)
+    short = short - (dot(short, long) / jnp.where(near, mm, dd))[..., None] * long
+    corrected = dot(short, short)
+    return jnp.where(near, corrected, dd), jnp.where(near, mm, corrected)
 
 
 def _angle(s: Array, t: Array) -> Array:

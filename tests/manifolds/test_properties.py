@@ -1,0 +1,89 @@
+"""Every space of the table has the properties of a Riemannian manifold, at drawn points (the functions behind `check`)."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from riemdp import InvalidArgument
+from riemdp.manifolds import check
+from riemdp.manifolds._properties import PROPERTIES
+
+from .cases import CASES, Case, over_cases
+
+
+# These two recompile every formula, which is most of the time of a check; the quick run leaves them to `make test-slow`.
+_RECOMPILING = ("batching", "compiling")
+_QUICK = [name for name in PROPERTIES if name not in _RECOMPILING]
+
+
+@over_cases()
+@settings(max_examples=4)
+@given(key=st.integers(0, 2**31 - 1))
+def test_every_property_holds(case: Case, key: int) -> None:
+    report = check(case.manifold, key=key, radius=case.radius, tolerances=case.tolerances, properties=_QUICK)
+    assert report.ok, str(report)
+    assert set(report.not_offered) == case.not_offered
+    assert case.manifold.transport_is_parallel == case.parallel
+
+
+@pytest.mark.slow
+@over_cases()
+def test_batches_and_compiled_formulas_agree_with_single_points(case: Case) -> None:
+    for key in range(3):
+        report = check(case.manifold, key=key, radius=case.radius, tolerances=case.tolerances, properties=_RECOMPILING)
+        assert report.ok, str(report)
+
+
+@over_cases()
+def test_shapes_follow_the_batch(case: Case) -> None:
+    m = case.manifold
+    p = m.random_point(jax.random.key(1), (5,))
+    v = m.tangent_normal(jax.random.key(2), p)
+    lead = [x.shape[:1] for x in jax.tree.leaves((p, v))]
+    assert lead == [(5,)] * len(lead)
+    assert all(x.dtype == jnp.float64 for x in jax.tree.leaves((p, v)))
+    assert m.to_coordinates(p, v).shape == (5, m.dim)
+    assert m.norm(p, v).shape == m.injectivity_radius(p).shape == m.belongs(p).shape == (5,)
+
+
+@over_cases()
+def test_tangent_normal_is_the_formula_of_the_check_times_sigma(case: Case) -> None:
+    """E|v|^2 = dim sigma^2 follows from the covariance that `noise_is_isotropic` checks; here: the scale, and sigma = 0."""
+    m, key = case.manifold, jax.random.key(3)
+    p = m.random_point(jax.random.key(1), (5,))
+    z = jax.random.normal(key, (5, m.noise_size), dtype=jnp.float64)
+    drawn, formula = m.tangent_normal(key, p, 0.3), m.tangent_from_normals(p, z)
+    for a, b in zip(jax.tree.leaves(drawn), jax.tree.leaves(formula), strict=True):
+        np.testing.assert_allclose(np.asarray(a), 0.3 * np.asarray(b), rtol=1e-12, atol=1e-14)
+    assert float(jnp.max(m.norm(p, m.tangent_normal(key, p, 0.0)))) == 0.0
+
+
+@over_cases()
+def test_bad_arguments_are_named(case: Case) -> None:
+    m = case.manifold
+    p = m.origin
+    with pytest.raises(InvalidArgument, match="`q"):
+        m.transport(p, jax.tree.map(lambda x: jnp.zeros(7), p), p)
+    with pytest.raises(InvalidArgument, match="`v"):
+        m.exp(p, jax.tree.map(lambda x: x + 1j, p))
+    with pytest.raises(InvalidArgument, match="`v"):
+        m.norm(p, "north")
+    with pytest.raises(InvalidArgument, match="`c`"):
+        m.from_coordinates(p, np.zeros(m.dim + 1))
+    with pytest.raises(InvalidArgument, match="`z`"):
+        m.tangent_from_normals(p, np.zeros(m.noise_size + 1))
+    with pytest.raises(InvalidArgument, match="`sigma`"):
+        m.tangent_normal(jax.random.key(0), p, -1.0)
+    with pytest.raises(InvalidArgument, match="`atol`"):
+        m.belongs(p, float("nan"))
+
+
+def test_the_table_has_unique_names_and_hashable_instances() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+    assert len({case.manifold for case in CASES}) == len(CASES)
+    assert all("(" in repr(case.manifold) for case in CASES)
