@@ -16,7 +16,8 @@ def cdf_from_grid(points, log_density):
 def cdf_from_weights(values, log_weights):
     """Distribution function of weighted points (midpoints of a multidimensional grid)."""
     order = np.argsort(values)
-    cumulative = np.cumsum(np.exp(log_weights[order] - np.max(log_weights)))
+    weights = np.exp(log_weights[order] - np.max(log_weights))
+    cumulative = np.cumsum(weights) - 0.5 * weights
     return lambda x: np.interp(x, values[order], cumulative / cumulative[-1])
 
 
@@ -35,7 +36,7 @@ def affine_2(s, end=None, n=1200):
     """SPD(2) affine-invariant: S = a I/sqrt2 + a traceless part of length rho, volume rho sinhc(rho / sqrt2) da drho.
 
     Returns the distribution functions of R = |S|_F and of rho."""
-    top = 60 / (1 / s - np.sqrt(0.5)) if end is None else end
+    top = 35 / (1 / s - np.sqrt(0.5)) if end is None else end
     a = (np.arange(2 * n) + 0.5) / n * top - top
     rho = (np.arange(n) + 0.5) / n * top
     a, rho = np.meshgrid(a, rho, indexing="ij")
@@ -44,7 +45,8 @@ def affine_2(s, end=None, n=1200):
     log_density = np.log(rho) + x + np.log1p(-np.exp(-2 * x)) - np.log(2 * x) - r / s
     if end is not None:
         log_density = np.where(r <= end, log_density, -np.inf)
-    return cdf_from_weights(r.ravel(), log_density.ravel()), cdf_from_weights(rho.ravel(), log_density.ravel())
+    marginal = np.log(np.maximum(np.sum(np.exp(log_density - np.max(log_density)), axis=0), 1e-300))
+    return cdf_from_weights(r.ravel(), log_density.ravel()), cdf_from_grid(rho[0], marginal)
 
 
 def bures_2(eta_diagonal, s, dist, n=(150, 150, 60), top=None):
