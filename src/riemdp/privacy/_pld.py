@@ -17,7 +17,6 @@ Esscher transform.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +29,7 @@ from ._losses import Floats
 from ._parts import ApproximatePart, GaussianPart, MixturePart, Part, SampledGaussianPart
 
 LARGEST_TRANSFORM = 1 << 22
+_LONG_TRANSFORM = 1 << 18
 STABLE = 1e-3  # relative change of epsilon (or of log delta) between two lattices at which we stop
 _MOMENTS = np.geomspace(1e-3, 1e9, 145)
 _CUSHION = 1e-8  # relative, for the rounding of the transforms
@@ -89,7 +89,7 @@ def infinite_mass(parts: tuple[Part, ...]) -> float:
 
 def log_moments(parts: tuple[Part, ...], add: bool, a: Floats) -> Floats:
     """K(a) of a composition, for planning and for the Chernoff (Renyi) bound."""
-    total = np.zeros_like(a)
+    total = np.zeros(a.shape)
     for p in parts:
         if isinstance(p, MixturePart):
             local = log_moments(p.local, add, a)
@@ -123,45 +123,69 @@ def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, 
     spare = delta - infinite_mass(parts)
     if spare <= 0.0:
         return math.inf
+    log_delta = math.log(spare)
     moments = log_moments(parts, add, _MOMENTS)
-    chernoff = (moments + _log_factor(_MOMENTS) - math.log(spare)) / _MOMENTS
-    best = int(np.argmin(chernoff))
-    tilt, answer = float(_MOMENTS[best]), max(0.0, float(chernoff[best]))
+    bounds = moments + _log_factor(_MOMENTS)
+    best = int(np.argmin((bounds - log_delta) / _MOMENTS))
+    # A Chernoff bound is valid, too; it matters only where no lattice of affordable size resolves the loss.
+    answer = max(0.0, float((bounds - log_delta)[best] / _MOMENTS[best])) * (1 + 1e-6)
     if answer <= known:  # the other direction is known to be worse
         return answer
-    scale = max(answer, 1e-12)
-    step = 2 * math.sqrt(12 * accuracy / 3 * scale / (_weight(parts) * (tilt + 1)))
-    bound, previous = math.inf, math.inf
-    for law in _finer(parts, add, tilt, step, math.log(spare)):
+    target, previous = max(answer, 1e-12), math.inf
+    for refinement in range(12):
+        peak = float(_MOMENTS[best])
+        step = math.sqrt(16 * accuracy * target / (_weight(parts) * (peak + 1))) / 2**refinement
+        plan = _Plan(_least_tilt(moments, target, log_delta, best), peak, step, target, log_delta)
+        law = _compose_as_fine_as_possible(parts, add, plan)
         found = law.epsilon(delta)
-        bound = min(bound, found)
-        if previous - found <= accuracy * found:
+        answer = min(answer, found)
+        if _stable(previous, found, accuracy, law, step):
             break
-        previous = found
-    # A Chernoff bound is valid, too; it matters only where no lattice of affordable size resolves the loss.
-    return min(bound, answer * (1 + 1e-6))
+        # Where losses are rare and large, the first plan, made for Chernoff's epsilon, was far off.
+        target, previous = max(answer, 1e-12), found
+        best = int(np.argmin(bounds - _MOMENTS * target))
+    return answer
 
 
 def _delta(parts: tuple[Part, ...], add: bool, epsilon: float, accuracy: float, known: float) -> float:
     moments = log_moments(parts, add, _MOMENTS)
-    chernoff = moments + _log_factor(_MOMENTS) - _MOMENTS * epsilon
-    best = int(np.argmin(chernoff))
-    tilt, log_answer = float(_MOMENTS[best]), min(0.0, float(chernoff[best]))
+    bounds = moments + _log_factor(_MOMENTS) - _MOMENTS * epsilon
+    best = int(np.argmin(bounds))
     infinite = infinite_mass(parts)
-    if infinite + math.exp(log_answer) <= known:
+    answer = min(1.0, infinite + math.exp(min(0.0, float(bounds[best]))) * (1 + 1e-6))
+    if answer <= known:
         return known
-    near = tilt * np.array([0.99, 1.0, 1.01])
-    k = log_moments(parts, add, near)
-    variance = max(1e-30, float(k[0] - 2 * k[1] + k[2]) / (0.01 * tilt) ** 2)
-    step = 2 * math.sqrt(4 * accuracy / _weight(parts) * min(1 / (tilt * (tilt + 1)), max(variance, 1e-300)))
-    bound, previous = math.inf, math.inf
-    for law in _finer(parts, add, tilt, step, max(log_answer - 5.0, -600.0)):
+    peak = float(_MOMENTS[best])
+    k = log_moments(parts, add, peak * np.array([0.99, 1.0, 1.01]))
+    variance = max(1e-30, float(k[0] - 2 * k[1] + k[2]) / (0.01 * peak) ** 2)
+    coarse = math.sqrt(16 * accuracy / _weight(parts) * min(1 / (peak * (peak + 1)), variance))
+    log_delta, previous = max(-600.0, math.log(max(answer, 1e-300)) - 3.0), math.inf
+    for refinement in range(12):
+        step = coarse / 2**refinement
+        plan = _Plan(_least_tilt(moments, epsilon, log_delta, best), peak, step, epsilon, log_delta)
+        law = _compose_as_fine_as_possible(parts, add, plan)
         found = law.delta(epsilon)
-        bound = min(bound, found)
-        if found <= 0.0 or previous - found <= 3 * accuracy * found:
+        answer = min(answer, found)
+        if found <= 0.0 or _stable(previous, found, 3 * accuracy, law, step):
             break
-        previous = found
-    return min(1.0, bound, infinite + math.exp(log_answer) * (1 + 1e-6))
+        log_delta, previous = max(-600.0, min(log_delta, math.log(found) - 0.5)), found
+    return answer
+
+
+def _least_tilt(moments: Floats, epsilon: float, log_delta: float, best: int) -> float:
+    """The smallest tilt at which the rounding of the transform, about 1e-11 exp(K - tilt eps), is small beside delta.
+
+    More tilt than that only magnifies what wraps around the window.
+    """
+    enough = moments - _MOMENTS * epsilon <= log_delta + 14.0
+    return float(_MOMENTS[min(best, int(np.argmax(enough)))]) if np.any(enough) else float(_MOMENTS[best])
+
+
+def _stable(previous: float, found: float, accuracy: float, law: _Law, step: float) -> bool:
+    """Whether halving the step has changed little, or the step cannot be halved; long transforms get more tolerance."""
+    if law.loss[1] - law.loss[0] > 1.5 * step or (math.isfinite(previous) and len(law.loss) > LARGEST_TRANSFORM // 3):
+        return True
+    return abs(previous - found) <= accuracy * found * (1 if len(law.loss) < _LONG_TRANSFORM else 5)
 
 
 def _log_factor(a: Floats) -> Floats:
@@ -184,27 +208,35 @@ def _once(part: Part) -> Part:
     return part if isinstance(part, GaussianPart) else replace(part, count=1)  # type: ignore[call-arg]
 
 
-def _finer(parts: tuple[Part, ...], add: bool, tilt: float, step: float, log_delta: float) -> Iterator[_Law]:
-    """The composed law on finer and finer lattices, as far as memory allows; the first as coarse as it must be."""
-    law = _compose(parts, add, tilt, step, log_delta)
-    for _ in range(60):
-        if law is not None:
-            break
-        step *= 2
-        law = _compose(parts, add, tilt, step, log_delta)
-    while law is not None:
-        yield law
-        step /= 2
-        law = _compose(parts, add, tilt, step, log_delta)
+@dataclass(frozen=True)
+class _Plan:
+    tilt: float  # of the transform
+    peak: float  # the moment that dominates delta: Chernoff's
+    step: float
+    epsilon: float  # about where delta is wanted
+    log_delta: float
 
 
-def _compose(parts: tuple[Part, ...], add: bool, tilt: float, step: float, log_delta: float) -> _Law | None:
-    """The tilted law of the sum on a window that leaves out less than 1e-5 of exp(log_delta); None if that is too large."""
-    a = tilt * np.geomspace(0.03, 30.0, 61)
-    above = log_moments(parts, add, a)
-    tops = (above - log_delta + 11.5) / a
+def _compose_as_fine_as_possible(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law:
+    """The composed law on a lattice of the planned step, or of the smallest multiple that memory allows."""
+    law = _compose(parts, add, plan)
+    while law is None:
+        plan = replace(plan, step=2 * plan.step)
+        law = _compose(parts, add, plan)
+    return law
+
+
+def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
+    """The tilted law of the sum on a window that leaves out less than 1e-5 of delta; None if that window is too large.
+
+    Mass that wraps from above the window arrives at its lower end, where the tilt weighs it exp(tilt * width) times more: it is the
+    *tilted* mass above the window that must be small.
+    """
+    tilt, step, log_delta = plan.tilt, plan.step, plan.log_delta
+    a = plan.peak * np.geomspace(0.03, 30.0, 61)
+    tops = (log_moments(parts, add, tilt + a) - log_delta + 11.5 - tilt * plan.epsilon) / a
     chosen = int(np.argmin(tops))
-    top = float(tops[chosen])
+    top, moment = max(float(tops[chosen]), 1.1 * plan.epsilon), tilt + float(a[chosen])
     # From below: P_tilted(L < bottom) <= exp(K(tilt - b) - K(tilt) + b bottom), asked to be exp(-32).
     b = np.concatenate([a, [tilt + 0.5]])
     below = (-32.0 - log_moments(parts, add, tilt - b) + log_moments(parts, add, np.array([tilt]))[0]) / b
@@ -224,7 +256,7 @@ def _compose(parts: tuple[Part, ...], add: bool, tilt: float, step: float, log_d
     mass = np.maximum(np.roll(circular, -(first % size)), 0.0)
     loss = step * np.arange(first, first + size)
     # Chernoff on the discretised law itself, which is what wraps.
-    log_tail = transform.log_moment(parts, float(a[chosen])) - float(a[chosen]) * float(loss[-1])
+    log_tail = transform.log_moment(parts, moment) - moment * float(loss[-1])
     return _Law(tilt, log_norm, loss, mass, transform.infinite(parts) + math.exp(min(0.0, log_tail)))
 
 
