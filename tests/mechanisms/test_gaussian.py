@@ -161,12 +161,12 @@ def test_bures_wasserstein_output_is_positive_definite_beyond_the_domain_of_the_
     w, rng = np.diag([1.0, 0.3]), np.random.default_rng(2)
     manifold = R.SPDBuresWasserstein(2)
     for scale in (0.1, 1.0, 10.0):
-        u = np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(3))) * scale
-        v = np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(3))) * scale
+        u = np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size))) * scale
+        v = np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size))) * scale
         x, y = np.asarray(_bures_wasserstein_exp(w, u)), np.asarray(_bures_wasserstein_exp(w, v))
         assert np.all(np.linalg.eigvalsh(x) > 0)
         assert float(manifold.dist(x, y)) <= float(manifold.norm(w, u - v)) * (1 + 1e-6) + 1e-5
-    small = 0.05 * np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(3)))
+    small = 0.05 * np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size)))
     np.testing.assert_allclose(_bures_wasserstein_exp(w, small), manifold.exp(w, small), atol=1e-12)
 
 

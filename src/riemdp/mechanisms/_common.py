@@ -13,6 +13,7 @@ import numpy as np
 from .._errors import InvalidArgument, invalid, real
 from ..manifolds import SPDBuresWasserstein
 from ..privacy import Ball, Budget, gaussian_noise_multiplier
+from ..privacy._ball import _clamp
 
 CALIBRATIONS = ("analytic", "classical")
 
@@ -29,22 +30,49 @@ def public_point(manifold: Any, name: str, point: Any) -> Any:
 
 def one_value(manifold: Any, name: str, value: Any) -> Any:
     """A single private value of the right shape and finite. The message never shows what it was."""
-    checked = manifold._coerce(name, value)
-    if manifold._batch_shape(checked) != ():
-        raise InvalidArgument(f"argument `{name}` has batch axes; a release is of one value of {manifold!r}")
+    checked = _single(manifold, name, value)
     if not all(bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in jax.tree.leaves(checked)):
-        raise InvalidArgument(f"argument `{name}` has entries that are not finite; replace such records before computing it "
-                              "(Ball.clamp does). Nothing was spent")
+        raise _not_finite(name)
     return checked
 
 
-def point_value(manifold: Any, name: str, value: Any) -> Any:
-    """A single private point: `one_value`, and on the manifold."""
-    checked = one_value(manifold, name, value)
-    if not bool(np.asarray(manifold.belongs(checked, 1e-6))):
+def admitted(manifold: Any, name: str, value: Any, ball: Any, base: Any = None) -> Any:
+    """A single private point, checked and moved into `ball` (if any), or its logarithm at `base` where one is given: one compiled
+    call. Raises, without showing the value, if it is not finite or not on the manifold."""
+    checked = _single(manifold, name, value)
+    center, radius = (None, None) if ball is None else (ball.center, ball.radius)
+    result, flags = _admit(manifold, checked, center, radius, base)
+    finite, belongs = np.asarray(flags)
+    if not finite:
+        raise _not_finite(name)
+    if not belongs:
         raise InvalidArgument(f"argument `{name}` is not a point of {manifold!r} (its equations fail by more than 1e-6). "
                               "Nothing was spent")
+    return result
+
+
+def _single(manifold: Any, name: str, value: Any) -> Any:
+    kind = type(manifold)  # unbound calls: equinox wraps bound methods anew at every access, which costs as much as the noise
+    checked = kind._coerce(manifold, name, value)
+    if kind._batch_shape(manifold, checked) != ():
+        raise InvalidArgument(f"argument `{name}` has batch axes; a release is of one value of {manifold!r}")
     return checked
+
+
+def _not_finite(name: str) -> InvalidArgument:
+    return InvalidArgument(f"argument `{name}` has entries that are not finite; replace such records before computing it "
+                           "(Ball.clamp does). Nothing was spent")
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _admit(manifold: Any, value: Any, center: Any, radius: Any, base: Any) -> Any:
+    flags = jnp.array([_all_finite(value), jnp.all(manifold._belongs(value, 1e-6))])
+    point = value if center is None else _clamp(manifold, center, radius, value)
+    return (point if base is None else manifold._log(base, point)), flags
+
+
+def _all_finite(value: Any) -> Any:
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(value)]))
 
 
 def needs_log(manifold: Any, point: Any, who: str) -> None:
@@ -87,21 +115,22 @@ def optional_ball(manifold: Any, ball: Any) -> Any:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _log_plus(manifold: Any, base: Any, point: Any, noise: Any) -> Any:
-    moved = jax.tree.map(jnp.add, manifold._log(base, point), noise)
+def _noisy_exp(manifold: Any, base: Any, v: Any, z: Any, scale: Any, length: Any) -> Any:
+    """Exp_base(v + noise): noise is scale times the Gaussian tangent vector of z, or has the given length (its direction then)."""
+    direction = manifold._tangent_from_normals(base, z)
+    factor = scale if length is None else length / manifold._norm(base, direction)
+    moved = jax.tree.map(lambda a, b: a + factor * b, v, direction)
     return moved, _exp_everywhere(manifold, base, moved)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _exp_and_check(manifold: Any, base: Any, v: Any) -> Any:
-    x = _exp_everywhere(manifold, base, v)
-    return x
+    return _exp_everywhere(manifold, base, v)
 
 
 def _exp_everywhere(manifold: Any, base: Any, v: Any) -> tuple[Any, Any]:
     x = _bures_wasserstein_exp(base, v) if isinstance(manifold, SPDBuresWasserstein) else manifold._exp(base, v)
-    finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(x)]))
-    return x, finite & jnp.all(manifold._belongs(x, 1e-6))
+    return x, _all_finite(x) & jnp.all(manifold._belongs(x, 1e-6))
 
 
 def _bures_wasserstein_exp(w: Any, u: Any) -> Any:
@@ -117,10 +146,10 @@ def _bures_wasserstein_exp(w: Any, u: Any) -> Any:
     return root @ root.T
 
 
-def wrap(manifold: Any, base: Any, point: Any, noise: Any) -> Any:
-    """Exp_base(log_base(point) + noise), always a valid point: a tangent vector so long that its exponential leaves what
-    float64 can hold is shortened by powers of two (post-processing, it looks at the noisy vector only)."""
-    moved, (x, valid) = _log_plus(manifold, base, point, noise)
+def wrap(manifold: Any, base: Any, v: Any, z: Any, *, scale: float = 1.0, length: float | None = None) -> Any:
+    """Exp_base(v + noise), always a valid point: a tangent vector so long that its exponential leaves what float64 can hold is
+    shortened by powers of two (post-processing, it looks at the noisy vector only). Noise as in `_noisy_exp`."""
+    moved, (x, valid) = _noisy_exp(manifold, base, v, z, scale, length)
     return _shortened(manifold, base, moved, x, valid)
 
 
@@ -139,7 +168,12 @@ def _shortened(manifold: Any, base: Any, v: Any, x: Any, valid: Any) -> Any:
     return base
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def as_point(manifold: Any, x: Any) -> Any:
+    """(x as JAX arrays, whether it is a valid point)."""
+    return x, _all_finite(x) & jnp.all(manifold._belongs(x, 1e-6))
+
+
 def clamp_point(manifold: Any, ball: Any, point: Any) -> Any:
     """One point moved radially into the ball (post-processing of a release, or the enforced domain of a value)."""
-    batched = jax.tree.map(lambda leaf: leaf[None], point)
-    return jax.tree.map(lambda leaf: leaf[0], ball.clamp(manifold, batched))
+    return _clamp(manifold, ball.center, ball.radius, jax.tree.map(jnp.asarray, point))

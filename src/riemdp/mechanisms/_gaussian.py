@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -14,12 +15,11 @@ from ..randomness import noise_source
 from ..statistics._sensitivity import log_lipschitz
 from ._common import (
     CALIBRATIONS,
-    clamp_point,
+    admitted,
     gaussian_multiplier,
     needs_log,
     one_value,
     optional_ball,
-    point_value,
     public_point,
     rounded_up,
     wrap,
@@ -125,7 +125,7 @@ class WrappedGaussian:
         z = gaussian_multiplier(self.budget, self.calibration)
         _set(self, noise_multiplier=z, sigma=rounded_up(z * self.tangent_sensitivity))
 
-    @property
+    @functools.cached_property
     def error_law(self) -> Any:
         """Law of the distance between the release and the (clamped) value, or None where no formula is known."""
         lengths = gaussian_law(self.manifold.dim, self.sigma, exact=True)
@@ -138,14 +138,11 @@ class WrappedGaussian:
         another shape, is not finite or not on the manifold.
         """
         source = noise_source(rng)
-        point = point_value(self.manifold, "value", value)
-        if self.ball is not None:
-            point = clamp_point(self.manifold, self.ball, point)
+        tangent = admitted(self.manifold, "value", value, self.ball, self.base)
         guarantee = gaussian(self.noise_multiplier)
         charge(guarantee, ledger)
         z = source.normals((self.manifold.noise_size,))
-        noise = _scaled(self.manifold.tangent_from_normals(self.base, z), self.sigma)
-        released = wrap(self.manifold, self.base, point, noise)
+        released = wrap(self.manifold, self.base, tangent, z, scale=self.sigma)
         return Release(released, guarantee, self.sigma, "wrapped-gaussian", source.reproducible, self.sensitivity,
                        self.error_law, wrapped_details(self) | {"calibration": self.calibration})
 

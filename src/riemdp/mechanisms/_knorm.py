@@ -16,7 +16,7 @@ from .._errors import InvalidArgument, invalid, real
 from ..privacy import charge, pure
 from ..randomness import NoiseSource, noise_source
 from ..sampling._laplace import HOPELESS, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
-from ._common import clamp_point, optional_ball, point_value, rounded_up
+from ._common import admitted, clamp_point, optional_ball, rounded_up
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
 from ._gaussian import _set
 from ._laplace import pure_epsilon, tries_in_ball
@@ -135,9 +135,7 @@ class KNormGradient:
         |grad F(x)| >= h d(x, value) - |grad F(value)|.
         """
         source = noise_source(rng)
-        point = point_value(self.manifold, "value", value)
-        if self.ball is not None:
-            point = clamp_point(self.manifold, self.ball, point)
+        point = admitted(self.manifold, "value", value, self.ball)
         offset = float(self._gradient_norms(jax.tree.map(lambda leaf: leaf[None], point))[0])
         trial = self._proposals(point, noise_source(20245))
         if not math.isfinite(offset) or np.any(self._log_ratios(point, offset, trial) > 0):

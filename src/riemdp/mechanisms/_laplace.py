@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from .._errors import real
 from ..privacy import Budget, charge, pure
 from ..randomness import noise_source
 from ..sampling._laplace import HOPELESS, check_law, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
-from ._common import clamp_point, exp_valid, optional_ball, point_value, rounded_up, wrap
+from ._common import admitted, as_point, clamp_point, exp_valid, optional_ball, rounded_up, wrap
 from ._error_law import ErrorLaw, capped, laplace_law, riemannian_laplace_law, wrapped_law
 from ._gaussian import _set, prepare_wrapped, reach, wrapped_details
 from ._release import Release
@@ -55,7 +56,7 @@ class WrappedLaplace:
         prepare_wrapped(self, type(self).__name__)
         _set(self, scale=rounded_up(self.tangent_sensitivity / self.epsilon))
 
-    @property
+    @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the (clamped) value, or None where no formula is known."""
         return wrapped_law(self.manifold, reach(self), laplace_law(self.manifold.dim, self.scale, exact=True))
@@ -63,15 +64,12 @@ class WrappedLaplace:
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
         """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
         source = noise_source(rng)
-        point = point_value(self.manifold, "value", value)
-        if self.ball is not None:
-            point = clamp_point(self.manifold, self.ball, point)
+        tangent = admitted(self.manifold, "value", value, self.ball, self.base)
         guarantee = pure(self.epsilon)
         charge(guarantee, ledger)
-        direction = self.manifold.tangent_from_normals(self.base, source.normals((self.manifold.noise_size,)))
+        z = source.normals((self.manifold.noise_size,))
         length = self.scale * float(source.gammas(float(self.manifold.dim)))
-        factor = length / float(self.manifold.norm(self.base, direction))
-        released = wrap(self.manifold, self.base, point, jax.tree.map(lambda leaf: factor * leaf, direction))
+        released = wrap(self.manifold, self.base, tangent, z, length=length)
         return Release(released, guarantee, self.scale, "wrapped-laplace", source.reproducible, self.sensitivity, self.error_law,
                        wrapped_details(self))
 
@@ -128,7 +126,7 @@ class RiemannianLaplace:
         center = None if self.ball is None else self.ball.center  # public; the value's own figure would be private
         return expected_tries(self.manifold, scale, eta=center)
 
-    @property
+    @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the (clamped) value."""
         diameter = math.inf if self.ball is None else 2 * float(self.ball.radius)
@@ -139,26 +137,25 @@ class RiemannianLaplace:
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
         """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
         source = noise_source(rng)
-        point = point_value(self.manifold, "value", value)
-        if self.ball is not None:
-            point = clamp_point(self.manifold, self.ball, point)
+        point = admitted(self.manifold, "value", value, self.ball)
         guarantee = pure(self.epsilon)
         charge(guarantee, ledger)
         if self.truncated:
             drawn = draw_in_ball(self.manifold, point, self.scale, 1, source, self.ball)
         else:
             drawn = draw(self.manifold, point, self.scale, 1, source, math.inf)
-        released = self._finished(jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], drawn), point)
+        released = self._finished(jax.tree.map(lambda leaf: np.asarray(leaf)[0], drawn))
         law = self.error_law
         return Release(released, guarantee, self.scale, "riemannian-laplace", source.reproducible, self.sensitivity, law,
                        {"law": self._law_in_words(), "expected_tries": self.tries,
                         "error": "no formula" if law is None else law.kind})
 
-    def _finished(self, drawn: Any, point: Any) -> Any:
+    def _finished(self, drawn: Any) -> Any:
         if self.ball is not None:
             return clamp_point(self.manifold, self.ball, drawn)
-        if bool(np.asarray(self.manifold.belongs(drawn, 1e-6))):
-            return drawn
+        point, valid = as_point(self.manifold, drawn)
+        if bool(valid):
+            return point
         # So far out that float64 cannot hold it: shorten from a public point, which looks at the drawn point only.
         finite = jax.tree.map(lambda leaf: jnp.nan_to_num(leaf, nan=0.0, posinf=1e150, neginf=-1e150), drawn)
         return exp_valid(self.manifold, self.manifold.origin, self.manifold.log(self.manifold.origin, self.manifold.project(finite)))
