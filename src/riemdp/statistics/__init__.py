@@ -1,5 +1,13 @@
 """Statistics on manifolds, and how far one record can move them."""
 
+from ._frechet_mean import MeanResult, frechet_mean
 from ._sensitivity import ambient_mean_sensitivity, frechet_mean_sensitivity, mean_gradient_sensitivity, strong_convexity
 
-__all__ = ["ambient_mean_sensitivity", "frechet_mean_sensitivity", "mean_gradient_sensitivity", "strong_convexity"]
+__all__ = [
+    "MeanResult",
+    "ambient_mean_sensitivity",
+    "frechet_mean",
+    "frechet_mean_sensitivity",
+    "mean_gradient_sensitivity",
+    "strong_convexity",
+]

@@ -1,0 +1,128 @@
+"""Iterations for the Frechet mean on spaces without a closed form: Newton in constant curvature, gradient steps elsewhere.
+
+F(p) = 1/2 sum w_i d(p, x_i)^2 has gradient -G(p), G = sum w_i log_p x_i; |G| is the residual everywhere in this room.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+
+def newton_mean(manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tuple[Any, float, int, float]:
+    """(mean, residual, passes, largest distance) on a space of constant curvature kappa != 0.
+
+    There the Hessian of d(., x)^2 / 2 is 1 along log_p x and theta cot theta (theta coth theta for kappa < 0) across it, so
+    Newton's equation is solved by conjugate gradients with two products with the matrix of logarithms a step.
+    """
+    p, best, passes = start, None, 0
+    while passes < max_passes:
+        gradient, step, facts = _newton_pass(manifold, p, X, w, tol)
+        residual, spread, lipschitz = (float(x) for x in facts)
+        passes += 1
+        if residual <= tol:
+            return p, residual, passes, spread
+        if best is None or residual < best[0]:
+            best = (residual, p, gradient, spread, lipschitz)
+            p = manifold.exp(p, step)
+        else:  # overshot: go back and take the gradient step that always descends; twice as much is allowed next time
+            residual, p, gradient, spread, lipschitz = best
+            best = (2.0 * residual, p, gradient, spread, lipschitz)
+            p = manifold.exp(p, jax.tree.map(lambda g, scale=lipschitz: g / scale, gradient))
+    return _at_best(manifold, X, w, p, passes)
+
+
+def gradient_mean(manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tuple[Any, float, int, float]:
+    """(mean, residual, passes, largest distance) anywhere: p <- exp_p(a G(p)), a chosen by Barzilai and Borwein.
+
+    With a = 1 this is the classical fixed point iteration (on Bures-Wasserstein space that of Alvarez-Esteban et al. 2016). The
+    step is taken back to a smaller one whenever the residual grows.
+    """
+    p, length = start, 1.0
+    gradient, residual, spread = _pass(manifold, p, X, w)
+    best = (float(residual), p, gradient, float(spread))
+    longest, idle, passes = 1.0, 0, 1
+    while passes < max_passes and best[0] > tol and idle < 30:
+        p_new = manifold.exp(p, jax.tree.map(lambda g, a=length: a * g, gradient))
+        gradient_new, residual, spread = _pass(manifold, p_new, X, w)
+        passes += 1
+        value = float(residual)
+        if math.isfinite(value) and value < best[0]:
+            idle = 0 if value < 0.9 * best[0] else idle + 1
+            best = (value, p_new, gradient_new, float(spread))
+        else:
+            idle += 1
+        if not math.isfinite(value) or value > 1.5 * best[0]:
+            p, gradient = best[1], best[2]
+            longest = length = 0.5 * min(length, longest)
+            continue
+        longest = min(1.2 * longest, 2.0)
+        length = min(max(float(_next_length(manifold, p, p_new, gradient, gradient_new, length)), 0.1 * longest), longest * 1.5)
+        p, gradient = p_new, gradient_new
+    return best[1], best[0], passes, best[3]
+
+
+def _at_best(manifold: Any, X: Any, w: Any, p: Any, passes: int) -> tuple[Any, float, int, float]:
+    _, residual, spread = _pass(manifold, p, X, w)
+    return p, float(residual), passes, float(spread)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _pass(manifold: Any, p: Any, X: Any, w: Any) -> tuple[Any, Any, Any]:
+    logs = manifold._log(p, X)
+    gradient = jax.tree.map(lambda v: jnp.tensordot(w, v, axes=1), logs)
+    distances = jnp.where(w > 0, manifold._norm(p, logs), 0.0)
+    return gradient, manifold._norm(p, gradient), jnp.max(distances)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _next_length(manifold: Any, p: Any, q: Any, before: Any, after: Any, length: Any) -> Any:
+    """Barzilai-Borwein length <s, y> / <y, y> with s = a G(p) and y = G(p) - G(q), both carried to q."""
+    carried = manifold._transport(p, q, before)
+    change = jax.tree.map(lambda a, b: a - b, carried, after)
+    below = manifold._inner(q, change, change)
+    ratio = length * manifold._inner(q, carried, change) / jnp.where(below > 0, below, 1.0)
+    return jnp.where((below > 0) & jnp.isfinite(ratio), ratio, length)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _newton_pass(manifold: Any, p: Any, X: Any, w: Any, tol: Any) -> tuple[Any, Any, Any]:
+    kappa = manifold.curvature_bounds[1]
+    logs = manifold._log(p, X)
+    squares = manifold._inner(p, logs, logs)
+    theta2 = abs(kappa) * squares
+    small = theta2 < 1e-6
+    theta = jnp.sqrt(jnp.where(small, 1.0, theta2))
+    if kappa > 0:
+        across = jnp.where(small, 1.0 - theta2 / 3.0, theta / jnp.tan(theta))
+        across = jnp.maximum(across, 0.05)  # beyond a right angle the true value is negative; this keeps a descent direction
+    else:
+        across = jnp.where(small, 1.0 + theta2 / 3.0, theta / jnp.tanh(theta))
+    radial = w * (1.0 - across) / jnp.where(squares > 1e-300, squares, 1.0)
+    isotropic = jnp.sum(w * across)
+    gradient = jnp.tensordot(w, logs, axes=1)
+    size = manifold._norm(p, gradient)
+    forcing = jnp.maximum(jnp.minimum(1e-2, 0.1 * size) * size, 0.1 * tol)
+
+    def hessian(v: Any) -> Any:
+        return isotropic * v + jnp.tensordot(radial * manifold._inner(p, logs, v), logs, axes=1)
+
+    def unfinished(state: Any) -> Any:
+        _, r, _, count = state
+        return (manifold._norm(p, r) > forcing) & (count < 30)
+
+    def improve(state: Any) -> Any:
+        s, r, d, count = state
+        image = hessian(d)
+        rr = manifold._inner(p, r, r)
+        a = rr / manifold._inner(p, d, image)
+        r_new = r - a * image
+        return s + a * d, r_new, r_new + (manifold._inner(p, r_new, r_new) / rr) * d, count + 1
+
+    step, *_ = jax.lax.while_loop(unfinished, improve, (jnp.zeros_like(gradient), gradient, gradient, 0))
+    spread = jnp.sqrt(jnp.max(jnp.where(w > 0, squares, 0.0)))
+    return gradient, manifold._to_tangent(p, step), jnp.stack([size, spread, jnp.maximum(1.0, jnp.max(across))])
