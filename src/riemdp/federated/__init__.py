@@ -1,0 +1,37 @@
+"""Federated optimisation on manifolds with record-level privacy: PriRFed, its accounting, and an adapter to a real engine.
+
+The core here needs no engine: `run_in_process` is the reference. `riemdp.federated.flower` (extra `federated`) runs the same core
+on Flower, as a simulation or over TLS between machines.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ._accounting import FederatedPlan, PublishedGuarantee, plan_federated, published_guarantee
+from ._aggregate import aggregate, validate_reply
+from ._coordinator import Coordinator, RoundRecord
+from ._in_process import FederatedResult, local_update, run_in_process
+from ._prirfed import PriRFed
+
+__all__ = [
+    "Coordinator",
+    "FederatedPlan",
+    "FederatedResult",
+    "PriRFed",
+    "PublishedGuarantee",
+    "RoundRecord",
+    "aggregate",
+    "local_update",
+    "plan_federated",
+    "published_guarantee",
+    "run_in_process",
+    "validate_reply",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "flower":  # imports flwr, so only when asked for
+        return importlib.import_module(f"{__name__}.flower")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

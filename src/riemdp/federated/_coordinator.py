@@ -1,0 +1,205 @@
+"""The server's side as a state machine without an engine: invite, receive, close the round; account; save and resume."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._errors import InvalidArgument, RiemdpError, invalid
+from ..privacy import Budget, Guarantee
+from ..randomness import NoiseSource
+from ._accounting import FederatedPlan, realised_guarantee, worst
+from ._aggregate import aggregate, validate_reply
+from ._prirfed import PriRFed
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """Public facts of one closed round. `accepted` < `quorum` means that x_t was kept."""
+
+    round: int
+    invited: int
+    eligible: int
+    accepted: int
+    refused: int
+    missing: int
+    moved: bool
+
+
+class Coordinator:
+    """The server of a PriRFed run: holds x_t, draws agents, refuses bad replies, averages, counts what was spent.
+
+    Every invitation is charged when it is made, whether or not a reply comes back: the agent's noise may have been drawn and its
+    reply seen. `may_invite` says before a round whether it still fits `budget`, so that dropouts (which raise the rate
+    invited / eligible above the plan) end a run early instead of overspending.
+
+    Agents are known by strings; their numbers of records are public.
+    """
+
+    def __init__(self, prirfed: PriRFed, plan: FederatedPlan, sizes: dict[str, int], initial: Any, budget: Budget | None,
+                 source: NoiseSource):  # fmt: skip
+        self.prirfed, self.plan, self.budget = prirfed, plan, budget
+        self.sizes = dict(sizes)
+        self.value = prirfed.problem.manifold._coerce("initial", initial)
+        self.records: list[RoundRecord] = []
+        self.invitations = dict.fromkeys(self.sizes, 0)
+        self.open: tuple[str, ...] | None = None
+        self._eligible_now = 0
+        self._replies: dict[str, tuple[Any, float]] = {}
+        self._refused: set[str] = set()
+        self._source = source
+        self._kept: Any = None  # the iterate drawn for output="uniform", by reservoir sampling
+
+    # ---------------------------------------------------------------- rounds
+    @property
+    def finished(self) -> bool:
+        """Whether all planned rounds have been closed."""
+        return len(self.records) >= self.prirfed.rounds
+
+    def may_invite(self, eligible: Iterable[str]) -> bool:
+        """Whether one more round among `eligible` agents stays within the budget for every record."""
+        names = self._known(eligible)
+        if self.budget is None or not names:
+            return bool(names)
+        count = min(self.prirfed.invited_per_round, len(names))
+        coming = RoundRecord(len(self.records), count, len(names), 0, 0, 0, False)
+        most = max(self.invitations.values(), default=0)
+        if self.prirfed.participation == "round-robin":
+            most = max([most, *(self.invitations[a] + 1 for a in self._next_in_turn(names, count))])
+        return all(
+            realised_guarantee(self.plan.local[n], [*self.records, coming], self.prirfed.participation, most).within(self.budget)
+            for n in set(self.plan.sizes)
+        )
+
+    def invite(self, eligible: Iterable[str]) -> tuple[str, ...]:
+        """Open a round: draw agents among those that are there. From here on their invitation is spent."""
+        if self.open is not None:
+            raise RiemdpError("a round is open; close it before inviting for the next")
+        names = self._known(eligible)
+        if not names:
+            raise InvalidArgument("argument `eligible` is empty: no agent is there to be invited")
+        count = min(self.prirfed.invited_per_round, len(names))
+        if self.prirfed.participation == "round-robin":
+            chosen = self._next_in_turn(names, count)
+        else:
+            chosen = [names[int(i)] for i in self._source.subsets(len(names), count, 1)[0]]
+        for agent in chosen:
+            self.invitations[agent] += 1
+        self.open, self._eligible_now, self._replies, self._refused = tuple(chosen), len(names), {}, set()
+        return self.open
+
+    def receive(self, agent: str, reply: Any, weight: float | None = None) -> bool:
+        """Take one reply; False (and the reply is dropped) if it is not from an invited agent, late, double or not valid.
+
+        `weight` is what the agent claims its number of records to be; it must be the number known to the server.
+        """
+        if self.open is None or agent not in self.open or agent in self._replies or agent in self._refused:
+            return False
+        known = float(self.sizes[agent])
+        sane = weight is None or (isinstance(weight, int | float | np.number) and float(weight) == known)
+        if not sane or not validate_reply(self.prirfed.problem.manifold, self.value, reply, weight=known):
+            self._refused.add(agent)
+            return False
+        self._replies[agent] = (reply, known)
+        return True
+
+    @property
+    def answered(self) -> int:
+        """Valid replies of the open round so far."""
+        return len(self._replies)
+
+    def close(self) -> RoundRecord:
+        """Average what came (in the order of invitation) into x_{t+1}, or keep x_t below the quorum."""
+        if self.open is None:
+            raise RiemdpError("no round is open; invite first")
+        order = [a for a in self.open if a in self._replies]
+        moved = len(order) >= self.prirfed.quorum
+        if moved:
+            replies, weights = zip(*(self._replies[a] for a in order), strict=True)
+            self.value = aggregate(self.prirfed.problem.manifold, self.value, replies, weights, self.prirfed.aggregate)
+        missing = len(self.open) - len(order) - len(self._refused)
+        refused = len(self._refused)
+        record = RoundRecord(len(self.records), len(self.open), self._eligible_now, len(order), refused, missing, moved)
+        self.records.append(record)
+        self.open = None
+        if self.prirfed.output == "uniform" and int(self._source.integers(0, len(self.records))) == 0:
+            self._kept = self.value
+        return record
+
+    def result_value(self) -> Any:
+        """The point to publish: the last one, or the one drawn uniformly from x_1..x_T."""
+        return self.value if self.prirfed.output == "last" or self._kept is None else self._kept
+
+    # ---------------------------------------------------------------- what was spent
+    def guarantee(self) -> Guarantee:
+        """What the rounds so far (an open one included) have cost, for every record of every agent, against anyone."""
+        records = list(self.records)
+        if self.open is not None:
+            records.append(RoundRecord(len(records), len(self.open), self._eligible_now, 0, 0, 0, False))
+        most = max(self.invitations.values(), default=0)
+        each = [realised_guarantee(g, records, self.prirfed.participation, most) for g in self.plan.local.values()]
+        return worst(each, self.plan.delta)
+
+    # ---------------------------------------------------------------- restart
+    def save(self, path: str | Path) -> None:
+        """Write the server's state (public: no record, no noise, no key) whole or not at all."""
+        state = {
+            "sizes": self.sizes, "invitations": self.invitations, "records": [asdict(r) for r in self.records],
+            "open": None if self.open is None else list(self.open), "eligible_now": self._eligible_now,
+            "sigma_of": {str(k): v for k, v in self.plan.sigma_of.items()},
+        }  # fmt: skip
+        arrays = {f"value_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.value))}
+        if self._kept is not None:
+            arrays |= {f"kept_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._kept))}
+        buffer = io.BytesIO()
+        np.savez(buffer, state=np.array(json.dumps(state)), **arrays)  # type: ignore[arg-type]
+        path = Path(path)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as f:
+                f.write(buffer.getvalue())
+                f.flush()
+                os.fsync(f.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+    def load(self, path: str | Path) -> None:
+        """Go on from a saved state. A round that was open when the server stopped is closed as lost: x_t kept, all charged."""
+        with np.load(Path(path), allow_pickle=False) as saved:
+            state = json.loads(str(saved["state"]))
+            if state["sizes"] != self.sizes or {int(k): v for k, v in state["sigma_of"].items()} != self.plan.sigma_of:
+                raise invalid("path", str(path), "it is the state of another run (other agents or other noise)")
+            structure = jax.tree.structure(self.value)
+            count = structure.num_leaves
+            self.value = jax.tree.unflatten(structure, [jax.numpy.asarray(saved[f"value_{i}"]) for i in range(count)])
+            if "kept_0" in saved:
+                self._kept = jax.tree.unflatten(structure, [jax.numpy.asarray(saved[f"kept_{i}"]) for i in range(count)])
+        self.records = [RoundRecord(**r) for r in state["records"]]
+        self.invitations = {a: int(k) for a, k in state["invitations"].items()}
+        if state["open"] is not None:
+            self.open, self._eligible_now = tuple(state["open"]), int(state["eligible_now"])
+            self._replies, self._refused = {}, set()
+            self.close()
+
+    # ---------------------------------------------------------------- helpers
+    def _known(self, eligible: Iterable[str]) -> list[str]:
+        there = set(eligible)
+        unknown = there - set(self.sizes)
+        if unknown:
+            raise InvalidArgument(f"argument `eligible` names {len(unknown)} agents that are not part of this run")
+        return [a for a in self.sizes if a in there]  # a fixed public order
+
+    def _next_in_turn(self, names: Sequence[str], count: int) -> list[str]:
+        order = {a: i for i, a in enumerate(self.sizes)}
+        return sorted(names, key=lambda a: (self.invitations[a], order[a]))[:count]

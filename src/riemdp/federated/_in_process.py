@@ -1,0 +1,159 @@
+"""A whole federated run in one process: the reference that every engine must agree with."""
+
+from __future__ import annotations
+
+import contextvars
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
+from ..optimizers import OptimizationResult, private_minimize
+from ..optimizers._minimize import check_affordable, check_data, check_initial
+from ..optimizers._result import History, HistoryRow
+from ..privacy import Budget, Guarantee, Ledger, charge
+from ..randomness import NoiseSource, noise_source
+from ._accounting import FederatedPlan, plan_federated, worst
+from ._coordinator import Coordinator, RoundRecord
+from ._prirfed import PriRFed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FederatedResult(OptimizationResult):
+    """An `OptimizationResult` of a federated run.
+
+    `guarantee`: holds for every record of every agent, against everyone who sees the messages, the server included.
+    `sigma`: noise of one local step per orthonormal coordinate of the averaged gradient (the largest, where sizes differ).
+    `rounds`: a `RoundRecord` for each round. `invitations`: how often each agent was invited.
+    """
+
+    rounds: tuple[RoundRecord, ...] = ()
+    invitations: dict[str, int] = field(default_factory=dict)
+    plan: FederatedPlan | None = None
+
+    def participation_guarantee(self, k: int) -> Guarantee:
+        """What an agent that took part exactly `k` times can state for its records: `k` local releases composed.
+
+        For a Gaussian local step mu * sqrt(k). Replace-one; valid because the agent knows how often it took part.
+        """
+        k = integer("k", k, at_least=0)
+        assert self.plan is not None
+        return worst([g.repeat(k) for g in self.plan.local.values()], self.plan.delta)
+
+
+def local_update(prirfed: PriRFed, records: Any, current: Any, sigma: float | None, *, rng: int | NoiseSource | None = None
+                 ) -> OptimizationResult:  # fmt: skip
+    """One invitation, on the agent's side: `prirfed.local` from `current` on the agent's own records, with its own noise.
+
+    `sigma`: the noise that the plan gives to an agent of this size; None runs without noise or clipping (not private).
+    `rng=None` draws from this machine's operating system. The returned guarantee is that of this one invitation; it is charged
+    to the innermost `with Ledger(...)` of the agent, which is the agent's own book.
+
+    **Guarantee:** `plan.local[len(records)]`, replace-one.
+    """
+    if sigma is None:
+        return private_minimize(prirfed.problem, records, current, prirfed.local, None, rng=rng)
+    return private_minimize(prirfed.problem, records, current, prirfed.local, rng=rng, noise_std=sigma)
+
+
+def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Budget | None = None,
+                   rng: int | NoiseSource | None = None, *, noise_std: float | None = None, ledger: Ledger | None = None,
+                   record_every: int = 0, progress: bool = False) -> FederatedResult:  # fmt: skip
+    """Run PriRFed with every agent in this process.
+
+    **Arguments.** `datasets`: one data set (array with records along the first axis, or a pytree of such) per agent; the
+    lengths are public. `initial`: a public point. `budget`: a `Budget` with delta > 0 for each record of each agent; None runs
+    without noise or clipping (not private), or with `noise_std`, a given sigma, and reports what that really guarantees.
+    `rng`: None (operating system) or a seed (reproducible, not private). `ledger`: charged the whole plan before anything is
+    drawn; None charges the innermost `with Ledger(...)`. `record_every`: objective over all records every so many rounds, NOT
+    private.
+
+    Ctrl-C ends the run with the last x_t and the guarantee of the rounds that took place.
+
+    **Guarantee:** `result.guarantee` is within `budget`, replace-one, for every record, against everyone who sees the messages:
+    see `PriRFed`. **Raises** `InvalidArgument` naming the argument, `BudgetExceeded` before anything is drawn.
+    """
+    if not isinstance(prirfed, PriRFed):
+        raise invalid("prirfed", prirfed, "give a PriRFed(problem, local, rounds=..., agents_per_round=...)")
+    problem = prirfed.problem
+    point = check_initial(problem, initial)
+    record_every = integer("record_every", record_every, at_least=0)
+    if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
+        raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
+    checked = [_agent_data(problem, data, i) for i, data in enumerate(datasets)]
+    plan = plan_federated(prirfed, [n for _, n in checked], budget, noise_std=noise_std)
+    source = noise_source(rng)
+    names = [f"agent-{i}" for i in range(len(checked))]
+    server = Coordinator(prirfed, plan, dict(zip(names, plan.sizes, strict=True)), point, budget, source)
+    check_affordable(plan.guarantee, ledger)
+    if record_every:
+        warnings.warn("record_every computes objectives from the private records without noise: the history is NOT private",
+                      NotPrivateWarning, stacklevel=2)  # fmt: skip
+    charge(plan.guarantee, ledger)
+    without_noise = budget is None and noise_std is None
+    rows: list[HistoryRow] = []
+    calls, status = 0, "completed"
+    bar = _Bar(prirfed.rounds) if progress else None
+    try:
+        while not server.finished:
+            for name in server.invite(names):
+                data, n = checked[names.index(name)]
+                sigma = None if without_noise else plan.sigma_of[n]
+                done = _unbooked(local_update, prirfed, data, server.value, sigma, rng=source if source.reproducible else None)
+                calls += done.gradient_calls
+                server.receive(name, done.value)
+            server.close()
+            t = len(server.records)
+            if record_every and t % record_every == 0:
+                rows.append(HistoryRow(t, calls, _objective(problem, server.value, checked), server.value))
+            if bar is not None:
+                bar.advance()
+    except KeyboardInterrupt:
+        status = "interrupted"
+    finally:
+        if bar is not None:
+            bar.stop()
+    return FederatedResult(
+        value=server.result_value(), guarantee=server.guarantee(), sigma=max(plan.sigmas), history=History(rows),
+        gradient_calls=calls, steps=len(server.records), reproducible=source.reproducible,
+        method=f"PriRFed ({type(prirfed.local).__name__}, {prirfed.participation})", status=status,
+        details={"agents": len(names), "agents_per_round": prirfed.agents_per_round, "rounds": prirfed.rounds,
+                 "aggregate": prirfed.aggregate, "participation": prirfed.participation, "protects": problem.protects},
+        rounds=tuple(server.records), invitations=dict(server.invitations), plan=plan,
+    )  # fmt: skip
+
+
+def _unbooked(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Call outside every `with Ledger(...)`: the run's whole plan has been charged there already."""
+    return contextvars.Context().run(function, *arguments, **keywords)
+
+
+def _agent_data(problem: Any, data: Any, index: int) -> tuple[Any, int]:
+    try:
+        return check_data(problem, data)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"argument `datasets`, agent {index}: {error}") from error
+
+
+def _objective(problem: Any, w: Any, checked: Sequence[tuple[Any, int]]) -> float:
+    total = sum(n for _, n in checked)
+    return sum(n * problem.objective(w, data) for data, n in checked) / total
+
+
+class _Bar:
+    def __init__(self, total: int):
+        from rich.progress import Progress
+
+        self._progress = Progress(transient=True)
+        self._progress.start()
+        self._task = self._progress.add_task("PriRFed", total=total)
+
+    def advance(self) -> None:
+        self._progress.advance(self._task)
+
+    def stop(self) -> None:
+        self._progress.stop()
+
+
+__all__ = ["FederatedResult", "local_update", "run_in_process"]

@@ -1,0 +1,305 @@
+"""Replies, aggregation, the coordinator's state machine, and whole runs in process."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, BudgetExceeded, InvalidArgument, Ledger, PriRFed, privacy, problems
+from riemdp.federated import Coordinator, aggregate, local_update, plan_federated, run_in_process, validate_reply
+from riemdp.randomness import noise_source
+
+from ..statistical import ALPHA, gaussian_p_value
+
+N_AGENTS, N_RECORDS, DIM = 6, 30, 5
+
+
+@pytest.fixture(scope="module")
+def datasets():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(N_AGENTS, N_RECORDS, DIM)) * np.array([2.0, 1.0, 1.0, 0.5, 0.5])
+    return list(rows / np.linalg.norm(rows, axis=-1, keepdims=True))
+
+
+def _start():
+    return np.ones(DIM) / np.sqrt(DIM)
+
+
+# ------------------------------------------------------------------------------------------------ replies
+SPHERE = riemdp.Sphere(4)
+E1 = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("reply", "weight"),
+    [
+        (np.array([np.nan, 0.0, 0.0, 0.0]), 1.0),
+        (np.array([np.inf, 0.0, 0.0, 0.0]), 1.0),
+        (np.array([0.0, 1.0, 0.0]), 1.0),
+        (np.array([[0.0, 1.0, 0.0, 0.0]]), 1.0),
+        (np.array([0.0, 1.1, 0.0, 0.0]), 1.0),
+        (-E1, 1.0),
+        (np.array([-1.0, 1e-8, 0.0, 0.0]), 1.0),
+        (E1.astype(np.float32), 1.0),
+        (E1.astype(int), 1.0),
+        (E1.astype(complex), 1.0),
+        (list(E1), 1.0),
+        ("a point", 1.0),
+        (None, 1.0),
+        ((E1,), 1.0),
+        ({"x": E1}, 1.0),
+        (E1, 0.0),
+        (E1, -1.0),
+        (E1, np.nan),
+        (E1, np.inf),
+        (E1, "many"),
+        (E1, True),
+        (np.array([object()] * 4), 1.0),
+    ],
+)
+def test_bad_replies_are_refused_without_raising(reply, weight):
+    assert validate_reply(SPHERE, E1, reply, weight=weight) is False
+
+
+def test_good_replies_are_accepted():
+    assert validate_reply(SPHERE, E1, np.array([0.0, 1.0, 0.0, 0.0]), weight=12)
+    assert validate_reply(SPHERE, E1, jnp.array(E1))
+    spd = riemdp.SPDAffineInvariant(3)
+    assert validate_reply(spd, np.eye(3), np.diag([1e-3, 1.0, 1e3]))
+    assert not validate_reply(spd, np.eye(3), np.diag([-1e-3, 1.0, 1e3]))
+    pair = riemdp.Product(SPHERE, riemdp.Euclidean(2))
+    assert validate_reply(pair, (E1, np.zeros(2)), (E1, np.ones(2)))
+    assert not validate_reply(pair, (E1, np.zeros(2)), (E1, np.ones(3)))
+    assert not validate_reply(pair, (E1, np.zeros(2)), (E1,))
+    assert not validate_reply(pair, (E1, np.zeros(2)), E1)
+
+
+def test_tangent_mean_by_hand():
+    m = riemdp.Sphere(3)
+    x = np.array([0.0, 0.0, 1.0])
+    replies = [np.array([np.sin(t), 0.0, np.cos(t)]) for t in (0.3, -0.1)]
+    got = aggregate(m, x, replies, [3, 1])
+    angle = 0.75 * 0.3 - 0.25 * 0.1
+    np.testing.assert_allclose(got, [np.sin(angle), 0.0, np.cos(angle)], atol=1e-15)
+    np.testing.assert_allclose(aggregate(m, x, replies, [3, 1], "frechet-mean"), got, atol=1e-9)
+    np.testing.assert_array_equal(aggregate(m, x, [], []), x)
+
+
+# ------------------------------------------------------------------------------------------------ whole runs
+def _simulation(datasets, start, *, steps, rate, turns):
+    """Independent NumPy PriRFed without noise: local gradient descent on -(w.z)^2, tangent mean weighted by size."""
+    x = start.copy()
+
+    def exp(p, v):
+        t = np.linalg.norm(v)
+        return p if t == 0 else np.cos(t) * p + np.sin(t) * v / t
+
+    def log(p, q):
+        v = q - (p @ q) * p
+        s = np.linalg.norm(v)
+        return np.zeros_like(p) if s == 0 else np.arctan2(s, p @ q) * v / s
+
+    for turn in turns:
+        moves = []
+        for i in turn:
+            w, z = x.copy(), datasets[i]
+            for _ in range(steps):
+                g = -2 * z.T @ (z @ w) / len(z)
+                w = exp(w, -rate * (g - (w @ g) * w))
+                w /= np.linalg.norm(w)
+            moves.append((len(z), log(x, w)))
+        total = sum(n for n, _ in moves)
+        x = exp(x, sum(n / total * v for n, v in moves))
+        x /= np.linalg.norm(x)
+    return x
+
+
+LOCALS = {"rgd": DPRGD(3, 0.1), "rsgd": DPRSGD(3, N_RECORDS, 0.1), "rsvrg": DPRSVRG(1, 3, 0.1, batch_size=N_RECORDS)}
+
+
+@pytest.mark.parametrize("local", LOCALS.values(), ids=LOCALS)
+def test_zero_noise_equals_an_independent_simulation(datasets, local):
+    uneven = [datasets[0][:20], *datasets[1:]] if isinstance(local, DPRGD) else datasets
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), local, rounds=5, agents_per_round=2, participation="round-robin")
+    got = run_in_process(prirfed, uneven, _start(), None, rng=0)
+    turns = [[(2 * t) % N_AGENTS, (2 * t + 1) % N_AGENTS] for t in range(5)]
+    expected = _simulation(uneven, _start(), steps=3, rate=0.1, turns=turns)
+    np.testing.assert_allclose(got.value, expected, atol=1e-12)
+    assert got.guarantee.epsilon(0.1) == np.inf
+    assert got.gradient_calls > 0
+
+
+def test_a_private_run_states_what_the_budget_bought(datasets):
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=4, agents_per_round=2)
+    budget = Budget(2.0, 1e-5)
+    got = run_in_process(prirfed, datasets, _start(), budget, rng=5)
+    assert got.guarantee.within(budget)
+    assert got.guarantee.epsilon(1e-5) > 1.95
+    assert bool(prirfed.problem.manifold.belongs(got.value))
+    assert [r.accepted for r in got.rounds] == [2] * 4
+    assert sum(got.invitations.values()) == 8
+    assert got.sigma == plan_federated(prirfed, [N_RECORDS] * N_AGENTS, budget).sigmas[0]
+    assert got.participation_guarantee(0).epsilon(1e-5) == 0.0
+    assert got.participation_guarantee(4).epsilon(1e-5) > got.participation_guarantee(1).epsilon(1e-5)
+    assert got.reproducible
+    assert "NOT PRIVATE" in str(got)
+    again = run_in_process(prirfed, datasets, _start(), budget, rng=5)
+    np.testing.assert_array_equal(again.value, got.value)
+    fresh = run_in_process(prirfed, datasets, _start(), budget)
+    assert not fresh.reproducible
+    assert not np.array_equal(fresh.value, got.value)
+
+
+def test_gaussian_local_steps_state_mu_root_k(datasets):
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=3, agents_per_round=2)
+    got = run_in_process(prirfed, datasets, _start(), None, rng=1, noise_std=0.5)
+    z = 0.5 / (2 * 1.0 / N_RECORDS)
+    assert got.participation_guarantee(9).epsilon(1e-5) == pytest.approx(privacy.gaussian(z / 3).epsilon(1e-5), rel=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.8])
+def test_local_noise_has_the_planned_law(monkeypatch, factor):
+    """At a zero gradient a local step is pure noise: x_1 - x_0 = -rate sigma N on flat space. 0.8 of it must fail the test."""
+    m = riemdp.Euclidean(300)
+    problem = problems.frechet_mean(m)
+    prirfed = PriRFed(problem, DPRGD(1, 0.5, 1.0), rounds=1, agents_per_round=1)
+    plan = plan_federated(prirfed, [4], Budget(1.0, 1e-5))
+    if factor != 1.0:
+        from riemdp.optimizers import _loop
+
+        def weak(kernel, state, total, denominator, sigma, z):
+            return _loop.noisy_mean(kernel, state, total, denominator, factor * sigma, z)
+
+        monkeypatch.setattr(_loop, "RULES", _loop.RULES._replace(noisy_mean=weak))
+    records = np.zeros((4, 300))
+    moves = np.stack([np.asarray(local_update(prirfed, records, np.zeros(300), plan.sigmas[0], rng=i).value) for i in range(60)])
+    p = gaussian_p_value(moves, 0.5 * plan.sigmas[0])
+    assert (p > ALPHA) if factor == 1.0 else (p < ALPHA)
+
+
+def test_the_ledger_is_charged_the_plan_once_and_refuses_before_drawing(datasets):
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=3, agents_per_round=2)
+    ledger = Ledger(Budget(1.05, 1e-5))
+    with ledger:
+        got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
+    assert ledger.spent.epsilon(1e-5) == pytest.approx(got.guarantee.epsilon(1e-5), rel=1e-9)
+    before = ledger.spent
+    with pytest.raises(BudgetExceeded):
+        run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2, ledger=ledger)
+    assert ledger.spent == before
+
+
+def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=6, agents_per_round=2)
+    count = {"n": 0}
+    real = Coordinator.close
+
+    def stop(self):
+        count["n"] += 1
+        if count["n"] == 3:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(Coordinator, "close", stop)
+    got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
+    assert got.status == "interrupted"
+    assert got.steps == 2
+    whole = plan_federated(prirfed, [N_RECORDS] * N_AGENTS, Budget(1.0, 1e-5)).guarantee
+    assert 0 < got.guarantee.epsilon(1e-5) < whole.epsilon(1e-5)  # the third round was open: counted
+
+
+def test_uniform_output_is_one_of_the_iterates(datasets):
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=5, agents_per_round=2, output="uniform")
+    with pytest.warns(riemdp.NotPrivateWarning):
+        got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=4, record_every=1)
+    assert any(np.array_equal(row.value, got.value) for row in got.history)
+    assert len(got.history) == 5
+
+
+# ------------------------------------------------------------------------------------------------ the server's state machine
+def _server(quorum=1, **keywords):
+    settings = {"rounds": 4, "agents_per_round": 3, "quorum": quorum} | keywords
+    prirfed = PriRFed(problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), **settings)
+    plan = plan_federated(prirfed, [10] * 5, Budget(2.0, 1e-5))
+    return Coordinator(prirfed, plan, {f"a{i}": 10 for i in range(5)}, E1, Budget(2.0, 1e-5), noise_source(1))
+
+
+def test_faulty_replies_keep_the_run_valid():
+    server = _server(quorum=2)
+    names = [f"a{i}" for i in range(5)]
+    first = server.invite(names)
+    assert not server.receive("stranger", E1)
+    assert not server.receive(first[0], -E1)
+    assert not server.receive(first[0], E1)  # refused once is refused for the round
+    assert not server.receive(first[1], np.full(4, np.nan))
+    assert server.receive(first[2], np.array([0.6, 0.8, 0.0, 0.0]), 10)
+    assert not server.receive(first[2], E1)  # a second reply
+    record = server.close()
+    assert (record.accepted, record.refused, record.missing, record.moved) == (1, 2, 0, False)
+    np.testing.assert_array_equal(server.value, E1)
+    assert not server.receive(first[2], E1)  # late
+    second = server.invite(names)
+    for agent in second[:2]:
+        assert server.receive(agent, np.array([0.6, 0.8, 0.0, 0.0]))
+    record = server.close()
+    assert (record.accepted, record.missing, record.moved) == (2, 1, True)
+    np.testing.assert_allclose(server.value, [0.6, 0.8, 0.0, 0.0], atol=1e-15)
+    with pytest.raises(riemdp.RiemdpError, match="invite first"):
+        server.close()
+    server.invite(names)
+    with pytest.raises(riemdp.RiemdpError, match="close it"):
+        server.invite(names)
+
+
+def test_a_false_weight_is_refused():
+    server = _server()
+    agent = server.invite([f"a{i}" for i in range(5)])[0]
+    assert not server.receive(agent, E1, 1e9)
+
+
+def test_restart_closes_the_open_round_as_lost(tmp_path):
+    server = _server()
+    names = [f"a{i}" for i in range(5)]
+    for agent in server.invite(names):
+        server.receive(agent, np.array([0.6, 0.8, 0.0, 0.0]))
+    server.close()
+    server.invite(names)
+    server.save(tmp_path / "state.npz")
+    assert [p.name for p in tmp_path.iterdir()] == ["state.npz"]
+    again = _server()
+    again.load(tmp_path / "state.npz")
+    np.testing.assert_array_equal(again.value, server.value)
+    assert again.open is None
+    assert again.records[-1].missing == 3
+    assert again.guarantee().epsilon(1e-5) == pytest.approx(server.guarantee().epsilon(1e-5))
+    other = _server(participation="round-robin")
+    with pytest.raises(InvalidArgument, match="another run"):
+        other.load(tmp_path / "state.npz")
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+def test_bad_data_is_named(datasets):
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=1, agents_per_round=1)
+    for bad, named in [
+        ([np.zeros((3, DIM + 1))], "datasets"),
+        ([np.zeros((0, DIM))], "datasets"),
+        ([], "datasets"),
+        ("files", "datasets"),
+    ]:
+        with pytest.raises(InvalidArgument, match=named):
+            run_in_process(prirfed, bad, _start(), Budget(1.0, 1e-5))
+    with pytest.raises(InvalidArgument, match="initial"):
+        run_in_process(prirfed, datasets, np.zeros(DIM), Budget(1.0, 1e-5))
+    with pytest.raises(InvalidArgument, match="prirfed"):
+        run_in_process("plan", datasets, _start(), Budget(1.0, 1e-5))
+
+
+def test_the_core_does_not_import_the_engine():
+    import subprocess
+    import sys
+
+    code = "import sys, riemdp; riemdp.federated.run_in_process; print([m for m in sys.modules if m.startswith(('flwr', 'ray'))])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
