@@ -1,0 +1,250 @@
+"""The law of tangent noise on every space, in orthonormal coordinates that the library has no part in.
+
+Metric and tangent space of each space are written here in NumPy and SciPy from their definitions. The Gram matrix of a spanning
+set of tangent vectors gives an orthonormal frame, and the samples must lie in its span and be iid N(0, sigma^2) in it. The
+same test must reject noise x 0.8 everywhere, and the factors that were published for several spaces.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import jax
+import numpy as np
+import pytest
+from scipy import linalg
+
+from riemdp.manifolds import Grassmann, Lorentz, PoincareBall, Product, Sphere, Stiefel
+
+from ..statistical import ALPHA, gaussian_p_value
+from .cases import BY_NAME, Case, over_cases
+
+COUNT = 4000
+SIGMA = 0.7
+TEN = {"Euclidean", "Sphere", "Lorentz", "PoincareBall", "SPDAffineInvariant", "SPDBuresWasserstein", "SPDLogEuclidean",
+       "Stiefel", "Grassmann", "Product"}  # fmt: skip
+
+
+# ------------------------------------------------------------------------- definitions: metric and tangent space in NumPy
+def _minkowski(u: np.ndarray, v: np.ndarray) -> float:
+    return float(u[1:] @ v[1:] - u[0] * v[0])
+
+
+def _derivative_of_logarithm(w: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """From the definition of the logarithm alone: the solution X of D expm(log w)[X] = u, by SciPy's Frechet derivative."""
+    k = len(w)
+    a = linalg.logm(w).real
+    units = [np.eye(k * k)[i].reshape(k, k) for i in range(k * k)]
+    d_exp = np.stack([linalg.expm_frechet(a, e, compute_expm=False).ravel() for e in units], axis=1)
+    return np.linalg.solve(d_exp, u.ravel()).reshape(k, k)
+
+
+def _log_euclidean(w: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
+    k = len(w)
+    d_log = np.stack([_derivative_of_logarithm(w, e.reshape(k, k)).ravel() for e in np.eye(k * k)], axis=1)
+    return lambda u, v: float((d_log @ u.ravel()) @ (d_log @ v.ravel()))
+
+
+def _bures(w: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
+    return lambda u, v: 0.5 * float(np.trace(linalg.solve_continuous_lyapunov(w, u) @ v))
+
+
+def metric(space: str, p: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
+    """The inner product at p, as a function of two tangent arrays."""
+    if space == "Lorentz":
+        return _minkowski
+    if space == "PoincareBall":
+        return lambda u, v: 4.0 * float(u @ v) / (1.0 - float(p @ p)) ** 2
+    if space == "SPDAffineInvariant":
+        inverse = np.linalg.inv(p)
+        return lambda u, v: float(np.trace(inverse @ u @ inverse @ v))
+    if space == "SPDLogEuclidean":
+        return _log_euclidean(p)
+    if space == "SPDBuresWasserstein":
+        return _bures(p)
+    return lambda u, v: float(np.sum(u * v))
+
+
+def tangent_space(space: str, p: np.ndarray) -> list[np.ndarray]:
+    """Arrays that span the tangent space at p (not a basis: there may be more of them than dimensions)."""
+    units = [e.reshape(p.shape) for e in np.eye(p.size)]
+    match space:
+        case "Sphere":
+            return [e - (p @ e) * p for e in units]
+        case "Lorentz":
+            return [e + _minkowski(p, e) * p for e in units]
+        case "Stiefel":
+            return [e - 0.5 * p @ (p.T @ e + e.T @ p) for e in units]
+        case "Grassmann":
+            return [e - p @ (p.T @ e) for e in units]
+        case "SPDAffineInvariant" | "SPDLogEuclidean" | "SPDBuresWasserstein":
+            return [e + e.T for e in units]
+        case "Euclidean" | "PoincareBall":
+            return units
+    raise KeyError(space)
+
+
+def frame(manifold, p) -> tuple[np.ndarray, np.ndarray]:
+    """(an orthonormal basis of the tangent space at p as flat rows, the matrix that reads coordinates off a flat vector)."""
+    if isinstance(manifold, Product):
+        blocks = [frame(part, x) for part, x in zip(manifold.manifolds, p, strict=True)]
+        return tuple(linalg.block_diag(*part) for part in zip(*blocks, strict=True))
+    space, p = type(manifold).__name__, np.asarray(p)
+    g, spanning = metric(space, p), tangent_space(space, p)
+    gram = np.array([[g(u, v) for v in spanning] for u in spanning])
+    values, vectors = np.linalg.eigh(gram)
+    keep = values > 1e-9 * values[-1]
+    assert int(keep.sum()) == manifold.dim
+    combination = vectors[:, keep] / np.sqrt(values[keep])
+    flat = np.stack([v.ravel() for v in spanning])
+    basis = combination.T @ flat
+    # Coordinates c = <E_k, v>: read them off the spanning set, v = sum_j a_j S_j with <E_k, S_j> known.
+    return basis, combination.T @ gram @ np.linalg.pinv(flat).T
+
+
+def flattened(v) -> np.ndarray:
+    leaves = v if isinstance(v, tuple) else (v,)
+    return np.concatenate([np.asarray(x).reshape(COUNT, -1) for x in leaves], axis=1)
+
+
+def p_value(manifold, p, v, sigma: float = SIGMA) -> float:
+    """p-value that the tangent arrays v are iid isotropic normal of variance sigma^2 at p; 0 if they are not tangent."""
+    basis, reader = frame(manifold, p)
+    flat = flattened(v)
+    c = flat @ reader.T
+    if not np.allclose(c @ basis, flat, rtol=0.0, atol=1e-8 * np.max(np.abs(flat))):
+        return 0.0
+    return gaussian_p_value(c, sigma)
+
+
+def point(case_or_manifold, seed: int = 3):
+    """A base point at distance 1.2 from the origin: far enough for a formula that is right only at the origin to fail."""
+    manifold = case_or_manifold.manifold if isinstance(case_or_manifold, Case) else case_or_manifold
+    c = np.random.default_rng(seed).standard_normal(manifold.dim)
+    return manifold.exp(manifold.origin, manifold.from_coordinates(manifold.origin, 1.2 * c / np.linalg.norm(c)))
+
+
+def normals(*shape: int) -> np.ndarray:
+    return np.random.default_rng(11).standard_normal(shape)
+
+
+# --------------------------------------------------------------------------------------------------------- every space
+def test_all_ten_spaces_are_in_the_table():
+    assert {type(case.manifold).__name__ for case in BY_NAME.values()} == TEN
+
+
+@over_cases()
+def test_tangent_normal_is_isotropic_in_the_metric_and_noise_times_four_fifths_is_not(case):
+    m, p = case.manifold, point(case)
+    v = m.tangent_normal(jax.random.key(5), p, SIGMA, (COUNT,))
+    assert p_value(m, p, v) > ALPHA
+    assert p_value(m, p, jax.tree.map(lambda x: 0.8 * x, v)) < ALPHA
+
+
+@over_cases()
+def test_noise_of_a_release_has_the_same_law(case):
+    """`tangent_from_normals`, on which every mechanism stands, at the origin and on normals that JAX did not draw."""
+    m = case.manifold
+    v = m.tangent_from_normals(m.origin, normals(COUNT, m.noise_size))
+    assert p_value(m, m.origin, v, 1.0) > ALPHA
+    assert p_value(m, m.origin, v, 1.25) < ALPHA
+
+
+@over_cases("sphere", "product")
+def test_batch_axes_of_key_and_point(case):
+    m, p = case.manifold, point(case)
+    pair = jax.tree.map(lambda x: np.stack([x, x]), p)
+    v = m.tangent_normal(jax.random.key(7), pair, SIGMA, (COUNT // 2,))
+    assert {np.shape(x)[:2] for x in jax.tree.leaves(v)} == {(COUNT // 2, 2)}
+    assert p_value(m, p, v) > ALPHA  # both points are the same, so all COUNT vectors have one law and are independent
+    again = m.tangent_normal(jax.random.key(7), pair, SIGMA, (COUNT // 2,))
+    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(v), jax.tree.leaves(again), strict=True))
+
+
+# ------------------------------- wrong factors: those published (Poincare, sphere, Lorentz) and likely slips (the others)
+def poincare(w: np.ndarray, divisor: float) -> np.ndarray:
+    return normals(COUNT, w.size) * (1.0 - w @ w) / divisor
+
+
+def sphere_basis(w: np.ndarray, right: bool) -> np.ndarray:
+    a = np.concatenate([np.zeros((COUNT, 1)), normals(COUNT, w.size - 1)], axis=1)
+    e = np.eye(w.size)[0]
+    return a - (a @ w)[:, None] * ((e + w) / (1.0 + w[0]) if right else w)
+
+
+def lorentz_boost(w: np.ndarray, sign: float) -> np.ndarray:
+    a = np.concatenate([np.zeros((COUNT, 1)), normals(COUNT, w.size - 1)], axis=1)
+    e = np.eye(w.size)[0]
+    return a + sign * (a @ w)[:, None] / (1.0 + w[0]) * (e + w)
+
+
+def lorentz_basis_as_published(w: np.ndarray) -> np.ndarray:
+    a = normals(COUNT, w.size - 1)
+    units = np.eye(w.size)[1:]
+    vectors = np.stack([u + (u @ w) / (1.0 + w[0]) * (u + w) for u in units])
+    return a @ vectors
+
+
+def lorentz_projection(w: np.ndarray) -> np.ndarray:
+    z = normals(COUNT, w.size)
+    form = np.diag([-1.0, *np.ones(w.size - 1)])
+    return z + (z @ form @ w)[:, None] * w
+
+
+def stiefel_block(w: np.ndarray, scale: float) -> np.ndarray:
+    """W A + (I - W W^T) Z with A skew, its entries of standard deviation `scale` (1/sqrt 2 is right)."""
+    m, r = w.shape
+    z, a = normals(COUNT, m, r), np.zeros((COUNT, r, r))
+    extra = np.random.default_rng(12).standard_normal((COUNT, r, r))
+    for i, j in itertools.combinations(range(r), 2):
+        a[:, i, j], a[:, j, i] = scale * extra[:, i, j], -scale * extra[:, i, j]
+    return w @ a + z - w @ (w.T @ z)
+
+
+FACTORS = [
+    # space, name, the right formula, the wrong one
+    (PoincareBall(3), "a quarter instead of a half", lambda w: poincare(w, 2.0), lambda w: poincare(w, 4.0)),
+    (Sphere(4), "basis e_i - w_i w", lambda w: sphere_basis(w, True), lambda w: sphere_basis(w, False)),
+    (Lorentz(4), "minus sign", lambda w: lorentz_boost(w, 1.0), lambda w: lorentz_boost(w, -1.0)),
+    (Lorentz(4), "basis with e_i + w", lambda w: lorentz_boost(w, 1.0), lorentz_basis_as_published),
+    (Lorentz(4), "projected ambient noise", lambda w: lorentz_boost(w, 1.0), lorentz_projection),
+    (Stiefel(6, 2), "skew part of variance 1", lambda w: stiefel_block(w, np.sqrt(0.5)), lambda w: stiefel_block(w, 1.0)),
+    (Stiefel(6, 2), "skew part left out", lambda w: stiefel_block(w, np.sqrt(0.5)), lambda w: stiefel_block(w, 0.0)),
+    (Grassmann(6, 2), "not horizontal", lambda w: stiefel_block(w, 0.0), lambda w: stiefel_block(w, np.sqrt(0.5))),
+]
+
+
+@pytest.mark.parametrize(("manifold", "name", "right", "wrong"), FACTORS, ids=[f"{f[0]} {f[1]}" for f in FACTORS])
+def test_a_wrong_factor_fails_the_test_that_the_right_one_passes(manifold, name, right, wrong):
+    p = point(manifold)
+    w = np.asarray(p)
+    assert p_value(manifold, p, right(w), 1.0) > ALPHA
+    assert p_value(manifold, p, wrong(w), 1.0) < ALPHA
+
+
+@pytest.mark.parametrize(("manifold", "_", "right", "wrong"), [FACTORS[0], FACTORS[2]], ids=["poincare", "lorentz"])
+def test_the_library_uses_the_right_formula_draw_by_draw(manifold, _, right, wrong):
+    """Where the specification gives one formula for the noise, the library's vectors are that formula's on the same normals."""
+    p = point(manifold)
+    v = manifold.tangent_from_normals(p, normals(COUNT, manifold.noise_size))
+    np.testing.assert_allclose(v, right(np.asarray(p)), rtol=1e-12, atol=1e-12)
+    assert np.max(np.abs(v - wrong(np.asarray(p)))) > 0.1
+
+
+def test_projecting_ambient_noise_on_the_hyperboloid_inflates_it_by_the_known_ratio():
+    m = Lorentz(4)
+    w = np.asarray(point(m))
+    v = lorentz_projection(w)
+    measured = np.mean([_minkowski(x, x) for x in v]) / m.dim
+    expected = (m.dim - 2 + 2 * w[0] ** 2) / m.dim  # E <v, v> = E <z, z> + E <w, z>^2
+    assert expected > 1.5
+    assert measured == pytest.approx(expected, rel=0.2)
+
+
+def test_the_sphere_basis_loses_length_where_it_leans_towards_the_point():
+    w = np.array([0.3, 0.5, 0.4, np.sqrt(0.5)])
+    lengths = [1.0 - w[i] ** 2 for i in (1, 2, 3)]
+    v = sphere_basis(w, False)
+    assert np.mean(np.sum(v**2, axis=1)) == pytest.approx(sum(lengths), rel=0.1)
+    assert sum(lengths) < 2.2
