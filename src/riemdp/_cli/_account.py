@@ -188,14 +188,10 @@ def ledger_create(
 ) -> None:
     """Make a ledger file with a total budget for one data set."""
     from .. import privacy
-    from ..report._files import staged
-    from ._ledger_file import dumped
 
     if path.exists():
         raise InputProblem(f"{path} exists already", "choose another name; a ledger in use must not be replaced")
-    ledger = privacy.Ledger(privacy.Budget(epsilon, delta))
-    with staged(path) as (part,):
-        part.write_text(dumped(ledger), encoding="utf-8")
+    privacy.Ledger(privacy.Budget(epsilon, delta)).save(path)
     console().print(f"ledger {path}: epsilon {epsilon:g} at delta {delta:g}, nothing spent", markup=False)
 
 
@@ -207,14 +203,13 @@ def ledger_show(
     """What a ledger has spent and what is left."""
     from ._ledger_file import read
 
-    if not path.exists():
-        raise InputProblem(f"there is no ledger {path}", f"make one first: riemdp ledger create {path} --epsilon 1 --delta 1e-5")
     ledger = read(path)
     delta = ledger.budget.delta
     spent, left = ledger.spent.epsilon(delta), ledger.remaining(delta)
     result = {"budget": [ledger.budget.epsilon, delta], "spent_epsilon": spent, "remaining_epsilon": left,
-              "adjacency": ledger.spent.adjacency}  # fmt: skip
-    rows = [("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"), ("spent", f"epsilon {spent:.6g}"),
+              "releases": ledger.charges, "adjacency": ledger.spent.adjacency}  # fmt: skip
+    releases = f"{ledger.charges} release" + ("" if ledger.charges == 1 else "s")
+    rows = [("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"), ("spent", f"epsilon {spent:.6g} by {releases}"),
             ("left", f"epsilon {left:.6g}"), ("neighbours", ledger.spent.adjacency)]  # fmt: skip
     _show(result, rows, as_json)
 

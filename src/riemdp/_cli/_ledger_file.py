@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ._exits import InputProblem, OutputProblem
 
@@ -18,21 +17,14 @@ if TYPE_CHECKING:
 
 
 class LedgerFile:
-    """The ledger of `path`. `save` is called after the noise was drawn and before anything is shown or put in place."""
+    """The ledger of `path`, held in memory. `save` is called after the noise was drawn and before anything is shown or put in
+    place: a run that fails or is interrupted before that has shown nothing, and costs nothing."""
 
     def __init__(self, path: Path, ledger: Ledger):
         self.path, self.ledger = path, ledger
 
     def save(self) -> None:
-        from ..report._files import staged
-
-        with staged(self.path) as (part,):
-            part.write_text(dumped(self.ledger), encoding="utf-8")
-
-
-def dumped(ledger: Ledger) -> str:
-    """The ledger as indented JSON."""
-    return json.dumps(json.loads(ledger.to_json()), indent=2) + "\n"
+        self.ledger.save(self.path)
 
 
 @contextlib.contextmanager
@@ -41,57 +33,25 @@ def opened(path: Path | None) -> Iterator[LedgerFile | None]:
     if path is None:
         yield None
         return
+    holder = read(path, following=True)
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+        raise OutputProblem(f"the ledger {path} may not be written", "a release must be charged; check the permissions")
+    with holder._locked_file():  # the same lock that `Ledger(path=...)` takes in other programs
+        yield LedgerFile(path, read(path))
+
+
+def read(path: Path, *, following: bool = False) -> Ledger:
+    """The ledger of a file, or `InputProblem` where there is none or it is damaged (then nothing may be released)."""
+    from .._errors import InvalidArgument
+    from ..privacy import Ledger
+
     if not path.exists():
         raise InputProblem(f"there is no ledger {path}", f"make one first: riemdp ledger create {path} --epsilon 1 --delta 1e-5")
-    with _lock(path):
-        ledger = read(path)
-        if not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK):
-            raise OutputProblem(f"the ledger {path} may not be written", "a release must be charged; check the permissions")
-        yield LedgerFile(path, ledger)
-
-
-def read(path: Path) -> Ledger:
-    """The ledger of a file, or `InputProblem` where it is damaged (then nothing may be released)."""
-    from ..privacy import Budget, Guarantee, Ledger
-
     try:
-        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        epsilon, delta = state["budget"]
-        ledger, spent = Ledger(Budget(epsilon, delta)), Guarantee.from_dict(state["spent"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputProblem(f"the ledger {path} cannot be read", "restore it from a backup; a new one would forget what was spent"
-                           ) from error
-    if spent.parts:
-        ledger.spend(spent)
-    return ledger
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # Windows: a lock file that only one process can create
-        yield from _lock_by_file(path)
-        return
-    folder = os.open(path.parent, os.O_RDONLY)  # the folder, because the file itself is replaced
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)
-
-
-def _lock_by_file(path: Path) -> Iterator[None]:
-    lock = path.with_name(path.name + ".lock")
-    try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
-    except FileExistsError as error:
-        raise OutputProblem(f"the ledger {path} is in use by another run", f"wait for it; or remove {lock} if it "
-                                                                           "crashed") from error
-    try:
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
+        return Ledger.open(path) if following else Ledger.load(path)
+    except (InvalidArgument, UnicodeDecodeError) as error:
+        raise InputProblem(f"the ledger {path} cannot be read: it is damaged or another file",
+                           "restore it from a backup; a new one would forget what was spent") from error
 
 
 @contextlib.contextmanager
