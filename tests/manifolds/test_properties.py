@@ -15,7 +15,6 @@ from riemdp.manifolds._properties import PROPERTIES
 
 from .cases import CASES, Case, over_cases
 
-
 # These two recompile every formula, which is most of the time of a check; the quick run leaves them to `make test-slow`.
 _RECOMPILING = ("batching", "compiling")
 _QUICK = [name for name in PROPERTIES if name not in _RECOMPILING]

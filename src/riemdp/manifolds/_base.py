@@ -28,6 +28,11 @@ def _compiled(manifold: AbstractManifold, operation: str, *arguments: Any) -> An
     return getattr(manifold, operation)(*arguments)
 
 
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def _compiled_random_point(manifold: AbstractManifold, key: PRNGKeyArray, shape: tuple[int, ...]) -> Any:
+    return manifold._random_point(key, shape)
+
+
 class AbstractManifold(eqx.Module):
     """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`; leading axes are batch axes.
 
@@ -196,7 +201,7 @@ class AbstractManifold(eqx.Module):
 
     def random_point(self, key: PRNGKeyArray, shape: tuple[int, ...] = ()) -> Point:
         """Random points for tests and simulation (uniform on compact spaces, spread about the origin elsewhere)."""
-        return self._random_point(key, tuple(shape))
+        return _compiled_random_point(self, key, tuple(shape))
 
     def tangent_normal(self, key: PRNGKeyArray, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()) -> Tangent:
         """Isotropic Gaussian tangent vectors at `p`, for simulation: E|v|_p^2 = dim * sigma^2.

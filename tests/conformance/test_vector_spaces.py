@@ -1,0 +1,84 @@
+"""Sphere, hyperboloid and Poincare ball against pymanopt and geomstats (the `conformance` dependency group).
+
+Where a peer is known to differ on purpose or to be wrong, the test says so instead of following it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+from riemdp.manifolds import Lorentz, PoincareBall, Sphere
+from riemdp.manifolds._check import draw_sample
+
+pytestmark = pytest.mark.conformance
+os.environ.setdefault("GEOMSTATS_BACKEND", "numpy")
+
+SPACES = [Sphere(4), Lorentz(4), PoincareBall(3)]
+IDS = ["sphere", "lorentz", "poincare"]
+TOLERANCE = 1e-12  # of peers whose formulas lose a few digits (arccos and arccosh distances) at distances of order 1
+
+
+@pytest.fixture(scope="module", params=SPACES, ids=IDS)
+def drawn(request: pytest.FixtureRequest):
+    s = draw_sample(request.param, key=11, radius=1.5)
+    return request.param, *(np.asarray(x) for x in (s.p, s.q, s.u, s.v))
+
+
+def _geomstats(m):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        hyperbolic = pytest.importorskip("geomstats.geometry.hyperboloid")
+        from geomstats.geometry.hypersphere import Hypersphere
+        from geomstats.geometry.poincare_ball import PoincareBall as Ball
+
+    return {"Sphere": lambda: Hypersphere(3), "Lorentz": lambda: hyperbolic.Hyperboloid(3), "PoincareBall": lambda: Ball(3)}[
+        type(m).__name__
+    ]().metric
+
+
+def test_geomstats_exp_log_dist_inner(drawn) -> None:
+    m, p, q, u, v = drawn
+    peer = _geomstats(m)
+    np.testing.assert_allclose(m.exp(p, v), peer.exp(v, base_point=p), atol=TOLERANCE, rtol=TOLERANCE)
+    np.testing.assert_allclose(m.log(p, q), peer.log(q, base_point=p), atol=TOLERANCE, rtol=TOLERANCE)
+    np.testing.assert_allclose(m.dist(p, q), peer.dist(p, q), rtol=TOLERANCE)
+    np.testing.assert_allclose(m.inner(p, u, v), peer.inner_product(u, v, base_point=p), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_geomstats_parallel_transport(drawn) -> None:
+    m, p, q, u, v = drawn
+    if isinstance(m, PoincareBall):
+        pytest.skip("geomstats offers a pole ladder there, not a formula; `check` runs one")
+    moved = _geomstats(m).parallel_transport(u, base_point=p, direction=v)
+    np.testing.assert_allclose(m.transport(p, q, u), moved, atol=1e-11, rtol=1e-11)
+
+
+def test_pymanopt_exp_log_dist(drawn) -> None:
+    m, p, q, u, v = drawn
+    manifolds = pytest.importorskip("pymanopt.manifolds")
+    if isinstance(m, Lorentz):
+        pytest.skip("pymanopt has no hyperboloid")
+    peer = manifolds.Sphere(4) if isinstance(m, Sphere) else manifolds.PoincareBall(3)
+    found = [np.asarray(x) for x in (m.exp(p, v), m.log(p, q), m.dist(p, q), m.inner(p, u, v))]
+    for i in range(len(p)):
+        np.testing.assert_allclose(found[0][i], peer.exp(p[i], v[i]), atol=TOLERANCE)
+        np.testing.assert_allclose(found[1][i], peer.log(p[i], q[i]), atol=TOLERANCE)
+        np.testing.assert_allclose(found[2][i], peer.dist(p[i], q[i]), rtol=TOLERANCE)
+        np.testing.assert_allclose(found[3][i], peer.inner_product(p[i], u[i], v[i]), atol=TOLERANCE)
+
+
+def test_pymanopt_gradient_conversion(drawn) -> None:
+    m, p, _, u, _ = drawn
+    manifolds = pytest.importorskip("pymanopt.manifolds")
+    if isinstance(m, Lorentz):
+        pytest.skip("pymanopt has no hyperboloid")
+    peer = manifolds.Sphere(4) if isinstance(m, Sphere) else manifolds.PoincareBall(3)
+    g = np.asarray(jax.random.normal(jax.random.key(0), u.shape))
+    found = np.asarray(m.egrad_to_rgrad(p, g))
+    for i in range(len(p)):
+        np.testing.assert_allclose(found[i], peer.euclidean_to_riemannian_gradient(p[i], g[i]), atol=TOLERANCE)

@@ -1,0 +1,116 @@
+"""The hyperboloid against 60-digit arithmetic and against the Poincare ball, near the origin and far out."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from riemdp import InvalidArgument
+from riemdp.manifolds import Lorentz, PoincareBall
+
+from ..statistical import ALPHA, gaussian_p_value
+from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
+
+LORENTZ = Lorentz(4)
+BALL = PoincareBall(3)
+ULP = 2.0**-52
+
+
+@pytest.mark.parametrize("length", [1e-12, 1e-5, 1.0])
+def test_every_operation_to_sixteen_digits(length: float) -> None:
+    assert max(worst_errors(LORENTZ, ORACLES["lorentz"], scaled(LORENTZ, length)).values()) < 50 * ULP
+
+
+def test_ordinary_points() -> None:
+    assert max(worst_errors(LORENTZ, ORACLES["lorentz"], ordinary(LORENTZ, 3.0)).values()) < 50 * ULP
+
+
+@pytest.mark.parametrize("distance", [5.0, 10.0, 16.0])
+def test_far_points_lose_no_more_than_their_coordinates_do(distance: float) -> None:
+    """One rounding of a coordinate is worth e^R / 2 ulp at distance R; naive forms lose e^(2R)."""
+    errors = worst_errors(LORENTZ, ORACLES["lorentz"], both_far(LORENTZ, distance))
+    assert max(errors.values()) < 10 * ULP * np.exp(distance), errors
+
+
+def test_distance_from_the_origin_is_exact_to_the_end_of_the_range() -> None:
+    r = np.array([1e-12, 1e-3, 1.0, 10.0, 30.0, 300.0])
+    c = np.zeros((6, 3))
+    c[:, 1] = r
+    q = LORENTZ.exp(LORENTZ.origin, LORENTZ.from_coordinates(LORENTZ.origin, c))
+    np.testing.assert_allclose(LORENTZ.dist(LORENTZ.origin, q), r, rtol=4 * ULP)
+    np.testing.assert_allclose(LORENTZ.dist(q, LORENTZ.origin), r, rtol=4 * ULP)
+
+
+def test_the_three_forms_of_the_chord_meet() -> None:
+    """Walk a second point through the borders between the forms (time 4, radius 1/2): no step in d, d^2 or the gradient."""
+    radii = np.linspace(0.3, 3.2, 400)
+    c = np.stack([radii, 0.1 * radii, np.zeros(400)], axis=-1)
+    q = LORENTZ.exp(LORENTZ.origin, LORENTZ.from_coordinates(LORENTZ.origin, c))
+    for other in (0.45, 0.55, 1.7, 2.2):
+        p = LORENTZ.exp(LORENTZ.origin, LORENTZ.from_coordinates(LORENTZ.origin, np.array([0.0, other, 0.1])))
+        x, y = np.asarray(p), np.asarray(q)
+        expected = np.arccosh(y[:, 0] * x[0] - y[:, 1:] @ x[1:])
+        np.testing.assert_allclose(LORENTZ.dist(p, q), expected, rtol=1e-13)
+        gradient = jax.grad(lambda b, p=p: jnp.sum(LORENTZ.squared_dist(p, b)))(q)
+        back = LORENTZ.egrad_to_rgrad(q, gradient) + 2.0 * LORENTZ.log(q, p)
+        np.testing.assert_allclose(LORENTZ.norm(q, back), 0.0, atol=1e-12)
+
+
+def test_isometric_to_the_poincare_ball() -> None:
+    def to_ball(x: jax.Array) -> jax.Array:
+        return x[..., 1:] / (1.0 + x[..., :1])
+
+    p, r = LORENTZ.random_point(jax.random.key(0), (5,)), LORENTZ.random_point(jax.random.key(1), (5,))
+    u = LORENTZ.tangent_normal(jax.random.key(2), p)
+    a, b = to_ball(p), to_ball(r)
+    push = jax.jvp(to_ball, (p,), (u,))[1]
+    np.testing.assert_allclose(BALL.dist(a, b), LORENTZ.dist(p, r), rtol=1e-13)
+    np.testing.assert_allclose(BALL.norm(a, push), LORENTZ.norm(p, u), rtol=1e-13)
+    np.testing.assert_allclose(BALL.exp(a, push), to_ball(LORENTZ.exp(p, u)), atol=1e-14)
+    moved = jax.jvp(to_ball, (r,), (LORENTZ.transport(p, r, u),))[1]
+    np.testing.assert_allclose(BALL.transport(a, b, push), moved, atol=1e-13)
+
+
+def test_results_stay_on_the_sheet() -> None:
+    p = LORENTZ.random_point(jax.random.key(0), (5,))
+    v = LORENTZ.tangent_normal(jax.random.key(1), p, 2.0)
+    for _ in range(50):
+        q = LORENTZ.exp(p, v)
+        p, v = q, -LORENTZ.transport(p, q, v)
+        np.testing.assert_allclose(p[:, 0], np.sqrt(1.0 + np.sum(np.asarray(p)[:, 1:] ** 2, axis=-1)), rtol=4 * ULP)
+    assert bool(jnp.all(LORENTZ.belongs(p)))
+    assert not bool(LORENTZ.belongs(np.array([-1.0, 0, 0, 0])))
+    assert not bool(LORENTZ.belongs(np.array([1.1, 0, 0, 0])))
+    assert bool(LORENTZ.belongs(LORENTZ.project(np.array([-7.0, 1.0, 2.0, 3.0]))))
+
+
+def test_tangent_noise_is_gaussian_and_the_published_ones_are_not() -> None:
+    p = LORENTZ.project(np.array([0.0, 1.0, -2.0, 0.5]))
+    c = np.asarray(LORENTZ.to_coordinates(p, LORENTZ.tangent_normal(jax.random.key(5), p, 0.7, (20_000,))))
+    assert gaussian_p_value(c, 0.7) > ALPHA
+    assert gaussian_p_value(0.8 * c, 0.7) < ALPHA
+    z = 0.7 * np.random.default_rng(0).standard_normal((20_000, 4))
+    projected = np.asarray(LORENTZ.to_coordinates(p, LORENTZ.to_tangent(p, z)))
+    assert gaussian_p_value(projected, 0.7) < ALPHA
+    # Utpala2023 (typing error): minus instead of plus in the boost; the result is not even tangent
+    w, a = np.asarray(p), np.concatenate([np.zeros((20_000, 1)), z[:, 1:]], axis=-1)
+    along = (a[:, 1:] @ w[1:])[:, None]
+    published = a - along / (1.0 + w[0]) * (np.eye(4)[0] + w)
+    assert not bool(jnp.any(LORENTZ.is_tangent(p, published)))
+    assert gaussian_p_value(np.asarray(LORENTZ.to_coordinates(p, published)), 0.7) < ALPHA
+
+
+@pytest.mark.parametrize("n", [1, 0, 2.5, None])
+def test_bad_dimension(n: object) -> None:
+    with pytest.raises(InvalidArgument, match="`n`"):
+        Lorentz(n)  # pyright: ignore[reportArgumentType]
+
+
+def test_facts() -> None:
+    assert (LORENTZ.shape, LORENTZ.dim, LORENTZ.noise_size) == ((4,), 3, 3)
+    assert LORENTZ.curvature_bounds == (-1.0, -1.0)
+    assert Lorentz(2).curvature_bounds == (0.0, 0.0)
+    assert LORENTZ.is_hadamard
+    assert LORENTZ.is_homogeneous

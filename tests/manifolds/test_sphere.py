@@ -1,0 +1,110 @@
+"""The unit sphere against 60-digit arithmetic, at ordinary, tiny and nearly antipodal distances."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from riemdp import InvalidArgument
+from riemdp.manifolds import Sphere
+
+from ..statistical import ALPHA, gaussian_p_value
+from .oracles import ORACLES, ordinary, scaled, worst_errors
+
+SPHERE = Sphere(4)
+ULP = 2.0**-52
+
+
+@pytest.mark.parametrize("length", [1e-12, 1e-5, 1.0, 3.0])
+def test_every_operation_to_sixteen_digits(length: float) -> None:
+    errors = worst_errors(SPHERE, ORACLES["sphere"], scaled(SPHERE, length))
+    # transport and volume density are conditioned like 1 / (pi - distance): a factor 7 at distance 3
+    assert max(errors.values()) < 30 * ULP, errors
+
+
+def test_ordinary_points() -> None:
+    assert max(worst_errors(SPHERE, ORACLES["sphere"], ordinary(SPHERE, 2.8)).values()) < 30 * ULP
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-8])
+def test_near_the_cut_locus(gap: float) -> None:
+    errors = worst_errors(SPHERE, ORACLES["sphere"], scaled(SPHERE, np.pi - gap))
+    conditioned = {name: errors.pop(name) for name in ("transport", "log_volume_density")}
+    assert max(errors.values()) < 10 * ULP, errors
+    assert max(conditioned.values()) < 10 * ULP / gap, conditioned  # the data are only known to 1 ulp
+
+
+def test_at_the_cut_locus_everything_is_finite() -> None:
+    p = jnp.concatenate([jnp.eye(4), -jnp.eye(4)])
+    v = SPHERE.log(p, -p)
+    np.testing.assert_allclose(SPHERE.norm(p, v), np.pi, rtol=1e-15)
+    assert bool(jnp.all(SPHERE.is_tangent(p, v)))
+    assert bool(jnp.all(SPHERE.dist(p, -p) == jnp.pi))
+    u = SPHERE.tangent_normal(jax.random.key(0), p)
+    np.testing.assert_allclose(SPHERE.norm(-p, SPHERE.transport(p, -p, u)), SPHERE.norm(p, u), rtol=1e-15)
+    for f in (SPHERE.dist, SPHERE.squared_dist, lambda a, b: jnp.sum(SPHERE.log(a, b))):
+        gradient = jax.grad(lambda a, b, f=f: jnp.sum(f(a, b)), argnums=(0, 1))(p, -p)
+        assert all(bool(jnp.all(jnp.isfinite(g))) for g in gradient)
+
+
+def test_frames_are_exact_where_the_pole_would_be_singular() -> None:
+    p = SPHERE.project(np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0], [-1.0, 1e-9, 0, 0], [0.0, 1, 0, 0], [-1e-300, 0, 1, 0]]))
+    frame = SPHERE.from_coordinates(p[:, None], jnp.eye(3))
+    gram = jnp.einsum("nik,njk->nij", frame, frame)
+    np.testing.assert_allclose(gram, np.broadcast_to(np.eye(3), gram.shape), atol=4 * ULP)
+    np.testing.assert_allclose(jnp.einsum("nik,nk->ni", frame, p), 0.0, atol=4 * ULP)
+
+
+def test_long_walks_stay_on_the_sphere() -> None:
+    p, v = SPHERE.random_point(jax.random.key(0), (5,)), None
+    v = 37.0 * SPHERE.tangent_normal(jax.random.key(1), p)
+    for _ in range(200):
+        q = SPHERE.exp(p, v)
+        p, v = q, SPHERE.to_tangent(q, v)
+    np.testing.assert_allclose(jnp.linalg.norm(p, axis=-1), 1.0, atol=2 * ULP)
+
+
+def test_project_keeps_huge_tiny_and_zero_vectors_finite() -> None:
+    x = np.array([[1e200, 1e200, 0, 0], [1e-200, 0, 0, 0], [0.0, 0, 0, 0], [3.0, 4, 0, 0]])
+    expected = [[0.5**0.5, 0.5**0.5, 0, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0.6, 0.8, 0, 0]]
+    np.testing.assert_allclose(SPHERE.project(x), expected, rtol=1e-15)
+    assert not bool(SPHERE.belongs(np.array([1.0, 1e-3, 0, 0])))
+    assert bool(SPHERE.belongs(np.array([1.0, 1e-3, 0, 0]), atol=1e-5))
+
+
+def test_second_derivatives_at_equal_points() -> None:
+    """Half the Hessian of d^2(., q) at q is the projection on the tangent space."""
+    p = SPHERE.random_point(jax.random.key(3))
+    hessian = jax.hessian(lambda x: 0.5 * SPHERE.squared_dist(x, p))(p)
+    tangent = jnp.eye(4) - jnp.outer(p, p)
+    np.testing.assert_allclose(tangent @ hessian @ tangent, tangent, atol=1e-14)
+
+
+def test_tangent_noise_is_gaussian_and_the_published_basis_is_not() -> None:
+    p = SPHERE.project(np.array([0.6, 0.8, 0.2, -0.3]))
+    v = SPHERE.tangent_normal(jax.random.key(5), p, 0.7, (20_000,))
+    c = np.asarray(SPHERE.to_coordinates(p, v))
+    assert gaussian_p_value(c, 0.7) > ALPHA
+    assert gaussian_p_value(0.8 * c, 0.7) < ALPHA
+    # Utpala2023 Table: "basis" e_i - w_i w, which is neither orthogonal nor of unit length
+    published = (np.eye(4) - np.outer(np.asarray(p), np.asarray(p)))[1:]
+    a = np.random.default_rng(0).standard_normal((20_000, 3))
+    assert gaussian_p_value(np.asarray(SPHERE.to_coordinates(p, 0.7 * a @ published)), 0.7) < ALPHA
+
+
+@pytest.mark.parametrize("n", [1, 0, -3, 2.0, "3", True])
+def test_bad_dimension(n: object) -> None:
+    with pytest.raises(InvalidArgument, match="`n`"):
+        Sphere(n)  # pyright: ignore[reportArgumentType]
+
+
+def test_facts() -> None:
+    assert (SPHERE.shape, SPHERE.dim, SPHERE.noise_size) == ((4,), 3, 4)
+    assert SPHERE.curvature_bounds == (1.0, 1.0)
+    assert not SPHERE.is_hadamard
+    assert SPHERE.is_homogeneous
+    assert Sphere(4) == SPHERE
+    assert Sphere(5) != SPHERE
+    np.testing.assert_allclose(SPHERE.injectivity_radius(SPHERE.origin), np.pi)
