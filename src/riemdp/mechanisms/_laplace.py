@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import real
+from ..manifolds._spd import AbstractSPD
 from ..privacy import Budget, charge, pure
 from ..randomness import noise_source
 from ..sampling._laplace import HOPELESS, check_law, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
@@ -153,6 +154,8 @@ class RiemannianLaplace:
     def _finished(self, drawn: Any) -> Any:
         if self.ball is not None:
             return clamp_point(self.manifold, self.ball, drawn)
+        if isinstance(self.manifold, AbstractSPD):  # built from eigenvalues that float64 can hold
+            return jnp.asarray(drawn)
         point, valid = as_point(self.manifold, drawn)
         if bool(valid):
             return point

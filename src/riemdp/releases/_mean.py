@@ -12,6 +12,7 @@ from .._errors import InvalidArgument, RiemdpError, invalid, one_of, real
 from ..mechanisms import MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS, clamp_point, optional_ball
 from ..mechanisms._extrinsic import ambient_mean
+from ..privacy import Budget
 from ..statistics._sensitivity import frechet_mean_sensitivity, public_weights
 from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, build, public_tolerance
 from ._plan import plan_private_mean
@@ -58,6 +59,8 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     """
     one_of("mechanism", mechanism, MECHANISMS)
     one_of("calibration", calibration, CALIBRATIONS)
+    if not isinstance(budget, Budget):
+        raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
     records, n = checked_records(manifold, X)
     if ball is None:
         raise invalid("ball", ball, "give a public Ball(center, radius), chosen without looking at the records")

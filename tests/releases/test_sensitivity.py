@@ -1,0 +1,200 @@
+"""Sensitivities: formulas, empirical refutation attempts over random neighbouring pairs, tight cases, conditions."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp as R
+from riemdp.statistics import ambient_mean_sensitivity, frechet_mean_sensitivity, mean_gradient_sensitivity, strong_convexity
+
+N_RECORDS = 3
+SPACES = {
+    "Euclidean(2)": (R.Euclidean(2), 1.0),
+    "Lorentz(3)": (R.Lorentz(3), 1.0),
+    "PoincareBall(2)": (R.PoincareBall(2), 1.0),
+    "SPDAffineInvariant(2)": (R.SPDAffineInvariant(2), 0.8),
+    "SPDLogEuclidean(2)": (R.SPDLogEuclidean(2), 1.0),
+    "Sphere(3)": (R.Sphere(3), 0.3),
+    "SPDBuresWasserstein(2)": (R.SPDBuresWasserstein(2), 0.2),
+    "Grassmann(4,2)": (R.Grassmann(4, 2), 0.25),
+    "Product": (R.Product(R.Sphere(3), R.Lorentz(3)), 0.3),
+}
+
+
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def fixed_point_means(manifold, records, steps):
+    """Frechet means of a batch of small data sets (batch, n, *shape) by Karcher's iteration; an oracle of its own."""
+
+    def logs(x):
+        return manifold._log(jax.tree.map(lambda leaf: leaf[:, None], x), records)
+
+    def step(x, _):
+        return manifold._exp(x, jax.tree.map(lambda leaf: jnp.mean(leaf, axis=1), logs(x))), None
+
+    start = jax.tree.map(lambda leaf: leaf[:, 0], records)
+    x, _ = jax.lax.scan(step, start, None, length=steps)
+    residual = manifold._norm(x, jax.tree.map(lambda leaf: jnp.mean(leaf, axis=1), logs(x)))
+    return x, residual
+
+
+def neighbours(manifold, ball, pairs, seed=0):
+    """Random neighbouring data sets with most records on the edge of the ball, the replaced ones often opposite each other."""
+    keys = jax.random.split(jax.random.key(seed), 3)
+    v = manifold.tangent_normal(keys[0], ball.center, 1.0, (pairs, N_RECORDS + 1))
+    reach = jnp.where(jax.random.uniform(keys[1], (pairs, N_RECORDS + 1)) < 0.7, 1.0, jax.random.uniform(keys[2], (pairs, N_RECORDS + 1)))
+    factor = reach * ball.radius * (1 - 1e-9) / manifold.norm(ball.center, v)
+
+    def scaled(leaf):
+        return leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - 2))
+
+    v = jax.tree.map(scaled, v)
+
+    def opposite(leaf):
+        flip = (jnp.arange(pairs) % 2 == 0).reshape((pairs,) + (1,) * (leaf.ndim - 2))
+        return leaf.at[:, N_RECORDS].set(jnp.where(flip, -leaf[:, 0], leaf[:, N_RECORDS]))
+
+    x = manifold.exp(ball.center, jax.tree.map(opposite, v))
+    a = jax.tree.map(lambda leaf: leaf[:, :N_RECORDS], x)
+    b = jax.tree.map(lambda leaf: leaf.at[:, 0].set(leaf[:, N_RECORDS])[:, :N_RECORDS], x)
+    return a, b, x
+
+
+def largest_shift(name, pairs, steps=40, radius=None):
+    manifold = SPACES[name][0]
+    radius = SPACES[name][1] if radius is None else radius
+    ball = R.Ball(manifold.origin, radius)
+    a, b, _ = neighbours(manifold, ball, pairs)
+    (ma, ra), (mb, rb) = fixed_point_means(manifold, a, steps), fixed_point_means(manifold, b, steps)
+    assert max(float(jnp.max(ra)), float(jnp.max(rb))) < 1e-7
+    return float(jnp.max(manifold.dist(ma, mb))), frechet_mean_sensitivity(manifold, ball, N_RECORDS)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_random_neighbours_never_exceed_the_bound(name):
+    shift, bound = largest_shift(name, 2000)
+    assert shift <= bound * (1 + 1e-6)
+    assert shift > bound / 2  # planted: half the sensitivity is refuted by the same pairs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SPACES)
+def test_ten_thousand_random_neighbours_never_exceed_the_bound(name):
+    shift, bound = largest_shift(name, 10_000)
+    assert bound / 2 < shift <= bound * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["Lorentz(3)", "SPDAffineInvariant(2)", "Sphere(3)", "SPDBuresWasserstein(2)", "Grassmann(4,2)"])
+def test_random_neighbours_never_exceed_the_gradient_bound_in_the_ball(name):
+    manifold, radius = SPACES[name]
+    ball = R.Ball(manifold.origin, radius)
+    x = neighbours(manifold, ball, 4000, seed=1)[2]
+    w, old, new = (jax.tree.map(lambda leaf, i=i: leaf[:, i], x) for i in (1, 0, N_RECORDS))
+    change = jax.tree.map(lambda p, q: (p - q) / 5, manifold.log(w, old), manifold.log(w, new))
+    worst, bound = float(jnp.max(manifold.norm(w, change))), mean_gradient_sensitivity(manifold, ball, 5)
+    assert bound / 2 < worst <= bound * (1 + 1e-9)
+
+
+def test_collinear_records_attain_the_bound_on_the_hyperbolic_plane():
+    manifold, r, n = R.Lorentz(3), 1.5, 5
+    ball = R.Ball(manifold.origin, r)
+    ends = [np.asarray(manifold.exp(manifold.origin, np.array([0.0, t, 0.0]))) for t in (-r, r)]
+    a, b = (R.frechet_mean(manifold, np.stack([ends[0]] * (n - 1) + [last])).value for last in ends)
+    assert float(manifold.dist(a, b)) == pytest.approx(2 * r / n, rel=1e-8)
+    assert frechet_mean_sensitivity(manifold, ball, n) == pytest.approx(2 * r / n)
+
+
+def test_add_or_remove_one_is_attained_by_a_record_opposite_to_all_others():
+    manifold, r, n = R.Lorentz(3), 1.0, 4
+    ends = [np.asarray(manifold.exp(manifold.origin, np.array([0.0, t, 0.0]))) for t in (-r, r)]
+    small = R.frechet_mean(manifold, np.stack([ends[0]] * n)).value
+    large = R.frechet_mean(manifold, np.stack([ends[0]] * n + [ends[1]])).value
+    ball = R.Ball(manifold.origin, r)
+    bound = frechet_mean_sensitivity(manifold, ball, n, adjacency="add-or-remove-one")
+    assert bound == pytest.approx(2 * r / (n + 1))
+    assert float(manifold.dist(small, large)) == pytest.approx(bound, rel=1e-8)
+
+
+def test_formulas_of_the_specification():
+    sphere = R.Sphere(3)
+    ball = R.Ball(sphere.origin, math.pi / 8)
+    assert 100 * frechet_mean_sensitivity(sphere, ball, 100) == pytest.approx(1.1107, abs=1e-4)
+    assert 100 * frechet_mean_sensitivity(sphere, ball, 100, constant="reimherr2021") == pytest.approx(1.2146, abs=1e-4)
+    wide = R.Ball(sphere.origin, 0.7)
+    assert 1e3 * frechet_mean_sensitivity(sphere, wide, 1000) == pytest.approx(8.24, abs=0.01)
+    assert 1e3 * frechet_mean_sensitivity(sphere, wide, 1000, constant="reimherr2021") == pytest.approx(10.20, abs=0.01)
+    assert mean_gradient_sensitivity(sphere, wide, 1) == pytest.approx(1.4 * 1.4 / math.sin(1.4))
+    assert strong_convexity(sphere, wide) == pytest.approx(1.4 / math.tan(1.4))
+    flat = R.SPDLogEuclidean(3)
+    unit = R.Ball(flat.origin, 1.0)
+    assert frechet_mean_sensitivity(flat, unit, 10) == 0.2
+    assert frechet_mean_sensitivity(flat, unit, 10, constant="reimherr2021") == 0.2
+    assert frechet_mean_sensitivity(flat, unit, 10, constant="han2024") == 0.4
+    assert frechet_mean_sensitivity(flat, unit, 10, tolerance=0.01) == pytest.approx(0.22)
+    assert frechet_mean_sensitivity(flat, unit, 4, weights=[1, 1, 1, 5]) == pytest.approx(2 * 5 / 8)
+    assert frechet_mean_sensitivity(flat, unit, 1) == 2.0
+    assert frechet_mean_sensitivity(sphere, wide, 1) == 1.4  # a mean inside the ball moves at most its diameter
+
+
+def test_the_tight_bound_is_never_above_the_published_one():
+    for r in np.linspace(0.01, 0.78, 40):
+        ball = R.Ball(R.Sphere(3).origin, float(r))
+        assert frechet_mean_sensitivity(R.Sphere(3), ball, 10) <= frechet_mean_sensitivity(R.Sphere(3), ball, 10, constant="reimherr2021") + 1e-15
+
+
+def test_two_r_over_n_is_not_valid_on_the_sphere():
+    """Why kappa > 0 needs a larger constant: random pairs already move the mean farther than 2 r / n."""
+    shift, bound = largest_shift("Sphere(3)", 2000, radius=0.6)
+    assert 1.05 * 2 * 0.6 / N_RECORDS < shift <= bound
+
+
+@pytest.mark.parametrize(
+    ("manifold", "radius", "match"),
+    [(R.Sphere(3), 0.8, "0.785398"), (R.Grassmann(5, 2), 0.56, "0.55536"), (R.SPDBuresWasserstein(2), 0.6, "below half"),
+     (R.SPDBuresWasserstein(2), 0.36, "radius must be below"), (R.Product(R.Sphere(3), R.Euclidean(1)), 0.8, "0.785398")],
+)  # fmt: skip
+def test_a_ball_too_large_for_the_curvature_is_refused_with_the_limit(manifold, radius, match):
+    with pytest.raises(R.InvalidArgument, match=match):
+        frechet_mean_sensitivity(manifold, R.Ball(manifold.origin, radius), 10)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "name"),
+    [({"n": 0}, "n"), ({"n": 2.0}, "n"), ({"tolerance": -1.0}, "tolerance"), ({"adjacency": "edge"}, "adjacency"),
+     ({"constant": "best"}, "constant"), ({"weights": [1.0]}, "weights"), ({"weights": [1, -1, 1]}, "weights"),
+     ({"weights": [0, 0, 0]}, "weights"), ({"weights": [1, math.nan, 1]}, "weights"),
+     ({"weights": [1, 1, 1], "adjacency": "add-or-remove-one"}, "adjacency")],
+)  # fmt: skip
+def test_bad_arguments_are_named(kwargs, name):
+    with pytest.raises(R.InvalidArgument, match=name):
+        frechet_mean_sensitivity(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), **({"n": 3} | kwargs))
+
+
+@pytest.mark.parametrize(
+    ("manifold", "radius"),
+    [(R.Sphere(3), 0.6), (R.SPDAffineInvariant(2), 0.8), (R.SPDLogEuclidean(2), 0.8), (R.SPDBuresWasserstein(2), 0.3),
+     (R.PoincareBall(2), 1.0), (R.Lorentz(3), 1.0)],
+)  # fmt: skip
+def test_ambient_diameter_bounds_hold_away_from_the_origin_too(manifold, radius):
+    for center in (manifold.origin, manifold.random_point(jax.random.key(8))):
+        scale = 1.0 if not isinstance(manifold, R.SPDBuresWasserstein) else 0.4 * float(np.sqrt(np.linalg.eigvalsh(np.asarray(center))[0])) / radius
+        ball = R.Ball(center, radius * scale)
+        v = manifold.tangent_normal(jax.random.key(1), center, 1.0, (4000,))
+        length = manifold.norm(center, v).reshape((4000,) + (1,) * len(manifold.shape))
+        x = np.asarray(manifold.exp(center, ball.radius * v / length)).reshape(4000, -1)
+        y = np.asarray(manifold.exp(center, -ball.radius * v / length)).reshape(4000, -1)
+        spread = max(float(np.max(np.linalg.norm(x - y, axis=1))), float(np.max(np.linalg.norm(x[:2000] - x[2000:], axis=1))))
+        bound = ambient_mean_sensitivity(manifold, ball, 1)
+        assert spread <= bound * (1 + 1e-9)
+        assert spread > 0.2 * bound
+
+
+def test_ambient_means_of_subspaces_are_refused():
+    grassmann = R.Grassmann(4, 2)
+    with pytest.raises(NotImplementedError, match="representatives do not add up"):
+        ambient_mean_sensitivity(grassmann, R.Ball(grassmann.origin, 0.1), 10)
