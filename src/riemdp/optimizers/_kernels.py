@@ -94,8 +94,11 @@ class AffineInvariantMean(eqx.Module):
         return data
 
     def gradients(self, state, batch):
-        m = jnp.einsum("ij,njk,lk->nil", state, batch, state)
-        values, vectors = jnp.linalg.eigh(0.5 * (m + jnp.swapaxes(m, -1, -2)), symmetrize_input=False)
+        # R X R^T by two products of tall matrices. It is symmetric up to rounding, and LAPACK reads its lower half only.
+        n, k, _ = batch.shape
+        right = (batch.reshape(n * k, k) @ state.T).reshape(n, k, k)
+        m = (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ state.T).reshape(n, k, k)
+        values, vectors = jnp.linalg.eigh(m, symmetrize_input=False)
         logs = -2.0 * jnp.log(values)  # NaN for a record that is not positive definite: its norm is then NaN
         return jnp.sqrt(jnp.sum(logs**2, axis=-1)), (logs, vectors)
 
@@ -103,10 +106,10 @@ class AffineInvariantMean(eqx.Module):
         logs, vectors = parts
         kept = weights[:, None] != 0.0
         scaled = jnp.where(kept, weights[:, None] * logs, 0.0)
-        vectors = jnp.where(kept[..., None], vectors, 0.0)
+        vectors = jnp.where(kept[..., None], vectors, 0.0)  # a record of weight 0 may hold NaN
         n, k, _ = vectors.shape
-        left = jnp.swapaxes(vectors * scaled[:, None, :], 0, 1).reshape(k, n * k)
-        return left @ jnp.swapaxes(vectors, 0, 1).reshape(k, n * k).T
+        rows = jnp.swapaxes(vectors, 1, 2).reshape(n * k, k)
+        return rows.T @ (scaled.reshape(n * k, 1) * rows)
 
     def noise(self, state, z):
         # The frame of every R carries the same law: symmetric, iid in the orthonormal coordinates of the Frobenius product.

@@ -128,27 +128,37 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
     status = "completed"
     watch.begin(plan.method, plan.steps)
     zeros = np.zeros((rows, m.noise_size)) if plan.sigma == 0.0 else None
+
+    def draw() -> tuple[_loop.Block, int] | None:
+        """The next block of noise and batches: charged, then noted in the checkpoint, then drawn."""
+        nonlocal drawn
+        first, count = drawn, min(rows, plan.steps - drawn)
+        if count == 0:
+            return None
+        charge(plan.guarantee(count), ledger)
+        drawn += count
+        if keeper is not None:
+            keeper.intend(drawn)
+        normals = zeros if zeros is not None else _loop.padded(source.normals((count, m.noise_size)), rows)
+        indices, mask = draw_indices(source, plan, count, rows)
+        return _loop.Block(normals, _loop.padded(plan.rates[first:drawn], rows), indices, mask), count
+
     try:
-        while drawn < plan.steps and taken < target:
-            count = min(rows, plan.steps - drawn)
-            first = drawn
-            guarantee = plan.guarantee(count)
-            charge(guarantee, ledger)
-            drawn += count
-            if keeper is not None:
-                keeper.intend(drawn)
-            normals = zeros if zeros is not None else _loop.padded(source.normals((count, m.noise_size)), rows)
-            indices, mask = draw_indices(source, plan, count, rows)
-            rates = _loop.padded(plan.rates[first:drawn], rows)
-            block = _loop.Block(normals, rates, indices, mask)
+        upcoming = draw()
+        while upcoming is not None and taken < target:
+            (block, count), upcoming = upcoming, None
             row, stop = 0, min(count, target - taken)
-            pace = Pace()
+            pace, ahead = Pace(), False
             while row < stop:
                 end = watch.limit(taken, row, min(stop, row + pace.steps(stop - row)))
-                state, mean = pace.timed(
+                # The next block is drawn while the compiled loop works through the rest of this one.
+                ahead = end == count and keeper is None
+                (state, mean), prepared_block = pace.timed(
                     _loop.run_steps, _loop.RULES, kernel, mean is not None, chunk, state, mean, prepared, block, row, end,
                     float(taken), plan.sigma, plan.clip, float(plan.batch_size), ball, did=end - row,
+                    meanwhile=draw if ahead else None,
                 )  # fmt: skip
+                upcoming = prepared_block if ahead else None
                 taken += end - row
                 calls += (end - row) * plan.batch_size
                 row = end
@@ -156,6 +166,8 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
             state = _tidied(kernel, m, state)
             if keeper is not None:
                 keeper.save(drawn, taken, _loop.current_point(kernel, state), mean)
+            if not ahead and taken < target:
+                upcoming = draw()
     except KeyboardInterrupt:
         status = "interrupted"
     except BudgetExceeded:
@@ -296,12 +308,14 @@ class Pace:
     def steps(self, left: int) -> int:
         return min(left, 16) if self.rate == 0.0 else max(1, int(self.rate * _SECONDS))
 
-    def timed(self, function: Any, *arguments: Any, did: int) -> Any:
+    def timed(self, function: Any, *arguments: Any, did: int, meanwhile: Any = None) -> tuple[Any, Any]:
+        """Start `function`, do `meanwhile`, wait; returns both results."""
         begin = time.perf_counter()
-        out = jax.block_until_ready(function(*arguments))
-        took = time.perf_counter() - begin
-        self.rate = max(did / max(took, 1e-6), self.rate)
-        return out
+        out = function(*arguments)
+        extra = None if meanwhile is None else meanwhile()
+        jax.block_until_ready(out)
+        self.rate = max(did / max(time.perf_counter() - begin, 1e-6), self.rate)
+        return out, extra
 
 
 class Watch:

@@ -125,7 +125,7 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
                     pace = Pace()
                     while row < count:
                         end = watch.limit(taken, row, min(count, row + pace.steps(count - row)))
-                        point, mean = pace.timed(
+                        (point, mean), _ = pace.timed(
                             _loop.run_inner_steps, _loop.RULES, kernel, shape.anchored, mean is not None, point, mean, anchor,
                             full, records, block, row, end, offset, float(done), split.scale, clip, smoothness, did=end - row,
                         )  # fmt: skip

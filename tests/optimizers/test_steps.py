@@ -1,0 +1,237 @@
+"""What the compiled steps compute: optima without noise, equality of kernels, and the law of the noise."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from riemdp import DPRGD, DPRSGD, DPRSVRG, Ball, Budget, Problem, private_minimize, problems
+from riemdp.manifolds import (
+    Euclidean,
+    Grassmann,
+    Lorentz,
+    PoincareBall,
+    Product,
+    SPDAffineInvariant,
+    SPDBuresWasserstein,
+    SPDLogEuclidean,
+    Sphere,
+    Stiefel,
+)
+from riemdp.optimizers import _kernels, _loop
+from riemdp.optimizers._minimize import replicate
+from tests.statistical import ALPHA, gaussian_p_value
+
+KEY = jax.random.key(3)
+RNG = np.random.default_rng(0)
+
+
+def spread(manifold, n=40, sigma=0.3):
+    """n points about a point, and the point."""
+    p = manifold.random_point(jax.random.key(5))
+    base = jax.tree.map(lambda x: jnp.broadcast_to(x, (n, *x.shape)), p)
+    return manifold.exp(base, manifold.tangent_normal(jax.random.key(6), p, sigma, (n,))), p
+
+
+MEANS = [
+    Euclidean(3), Sphere(4), Lorentz(3), PoincareBall(2), Grassmann(5, 2), SPDAffineInvariant(3), SPDLogEuclidean(3),
+    SPDBuresWasserstein(3), Product(Sphere(3), Euclidean(2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("manifold", MEANS, ids=repr)
+def test_without_noise_the_frechet_mean_is_a_stationary_point(manifold):
+    """Own Karcher condition: sum of logs at the result is zero (for which no optimiser code is used)."""
+    x, start = spread(manifold)
+    result = private_minimize(problems.frechet_mean(manifold), x, start, DPRGD(60, 0.4), None)
+    logs = jax.vmap(manifold._log, (None, 0))(result.value, x)
+    residual = manifold.norm(result.value, jax.tree.map(lambda v: jnp.mean(v, axis=0), logs))
+    assert float(residual) < 1e-8
+    assert bool(manifold.belongs(result.value))
+    assert not result.guarantee.is_private
+
+
+def test_without_noise_eigenvector_and_subspace_are_those_of_eigh():
+    z = RNG.normal(size=(300, 6)) * np.array([3, 2.5, 1, 0.5, 0.5, 0.5])
+    z /= np.linalg.norm(z, axis=1).max()
+    vectors = np.linalg.eigh(z.T @ z)[1]
+    m = Sphere(6)
+    one = private_minimize(problems.principal_eigenvector(6), z, m.random_point(KEY), DPRGD(3000, 0.9), None)
+    assert 1 - abs(float(one.value @ vectors[:, -1])) < 1e-12
+    g = Grassmann(6, 2)
+    two = private_minimize(problems.principal_subspace(6, 2), z, g.random_point(KEY), DPRGD(3000, 0.9), None)
+    assert np.linalg.norm(vectors[:, -2:].T @ np.asarray(two.value)) ** 2 == pytest.approx(2.0, abs=1e-10)
+
+
+def test_without_noise_prediction_and_completion_reach_their_optimum():
+    m = Lorentz(3)
+    y, start = spread(m)
+    alpha = np.abs(RNG.normal(size=40)) + 0.1
+    p = problems.hyperbolic_prediction(3)
+    found = private_minimize(p, (alpha, y), start, DPRGD(200, 0.3), None)
+    logs = np.asarray(jax.vmap(m._log, (None, 0))(found.value, y))
+    assert np.abs((alpha[:, None] * logs).mean(0)).max() < 1e-8  # weighted Karcher condition
+    # Completion: an exactly rank-2 matrix with 70 % of entries observed is recovered (up to the ridge).
+    u = np.linalg.qr(RNG.normal(size=(8, 2)))[0]
+    x = RNG.normal(size=(120, 2)) @ u.T
+    mask = (RNG.random((120, 8)) < 0.7).astype(float)
+    q = problems.matrix_completion(8, 2, ridge=1e-8)
+    got = private_minimize(q, (x * mask, mask), Grassmann(8, 2).random_point(KEY), DPRGD(1500, 0.2), None)
+    assert np.linalg.norm(np.asarray(got.value).T @ u) ** 2 == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_users_loss_on_stiefel_uses_automatic_differentiation():
+    """-tr(W^T A W N) with weights 2 > 1 is minimised by the leading eigenvectors in order."""
+    z = RNG.normal(size=(200, 4)) * np.array([2.0, 1.4, 0.7, 0.4])
+    weights = jnp.array([2.0, 1.0])
+    p = Problem(Stiefel(4, 2), lambda w, row: -jnp.sum(weights * (row @ w) ** 2), smoothness=20.0)
+    got = private_minimize(p, z, Stiefel(4, 2).random_point(KEY), DPRGD(800, 0.05, update="retract"), None)
+    vectors = np.linalg.eigh(z.T @ z)[1][:, ::-1]
+    assert np.allclose(np.abs(np.sum(np.asarray(got.value) * vectors[:, :2], axis=0)), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("variant", ["anchored", "as-published"])
+def test_without_noise_variance_reduction_reaches_the_optimum(variant):
+    x, start = spread(SPDAffineInvariant(3))
+    m = SPDAffineInvariant(3)
+    optimizer = DPRSVRG(12, 20, 0.15, batch_size=4, variant=variant)
+    got = private_minimize(problems.frechet_mean(m), x, start, optimizer, None, rng=0)
+    assert float(jnp.linalg.norm(jnp.mean(m.log(got.value, x), axis=0))) < 1e-7
+
+
+# ------------------------------------------------------------------------------------------------ kernels agree
+@pytest.mark.parametrize("sampling", ["full", "without-replacement", "poisson"])
+@pytest.mark.parametrize("which", ["spd", "sphere", "grassmann"])
+def test_fast_kernels_equal_the_generic_one(which, sampling):
+    if which == "spd":
+        m = SPDAffineInvariant(3)
+        x, start = spread(m, sigma=1.0)
+        x = np.array(x)
+        x[3] = np.nan
+        x[4] = -np.eye(3)  # not positive definite: counts as zero in both
+        p = problems.frechet_mean(m)
+    elif which == "sphere":
+        p, start = problems.principal_eigenvector(5), Sphere(5).random_point(KEY)
+        x = RNG.normal(size=(40, 5))
+        x[3] = np.inf
+    else:
+        p, start = problems.principal_subspace(5, 2), Grassmann(5, 2).random_point(KEY)
+        x = RNG.normal(size=(40, 5))
+        x[3] = np.nan
+    # With the same orthonormal noise the fast SPD kernel moves by the same law but in another frame: compare without noise.
+    sigma = 0.0 if which == "spd" else 0.05
+    o = DPRGD(6, 0.1, 0.8) if sampling == "full" else DPRSGD(6, 8, 0.1, 0.8, sampling=sampling)
+    fast, slow = (
+        replicate(p, x, start, o, noise_std=sigma, repetitions=3, rng=5, kernel=_kernels.choose_kernel(p, False, generic=g))[0]
+        for g in (False, True)
+    )
+    assert type(_kernels.choose_kernel(p, False)) is not _kernels.Generic
+    np.testing.assert_allclose(fast, slow, atol=1e-10)
+    assert np.abs(np.asarray(fast) - np.asarray(start)).max() > 1e-3
+
+
+def test_polynomial_exponential_is_accurate_at_every_size():
+    for size in (1e-12, 1e-3, 0.2, 1.0, 7.0, 40.0):
+        a = RNG.normal(size=(5, 5))
+        a = size * (a + a.T) / np.linalg.norm(a + a.T)
+        values, vectors = np.linalg.eigh(a)
+        exact = (vectors * np.exp(values)) @ vectors.T
+        got = np.asarray(_kernels.expm_symmetric(jnp.asarray(a)))
+        assert np.linalg.norm(got - exact) <= 1e-13 * max(1.0, size) * np.linalg.norm(exact)
+
+
+def test_chunks_do_not_change_the_sum():
+    m = SPDAffineInvariant(3)
+    x, start = spread(m)
+    kernel = _kernels.choose_kernel(problems.frechet_mean(m), False)
+    state = kernel.start(start)
+    whole = _loop.full_sum(_loop.RULES, kernel, state, x, 0.5, 40)
+    for chunk in (1, 7, 13, 39):
+        np.testing.assert_allclose(_loop.full_sum(_loop.RULES, kernel, state, x, 0.5, chunk), whole, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ the law of the noise
+NOISY = [Sphere(4), Lorentz(3), Grassmann(4, 2), SPDAffineInvariant(3), SPDBuresWasserstein(2), Product(Sphere(3), Euclidean(2))]
+
+
+def first_step_coordinates(manifold, rules=None, n=4000, sigma=0.02, rate=0.5):
+    """Coordinates of w_1 seen from w_0 when every gradient is zero (all records equal the start)."""
+    start = manifold.random_point(jax.random.key(5))
+    data = jax.tree.map(lambda x: jnp.broadcast_to(x, (7, *x.shape)), start)
+    values, _ = replicate(
+        problems.frechet_mean(manifold), data, start, DPRGD(1, rate, 1.0), noise_std=sigma, repetitions=n, rng=11, rules=rules
+    )
+    logs = jax.vmap(manifold._log, (None, 0))(start, values)
+    return np.asarray(manifold.to_coordinates(start, logs)), rate * sigma
+
+
+def noise_too_small(kernel, state, total, denominator, sigma, z):
+    return _loop.noisy_mean(kernel, state, total, denominator, 0.8 * sigma, z)
+
+
+def mean_noise_on_a_sum(kernel, state, total, denominator, sigma, z):
+    return jax.tree.map(lambda g, e: (g + sigma * e) / denominator, total, kernel.noise(state, z))
+
+
+@pytest.mark.parametrize("manifold", NOISY, ids=repr)
+def test_noise_of_one_step_is_isotropic_with_the_stated_sigma(manifold):
+    samples, sigma = first_step_coordinates(manifold)
+    assert gaussian_p_value(samples, sigma) > ALPHA
+
+
+@pytest.mark.parametrize("fault", [noise_too_small, mean_noise_on_a_sum])
+def test_planted_noise_faults_fail_the_same_test(fault):
+    samples, sigma = first_step_coordinates(SPDAffineInvariant(3), rules=_loop.Rules(noisy_mean=fault))
+    assert gaussian_p_value(samples, sigma) < ALPHA
+
+
+def test_noise_of_an_empty_poisson_batch_is_the_full_noise():
+    m = Sphere(4)
+    start = m.random_point(KEY)
+    data = jnp.broadcast_to(m.exp(start, m.tangent_normal(KEY, start)), (500, 4))
+    # One expected record in 500, one step: 37 % of the batches are empty. The gradient is tiny next to the noise.
+    values, _ = replicate(
+        problems.frechet_mean(m), data, start, DPRSGD(1, 1, 0.5, 1e-6, sampling="poisson"), noise_std=0.02,
+        repetitions=4000, rng=2,
+    )  # fmt: skip
+    coordinates = np.asarray(m.to_coordinates(start, m.log(start, values)))
+    assert gaussian_p_value(coordinates, 0.01) > ALPHA
+
+
+def test_variance_reduced_noise_follows_the_public_bound():
+    """Anchored: step 0 carries the anchor's noise only; step 1 adds z2 * 2 c_1 / b with c_1 = min(2 C1, L d(w_1, anchor))."""
+    m = Euclidean(6)
+    kernel = _kernels.Generic(m, _kernels.gradient_function(problems.frechet_mean(m)), False)
+    z = np.asarray(RNG.normal(size=(6000, 2, 6)))
+    data = jnp.zeros((9, 6))
+    full = jnp.array([0.3, 0, 0, 0, 0, 0.0])
+    rates = np.array([1.0, 1.0])
+    indices = np.zeros((2, 3), dtype=int)
+
+    def run(normals):
+        block = _loop.Block(normals, rates, indices, None)
+        return _loop.run_inner_steps(
+            _loop.RULES, kernel, True, False, jnp.zeros(6), None, jnp.zeros(6), full, data, block, 0, 2, 0, 0.0, 0.5, 10.0, 2.0
+        )[0]
+
+    got = np.asarray(jax.vmap(run)(z))
+    # w_1 = -full exactly; c_1 = 2 * 0.3; the gradient difference 2 (w_1 - 0) is 0.6 long and so not clipped.
+    expected = -np.asarray(full) * 2 + 2 * np.asarray(full)
+    assert gaussian_p_value(got - expected, 0.5 * 0.6) > ALPHA
+    assert gaussian_p_value(got - expected, 0.5 * 0.6 / 0.8) < ALPHA
+
+
+def test_domain_sensitivity_needs_less_noise_and_no_clipping():
+    m = SPDAffineInvariant(3)
+    ball = Ball(np.eye(3), 1.0)
+    x, _ = spread(m)
+    p = problems.frechet_mean(m, ball=ball)
+    budget = Budget(1.0, 1e-5)
+    clip = private_minimize(p, x, np.eye(3), DPRGD(5, 0.4), budget, rng=1)
+    domain = private_minimize(p, x, np.eye(3), DPRGD(5, 0.4, sensitivity="domain"), budget, rng=1)
+    assert domain.details["sensitivity"] == pytest.approx(4.0 / 40)
+    assert clip.details["sensitivity"] == pytest.approx(2 * 4.0 / 40)
+    assert domain.sigma == pytest.approx(clip.sigma / 2, rel=1e-9)
+    assert float(m.dist(np.eye(3), domain.value)) <= 1.0 + 1e-9
