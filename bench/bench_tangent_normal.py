@@ -22,6 +22,15 @@ from ._timing import paired, write_table
 COUNT = 10_000
 
 
+def _packed_symmetric(k: int, rng: np.random.Generator) -> Callable[[], np.ndarray]:
+    """Isotropic symmetric Gaussian matrices from k (k + 1)/2 normals each, the cheapest way in NumPy too."""
+    i, j = np.triu_indices(k, 1)
+    position = np.diag(np.arange(k))
+    position[i, j] = position[j, i] = k + np.arange(i.size)
+    scale = np.where(np.eye(k) > 0, 1.0, 0.5**0.5)
+    return lambda: np.take(rng.standard_normal((COUNT, k * (k + 1) // 2)), position, axis=1) * scale
+
+
 def _numpy_draw(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random.Generator) -> Callable[[], np.ndarray]:
     """What one would write by hand in NumPy for this space (the same law, per-point work done once)."""
     n, kind = COUNT, type(manifold).__name__
@@ -58,10 +67,10 @@ def _numpy_draw(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random
 
     elif kind == "SPDAffineInvariant":
         lower = np.linalg.cholesky(p)
+        symmetric = _packed_symmetric(len(p), rng)
 
         def draw() -> np.ndarray:
-            z = rng.standard_normal((n, *p.shape))
-            return lower @ ((z + np.swapaxes(z, 1, 2)) / 2) @ lower.T
+            return lower @ symmetric() @ lower.T
 
     elif kind == "SPDLogEuclidean":
         values, q = np.linalg.eigh(p)
@@ -69,9 +78,10 @@ def _numpy_draw(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random
         gap = np.where(np.eye(len(p)) > 0, 1.0, logs[:, None] - logs[None])
         kernel = np.where(np.eye(len(p)) > 0, values, (values[:, None] - values[None]) / gap)
 
+        symmetric = _packed_symmetric(len(p), rng)
+
         def draw() -> np.ndarray:
-            z = rng.standard_normal((n, *p.shape))
-            return q @ (kernel * (z + np.swapaxes(z, 1, 2)) / 2) @ q.T
+            return q @ (kernel * symmetric()) @ q.T
 
     elif kind == "SPDBuresWasserstein":
         lower = np.linalg.cholesky(p)
@@ -106,10 +116,9 @@ def main() -> None:
         def ours_bits(key=key, shape=shape):
             jax.random.normal(key, shape, dtype=jnp.float64).block_until_ready()
 
-        size = int(np.size(p)) - (type(manifold).__name__ == "Lorentz")
-
-        def numpy_bits(size=size):
-            rng.standard_normal((COUNT, size))
+        # The same number of normals on both sides: the hand-written versions draw no more than ours.
+        def numpy_bits(shape=shape):
+            rng.standard_normal(shape)
 
         whole = paired(ours, _numpy_draw(manifold, np.asarray(p), rng), budget=3.0)
         bits = paired(ours_bits, numpy_bits, budget=2.0)
@@ -118,7 +127,11 @@ def main() -> None:
         row |= {"met": "yes" if whole.ratio <= target else "NO", "normals only": bits.ratio, "load": whole.load}
         rows.append(row)
         print(rows[-1], flush=True)
-    notes = ["`normals only`: jax.random.normal over numpy standard_normal for the normals that each side draws."]
+    notes = [
+        "`normals only` is jax.random.normal over NumPy standard_normal for the same count: the floor of "
+        "every ratio, and what stands between it and 1.5 where it is itself above 1.5.",
+        "XLA spreads its work over the cores it finds; NumPy draws on one.",
+    ]
     title = "Tangent Gaussians, batch of 10 000 at one point, beside hand-written NumPy"
     print(write_table("tangent_normal", title, rows, notes))
 
