@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ from ..randomness import NoiseSource, noise_source
 from ._accounting import FederatedPlan, plan_federated, worst
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
+
+_OWN_BOOK = Budget(1e6, 0.999999)  # of an agent inside a run that has been charged as a whole
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,19 +43,19 @@ class FederatedResult(OptimizationResult):
         return worst([g.repeat(k) for g in self.plan.local.values()], self.plan.delta)
 
 
-def local_update(prirfed: PriRFed, records: Any, current: Any, sigma: float | None, *, rng: int | NoiseSource | None = None
-                 ) -> OptimizationResult:  # fmt: skip
+def local_update(prirfed: PriRFed, records: Any, current: Any, sigma: float | None, *, rng: int | NoiseSource | None = None,
+                 ledger: Ledger | None = None) -> OptimizationResult:  # fmt: skip
     """One invitation, on the agent's side: `prirfed.local` from `current` on the agent's own records, with its own noise.
 
     `sigma`: the noise that the plan gives to an agent of this size; None runs without noise or clipping (not private).
     `rng=None` draws from this machine's operating system. The returned guarantee is that of this one invitation; it is charged
-    to the innermost `with Ledger(...)` of the agent, which is the agent's own book.
+    to `ledger`, else to the innermost `with Ledger(...)`: the agent's own book.
 
     **Guarantee:** `plan.local[len(records)]`, replace-one.
     """
     if sigma is None:
-        return private_minimize(prirfed.problem, records, current, prirfed.local, None, rng=rng)
-    return private_minimize(prirfed.problem, records, current, prirfed.local, rng=rng, noise_std=sigma)
+        return private_minimize(prirfed.problem, records, current, prirfed.local, None, rng=rng, ledger=ledger)
+    return private_minimize(prirfed.problem, records, current, prirfed.local, rng=rng, noise_std=sigma, ledger=ledger)
 
 
 def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Budget | None = None,
@@ -100,7 +101,9 @@ def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budg
             for name in server.invite(names):
                 data, n = checked[names.index(name)]
                 sigma = None if without_noise else plan.sigma_of[n]
-                done = _unbooked(local_update, prirfed, data, server.value, sigma, rng=source if source.reproducible else None)
+                # The whole plan has been charged: the agent's share must not be charged to the same ledger again.
+                own = Ledger(_OWN_BOOK) if sigma else None
+                done = local_update(prirfed, data, server.value, sigma, rng=source if source.reproducible else None, ledger=own)
                 calls += done.gradient_calls
                 server.receive(name, done.value)
             server.close()
@@ -122,11 +125,6 @@ def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budg
                  "aggregate": prirfed.aggregate, "participation": prirfed.participation, "protects": problem.protects},
         rounds=tuple(server.records), invitations=dict(server.invitations), plan=plan,
     )  # fmt: skip
-
-
-def _unbooked(function: Any, *arguments: Any, **keywords: Any) -> Any:
-    """Call outside every `with Ledger(...)`: the run's whole plan has been charged there already."""
-    return contextvars.Context().run(function, *arguments, **keywords)
 
 
 def _agent_data(problem: Any, data: Any, index: int) -> tuple[Any, int]:
