@@ -82,11 +82,15 @@ def test_positively_curved_spaces_pay_for_the_logarithm():
     r = 0.7
     m = WrappedGaussian(sphere, sphere.origin, sensitivity=0.1, budget=BUDGET, ball=R.Ball(sphere.origin, r))
     assert m.tangent_sensitivity == pytest.approx(0.1 * r / math.sin(r), rel=1e-12)
-    off = WrappedGaussian(sphere, near(sphere, sphere.origin, 0.05), sensitivity=0.1, budget=BUDGET, ball=R.Ball(sphere.origin, r))
+    off = WrappedGaussian(
+        sphere, near(sphere, sphere.origin, 0.05), sensitivity=0.1, budget=BUDGET, ball=R.Ball(sphere.origin, r)
+    )
     assert off.tangent_sensitivity == pytest.approx(0.1 * 0.75 / math.sin(0.75), rel=1e-9)
     # the bound is what the logarithm really needs: pairs of close points on the edge of the ball, across the radius
     a, b = (sphere.exp(sphere.origin, r * np.array([0.0, math.cos(t), math.sin(t)])) for t in (0.0, 1e-5))
-    stretch = float(np.linalg.norm(np.asarray(sphere.log(sphere.origin, a) - sphere.log(sphere.origin, b)))) / float(sphere.dist(a, b))
+    stretch = float(np.linalg.norm(np.asarray(sphere.log(sphere.origin, a) - sphere.log(sphere.origin, b)))) / float(
+        sphere.dist(a, b)
+    )
     assert stretch == pytest.approx(r / math.sin(r), rel=1e-6)
 
 

@@ -96,7 +96,9 @@ def test_released_distance_follows_the_accounted_law(manifold, cdf):
     assert releases[0].guarantee == R.pure(1.0)
 
 
-@pytest.mark.parametrize("manifold", [R.Lorentz(4), R.Sphere(4), R.SPDAffineInvariant(3), R.Grassmann(5, 2), R.SPDLogEuclidean(3)])
+@pytest.mark.parametrize(
+    "manifold", [R.Lorentz(4), R.Sphere(4), R.SPDAffineInvariant(3), R.Grassmann(5, 2), R.SPDLogEuclidean(3)]
+)
 def test_error_law_agrees_with_many_exact_draws(manifold):
     m = RiemannianLaplace(manifold, sensitivity=0.1, epsilon=0.7)
     d = np.asarray(manifold.dist(manifold.origin, R.riemannian_laplace(1, manifold, manifold.origin, m.scale, (20_000,))))
@@ -153,7 +155,9 @@ def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
     exact = solved_mean(manifold, records)
     rough = np.asarray(manifold.exp(exact, np.array(manifold.to_tangent(exact, np.array([0.0, 0.02, 0.01])))))
     wrong = np.log(np.sinh(1e-9 + np.asarray(manifold.dist(exact, points))))  # the Laplace law of the same scale
-    other = oracles.cdf_from_weights(np.asarray(manifold.dist(exact, points)), log_volume - np.asarray(manifold.dist(exact, points)) / m.scale)
+    other = oracles.cdf_from_weights(
+        np.asarray(manifold.dist(exact, points)), log_volume - np.asarray(manifold.dist(exact, points)) / m.scale
+    )
     assert wrong.shape == log_volume.shape
     old, _knorm._BATCH = _knorm._BATCH, 4096
     try:
@@ -216,7 +220,9 @@ def test_k_norm_refuses_what_it_cannot_draw_exactly():
     with pytest.raises(R.InvalidArgument, match="not finite"):
         broken.release(np.zeros(2), rng=1, ledger=ledger)
     assert ledger.spent.epsilon(0.0) == 0.0
-    good = KNormGradient(flat, objective_gradient=lambda x: x, sensitivity=0.1, epsilon=1.0).release(np.zeros(2), rng=1, ledger=ledger)
+    good = KNormGradient(flat, objective_gradient=lambda x: x, sensitivity=0.1, epsilon=1.0).release(
+        np.zeros(2), rng=1, ledger=ledger
+    )
     assert ledger.spent == R.pure(1.0)
     assert good.scale == pytest.approx(0.2)
 

@@ -57,7 +57,9 @@ def test_noise_about_the_mean_has_the_scale_of_the_sensitivity():
     manifold, n = R.SPDLogEuclidean(2), N
     ball, x = R.Ball(np.eye(2), 1.0), records(manifold, 1.0, n)
     truth = R.frechet_mean(manifold, x).value
-    out = np.stack([R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=i).value for i in range(250)])
+    out = np.stack(
+        [R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=i).value for i in range(250)]
+    )
     noise = np.asarray(manifold.to_coordinates(np.eye(2), manifold.log(np.eye(2), out)))
     noise = noise - np.asarray(manifold.to_coordinates(np.eye(2), manifold.log(np.eye(2), truth)))
     sigma = R.gaussian_noise_multiplier(BUDGET) * 2.0 / n
@@ -98,7 +100,9 @@ def test_records_that_are_not_points_count_as_the_centre_and_are_never_shown():
     broken, centred = x.copy(), x.copy()
     broken[0], broken[1], broken[2] = np.nan, -np.eye(2), [[1.0, 5.0], [0.0, 1.0]]
     centred[:3] = np.eye(2)
-    a, b = (R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism="riemannian-laplace", rng=1).value for y in (broken, centred))
+    a, b = (
+        R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism="riemannian-laplace", rng=1).value for y in (broken, centred)
+    )
     np.testing.assert_allclose(a, b, atol=1e-8)
 
 
@@ -197,25 +201,27 @@ def test_failures_spend_nothing():
     x = records(manifold, 1.0, N)
     ledger = R.Ledger(R.Budget(3.0, 1e-4))
     calls = [
-        (dict(mechanism="wrapped-gaussian", budget=R.Budget(1.0)), "delta > 0"),
-        (dict(mechanism="dp-rgd", budget=R.Budget(1.0)), "delta > 0"),
-        (dict(mechanism="laplace"), "mechanism"),
-        (dict(X=np.zeros((0, 2, 2))), "X"),
-        (dict(X=np.eye(2)), "X"),
-        (dict(X=np.zeros((3, 3, 3))), "X"),
-        (dict(X=np.array([["a"] * 2] * 2)), "X"),
-        (dict(ball=None), "ball"),
-        (dict(ball=1.0), "ball"),
-        (dict(ball=R.Ball(-np.eye(2), 1.0)), "center"),
-        (dict(tolerance=0.0), "tolerance"),
-        (dict(optimizer=R.DPRGD(steps=3)), "optimizer"),
-        (dict(calibration="none"), "calibration"),
-        (dict(budget=1.0), "budget"),
+        ({"mechanism": "wrapped-gaussian", "budget": R.Budget(1.0)}, "delta > 0"),
+        ({"mechanism": "dp-rgd", "budget": R.Budget(1.0)}, "delta > 0"),
+        ({"mechanism": "laplace"}, "mechanism"),
+        ({"X": np.zeros((0, 2, 2))}, "X"),
+        ({"X": np.eye(2)}, "X"),
+        ({"X": np.zeros((3, 3, 3))}, "X"),
+        ({"X": np.array([["a"] * 2] * 2)}, "X"),
+        ({"ball": None}, "ball"),
+        ({"ball": 1.0}, "ball"),
+        ({"ball": R.Ball(-np.eye(2), 1.0)}, "center"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"optimizer": R.DPRGD(steps=3)}, "optimizer"),
+        ({"calibration": "none"}, "calibration"),
+        ({"budget": 1.0}, "budget"),
     ]
     for changed, match in calls:
-        arguments = dict(X=x, ball=ball, budget=BUDGET) | changed
+        arguments = {"X": x, "ball": ball, "budget": BUDGET} | changed
         with pytest.raises(R.InvalidArgument, match=match):
-            R.private_frechet_mean(manifold, arguments.pop("X"), arguments.pop("ball"), arguments.pop("budget"), ledger=ledger, **arguments)
+            R.private_frechet_mean(
+                manifold, arguments.pop("X"), arguments.pop("ball"), arguments.pop("budget"), ledger=ledger, **arguments
+            )
     assert ledger.spent.epsilon(0.0) == 0.0
     with pytest.raises(R.BudgetExceeded):
         R.private_frechet_mean(manifold, x, ball, R.Budget(4.0), ledger=ledger)

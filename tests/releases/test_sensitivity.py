@@ -47,7 +47,9 @@ def neighbours(manifold, ball, pairs, seed=0):
     """Random neighbouring data sets with most records on the edge of the ball, the replaced ones often opposite each other."""
     keys = jax.random.split(jax.random.key(seed), 3)
     v = manifold.tangent_normal(keys[0], ball.center, 1.0, (pairs, N_RECORDS + 1))
-    reach = jnp.where(jax.random.uniform(keys[1], (pairs, N_RECORDS + 1)) < 0.7, 1.0, jax.random.uniform(keys[2], (pairs, N_RECORDS + 1)))
+    reach = jnp.where(
+        jax.random.uniform(keys[1], (pairs, N_RECORDS + 1)) < 0.7, 1.0, jax.random.uniform(keys[2], (pairs, N_RECORDS + 1))
+    )
     factor = reach * ball.radius * (1 - 1e-9) / manifold.norm(ball.center, v)
 
     def scaled(leaf):
@@ -144,7 +146,10 @@ def test_formulas_of_the_specification():
 def test_the_tight_bound_is_never_above_the_published_one():
     for r in np.linspace(0.01, 0.78, 40):
         ball = R.Ball(R.Sphere(3).origin, float(r))
-        assert frechet_mean_sensitivity(R.Sphere(3), ball, 10) <= frechet_mean_sensitivity(R.Sphere(3), ball, 10, constant="reimherr2021") + 1e-15
+        assert (
+            frechet_mean_sensitivity(R.Sphere(3), ball, 10)
+            <= frechet_mean_sensitivity(R.Sphere(3), ball, 10, constant="reimherr2021") + 1e-15
+        )
 
 
 def test_two_r_over_n_is_not_valid_on_the_sphere():
@@ -182,7 +187,11 @@ def test_bad_arguments_are_named(kwargs, name):
 )  # fmt: skip
 def test_ambient_diameter_bounds_hold_away_from_the_origin_too(manifold, radius):
     for center in (manifold.origin, manifold.random_point(jax.random.key(8))):
-        scale = 1.0 if not isinstance(manifold, R.SPDBuresWasserstein) else 0.4 * float(np.sqrt(np.linalg.eigvalsh(np.asarray(center))[0])) / radius
+        scale = (
+            1.0
+            if not isinstance(manifold, R.SPDBuresWasserstein)
+            else 0.4 * float(np.sqrt(np.linalg.eigvalsh(np.asarray(center))[0])) / radius
+        )
         ball = R.Ball(center, radius * scale)
         v = manifold.tangent_normal(jax.random.key(1), center, 1.0, (4000,))
         length = manifold.norm(center, v).reshape((4000,) + (1,) * len(manifold.shape))

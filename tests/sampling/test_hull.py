@@ -34,7 +34,9 @@ HULLS = {
 def test_hull_dominates_and_draws_follow_the_density(name):
     hull = HULLS[name]()
     x = hull.draw(noise_source(7), 20_000)
-    grid = np.linspace(x.min() * 0.2, x.max() + 0.9 * (hull._right[-1] - x.max() if np.isfinite(hull._right[-1]) else x.std()), 4001)
+    grid = np.linspace(
+        x.min() * 0.2, x.max() + 0.9 * (hull._right[-1] - x.max() if np.isfinite(hull._right[-1]) else x.std()), 4001
+    )
     piece = np.clip(np.searchsorted(hull._right, grid), 0, hull._right.size - 1)
     upper = hull._value[piece] + hull._slope[piece] * (grid - hull._x[piece])
     assert np.all(hull.log_f(grid) < upper)

@@ -280,16 +280,22 @@ def test_shapes_keys_and_seeds():
         np.testing.assert_array_equal(riemannian_laplace(key, manifold, eye, 0.1), riemannian_laplace(key, manifold, eye, 0.1))
     a, b = riemannian_laplace(None, manifold, eye, 0.1), riemannian_laplace(None, manifold, eye, 0.1)
     assert not np.array_equal(a, b)
-    assert not np.array_equal(riemannian_laplace(jax.random.key(5), manifold, eye, 0.1), riemannian_laplace(jax.random.key(4), manifold, eye, 0.1))
+    assert not np.array_equal(
+        riemannian_laplace(jax.random.key(5), manifold, eye, 0.1), riemannian_laplace(jax.random.key(4), manifold, eye, 0.1)
+    )
 
 
 def test_series_of_log_sinhc_and_log_sinc_meet_the_closed_forms():
     import mpmath
 
     for x in (0.0, 1e-8, 1e-3, 0.0199999, 0.0200001, 0.5, 3.0):
-        assert float(log_sinhc(np.array(x))) == pytest.approx(float(mpmath.log(mpmath.sinh(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15)
+        assert float(log_sinhc(np.array(x))) == pytest.approx(
+            float(mpmath.log(mpmath.sinh(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15
+        )
         if x < 3.0:
-            assert float(log_sinc(np.array(x))) == pytest.approx(float(mpmath.log(mpmath.sin(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15)
+            assert float(log_sinc(np.array(x))) == pytest.approx(
+                float(mpmath.log(mpmath.sin(x) / x)) if x else 0.0, rel=1e-10, abs=1e-15
+            )
     assert float(log_sinhc(np.array(1e4))) == pytest.approx(1e4 - np.log(2e4))
 
 

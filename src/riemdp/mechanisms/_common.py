@@ -116,7 +116,7 @@ def optional_ball(manifold: Any, ball: Any) -> Any:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _noisy_exp(manifold: Any, base: Any, v: Any, z: Any, scale: Any, length: Any) -> Any:
-    """Exp_base(v + noise): noise is scale times the Gaussian tangent vector of z, or has the given length (its direction then)."""
+    """Exp_base(v + noise): noise is scale times the Gaussian tangent vector of z, or of the given length."""
     direction = manifold._tangent_from_normals(base, z)
     factor = scale if length is None else length / manifold._norm(base, direction)
     moved = jax.tree.map(lambda a, b: a + factor * b, v, direction)

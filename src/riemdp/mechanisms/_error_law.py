@@ -20,8 +20,8 @@ from ..sampling._laplace import radial_log_density
 
 @dataclasses.dataclass(frozen=True)
 class ErrorLaw:
-    """Distribution of the error d(release, value). `kind` is "exact", "upper bound" (the mean square is at most this), or "estimate" (an
-    exact formula averaged over fixed public directions)."""
+    """Distribution of the error d(release, value). `kind` is "exact", "upper bound" (the mean square is at most this), or
+    "estimate" (an exact formula averaged over fixed public directions)."""
 
     mean_square: float
     kind: str
@@ -126,7 +126,8 @@ def _radial_law(manifold: Any, scale: float) -> TabulatedLaw:
     square = weights * grid**2
     mean_square = float(np.sum(0.5 * (square[1:] + square[:-1]) * np.diff(grid)) / steps[-1])
     table = tuple(float(v) for v in np.interp(np.linspace(0.0, 1.0, 401), steps / steps[-1], grid))
-    kind, note = ("estimate", "radial density averaged over 512 fixed public directions") if numerical else ("exact", "quadrature")
+    averaged = ("estimate", "radial density averaged over 512 fixed public directions")
+    kind, note = averaged if numerical else ("exact", "quadrature")
     return TabulatedLaw(mean_square, kind, note, table)
 
 

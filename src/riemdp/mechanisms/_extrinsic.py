@@ -25,8 +25,8 @@ from ._release import Release
 class ExtrinsicGaussian:
     """Baseline: release an ambient array with Gaussian noise and project it to the manifold.
 
-    **Arguments:** `manifold`; `sensitivity`: replace-one sensitivity of the value in the ambient Euclidean (Frobenius) norm, above 0;
-    `budget` with delta > 0; `calibration` "analytic" or "classical"; `project`: whether to project the noisy array
+    **Arguments:** `manifold`; `sensitivity`: replace-one sensitivity of the value in the ambient Euclidean (Frobenius) norm,
+    above 0; `budget` with delta > 0; `calibration` "analytic" or "classical"; `project`: whether to project the noisy array
     (post-processing). The noise is iid on the linear space that holds the manifold (symmetric matrices for SPD spaces).
 
     Guarantee: Gaussian mechanism with noise multiplier sigma / sensitivity, replace-one.

@@ -73,8 +73,8 @@ class KNormGradient:
     - `ball`: public `Ball` that the density is restricted to; required on spaces that are not Hadamard, and where the Laplace law
       of scale s / h does not exist.
 
-    `release(value, rng, ledger)`: `value` is the minimiser as well as it is known; the law drawn from is exact whatever its error,
-    since the acceptance accounts for |grad F(value)|. The number of tries, hence the running time, depends on the data.
+    `release(value, rng, ledger)`: `value` is the minimiser as well as it is known; the law drawn from is exact whatever its
+    error, since the acceptance accounts for |grad F(value)|. The number of tries, hence the running time, depends on the data.
 
     Guarantee: (epsilon, 0), replace-one, s = 2 sensitivity / epsilon.
 
@@ -111,7 +111,7 @@ class KNormGradient:
         truncated = not exists or (tries > HOPELESS and ball is not None)
         if truncated:
             if ball is None:
-                raise invalid("ball", None, f"the Laplace law of scale s/h = {scale / h:.6g} that proposals come from does not exist "
+                raise invalid("ball", None, f"the Laplace law of scale s/h = {scale / h:.6g} of its proposals does not exist "
                               f"on {manifold!r} (it needs less than {laplace_scale_limit(manifold):.6g}); give a public ball")
             tries = tries_in_ball(manifold, scale / h, ball)
         warn_if_slow(manifold, tries)
@@ -156,11 +156,13 @@ class KNormGradient:
             proposals = self._proposals(point, source)
             log_ratio = self._log_ratios(point, offset, proposals)
             if np.any(log_ratio > 0):
-                raise ArithmeticError("the objective's gradient breaks |grad F(x)| >= h d(x, minimiser) at a proposal: no exact draw "
-                                      "exists; nothing is released (the ledger keeps the charge, since failing tells something)")
+                raise ArithmeticError(
+                    "the objective's gradient breaks |grad F(x)| >= h d(x, minimiser) at a proposal: no exact draw exists; nothing "
+                    "is released (the ledger keeps the charge, since failing tells something)"
+                )
             hit = np.nonzero(np.log(source.uniforms((_BATCH,))) < log_ratio)[0]
             if hit.size:
-                return jax.tree.map(lambda leaf: jnp.asarray(leaf)[int(hit[0])], proposals)
+                return jax.tree.map(lambda leaf, first=int(hit[0]): jnp.asarray(leaf)[first], proposals)
 
     def _proposals(self, point: Any, source: NoiseSource) -> Any:
         assert self.strong_convexity is not None

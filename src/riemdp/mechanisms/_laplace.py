@@ -91,7 +91,8 @@ class RiemannianLaplace:
       Clamping afterwards halves the scale that truncating would need.
     - "whole space, constant not homogeneous": Bures-Wasserstein, s = 2 sensitivity / epsilon.
     - "truncated to the ball": where the law on the whole space does not exist (hyperbolic: s >= 1/(d - 1); affine-invariant:
-      s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball was given, s = 2 sensitivity / epsilon. Without a ball that is refused.
+      s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball was given, s = 2 sensitivity / epsilon. Without a ball that
+      is refused.
 
     Guarantee: (epsilon, 0), replace-one.
 
@@ -161,7 +162,8 @@ class RiemannianLaplace:
             return point
         # So far out that float64 cannot hold it: shorten from a public point, which looks at the drawn point only.
         finite = jax.tree.map(lambda leaf: jnp.nan_to_num(leaf, nan=0.0, posinf=1e150, neginf=-1e150), drawn)
-        return exp_valid(self.manifold, self.manifold.origin, self.manifold.log(self.manifold.origin, self.manifold.project(finite)))
+        origin = self.manifold.origin
+        return exp_valid(self.manifold, origin, self.manifold.log(origin, self.manifold.project(finite)))
 
     def _law_in_words(self) -> str:
         if self.truncated:

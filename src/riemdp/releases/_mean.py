@@ -25,16 +25,18 @@ class MeanNotConverged(RiemdpError):
 
 def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mechanism: str = "auto", rng: Any = None,
                          ledger: Any = None, weights: Any = None, tolerance: float | None = None,
-                         calibration: str = "analytic", optimizer: Any = None, clamp_release: bool = False) -> Release:  # fmt: skip
+                         calibration: str = "analytic", optimizer: Any = None,
+                         clamp_release: bool = False) -> Release:  # fmt: skip
     """Release the Frechet mean (barycentre) of private records with differential privacy.
 
     **Arguments:**
 
     - `manifold`, `X`: the space and n >= 1 records, (n, *manifold.shape) (a tuple of such on a product). n is public.
-    - `ball`: a public `Ball(center, radius)`, chosen without looking at the records. Every record is moved radially into it; records
-      that are not finite or not points of the space become its centre.
+    - `ball`: a public `Ball(center, radius)`, chosen without looking at the records. Every record is moved radially into it;
+      records that are not finite or not points of the space become its centre.
     - `budget`: `Budget(epsilon, delta)`. Pure mechanisms spend (epsilon, 0) of it.
-    - `mechanism`: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient", "dp-rgd", "dp-rsgd", "dp-rsvrg",
+    - `mechanism`: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient", "dp-rgd", "dp-rsgd",
+      "dp-rsvrg",
       "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one with the smallest expected squared error in
       `plan_private_mean(manifold, ball, n, budget)`, never looking at the records; print that plan to see what was compared.
     - `rng`: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
@@ -52,8 +54,8 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     `BudgetExceeded` from the ledger; `MeanNotConverged` (the rule for a solver that stops early, fixed in advance: nothing is
     released; that it is raised depends on the records). In all of these nothing is spent.
 
-    Guarantee: `release.guarantee`, within `budget`, replace-one, for records whatever they are: sensitivity 2 r / n on Hadamard spaces,
-    2 r / (n cos(2 r sqrt kappa)) for curvature up to kappa > 0 (2 r w_max with weights).
+    Guarantee: `release.guarantee`, within `budget`, replace-one, for records whatever they are: sensitivity 2 r / n on
+    Hadamard spaces, 2 r / (n cos(2 r sqrt kappa)) for curvature up to kappa > 0 (2 r w_max with weights).
 
     Source: Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
     """
@@ -114,8 +116,8 @@ def mean_of_clamped(manifold: Any, clamped: Any, ball: Any, weights: Any, tolera
 
 def _check_budget(name: str, budget: Any) -> None:
     if name in NEED_DELTA and not budget.delta > 0:
-        raise invalid("budget", budget, f"{name!r} needs delta > 0; for delta = 0 use \"riemannian-laplace\", \"wrapped-laplace\" or "
-                      '"k-norm-gradient"')
+        raise invalid("budget", budget, f"{name!r} needs delta > 0; for delta = 0 use 'riemannian-laplace', "
+                      "'wrapped-laplace' or 'k-norm-gradient'")
 
 
 def _optimised(name: str, manifold: Any, records: Any, n: int, ball: Any, budget: Any, rng: Any, ledger: Any, weights: Any,
@@ -132,7 +134,8 @@ def _optimised(name: str, manifold: Any, records: Any, n: int, ball: Any, budget
     elif not isinstance(optimizer, kind):
         raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
     sensitivity = frechet_mean_sensitivity(manifold, ball, n)  # refuses a ball too large for the curvature
-    result = private_minimize(problems.frechet_mean(manifold, ball=ball), records, ball.center, optimizer, budget, rng=rng, ledger=ledger)
+    problem = problems.frechet_mean(manifold, ball=ball)
+    result = private_minimize(problem, records, ball.center, optimizer, budget, rng=rng, ledger=ledger)
     details = {"steps": result.steps, "gradient_calls": result.gradient_calls, "error": "no formula", **dict(result.details)}
     return Release(result.value, result.guarantee, result.sigma, name, result.reproducible, sensitivity, None, details)
 

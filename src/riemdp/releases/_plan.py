@@ -17,7 +17,7 @@ from ._choices import COMPARED, EXTRINSIC, MOST_TRIES, NEED_DELTA, OPTIMIZED, pu
 @dataclasses.dataclass(frozen=True)
 class PlanRow:
     """One mechanism under one budget. `expected_error` is the root mean squared distance to the mean of the clamped records, or
-    None without a formula; `kind` says what it is ("exact", "upper bound", "estimate"); `note` why a mechanism is not available."""
+    None without a formula; `kind` says what it is ("exact", "upper bound", "estimate"); `note` why it is not available."""
 
     mechanism: str
     budget: Any
@@ -87,7 +87,8 @@ class MeanPlan(Sequence[PlanRow]):
             error = "-" if row.expected_error is None else f"{row.expected_error:.5g}"
             scale = "-" if row.scale is None else f"{row.scale:.5g}"
             note = "<- auto" if row is best[row.budget] else row.note
-            lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {row.mechanism:<20}{error:>15}  {row.kind:<12}{scale:>11}  {note}".rstrip())
+            figures = f"{row.mechanism:<20}{error:>15}  {row.kind:<12}{scale:>11}  {note}"
+            lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {figures}".rstrip())
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -119,8 +120,8 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
     - `weights`, `tolerance`, `calibration`: as in `private_frechet_mean`.
 
-    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error, what kind of figure that is, scale, sensitivity), `str()` as a
-    table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
+    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error, what kind of figure that is, scale, sensitivity),
+    `str()` as a table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
 
     The figures: flat spaces sqrt(d) sigma (Gaussian) and sqrt(d (d + 1)) s (Laplace), exact. Curvature >= 0: the same, an upper
     bound (Toponogov). Negative curvature, wrapped mechanisms: upper bound by the hyperbolic comparison triangle with the value

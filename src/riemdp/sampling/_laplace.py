@@ -33,7 +33,8 @@ SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal
 _BLOCK = 1 << 24  # floats of normals drawn at once
 
 
-def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, sigma: float, shape: Any = (), ball: Any = None) -> Any:
+def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, sigma: float, shape: Any = (),
+                       ball: Any = None) -> Any:  # fmt: skip
     """Exact draws from the Riemannian Laplace law at `eta`: density C exp(-d(x, eta) / sigma) for the volume of the metric.
 
     **Arguments:**
@@ -53,7 +54,8 @@ def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, si
     would be needed; `NotImplementedError` where no exact sampler is known. **Warns** `SlowSamplerWarning` with the expected
     number of tries a draw from 50 on. There is no approximate fall-back.
 
-    Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14) are pulled in along their geodesic.
+    Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14) are pulled in along their
+    geodesic.
 
     Timing: on flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball the number of tries does not
     depend on `eta`; on Bures-Wasserstein space and within a ball it does, so the running time tells something about it.
@@ -120,7 +122,7 @@ def warn_if_slow(manifold: AbstractManifold, tries: float) -> None:
     """Refuse what would not end, warn of what will take long, both with the number of tries."""
     remedy = "a smaller sigma (more records, a larger epsilon), or a Gaussian mechanism if a delta > 0 is acceptable"
     if tries > HOPELESS:
-        raise InvalidArgument(f"exact sampling on {manifold!r} would take about {tries:.3g} tries a draw at this scale; use {remedy}")
+        raise InvalidArgument(f"exact sampling on {manifold!r} would take about {tries:.3g} tries a draw; use {remedy}")
     if tries > SLOW:
         warnings.warn(f"exact sampling on {manifold!r} takes about {tries:.0f} tries a draw at this scale; {remedy} is faster",
                       SlowSamplerWarning, stacklevel=3)
@@ -214,7 +216,7 @@ def _sampler(manifold: AbstractManifold) -> Any:
                                   "gradient perturbation (riemdp.optimizers) or Stiefel(m, 1)")
     if isinstance(manifold, Product) and not _is_flat(manifold):
         raise NotImplementedError(f"{manifold!r}: no exact Riemannian Laplace sampler is known on a product with a curved factor "
-                                  "(the distance couples the factors); release the factors separately, or use a Gaussian mechanism")
+                                  "(the distance couples the factors); release factors separately, or use a Gaussian mechanism")
     found = _draw.dispatch(type(manifold))
     if found is _draw.dispatch(object):
         found(manifold, None, 1.0, 0, None, math.inf)
@@ -305,7 +307,7 @@ def _footpoint(manifold: Any, eta: Any) -> Any:
     _sampler(manifold)
     point = manifold._coerce("eta", eta)
     if manifold._batch_shape(point) != () or not bool(np.asarray(manifold.belongs(point, 1e-6))):
-        raise InvalidArgument(f"argument `eta` is not one point of {manifold!r}; `manifold.project` makes one of an ambient array")
+        raise InvalidArgument(f"argument `eta` is not one point of {manifold!r}; `manifold.project` makes one")
     return point
 
 
@@ -323,6 +325,8 @@ def as_source(rng_or_key: Any) -> NoiseSource:
     """A noise source from None, an int, a `NoiseSource`, or a JAX key (seeded by the bits of the key)."""
     if isinstance(rng_or_key, jax.Array) and jnp.issubdtype(rng_or_key.dtype, jax.dtypes.prng_key):
         rng_or_key = jax.random.key_data(rng_or_key)
-    if isinstance(rng_or_key, jax.Array | np.ndarray) and rng_or_key.dtype == np.uint32 and rng_or_key.ndim == 1:
+    if isinstance(rng_or_key, jax.Array | np.ndarray):
+        if rng_or_key.dtype != np.uint32 or rng_or_key.ndim != 1:
+            raise InvalidArgument("argument `rng_or_key` is an array, not a JAX key; give None, an int or a NoiseSource")
         return noise_source(int.from_bytes(np.asarray(rng_or_key).tobytes(), "little"))
     return noise_source(rng_or_key)

@@ -86,7 +86,8 @@ def mean_gradient_sensitivity(manifold: Any, ball: Any, n: int, *, weights: Any 
 def ambient_mean_sensitivity(manifold: Any, ball: Any, n: int, *, weights: Any = None) -> float:
     """Replace-one sensitivity, in the ambient Euclidean (Frobenius) norm, of the arithmetic mean of records of `ball`.
 
-    It is 1/n (or the largest weight) times a bound of the ambient diameter of the ball: 2 r (Euclidean), 2 sin r (sphere, r < pi/2),
+    It is 1/n (or the largest weight) times a bound of the ambient diameter of the ball: 2 r (Euclidean), 2 sin r (sphere, r <
+    pi/2),
     2 lambda_max(centre) (e^r - 1) (SPD affine-invariant and log-Euclidean), 2 (2 s r + r^2) with s = sqrt(lambda_max) (SPD
     Bures-Wasserstein), r at most 2 (Poincare ball), 2 (e^r - 1) sqrt(2 c_0^2 - 1), c_0 the centre's time coordinate (Lorentz).
     `NotImplementedError` on quotients and products, where ambient representatives do not add up.
@@ -99,8 +100,8 @@ def ambient_mean_sensitivity(manifold: Any, ball: Any, n: int, *, weights: Any =
 
 def _ambient_diameter(manifold: Any, ball: Any) -> float:
     r, kind = float(ball.radius), type(manifold).__name__
-    center = None if isinstance(ball.center, tuple) else np.asarray(ball.center, dtype=np.float64)
-    if center is not None and kind == "Euclidean":
+    center = np.zeros(1) if isinstance(ball.center, tuple) else np.asarray(ball.center, dtype=np.float64)
+    if kind == "Euclidean":
         return 2 * r
     if kind == "Sphere" or (kind == "Stiefel" and manifold.r == 1):
         return 2 * math.sin(r) if r < math.pi / 2 else 2.0
@@ -110,7 +111,7 @@ def _ambient_diameter(manifold: Any, ball: Any) -> float:
         return 2 * (2 * math.sqrt(float(np.linalg.eigvalsh(center)[-1])) * r + r * r)
     if kind == "PoincareBall":
         return min(r, 2.0)
-    if kind == "Lorentz" and center is not None:
+    if kind == "Lorentz":
         return 2 * math.expm1(r) * math.sqrt(2 * float(center[0]) ** 2 - 1)
     raise NotImplementedError(f"{manifold!r} has no ambient mean: its representatives do not add up; use an intrinsic mechanism")
 
