@@ -9,12 +9,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from .._errors import integer
+from .._errors import integer, real
 from . import _orthonormal as on
 from ._base import AbstractManifold
 from ._numerics import safe_sqrt
 from ._spectral import invsqrtm, sym, transpose
 from ._sphere import Sphere
+from ._stiefel_log import NumericalLog, log_numerical
 
 _INSTEAD = (
     "use `log_numerical(p, q)`, which iterates to a stated tolerance and says whether it got there, `retract` and `transport`, "
@@ -147,6 +148,21 @@ class Stiefel(AbstractManifold):
         # Polar retraction: W^T U is skew, so (W + U)^T (W + U) = I + U^T U.
         gram = jnp.eye(self.r) + transpose(v) @ v
         return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
+
+    def log_numerical(self, p: Any, q: Any, *, tolerance: float = 1e-10, max_steps: int = 100) -> NumericalLog:
+        """A tangent vector v at p with exp(p, v) = q up to `tolerance`, by iteration; shapes (*batch, m, r).
+
+        Arguments: `tolerance` > 0, the Frobenius norm of q - exp(p, v) that is accepted; `max_steps` >= 1. Returns a
+        `NumericalLog` with `value`, `residual`, `converged`, `shortest` and `steps`. Only where `shortest` is True is the
+        value known to be the logarithm and its norm the distance: |v| < pi, the injectivity radius. A far pair may not
+        converge, or to a longer geodesic; the flags say so, nothing is raised. One step costs dim derivatives of `exp` and a
+        dim x dim solve: meant for dim up to a few hundred. Not differentiable.
+
+        Source: Levenberg-Marquardt shooting; for the problem see Zimmermann and Hueper 2022.
+        """
+        tolerance = real("tolerance", tolerance, above=0.0)
+        max_steps = integer("max_steps", max_steps)
+        return log_numerical(self, self._coerce("p", p), self._coerce("q", q), tolerance, max_steps)
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
