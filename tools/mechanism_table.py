@@ -37,9 +37,9 @@ def simulated(manifold, ball, records, truth, budget, mechanism: str, repeats: i
 
 
 def table(name: str, spaces, radius: float, n: int, repeats: int) -> list[str]:
-    lines = [f"## {name}", "", f"n = {n}, radius {radius:g}, delta = {DELTA:g} where one is used. Diameter of the ball: {2 * radius:g}.", "",
-             "| size | dim | epsilon | " + " | ".join(INTRINSIC) + " | " + " | ".join(f"{e} (simulated)" for e in EXTRINSIC) + " | auto |",
-             "|" + "---|" * (4 + len(INTRINSIC) + len(EXTRINSIC))]  # fmt: skip
+    heads = ["size", "dim", "epsilon", *INTRINSIC, *(f"{e} (simulated)" for e in EXTRINSIC), "auto"]
+    facts = f"n = {n}, radius {radius:g} (diameter {2 * radius:g}), delta = {DELTA:g} where one is used."
+    lines = [f"## {name}", "", facts, "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for label, manifold in spaces:
         ball = R.Ball(manifold.origin, radius)
         v = manifold.tangent_normal(jax.random.key(1), manifold.origin, 0.5 * radius / math.sqrt(manifold.dim), (n,))
@@ -63,8 +63,8 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     sizes = (2, 3, 5, 8, 11, 15, 20, 30)
     lines = ["# Mechanisms for a private mean, at equal certified privacy", "",
-             "Root mean squared Riemannian distance between the release and the mean. Written by `tools/mechanism_table.py`; every",
-             "mechanism has the guarantee stated (Gaussian ones (epsilon, delta), the others (epsilon, 0)), with the sensitivity 2 r / n.",
+             "Root mean squared Riemannian distance between the release and the mean. Written by `tools/mechanism_table.py`.",
+             "Gaussian mechanisms are (epsilon, delta)-private, the others (epsilon, 0); sensitivities as in the documentation.",
              "Formulas for intrinsic mechanisms (exact on flat spaces, upper bounds or estimates on curved ones, see",
              "`riemdp.plan_private_mean`); a dash: no such law, or no sampler that ends.", ""]  # fmt: skip
     lines += table("SPD(k), log-Euclidean", [(f"k = {k}", R.SPDLogEuclidean(k)) for k in sizes], 1.0, 1000, repeats)
@@ -77,11 +77,7 @@ def main() -> None:
 
 CLAIMS = """## What the papers said, checked here
 
-- Reimherr2021: respecting the geometry beats ambient noise. Seen on SPD(k) and on hyperbolic spaces at every size and epsilon in the
-  tables; on small balls of a sphere, where chords and arcs almost agree, the difference is small.
-- Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k grows. Seen: its error grows with sqrt(dim), that
-  of the Laplace law with dim. For k = 2 (dim 3) the Laplace mechanism is the better one, and needs no delta.
-- K-norm gradient (Han2024, Remark 4): twice the scale of the Riemannian Laplace mechanism on homogeneous spaces, so twice its error.
+CLAIMS_TEXT
 """
 
 if __name__ == "__main__":

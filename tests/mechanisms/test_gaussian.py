@@ -138,7 +138,7 @@ def test_tangent_gaussian_is_isotropic_in_the_metric_of_the_point():
 
 
 def test_noise_at_the_private_value_is_not_offered_and_why():
-    """On hyperbolic space the delta of Exp_value(xi) with xi at the private value exceeds the Euclidean formula (10 dimensions, sigma 1,
+    """On hyperbolic space the delta of Exp_value(xi) with xi at the private value exceeds the Euclidean formula (dim 10, sigma 1,
     distance .5, epsilon .5: .42 against .052). Checked from densities, as the reason why bases here are public."""
     rng, d, delta, eps = np.random.default_rng(0), 10, 0.5, 0.5
     m = R.Lorentz(d + 1)

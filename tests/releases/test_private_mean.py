@@ -70,7 +70,7 @@ def test_noise_about_the_mean_has_the_scale_of_the_sensitivity():
 
 @pytest.mark.parametrize("name", ["SPDLogEuclidean(2)", "SPDAffineInvariant(2)", "Lorentz(3)", "Sphere(3)"])
 def test_a_wild_record_moves_the_release_no_more_than_one_on_the_edge(name):
-    """Same noise, one record far away against the same record on the edge of the ball: the same release. Without the clamp it is not."""
+    """Same noise, one record far away against the same record on the edge of the ball: the same release."""
     manifold, radius = SPACES[name]
     ball, x = R.Ball(manifold.origin, radius), np.array(records(manifold, radius, N))
     v = np.asarray(manifold.tangent_normal(jax.random.key(5), manifold.origin))

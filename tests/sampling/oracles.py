@@ -50,8 +50,8 @@ def affine_2(s, end=None, n=1200):
 
 
 def bures_2(eta_diagonal, s, dist, n=(150, 150, 60), top=None):
-    """SPD(2) Bures-Wasserstein: X = Q(phi) diag(y1^2, y2^2) Q(phi)^T, volume |x1 - x2| / sqrt(x1 + x2) dy1 dy2 dphi, from the metric
-    1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2. `dist(X)` gives distances to diag(eta_diagonal)."""
+    """SPD(2) Bures-Wasserstein: X = Q(phi) diag(y1^2, y2^2) Q(phi)^T, volume |x1 - x2| / sqrt(x1 + x2) dy1 dy2 dphi, by
+    the metric 1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2. `dist(X)` gives distances to diag(eta_diagonal)."""
     top = np.sqrt(max(eta_diagonal)) + 22 * s if top is None else top
     y1 = (np.arange(n[0]) + 0.5) / n[0] * top
     y2 = (np.arange(n[1]) + 0.5) / n[1] * top

@@ -41,7 +41,7 @@ CASES = {
     "Sphere(3)": (R.Sphere(3), 0.4, lambda: oracles.sphere(2, 0.4), gamma(2, 0.4)),
     "Sphere(51)": (R.Sphere(51), 0.03, lambda: oracles.sphere(50, 0.03), gamma(50, 0.03)),
     "Stiefel(4,1)": (R.Stiefel(4, 1), 0.2, lambda: oracles.sphere(3, 0.2), gamma(3, 0.2)),
-    "Grassmann(2,1)": (R.Grassmann(2, 1), 0.5, lambda: oracles.cdf_from_grid(g := np.linspace(0, np.pi / 2, 9999), -g / 0.5), None),
+    "Grassmann(2,1)": (R.Grassmann(2, 1), 0.5, lambda: oracles.cdf_from_grid(g := np.linspace(0, np.pi / 2, 999), -2 * g), None),
     "Grassmann(4,1)": (R.Grassmann(4, 1), 0.3, lambda: oracles.cdf_from_grid(
         g := np.linspace(1e-9, np.pi / 2, 99999), 2 * np.log(np.sin(g)) - g / 0.3), gamma(3, 0.3)),
 }  # fmt: skip

@@ -157,8 +157,8 @@ class KNormGradient:
             log_ratio = self._log_ratios(point, offset, proposals)
             if np.any(log_ratio > 0):
                 raise ArithmeticError(
-                    "the objective's gradient breaks |grad F(x)| >= h d(x, minimiser) at a proposal: no exact draw exists; nothing "
-                    "is released (the ledger keeps the charge, since failing tells something)"
+                    "the objective's gradient breaks |grad F(x)| >= h d(x, minimiser) at a proposal: no exact draw "
+                    "exists; nothing is released (the ledger keeps the charge, since failing tells something)"
                 )
             hit = np.nonzero(np.log(source.uniforms((_BATCH,))) < log_ratio)[0]
             if hit.size:

@@ -21,7 +21,7 @@ from ..statistics._sensitivity import (
     strong_convexity,
 )
 
-COMPARED = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
+COMPARED = ("wrapped-gaussian", "riemannian-laplace", "wrapped-laplace", "k-norm-gradient")
 EXTRINSIC = ("extrinsic-gaussian", "extrinsic-laplace")
 OPTIMIZED = ("dp-rgd", "dp-rsgd", "dp-rsvrg")
 MECHANISMS = ("auto", *COMPARED, *OPTIMIZED, *EXTRINSIC)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError, invalid, one_of, real
+from .._errors import InvalidArgument, RiemdpError, RiemdpWarning, invalid, one_of, real
 from ..mechanisms import MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS, clamp_point, optional_ball
 from ..mechanisms._extrinsic import ambient_mean
@@ -106,7 +107,9 @@ def mean_of_clamped(manifold: Any, clamped: Any, ball: Any, weights: Any, tolera
     """Frechet mean of records in the ball to the public tolerance, moved into the ball, or `MeanNotConverged`."""
     from ..statistics import frechet_mean
 
-    result = frechet_mean(manifold, clamped, weights=weights, tol=tolerance)
+    with warnings.catch_warnings():  # a warning that depends on the records would tell something about them
+        warnings.simplefilter("ignore", RiemdpWarning)
+        result = frechet_mean(manifold, clamped, weights=weights, tol=tolerance)
     finite = all(bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in jax.tree.leaves(result.value))
     if not (finite and bool(result.converged)):
         raise MeanNotConverged(f"the mean on {manifold!r} did not reach the public tolerance {tolerance:g}; give a larger "
