@@ -132,11 +132,22 @@ def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
             part = PurePart(part.epsilon, part.count)
         if isinstance(part, PurePart) and part.epsilon == 0.0:
             continue
-        one = replace(part, count=1)
+        one = part if part.count == 1 else replace(part, count=1)
         counts[one] = counts.get(one, 0) + part.count
-    merged: list[Part] = [replace(one, count=count) for one, count in counts.items() if count]  # type: ignore[call-arg]
-    merged.sort(key=lambda p: (_ORDER.index(type(p)), repr(p)))
+    merged: list[Part] = [
+        one if count == 1 else replace(one, count=count) for one, count in counts.items() if count
+    ]  # type: ignore[call-arg]
+    merged.sort(key=_sort_key)
     return ((GaussianPart(squared_mu),) if squared_mu > 0.0 else ()) + tuple(merged)
+
+
+def _sort_key(part: Part) -> tuple[int, float, float, str]:
+    kind = _ORDER.index(type(part))
+    if isinstance(part, PurePart):
+        return kind, part.epsilon, 0.0, ""
+    if isinstance(part, ApproximatePart):
+        return kind, part.epsilon, part.delta, ""
+    return kind, 0.0, 0.0, repr(part)
 
 
 def part_from_dict(state: Mapping[str, Any]) -> Part:

@@ -26,7 +26,7 @@ from scipy.special import ndtri_exp
 
 from . import _losses
 from ._losses import Floats
-from ._parts import ApproximatePart, GaussianPart, MixturePart, Part, SampledGaussianPart
+from ._parts import ApproximatePart, GaussianPart, MixturePart, Part, PurePart, SampledGaussianPart, merge
 
 LARGEST_TRANSFORM = 1 << 22
 _LONG_TRANSFORM = 1 << 18
@@ -109,14 +109,27 @@ def is_asymmetric(parts: tuple[Part, ...]) -> bool:
 
 def epsilon(parts: tuple[Part, ...], delta: float, accuracy: float = STABLE) -> float:
     """An upper bound on epsilon at `delta` > 0, refined until it changes by less than `accuracy`; both directions."""
+    parts = _grouped(parts)
     removed = _epsilon(parts, False, delta, accuracy, 0.0)
     return removed if not is_asymmetric(parts) else max(removed, _epsilon(parts, True, delta, accuracy, removed))
 
 
 def delta(parts: tuple[Part, ...], epsilon: float, accuracy: float = STABLE) -> float:
     """An upper bound on delta at `epsilon` >= 0; both directions."""
+    parts = _grouped(parts)
     removed = _delta(parts, False, epsilon, accuracy, 0.0)
     return removed if not is_asymmetric(parts) else max(removed, _delta(parts, True, epsilon, accuracy, removed))
+
+
+def _grouped(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Many unlike pure releases as fewer: each epsilon rounded up by at most 2 %. Keeps a long ledger quick to evaluate."""
+    if sum(isinstance(p, PurePart) for p in parts) <= 64:
+        return parts
+    rest = [p for p in parts if not isinstance(p, PurePart)]
+    rounded = [
+        PurePart(max(p.epsilon, math.exp(0.02 * math.ceil(50 * math.log(p.epsilon)))), p.count) for p in parts if isinstance(p, PurePart)
+    ]
+    return merge([*rest, *rounded])
 
 
 def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, known: float) -> float:

@@ -52,18 +52,23 @@ def epsilon(parts: tuple[Part, ...], delta: float) -> float:
 
 def within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float) -> bool:
     """Whether the parts are (epsilon_budget, delta_budget)-private, by the quickest bound that can tell."""
+    quick = quickly_within(parts, epsilon_budget, delta_budget)
+    return epsilon(parts, delta_budget) <= epsilon_budget if quick is None else quick
+
+
+def quickly_within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float) -> bool | None:
+    """The answer of `within` where bounds in closed form decide; None where only a privacy-loss distribution can."""
     if largest_loss(parts) <= Decimal(repr(epsilon_budget)):
         return True
     if delta_budget == 0.0:
-        return epsilon(parts, 0.0) <= epsilon_budget
+        return False
     exact = _closed_delta(parts, epsilon_budget)
     if exact is not None:
         return exact <= delta_budget
     if simple_delta(parts, epsilon_budget) <= delta_budget:
         return True
-    if any(exact is not None and exact > delta_budget for exact in (_closed_delta((p,), epsilon_budget) for p in parts)):
-        return False  # one part alone is too much
-    return epsilon(parts, delta_budget) <= epsilon_budget
+    alone = (_closed_delta((p,), epsilon_budget) for p in parts)
+    return False if any(cost is not None and cost > delta_budget for cost in alone) else None
 
 
 def _closed_delta(parts: tuple[Part, ...], epsilon: float) -> float | None:
