@@ -192,6 +192,7 @@ def test_own_points_and_tolerances() -> None:
     ("arguments", "name"),
     [
         ({"samples": 1}, "samples"),
+        ({"key": -1}, "key"),
         ({"radius": 0.0}, "radius"),
         ({"properties": ["holonomy"]}, "properties"),
         ({"tolerances": {"holonomy": 1.0}}, "tolerances"),

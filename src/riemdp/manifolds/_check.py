@@ -101,7 +101,7 @@ def check(
 
     Arguments:
         manifold: any subclass of `AbstractManifold`.
-        key: seed of the random points and vectors; the same key gives the same report.
+        key: seed of the random points and vectors, an integer >= 0; the same key gives the same report.
         samples: how many random base points, >= 2.
         radius: largest Riemannian norm of the tangent vectors that are drawn, > 0. Default: 0.45 times the injectivity radius
             at each point, at most 1. Give a larger one to stress a space, a smaller one if exp is only defined nearby.
@@ -117,7 +117,7 @@ def check(
     """
     if not isinstance(manifold, AbstractManifold):
         raise invalid("manifold", manifold, "give an instance of a subclass of riemdp.manifolds.AbstractManifold")
-    samples = integer("samples", samples, at_least=2)
+    key, samples = integer("key", key, at_least=0), integer("samples", samples, at_least=2)
     if radius is not None:
         radius = real("radius", radius, above=0.0)
     chosen = list(PROPERTIES) if properties is None else list(properties)
@@ -140,14 +140,14 @@ def draw_sample(
     manifold: AbstractManifold, *, key: int = 0, samples: int = 5, radius: float | None = None, points: Any = None
 ) -> Sample:
     """Random base points, and tangent vectors with norms between a tenth of the radius and the radius."""
-    keys = jax.random.split(jax.random.key(key), 3)
-    p = manifold.random_point(keys[0], (samples,)) if points is None else manifold._coerce("points", points)
+    rng = np.random.default_rng(key)  # vectors are drawn with NumPy, which has nothing to compile
+    p = manifold.random_point(jax.random.key(key), (samples,)) if points is None else manifold._coerce("points", points)
     if manifold._batch_shape(p) != (samples,):
         raise invalid("points", points, f"give `samples` = {samples} points, with one leading axis")
     reach = np.asarray(jnp.broadcast_to(manifold.injectivity_radius(p), (samples,)))
     largest = np.minimum(0.45 * reach, 1.0) if radius is None else np.full(samples, radius)
-    directions = np.asarray(jax.random.normal(keys[1], (4, samples, manifold.dim)))
-    lengths = np.asarray(jax.random.uniform(keys[2], (4, samples, 1), minval=0.1)) * largest[:, None]
+    directions = rng.standard_normal((4, samples, manifold.dim))
+    lengths = rng.uniform(0.1, 1.0, (4, samples, 1)) * largest[:, None]
     c = directions / np.linalg.norm(directions, axis=-1, keepdims=True) * lengths
     u, v, w, to_r = (manifold.from_coordinates(p, c[i]) for i in range(4))
     return Sample(key=key, p=p, q=manifold.exp(p, v), r=manifold.exp(p, to_r), u=u, v=v, w=w, coordinates=c)

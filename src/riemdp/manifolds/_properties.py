@@ -390,7 +390,11 @@ def volume_density(m: Manifold, s: Sample) -> float:
     return _worst(np.asarray(m.log_volume_density(s.p, s.v)) - expected, near_zero)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+# Derivatives and batches below are compiled once and run a few times: compiling quickly is what counts.
+_QUICK_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=_QUICK_COMPILE)
 def _squared_dist_gradients(m: Manifold, p: Any, q: Any) -> tuple[Any, Any]:
     return jax.grad(lambda x, y: jnp.sum(m._squared_dist(x, y)), argnums=(0, 1))(p, q)
 
@@ -407,35 +411,38 @@ def gradient_of_squared_dist(m: Manifold, s: Sample) -> float:
     )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _forward(m: Manifold, operation: str, arguments: tuple[Any, ...], direction: tuple[Any, ...]) -> Any:
-    return jax.jvp(getattr(m, operation), arguments, direction)[1]
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _reverse(m: Manifold, operation: str, arguments: tuple[Any, ...]) -> Any:
-    out, pull = jax.vjp(getattr(m, operation), *arguments)
-    return pull(jax.tree.map(jnp.ones_like, out))
+@functools.partial(jax.jit, static_argnums=0, compiler_options=_QUICK_COMPILE)
+def _derivatives(m: Manifold, arguments: dict[str, tuple[Any, ...]], u: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of each formula: all gradients of the sum of its entries; of exp and log also the derivative along u."""
+    reverse: dict[str, Any] = {}
+    forward: dict[str, Any] = {}
+    for operation, at in arguments.items():
+        f = getattr(m, operation)
+        try:
+            out, pull = jax.vjp(f, *at)
+        except NotImplementedError:
+            continue
+        reverse[operation] = pull(jax.tree.map(jnp.ones_like, out))
+        if operation in ("_exp", "_log"):
+            forward[operation] = jax.jvp(f, at, (jax.tree.map(jnp.zeros_like, at[0]), u))[1]
+    return reverse, forward
 
 
 @_property(1e-9, "derivatives of exp, log, transport, norm, dist, volume density are finite at p = q and v = 0, and right")
 def derivatives_at_zero(m: Manifold, s: Sample) -> float:
-    zero, still = (jax.tree.map(lambda x: np.zeros_like(np.asarray(x)), x) for x in (s.v, s.p))
-    cases: dict[str, tuple[Any, ...]] = {
-        "_exp": (s.p, zero), "_log": (s.p, s.p), "_transport": (s.p, s.p, s.w), "_norm": (s.p, zero), "_dist": (s.p, s.p),
-        "_log_volume_density": (s.p, zero),
-    }  # fmt: skip
-    errors: list[Any] = []
-    for operation, arguments in cases.items():
-        try:
-            pulled = _reverse(m, operation, arguments)
-        except NotImplementedError:
-            continue
-        errors += [np.where(np.isfinite(np.asarray(x)), 0.0, np.inf) for x in jax.tree.leaves(pulled)]
-        if operation in ("_exp", "_log"):  # both are the identity to first order
-            slope = _forward(m, operation, arguments, (still, s.u))
-            errors.append(_relative(m.norm(s.p, m.to_tangent(s.p, _minus(slope, s.u))), m.norm(s.p, s.u)))
-    return _worst(*errors)
+    zero = jax.tree.map(lambda x: np.zeros_like(np.asarray(x)), s.v)
+    reverse, forward = _derivatives(
+        m,
+        {
+            "_exp": (s.p, zero), "_log": (s.p, s.p), "_transport": (s.p, s.p, s.w), "_norm": (s.p, zero), "_dist": (s.p, s.p),
+            "_log_volume_density": (s.p, zero),
+        },
+        s.u,
+    )  # fmt: skip
+    finite = [np.where(np.isfinite(np.asarray(x)), 0.0, np.inf) for x in jax.tree.leaves((reverse, forward))]
+    # exp and log are the identity to first order
+    wrong = [_relative(m.norm(s.p, m.to_tangent(s.p, _minus(x, s.u))), m.norm(s.p, s.u)) for x in forward.values()]
+    return _worst(*finite, *wrong)
 
 
 # --------------------------------------------------------------------------------------------------- batching, compiling
@@ -456,7 +463,7 @@ def _formulas(m: Manifold, names: tuple[str, ...], p: Any, q: Any, v: Any, z: An
     return answers
 
 
-_compiled_formulas = jax.jit(_formulas, static_argnums=(0, 1))
+_compiled_formulas = jax.jit(_formulas, static_argnums=(0, 1), compiler_options=_QUICK_COMPILE)
 
 
 def _inputs(m: Manifold, s: Sample) -> tuple[Any, ...]:
