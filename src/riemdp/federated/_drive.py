@@ -1,0 +1,188 @@
+"""Drives a `Coordinator` over any transport: enrols agents, invites, waits for a quorum and a grace period, never for ever."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from .._errors import InvalidArgument, integer, real
+from ..privacy import Budget
+from ..randomness import NoiseSource
+from ._accounting import calibrate, local_guarantee, plan_federated, planned_guarantee
+from ._coordinator import Coordinator, RoundRecord
+from ._prirfed import PriRFed
+
+log = logging.getLogger("riemdp.federated")
+
+
+class Transport(Protocol):
+    """What a messaging engine must offer. Agents are known by names that the engine has authenticated, or that are local."""
+
+    def agents(self) -> Mapping[str, int]:
+        """Agents that can be reached now, with their (public) numbers of records."""
+        ...
+
+    def send(self, names: tuple[str, ...], point: Any, round_number: int) -> None:
+        """Send x_t to the invited agents."""
+        ...
+
+    def replies(self) -> list[tuple[str, Any, float | None]]:
+        """New replies since the last call: (agent, reply or None for an error, claimed number of records)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long a round waits, in seconds.
+
+    A round closes when every invited agent has answered; or, once `agents_per_round` valid replies (over-invitation) or the
+    `quorum` are there, `grace` seconds after that; or after `timeout` in any case. `poll` is the pause between looks.
+    `patience`: how long to wait, before a round, for enough agents to be there.
+    """
+
+    timeout: float = 60.0
+    grace: float = 20.0
+    poll: float = 0.1
+    patience: float = 120.0
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "grace", "patience"):
+            real(name, getattr(self, name), at_least=0.0)
+        real("poll", self.poll, above=0.0)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The public settings of a federated run, the same on the server and on every agent: neither takes noise from the other.
+
+    `agents`: the number N of agents that the noise is calibrated for; a round among fewer eligible ones costs more and is
+    counted so. `min_agents`: rounds start when this many are there (default: all N).
+    """
+
+    prirfed: PriRFed
+    initial: Any
+    budget: Budget | None
+    agents: int
+    min_agents: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prirfed, PriRFed):
+            raise InvalidArgument("argument `prirfed` must be a riemdp.PriRFed(...)")
+        integer("agents", self.agents)
+        if self.min_agents is not None:
+            integer("min_agents", self.min_agents, at_most=self.agents)
+        if self.prirfed.invited_per_round > self.agents:
+            most = self.prirfed.invited_per_round
+            raise InvalidArgument(f"argument `agents` = {self.agents} is fewer than a round invites ({most})")
+
+    def sigma(self, records: int) -> float | None:
+        """Noise of an agent with this many records; None for a run without noise."""
+        return None if self.budget is None else calibrate(self.prirfed, records, self.agents, self.budget)
+
+
+def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource) -> Coordinator:
+    """The server of a run among the agents `sizes` (name -> public number of records), calibrated for `setup.agents`."""
+    plan = plan_federated(setup.prirfed, [*sizes.values(), *_others(setup, sizes)], setup.budget)
+    return Coordinator(setup.prirfed, plan, dict(sizes), setup.initial, setup.budget, source)
+
+
+def _others(setup: Setup, sizes: Mapping[str, int]) -> list[int]:
+    """Agents of the plan that have not come yet: counted with the size of one that has."""
+    return [next(iter(sizes.values()))] * max(0, setup.agents - len(sizes))
+
+
+def enrol(server: Coordinator, setup: Setup, name: str, records: int) -> None:
+    """Take in an agent that joined late: its noise is calibrated for its size, its invitations counted from now on."""
+    if name in server.sizes:
+        return
+    server.sizes[name] = records
+    server.invitations[name] = 0
+    plan = server.plan
+    if records not in plan.sigma_of:
+        sigma = setup.sigma(records) or 0.0
+        plan.sigma_of[records] = sigma
+        plan.local[records] = local_guarantee(setup.prirfed, records, sigma)
+        plan.totals[records] = planned_guarantee(setup.prirfed, plan.local[records], setup.agents)
+    server.plan = type(plan)((*plan.sizes, records), plan.sigma_of, plan.local, plan.totals, plan.guarantee, plan.delta)
+    log.info("agent joined late; %d agents enrolled", len(server.sizes))
+
+
+def drive(setup: Setup, transport: Transport, source: NoiseSource, *, timing: Timing | None = None,
+          state: str | Path | None = None, clock: Callable[[], float] = time.monotonic,
+          pause: Callable[[float], None] = time.sleep, on_round: Callable[[RoundRecord], None] | None = None
+          ) -> Coordinator:  # fmt: skip
+    """Run all rounds that the budget allows and return the server: its `value`, `records` and `guarantee()`.
+
+    Survives agents that die, join late, answer twice, late or never, or send what is no point of the manifold: such a round goes
+    on without them, and keeps x_t below the quorum. Invitations are charged in any case. `state`: a file; the server's state
+    is written there before every message and after every round, and a run that finds one goes on from it.
+    """
+    timing = timing or Timing()
+    wanted = setup.min_agents or setup.agents
+    there = _wait_for(transport, wanted, timing, clock, pause)
+    if not there:
+        raise InvalidArgument(f"no agent was there after {timing.patience:g} s; start the agents, or give a longer `patience`")
+    if len(there) < wanted:
+        log.warning("%d agents are there and %d were wanted; going on with them", len(there), wanted)
+    server = make_coordinator(setup, there, source)
+    if state is not None and Path(state).exists():
+        server.load(state)
+        log.info("resumed after %d rounds", len(server.records))
+    while not server.finished:
+        there = _wait_for(transport, 1, timing, clock, pause)
+        for name, records in there.items():
+            enrol(server, setup, name, records)
+        eligible = [name for name, records in there.items() if server.sizes[name] == records]
+        if not eligible:
+            log.warning("no agent is there any more; the run ends after %d rounds", len(server.records))
+            break
+        if not server.may_invite(eligible):
+            log.warning("another round among %d agents would exceed the budget; the run ends here", len(eligible))
+            break
+        invited = server.invite(eligible)
+        if state is not None:
+            server.save(state)  # charged on disk before anything is asked
+        transport.send(invited, server.value, len(server.records))
+        _collect(server, transport, timing, clock, pause)
+        record = server.close()
+        if state is not None:
+            server.save(state)
+        log.info("round %d: %d invited, %d accepted, %d refused, %d missing", record.round, record.invited, record.accepted,
+                 record.refused, record.missing)  # fmt: skip
+        if on_round is not None:
+            on_round(record)
+    return server
+
+
+def _wait_for(transport: Transport, count: int, timing: Timing, clock: Any, pause: Any) -> dict[str, int]:
+    end = clock() + timing.patience
+    while True:
+        there = dict(transport.agents())
+        if len(there) >= count or clock() >= end:
+            return there
+        pause(timing.poll)
+
+
+def _collect(server: Coordinator, transport: Transport, timing: Timing, clock: Any, pause: Any) -> None:
+    begin = clock()
+    assert server.open is not None
+    heard: set[str] = set()
+    enough_since: float | None = None
+    while True:
+        for name, reply, weight in transport.replies():
+            heard.add(name)
+            if reply is not None:
+                server.receive(name, reply, weight)
+        now = clock()
+        if heard >= set(server.open) or now - begin >= timing.timeout:
+            return
+        full = server.answered >= server.prirfed.agents_per_round
+        if full or server.answered >= server.prirfed.quorum:
+            enough_since = now if enough_since is None else enough_since
+            if full or now - enough_since >= timing.grace:
+                return
+        pause(timing.poll)

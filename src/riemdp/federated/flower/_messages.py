@@ -1,0 +1,41 @@
+"""Points as Flower records and back, float64 throughout; a malformed record becomes None, never an exception."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, RecordDict
+
+HELLO = "query.hello"
+TRAIN = "train"
+
+
+def pack(point: Any, **facts: int | float | str) -> RecordDict:
+    """A point (a tuple on a Product) with public facts beside it."""
+    leaves = [np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(point)]
+    return RecordDict({"point": ArrayRecord(leaves), "facts": ConfigRecord(dict(facts))})
+
+
+def unpack(content: Any, like: Any) -> Any:
+    """The point in a message, with the structure of `like`; None if there is none. Shapes and values are checked elsewhere."""
+    try:
+        leaves = [np.array(a) for a in content["point"].to_numpy_ndarrays()]
+        structure = jax.tree.structure(like)
+        return jax.tree.unflatten(structure, leaves) if len(leaves) == structure.num_leaves else None
+    except Exception:  # whatever a stranger's bytes do when they are parsed
+        return None
+
+
+def fact(content: Any, name: str) -> Any:
+    """One public fact of a message, or None."""
+    try:
+        return content["facts"][name]
+    except Exception:  # as above
+        return None
+
+
+def hello(name: str, records: int) -> RecordDict:
+    """An agent's answer to HELLO: its name and its public number of records."""
+    return RecordDict({"facts": ConfigRecord({"name": name, "records": int(records)})})

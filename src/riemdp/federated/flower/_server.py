@@ -1,0 +1,154 @@
+"""The server's side on Flower: a transport over any Grid with quick polling, and the server app."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flwr.app import Context, Message, RecordDict
+from flwr.serverapp import Grid, ServerApp
+
+from ...randomness import noise_source
+from .._coordinator import Coordinator
+from .._drive import Setup, Timing, drive
+from ._messages import HELLO, TRAIN, fact, pack, unpack
+
+MakeSetup = Callable[[Mapping[str, Any]], Setup]
+
+
+def _message(content: RecordDict, node: int, kind: str, group: str, ttl: float) -> Message:
+    return Message(content, node, kind, ttl=ttl, group_id=group)
+
+
+class GridTransport:
+    """`Transport` over a Flower Grid.
+
+    The engine's own `send_and_receive` sleeps three seconds between looks and waits for every reply; this one looks as often as
+    it is told, and leaves it to the caller when to stop. Replies are matched by the message they answer, because the error
+    that the engine reports for a dead node does not carry that node's number. Where two nodes claim one name, the first keeps it.
+    """
+
+    def __init__(self, grid: Grid, like: Any, *, ttl: float, make_message: Callable[..., Any] = _message,
+                 hello_every: float = 2.0, clock: Callable[[], float] = time.monotonic):  # fmt: skip
+        self._grid, self._like, self._ttl = grid, like, ttl
+        self._make, self._clock, self._hello_every = make_message, clock, hello_every
+        self._names: dict[int, str] = {}
+        self._records: dict[str, int] = {}
+        self._asked: dict[str, tuple[int, float]] = {}  # pending HELLOs: message -> (node, when)
+        self._pending: dict[str, str] = {}  # messages of the round: message -> agent
+
+    def agents(self) -> dict[str, int]:
+        nodes = set(self._grid.get_node_ids())
+        now = self._clock()
+        self._asked = {m: (n, t) for m, (n, t) in self._asked.items() if n in nodes and now - t < 10 * self._hello_every}
+        waiting = {n for n, _ in self._asked.values()}
+        strangers = sorted(nodes - set(self._names) - waiting)
+        if strangers:
+            messages = [self._make(RecordDict(), node, HELLO, "hello", self._ttl) for node in strangers]
+            for node, message_id in zip(strangers, self._grid.push_messages(messages), strict=False):
+                if message_id is not None:
+                    self._asked[message_id] = (node, now)
+        if self._asked:
+            for reply in self._grid.pull_messages(list(self._asked)):
+                node, _ = self._asked.pop(reply.metadata.reply_to_message_id, (None, 0.0))
+                if node is None or reply.has_error():
+                    continue
+                name, records = fact(reply.content, "name"), fact(reply.content, "records")
+                taken = {n for k, n in self._names.items() if k in nodes}
+                if isinstance(name, str) and isinstance(records, int) and records > 0 and name not in taken:
+                    self._names[node] = name
+                    self._records[name] = records
+        return {self._names[n]: self._records[self._names[n]] for n in sorted(nodes) if n in self._names}
+
+    def send(self, names: tuple[str, ...], point: Any, round_number: int) -> None:
+        node_of = {name: node for node, name in self._names.items()}
+        content = pack(point, round=round_number)
+        messages = [self._make(content, node_of[name], TRAIN, str(round_number), self._ttl) for name in names]
+        self._pending = {}
+        for name, message_id in zip(names, self._grid.push_messages(messages), strict=False):
+            if message_id is not None:
+                self._pending[message_id] = name
+
+    def replies(self) -> list[tuple[str, Any, float | None]]:
+        if not self._pending:
+            return []
+        found: list[tuple[str, Any, float | None]] = []
+        for reply in self._grid.pull_messages(list(self._pending)):
+            name = self._pending.pop(reply.metadata.reply_to_message_id, None)
+            if name is None:
+                continue
+            if reply.has_error():
+                found.append((name, None, None))
+            else:
+                found.append((name, unpack(reply.content, self._like), fact(reply.content, "records")))
+        return found
+
+
+def server_app(make_setup: MakeSetup, *, timing: Timing | None = None, rng: int | None = None,
+               on_done: Callable[[Coordinator], None] | None = None) -> ServerApp:  # fmt: skip
+    """A Flower ServerApp that runs PriRFed.
+
+    **Arguments.** `make_setup(run_config) -> Setup`: the public settings. `timing`: see `Timing`. `rng`: None draws the invited
+    agents with the operating system's randomness; a seed makes the draw reproducible and the run not private. `on_done`: called
+    with the `Coordinator` at the end.
+
+    Reads from the run configuration, all optional: `result-path` (an .npz with the point, and beside it a .json with guarantee
+    and rounds, written whole at the end) and `state-path` (state for a restart of the server).
+
+    **Guarantee:** that of `PriRFed`, for the rounds that happened (invited / eligible of each), against everyone who sees the
+    messages, this server included.
+    """
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        setup = make_setup(context.run_config)
+        chosen = timing or Timing()
+        transport = GridTransport(grid, setup.initial, ttl=max(60.0, 2 * chosen.timeout + chosen.patience))
+        state = context.run_config.get("state-path") or None
+        source = noise_source(rng)
+        server = drive(setup, transport, source, timing=chosen, state=None if state is None else str(state))
+        result = context.run_config.get("result-path")
+        if result:
+            write_result(str(result), server, reproducible=source.reproducible)
+        if on_done is not None:
+            on_done(server)
+
+    return app
+
+
+def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
+    """The published point (npz) and its guarantee (json), each whole or absent."""
+    import jax
+
+    target = Path(path)
+    guarantee = server.guarantee()
+    facts = {
+        "guarantee": str(guarantee), "epsilon": _finite(guarantee.epsilon(server.plan.delta)), "delta": server.plan.delta,
+        "adjacency": guarantee.adjacency, "private": guarantee.is_private and not reproducible,
+        "rounds": [vars(r) for r in server.records], "invitations": server.invitations,
+    }  # fmt: skip
+    arrays = {f"point_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(server.result_value()))}
+    _replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+    _replace(target.with_suffix(".json"), lambda f: f.write(json.dumps(facts, indent=2).encode()))
+
+
+def _finite(x: float) -> float | None:
+    return x if np.isfinite(x) else None
+
+
+def _replace(target: Path, write: Callable[[Any], Any]) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as f:
+            write(f)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
