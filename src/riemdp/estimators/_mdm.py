@@ -213,8 +213,8 @@ def half_budget(budget: Budget) -> Budget:
     if budget.delta == 0:
         return Budget(budget.epsilon / 2)
     z = gaussian_noise_multiplier(budget, 2) * (1 + 1e-9)  # a hair of room for the rounding of two calibrations
-    delta = gaussian(z).delta(budget.epsilon / 2)
-    return Budget(budget.epsilon / 2, min(delta, budget.delta) or budget.delta / 2)
+    # This delta belongs to epsilon / 2 and may be larger than the budget's: it only names the Gaussian to calibrate.
+    return Budget(budget.epsilon / 2, gaussian(z).delta(budget.epsilon / 2) or budget.delta / 2)
 
 
 def _guarantee_of(mechanism: Any) -> Guarantee:

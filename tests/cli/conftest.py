@@ -1,0 +1,46 @@
+"""Runs the command line in this process: exit code, standard output and standard error of one call."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from riemdp.cli import main
+
+
+@dataclasses.dataclass
+class Run:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def riemdp(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def call(*arguments: object) -> Run:
+        capsys.readouterr()
+        try:
+            main([str(a) for a in arguments])
+            code = 0
+        except SystemExit as stopped:
+            code = int(stopped.code or 0)
+        captured = capsys.readouterr()
+        return Run(code, captured.out, captured.err)
+
+    return call
+
+
+def spd_records(n: int = 60, k: int = 3, seed: int = 0) -> np.ndarray:
+    a = np.random.default_rng(seed).normal(size=(n, k, 20))
+    return a @ a.transpose(0, 2, 1) / 20
+
+
+@pytest.fixture
+def scans(tmp_path):
+    """A folder to work in with `scans.npy`: 60 positive definite 3 x 3 matrices."""
+    np.save(tmp_path / "scans.npy", spd_records())
+    return tmp_path / "scans.npy"

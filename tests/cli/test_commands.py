@@ -1,0 +1,233 @@
+"""What the commands do when all is well: values, files, JSON, formats, and that the noise is really there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+import riemdp as library
+from riemdp._cli._checks import invalid_records
+from riemdp._cli._exits import InputProblem
+from riemdp._cli._readers import read_records
+from riemdp._cli._spaces import centre_for, space_for
+from tests.cli.conftest import spd_records
+
+GOOD = ("--radius", 2, "--epsilon", 1, "--delta", 1e-6, "--metric", "log-euclidean", "--mechanism", "wrapped-gaussian")
+
+
+def test_mean_writes_value_report_and_ledger(riemdp, scans):
+    folder = scans.parent
+    riemdp("ledger", "create", folder / "book.json", "--epsilon", 2, "--delta", 1e-5)
+    run = riemdp("mean", scans, *GOOD, "--out", folder / "m.npz", "--report", folder / "r.html", "--ledger", folder / "book.json",
+                 "--json", "--show-clamped", "--record-is", "one scan")  # fmt: skip
+    assert run.code == 0, run.err
+    said = json.loads(run.out)
+    value = np.load(folder / "m.npz")["mean"]
+    assert np.array_equal(value, np.array(said["mean"]))
+    assert np.all(np.linalg.eigvalsh(value) > 0)
+    report = json.loads((folder / "r.json").read_text())
+    assert report == said["report"]
+    assert report["released_sha256"] == hashlib.sha256((folder / "m.npz").read_bytes()).hexdigest()
+    assert report["records"] == 60
+    assert report["one_record_is"] == "one scan"
+    space, ball = library.SPDLogEuclidean(3), library.Ball(np.eye(3), 2.0)
+    assert report["records_clamped"] == int(np.sum(~np.asarray(ball.contains(space, np.load(scans)))))
+    assert report["guarantee"]["epsilon"] <= 1.0 + 1e-9
+    assert "this release included" in report["ledger"]
+    spent = json.loads(riemdp("ledger", "show", folder / "book.json", "--json").out)
+    assert spent["spent_epsilon"] == pytest.approx(library.Ledger.load(folder / "book.json").spent.epsilon(1e-5))
+    assert spent["releases"] == 1
+
+
+def test_two_runs_differ_and_seeded_runs_agree(riemdp, scans):
+    def value(*more):
+        run = riemdp("mean", scans, *GOOD, "--json", *more)
+        assert run.code == 0, run.err
+        return json.loads(run.out)
+
+    assert value()["mean"] != value()["mean"]
+    seeded = value("--seed", 5)
+    assert seeded["mean"] == value("--seed", 5)["mean"]
+    assert seeded["report"]["private"] is False
+
+
+def test_text_output_states_the_guarantee_and_marks_a_seed(riemdp, scans):
+    plain = riemdp("mean", scans, *GOOD)
+    assert plain.code == 0
+    assert "epsilon 1 at delta" in plain.out
+    assert "NOT PRIVATE" not in plain.out
+    assert "moved into domain" not in plain.out
+    assert "NOT PRIVATE" in riemdp("mean", scans, *GOOD, "--seed", 1).out
+
+
+def test_invalid_records_count_as_the_centre_when_asked(riemdp, scans):
+    X = spd_records()
+    X[7] = np.nan
+    np.save(scans, X)
+    assert riemdp("mean", scans, *GOOD).code == 2
+    run = riemdp("mean", scans, *GOOD, "--on-invalid", "center", "--json")
+    assert run.code == 0
+    assert json.loads(run.out)["report"]["records_clamped"] is None
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "csv", "json"])
+def test_output_formats_hold_the_same_value(ending, riemdp, scans):
+    out = scans.with_name(f"m.{ending}")
+    run = riemdp("mean", scans, *GOOD, "--seed", 3, "--out", out, "--json")
+    assert run.code == 0
+    said = np.array(json.loads(run.out)["mean"])
+    if ending == "json":
+        read = np.array(json.loads(out.read_text())["mean"])
+    elif ending == "csv":
+        read = np.loadtxt(out, delimiter=",")
+    else:
+        loaded = np.load(out)
+        read = loaded["mean"] if ending == "npz" else loaded
+    assert np.array_equal(read, said)
+
+
+def test_pca(riemdp, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(3000, 4)) * np.array([0.6, 0.1, 0.1, 0.1])
+    np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header="a,b,c,d", comments="")
+    run = riemdp("pca", tmp_path / "t.csv", "-k", 1, "--row-norm", 1, "-e", 1, "-d", 1e-6, "--json", "--out", tmp_path / "c.npy")
+    assert run.code == 0, run.err
+    component = np.load(tmp_path / "c.npy")
+    assert component.shape == (1, 4)
+    assert abs(component[0, 0]) > 0.99
+    report = json.loads(run.out)["report"]
+    assert report["sensitivity"] == pytest.approx(np.sqrt(2) / 3000)
+    for wrong in (("-k", 5), ("-k", 0), ("--row-norm", 0), ("--mechanism", "magic"), ("-e", -1)):
+        bad = riemdp("pca", tmp_path / "t.csv", "-k", 1, "--row-norm", 1, "-e", 1, "-d", 1e-6, *wrong)
+        assert bad.code == 2, wrong
+        assert "Traceback" not in bad.err
+
+
+def test_calibrate_and_guarantee_are_inverse(riemdp):
+    z = json.loads(riemdp("calibrate", "--epsilon", 1, "--delta", 1e-5, "--steps", 100, "--sensitivity", 0.5, "--json").out)
+    assert z["noise_multiplier"] == pytest.approx(37.306, rel=1e-4)
+    assert z["sigma"] == pytest.approx(z["noise_multiplier"] / 2)
+    g = json.loads(riemdp("guarantee", "-z", z["noise_multiplier"], "--steps", 100, "--delta", 1e-5, "--json").out)
+    assert g["epsilon"] == pytest.approx(1.0, rel=1e-6)
+    assert riemdp("guarantee", "-z", 1, "--population", 100).code == 2
+    assert riemdp("guarantee", "-z", 0).code == 2
+    assert riemdp("calibrate", "--epsilon", 1).code == 2
+
+
+def test_plan_marks_what_auto_would_use(riemdp, tmp_path):
+    run = riemdp("plan", "-n", 200, "-k", 3, "-r", 1.5, "-d", 1e-5, "-e", "0.5,2", "--metric", "log-euclidean", "--json")
+    assert run.code == 0, run.err
+    rows = json.loads(run.out)["plan"]
+    for epsilon in (0.5, 2.0):
+        known = [r for r in rows if r["epsilon"] == epsilon and r["expected_error"] is not None]
+        chosen = [r for r in known if r["chosen"]]
+        assert len(chosen) == 1
+        assert chosen[0]["expected_error"] == min(r["expected_error"] for r in known)
+    assert riemdp("plan", "-n", 200, "-k", "3xx", "-r", 1).code == 2
+    assert riemdp("plan", "-n", 200, "-k", 3, "-r", 1, "-e", "one").code == 2
+    assert riemdp("plan", "-n", 0, "-k", 3, "-r", 1).code == 2
+    assert riemdp("plan", "-n", 9, "-k", 3, "-r", 1, "--plot", tmp_path / "p.xyz").code == 2
+
+
+def test_help_version_and_experiments(riemdp):
+    assert riemdp("--version").out == f"riemdp {library.__version__}\n"
+    text = riemdp("--help").out
+    assert "Exit codes" in text
+    for command in ("mean", "pca", "plan", "calibrate", "guarantee", "demo", "experiments", "ledger"):
+        assert command in text
+        assert riemdp(command, "--help").code == 0
+    listed = json.loads(riemdp("experiments", "list", "--json").out)["experiments"]
+    assert listed == library.experiments.names()
+    unknown = riemdp("experiments", "run", "nobody-figure-1")
+    assert unknown.code == 2
+    assert "experiments list" in unknown.err
+
+
+def test_ledger_is_not_replaced(riemdp, tmp_path):
+    book = tmp_path / "b.json"
+    assert riemdp("ledger", "create", book, "-e", 1).code == 0
+    assert riemdp("ledger", "create", book, "-e", 9).code == 2
+    assert riemdp("ledger", "create", tmp_path / "c.json", "-e", 0).code == 2
+    assert riemdp("ledger", "create", tmp_path / "no" / "c.json", "-e", 1).code == 4
+    assert riemdp("ledger", "show", tmp_path / "d.json").code == 2
+    assert {p.name for p in tmp_path.iterdir() if p.suffix != ".lock"} == {"b.json"}
+
+
+# ---------------------------------------------------------------------------------------------- readers
+def test_readers_agree(tmp_path):
+    from scipy import io
+
+    X = spd_records(7)
+    np.save(tmp_path / "a.npy", X)
+    np.savez(tmp_path / "a.npz", scans=X)
+    np.savez(tmp_path / "two.npz", scans=X, other=X[:2])
+    io.savemat(tmp_path / "a.mat", {"scans": np.moveaxis(X, 0, 2)})
+    np.savetxt(tmp_path / "a.csv", X.reshape(7, 9), delimiter=",", fmt="%.17g", header=",".join("abcdefghi"), comments="")
+    np.savetxt(tmp_path / "a.tsv", X.reshape(7, 9), delimiter="\t", fmt="%.17g")
+    np.savetxt(tmp_path / "a.txt", X.reshape(7, 9), fmt="%.17g")
+    for name, key in (("a.npy", None), ("a.npz", None), ("two.npz", "scans"), ("a.mat", None), ("a.csv", None), ("a.tsv", None),
+                      ("a.txt", None)):  # fmt: skip
+        loaded = read_records(tmp_path / name, key=key)
+        space, records = space_for("spd", "riemann", loaded.array)
+        assert np.array_equal(records, X), name
+        assert space == library.SPDAffineInvariant(3)
+    with pytest.raises(InputProblem, match="no array 'nothing'"):
+        read_records(tmp_path / "two.npz", key="nothing")
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(InputProblem) as caught:
+        read_records(tmp_path / "a.parquet")
+    assert "pyarrow" in caught.value.problem + caught.value.remedy or "damaged" in caught.value.problem
+
+
+def test_folder_of_images(riemdp, tmp_path):
+    from PIL import Image
+
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 255, size=(6, 12, 10), dtype=np.uint8)
+    for i, image in enumerate(pixels):
+        Image.fromarray(image).save(folder / f"{i}.png")
+    loaded = read_records(folder)
+    assert loaded.channels == 1
+    assert np.array_equal(loaded.array, np.asarray(library.datasets.covariance_descriptors(pixels)))
+    Image.fromarray(pixels[0, :5]).save(folder / "9.png")
+    with pytest.raises(InputProblem, match=r"record 6 \(9.png\) is 10 x 5 pixels"):
+        read_records(folder)
+
+
+@pytest.mark.parametrize(
+    ("space", "bad", "reason"),
+    [
+        (library.Sphere(3), [1.0, 1.0, 0.0], "does not have length 1"),
+        (library.PoincareBall(2), [1.0, 1.0], "outside the unit ball"),
+        (library.Lorentz(3), [1.0, 1.0, 0.0], "hyperboloid"),
+        (library.Grassmann(3, 1), [[1.0], [1.0], [0.0]], "orthonormal columns"),
+        (library.SPDAffineInvariant(2), [[1.0, 0.0], [0.0, 0.0]], "eigenvalue"),
+    ],
+    ids=lambda v: repr(v) if hasattr(v, "dim") else "",
+)
+def test_reasons_name_the_property(space, bad, reason):
+    records = np.stack([np.asarray(space.origin)] * 4)
+    records[2] = bad
+    count, first = invalid_records(space, records)
+    assert count == 1
+    assert first[0][0] == 2
+    assert reason in first[0][1]
+
+
+def test_centres(tmp_path):
+    space = library.SPDAffineInvariant(2)
+    assert np.array_equal(centre_for(space, "identity"), np.eye(2))
+    assert np.array_equal(centre_for(space, "diag:4"), 4 * np.eye(2))
+    np.save(tmp_path / "c.npy", np.diag([1.0, 2.0])[None])
+    assert np.array_equal(centre_for(space, str(tmp_path / "c.npy")), np.diag([1.0, 2.0]))
+    np.save(tmp_path / "c.npy", -np.eye(2))
+    with pytest.raises(InputProblem, match="not a point"):
+        centre_for(space, str(tmp_path / "c.npy"))

@@ -1,0 +1,247 @@
+"""PrivateFrechetMean and PrivateMDM: guarantees, parallel composition, private labels, scikit-learn manners, bad input."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+
+import riemdp
+from riemdp import Ball, Budget, BudgetExceeded, InvalidArgument, Ledger, PrivateFrechetMean, PrivateMDM
+from riemdp.estimators import check_search
+from riemdp.estimators._mdm import half_budget
+
+BALL = Ball(np.eye(2), 1.5)
+BUDGET = Budget(1.0, 1e-5)
+SPACE = riemdp.SPDLogEuclidean(2)
+
+
+def matrices(n: int, tilt: float, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(n, 2, 2)) * 0.15
+    s = a + a.transpose(0, 2, 1) + tilt * np.diag([1.0, -1.0])
+    w, v = np.linalg.eigh(s)
+    return np.einsum("nij,nj,nkj->nik", v, np.exp(w), v)
+
+
+X = np.concatenate([matrices(120, 0.6, 0), matrices(80, -0.6, 1)])
+Y = np.array(["left"] * 120 + ["right"] * 80)
+
+
+def mdm(**options):
+    return PrivateMDM(**{"metric": "logeuclid", "budget": BUDGET, "ball": BALL, "mechanism": "wrapped-gaussian", **options})
+
+
+def private_labels(**options):
+    return mdm(**{"labels": "private", "classes": ["left", "right"], "min_class_size": 60, **options})
+
+
+# ---------------------------------------------------------------------------------------------- the mean
+def test_mean_is_that_of_the_library():
+    parameters = {"manifold": SPACE, "budget": BUDGET, "ball": BALL, "mechanism": "wrapped-gaussian"}
+    fitted = PrivateFrechetMean(**parameters, random_state=3).fit(X)
+    same = riemdp.private_frechet_mean(SPACE, X, BALL, BUDGET, mechanism="wrapped-gaussian", rng=3)
+    assert np.array_equal(fitted.mean_, same.value)
+    assert fitted.reproducible_
+    assert fitted.n_samples_ == 200
+    again = [PrivateFrechetMean(**parameters).fit(X) for _ in range(2)]
+    assert not np.array_equal(again[0].mean_, again[1].mean_)
+    assert again[0].transform(X).shape == (200, 3)
+    assert np.allclose(np.sum(fitted.transform(X) ** 2, axis=1), np.asarray(SPACE.squared_dist(fitted.mean_, X)))
+    assert fitted.score(X) < 0
+
+
+# ---------------------------------------------------------------------------------------------- class means
+def test_public_labels_cost_the_budget_once():
+    with Ledger(Budget(1.0001, 1e-5)) as ledger:
+        fitted = mdm().fit(X, Y)
+    assert ledger.charges == 1
+    assert fitted.guarantee_ == ledger.spent
+    assert 0.99 <= fitted.guarantee_.epsilon(1e-5) <= 1 + 1e-9
+    for release, n in zip(fitted.releases_, (120, 80), strict=True):
+        assert release.sensitivity == pytest.approx(2 * 1.5 / n, rel=1e-6)
+        assert release.guarantee == fitted.guarantee_
+    assert list(fitted.classes_) == ["left", "right"]
+    assert fitted.score(X, Y) > 0.9
+
+
+def test_private_labels_pay_for_two_classes():
+    with Ledger(Budget(1.0001, 1e-5)) as ledger:
+        fitted = private_labels().fit(X, Y)
+    one = fitted.releases_[0].guarantee
+    assert fitted.guarantee_ == one.compose(one) == ledger.spent
+    assert 0.99 <= fitted.guarantee_.epsilon(1e-5) <= 1 + 1e-9
+    z = riemdp.gaussian_noise_multiplier(BUDGET, 2)
+    for release in fitted.releases_:  # the noise is the same for both classes: sizes 120 and 80 are private
+        assert release.sensitivity == pytest.approx(2 * 1.5 / 60, rel=1e-6)
+        assert release.scale == pytest.approx(z * release.sensitivity, rel=1e-6)
+    assert fitted.score(X, Y) > 0.9
+
+
+def exact_class_means(X, y, m):
+    """The private means before noise, by an independent route: matrix logarithms, padding with the identity, averaging."""
+    out = []
+    for c in ("left", "right"):
+        logs = []
+        for x in X[y == c]:
+            w, v = np.linalg.eigh(x)
+            log = v @ np.diag(np.log(w)) @ v.T
+            size = np.linalg.norm(log)
+            logs.append(log * min(1.0, 1.5 / size) if size else log)
+        logs += [np.zeros((2, 2))] * max(0, m - len(logs))
+        out.append(np.mean(logs, axis=0))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("m", [1, 3, 60, 100])
+def test_two_classes_move_within_the_stated_sensitivity(m):
+    """Random and worst-case neighbours: a pair (matrix, label) replaced. At most two class means move, each by at most 2 r / m,
+    for class sizes below, at and above m, an empty class included."""
+    rng = np.random.default_rng(m)
+    far = np.array([np.diag(np.exp([1.5, 0])), np.diag(np.exp([-1.5, 0]))])
+    attained = 0.0
+    for trial in range(150):
+        left = int(rng.integers(0, 2 * m + 2)) if trial % 3 else (m if trial % 2 else m - 1)
+        x = np.concatenate([np.repeat(far[:1], left, axis=0), np.repeat(far[1:], 5, axis=0)])
+        y = np.array(["left"] * left + ["right"] * 5)
+        i = int(rng.integers(len(y)))
+        x2, y2 = x.copy(), y.copy()
+        x2[i], y2[i] = far[rng.integers(2)], ["left", "right"][rng.integers(2)]
+        moved = np.linalg.norm(exact_class_means(x, y, m) - exact_class_means(x2, y2, m), axis=(1, 2))
+        assert np.all(moved <= 2 * 1.5 / m + 1e-12)
+        attained = max(attained, moved.max())
+    assert attained > 0.4 * 2 * 1.5 / m
+
+
+def test_means_before_noise_are_the_padded_ones():
+    few = np.r_[0:70, 120:150]  # 30 on the right, below min_class_size
+    fitted = private_labels(budget=Budget(1e7, 1e-5)).fit(X[few], Y[few])
+    logs = []
+    for value in fitted.covmeans_:
+        w, v = np.linalg.eigh(value)
+        logs.append(v @ np.diag(np.log(w)) @ v.T)
+    assert np.allclose(logs, exact_class_means(X[few], Y[few], 60), atol=1e-2)
+    assert not np.allclose(logs, exact_class_means(X[few], Y[few], 1), atol=1e-2)
+
+
+def test_half_budget_is_what_two_releases_fit_into():
+    for budget in (Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(8.0, 1e-3), Budget(2.0)):
+        half = half_budget(budget)
+        if budget.delta == 0:
+            assert half.epsilon == budget.epsilon / 2
+            continue
+        one = riemdp.gaussian(riemdp.gaussian_noise_multiplier(half))
+        assert one.compose(one).within(budget)
+        assert one.compose(one).epsilon(budget.delta) > 0.99 * budget.epsilon
+        pure = riemdp.pure(half.epsilon)
+        assert pure.compose(pure).within(budget)
+
+
+def test_a_label_outside_the_classes_and_an_empty_class():
+    y = Y.copy()
+    y[:5] = "elsewhere"
+    fitted = private_labels().fit(X, y)
+    assert list(fitted.classes_) == ["left", "right"]
+    alone = private_labels(classes=["left", "right", "up"]).fit(X, Y)
+    assert len(alone.covmeans_) == 3
+    assert alone.guarantee_ == fitted.guarantee_  # a third class costs nothing: a pair touches two
+
+
+def test_pure_budget():
+    fitted = private_labels(budget=Budget(2.0), mechanism="wrapped-laplace").fit(X, Y)
+    assert fitted.guarantee_.epsilon(0.0) == pytest.approx(2.0)
+    assert fitted.releases_[0].guarantee.epsilon(0.0) == pytest.approx(1.0)
+    assert mdm(budget=Budget(2.0), mechanism="auto").fit(X, Y).guarantee_.epsilon(0.0) == pytest.approx(2.0)
+
+
+def test_predictions():
+    fitted = mdm(random_state=1).fit(X, Y)
+    d = fitted.transform(X)
+    assert d.shape == (200, 2)
+    assert np.allclose(d[:, 0], np.asarray(SPACE.dist(fitted.covmeans_[0], X)))
+    p = fitted.predict_proba(X)
+    assert np.allclose(p.sum(axis=1), 1)
+    assert np.array_equal(fitted.classes_[p.argmax(axis=1)], fitted.predict(X))
+    assert np.array_equal(mdm(random_state=1).fit_predict(X, Y), fitted.predict(X))
+
+
+def test_refused_by_the_ledger_before_any_noise():
+    with Ledger(Budget(0.5, 1e-5)) as ledger, pytest.raises(BudgetExceeded):
+        mdm().fit(X, Y)
+    assert ledger.charges == 0
+
+
+# ---------------------------------------------------------------------------------------------- scikit-learn manners
+@pytest.mark.parametrize("estimator", [mdm(), PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL)], ids=["mdm", "mean"])
+def test_manners(estimator):
+    before = copy.deepcopy(estimator.get_params())
+    fitted = clone(estimator).fit(X, Y)
+    assert set(vars(clone(estimator))) == set(before)  # nothing is set or changed in __init__
+    stored = pickle.dumps(fitted)
+    back = pickle.loads(stored)
+    assert np.array_equal(back.transform(X), fitted.transform(X))
+    assert np.ascontiguousarray(X[0]).tobytes() not in stored
+    assert b"ChaCha" not in stored
+    assert type(estimator).__name__ in repr(estimator)
+    with pytest.raises(Exception, match="not fitted"):
+        clone(estimator).transform(X)
+
+
+def test_grid_search_and_its_cost():
+    search = GridSearchCV(mdm(budget=Budget(0.1)), {"budget": [Budget(0.1), Budget(0.3)], "mechanism": ["wrapped-laplace"]}, cv=2)
+    cost = check_search(search, X, Y)
+    assert cost.epsilon(0.0) == pytest.approx(2 * 0.1 + 2 * 0.3 + 0.3)
+    with Ledger(Budget(2.0)) as ledger:
+        check_search(search, X, Y)
+        search.fit(X, Y)
+        assert ledger.charges == 5
+        assert ledger.spent.epsilon(0.0) <= cost.epsilon(0.0) + 1e-9
+    with Ledger(Budget(1.0)) as small:
+        with pytest.raises(BudgetExceeded, match="2 x 2 fits and one more"):
+            check_search(search, X, Y)
+        assert small.charges == 0
+        with pytest.raises(InvalidArgument, match="n_jobs"):
+            check_search(GridSearchCV(mdm(), {}, n_jobs=2), X, Y)
+    with pytest.raises(InvalidArgument, match="random search over budgets"):
+        check_search(RandomizedSearchCV(mdm(), {"budget": [BUDGET]}), X, Y)
+    with pytest.raises(InvalidArgument, match="search"):
+        check_search(mdm(), X, Y)
+
+
+# ---------------------------------------------------------------------------------------------- bad input
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"budget": None}, "budget"),
+        ({"ball": None}, "ball"),
+        ({"ball": 2.0}, "ball"),
+        ({"metric": "euclid"}, "metric"),
+        ({"labels": "secret"}, "labels"),
+        ({"labels": "private"}, "classes"),
+        ({"labels": "private", "classes": ["left", "right"]}, "min_class_size"),
+        ({"labels": "private", "classes": ["left"], "min_class_size": 0}, "min_class_size"),
+        ({"classes": ["left", "up"]}, "no record of class"),
+        ({"classes": []}, "classes"),
+        ({"mechanism": "k-norm-gradient"}, "mechanism"),
+        ({"random_state": 1.5}, "random_state"),
+        ({"budget": Budget(1.0)}, "delta > 0"),
+    ],
+    ids=str,
+)
+def test_bad_parameters(change, named):
+    with Ledger(Budget(5.0, 1e-3)) as ledger, pytest.raises(InvalidArgument, match=named):
+        mdm(**change).fit(X, Y)
+    assert ledger.charges == 0
+
+
+@pytest.mark.parametrize(("x", "y", "named"), [(X[0], Y[:1], "X"), (X[:, :, 0], Y, "X"), (X, Y[:5], "y"), ([["a"]], Y, "X")],
+                         ids=["one", "vectors", "labels", "words"])  # fmt: skip
+def test_bad_data(x, y, named):
+    with pytest.raises(InvalidArgument, match=f"`{named}`"):
+        mdm().fit(x, y)
+    with pytest.raises(InvalidArgument, match="sample_weight"):
+        mdm().fit(X, Y, sample_weight=np.ones(200))

@@ -1,0 +1,152 @@
+"""PrivatePCA: the law of its noise, its sensitivity, scikit-learn's own checks, bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+import riemdp
+from riemdp import Budget, BudgetExceeded, InvalidArgument, Ledger, PrivatePCA
+from riemdp.estimators._pca import clip_rows, packed, second_moment, unpacked
+from tests.statistical import ALPHA, gaussian_p_value
+
+BUDGET = Budget(1.0, 1e-5)
+
+
+def table(n: int = 400, d: int = 5, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, d)) * np.linspace(1.0, 0.2, d) / 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sklearn_checks():
+    check_estimator(PrivatePCA(n_components=1, budget=Budget(50.0, 1e-2), row_norm=5.0, random_state=0))
+
+
+def test_packing_is_an_isometry():
+    a = np.random.default_rng(1).normal(size=(4, 4))
+    a = a + a.T
+    assert np.linalg.norm(packed(a)) == pytest.approx(np.linalg.norm(a))
+    assert np.allclose(unpacked(packed(a), 4), a)
+
+
+def moment_noise(scale: float = 1.0) -> np.ndarray:
+    """Noise of 400 releases of a 3 x 3 second-moment matrix in an orthonormal frame (an independent one: W A W^T)."""
+    rows = clip_rows(table(50, 3), 1.0)
+    exact = rows.T @ rows / len(rows)
+    q = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+    drawn = []
+    for seed in range(400):
+        noisy = unpacked(np.asarray(second_moment(rows, 1.0, BUDGET, seed).value), 3)
+        e = scale * q @ (noisy - exact) @ q.T
+        drawn.append(np.concatenate([np.diag(e), np.sqrt(2) * e[np.triu_indices(3, 1)]]))
+    return np.array(drawn)
+
+
+def test_noise_law_and_planted_faults():
+    z = riemdp.gaussian_noise_multiplier(BUDGET)
+    sigma = z * np.sqrt(2) / 50
+    noise = moment_noise()
+    assert gaussian_p_value(noise, sigma) > ALPHA
+    assert gaussian_p_value(0.8 * noise, sigma) < ALPHA  # too little noise
+    assert gaussian_p_value(noise, sigma * 2 / np.sqrt(2)) < ALPHA  # the published sensitivity 2 R^2 / n
+    lopsided = noise * np.r_[np.ones(3), np.full(3, np.sqrt(0.5))]  # off-diagonal entries without their sqrt(2)
+    assert gaussian_p_value(lopsided, sigma) < ALPHA
+
+
+def test_sensitivity_is_never_exceeded_and_attained():
+    rng = np.random.default_rng(2)
+    bound = 1.7
+    rows = clip_rows(rng.normal(size=(20000, 2, 4)).reshape(-1, 4) * rng.exponential(size=(40000, 1)), bound).reshape(-1, 2, 4)
+    moved = np.linalg.norm(rows[:, 0, :, None] * rows[:, 0, None] - rows[:, 1, :, None] * rows[:, 1, None], axis=(1, 2))
+    assert moved.max() <= np.sqrt(2) * bound**2
+    e = bound * np.eye(4)
+    assert np.linalg.norm(np.outer(e[0], e[0]) - np.outer(e[1], e[1])) == pytest.approx(np.sqrt(2) * bound**2)
+
+
+def test_clipping():
+    rows = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0], [np.inf, 0.0], [1e300, 1e300], [0.0, 0.0]])
+    out = clip_rows(rows, 1.0)
+    assert np.all(np.linalg.norm(out, axis=1) <= 1.0)
+    assert np.allclose(out[0], [0.6, 0.8])
+    assert np.array_equal(out[1], rows[1])
+    assert not out[2].any()
+    assert not out[3].any()
+    assert np.allclose(out[4], np.sqrt(0.5))
+
+
+def test_a_row_far_away_moves_the_components_no_more_than_one_at_the_bound():
+    X = table()
+    far, near = X.copy(), X.copy()
+    far[3] = [1e9, 0, 0, 0, 0]
+    near[3] = [2.0, 0, 0, 0, 0]
+    fit = [PrivatePCA(n_components=2, budget=BUDGET, row_norm=2.0, random_state=4).fit(x).components_ for x in (far, near)]
+    assert np.allclose(fit[0], fit[1], atol=1e-9)
+
+
+def test_finds_the_components_and_spends_the_budget():
+    X = table(20000)
+    with Ledger(Budget(1.5, 1e-4)) as ledger:
+        pca = PrivatePCA(n_components=2, budget=BUDGET, row_norm=2.0).fit(X)
+        assert ledger.charges == 1
+        with pytest.raises(BudgetExceeded):
+            PrivatePCA(n_components=2, budget=Budget(1.4, 1e-5), row_norm=2.0).fit(X)
+        assert ledger.charges == 1
+    assert np.allclose(np.abs(pca.components_), np.eye(5)[:2], atol=0.1)
+    assert np.allclose(pca.components_ @ pca.components_.T, np.eye(2))
+    assert 0.99 * BUDGET.epsilon <= pca.guarantee_.epsilon(BUDGET.delta) <= BUDGET.epsilon * (1 + 1e-9)
+    assert pca.mechanism_ == "input-perturbation"
+    assert not pca.reproducible_
+    assert pca.transform(X).shape == (20000, 2)
+    assert np.allclose(pca.inverse_transform(pca.transform(pca.components_)), pca.components_)
+    assert list(pca.get_feature_names_out()) == ["privatepca0", "privatepca1"]
+
+
+def test_pure_budget_and_optimiser():
+    X = table(5000)
+    pure = PrivatePCA(n_components=1, budget=Budget(2.0), row_norm=2.0).fit(X)
+    assert pure.guarantee_.epsilon(0.0) == pytest.approx(2.0)
+    iterated = PrivatePCA(n_components=1, budget=BUDGET, row_norm=2.0, mechanism="dp-rgd").fit(X)
+    assert iterated.guarantee_.within(BUDGET)
+    assert not hasattr(iterated, "explained_variance_")
+    assert hasattr(pure, "explained_variance_")
+
+
+def test_fresh_noise_each_time_and_no_secret_in_a_pickle():
+    X = table()
+    one, two = (PrivatePCA(n_components=1, budget=BUDGET, row_norm=2.0).fit(X) for _ in range(2))
+    assert not np.array_equal(one.components_, two.components_)
+    stored = pickle.dumps(one)
+    assert np.array_equal(pickle.loads(stored).components_, one.components_)
+    rows = clip_rows(X, 2.0)
+    for secret in (X[0], rows.T @ rows / len(rows)):
+        assert np.ascontiguousarray(secret).tobytes() not in stored
+    assert clone(one).get_params() == one.get_params()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"budget": None}, "budget"),
+        ({"budget": 1.0}, "budget"),
+        ({"row_norm": None}, "row_norm"),
+        ({"row_norm": -1.0}, "row_norm"),
+        ({"n_components": None}, "n_components"),
+        ({"n_components": 6}, "n_components"),
+        ({"n_components": 0}, "n_components"),
+        ({"mechanism": "magic"}, "mechanism"),
+        ({"center": np.zeros(3)}, "center"),
+        ({"random_state": np.random.RandomState(0)}, "random_state"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named_and_nothing_is_spent(change, named):
+    parameters = {"n_components": 2, "budget": BUDGET, "row_norm": 2.0, **change}
+    with Ledger(Budget(5.0, 1e-3)) as ledger, pytest.raises(InvalidArgument, match=named):
+        PrivatePCA(**parameters).fit(table())
+    assert ledger.charges == 0
+    with pytest.raises(TypeError):
+        PrivatePCA(2)  # keyword-only
