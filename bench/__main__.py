@@ -1,0 +1,22 @@
+"""Run every `bench_*.py` of this folder, or those whose names are given: `python -m bench [tangent_normal ...]`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    known = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+    wanted = sys.argv[1:] or known
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise SystemExit(f"no benchmark called {', '.join(unknown)}; there are: {', '.join(known)}")
+    for name in wanted:
+        print(f"== {name}", flush=True)
+        importlib.import_module(f"bench.bench_{name}").main()
+
+
+if __name__ == "__main__":
+    main()
