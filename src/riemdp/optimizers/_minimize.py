@@ -119,11 +119,11 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
     width = m.noise_size + (0 if plan.sampling == "full" else plan.batch_size)
     rows = _loop.capacity(plan.steps, width)
     target = plan.steps
+    check_affordable(plan.guarantee(plan.steps - drawn), ledger)
     if optimizer.output == "uniform":
         # An iterate drawn uniformly from w_1..w_T: what follows it would not change the output, so it is not computed, but
         # the guarantee is that of all T (which one was drawn is not hidden).
         target = int(source.integers(1, plan.steps + 1))
-    check_affordable(plan.guarantee(plan.steps - drawn), ledger)
     calls = 0
     status = "completed"
     watch.begin(plan.method, plan.steps)

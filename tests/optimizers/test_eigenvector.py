@@ -1,0 +1,92 @@
+"""Private principal eigenvector: sensitivities by brute force, noise law of the input perturbation, choice without data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from riemdp import Budget, InvalidArgument, gaussian
+from riemdp.optimizers import _eigenvector as ev
+from riemdp.optimizers import private_principal_eigenvector
+from tests.statistical import ALPHA, gaussian_p_value
+
+BUDGET = Budget(1.0, 1e-6)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(4000, 5)) * np.array([1.0, 0.6, 0.3, 0.3, 0.3])
+X /= np.linalg.norm(X, axis=1).max()
+
+
+@pytest.mark.parametrize("method", ["gmip", "dp-rgd", "dp-pgd"])
+def test_each_method_finds_the_eigenvector_within_its_budget(method):
+    r = private_principal_eigenvector(X, Budget(20.0, 1e-6), method=method, rng=1)
+    assert 19.8 <= r.guarantee.epsilon(1e-6) <= 20.0
+    assert ev.excess_risk(X, r.value) < 1e-3
+    assert np.linalg.norm(r.value) == pytest.approx(1.0)
+
+
+def test_sensitivities_hold_and_are_attained():
+    """Input perturbation sqrt 2 R^2 (printed: 2), iterative methods 2 R^2, over random pairs and the worst one."""
+    z, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in RNG.normal(size=(2, 4000, 3)))
+    w = RNG.normal(size=(4000, 3))
+    w /= np.linalg.norm(w, axis=1, keepdims=True)
+    gap = z[:, :, None] * z[:, None] - y[:, :, None] * y[:, None]
+    assert np.linalg.norm(gap, axis=(1, 2)).max() <= np.sqrt(2) + 1e-12
+    assert np.linalg.norm(2 * np.einsum("nij,nj->ni", gap, w), axis=1).max() <= 2 + 1e-12
+    worst = np.outer([1, 0], [1, 0]) - np.outer([0, 1], [0, 1])
+    assert np.linalg.norm(worst) == pytest.approx(np.sqrt(2))
+
+
+def test_input_noise_is_isotropic_and_scaled_noise_fails(monkeypatch):
+    """The matrix handed to eigh minus the covariance, in orthonormal coordinates of symmetric matrices."""
+    seen = []
+    real = np.linalg.eigh
+    monkeypatch.setattr(ev.np.linalg, "eigh", lambda a: (seen.append(np.array(a)), real(a))[1])
+    sigma = [private_principal_eigenvector(X[:40], BUDGET, method="gmip", rng=k).sigma for k in range(1500)][0]
+    noise = np.array(seen) - X[:40].T @ X[:40] / 40
+    i, j = np.triu_indices(5)
+    coordinates = noise[:, i, j] * np.where(i == j, 1.0, np.sqrt(2.0))
+    assert sigma == pytest.approx(np.sqrt(2) / 40 / gaussian_mu(), rel=1e-6)
+    assert gaussian_p_value(coordinates, sigma) > ALPHA
+    assert gaussian_p_value(0.8 * coordinates, sigma) < ALPHA
+
+
+def gaussian_mu():
+    """mu whose Gaussian has the budget's epsilon, by bisection on the guarantee itself."""
+    low, high = 1e-3, 10.0
+    for _ in range(80):
+        mu = (low + high) / 2
+        low, high = (mu, high) if gaussian(1 / mu).epsilon(1e-6) < 1.0 else (low, mu)
+    return mu
+
+
+def test_the_choice_looks_at_public_numbers_only():
+    assert ev.choose_method(5923, 784, BUDGET) == "gmip"
+    assert ev.choose_method(5923, 20000, BUDGET) == "dp-rgd"
+    a = private_principal_eigenvector(X, BUDGET, rng=1)
+    b = private_principal_eigenvector(np.zeros_like(X), BUDGET, rng=1)
+    assert (a.method, a.sigma) == (b.method, b.sigma) == ("GMIP", a.sigma)
+
+
+def test_long_and_broken_rows_cannot_pull_further_than_the_row_norm():
+    x = np.array(X[:100])
+    x[0], x[1], x[2] = 1e200, np.nan, np.array([np.inf, 0, 0, 0, 0])
+    short = np.asarray(ev._shorten(x, 1.0))
+    assert np.all(np.linalg.norm(short, axis=1) <= 1.0)
+    assert np.linalg.norm(short[0]) == pytest.approx(1.0)
+    assert np.all(short[1:3] == 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: private_principal_eigenvector(X[0], BUDGET), "data"),
+        (lambda: private_principal_eigenvector(X[:0], BUDGET), "data"),
+        (lambda: private_principal_eigenvector(X, Budget(1.0)), "budget"),
+        (lambda: private_principal_eigenvector(X, BUDGET, method="svd"), "method"),
+        (lambda: private_principal_eigenvector(X, BUDGET, row_norm=0.0), "row_norm"),
+        (lambda: private_principal_eigenvector(X, BUDGET, steps=0), "steps"),
+    ],
+)
+def test_bad_arguments_are_named(call, name):
+    with pytest.raises(InvalidArgument, match=f"`{name}`"):
+        call()

@@ -1,0 +1,326 @@
+"""The host side of a run: arguments, ledger, outputs, history, interruption, checkpoints, compilations."""
+
+from __future__ import annotations
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from riemdp import (
+    DPRGD,
+    DPRSGD,
+    DPRSVRG,
+    Ball,
+    Budget,
+    BudgetExceeded,
+    InvalidArgument,
+    Ledger,
+    NotPrivateWarning,
+    Problem,
+    gaussian,
+    noise_source,
+    private_minimize,
+    problems,
+    subsampled_gaussian,
+)
+from riemdp.manifolds import Euclidean, Sphere
+from riemdp.optimizers import _loop, _minimize, plan_optimizer
+
+N, DIM = 50, 4
+M = Sphere(DIM)
+P = problems.principal_eigenvector(DIM)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, DIM))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+START = np.eye(DIM)[0]
+BUDGET = Budget(1.0, 1e-5)
+
+
+def run(optimizer=None, budget=BUDGET, data=X, **more):
+    return private_minimize(P, data, START, optimizer or DPRGD(6, 0.3), budget, rng=more.pop("rng", 1), **more)
+
+
+# ------------------------------------------------------------------------------------------------ guarantees
+def test_budget_is_met_and_sigma_is_the_calibrated_one():
+    r = run(DPRGD(6, 0.3, 0.5))
+    assert 0.99 <= r.guarantee.epsilon(1e-5) <= 1.0
+    assert r.guarantee.epsilon(1e-5) == pytest.approx(gaussian(r.sigma / (2 * 0.5 / N), 6).epsilon(1e-5), rel=1e-9)
+    assert r.reproducible
+    assert "NOT PRIVATE" in str(r)
+    assert not private_minimize(P, X, START, DPRGD(6, 0.3), BUDGET).reproducible
+
+
+@pytest.mark.parametrize(("sampling", "factor"), [("without-replacement", 2.0), ("poisson", 1.0)])
+def test_noise_std_reports_the_guarantee_that_it_gives(sampling, factor):
+    r = run(DPRSGD(6, 10, 0.3, 0.5, sampling=sampling), None, noise_std=0.2)
+    z = 0.2 / (factor * 0.5 / 10)
+    expected = subsampled_gaussian(z, population=N, batch_size=10, steps=6, sampling=sampling)
+    assert r.sigma == 0.2
+    assert r.guarantee.epsilon(1e-5) == pytest.approx(expected.epsilon(1e-5), rel=1e-9)
+
+
+def test_a_batch_of_all_records_is_the_full_gradient():
+    a, b = run(DPRGD(6, 0.3)), run(DPRSGD(6, N, 0.3))
+    assert a.guarantee.epsilon(1e-5) == b.guarantee.epsilon(1e-5)
+    np.testing.assert_allclose(a.value, b.value, atol=1e-14)
+
+
+def test_without_a_budget_nothing_is_noised_and_nothing_is_promised():
+    r = run(DPRGD(6, 0.3, 1e-9), None)  # the clip norm is not used either
+    assert r.sigma == 0.0
+    assert not r.guarantee.is_private
+    assert r.guarantee.epsilon(1e-5) == np.inf
+    assert np.abs(np.asarray(r.value) - START).max() > 1e-3
+    with pytest.raises(InvalidArgument, match="`budget`"):
+        private_minimize(P, X, START, DPRGD(6, 0.3))
+
+
+def test_the_ledger_is_charged_and_refuses_before_anything_is_drawn():
+    book = Ledger(Budget(1.3, 1e-5))
+    r = run(ledger=book)
+    assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5))
+    source = noise_source(3)
+    before = noise_source(3).normals((4,))
+    with pytest.raises(BudgetExceeded):
+        run(ledger=book, rng=source)
+    np.testing.assert_array_equal(source.normals((4,)), before)  # not one number was drawn
+    assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5))
+    with Ledger(Budget(2.0, 1e-5)) as outer:
+        run(DPRSVRG(1, 3, 0.1, batch_size=5), None, noise_std=1.0)
+    assert 0 < outer.spent.epsilon(1e-5) < 2.0
+
+
+# ------------------------------------------------------------------------------------------------ outputs
+def test_outputs_last_uniform_and_average():
+    # Prefixes of the same seeded stream: sigma is given, so that it does not depend on the number of steps.
+    trace = [np.asarray(run(DPRGD(t, 0.3), None, noise_std=0.05, rng=4).value) for t in range(1, 7)]
+    average = trace[0]
+    for k, w in enumerate(trace[1:], start=2):
+        average = np.asarray(M.exp(average, np.asarray(M.log(average, w)) / k))
+    got = run(DPRGD(6, 0.3, output="geodesic-average"), None, noise_std=0.05, rng=4)
+    np.testing.assert_allclose(got.value, average, atol=1e-10)
+    picked = [run(DPRGD(6, 0.3, output="uniform"), None, noise_std=0.05, rng=k) for k in range(40)]
+    assert {r.steps for r in picked} == set(range(1, 7))  # w_1..w_6, never the start
+    full = run(DPRGD(6, 0.3), None, noise_std=0.05).guarantee
+    assert all(r.guarantee.epsilon(1e-5) == full.epsilon(1e-5) for r in picked)  # charged for all six, whichever was drawn
+
+
+def test_schedule_is_evaluated_on_the_host_and_checked():
+    a = run(DPRGD(6, lambda t: 0.3 / (1 + t)), None, noise_std=0.05)
+    b = run(DPRGD(6, 0.3), None, noise_std=0.05)
+    assert np.abs(np.asarray(a.value) - np.asarray(b.value)).max() > 1e-4
+    with pytest.raises(InvalidArgument, match=r"learning_rate.*step 3"):
+        run(DPRGD(6, lambda t: 0.1 if t < 3 else float("nan")))
+
+
+def test_history_is_off_by_default_and_marked():
+    assert len(run().history) == 0
+    with pytest.warns(NotPrivateWarning):
+        r = run(DPRGD(6, 0.3), record_every=2)
+    assert [row.step for row in r.history] == [2, 4, 6]
+    assert r.history[-1].gradient_calls == 6 * N == r.gradient_calls
+    assert r.history[-1].objective == pytest.approx(-np.mean((X @ np.asarray(r.value)) ** 2), abs=1e-12)
+    assert "NOT PRIVATE" in repr(r.history)
+    assert "NOT PRIVATE" in str(r)
+    plain = run(DPRGD(6, 0.3))
+    np.testing.assert_array_equal(plain.value, r.value)  # recording does not change the run
+    again = pickle.loads(pickle.dumps(r))
+    np.testing.assert_array_equal(again.value, r.value)
+
+
+def test_defaults_come_from_public_numbers():
+    r = private_minimize(P, X, START, DPRGD(), BUDGET, rng=1)
+    other = private_minimize(P, 0.1 * X[::-1], START, DPRGD(), BUDGET, rng=1)
+    assert (r.steps, r.sigma, r.details["clip_norm"]) == (other.steps, other.sigma, other.details["clip_norm"])
+    assert r.details["clip_norm"] == 1.0
+    plan = plan_optimizer(P, 10, DPRGD(), Budget(0.01, 1e-6))
+    assert plan.noise_to_signal > 1
+    assert "will not give a useful result" in str(plan)
+    free = Problem(M, lambda w, z: -jnp.sum(w * z) ** 2)
+    with pytest.raises(InvalidArgument, match="clip_norm"):
+        private_minimize(free, X, START, DPRGD(3, 0.1), BUDGET)
+    with pytest.raises(InvalidArgument, match="learning_rate"):
+        private_minimize(free, X, START, DPRGD(3, None, 1.0), BUDGET)
+
+
+# ------------------------------------------------------------------------------------------------ interruption, checkpoint
+class _Interrupt:
+    """Stops the run after some recorded steps, as Ctrl-C would."""
+
+    def __init__(self, monkeypatch, after, error=KeyboardInterrupt):
+        original = _minimize.Watch.after
+
+        def wrapped(watch, taken, calls, point):
+            original(watch, taken, calls, point)
+            if taken >= after:
+                raise error
+
+        monkeypatch.setattr(_minimize.Watch, "after", wrapped)
+
+
+def test_interruption_returns_the_released_iterate_and_what_was_drawn(monkeypatch):
+    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    book = Ledger(Budget(50.0, 1e-5))
+    _Interrupt(monkeypatch, 5)
+    r = run(DPRGD(40, 0.3), None, noise_std=0.05, ledger=book)
+    assert r.status == "interrupted"
+    assert r.steps in (5, 6, 7, 8)
+    drawn = gaussian(0.05 / (2 / N), 40).epsilon(1e-5)
+    assert r.guarantee.epsilon(1e-5) < drawn
+    assert r.guarantee.epsilon(1e-5) >= gaussian(0.05 / (2 / N), r.steps).epsilon(1e-5)
+    assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5))
+    assert np.all(np.isfinite(r.value))
+
+
+class _Crash(Exception):
+    pass
+
+
+def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(monkeypatch, tmp_path):
+    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    path = tmp_path / "run.npz"
+    seen = []
+    original = _minimize._loop.padded
+
+    def spy(array, rows):
+        if array.ndim == 2 and array.shape[1] == M.noise_size:
+            seen.append(np.array(array))
+        return original(array, rows)
+
+    monkeypatch.setattr(_loop, "padded", spy)
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 6, _Crash)
+        with pytest.raises(_Crash):
+            run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)
+    assert path.exists()
+    content = path.read_bytes()
+    assert all(block.tobytes() not in content for block in seen)  # no noise in the file
+    r = run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=9)
+    assert r.status == "completed"
+    assert not path.exists()
+    assert sum(len(block) for block in seen) == 16  # drawn in all: the plan, not one more
+    rows = np.concatenate(seen)
+    assert len(np.unique(rows[:, 0])) == 16  # and no row twice, though the seed is the same
+    assert r.steps == 12  # the block that was drawn and lost is not taken again
+    assert r.guarantee.epsilon(1e-5) == pytest.approx(gaussian(0.05 / (2 / N), 16).epsilon(1e-5))
+
+
+def test_a_checkpoint_of_another_run_or_a_broken_file_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    path = tmp_path / "run.npz"
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 6, _Crash)
+        with pytest.raises(_Crash):
+            run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path)
+    with pytest.raises(InvalidArgument, match="checkpoint"):
+        run(DPRGD(16, 0.2), None, noise_std=0.05, checkpoint=path)
+    with pytest.raises(InvalidArgument, match="rng"):
+        run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path, rng=noise_source(3))
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(InvalidArgument, match="checkpoint"):
+        run(DPRGD(16, 0.3), None, noise_std=0.05, checkpoint=path)
+    assert list(tmp_path.iterdir()) == [path]  # no half-written file is left
+
+
+def test_a_run_without_interruption_is_the_same_with_a_checkpoint(tmp_path):
+    a = run(DPRGD(6, 0.3), rng=5)
+    b = run(DPRGD(6, 0.3), rng=5, checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(a.value, b.value)
+
+
+# ------------------------------------------------------------------------------------------------ compilations, bad input
+def test_one_compilation_serves_every_number_of_steps_and_every_setting():
+    _loop.run_steps.clear_cache()
+    before = _loop.TRACES["steps"]
+    for steps, rate, clip, sigma in [(5, 0.1, 1.0, 0.1), (9, 0.2, 0.5, 0.2), (16, 0.3, 2.0, 0.05)]:
+        run(DPRGD(steps, rate, clip), None, noise_std=sigma)
+    assert _loop.TRACES["steps"] - before == 1
+    for k in range(3):  # an equal problem made anew does not compile again
+        fresh = problems.principal_eigenvector(DIM)
+        private_minimize(fresh, X, START, DPRGD(5, 0.1), None, noise_std=0.1 + k)
+    assert _loop.TRACES["steps"] - before == 1
+
+
+class _Vector:
+    def __call__(self, w, z):
+        return w * z
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: run(DPRSGD(3, N + 1, 0.1)), "batch_size"),
+        (lambda: run(DPRSVRG(1, 3, 0.1, batch_size=N + 1)), "batch_size"),
+        (lambda: DPRGD(0, 0.1), "steps"),
+        (lambda: DPRGD(-3, 0.1), "steps"),
+        (lambda: DPRGD(2.5, 0.1), "steps"),
+        (lambda: DPRGD(3, 0.1, 0.0), "clip_norm"),
+        (lambda: DPRGD(3, 0.1, float("nan")), "clip_norm"),
+        (lambda: DPRGD(3, -0.1), "learning_rate"),
+        (lambda: DPRGD(3, 0.1, output="best"), "output"),
+        (lambda: DPRGD(3, 0.1, update="log"), "update"),
+        (lambda: DPRGD(3, 0.1, sensitivity="none"), "sensitivity"),
+        (lambda: DPRSGD(3, 2, 0.1, sampling="shuffle"), "sampling"),
+        (lambda: DPRSGD(3, 2, 0.1, sampling="poisson", sensitivity="domain"), "sensitivity"),
+        (lambda: DPRSVRG(1, 2, 0.1, variant="other"), "variant"),
+        (lambda: DPRSVRG(1, 2, 0.1, restarts=0), "restarts"),
+        (lambda: run("sgd"), "optimizer"),
+        (lambda: run(DPRGD(3, 0.1, sensitivity="domain")), "sensitivity"),
+        (lambda: run(budget=Budget(1.0)), "budget"),
+        (lambda: run(budget=(1.0, 1e-5)), "budget"),
+        (lambda: run(noise_std=0.1), "noise_std"),
+        (lambda: run(DPRSVRG(1, 2, 0.1), noise_std=0.1), "noise_std"),
+        (lambda: run(None, None, noise_std=-1.0), "noise_std"),
+        (lambda: run(ledger="book"), "ledger"),
+        (lambda: run(rng=1.5), "rng"),
+        (lambda: run(record_every=-1), "record_every"),
+        (lambda: run(checkpoint="/nowhere/at/all"), "checkpoint"),
+        (lambda: run(data=X[:, :3]), "data"),
+        (lambda: run(data=X[:0]), "data"),
+        (lambda: run(data=np.array(["a", "b"])), "data"),
+        (lambda: run(data=1.0), "data"),
+        (lambda: private_minimize("p", X, START, DPRGD(3, 0.1), BUDGET), "problem"),
+        (lambda: private_minimize(P, X, 2 * START, DPRGD(3, 0.1), BUDGET), "initial"),
+        (lambda: private_minimize(P, X, np.nan * START, DPRGD(3, 0.1), BUDGET), "initial"),
+        (lambda: private_minimize(P, X, START[:3], DPRGD(3, 0.1), BUDGET), "initial"),
+        (lambda: private_minimize(Problem(M, _Vector()), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "loss"),
+        (lambda: private_minimize(Problem(M, lambda w, z: jnp.nan * w[0]), X, START, DPRGD(3, 0.1), None), "loss"),
+    ],
+)  # fmt: skip
+def test_bad_arguments_are_named_and_nothing_is_spent(call, name):
+    book = Ledger(Budget(9.0, 1e-5))
+    with book, pytest.raises(InvalidArgument, match=f"`{name}`"):
+        call()
+    assert book.spent.epsilon(1e-5) == 0.0
+
+
+def test_a_loss_that_is_nan_for_a_record_counts_as_zero_in_a_private_run():
+    p = Problem(M, lambda w, z: jnp.where(z[0] > 10, jnp.nan, -jnp.sum(w * z) ** 2))
+    x = np.array(X)
+    x[3, 0] = 11.0
+    r = private_minimize(p, x, START, DPRGD(3, 0.1, 1.0), None, noise_std=0.01, rng=1)
+    assert np.all(np.isfinite(r.value))
+
+
+def test_memory_is_bounded_by_chunks_and_a_single_record_is_legal():
+    from riemdp.problems._problem import _chunk
+
+    assert _chunk([jax.ShapeDtypeStruct((10**6, 11, 11), np.float64)]) * 121 <= 1 << 21
+    r = private_minimize(P, X[:1], START, DPRGD(3, 0.1), BUDGET, rng=1)
+    assert bool(M.belongs(r.value))
+
+
+def test_bursting_steps_never_leave_the_manifold():
+    """A step that overflows is skipped: what comes out is always a finite point."""
+    from riemdp.manifolds import Lorentz
+
+    h = Lorentz(3)
+    f = problems.frechet_mean(h, ball=Ball(h.origin, 1.0))
+    x = np.tile(np.asarray(h.origin), (5, 1))
+    r = private_minimize(f, x, h.origin, DPRGD(30, 1.0), None, noise_std=300.0, rng=0)
+    assert np.all(np.isfinite(r.value))
+    e = private_minimize(problems.frechet_mean(Euclidean(2)), np.ones((3, 2)), np.zeros(2), DPRGD(5, 0.3, 1.0), BUDGET, rng=0)
+    assert e.value.dtype == jnp.float64
