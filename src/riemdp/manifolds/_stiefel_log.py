@@ -29,8 +29,8 @@ class NumericalLog(NamedTuple):
     steps: Int[Array, "*batch"]
 
 
-@functools.partial(jax.jit, static_argnums=(0, 4))
-def log_numerical(manifold: AbstractManifold, p: Any, q: Any, tolerance: Any, max_steps: int) -> NumericalLog:
+@functools.partial(jax.jit, static_argnums=0)
+def log_numerical(manifold: AbstractManifold, p: Any, q: Any, tolerance: Any, max_steps: Any) -> NumericalLog:
     """Levenberg-Marquardt on q - exp(p, v) in orthonormal coordinates of v, with exact derivatives of exp.
 
     A trial step counts only if it brings the end of the geodesic nearer to q, so the residual never grows; near the solution
@@ -47,7 +47,7 @@ def log_numerical(manifold: AbstractManifold, p: Any, q: Any, tolerance: Any, ma
     return NumericalLog(value, residual, converged, converged & (length < jnp.pi), steps)
 
 
-def _solve(manifold: AbstractManifold, p: Array, q: Array, tolerance: Array, max_steps: int) -> tuple[Array, Array, Array]:
+def _solve(manifold: AbstractManifold, p: Array, q: Array, tolerance: Array, max_steps: Array) -> tuple[Array, Array, Array]:
     def gap(c: Array) -> Array:
         return (manifold._exp(p, manifold._from_coordinates(p, c)) - q).ravel()
 
