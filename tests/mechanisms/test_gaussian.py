@@ -47,7 +47,10 @@ def noise_of(mechanism, value, count):
     return np.asarray(at) - np.asarray(m.to_coordinates(base, m.log(base, value)))
 
 
-@pytest.mark.parametrize("name", SPACES)
+SLOW_TO_COMPILE = {"Grassmann(4,2)", "Product", "PoincareBall(3)"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(s, marks=pytest.mark.slow) if s in SLOW_TO_COMPILE else s for s in SPACES])
 def test_wrapped_gaussian_noise_has_the_law_it_was_accounted_for(name):
     manifold, radius, count = SPACES[name]
     base = manifold.origin

@@ -109,7 +109,7 @@ def test_error_law_agrees_with_many_exact_draws(manifold):
 
 
 def test_clamping_what_was_drawn_never_increases_the_error():
-    for manifold, r in ((R.Lorentz(3), 0.5), (R.Sphere(3), 0.5), (R.SPDAffineInvariant(2), 0.5), (R.SPDLogEuclidean(2), 0.5)):
+    for manifold, r in ((R.Lorentz(3), 0.5), (R.Sphere(3), 0.5)):
         ball = R.Ball(manifold.origin, r)
         edge = ball.clamp(manifold, np.asarray(manifold.random_point(jax.random.key(1)))[None])[0]
         x = R.riemannian_laplace(1, manifold, edge, 0.3, (4000,))

@@ -77,7 +77,11 @@ def largest_shift(name, pairs, steps=40, radius=None):
     return float(jnp.max(manifold.dist(ma, mb))), frechet_mean_sensitivity(manifold, ball, N_RECORDS)
 
 
-@pytest.mark.parametrize("name", SPACES)
+# Compiling dominates here: the others run with the ten thousand pairs of the slow test.
+QUICK = ["Euclidean(2)", "Lorentz(3)", "SPDAffineInvariant(2)", "Sphere(3)", "SPDBuresWasserstein(2)"]
+
+
+@pytest.mark.parametrize("name", QUICK)
 def test_random_neighbours_never_exceed_the_bound(name):
     shift, bound = largest_shift(name, 2000)
     assert shift <= bound * (1 + 1e-6)
@@ -91,7 +95,7 @@ def test_ten_thousand_random_neighbours_never_exceed_the_bound(name):
     assert bound / 2 < shift <= bound * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("name", ["Lorentz(3)", "SPDAffineInvariant(2)", "Sphere(3)", "SPDBuresWasserstein(2)", "Grassmann(4,2)"])
+@pytest.mark.parametrize("name", ["Lorentz(3)", "Sphere(3)", "SPDBuresWasserstein(2)"])
 def test_random_neighbours_never_exceed_the_gradient_bound_in_the_ball(name):
     manifold, radius = SPACES[name]
     ball = R.Ball(manifold.origin, radius)

@@ -37,9 +37,9 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
       records that are not finite or not points of the space become its centre.
     - `budget`: `Budget(epsilon, delta)`. Pure mechanisms spend (epsilon, 0) of it.
     - `mechanism`: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient", "dp-rgd", "dp-rsgd",
-      "dp-rsvrg",
-      "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one with the smallest expected squared error in
-      `plan_private_mean(manifold, ball, n, budget)`, never looking at the records; print that plan to see what was compared.
+      "dp-rsvrg", "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one with the smallest expected squared
+      error in `plan_private_mean(manifold, ball, n, budget)`, never looking at the records (the table that decided is in
+      `release.details["plan"]`).
     - `rng`: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
     - `ledger`: the `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
     - `weights`: n public, non-negative weights of the records.
@@ -75,7 +75,7 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     name, details = mechanism, {}
     if mechanism == "auto":
         plan = plan_private_mean(manifold, ball, n, budget, weights=shares, tolerance=tolerance, calibration=calibration)
-        name, details = plan.best().mechanism, {"chosen_by": "auto"}
+        name, details = plan.best().mechanism, {"chosen_by": "auto", "plan": str(plan)}
     _check_budget(name, budget)
     if name in OPTIMIZED:
         release = _optimised(name, manifold, records, n, ball, budget, rng, ledger, shares, optimizer)
