@@ -64,7 +64,7 @@ def _patches(
         raise invalid("size", size, f"a patch has to fit into {height}x{width} pixels")
     blocks, labels = [], []
     for number, photograph in enumerate(photographs):
-        windows = np.lib.stride_tricks.sliding_window_view(photograph, (size, size), axis=(0, 1))[::stride, ::stride]
+        windows = np.lib.stride_tricks.sliding_window_view(photograph, (size, size), (0, 1))[::stride, ::stride]  # pyright: ignore
         windows = np.moveaxis(windows, 2, -1) if photograph.ndim == 3 else windows
         flat = windows.reshape(-1, size, size, *photograph.shape[2:])
         blocks.append(np.ascontiguousarray(flat))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .._errors import DataUnavailable
 
@@ -84,10 +84,9 @@ def find(file: PublicFile, *, download: bool = True) -> Path:
     for url in file.urls:
         try:
             with _ProgressBar(file.name) as bar:
-                downloader = pooch.HTTPDownloader(timeout=30, progressbar=bar) if url.startswith("http") else None
-                return Path(
-                    pooch.retrieve(url, known_hash=file.checksum, fname=file.name, path=target, downloader=downloader)
-                )
+                downloader: Any = pooch.HTTPDownloader(timeout=30, progressbar=cast(Any, bar))
+                got = pooch.retrieve(url, known_hash=file.checksum, fname=file.name, path=target, downloader=downloader)
+                return Path(got)
         except Exception as error:  # every cause (no network, 404, wrong checksum, full disk) ends in one clear message
             failures.append(f"{url}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300])
     raise DataUnavailable(_remedy(file, "; ".join(failures) or "it has no public address"))

@@ -1,0 +1,183 @@
+"""Error against epsilon, trade-off curves, and the table of expected errors as a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._errors import InvalidArgument, invalid
+from ._style import COLOURS, DASHES, MARKERS, axes_for, styled
+
+Pairs = Sequence[tuple[float, float]]
+
+
+def error_curves(curves: Mapping[str, Pairs], *, ax: Any = None, title: str = "Expected error of a private mean",
+                 ylabel: str = "expected Riemannian distance", logy: bool = True) -> Any:  # fmt: skip
+    """Lines of (epsilon, error), one a mechanism; returns the matplotlib axes.
+
+    `curves`: name -> pairs with epsilon > 0 and error > 0 (errors that are None or infinite are left out). Logarithmic epsilon.
+    """
+    return error_against_epsilon(curves, ax=ax, title=title, ylabel=ylabel, logy=logy)
+
+
+def error_against_epsilon(
+    expected: Mapping[str, Pairs],
+    measured: Mapping[str, Mapping[float, Sequence[float]]] | None = None,
+    *,
+    reference: tuple[str, float] | None = None,
+    ax: Any = None,
+    title: str = "Error against epsilon",
+    xlabel: str = r"privacy budget $\varepsilon$ of one release",
+    ylabel: str = "Riemannian distance to the non-private mean",
+    logy: bool = True,
+) -> Any:
+    """Expected errors as lines and measured ones as points with bars; returns the matplotlib axes.
+
+    **Arguments:**
+    - `expected`: name -> pairs (epsilon, error), known by formula.
+    - `measured`: name -> {epsilon: errors of repeated runs}. Drawn as the root of the mean square with a bar from the smallest
+      to the largest run. Where the name is also in `expected` it shares its colour.
+    - `reference`: (words, error) of a horizontal line.
+    """
+    measured = measured or {}
+    if not expected and not measured:
+        raise InvalidArgument("argument `expected` is empty; give at least one named curve")
+    names = list(dict.fromkeys([*expected, *measured]))
+    with styled():
+        ax = axes_for(ax, (7.6, 5.0))
+        from_curves: set[float] = set()
+        from_runs: set[float] = set()
+        for i, name in enumerate(names):
+            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+            pairs = _clean(f"expected[{name!r}]", expected.get(name, ()))
+            if pairs:
+                eps, err = zip(*pairs, strict=True)
+                from_curves |= set(eps)
+                plain = marker if not measured and len(pairs) <= 12 else None  # with measured points, lines are formulas only
+                ax.plot(eps, err, color=colour, linestyle=DASHES[i % len(DASHES)], marker=plain, label=name, zorder=2)
+            runs = measured.get(name)
+            if runs:
+                xs = sorted(float(e) for e in runs)
+                from_runs |= set(xs)
+                values = [np.asarray(runs[x], dtype=np.float64) for x in xs]
+                centre = np.array([math.sqrt(float(np.mean(v**2))) for v in values])
+                low = centre - np.array([v.min() for v in values])
+                high = np.array([v.max() for v in values]) - centre
+                ax.errorbar(xs, centre, yerr=np.maximum(0.0, [low, high]), color=colour, marker=marker, linestyle="none",
+                            markerfacecolor="white", markeredgewidth=2.0, elinewidth=1.4, capsize=4, zorder=3,
+                            label=f"{name}: measured")  # fmt: skip
+        if reference is not None:
+            words, height = reference
+            ax.axhline(height, color="#555555", linewidth=1.3, zorder=1)
+            ax.annotate(words, (0.01, height), xycoords=("axes fraction", "data"), ha="left", va="top", color="#555555",
+                        fontsize=10.5, xytext=(2, -4), textcoords="offset points", zorder=2.5,
+                        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0})  # fmt: skip
+        ax.set_xscale("log")
+        if logy:
+            ax.set_yscale("log")
+        _plain_ticks(ax, sorted(from_runs or from_curves), logy)
+        ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+        ax.legend(loc="best")
+    return ax
+
+
+def trade_off_curve(guarantees: Any, *, ax: Any = None, title: str = "What an attacker can do at best", points: int = 201) -> Any:
+    """Missed detections against false alarms of the best attack that each guarantee still allows; returns the axes.
+
+    `guarantees`: one `Guarantee`, or name -> `Guarantee`. The region below a curve is impossible for any attack that decides
+    between two neighbouring data sets. The dashed diagonal is guessing. Formula:
+    beta(a) = sup over eps of max(0, 1 - delta(eps) - e^eps a, e^-eps (1 - delta(eps) - a)).
+    """
+    named = guarantees if isinstance(guarantees, Mapping) else {str(guarantees): guarantees}
+    if not named:
+        raise InvalidArgument("argument `guarantees` is empty; give one guarantee, or name -> guarantee")
+    alpha = np.linspace(0.0, 1.0, points) ** 2
+    with styled():
+        ax = axes_for(ax, (6.2, 5.6))
+        ax.plot([0, 1], [1, 0], color="#555555", linestyle=(0, (2, 2)), linewidth=1.5, label="guessing (perfect privacy)")
+        for i, (name, guarantee) in enumerate(named.items()):
+            if not hasattr(guarantee, "delta"):
+                raise invalid("guarantees", guarantee, "give objects of riemdp.Guarantee")
+            beta = np.zeros_like(alpha)
+            for eps in np.concatenate([[0.0], np.geomspace(1e-2, 30.0, 60)]):
+                delta = min(1.0, float(guarantee.delta(float(eps))))
+                beta = np.maximum(beta, np.maximum(1 - delta - math.exp(eps) * alpha, math.exp(-eps) * (1 - delta - alpha)))
+            ax.plot(alpha, beta, color=COLOURS[i % len(COLOURS)], linestyle=DASHES[i % len(DASHES)], label=name)
+        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false alarms of the attack", ylabel="missed detections", title=title)
+        ax.set_aspect("equal")
+        ax.legend(loc="upper right")
+    return ax
+
+
+def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | None = None) -> Any:
+    """A plan of `plan_private_mean` as bars, one group a budget: which mechanism has the smallest expected error.
+
+    Bars show the root of the expected squared distance; mechanisms without a formula or not available are listed below with the
+    reason. The one that "auto" picks is marked. Returns the axes.
+    """
+    rows = list(plan)
+    if not rows:
+        raise InvalidArgument("argument `plan` has no rows; give what plan_private_mean returned")
+    budgets = list(dict.fromkeys(row.budget for row in rows))
+    names = list(dict.fromkeys(row.mechanism for row in rows))
+    shown = [(b, [r for r in rows if r.budget == b and r.expected_error is not None]) for b in budgets]
+    count = sum(len(group) for _, group in shown)
+    if count == 0:
+        raise InvalidArgument("argument `plan` has no row with an expected error, so there is nothing to draw")
+    with styled():
+        ax = axes_for(ax, (8.0, 1.6 + 0.42 * (count + len(shown))))
+        y, ticks, labels = 0.0, [], []
+        for budget, group in shown:
+            best = min((r.expected_error for r in group if r.eligible), default=None)
+            for row in sorted(group, key=lambda r: r.expected_error):
+                colour = COLOURS[names.index(row.mechanism) % len(COLOURS)]
+                chosen = row.eligible and row.expected_error == best
+                ax.barh(y, row.expected_error, color=colour, height=0.72, alpha=1.0 if row.eligible else 0.35)
+                ax.annotate(f" {row.expected_error:.3g}" + ("  (auto)" if chosen else ""), (row.expected_error, y), va="center")
+                ticks.append(y)
+                labels.append(f"{row.mechanism}, ε = {budget.epsilon:g}")
+                y += 1.0
+            y += 0.6
+        ax.set_yticks(ticks, labels)
+        ax.invert_yaxis()
+        ax.margins(x=0.22)
+        ax.grid(axis="y", visible=False)
+        ax.set(xlabel="expected Riemannian distance (root mean square)", title=title or "Expected error before anything is spent")
+    return ax
+
+
+def _clean(name: str, pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    kept = []
+    for pair in pairs:
+        if len(pair) != 2:
+            raise invalid(name, pair, "give pairs (epsilon, error)")
+        epsilon, error = pair
+        if error is None or not math.isfinite(error) or error <= 0:
+            continue
+        if not epsilon > 0 or not math.isfinite(epsilon):
+            raise invalid(name, pair, "epsilon has to be greater than 0")
+        kept.append((float(epsilon), float(error)))
+    return sorted(kept)
+
+
+def _plain_ticks(ax: Any, epsilons: list[float], logy: bool) -> None:
+    """Decimal tick labels: 0.1, 0.3, 1 rather than powers of ten."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    plain = FuncFormatter(lambda x, _: f"{x:g}")
+    if 0 < len(epsilons) <= 9:
+        ax.xaxis.set_major_locator(FixedLocator(epsilons))
+        ax.xaxis.set_minor_locator(NullLocator())
+    else:
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(plain)
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    if logy:
+        low, high = ax.get_ylim()
+        decades = math.log10(high / low)
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
+        ax.yaxis.set_major_formatter(plain)
+        ax.yaxis.set_minor_formatter(NullFormatter())
