@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,8 @@ class Guarantee:
 
     def delta(self, epsilon: float) -> float:
         """The delta that holds at this `epsilon` >= 0 (an upper bound in [0, 1])."""
-        return _profile.delta(self.parts, real("epsilon", epsilon, at_least=0.0, finite=False))
+        forever = isinstance(epsilon, float) and epsilon == math.inf
+        return _profile.delta(self.parts, math.inf if forever else real("epsilon", epsilon, at_least=0.0))
 
     def within(self, budget: Any) -> bool:
         """Whether this guarantee costs no more than `budget` (a `Budget`)."""
