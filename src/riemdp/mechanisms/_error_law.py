@@ -126,17 +126,17 @@ def _radial_law(manifold: Any, scale: float) -> TabulatedLaw:
     square = weights * grid**2
     mean_square = float(np.sum(0.5 * (square[1:] + square[:-1]) * np.diff(grid)) / steps[-1])
     table = tuple(float(v) for v in np.interp(np.linspace(0.0, 1.0, 401), steps / steps[-1], grid))
-    averaged = ("estimate", "radial density averaged over 512 fixed public directions")
+    averaged = ("estimate", "radial density averaged over fixed public directions")
     kind, note = averaged if numerical else ("exact", "quadrature")
     return TabulatedLaw(mean_square, kind, note, table)
 
 
 def _support(log_density: Any, end: float, guess: float) -> np.ndarray:
     """A grid over the radii where the density is within e^-60 of its largest value."""
-    coarse = np.concatenate([np.geomspace(guess * 1e-6, guess, 400), guess * np.geomspace(1.01, 1e6, 1200)])
+    coarse = np.geomspace(guess * 1e-4, guess * 1e4, 300)  # steps of 6 %, a fraction of the window in any dimension below 10^4
     coarse = coarse[coarse < end] if math.isfinite(end) else coarse
     if math.isfinite(end):
-        coarse = np.unique(np.concatenate([coarse, np.linspace(0, end, 402)[1:-1]]))
+        coarse = np.unique(np.concatenate([coarse, np.linspace(0, end, 82)[1:-1]]))
     values = log_density(coarse)
     top = int(np.argmax(values))
     near = np.nonzero(values > values[top] - 60)[0]
