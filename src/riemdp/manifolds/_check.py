@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
+from . import _properties_derivatives as _properties_derivatives  # registers its properties
 from ._base import AbstractManifold
 from ._properties import PROPERTIES, Sample
 
