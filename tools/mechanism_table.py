@@ -73,7 +73,8 @@ def main() -> None:
              "Formulas for intrinsic mechanisms (exact on flat spaces, upper bounds or estimates on curved ones, see",
              "`riemdp.plan_private_mean`); a dash: no such law, no sampler that ends, or not simulated.", ""]  # fmt: skip
     lines += table("SPD(k), log-Euclidean", [(f"k = {k}", R.SPDLogEuclidean(k)) for k in sizes], 1.0, 1000, repeats, largest)
-    lines += table("SPD(k), affine-invariant", [(f"k = {k}", R.SPDAffineInvariant(k)) for k in sizes], 1.0, 1000, repeats, largest)
+    affine = [(f"k = {k}", R.SPDAffineInvariant(k)) for k in sizes]
+    lines += table("SPD(k), affine-invariant", affine, 1.0, 1000, repeats, largest)
     lines += table("Spheres", [(f"S^{d}", R.Sphere(d + 1)) for d in (2, 5, 10, 50)], math.pi / 8, 100, repeats, largest)
     lines += table("Hyperbolic spaces", [(f"H^{d}", R.Lorentz(d + 1)) for d in (2, 5, 10, 50)], 1.0, 1000, repeats, largest)
     parser.parse_args().out.write_text("\n".join([*lines, CLAIMS.rstrip()]) + "\n")
@@ -81,11 +82,12 @@ def main() -> None:
 
 CLAIMS = """## What the papers said, checked here
 
-- Reimherr2021: respecting the geometry beats ambient noise. On SPD(k) and hyperbolic spaces the intrinsic mechanisms are closer to the
-  intrinsic mean in every row that was simulated; part of the distance is that the ambient mean is another point.
-- Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k grows. So it does: its error grows with sqrt(dim), that
-  of the Laplace law with dim. In few dimensions (k = 2, 3) the Laplace mechanism is the better one, and needs no delta.
-- K-norm gradient (Han2024, Remark 4): twice the scale of the Riemannian Laplace mechanism on homogeneous spaces, so twice its error.
+- Reimherr2021: respecting the geometry beats ambient noise. On SPD(k) and hyperbolic spaces the intrinsic mechanisms are closer
+  to the intrinsic mean in every row that was simulated; part of the distance is that the ambient mean is another point.
+- Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k grows. So it does: its error grows with
+  sqrt(dim), that of the Laplace law with dim. In few dimensions (k = 2, 3) the Laplace mechanism is better, without delta.
+- K-norm gradient (Han2024, Remark 4): twice the scale of the Riemannian Laplace mechanism on homogeneous spaces, and about
+  twice its error.
 """
 
 if __name__ == "__main__":
