@@ -25,9 +25,10 @@ def client_app(make_setup: Callable[[Mapping[str, Any]], Setup], load_records: L
     """A Flower ClientApp for one agent of PriRFed.
 
     **Arguments.** `make_setup(run_config) -> Setup`: the public settings, the same code as on the server.
-    `load_records(node_config) -> array`: this agent's records, along the first axis; they never leave the agent. `rng`: None draws noise from this
-    machine's operating system; a seed (simulation only) makes it reproducible and not private. `ledger(node_config) -> Ledger`:
-    the agent's own book; every invitation that it answers is charged there first, and one that would exceed it is declined.
+    `load_records(node_config) -> array`: this agent's records, along the first axis; they never leave the agent. `rng`: None
+    draws noise from this machine's operating system; a seed (simulation only) makes it reproducible and not private.
+    `ledger(node_config) -> Ledger`: the agent's own book; every invitation that it answers is charged there first, and one that
+    would exceed it is declined.
 
     The agent is known by `name` in its node configuration, else by its `partition-id`, else by its node number. It does not
     trust the server for its noise: sigma comes from its own `make_setup` and its own number of records. A point that is not on

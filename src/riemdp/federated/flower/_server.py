@@ -41,17 +41,21 @@ class GridTransport:
         self._names: dict[int, str] = {}
         self._records: dict[str, int] = {}
         self._asked: dict[str, tuple[int, float]] = {}  # pending HELLOs: message -> (node, when)
+        self._last_hello: dict[int, float] = {}
         self._pending: dict[str, str] = {}  # messages of the round: message -> agent
 
     def agents(self) -> dict[str, int]:
         nodes = set(self._grid.get_node_ids())
         now = self._clock()
-        self._asked = {m: (n, t) for m, (n, t) in self._asked.items() if n in nodes and now - t < 10 * self._hello_every}
+        # A slow agent's answer still counts: a question is forgotten only with its node, or when the engine has dropped it.
+        self._asked = {m: (n, t) for m, (n, t) in self._asked.items() if n in nodes and now - t < self._ttl}
         waiting = {n for n, _ in self._asked.values()}
-        strangers = sorted(nodes - set(self._names) - waiting)
+        lately = {n for n, t in self._last_hello.items() if now - t < self._hello_every}
+        strangers = sorted(nodes - set(self._names) - waiting - lately)
         if strangers:
             messages = [self._make(RecordDict(), node, HELLO, "hello", self._ttl) for node in strangers]
             for node, message_id in zip(strangers, self._grid.push_messages(messages), strict=False):
+                self._last_hello[node] = now
                 if message_id is not None:
                     self._asked[message_id] = (node, now)
         if self._asked:

@@ -1,0 +1,9 @@
+"""What the coordinating server runs."""
+
+from __future__ import annotations
+
+from riemdp.federated import flower
+
+from .setup import make_setup
+
+app = flower.server_app(make_setup)

@@ -1,0 +1,179 @@
+"""Driving a run over a transport with faults: nothing hangs, x_t stays valid, every invitation is charged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from riemdp import DPRGD, Budget, InvalidArgument, PriRFed, problems
+from riemdp.federated._drive import Setup, Timing, drive
+from riemdp.randomness import noise_source
+
+DIM = 4
+E1 = np.eye(DIM)[0]
+GOOD = np.array([0.8, 0.6, 0.0, 0.0])
+FAULTS = {
+    "nan": np.full(DIM, np.nan),
+    "shape": np.zeros(DIM + 1),
+    "off": 3.0 * E1,
+    "antipode": -E1,
+    "garbage": "not a point",
+    "exception": None,
+}
+
+
+class Clock:
+    """Time that passes only when somebody waits."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+class Fake:
+    """A transport whose agents behave as told: 'good', a fault, 'dead' (invited, never answers), or ('slow', seconds)."""
+
+    def __init__(self, behaviour, clock, joins=None, leaves=None):
+        self.behaviour, self.clock = behaviour, clock
+        self.joins, self.leaves = joins or {}, leaves or {}
+        self.round, self.queue, self.sent = 0, [], []
+
+    def agents(self):
+        return {
+            name: 10
+            for name in self.behaviour
+            if self.round >= self.joins.get(name, 0) and self.round < self.leaves.get(name, 10**9)
+        }
+
+    def send(self, names, point, round_number):
+        self.sent.append((round_number, names, np.asarray(point)))
+        self.round = round_number + 1
+        self.queue = []
+        for name in names:
+            act = self.behaviour[name]
+            if act == "dead":
+                continue
+            delay = act[1] if isinstance(act, tuple) else 0.0
+            reply = FAULTS.get(act, GOOD) if isinstance(act, str) else GOOD
+            self.queue.append((self.clock.now + delay, name, reply))
+
+    def replies(self):
+        ready = [(n, r, 10.0) for t, n, r in self.queue if t <= self.clock.now]
+        self.queue = [(t, n, r) for t, n, r in self.queue if t > self.clock.now]
+        return ready
+
+
+def _setup(agents, rounds=4, per_round=2, **keywords):
+    epsilon = keywords.pop("epsilon", 2.0)
+    least = keywords.pop("min_agents", None)
+    settings = {"rounds": rounds, "agents_per_round": per_round} | keywords
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), **settings)
+    return Setup(prirfed, E1, Budget(epsilon, 1e-5), agents, least)
+
+
+def _run(behaviour, setup, timing=None, **keywords):
+    clock = Clock()
+    fake = Fake(behaviour, clock, **{k: keywords.pop(k) for k in ("joins", "leaves") if k in keywords})
+
+    server = drive(setup, fake, noise_source(3), timing=timing or Timing(), clock=clock, pause=clock.sleep, **keywords)
+    return server, fake, clock
+
+
+def test_good_agents_finish_without_waiting():
+    server, _, clock = _run(dict.fromkeys("abc", "good"), _setup(3))
+    assert [r.accepted for r in server.records] == [2] * 4
+    assert clock.now == 0.0
+    np.testing.assert_allclose(server.value, GOOD, atol=1e-12)
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, "dead"])
+def test_every_fault_keeps_the_point_valid_and_is_charged(fault):
+    setup = _setup(2)
+    server, _, clock = _run({"a": fault, "b": fault}, setup, Timing(timeout=30.0))
+    np.testing.assert_array_equal(server.value, E1)
+    assert [r.moved for r in server.records] == [False] * 4
+    assert clock.now <= 4 * 30.2
+    clean, _, _ = _run({"a": "good", "b": "good"}, setup)
+    assert server.guarantee().epsilon(1e-5) == clean.guarantee().epsilon(1e-5)  # a lost reply costs what a good one costs
+
+
+def test_one_fault_among_good_ones_is_left_out():
+    server, _, _ = _run({"a": "nan", "b": "good", "c": "good"}, _setup(3, per_round=3))
+    assert all((r.accepted, r.refused) == (2, 1) for r in server.records)
+    np.testing.assert_allclose(server.value, GOOD, atol=1e-12)
+
+
+def test_a_round_closes_after_the_grace_period_not_the_timeout():
+    server, _, clock = _run({"a": "dead", "b": "good"}, _setup(2), Timing(timeout=1000.0, grace=7.0))
+    assert clock.now == pytest.approx(4 * 7.0, abs=1.0)
+    assert [r.missing for r in server.records] == [1] * 4
+
+
+def test_over_invitation_closes_when_enough_have_answered():
+    behaviour = {"a": "good", "b": "good", "c": ("slow", 50.0)}
+    server, _, clock = _run(behaviour, _setup(3, per_round=2, over_invite=1), Timing(timeout=100.0, grace=90.0))
+    assert clock.now == 0.0
+    assert all(r.invited == 3 for r in server.records)
+
+
+def test_a_late_joiner_is_enrolled_and_a_leaver_is_not_asked():
+    setup = _setup(2, rounds=12, per_round=1)
+    server, fake, _ = _run(dict.fromkeys("abc", "good"), setup, joins={"c": 3}, leaves={"a": 6})
+    assert server.invitations["c"] > 0
+    assert all("a" not in names for t, names, _ in fake.sent if t >= 6)
+    assert all("c" not in names for t, names, _ in fake.sent if t < 3)
+    assert [r.eligible for r in server.records][:3] == [2, 2, 2]
+    assert server.guarantee().within(setup.budget)
+
+
+def test_a_run_ends_before_dropouts_overspend():
+    setup = _setup(10, rounds=30, per_round=1, min_agents=1)
+    server, _, _ = _run({"a": "good"}, setup, Timing(patience=0.0))
+    assert 0 < len(server.records) < 30
+    assert server.guarantee().within(setup.budget)
+
+
+def test_a_run_ends_cleanly_when_everybody_has_gone():
+    setup = _setup(2, rounds=6)
+    server, _, clock = _run({"a": "good", "b": "good"}, setup, Timing(patience=5.0), leaves={"a": 2, "b": 2})
+    assert len(server.records) == 2
+    assert clock.now <= 6.0
+
+
+def test_nobody_there_is_an_error_that_says_so():
+    with pytest.raises(InvalidArgument, match="no agent was there"):
+        _run({}, _setup(2), Timing(patience=1.0))
+
+
+def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
+    setup, state = _setup(2, rounds=5, per_round=2), tmp_path / "state.npz"
+
+    class Crash(RuntimeError):
+        pass
+
+    def crash(record):
+        if record.round == 1:
+            raise Crash
+
+    with pytest.raises(Crash):
+        _run({"a": "good", "b": "good"}, setup, state=state, on_round=crash)
+    server, fake, _ = _run({"a": "good", "b": "good"}, setup, state=state)
+    assert len(server.records) == 5
+    assert fake.sent[0][0] == 2
+    assert server.guarantee().within(setup.budget)
+
+
+def test_bad_settings_are_named():
+    with pytest.raises(InvalidArgument, match="agents"):
+        _setup(1, per_round=2)
+    with pytest.raises(InvalidArgument, match="min_agents"):
+        _setup(3, min_agents=4)
+    with pytest.raises(InvalidArgument, match="grace"):
+        Timing(grace=-1.0)
+    with pytest.raises(InvalidArgument, match="poll"):
+        Timing(poll=0.0)
