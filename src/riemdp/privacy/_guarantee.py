@@ -72,7 +72,9 @@ class Guarantee:
             if not isinstance(other, Guarantee):
                 raise invalid("others", other, "compose with Guarantee objects (see riemdp.privacy.pure, gaussian, ...)")
         everything = (self, *others)
-        adjacencies = {g.adjacency for g in everything if g.parts and g.is_private}
+        if not all(g.is_private for g in everything):
+            return none()
+        adjacencies = {g.adjacency for g in everything if g.parts}
         if len(adjacencies) > 1:
             raise InvalidArgument(
                 "argument `others` mixes the adjacencies " + " and ".join(sorted(adjacencies)) + ": such guarantees speak of "

@@ -1,0 +1,266 @@
+"""The ledger: refusals, threads, processes, files, context."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from riemdp import BudgetExceeded, RiemdpWarning
+from riemdp.privacy import Budget, Ledger, charge, gaussian, none, pure, subsampled_gaussian
+from riemdp.privacy import _ledger as module
+
+
+def test_refusal_changes_nothing() -> None:
+    ledger = Ledger(Budget(0.3))
+    for _ in range(3):
+        ledger.spend(pure(0.1))
+    before = ledger.to_json()
+    for excess in (pure(1e-9), gaussian(1e3), none()):
+        with pytest.raises(BudgetExceeded, match="Nothing was released"):
+            ledger.spend(excess)
+    assert ledger.to_json() == before
+    assert ledger.remaining(0.0) == 0.0
+    ledger.spend(pure(0.0))  # what costs nothing is always granted
+    assert ledger.charges == 4
+
+
+def test_spent_and_remaining() -> None:
+    ledger = Ledger(Budget(2.0, 1e-5))
+    assert ledger.remaining(1e-5) == 2.0
+    ledger.spend(gaussian(10.0))
+    ledger.spend(pure(0.2))
+    assert ledger.spent == gaussian(10.0).compose(pure(0.2))
+    assert ledger.remaining(1e-5) == pytest.approx(2.0 - ledger.spent.epsilon(1e-5))
+    assert ledger.remaining() == ledger.remaining(1e-5)
+    assert ledger.fits(gaussian(3.0))
+    assert not ledger.fits(gaussian(1.0))
+
+
+def test_unlike_adjacency_is_refused_without_a_trace() -> None:
+    ledger = Ledger(Budget(5.0, 1e-5))
+    ledger.spend(gaussian(5.0))
+    before = ledger.to_json()
+    with pytest.raises(ValueError, match="adjacenc"):
+        ledger.spend(subsampled_gaussian(5.0, population=100, batch_size=5, sampling="poisson"))
+    assert ledger.to_json() == before
+    ledger.spend(gaussian(5.0))
+
+
+def _hammer(ledger: Ledger, make, threads: int, each: int) -> list[int]:
+    granted = [0] * threads
+
+    def work(i: int) -> None:
+        rng = random.Random(i)
+        for _ in range(each):
+            try:
+                ledger.spend(make(rng))
+            except BudgetExceeded:
+                continue
+            granted[i] += 1
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(threads)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    return granted
+
+
+@pytest.mark.parametrize("make", [
+    lambda r: gaussian(10 ** r.uniform(1.0, 3.0)),
+    lambda r: pure(10 ** r.uniform(-4, -2)),
+    lambda r: gaussian(10 ** r.uniform(1.2, 3.0)) if r.random() < 0.5 else pure(r.choice([0.001, 0.003, 0.01])),
+], ids=["gaussian", "pure", "mixed"])  # fmt: skip
+def test_hundred_thousand_operations_from_eight_threads_never_overspend(make) -> None:
+    budget = Budget(2.0, 1e-6)
+    ledger = Ledger(budget)
+    granted = _hammer(ledger, make, threads=8, each=12_500 // (1 if make(random.Random(1)).parts else 1))
+    assert ledger.charges == sum(granted) > 50
+    assert 0.9 * budget.epsilon < ledger.spent.epsilon(budget.delta) <= budget.epsilon
+
+
+def test_a_lost_update_would_be_seen() -> None:
+    """The planted twin: without its lock the same ledger counts wrongly or overspends."""
+
+    class Unlocked(Ledger):
+        def spend(self, guarantee):
+            total = self._spent_now().compose(guarantee)
+            if not total.within(self._budget):
+                raise BudgetExceeded
+            time.sleep(0)
+            self._spent = total
+            self._charges += 1
+
+    ledger = Unlocked(Budget(1e6))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        granted = _hammer(ledger, lambda r: pure(1.0), 8, 300)
+    finally:
+        sys.setswitchinterval(interval)
+    assert ledger.spent.epsilon(0.0) < sum(granted)
+
+
+# ------------------------------------------------------------------------------------------------ context
+def test_innermost_context_is_charged_and_only_it() -> None:
+    with Ledger(Budget(1.0)) as outer:
+        charge(pure(0.1))
+        with Ledger(Budget(1.0)) as inner:
+            charge(pure(0.2))
+            charge(pure(0.4), outer)
+        charge(pure(0.05))
+    charge(pure(9.0))  # no ledger: nothing happens
+    assert outer.spent.epsilon(0.0) == 0.55
+    assert inner.spent.epsilon(0.0) == 0.2
+    with outer, pytest.raises(BudgetExceeded):
+        charge(pure(0.5))
+    assert outer.spent.epsilon(0.0) == 0.55
+
+
+def test_context_survives_an_error_and_reentry() -> None:
+    ledger = Ledger(Budget(1.0))
+    with pytest.raises(RuntimeError), ledger, ledger:
+        charge(pure(0.1))
+        raise RuntimeError
+    assert module._innermost.get() is None
+    assert ledger.charges == 1  # the charge stays
+
+
+def test_another_thread_is_warned() -> None:
+    caught: list[warnings.WarningMessage] = []
+
+    def work() -> None:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            charge(pure(0.1))
+        caught.extend(seen)
+
+    with Ledger(Budget(1.0)) as ledger:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert ledger.charges == 0
+    assert [w.category for w in caught] == [RiemdpWarning]
+
+
+# ------------------------------------------------------------------------------------------------ JSON and files
+def test_json_round_trip_and_broken_text() -> None:
+    ledger = Ledger(Budget(4.0, 1e-5))
+    for g in (gaussian(3.0), pure(0.1), subsampled_gaussian(2.0, population=100, batch_size=10, steps=5)):
+        ledger.spend(g)
+    again = Ledger.from_json(ledger.to_json())
+    assert again.spent == ledger.spent
+    assert (again.budget, again.charges) == (ledger.budget, 3)
+    state = json.loads(ledger.to_json())
+    for broken in ("", "{", "[]", "{}", json.dumps(state | {"version": 99}), json.dumps(state | {"charges": -1}),
+                   json.dumps(state | {"budget": {"epsilon": -1, "delta": 0}})):  # fmt: skip
+        with pytest.raises(ValueError):
+            Ledger.from_json(broken)
+
+
+def test_file_is_followed_by_several_ledgers(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    one, two = Ledger(Budget(1.0), path=path), Ledger(Budget(1.0), path=path)
+    one.spend(pure(0.6))
+    with pytest.raises(BudgetExceeded):
+        two.spend(pure(0.5))
+    two.spend(pure(0.4))
+    assert one.spent.epsilon(0.0) == 1.0
+    assert Ledger.open(path).charges == Ledger.load(path).charges == 2
+    with pytest.raises(ValueError, match="budget"):
+        Ledger(Budget(2.0), path=path)
+    one.save(tmp_path / "copy.json")
+    assert Ledger.load(tmp_path / "copy.json").spent == one.spent
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.json", "ledger.json", "ledger.json.lock"]
+
+
+def test_a_charge_that_cannot_be_written_is_not_granted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(Budget(1.0), path=tmp_path / "ledger.json")
+
+    def full(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(OSError, match="disk full"):
+        ledger.spend(pure(0.5))
+    monkeypatch.undo()
+    assert ledger.spent.epsilon(0.0) == 0.0
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+WRITER = """
+import sys
+from riemdp.privacy import Budget, Ledger, pure
+ledger = Ledger(Budget(1000.0), path=sys.argv[1])
+print("ready", flush=True)
+while True:
+    ledger.spend(pure(0.001))
+"""
+
+
+def test_kill_during_writes_leaves_a_readable_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.json"
+    charges = 0
+    for pause in (0.05, 0.11, 0.17):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        time.sleep(pause)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        ledger = Ledger.open(path)
+        assert ledger.charges > charges
+        charges = ledger.charges
+        assert ledger.spent.epsilon(0.0) == pytest.approx(0.001 * charges)
+        ledger.spend(pure(0.001))  # the dead writer's lock is gone
+        charges += 1
+
+
+SPENDER = """
+import sys
+from riemdp import BudgetExceeded
+from riemdp.privacy import Budget, Ledger, pure
+ledger, granted = Ledger(Budget(1.0), path=sys.argv[1]), 0
+for _ in range(150):
+    try:
+        ledger.spend(pure(0.01)); granted += 1
+    except BudgetExceeded:
+        pass
+print(granted)
+"""
+
+
+def test_processes_share_one_budget(tmp_path: Path) -> None:
+    path = str(tmp_path / "ledger.json")
+    workers = [subprocess.Popen([sys.executable, "-c", SPENDER, path], stdout=subprocess.PIPE) for _ in range(3)]
+    granted = [int(w.communicate()[0]) for w in workers]
+    assert sum(granted) == 100
+    assert Ledger.open(path).spent.epsilon(0.0) == 1.0
+
+
+def test_no_copies() -> None:
+    ledger = Ledger(Budget(1.0))
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="copies"):
+            duplicate(ledger)
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    (lambda: Ledger(1.0), "budget"), (lambda: Ledger(Budget(1.0)).spend(0.5), "guarantee"), (lambda: charge(0.5), "guarantee"),
+    (lambda: charge(pure(0.1), "book"), "ledger"), (lambda: Ledger(Budget(1.0)).remaining(1.0), "delta"),
+])  # fmt: skip
+def test_bad_input(call, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        call()
