@@ -289,7 +289,7 @@ def test_a_rule_allows_what_is_right(rule, path, text):
 
 def test_the_table_of_rooms_is_read():
     order = rooms_in_order()
-    assert order[:2] == ["_errors", "manifolds"]
+    assert order[:3] == ["_errors", "plots", "manifolds"]
     assert order[-1] == "cli"
     assert order.index("privacy") < order.index("mechanisms") < order.index("optimizers") < order.index("releases")
     assert set(riemdp._ROOMS) <= set(order)

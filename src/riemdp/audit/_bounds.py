@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from .._errors import InvalidArgument, real
 
@@ -88,7 +88,7 @@ def _error_bounds(inside: Scores, outside: Scores, thresholds: Scores, tail: flo
 
 def _clopper_pearson(hits: NDArray[np.int64], trials: int, tail: float) -> Scores:
     """Upper confidence bound on a probability, at error rate `tail`."""
-    bound = stats.beta.ppf(1 - tail, hits + 1, np.maximum(trials - hits, 1))
+    bound = special.betaincinv(hits + 1, np.maximum(trials - hits, 1), 1 - tail)
     return np.where(hits >= trials, 1.0, bound)
 
 

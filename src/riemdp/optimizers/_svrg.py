@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid, real
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier, none
@@ -245,7 +245,8 @@ def _subsampled_cost(shape: Shape, z2: float, count: int) -> float:
     q = shape.b / shape.n
     if q == 1.0:
         return count / z2**2
-    return 2 * q * q * count * (math.exp(min(1 / z2**2, 700.0)) * norm.cdf(1.5 / z2) + 3 * norm.cdf(-0.5 / z2) - 2)
+    tilted = math.exp(min(1 / z2**2, 700.0)) * float(ndtr(1.5 / z2))
+    return 2 * q * q * count * (tilted + 3 * float(ndtr(-0.5 / z2)) - 2)
 
 
 def _inner_multiplier(shape: Shape, cost: float) -> float:
@@ -274,8 +275,8 @@ def _anchored_guess(shape: Shape, mu: float) -> tuple[float, float]:
         # The anchor's noise is the same at all m inner steps, so it adds up coherently; the inner noises do not.
         return shape.inner * (z1 * 2 * shape.full_clip / shape.n) ** 2 + (2 * z2 / shape.b) ** 2 * typical
 
-    share = min(np.linspace(0.02, 0.98, 49), key=noise)
-    return math.sqrt(fulls / (share * mu**2)), _inner_multiplier(shape, (1 - float(share)) * mu**2)
+    share = float(min(np.linspace(0.02, 0.98, 49), key=noise))
+    return math.sqrt(fulls / (share * mu**2)), _inner_multiplier(shape, (1 - share) * mu**2)
 
 
 def _published_share(shape: Shape, sigma: float) -> float:
@@ -297,7 +298,7 @@ def _published_guess(shape: Shape, mu: float) -> tuple[float, float]:
         z1 = math.sqrt(fulls / (share * mu**2))
         z2 = _inner_multiplier(shape, (1 - share) * mu**2)
         sigma = math.hypot(z1 * 2 * shape.full_clip / shape.n, z2 * 4 * shape.clip / shape.b)
-        best = min(best, (sigma, z1, z2))
+        best = min(best, (float(sigma), float(z1), float(z2)))
     return best[1], best[2]
 
 
