@@ -3,6 +3,7 @@
 `names()` lists them, `run(name, quick=True, out=...)` runs one, `run_all(...)` runs what is missing.
 """
 
+from . import _reimherr2021 as _reimherr2021
 from ._registry import PAPERS, Context, Experiment, Result, experiment, get, names, run, run_all
 
 __all__ = ["PAPERS", "Context", "Experiment", "Result", "experiment", "get", "names", "run", "run_all"]
