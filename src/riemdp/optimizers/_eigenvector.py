@@ -15,7 +15,7 @@ from ..manifolds import Sphere
 from ..privacy import Budget, charge, gaussian, gaussian_noise_multiplier
 from ..problems import principal_eigenvector
 from ..randomness import noise_source
-from ._minimize import private_minimize
+from ._minimize import check_initial, private_minimize
 from ._optimizers import DPRGD
 from ._plan import check_budget, default_steps
 from ._result import History, OptimizationResult
@@ -26,7 +26,7 @@ LARGEST_COVARIANCE = 5000  # columns for which a dense covariance with its eigen
 
 def private_principal_eigenvector(
     data: Any, budget: Budget, *, row_norm: float = 1.0, method: str = "auto", steps: int | None = None,
-    learning_rate: float | None = None, rng: Any = None, ledger: Any = None,
+    learning_rate: float | None = None, initial: Any = None, rng: Any = None, ledger: Any = None,
 ) -> OptimizationResult:  # fmt: skip
     """Leading eigenvector of (1/n) sum z z^T under replace-one privacy; rows longer than the public `row_norm` are shortened.
 
@@ -38,8 +38,11 @@ def private_principal_eigenvector(
       gradient 2 R^2 / n a step (|2 (z z^T - z' z'^T) w| <= 2 R^2). A baseline.
     - "auto": by formula from (n, d, budget) only, never from the data: see `choose_method`.
 
-    `steps`, `learning_rate` are for the iterative methods (defaults from public constants). Returns an `OptimizationResult`; the
-    sign of the vector means nothing. Guarantee: `result.guarantee`, exactly one Gaussian release, replace-one.
+    `steps`, `learning_rate` and `initial` (a PUBLIC unit vector; the better it is, the fewer steps are needed: the all-ones
+    direction for non-negative data) are for the iterative methods, with defaults from public constants. Returns an
+    `OptimizationResult`; the sign of the vector means nothing.
+
+    Guarantee: `result.guarantee`, exactly one Gaussian release (or T of them, composed exactly), replace-one.
     Raises `InvalidArgument` naming the argument. Source: Han2024 section 6.3 with the sensitivity of GMIP corrected from
     2 max|z|^2 / n to sqrt(2) max|z|^2 / n and exact calibration of both.
     """
@@ -57,7 +60,7 @@ def private_principal_eigenvector(
     source = noise_source(rng)
     if chosen == "gmip":
         return _gmip(records, r, budget, source, ledger)
-    start = _public_start(d)
+    start = _public_start(d) if initial is None else check_initial(principal_eigenvector(d), initial)
     if chosen == "dp-rgd":
         problem = principal_eigenvector(d, row_norm=r)
         return private_minimize(problem, records, start, DPRGD(count, rate), budget, rng=source, ledger=ledger)
@@ -65,15 +68,16 @@ def private_principal_eigenvector(
 
 
 def choose_method(n: int, d: int, budget: Budget) -> str:
-    """The method with the least predicted loss: GMIP while a dense d x d covariance is affordable, DP-RGD beyond.
+    """The method by public numbers only: GMIP while a dense d x d covariance is affordable (d <= 5000), DP-RGD beyond.
 
-    Both release Gaussians of the same total cost mu. GMIP pays it once, and its noise enters the eigenvector through one column:
-    per coordinate sqrt(2) R^2 / (n mu) / sqrt(2) = R^2 / (n mu). DP-RGD spreads it over T steps: every step carries
-    2 R^2 sqrt(T) / (n mu) per coordinate; with step size eta against the Rayleigh gradient's curvature 2 gap the stationary
-    noise is 2 R^2 sqrt(T) / (n mu) * sqrt(eta / (4 gap (1 - eta gap))) against GMIP's R^2 / (n mu gap). With
-    T of order 1 / (eta gap), which is what convergence needs, DP-RGD's is never below GMIP's while the noise matrix is small
-    next to the gap, sqrt(2 d) sigma < gap; and above that neither finds the vector. So no budget makes DP-RGD the better one;
-    only the size does: GMIP needs d^2 numbers and an eigendecomposition of cost d^3.
+    All methods spend the same total mu (a function of the budget). GMIP spends it at once: to first order its eigenvector is off
+    by R^2 / (n mu gap) per coordinate. An iterative method spends mu / sqrt(T) in each of T steps; in the power iteration
+    (projected gradient descent with a long step) each step adds R^2 sqrt(T) / (n mu lambda_1) and damps what was there by
+    rho = lambda_2 / lambda_1, so its squared error is T (1 - rho) / (1 + rho) times GMIP's. That is below 1 only for
+    T < (1 + rho) / (1 - rho), while about log(d) / (2 log(1 / rho)) steps are needed to leave a start that knows nothing: more
+    than that as rho nears 1 for d > e^4, about as many (one or two) for small rho. So the budget and n cancel, the iteration gains
+    nothing that a public number could promise, and what is left to decide by is the size: d^2 numbers and d^3 operations.
+    A first-order argument, not a theorem; measured figures are in docs/eigenvectors.md, and for tiny budgets no method works.
     """
     n, d = integer("n", n), integer("d", d, at_least=2)
     check_budget(budget)
