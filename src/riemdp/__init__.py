@@ -7,6 +7,7 @@ on first use, so `import riemdp` is enough to reach `riemdp.manifolds`, `riemdp.
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import Any
 
 from ._errors import (
@@ -25,6 +26,7 @@ from ._errors import (
 from ._version import __version__
 
 require_float64()
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # counts and states only: no log line carries data or noise
 
 # Room -> the public names it gives to the top of the package. `tests/test_public_names.py` holds this to each room's __all__.
 _ROOMS: dict[str, tuple[str, ...]] = {
