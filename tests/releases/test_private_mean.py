@@ -253,3 +253,16 @@ def test_budget_errors_come_from_the_ambient_ledger_and_products_work():
         with pytest.raises(R.BudgetExceeded):
             R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=1)
     assert ledger.spent == release.guarantee
+
+
+def test_plan_draws_its_table():
+    import matplotlib.pyplot as plt
+
+    plan = R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 100, [R.Budget(0.1, 1e-5), R.Budget(1.0, 1e-5)])
+    axes = plan.plot()
+    try:
+        drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+        wrapped = [row.expected_error for row in plan if row.mechanism == "wrapped-gaussian"]
+        assert any(np.allclose(y, wrapped) for y in drawn.values() if len(y) == 2)
+    finally:
+        plt.close("all")

@@ -121,10 +121,14 @@ class KNormGradient:
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate, since |grad F| >= h d."""
         assert self.strong_convexity is not None
-        if self.truncated:
+        if not self.scale / self.strong_convexity < laplace_scale_limit(self.manifold):
             assert self.ball is not None
             return ErrorLaw.at_most(2 * float(self.ball.radius))
         law = riemannian_laplace_law(self.manifold, self.scale / self.strong_convexity)
+        if self.truncated:
+            assert self.ball is not None
+            law = capped(law, 2 * float(self.ball.radius))
+            assert law is not None
         flat = tuple(self.manifold.curvature_bounds) == (0.0, 0.0)
         return law if flat else dataclasses.replace(law, kind="estimate", note="Laplace law that proposals come from")
 

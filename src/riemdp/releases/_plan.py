@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -101,8 +102,9 @@ class MeanPlan(Sequence[PlanRow]):
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Expected error against epsilon, one line a mechanism (drawn by `riemdp.plots`); returns the matplotlib axes."""
-        from .. import plots
-
+        # The picture belongs to a room below this one; it is reached through the package's lazy attribute when asked for, so that
+        # nothing here depends on it (`riemdp.plots.error_curves` can as well be called with the rows).
+        plots = sys.modules["riemdp"].plots
         curves: dict[str, list[tuple[float, float]]] = {}
         for row in self.rows:
             if row.expected_error is not None:
