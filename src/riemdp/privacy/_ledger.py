@@ -154,12 +154,13 @@ class Ledger:
         """
         limit, delta = self._budget.epsilon, self._budget.delta
         self._certified = {GaussianPart: 0.0, PurePart: 0.0}
+        if self._path is not None:
+            return total.epsilon(delta) <= limit
         spare = 0.02 * sum(p.squared_mu for p in total.parts if isinstance(p, GaussianPart))
-        if spare > 0.0 and self._path is None:
-            enlarged = Guarantee(total.adjacency, merge([*total.parts, GaussianPart(spare)])).epsilon(delta)
-            if enlarged <= limit * (1 - _MARGIN):
-                self._certified = {GaussianPart: spare, PurePart: limit * (1 - _MARGIN) - enlarged}
-                return True
+        enlarged = Guarantee(total.adjacency, merge([*total.parts, GaussianPart(spare)])).epsilon(delta)
+        if enlarged <= limit * (1 - _MARGIN):
+            self._certified = {GaussianPart: spare, PurePart: limit * (1 - _MARGIN) - enlarged}
+            return True
         return total.epsilon(delta) <= limit
 
     def _spent_now(self) -> Guarantee:

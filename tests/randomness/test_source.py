@@ -1,0 +1,192 @@
+"""The noise source: its laws, and that its key and stream stay where they are."""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import logging
+import multiprocessing
+import os
+import pickle
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from riemdp import NoiseSource, RiemdpError, noise_source
+from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
+
+N = 200_000
+
+
+# ------------------------------------------------------------------------------------------------ laws
+def test_normals_uniforms_gammas_betas() -> None:
+    source = noise_source(1)
+    normals = source.normals((N // 4, 4))
+    assert normals.dtype == np.float64
+    assert gaussian_p_value(normals, 1.0) > ALPHA
+    assert gaussian_p_value(0.8 * normals, 1.0) < ALPHA  # the planted twin
+    assert gaussian_p_value(normals.astype(np.float32).round(1), 1.0) < ALPHA
+    uniforms = source.uniforms(N)
+    assert ks_p_value(uniforms, "uniform") > ALPHA
+    assert uniforms.min() > 0.0
+    assert uniforms.max() < 1.0
+    assert ks_p_value(source.gammas(2.5, N), stats.gamma(2.5).cdf) > ALPHA
+    assert ks_p_value(source.betas(0.7, 3.0, N), stats.beta(0.7, 3.0).cdf) > ALPHA
+    assert source.gammas(np.array([1.0, 100.0]), (5, 2)).shape == (5, 2)
+    assert source.normals().shape == ()
+
+
+def test_normals_have_float64_tails() -> None:
+    """Float32 generators stop at 5.4 sigma; 4e7 draws should pass 5.2, and the mantissa must be a full one."""
+    normals = noise_source(2).normals(4_000_000)
+    assert np.abs(normals).max() > 4.8
+    low_bits = np.ascontiguousarray(normals).view(np.uint64) & np.uint64((1 << 20) - 1)
+    assert len(np.unique(low_bits)) > 500_000
+
+
+@pytest.mark.parametrize(("population", "size"), [(5, 2), (6, 1), (5, 4), (6, 3), (4, 4)])
+def test_subsets_are_uniform(population: int, size: int) -> None:
+    rows = noise_source(3).subsets(population, size, 60_000)
+    assert rows.shape == (60_000, size)
+    seen = Counter(map(tuple, np.sort(rows, axis=1).tolist()))
+    possible = list(itertools.combinations(range(population), size))
+    assert set(seen) <= set(possible)
+    if len(possible) > 1:
+        assert stats.chisquare([seen[s] for s in possible]).pvalue > ALPHA
+        with_replacement = np.random.default_rng(0).integers(0, population, (60_000, size))  # the planted twin
+        assert size == 1 or any(len(set(row)) < size for row in with_replacement.tolist())
+
+
+def test_large_subsets_are_distinct_and_even() -> None:
+    for population, size, count in ((10_000, 100, 500), (1000, 400, 200), (300, 290, 100), (10**7, 3, 1000), (50, 7, 0)):
+        rows = noise_source(4).subsets(population, size, count)
+        assert rows.shape == (count, size)
+        assert all(len(np.unique(row)) == size for row in rows)
+        if count:
+            assert 0 <= rows.min() <= rows.max() < population
+    hits = np.bincount(noise_source(5).subsets(1000, 400, 2000).ravel(), minlength=1000)
+    assert stats.chisquare(hits).pvalue > ALPHA
+
+
+# ------------------------------------------------------------------------------------------------ seeds
+def test_seed_reproduces_and_seeds_differ() -> None:
+    assert np.array_equal(noise_source(7).normals(9), noise_source(np.int64(7)).normals(9))
+    assert not np.array_equal(noise_source(7).normals(9), noise_source(8).normals(9))
+    assert noise_source(7).reproducible
+    assert not noise_source().reproducible
+    assert noise_source(2**200).reproducible
+    assert np.array_equal(noise_source(7).key(), noise_source(7).key())
+
+
+def test_fresh_sources_never_agree() -> None:
+    """Noise reuse across releases: two sources from the operating system share no draw; two of one seed share all (planted)."""
+    fresh = [noise_source().normals(4).tobytes() for _ in range(200)]
+    assert len(set(fresh)) == 200
+    assert len({noise_source(0).normals(4).tobytes() for _ in range(200)}) == 1
+    source = noise_source(0)
+    assert len({source.normals(4).tobytes() for _ in range(200)}) == 200  # one source moves on from release to release
+
+
+@pytest.mark.parametrize("rng", [True, False, -1, 1.5, "seed", np.random.default_rng(0), None.__class__, [1], np.array([1, 2]), np.bool_(True)])
+def test_bad_rng_is_named(rng: object) -> None:
+    with pytest.raises(ValueError, match="rng"):
+        noise_source(rng)  # type: ignore[arg-type]
+
+
+def test_a_source_is_passed_through() -> None:
+    source = noise_source(3)
+    assert noise_source(source) is source
+
+
+# ------------------------------------------------------------------------------------------------ no trace
+@pytest.mark.parametrize("source", [NoiseSource(), NoiseSource(5)], ids=["os", "seed"])
+def test_not_pickled_copied_or_shown(source: NoiseSource) -> None:
+    source.normals(3)
+    for thing in (source, source.generator, source.generator.bit_generator):
+        for duplicate in (copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError):
+                duplicate(thing)
+    with pytest.raises(TypeError):
+        copy.copy(source)
+    with pytest.raises(TypeError):
+        _ = source.generator.bit_generator.state
+    log = io.StringIO()
+    logging.getLogger("t").addHandler(logging.StreamHandler(log))
+    logging.getLogger("t").warning("%r %s", source, source)
+    assert log.getvalue().strip() in {f"NoiseSource({kind}) NoiseSource({kind})" for kind in ("operating system", "seeded, not private")}
+    assert not hasattr(source, "__dict__")
+
+
+# ------------------------------------------------------------------------------------------------ threads and forks
+@pytest.mark.parametrize("seed", [None, 3])
+def test_threads_share_no_draw(seed: int | None) -> None:
+    source, found = NoiseSource(seed), []
+    barrier = threading.Barrier(8)
+
+    def work() -> None:
+        barrier.wait()
+        found.append(np.concatenate([source.normals(50) for _ in range(40)]))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    everything = np.concatenate(found)
+    assert len(np.unique(everything)) == 8 * 2000
+
+
+def test_threads_of_a_system_source_have_their_own_generators() -> None:
+    source = NoiseSource()
+    other: list[object] = []
+    thread = threading.Thread(target=lambda: other.append(source.generator))
+    thread.start()
+    thread.join()
+    assert other[0] is not source.generator
+
+
+def _child(source: NoiseSource, queue: multiprocessing.Queue) -> None:
+    try:
+        queue.put(source.normals(5).tolist())
+    except RiemdpError as error:
+        queue.put(str(error))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore")
+def test_forked_children_draw_their_own_noise_or_refuse() -> None:
+    context = multiprocessing.get_context("fork")
+    for seed in (None, 3):
+        source = NoiseSource(seed)
+        source.normals(1)
+        queue = context.Queue()
+        children = [context.Process(target=_child, args=(source, queue)) for _ in range(2)]
+        for child in children:
+            child.start()
+        answers = [queue.get(timeout=60) for _ in children]
+        for child in children:
+            child.join()
+        mine = source.normals(5).tolist()
+        if seed is None:
+            assert len({tuple(x) for x in (*answers, mine)}) == 3
+        else:
+            assert all("forked" in answer for answer in answers)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore")
+def test_planted_plain_generator_repeats_itself_after_a_fork() -> None:
+    """What the guard is for: an ordinary generator gives both children the same noise."""
+    context = multiprocessing.get_context("fork")
+    generator, queue = np.random.default_rng(), context.Queue()
+    children = [context.Process(target=lambda: queue.put(generator.standard_normal(3).tolist())) for _ in range(2)]
+    for child in children:
+        child.start()
+    answers = [queue.get(timeout=60) for _ in children]
+    for child in children:
+        child.join()
+    assert answers[0] == answers[1]
