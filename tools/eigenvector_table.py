@@ -35,8 +35,8 @@ def data_sets():
     x, y = np.asarray(images.images), np.asarray(images.labels)
     yield "MNIST 0 (5923 x 784)", unit_rows(x[y == 0] / 255.0), True
     yield "MNIST 1 (6742 x 784)", unit_rows(x[y == 1] / 255.0), True
-    yield "ijcnn (49990 x 14)", unit_rows(datasets.riemopt_ijcnn(download=False).features), False
-    yield "satimage (6430 x 36)", unit_rows(datasets.riemopt_satimage(download=False).features), False
+    yield "ijcnn (49990 x 14)", unit_rows(datasets.riemopt_ijcnn(download=False).values), False
+    yield "satimage (6430 x 36)", unit_rows(datasets.riemopt_satimage(download=False).values), False
 
 
 def methods(x, start, ones):

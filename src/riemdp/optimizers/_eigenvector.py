@@ -75,8 +75,8 @@ def choose_method(n: int, d: int, budget: Budget) -> str:
     (projected gradient descent with a long step) each step adds R^2 sqrt(T) / (n mu lambda_1) and damps what was there by
     rho = lambda_2 / lambda_1, so its squared error is T (1 - rho) / (1 + rho) times GMIP's. That is below 1 only for
     T < (1 + rho) / (1 - rho), while about log(d) / (2 log(1 / rho)) steps are needed to leave a start that knows nothing: more
-    than that as rho nears 1 for d > e^4, about as many (one or two) for small rho. So the budget and n cancel, the iteration gains
-    nothing that a public number could promise, and what is left to decide by is the size: d^2 numbers and d^3 operations.
+    than that as rho nears 1 for d > e^4, about as many (one or two) for small rho. So the budget and n cancel, the iteration
+    gains nothing that a public number could promise, and what is left to decide by is the size: d^2 numbers, d^3 operations.
     A first-order argument, not a theorem; measured figures are in docs/eigenvectors.md, and for tiny budgets no method works.
     """
     n, d = integer("n", n), integer("d", d, at_least=2)
