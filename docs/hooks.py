@@ -1,32 +1,34 @@
-"""Put pages into the navigation that exist in some builds only: measured results, and the federated room."""
+"""Put pages into the navigation that are not listed in mkdocs.yml: measured results that are written by programs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-MEASURED = [
-    ("What is guaranteed, and against whom", "guarantees.md"),
-    ("Published noise and certified noise", "published-and-certified-noise.md"),
-    ("Mechanisms compared", "mechanism-comparison.md"),
-    ("Accuracy of the geometry", "accuracy.md"),
-    ("Optimisers", "optimisers.md"),
-    ("Excess risk on real data", "excess-risk.md"),
-    ("PrivateMDM on ERP data", "mdm-on-erp.md"),
-    ("Federated", "federated.md"),
-    ("Audit of the guarantees", "audit.md"),
-]
+# Shown first, in this order; whatever else exists follows by name.
+ORDER = [
+    "guarantees.md", "published-and-certified-noise.md", "mechanism-comparison.md", "optimisers.md", "eigenvectors.md",
+    "excess-risk.md", "mdm-on-erp.md", "accuracy.md", "audit.md", "federated.md", "results/index.md",
+]  # fmt: skip
 
 
 def on_config(config):
     docs = Path(config["docs_dir"])
-    found = [{title: name} for title, name in MEASURED if (docs / name).exists()]
-    listed = {name for _, name in MEASURED}
-    results = sorted(p for p in (docs / "results").rglob("*.md")) if (docs / "results").is_dir() else []
-    index = [p for p in results if p.name == "index.md"] or results
-    found += [{_title(p): p.relative_to(docs).as_posix()} for p in index if p.relative_to(docs).as_posix() not in listed]
-    if found:
-        config["nav"].insert(-2, {"Measured": found})
+    listed = set(_pages(config["nav"]))
+    found = [p.relative_to(docs).as_posix() for p in sorted(docs.rglob("*.md"))]
+    rest = [name for name in found if name not in listed]
+    rest.sort(key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    if rest:
+        config["nav"].insert(-2, {"Measured": [{_title(docs / name): name} for name in rest]})
     return config
+
+
+def _pages(nav):
+    for entry in nav:
+        for value in entry.values() if isinstance(entry, dict) else [entry]:
+            if isinstance(value, list):
+                yield from _pages(value)
+            else:
+                yield value
 
 
 def _title(page: Path) -> str:

@@ -20,11 +20,12 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the released means, the plot and the statement.")] = Path(
         "riemdp-demo"
     ),
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer images and epsilons.")] = False,
 ) -> None:
     """Real images, private means per class for several epsilon, a plot and a plain statement. Under a minute."""
     from .._demo import run_demo
 
-    run_demo(out)
+    run_demo(out, quick=quick)
 
 
 @command

@@ -35,9 +35,9 @@ def say_error(problem: str, remedy: str = "") -> None:
     from rich.text import Text
 
     out = console(error=True)
-    out.print(Text("error: ", style="bold red") + Text(problem))
+    out.print(Text.assemble(("error: ", "bold red"), problem))
     if remedy:
-        out.print(Text("  what to do: ", style="bold") + Text(remedy))
+        out.print(Text.assemble(("  what to do: ", "bold"), remedy))
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -85,7 +85,7 @@ def _short_warnings() -> Iterator[None]:
     def show(message: Any, category: Any, *_: Any, **__: Any) -> None:
         from rich.text import Text
 
-        console(error=True).print(Text("warning: ", style="bold yellow") + Text(str(message)))
+        console(error=True).print(Text.assemble(("warning: ", "bold yellow"), str(message)))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -97,7 +97,7 @@ def _attacker(report: PrivacyReport) -> str:
         f"<strong>{percent(bound.detected(0.001), up=True)}</strong>.</li></ul>"
         f"<p>A belief about one record held before the release can grow at most like this{but_delta}:</p>"
         f'<table><thead><tr><th>before</th><th>after, at most</th></tr></thead><tbody>{rows}</tbody></table>'
-        '<p class="small">From the bound e<sup>epsilon</sup> on the odds. It is a worst case over all data sets and '
+        '<p class="small">Computed from the bound on the attacker\'s odds. It is a worst case over all data sets and '
         "attacks; typical attacks achieve less.</p></div></div></section>"
     )
 

@@ -1,0 +1,68 @@
+"""PrivateMDM beside pyRiemann: the same classifier when the noise is negligible, and its own transformers in a pipeline."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, Budget, PrivateFrechetMean, PrivateMDM
+
+pyriemann = pytest.importorskip("pyriemann")
+pytestmark = pytest.mark.conformance
+
+ALMOST_NONE = Budget(1e7, 1e-3)
+
+
+def epochs(n: int = 60, seed: int = 0):
+    """Two classes of signals (n, channels, samples) with different mixing."""
+    rng = np.random.default_rng(seed)
+    mixing = np.array([[[1.2, 0.3, 0.0], [0.0, 1.0, 0.2], [0.0, 0.0, 0.8]], [[0.8, 0.0, 0.1], [0.3, 1.0, 0.0], [0.0, 0.1, 1.2]]])
+    y = np.arange(n) % 2
+    return mixing[y] @ rng.normal(size=(n, 3, 60)), y
+
+
+@pytest.mark.parametrize("metric", ["riemann", "logeuclid"])
+def test_same_as_pyriemann_without_noise(metric):
+    from pyriemann.classification import MDM
+    from pyriemann.estimation import Covariances
+
+    signals, y = epochs()
+    X = Covariances("scm").fit_transform(signals)
+    theirs = MDM(metric=metric).fit(X, y)
+    ours = PrivateMDM(metric=metric, budget=ALMOST_NONE, ball=Ball(np.eye(3), 5.0), mechanism="wrapped-gaussian").fit(X, y)
+    assert np.allclose(ours.covmeans_, theirs.covmeans_, atol=1e-2)
+    assert np.array_equal(ours.classes_, theirs.classes_)
+    assert np.allclose(ours.transform(X), theirs.transform(X), atol=2e-2)
+    assert np.allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=5e-2)
+    assert np.mean(ours.predict(X) == theirs.predict(X)) > 0.97
+
+
+def test_pipeline_with_covariances_and_cross_validation():
+    from pyriemann.estimation import Covariances
+    from sklearn.model_selection import cross_val_score
+    from sklearn.pipeline import make_pipeline
+
+    signals, y = epochs(200)
+    ball = Ball(np.eye(3), 2.0)
+    classifier = PrivateMDM(metric="riemann", budget=Budget(3.0, 1e-5), ball=ball, random_state=1)
+    pipeline = make_pipeline(Covariances("scm"), classifier)
+    scores = cross_val_score(pipeline, signals, y, cv=3)
+    assert scores.mean() > 0.8
+
+
+def test_tangent_space_at_a_private_mean():
+    from pyriemann.estimation import Covariances
+    from pyriemann.tangentspace import TangentSpace
+    from sklearn.linear_model import LogisticRegression
+
+    signals, y = epochs(200)
+    X = Covariances("scm").fit_transform(signals)
+    space = riemdp.SPDAffineInvariant(3)
+    mean = PrivateFrechetMean(manifold=space, budget=Budget(2.0, 1e-5), ball=Ball(np.eye(3), 2.0), random_state=2).fit(X)
+    projection = TangentSpace(metric="riemann")
+    projection.reference_ = np.asarray(mean.mean_)
+    theirs, ours = projection.transform(X), mean.transform(X)
+    # the frames differ by a rotation: the Gram matrices of the features agree
+    assert np.allclose(theirs @ theirs.T, ours @ ours.T, atol=1e-8)
+    assert LogisticRegression().fit(ours, y).score(ours, y) > 0.8
