@@ -307,8 +307,8 @@ def _statement(
     text += [
         "",
         f"Each class mean was released {len(epsilons)} times, with epsilon = {listed} and delta = {delta:g} each. One image is",
-        "in one class only, and the labels are public, so classes do not add up (parallel composition); the releases of one class",
-        "do, and the total above is their exact composition, which is less than the sum. Several budgets are shown for comparison:",
+        "in one class only, and the labels are public, so classes do not add up (parallel composition); those of one class",
+        "one class do, and the total above is their exact composition, which is less than the sum. Several budgets are shown for comparison:",
         "a real publication would choose one of them, and its epsilon alone is then the cost. A total above about 3 is a weak",
         "promise.",
         "",

@@ -1,16 +1,20 @@
 """Every picture of the library: matplotlib is imported inside the functions, and its global state is left alone."""
 
 from ._error import error_against_epsilon, error_curves, expected_error_table, trade_off_curve
+from ._experiments import Panel, Series, panel_figure
 from ._shapes import poincare_disk, spd_ellipses
 from ._style import COLOURS, MARKERS, axes_for, save, styled
 
 __all__ = [
     "COLOURS",
     "MARKERS",
+    "Panel",
+    "Series",
     "axes_for",
     "error_against_epsilon",
     "error_curves",
     "expected_error_table",
+    "panel_figure",
     "poincare_disk",
     "save",
     "spd_ellipses",

@@ -115,8 +115,8 @@ def trade_off_curve(guarantees: Any, *, ax: Any = None, title: str = "What an at
 def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | None = None) -> Any:
     """A plan of `plan_private_mean` as bars, one group a budget: which mechanism has the smallest expected error.
 
-    Bars show the root of the expected squared distance; mechanisms without a formula or not available are listed below with the
-    reason. The one that "auto" picks is marked. Returns the axes.
+    Bars show the root of the expected squared distance; mechanisms without a formula are left out (print the plan to see why),
+    and those that the budget or the space does not allow are pale. The one that "auto" picks is marked. Returns the axes.
     """
     rows = list(plan)
     if not rows:

@@ -1,0 +1,287 @@
+"""The Frechet mean against closed forms, brute-force minimisation, its own definition, and planted faults."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import jax
+import numpy as np
+import pytest
+import scipy.linalg
+
+import riemdp
+from riemdp import ConvergenceWarning, InvalidArgument, SpreadWarning, frechet_mean
+from riemdp.manifolds import (
+    Euclidean,
+    Grassmann,
+    Lorentz,
+    PoincareBall,
+    Product,
+    SPDAffineInvariant,
+    SPDBuresWasserstein,
+    SPDLogEuclidean,
+    Sphere,
+    Stiefel,
+)
+from riemdp.statistics import _affine_mean, _frechet_mean
+
+KEY = jax.random.PRNGKey(20)
+SPACES = [
+    Euclidean(2, 3), Sphere(4), Lorentz(4), PoincareBall(3), SPDAffineInvariant(3), SPDBuresWasserstein(3), SPDLogEuclidean(3),
+    Grassmann(5, 2), Product(Sphere(3), Lorentz(3), Euclidean(2)),
+]  # fmt: skip
+
+
+FEW = [m for m in SPACES if not isinstance(m, Euclidean | PoincareBall | Grassmann)]  # the same solvers, fewer compilations
+
+
+def _records(manifold, n=40, spread=0.35):
+    base = manifold.origin
+    v = manifold.tangent_normal(KEY, base, spread / math.sqrt(manifold.dim), (n,))
+    return manifold.exp(base, jax.tree.map(lambda t: t + 0.7 * t[:1], v))  # off centre: the mean is not the origin
+
+
+def _gradient_norm(manifold, p, X, w=None):
+    """The residual from the public `log` only."""
+    n = jax.tree.leaves(X)[0].shape[0]
+    w = np.full(n, 1.0 / n) if w is None else w
+    return float(manifold.norm(p, jax.tree.map(lambda v: np.tensordot(w, np.asarray(v), axes=1), manifold.log(p, X))))
+
+
+@pytest.mark.parametrize("manifold", SPACES, ids=lambda m: type(m).__name__)
+def test_residual_is_what_it_says_and_the_point_is_a_minimum(manifold):
+    X = _records(manifold)
+    result = frechet_mean(manifold, X)
+    assert result.converged
+    assert result.residual <= 1e-10
+    assert _gradient_norm(manifold, result.value, X) <= 2e-10
+    assert bool(manifold.belongs(result.value, 1e-10))
+
+    steps = manifold.tangent_normal(jax.random.PRNGKey(5), result.value, 1e-3, (12,))
+    steps = jax.tree.map(lambda v: np.concatenate([np.zeros_like(v[:1]), v]), steps)
+    moved = jax.tree.map(lambda a: a[:, None], manifold.exp(result.value, steps))
+    costs = np.asarray(manifold.squared_dist(moved, X)).mean(axis=1)
+    assert costs[1:].min() > costs[0]  # the planted twin: a point 1e-3 off is worse, in every direction tried
+
+
+@pytest.mark.parametrize("manifold", FEW, ids=lambda m: type(m).__name__)
+def test_weights(manifold):
+    X = _records(manifold)
+    w = np.arange(40.0)
+    result = frechet_mean(manifold, X, weights=w * 1e300)  # normalised without overflow
+    assert result.converged
+    assert _gradient_norm(manifold, result.value, X, w / w.sum()) <= 2e-10
+    assert _gradient_norm(manifold, result.value, X) > 1e-3  # not the unweighted mean
+    alone = np.zeros(40)
+    alone[7] = 3.0
+    single = frechet_mean(manifold, X, weights=alone).value
+    assert float(manifold.dist(single, jax.tree.map(lambda a: a[7], X))) < 1e-9
+
+
+@pytest.mark.parametrize("manifold", FEW, ids=lambda m: type(m).__name__)
+def test_one_record_equal_records_and_none(manifold):
+    X = _records(manifold)
+    first = jax.tree.map(lambda a: a[:1], X)
+    result = frechet_mean(manifold, first)
+    assert result.residual == 0.0
+    assert float(manifold.dist(result.value, jax.tree.map(lambda a: a[0], X))) == 0.0
+    equal = jax.tree.map(lambda a: np.repeat(np.asarray(a[:1]), 40, axis=0), X)
+    assert float(manifold.dist(frechet_mean(manifold, equal).value, result.value)) < 1e-9
+    with pytest.raises(InvalidArgument, match="no records"):
+        frechet_mean(manifold, jax.tree.map(lambda a: a[:0], X))
+
+
+def test_closed_forms():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((2, 4, 9))
+    a, b = A @ A.swapaxes(1, 2)
+    middle = scipy.linalg.sqrtm(a) @ scipy.linalg.sqrtm(np.linalg.inv(scipy.linalg.sqrtm(a)) @ b @ np.linalg.inv(
+        scipy.linalg.sqrtm(a))) @ scipy.linalg.sqrtm(a)  # fmt: skip
+    np.testing.assert_allclose(frechet_mean(SPDAffineInvariant(4), np.stack([a, b])).value, middle.real, rtol=1e-9)
+    logs = np.mean([scipy.linalg.logm(m) for m in (a, b)], axis=0)
+    np.testing.assert_allclose(frechet_mean(SPDLogEuclidean(4), np.stack([a, b])).value, scipy.linalg.expm(logs), rtol=1e-10)
+    # commuting matrices: geometric mean (affine-invariant), squared mean of roots (Bures-Wasserstein)
+    d = np.exp(rng.standard_normal((30, 3)))
+    D = np.stack([np.diag(x) for x in d])
+    np.testing.assert_allclose(
+        np.diag(frechet_mean(SPDAffineInvariant(3), D).value), np.exp(np.log(d).mean(0)), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        np.diag(frechet_mean(SPDBuresWasserstein(3), D).value), np.sqrt(d).mean(0) ** 2, rtol=1e-9
+    )
+    p, q = np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
+    np.testing.assert_allclose(frechet_mean(Sphere(3), np.stack([p, q])).value, (p + q) / math.sqrt(2), atol=1e-10)
+
+
+def _wishart(n, k, seed=0):
+    A = np.random.default_rng(seed).standard_normal((n, k, 2 * k))
+    return A @ A.swapaxes(1, 2) / (2 * k)
+
+
+def _oracle_residual(M, X):
+    """Mean log in the frame of a Cholesky factor, by NumPy alone."""
+    inverse = np.linalg.inv(np.linalg.cholesky(M))
+    values, q = np.linalg.eigh(inverse @ X @ inverse.T)
+    return float(np.linalg.norm(((q * np.log(values)[:, None, :]) @ q.swapaxes(1, 2)).mean(0)))
+
+
+@pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-9, 1e-11])
+def test_affine_bound_without_a_last_pass_is_a_bound(tol):
+    """The residual stated after a Newton step that no pass follows is never below the true one (a few units of rounding)."""
+    X = _wishart(1100, 4)
+    for scale in (1.0, 2.0):
+        values, q = np.linalg.eigh(X)
+        spread = (q * (values**scale)[:, None, :]) @ q.swapaxes(1, 2)
+        result = frechet_mean(SPDAffineInvariant(4), spread, tol=tol)
+        assert result.converged
+        assert _oracle_residual(np.asarray(result.value), spread) <= result.residual + 1e-13
+        assert result.residual <= tol
+
+
+def test_affine_mean_is_the_same_through_subsamples_and_threads(monkeypatch):
+    X = _wishart(1100, 4)
+    plain = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)
+    monkeypatch.setattr(_affine_mean, "PART", 100)
+    monkeypatch.setattr(_affine_mean, "SUBSAMPLES", (32, 128))
+    np.testing.assert_allclose(np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), plain, atol=1e-12)
+    monkeypatch.setattr(_affine_mean.os, "sched_getaffinity", lambda _: {0}, raising=False)
+    again = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)
+    monkeypatch.setattr(_affine_mean.os, "sched_getaffinity", lambda _: set(range(7)), raising=False)
+    np.testing.assert_array_equal(np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), again)
+
+
+def test_affine_mean_is_equivariant_and_handles_ill_conditioned_records():
+    X = _wishart(60, 4, seed=3)
+    G = np.diag([1e4, 1.0, 1.0, 1e-4]) @ scipy.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
+    M = np.asarray(frechet_mean(SPDAffineInvariant(4), X).value)
+    moved = np.asarray(frechet_mean(SPDAffineInvariant(4), 0.5 * (Y := G @ X @ G.T) + 0.5 * Y.swapaxes(1, 2), tol=1e-7).value)
+    wanted = G @ M @ G.T
+    np.testing.assert_allclose(moved, wanted, atol=1e-6 * np.abs(wanted).max())
+    # records with spectra over nine decades in different directions: the careful formulas take over
+    q = np.linalg.qr(np.random.default_rng(4).standard_normal((20, 3, 3)))[0]
+    wild = (q * np.array([1e-5, 1.0, 1e4])) @ q.swapaxes(1, 2)
+    wild = 0.5 * (wild + wild.swapaxes(1, 2))
+    result = frechet_mean(SPDAffineInvariant(3), wild, tol=1e-7)
+    assert result.converged
+    assert _gradient_norm(SPDAffineInvariant(3), result.value, wild) <= 1e-6
+
+
+def test_newton_that_overshoots_is_taken_back(monkeypatch):
+    """With every Newton step made 30 times too long the safeguard still finds the mean, and says honestly how well."""
+    honest = _affine_mean._solve
+
+    def too_long(*arguments):
+        step, _left = honest(*arguments)
+        return 30.0 * step, 1.0
+
+    X = _wishart(50, 3)
+    monkeypatch.setattr(_affine_mean, "_solve", too_long)
+    result = frechet_mean(SPDAffineInvariant(3), X, tol=1e-8)
+    assert result.converged
+    assert _oracle_residual(np.asarray(result.value), X) <= 1e-8
+
+
+def test_failure_to_converge_is_said(monkeypatch):
+    X = _records(SPDBuresWasserstein(3), spread=1.0)
+    monkeypatch.setattr(_frechet_mean, "MAX_PASSES", 2)
+    with pytest.warns(ConvergenceWarning, match="tol"):
+        result = frechet_mean(SPDBuresWasserstein(3), X, tol=1e-12)
+    assert not result.converged
+    assert result.residual > 1e-12
+    assert _gradient_norm(SPDBuresWasserstein(3), result.value, X) == pytest.approx(result.residual, rel=1e-3)
+
+
+def test_spread_beyond_convexity_is_reported():
+    X = np.array([[1.0, 0, 0], [-0.2, math.sqrt(0.96), 0], [-0.2, -math.sqrt(0.96), 0]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frechet_mean(Sphere(3), X)
+    assert any(issubclass(w.category, SpreadWarning) for w in caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frechet_mean(Sphere(4), _records(Sphere(4)))
+        frechet_mean(Lorentz(4), Lorentz(4).random_point(KEY, (40,)))  # no such limit where curvature is not positive
+
+
+def test_antipodal_points_end_without_nan():
+    X = np.array([[0, 0, 1.0], [0, 0, -1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = frechet_mean(Sphere(3), X)
+    assert result.converged in (True, False)
+    assert result.converged == (result.residual <= 1e-10)
+
+
+def test_many_small_distances():
+    """Records 1e-9 apart: the mean is found relative to their spread, not only to one unit."""
+    p = np.array([0.6, 0.8, 0.0])
+    offsets = 1e-9 * np.random.default_rng(0).standard_normal((40, 4))[:, :3]
+    X = p + offsets - (offsets @ p)[:, None] * p
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    mean = np.asarray(frechet_mean(Sphere(3), X, tol=1e-13).value)
+    np.testing.assert_allclose(mean - p, (X - p).mean(0), atol=1e-15)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_hypersphere_of_high_dimension(n):
+    X = np.zeros((n, 784))
+    X[np.arange(n), np.arange(n)] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        value = np.asarray(frechet_mean(Sphere(784), X).value)
+    np.testing.assert_allclose(value[:n], 1 / math.sqrt(n), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("X", "word"),
+    [
+        (np.full((3, 2, 2), np.nan), "3 of 3"),
+        (np.stack([np.eye(2), -np.eye(2)]), "1 of 2"),
+        (np.stack([np.eye(2), np.array([[1.0, 5.0], [0.0, 1.0]])]), "1 of 2"),
+        (np.eye(2), "batch shape"),
+        (np.eye(3)[None], "shape"),
+        (np.ones((2, 2, 2), dtype=complex), "dtype"),
+        (["a"], "X"),
+        (np.zeros((2, 0, 2, 2)), "batch shape"),
+    ],
+)
+def test_bad_records_are_refused_without_showing_them(X, word):
+    for metric in (SPDAffineInvariant(2), SPDLogEuclidean(2), SPDBuresWasserstein(2)):
+        with pytest.raises(InvalidArgument, match="X") as caught:
+            frechet_mean(metric, X)
+        assert word in str(caught.value)
+        assert "5." not in str(caught.value)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1, -1], [0, 0], [np.nan, 1], [np.inf, 1], "equal", [[1, 1]]])
+def test_bad_weights(weights):
+    with pytest.raises(InvalidArgument, match="weights"):
+        frechet_mean(Euclidean(1), np.zeros((2, 1)), weights=weights)
+
+
+@pytest.mark.parametrize("tol", [0.0, -1.0, 1.0, math.nan, "small", True])
+def test_bad_tolerance(tol):
+    with pytest.raises(InvalidArgument, match="tol"):
+        frechet_mean(Euclidean(1), np.zeros((2, 1)), tol=tol)
+
+
+def test_no_manifold_no_log_and_no_value_in_repr():
+    with pytest.raises(InvalidArgument, match="manifold"):
+        frechet_mean("sphere", np.zeros((2, 1)))
+    with pytest.raises(NotImplementedError, match="log"):
+        frechet_mean(Stiefel(4, 2), Stiefel(4, 2).random_point(KEY, (3,)))
+    text = repr(frechet_mean(Euclidean(2), np.array([[123.0, 456.0], [123.0, 456.0]])))
+    assert "123" not in text
+    assert riemdp.MeanResult.__name__ in text
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("metric", ["riemann", "wasserstein", "logeuclid"])
+def test_agrees_with_pyriemann(metric):
+    mean = pytest.importorskip("pyriemann.geometry.mean")
+    X = _wishart(80, 5, seed=9)
+    reference = getattr(mean, f"mean_{metric.replace('wasserstein', 'wasserstein')}")
+    theirs = reference(X) if metric == "logeuclid" else reference(X, tol=1e-12, maxiter=300)
+    ours = np.asarray(frechet_mean(riemdp.spd(5, metric), X).value)
+    np.testing.assert_allclose(ours, theirs, atol=1e-7)
