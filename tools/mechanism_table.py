@@ -86,7 +86,8 @@ CLAIMS = """## What the papers said, checked here
   with Gaussian, Laplace with Laplace), in every row that was simulated; part of it is that the ambient mean is another point.
   The K-norm mechanism, at twice the scale, is about level with the ambient Laplace mechanism at epsilon = 0.1. **On the sphere
   it does not**: projected ambient noise comes closer. The ambient mean of a ball of radius r has sensitivity 2 sin(r)/n,
-  the intrinsic one 2 r/(n cos 2r), and projecting removes the normal component of the noise (the paper did not project its baseline).
+  the intrinsic one 2 r/(n cos 2r), and projecting removes the normal component of the noise
+  (the paper did not project its baseline).
 - Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k grows. So it does: its error grows with
   sqrt(dim), that of the Laplace law with dim. In few dimensions (k = 2, 3) the Laplace mechanism is better, without delta.
 - K-norm gradient (Han2024, Remark 4): twice the scale of the Riemannian Laplace mechanism on homogeneous spaces, and about
