@@ -58,7 +58,8 @@ def operating_point(scores_in: Any, scores_out: Any, confidence: float, gain: An
     tail = (1 - confidence) / 2
     pooled = np.concatenate([inside[::2], outside[::2]])
     thresholds = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _THRESHOLDS)))
-    fpr, fnr = _error_bounds(inside[::2], outside[::2], thresholds, tail)
+    # Stricter bounds for the choice: of many thresholds, one with few errors looks best by luck, and disappoints afterwards.
+    fpr, fnr = _error_bounds(inside[::2], outside[::2], thresholds, tail / 100)
     best = thresholds[int(np.argmax(gain(fpr, fnr)))]
     fpr, fnr = _error_bounds(inside[1::2], outside[1::2], np.array([best]), tail)
     return float(fpr[0]), float(fnr[0])

@@ -53,6 +53,10 @@ class Ball:
         return _contains(manifold, self._checked_center(manifold), self.radius, manifold._coerce("x", x))
 
     def _checked_center(self, manifold: Any) -> Any:
+        with jax.ensure_compile_time_eval():  # the center is a public constant, also inside a user's jit
+            return self._check_center(manifold)
+
+    def _check_center(self, manifold: Any) -> Any:
         center = manifold._coerce("center", self.center)
         if manifold._batch_shape(center) != ():
             raise InvalidArgument(f"argument `center` must be one point of {manifold!r}, not a batch of points")

@@ -1,0 +1,107 @@
+"""Ready attacks: sound mechanisms stand, planted faults fall, ledgers are left alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Budget, Ledger
+from riemdp.audit import audit_mechanism, audit_optimizer
+from riemdp.audit._attacks import assess
+from riemdp.privacy import gaussian, none, pure
+
+TRIALS = 20_000
+
+
+class Fake:
+    """A Gaussian release on the line, with a stated and a real noise multiplier."""
+
+    def __init__(self, stated: float, real: float):
+        self.stated, self.real = stated, real
+
+    def release(self, value, rng):
+        noisy = np.asarray(value) + self.real * rng.normals(1)
+        return SimpleNamespace(value=noisy, guarantee=gaussian(self.stated), mechanism="fake")
+
+
+@pytest.mark.parametrize("real", [1.0, 1 / 1.5])
+def test_mechanism_attack_refutes_exactly_the_fault(real: float) -> None:
+    result = audit_mechanism(Fake(1.0, real), np.ones(1), np.zeros(1), trials=TRIALS, score=lambda v: v[:, 0], rng=1)
+    assert result.refuted == (real < 1.0)
+    assert 0.8 / real < result.mu_lower <= 1.02 / real
+    assert ("REFUTED" in str(result)) == result.refuted
+
+
+def test_pure_claims_are_judged_too() -> None:
+    laplace = np.random.default_rng(0).laplace(size=(2, TRIALS))
+    assert not assess("laplace", laplace[0] + 1.0, laplace[1], pure(1.0), delta=0.0).refuted
+    assert assess("laplace", laplace[0] + 1.0, laplace[1], pure(0.7), delta=0.0).refuted
+    assert not assess("laplace", laplace[0] + 1.0, laplace[1], none()).refuted
+
+
+def test_real_mechanism_and_its_twin_with_half_the_sensitivity() -> None:
+    plane = riemdp.Euclidean(2)
+    mechanism = riemdp.WrappedGaussian(plane, np.zeros(2), sensitivity=1.0, budget=Budget(3.0, 1e-5))
+    with Ledger(Budget(0.001)) as ledger:  # an attack is not charged
+        right = audit_mechanism(mechanism, np.array([1.0, 0.0]), np.zeros(2), trials=1500, rng=2)
+    assert ledger.charges == 0
+    assert not right.refuted
+    assert right.mu_lower > 0.3
+    wrong = audit_mechanism(mechanism, np.array([2.0, 0.0]), np.zeros(2), trials=1500, rng=2)
+    assert wrong.refuted
+
+
+FULL = riemdp.DPRGD(10, 0.1, 1.0)
+
+
+def test_optimizer_attack_is_sharp_and_sees_too_little_noise() -> None:
+    right = audit_optimizer(FULL, noise_std=0.1 * 10**0.5, trials=TRIALS, rng=3)
+    assert not right.refuted
+    assert 0.85 < right.mu_lower <= 1.0
+    wrong = audit_optimizer(FULL, noise_std=0.1 * 10**0.5 / 1.5, trials=TRIALS, rng=3)
+    assert wrong.mu_lower > 1.2
+    # The planted fault: noise 1.5 times too small for the guarantee that is stated.
+    fpr_free = dataclasses.replace(wrong, claimed=right.claimed)
+    assert fpr_free.mu_lower > 1 / np.sqrt(1 / right.claimed.parts[0].squared_mu)
+
+
+def test_forgotten_step_is_seen() -> None:
+    """The noise of a step left out of the account: eleven steps run, six accounted for."""
+    longer = dataclasses.replace(FULL, steps=11)
+    found = audit_optimizer(longer, noise_std=0.1 * 6**0.5, trials=TRIALS, rng=4)
+    assert found.mu_lower > 1.0  # what six steps would be
+
+
+@pytest.mark.parametrize("sampling", ["without-replacement", "poisson"])
+def test_sampled_runs_stand(sampling: str) -> None:
+    optimizer = riemdp.DPRSGD(10, 4, 0.01, 1.0, sampling=sampling)
+    result = audit_optimizer(optimizer, noise_std=0.25, trials=TRIALS, rng=5)
+    assert not result.refuted
+    assert result.epsilon_lower > 0.3
+
+
+def test_public_function_is_attacked_too() -> None:
+    result = audit_optimizer(FULL, noise_std=0.03, trials=60, rng=6, through="private_minimize")
+    assert not result.refuted
+    assert result.mu_lower > 1.0
+    with pytest.raises(ValueError, match="through"):
+        audit_optimizer(FULL, noise_std=1.0, through="magic")
+
+
+def test_table_lists_every_mechanism_and_optimiser() -> None:
+    path = Path(__file__).parents[2] / "tools" / "audit_table.py"
+    spec = importlib.util.spec_from_file_location("audit_table", path)
+    assert spec is not None
+    assert spec.loader is not None
+    table = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(table)
+    titles = " ".join(title for title, _ in [*table.mechanisms(), *table.optimisers()])
+    not_mechanisms = {"Release"}
+    for name in (*riemdp._ROOMS["mechanisms"], "DPRGD", "DPRSGD", "DPRSVRG"):
+        assert name in titles or name in not_mechanisms, f"{name} is not audited: add it to tools/audit_table.py"

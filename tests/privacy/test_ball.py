@@ -1,0 +1,118 @@
+"""The clamp: on every space of the table, whatever the records are."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball
+
+_SLOW = [riemdp.Euclidean(3), riemdp.PoincareBall(3), riemdp.SPDLogEuclidean(3), riemdp.SPDBuresWasserstein(3), riemdp.Grassmann(5, 2)]
+SPACES = [
+    riemdp.Sphere(4), riemdp.Lorentz(4), riemdp.SPDAffineInvariant(3),
+    *(pytest.param(space, marks=pytest.mark.slow) for space in _SLOW),
+]  # fmt: skip
+
+
+def _records(manifold, length: float, n: int = 12):
+    """n points at distance `length` from the origin, in random directions."""
+    origin = manifold.origin
+    c = np.random.default_rng(0).normal(size=(n, manifold.dim))
+    c *= length / np.linalg.norm(c, axis=1, keepdims=True)
+    return manifold.exp(origin, manifold.from_coordinates(jnp.broadcast_to(origin, (n, *origin.shape)), c))
+
+
+@pytest.mark.parametrize("manifold", SPACES, ids=repr)
+def test_clamp(manifold) -> None:
+    ball = Ball(manifold.origin, 0.4)
+    near, far = _records(manifold, 0.3), _records(manifold, 0.7)
+    assert np.array_equal(ball.clamp(manifold, near), near)
+    moved = ball.clamp(manifold, far)
+    distance = np.asarray(manifold.dist(manifold.origin, moved))
+    assert np.allclose(distance, 0.4, atol=1e-7)
+    assert np.all(ball.contains(manifold, moved))
+    assert not np.any(ball.contains(manifold, far))
+    # Radially: the direction is that of the record.
+    assert np.allclose(manifold.log(manifold.origin, moved) / 0.4, manifold.log(manifold.origin, far) / 0.7, atol=1e-6)
+    # A fault would be to leave far records where they are: the same check fails on them.
+    assert np.all(np.asarray(manifold.dist(manifold.origin, far)) > 0.4 + 1e-3)
+
+
+@pytest.mark.parametrize("manifold", SPACES, ids=repr)
+def test_invalid_records_go_to_the_center(manifold) -> None:
+    ball = Ball(manifold.origin, 0.4)
+    x = np.array(_records(manifold, 0.3))
+    x[1], x[2] = np.nan, np.inf
+    x[3].flat[0] = -np.inf
+    wrecked = [1, 2, 3]
+    if not isinstance(manifold, riemdp.Euclidean):
+        x[4] = -5.0 * np.ones(manifold.shape) if "SPD" in type(manifold).__name__ else 7.0 * np.ones(manifold.shape)
+        wrecked.append(4)
+    clamped = np.asarray(ball.clamp(manifold, x))
+    assert np.all(np.isfinite(clamped))
+    for i in wrecked:
+        assert np.array_equal(clamped[i], np.asarray(manifold.origin))
+    assert np.array_equal(clamped[5:], x[5:])
+
+
+def test_cut_locus_and_single_precision_and_lists() -> None:
+    sphere, pole = riemdp.Sphere(3), np.array([0.0, 0.0, 1.0])
+    ball = Ball(pole, 0.5)
+    assert np.array_equal(ball.clamp(sphere, -pole), pole)
+    single = np.array([0.1, 0.2, np.sqrt(0.95)], dtype=np.float32)
+    kept = np.asarray(ball.clamp(sphere, single))
+    assert np.allclose(kept, single, atol=1e-6)
+    assert abs(np.linalg.norm(kept) - 1) < 1e-15
+    mixed = ball.clamp(sphere, [pole, np.ones(5), "text", [0.0, 1.0, 0.0]])
+    assert np.array_equal(np.asarray(mixed)[1:3], [pole, pole])
+    assert float(sphere.dist(pole, mixed[3])) == pytest.approx(0.5)
+
+
+def test_product() -> None:
+    product = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(2))
+    center = product.origin
+    ball = Ball(center, 0.5)
+    v = product.from_coordinates(center, np.array([0.6, 0.0, 0.0, 0.8]))
+    x = product.exp(center, v)
+    moved = ball.clamp(product, x)
+    assert float(product.dist(center, moved)) == pytest.approx(0.5)
+    assert np.allclose(moved[1], np.asarray(v[1]) / 2, atol=1e-9)
+    broken = (x[0], np.array([np.nan, 0.0]))
+    assert all(np.array_equal(a, b) for a, b in zip(ball.clamp(product, broken), center, strict=True))
+
+
+def test_each_record_is_clamped_on_its_own() -> None:
+    """Replacing one record moves one output: what the sensitivity proofs rest on."""
+    sphere = riemdp.Sphere(4)
+    ball = Ball(sphere.origin, 0.4)
+    x = np.array(_records(sphere, 0.7))
+    before = np.asarray(ball.clamp(sphere, x))
+    for bad in (np.full(4, np.nan), -np.asarray(sphere.origin), np.ones(4)):
+        y = x.copy()
+        y[0] = bad
+        assert np.array_equal(np.asarray(ball.clamp(sphere, y))[1:], before[1:])
+
+
+def test_works_under_jit_and_on_batches_of_any_shape() -> None:
+    sphere = riemdp.Sphere(4)
+    ball = Ball(sphere.origin, 0.4)
+    x = _records(sphere, 0.7)
+    whole = ball.clamp(sphere, x)
+    assert np.allclose(ball.clamp(sphere, x.reshape(3, 4, 4)).reshape(12, 4), whole, atol=1e-12)
+    assert np.allclose(jax.jit(lambda y: ball.clamp(sphere, y))(x), whole, atol=1e-12)
+    assert ball.clamp(sphere, np.empty((0, 4))).shape == (0, 4)
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    (lambda: Ball(np.eye(3)[0], 0.0), "radius"), (lambda: Ball(np.eye(3)[0], np.inf), "radius"), (lambda: Ball(np.eye(3)[0], np.nan), "radius"),
+    (lambda: Ball(np.eye(3)[0], 4.0).clamp(riemdp.Sphere(3), np.eye(3)), "radius"),
+    (lambda: Ball(2 * np.eye(3)[0], 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),
+    (lambda: Ball(np.eye(3), 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),
+    (lambda: Ball(np.eye(3)[0], 0.4).clamp(riemdp.Sphere(3), np.eye(4)), "`x`"),
+])  # fmt: skip
+def test_bad_input(call, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        call()
