@@ -4,6 +4,8 @@
 """
 
 from . import _reimherr2021 as _reimherr2021
+from . import _utpala2023le as _utpala2023le
+from . import _utpala2023le_images as _utpala2023le_images
 from ._registry import PAPERS, Context, Experiment, Result, experiment, get, names, run, run_all
 
 __all__ = ["PAPERS", "Context", "Experiment", "Result", "experiment", "get", "names", "run", "run_all"]
