@@ -16,7 +16,8 @@ PICTURES = HERE / "pictures"
 SESSION = [
     "riemdp plan --records 400 --size 3 --radius 2 --delta 1e-5 --epsilon 1 --metric log-euclidean",
     "riemdp ledger create patients.json --epsilon 2 --delta 1e-5",
-    "riemdp mean scans.npy --metric log-euclidean --radius 2 --epsilon 1 --delta 1e-6 --ledger patients.json --report report.html",
+    "riemdp mean scans.npy --metric log-euclidean --radius 2 --epsilon 1 --delta 1e-6 --ledger patients.json "
+    "--report report.html",
     "riemdp mean broken.npy --metric log-euclidean --radius 2 --epsilon 1 --delta 1e-6 --ledger patients.json",
     "riemdp ledger show patients.json",
 ]
