@@ -139,7 +139,7 @@ def test_fresh_noise_each_time_and_no_secret_in_a_pickle():
         ({"n_components": 0}, "n_components"),
         ({"mechanism": "magic"}, "mechanism"),
         ({"center": np.zeros(3)}, "center"),
-        ({"random_state": np.random.RandomState(0)}, "random_state"),
+        pytest.param({"random_state": np.random.RandomState(0)}, "random_state", id="RandomState"),
     ],
     ids=str,
 )
