@@ -3,6 +3,9 @@
 `names()` lists them, `run(name, quick=True, out=...)` runs one, `run_all(...)` runs what is missing.
 """
 
+from . import _han2024 as _han2024
+from . import _han2024_completion as _han2024_completion
+from . import _han2024_problems as _han2024_problems
 from . import _reimherr2021 as _reimherr2021
 from . import _utpala2023le as _utpala2023le
 from . import _utpala2023le_images as _utpala2023le_images

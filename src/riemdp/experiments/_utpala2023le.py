@@ -189,7 +189,8 @@ def figure_1(context: Context) -> Result:
         by_delta.append(Series(f"TanG analytic, δ = {delta:.0e}", ks, values))
     at = list(ambient)
     panels = [panel(0.1), panel(0.4),
-              Panel(by_delta, "matrix size k", "expected squared error", "ε = 0.1: the price of a smaller δ", logy=True, xticks=ks),
+              Panel(by_delta, "matrix size k", "expected squared error", "ε = 0.1: the price of a smaller δ",
+                    logy=True, xticks=ks),
               Panel([Series("TanG analytic", at, *zip(*ambient.values(), strict=True), kind="points"),
                      Series("ambient, published noise", ks, outside["published"], kind="curve"),
                      Series("ambient, certified noise", ks, outside["proved"], kind="curve")],

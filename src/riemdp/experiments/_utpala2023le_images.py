@@ -28,8 +28,8 @@ def published_radius(channels: int, eta: float = ETA) -> float:
 
 
 @functools.cache
-def _collections() -> dict[str, tuple[str, str | None, Any, Any]]:
-    """Name -> (words of the data, words of the stand-in or None, loader, stand-in loader)."""
+def _collections() -> dict[str, tuple[str, str, Any, Any]]:
+    """Name -> (words of the data, words of the stand-in, loader, stand-in loader)."""
     from .. import datasets
 
     def mnist_or_digits() -> Any:

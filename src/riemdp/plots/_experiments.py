@@ -25,10 +25,10 @@ class Series:
     """
 
     name: str
-    x: Sequence[Any]
-    y: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
+    x: Any
+    y: Any
+    low: Any = None
+    high: Any = None
     kind: str = "line"
 
 
@@ -43,7 +43,7 @@ class Panel:
     logx: bool = False
     logy: bool = False
     levels: Sequence[tuple[str, float]] = ()
-    xticks: Sequence[float] | None = None
+    xticks: Any = None
     ylim: tuple[float | None, float | None] | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
