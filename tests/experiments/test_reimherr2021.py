@@ -1,0 +1,109 @@
+"""Reimherr2021: the exact numbers behind the figures, and how the searches and the draws are checked."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import experiments
+from riemdp.experiments import _reimherr2021 as paper
+from riemdp.experiments import _reimherr2021_bounds as bounds
+
+R = math.pi / 8
+NAMES = [name for name in experiments.names() if name.startswith("reimherr2021-")]
+
+
+def test_every_artefact_is_registered():
+    assert NAMES == [f"reimherr2021-figure-{x}" for x in ("1a", "1b", "1c", "1d", "2")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_quick_run(name, tmp_path):
+    folder = experiments.run(name, quick=True, out=tmp_path)
+    assert {p.name for p in folder.iterdir()} == {"data.csv", "figure.png", "figure.svg", "verdict.md", "meta.json"}
+    assert "nan" not in (folder / "verdict.md").read_text()
+
+
+def test_bounds_at_pi_over_8():
+    found = bounds.log_spread_bounds(R)
+    assert found["flat"] == pytest.approx(0.7854, abs=5e-5)
+    assert found["ours"] == pytest.approx(0.8724, abs=5e-5)
+    assert found["published"] == pytest.approx(0.9539, abs=5e-5)
+    assert bounds.largest_log_spread(R) == pytest.approx(0.8062, abs=5e-5)
+
+
+@pytest.mark.parametrize("radius", [0.05, 0.3, R, 0.6, 0.75])
+def test_search_lies_between_flat_and_both_bounds(radius):
+    found = bounds.log_spread_bounds(radius)
+    largest = bounds.largest_log_spread(radius, 360)
+    assert found["flat"] < largest < found["ours"] < found["published"]
+
+
+def test_largest_log_spread_against_the_manifold():
+    """Another route: riemdp's logarithm at points inside and on the boundary never exceeds the boundary search by more than its
+    grid error."""
+    rng = np.random.default_rng(0)
+    m = riemdp.Sphere(3)
+    p, x, y = (paper.polar_cap(rng, (4000,), 0.6) for _ in range(3))
+    spread = np.asarray(m.norm(p, np.asarray(m.log(p, x)) - np.asarray(m.log(p, y))))
+    assert spread.max() <= bounds.largest_log_spread(0.6) * (1 + 1e-4)
+
+
+def test_worst_shift_is_attained_by_real_means_and_respects_the_bound():
+    """The first-order search agrees with Frechet means of 400 records at the same configuration family."""
+    worst = bounds.worst_mean_shift(R, draws=100_000)
+    ball = riemdp.Ball(np.array([0.0, 0.0, 1.0]), R)
+    m = riemdp.Sphere(3)
+    assert 0.8195 <= worst <= 400 * riemdp.statistics.frechet_mean_sensitivity(m, ball, 400)
+    assert worst > 2 * R  # positive curvature: the flat bound is not valid
+    # Replay: n - 1 records on two boundary points, one record that jumps, over a small grid of shares and azimuths.
+    s, c = math.sin(R), math.cos(R)
+
+    def at(phi):
+        return np.array([s * math.cos(phi), s * math.sin(phi), c])
+
+    best = 0.0
+    for half in (0.4, 0.6, 0.8):
+        for jump in (math.pi - 0.9, math.pi - 0.6, math.pi - 0.3):
+            X = np.stack([at(half), at(-half), at(jump), at(-jump)])
+            means = [np.asarray(riemdp.frechet_mean(m, X, weights=np.array([199.5, 199.5, *last])).value)
+                     for last in ((1.0, 0.0), (0.0, 1.0))]  # fmt: skip
+            best = max(best, 400 * float(m.dist(*means)))
+    assert 0.5 < best <= worst * 1.01
+
+
+def test_ambient_noise_of_the_paper_is_too_small_on_spd():
+    """2 (e^r - 1) / n is exceeded by collinear records, 2 r e^r / n is not; 2 r / n is attained exactly."""
+    for n in (20, 160):
+        geodesic, frobenius = bounds.collinear_shift(1.5, n)
+        assert geodesic == pytest.approx(3.0 / n, rel=1e-10)
+        assert 2 * math.expm1(1.5) / n < frobenius < 2 * 1.5 * math.exp(1.5) / n
+
+
+def test_many_means_agree_with_frechet_mean():
+    rng = np.random.default_rng(3)
+    for m, X in ((riemdp.SPDAffineInvariant(2), paper.wishart_in_ball(rng, (3, 20))), (riemdp.Sphere(3), paper.polar_cap(rng, (3, 20)))):
+        for mean, records in zip(paper.many_means(m, X), X, strict=True):
+            assert float(m.dist(mean, riemdp.frechet_mean(m, records).value)) < 1e-8
+
+
+def test_data_lie_in_their_balls():
+    rng = np.random.default_rng(4)
+    X = paper.wishart_in_ball(rng, (500,))
+    assert np.asarray(riemdp.SPDAffineInvariant(2).dist(np.eye(2), X)).max() < 1.5
+    assert np.arccos(paper.polar_cap(rng, (500,))[:, 2]).max() < R
+
+
+def test_draws_have_the_law_of_the_mechanisms():
+    """Lengths of both kinds of noise: E |v| = 3 s in the ambient space and, for small s, 3 s on the manifold."""
+    means = np.repeat(np.array([[[0.8, 0.1], [0.1, 0.6]]]), 4000, axis=0)
+    s = 0.01
+    inside = np.asarray(riemdp.SPDAffineInvariant(2).dist(means, paper._spd_intrinsic(means, s, (1, 2))))
+    outside = np.linalg.norm(paper._spd_ambient(means, s, (1, 2)) - means, axis=(1, 2))
+    for lengths in (inside, outside):
+        assert abs(np.mean(lengths) / s - 3) < 5 * math.sqrt(3 / 4000)
+    assert abs(np.mean(0.8 * outside) / s - 3) > 5 * math.sqrt(3 / 4000)  # the planted fault would be seen
