@@ -87,7 +87,9 @@ def _k_norm(trials: int) -> AuditResult:
 
     def release(record: Any, rng: Any) -> Any:
         mean = jnp.asarray(record) / 2
-        mechanism = riemdp.KNormGradient(plane, objective_gradient=lambda x: x - (record + kept) / 2, sensitivity=1.0, epsilon=1.0)
+        mechanism = riemdp.KNormGradient(
+            plane, objective_gradient=lambda x: x - (record + kept) / 2, sensitivity=1.0, epsilon=1.0
+        )
         return mechanism.release(mean, rng)
 
     record_in, record_out = np.array([1.0, 0.0]), np.array([-1.0, 0.0])
@@ -126,8 +128,10 @@ def _page(rows: list[str]) -> str:
     head = [
         "# Audit of the guarantees",
         "",
-        "Every mechanism and optimiser, attacked on a worst-case pair of neighbouring inputs. The lower bounds hold at 95 % confidence",
-        "each; a bound above the claim would refute it. Bounds grow towards the truth with the number of trials, so a gap says that",
+        "Every mechanism and optimiser, attacked on a worst-case pair of neighbouring inputs. The lower bounds hold at 95 % "
+        "confidence",
+        "each; a bound above the claim would refute it. Bounds grow towards the truth with the number of trials, so a gap "
+        "says that",
         "the attack ran out of trials, not that privacy is left over. Written by `make audit`.",
         "",
         "| attacked | trials a side | epsilon claimed (delta = 1e-5) | epsilon seen, at least | mu seen, at least | refuted |",

@@ -72,7 +72,8 @@ def test_ties_and_constant_scores() -> None:
 
 
 @pytest.mark.parametrize(("call", "name"), [
-    (lambda: gaussian_mu_lower_bound([1.0] * 7, [0.0] * 20), "scores_in"), (lambda: gaussian_mu_lower_bound([1.0] * 9, [math.nan] * 9), "scores_out"),
+    (lambda: gaussian_mu_lower_bound([1.0] * 7, [0.0] * 20), "scores_in"),
+    (lambda: gaussian_mu_lower_bound([1.0] * 9, [math.nan] * 9), "scores_out"),
     (lambda: gaussian_mu_lower_bound([1.0] * 9, [0.0] * 9, confidence=1.0), "confidence"),
     (lambda: epsilon_lower_bound([1.0] * 9, [0.0] * 9, 1.0), "delta"),
 ])  # fmt: skip

@@ -10,7 +10,13 @@ import pytest
 import riemdp
 from riemdp import Ball
 
-_SLOW = [riemdp.Euclidean(3), riemdp.PoincareBall(3), riemdp.SPDLogEuclidean(3), riemdp.SPDBuresWasserstein(3), riemdp.Grassmann(5, 2)]
+_SLOW = [
+    riemdp.Euclidean(3),
+    riemdp.PoincareBall(3),
+    riemdp.SPDLogEuclidean(3),
+    riemdp.SPDBuresWasserstein(3),
+    riemdp.Grassmann(5, 2),
+]
 SPACES = [
     riemdp.Sphere(4), riemdp.Lorentz(4), riemdp.SPDAffineInvariant(3),
     *(pytest.param(space, marks=pytest.mark.slow) for space in _SLOW),
@@ -107,7 +113,8 @@ def test_works_under_jit_and_on_batches_of_any_shape() -> None:
 
 
 @pytest.mark.parametrize(("call", "name"), [
-    (lambda: Ball(np.eye(3)[0], 0.0), "radius"), (lambda: Ball(np.eye(3)[0], np.inf), "radius"), (lambda: Ball(np.eye(3)[0], np.nan), "radius"),
+    (lambda: Ball(np.eye(3)[0], 0.0), "radius"), (lambda: Ball(np.eye(3)[0], np.inf), "radius"),
+    (lambda: Ball(np.eye(3)[0], np.nan), "radius"),
     (lambda: Ball(np.eye(3)[0], 4.0).clamp(riemdp.Sphere(3), np.eye(3)), "radius"),
     (lambda: Ball(2 * np.eye(3)[0], 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),
     (lambda: Ball(np.eye(3), 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),

@@ -71,7 +71,9 @@ def test_randomised_response_agent_known_only_as_pure() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ closed forms
-@pytest.mark.parametrize(("epsilon", "mu"), [(0.0, 1.0), (1.0, 0.2), (1e-3, 1e-4), (50.0, 8.0), (0.5, 3.0), (1e-3, 1.3e-4), (3.0, 0.5)])
+@pytest.mark.parametrize(
+    ("epsilon", "mu"), [(0.0, 1.0), (1.0, 0.2), (1e-3, 1e-4), (50.0, 8.0), (0.5, 3.0), (1e-3, 1.3e-4), (3.0, 0.5)]
+)
 def test_gaussian_delta_has_full_relative_precision(epsilon: float, mu: float) -> None:
     mpmath.mp.dps = 60
     e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
@@ -101,7 +103,9 @@ def test_pure_composition_is_the_binomial_one() -> None:
     """Homogeneous randomised response has an exact profile: a binomial sum."""
     e, k, target = 0.3, 12, 1.5
     p = math.exp(e) / (1 + math.exp(e))
-    exact = sum(math.comb(k, j) * p**j * (1 - p) ** (k - j) * max(0.0, 1 - math.exp(target - e * (2 * j - k))) for j in range(k + 1))
+    exact = sum(
+        math.comb(k, j) * p**j * (1 - p) ** (k - j) * max(0.0, 1 - math.exp(target - e * (2 * j - k))) for j in range(k + 1)
+    )
     got = pure(e).repeat(k).delta(target)
     assert exact <= got <= exact * 1.01
 
@@ -170,12 +174,19 @@ def test_dictionaries_words_and_pickles() -> None:
     assert "replace-one" in str(g)
     assert "without replacement" in str(g)
     assert "infinite" in str(none())
-    for broken in ({}, {"adjacency": "replace-one"}, {"adjacency": "x", "parts": []}, {"adjacency": "replace-one", "parts": [{"kind": "?"}]}):
+    for broken in (
+        {},
+        {"adjacency": "replace-one"},
+        {"adjacency": "x", "parts": []},
+        {"adjacency": "replace-one", "parts": [{"kind": "?"}]},
+    ):
         with pytest.raises(ValueError):
             Guarantee.from_dict(broken)
 
 
-@given(z=st.floats(0.7, 20), population=st.integers(20, 10**6), share=st.floats(1e-4, 0.9), steps=st.sampled_from([1, 3, 40, 3000]))
+@given(
+    z=st.floats(0.7, 20), population=st.integers(20, 10**6), share=st.floats(1e-4, 0.9), steps=st.sampled_from([1, 3, 40, 3000])
+)
 def test_order(z: float, population: int, share: float, steps: int) -> None:
     """More noise, smaller batches, fewer steps and larger deltas never cost more (0.3 %: two lattices)."""
     b = max(1, int(share * population) - 1)
@@ -207,20 +218,26 @@ def test_planted_faults_are_seen() -> None:
 
 # ------------------------------------------------------------------------------------------------ bad input
 @pytest.mark.parametrize(("call", "name"), [
-    (lambda: gaussian(-1.0), "noise_multiplier"), (lambda: gaussian(0.0), "noise_multiplier"), (lambda: gaussian(math.nan), "noise_multiplier"),
+    (lambda: gaussian(-1.0), "noise_multiplier"), (lambda: gaussian(0.0), "noise_multiplier"),
+    (lambda: gaussian(math.nan), "noise_multiplier"),
     (lambda: gaussian(1.0, 0), "steps"), (lambda: gaussian(1.0, 2.5), "steps"), (lambda: gaussian(1.0, True), "steps"),
-    (lambda: gaussian(1.0, adjacency="zero-out"), "adjacency"), (lambda: pure(-0.1), "epsilon"), (lambda: pure(math.inf), "epsilon"),
+    (lambda: gaussian(1.0, adjacency="zero-out"), "adjacency"), (lambda: pure(-0.1), "epsilon"),
+    (lambda: pure(math.inf), "epsilon"),
     (lambda: approximate(1.0, 1.0), "delta"), (lambda: approximate(1.0, -1e-9), "delta"),
     (lambda: wor(1.0, 10, 11), "batch_size"), (lambda: wor(1.0, 10, 0), "batch_size"), (lambda: wor(1.0, 0, 1), "population"),
     (lambda: wor(1.0, 10, 1, 0), "steps"),
     (lambda: subsampled_gaussian(1.0, population=10, batch_size=1, sampling="shuffle"), "sampling"),
-    (lambda: gaussian(1.0).epsilon(1.0), "delta"), (lambda: gaussian(1.0).epsilon(-0.1), "delta"), (lambda: gaussian(1.0).delta(-1.0), "epsilon"),
+    (lambda: gaussian(1.0).epsilon(1.0), "delta"), (lambda: gaussian(1.0).epsilon(-0.1), "delta"),
+    (lambda: gaussian(1.0).delta(-1.0), "epsilon"),
     (lambda: gaussian(1.0).delta(math.nan), "epsilon"), (lambda: gaussian(1.0).compose(1.0), "others"),
     (lambda: gaussian(1.0).repeat(-1), "times"), (lambda: participation(gaussian(1.0), agents=5, sampled=6, rounds=1), "sampled"),
-    (lambda: participation(gaussian(1.0), agents=5, sampled=1), "rounds"), (lambda: participation(0.5, agents=5, sampled=1, rounds=1), "local"),
+    (lambda: participation(gaussian(1.0), agents=5, sampled=1), "rounds"),
+    (lambda: participation(0.5, agents=5, sampled=1, rounds=1), "local"),
     (lambda: participation(gaussian(1.0), invited=[1, 2], eligible=[5, 5, 5]), "invited"),
-    (lambda: participation(gaussian(1.0), invited=[6], eligible=[5]), "invited"), (lambda: participation(gaussian(1.0), invited=3), "eligible"),
-    (lambda: Budget(0.0), "epsilon"), (lambda: Budget(math.inf), "epsilon"), (lambda: Budget(1.0, 1.0), "delta"), (lambda: Budget(1.0, -1e-9), "delta"),
+    (lambda: participation(gaussian(1.0), invited=[6], eligible=[5]), "invited"),
+    (lambda: participation(gaussian(1.0), invited=3), "eligible"),
+    (lambda: Budget(0.0), "epsilon"), (lambda: Budget(math.inf), "epsilon"), (lambda: Budget(1.0, 1.0), "delta"),
+    (lambda: Budget(1.0, -1e-9), "delta"),
     (lambda: Budget("1"), "epsilon"), (lambda: Budget(True), "epsilon"),
 ])  # fmt: skip
 def test_bad_input_names_the_argument(call, name: str) -> None:

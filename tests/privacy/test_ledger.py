@@ -130,9 +130,14 @@ def test_innermost_context_is_charged_and_only_it() -> None:
 
 def test_context_survives_an_error_and_reentry() -> None:
     ledger = Ledger(Budget(1.0))
-    with pytest.raises(RuntimeError), ledger, ledger:
-        charge(pure(0.1))
-        raise RuntimeError
+
+    def fail() -> None:
+        with ledger, ledger:
+            charge(pure(0.1))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert module._innermost.get() is None
     assert ledger.charges == 1  # the charge stays
 

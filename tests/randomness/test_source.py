@@ -91,7 +91,9 @@ def test_fresh_sources_never_agree() -> None:
     assert len({source.normals(4).tobytes() for _ in range(200)}) == 200  # one source moves on from release to release
 
 
-@pytest.mark.parametrize("rng", [True, False, -1, 1.5, "seed", np.random.default_rng(0), None.__class__, [1], np.array([1, 2]), np.bool_(True)])
+@pytest.mark.parametrize(
+    "rng", [True, False, -1, 1.5, "seed", np.random.default_rng(0), None.__class__, [1], np.array([1, 2]), np.bool_(True)]
+)
 def test_bad_rng_is_named(rng: object) -> None:
     with pytest.raises(ValueError, match="rng"):
         noise_source(rng)  # type: ignore[arg-type]
@@ -117,7 +119,9 @@ def test_not_pickled_copied_or_shown(source: NoiseSource) -> None:
     log = io.StringIO()
     logging.getLogger("t").addHandler(logging.StreamHandler(log))
     logging.getLogger("t").warning("%r %s", source, source)
-    assert log.getvalue().strip() in {f"NoiseSource({kind}) NoiseSource({kind})" for kind in ("operating system", "seeded, not private")}
+    assert log.getvalue().strip() in {
+        f"NoiseSource({kind}) NoiseSource({kind})" for kind in ("operating system", "seeded, not private")
+    }
     assert not hasattr(source, "__dict__")
 
 

@@ -43,8 +43,10 @@ class AuditResult:
     def __str__(self) -> str:
         verdict = "REFUTED" if self.refuted else "not refuted"
         return (
-            f"{self.name}: {verdict}; at least epsilon {self.epsilon_lower:.3f}, mu {self.mu_lower:.3f} were seen in {self.trials} "
-            f"trials a side ({self.confidence:.0%} confidence), epsilon {self.claimed_epsilon:.3f} is claimed at delta {self.delta:g}"
+            f"{self.name}: {verdict}; at least epsilon {self.epsilon_lower:.3f}, mu {self.mu_lower:.3f} were seen in "
+            f"{self.trials} "
+            f"trials a side ({self.confidence:.0%} confidence), epsilon {self.claimed_epsilon:.3f} is claimed at delta "
+            f"{self.delta:g}"
         )
 
 
@@ -58,8 +60,17 @@ def assess(name: str, scores_in: Any, scores_out: Any, claimed: Guarantee, delta
     return AuditResult(name, len(scores_in), confidence, delta, mu, epsilon, claimed, refuted)
 
 
-def audit_mechanism(mechanism: Any, value_in: Any, value_out: Any, *, trials: int = 20_000, score: Callable[[Any], Any] | None = None,
-                    confidence: float = 0.95, delta: float = 1e-5, rng: Any = None) -> AuditResult:  # fmt: skip
+def audit_mechanism(
+    mechanism: Any,
+    value_in: Any,
+    value_out: Any,
+    *,
+    trials: int = 20_000,
+    score: Callable[[Any], Any] | None = None,
+    confidence: float = 0.95,
+    delta: float = 1e-5,
+    rng: Any = None,
+) -> AuditResult:
     """Attack one release: can an attacker tell `value_in` from `value_out`?
 
     **Arguments.** `mechanism`: an object with `release(value, rng)`, or a function (value, rng) -> `Release`. `value_in`,
@@ -104,16 +115,26 @@ def _lengths(manifold: Any, base: Any, x: Any, v: Any) -> Any:
     return manifold.norm(base, jax.tree.map(jnp.subtract, manifold.log(base, x), v))
 
 
-def audit_optimizer(optimizer: Any, *, noise_std: float, manifold: Any = None, records: int = 20, trials: int = 20_000,
-                    confidence: float = 0.95, delta: float = 1e-5, rng: Any = None, through: str = "replicate") -> AuditResult:  # fmt: skip
+def audit_optimizer(
+    optimizer: Any,
+    *,
+    noise_std: float,
+    manifold: Any = None,
+    records: int = 20,
+    trials: int = 20_000,
+    confidence: float = 0.95,
+    delta: float = 1e-5,
+    rng: Any = None,
+    through: str = "replicate",
+) -> AuditResult:
     """Attack a whole run of an optimiser with its worst neighbouring pair and a linear score.
 
     The loss is linear along one direction: the gradient of record z is z times a fixed unit tangent field, far above the clip
     norm for the one record that differs (+ on one side, - on the other) and zero for all others. Every step then moves by
     the full sensitivity, and the displacement along the field is, on a flat space, the attacker's best statistic.
 
-    **Arguments.** `optimizer`: a `DPRGD`, `DPRSGD` or `DPRSVRG` with explicit steps, learning rate and clip norm. `noise_std`: sigma per
-    orthonormal coordinate. `manifold`: Euclidean(2) by default, where the attack is sharp. `records`: n. `through`:
+    **Arguments.** `optimizer`: a `DPRGD`, `DPRSGD` or `DPRSVRG` with explicit steps, learning rate and clip norm. `noise_std`:
+    sigma per orthonormal coordinate. `manifold`: Euclidean(2) by default, where the attack is sharp. `records`: n. `through`:
     "replicate" runs the same compiled steps, vectorised over trials; "private_minimize" calls the public function each time
     (slower; the only way for `DPRSVRG`).
     """
@@ -125,7 +146,9 @@ def audit_optimizer(optimizer: Any, *, noise_std: float, manifold: Any = None, r
     trials, n = integer("trials", trials, at_least=16), integer("records", records)
     start = manifold.origin
     field = _unit_field(manifold)
-    problem = Problem(manifold, lambda w, z: jnp.sum(z) * 0.0, gradient=lambda w, z: jax.tree.map(lambda f: z * f, field(w)), smoothness=1.0)
+    problem = Problem(
+        manifold, lambda w, z: jnp.sum(z) * 0.0, gradient=lambda w, z: jax.tree.map(lambda f: z * f, field(w)), smoothness=1.0
+    )
     source = noise_source(rng)
     pair = []
     with uncharged():

@@ -26,8 +26,8 @@ def gaussian_mu_lower_bound(scores_in: Any, scores_out: Any, confidence: float =
     **Arguments.** `scores_in`, `scores_out`: one score for each independent run on the data with and without the record (at
     least 8 each, finite); larger must mean "in". `confidence` in (0, 1).
 
-    **Returns** max(0, Phi^-1(1 - FPR_ub) - Phi^-1(FNR_ub)); above the true mu with probability at most 1 - confidence. A score that
-    points the wrong way gives 0, never the mirror image: choosing the direction after seeing the result would not be sound.
+    **Returns** max(0, Phi^-1(1 - FPR_ub) - Phi^-1(FNR_ub)); above the true mu with probability at most 1 - confidence. A score
+    that points the wrong way gives 0, never the mirror image: choosing the direction after seeing the result would not be sound.
     """
     fpr, fnr = operating_point(scores_in, scores_out, confidence, _mu)
     return max(0.0, float(_mu(np.array([fpr]), np.array([fnr]))[0]))
@@ -57,7 +57,7 @@ def operating_point(scores_in: Any, scores_out: Any, confidence: float, gain: An
     inside, outside = _scores("scores_in", scores_in), _scores("scores_out", scores_out)
     tail = (1 - confidence) / 2
     pooled = np.concatenate([inside[::2], outside[::2]])
-    thresholds = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _THRESHOLDS)))
+    thresholds = np.unique(np.quantile(pooled, np.linspace(0.0, 1.0, _THRESHOLDS))).astype(np.float64)
     # Stricter bounds for the choice: of many thresholds, one with few errors looks best by luck, and disappoints afterwards.
     fpr, fnr = _error_bounds(inside[::2], outside[::2], thresholds, tail / 100)
     best = thresholds[int(np.argmax(gain(fpr, fnr)))]

@@ -7,7 +7,6 @@ from ._guarantee import Guarantee, approximate, gaussian, none, participation, p
 from ._ledger import Ledger, charge
 
 __all__ = [
-    "Ball", "Budget", "Guarantee", "Ledger", "approximate", "calibrate", "charge", "gaussian", "gaussian_noise_multiplier", "none",
-    "participation", "pure", "subsampled_gaussian",
-    "subsampled_gaussian_noise_multiplier",
+    "Ball", "Budget", "Guarantee", "Ledger", "approximate", "calibrate", "charge", "gaussian", "gaussian_noise_multiplier",
+    "none", "participation", "pure", "subsampled_gaussian", "subsampled_gaussian_noise_multiplier",
 ]  # fmt: skip

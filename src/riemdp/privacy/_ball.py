@@ -38,10 +38,11 @@ class Ball:
 
         **Arguments.** `x` (*batch, *manifold.shape), one record for each batch index. Records inside are returned as they are.
         A record that is not finite, does not belong to the manifold (relative error above 1e-6) or lies at the cut locus of
-        the center goes to the center, silently: which records those are is private. In a list, a record of the wrong shape goes to
-        the center too.
+        the center goes to the center, silently: which records those are is private. In a list, a record of the wrong shape goes
+        to the center too.
 
-        **Returns** an array like `x` (float64), every record within `radius` of the center. Each output depends on its own record only.
+        **Returns** an array like `x` (float64), every record within `radius` of the center. Each output depends on its own
+        record only.
         """
         center = self._checked_center(manifold)
         if isinstance(x, list):

@@ -35,8 +35,8 @@ class Guarantee:
     Two guarantees made of the same parts are equal and hash alike. `adjacency` says which data sets are neighbours:
     "replace-one" (same public size n, one record different) or "add-or-remove-one".
 
-    **Guarantee:** for all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon P(M(D') in S) + delta(epsilon),
-    for every epsilon at once, for adaptively chosen mechanisms too.
+    **Guarantee:** for all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon P(M(D') in S) +
+    delta(epsilon), for every epsilon at once, for adaptively chosen mechanisms too.
     """
 
     adjacency: str
@@ -167,10 +167,10 @@ def subsampled_gaussian(noise_multiplier: float, *, population: int, batch_size:
 
     `noise_multiplier` > 0, `population` >= 1, 1 <= `batch_size` <= `population`, `steps` >= 1.
 
-    **Guarantee:** without replacement, one step has the profile q delta0(log(1 + (e^eps - 1)/q)) for eps >= 0, mirrored below 0, with
-    q = batch_size/population and delta0 the Gaussian's; steps compose as privacy-loss distributions. batch_size = population is
-    exactly `gaussian(noise_multiplier, steps)`. Source: Zhu, Dong and Wang 2022, Theorem 11 (without replacement) and
-    Theorem 11/Proposition 30 (Poisson); Doroshenko et al. 2022 (discretisation from above).
+    **Guarantee:** without replacement, one step has the profile q delta0(log(1 + (e^eps - 1)/q)) for eps >= 0, mirrored below
+    0, with q = batch_size/population and delta0 the Gaussian's; steps compose as privacy-loss distributions. batch_size =
+    population is exactly `gaussian(noise_multiplier, steps)`. Source: Zhu, Dong and Wang 2022, Theorem 11 (without replacement)
+    and Theorem 11/Proposition 30 (Poisson); Doroshenko et al. 2022 (discretisation from above).
     """
     z = real("noise_multiplier", noise_multiplier, above=0.0)
     population = integer("population", population)
@@ -232,18 +232,20 @@ def _invitation_rates(agents: Any, sampled: Any, rounds: Any, invited: Any, elig
         total = integer("agents", agents)
         return [integer("sampled", sampled, at_most=total) / total] * integer("rounds", rounds)
     if agents is not None or sampled is not None:
-        raise InvalidArgument("arguments `agents`, `sampled` describe the plan and `invited`, `eligible` what happened: give one pair")
+        raise InvalidArgument(
+            "arguments `agents`, `sampled` describe the plan and `invited`, `eligible` what happened: give one pair"
+        )
     length = rounds if rounds is None else integer("rounds", rounds)
-    lists: list[list[Any]] = []
-    for value in (invited, eligible):
-        lists.append(list(value) if hasattr(value, "__iter__") else [value])
+    lists = [list(value) if hasattr(value, "__iter__") else [value] for value in (invited, eligible)]
     if length is None:
         length = max(map(len, lists))
     for name, column in zip(("invited", "eligible"), lists, strict=True):
         if len(column) == 1:
             column *= length
         if len(column) != length:
-            raise InvalidArgument(f"argument `{name}` has {len(column)} entries; give one count, or one for each of {length} rounds")
+            raise InvalidArgument(
+                f"argument `{name}` has {len(column)} entries; give one count, or one for each of {length} rounds"
+            )
     rates = []
     for few, many in zip(*lists, strict=True):
         total = integer("eligible", many)
@@ -262,5 +264,3 @@ def as_guarantee(value: Any) -> Guarantee:
 @as_guarantee.register
 def _(value: Guarantee) -> Guarantee:
     return value
-
-

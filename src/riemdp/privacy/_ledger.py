@@ -47,8 +47,8 @@ class Ledger:
     To give part of a budget to a sub-task on the same data, charge the outer ledger afterwards: `outer.spend(inner.spent)`.
     A `with` block holds for its own thread (or asyncio task); hand `ledger=` to work in other threads.
 
-    **Arguments.** `budget`; `path`: a JSON file that is read at every operation and replaced whole at every charge, under a lock that
-    other processes respect. The file is created if it does not exist; if it does, its budget must be `budget`.
+    **Arguments.** `budget`; `path`: a JSON file that is read at every operation and replaced whole at every charge, under a
+    lock that other processes respect. The file is created if it does not exist; if it does, its budget must be `budget`.
     """
 
     def __init__(self, budget: Budget, *, path: str | os.PathLike[str] | None = None):
@@ -251,7 +251,9 @@ class Ledger:
         return f"Ledger(budget={self._budget}, {self._charges} charges)"
 
     def __reduce__(self) -> Any:
-        raise TypeError("a ledger is not pickled or copied: two copies could each spend the whole budget. Share a file (path=...)")
+        raise TypeError(
+            "a ledger is not pickled or copied: two copies could each spend the whole budget. Share a file (path=...)"
+        )
 
 
 def charge(guarantee: Guarantee, ledger: Ledger | None = None) -> None:

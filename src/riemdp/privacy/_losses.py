@@ -148,9 +148,7 @@ def _mirrored(half: Lattice, step: float) -> Lattice:
     index, mass = half.index[keep], half.mass[keep]
     mirror = mass * np.exp(-step * index)
     middle = max(0.0, 1.0 - half.infinite - math.fsum(mass) - math.fsum(mirror))
-    return Lattice(
-        np.concatenate([-index[::-1], [0], index]), np.concatenate([mirror[::-1], [middle], mass]), half.infinite
-    )
+    return Lattice(np.concatenate([-index[::-1], [0], index]), np.concatenate([mirror[::-1], [middle], mass]), half.infinite)
 
 
 def _two_points(epsilon: float, failure: float, step: float) -> Lattice:

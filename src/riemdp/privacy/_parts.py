@@ -71,7 +71,8 @@ class SampledGaussianPart:
     def describe(self) -> str:
         how = "without replacement" if self.sampling == "without-replacement" else "by Poisson sampling"
         return (
-            f"{self.count} step{'s' if self.count > 1 else ''} of Gaussian noise with noise multiplier {self.noise_multiplier:.6g} "
+            f"{self.count} step{'s' if self.count > 1 else ''} of Gaussian noise with noise multiplier "
+            f"{self.noise_multiplier:.6g} "
             f"on a fresh secret share {self.rate:.6g} of the records drawn {how}"
         )
 
@@ -92,7 +93,8 @@ class MixturePart:
 
     def describe(self) -> str:
         inner = " and ".join(p.describe() for p in self.local)
-        return f"{self.count} round{'s' if self.count > 1 else ''}, each reaching a given agent with probability {self.rate:.6g} and then: {inner}"
+        rounds = f"{self.count} round{'s' if self.count > 1 else ''}"
+        return f"{rounds}, each reaching a given agent with probability {self.rate:.6g} and then: {inner}"
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "mixture", "rate": self.rate, "local": [p.to_dict() for p in self.local], "count": self.count}
@@ -134,9 +136,7 @@ def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
             continue
         one = part if part.count == 1 else replace(part, count=1)
         counts[one] = counts.get(one, 0) + part.count
-    merged: list[Part] = [
-        one if count == 1 else replace(one, count=count) for one, count in counts.items() if count
-    ]  # type: ignore[call-arg]
+    merged: list[Part] = [one if count == 1 else replace(one, count=count) for one, count in counts.items() if count]  # type: ignore[call-arg]
     merged.sort(key=_sort_key)
     return ((GaussianPart(squared_mu),) if squared_mu > 0.0 else ()) + tuple(merged)
 

@@ -102,7 +102,8 @@ def log_moments(parts: tuple[Part, ...], add: bool, a: Floats) -> Floats:
 def is_asymmetric(parts: tuple[Part, ...]) -> bool:
     """Whether adding and removing a record must be looked at separately."""
     return any(
-        (isinstance(p, SampledGaussianPart) and p.sampling == "poisson") or (isinstance(p, MixturePart) and is_asymmetric(p.local))
+        (isinstance(p, SampledGaussianPart) and p.sampling == "poisson")
+        or (isinstance(p, MixturePart) and is_asymmetric(p.local))
         for p in parts
     )
 
@@ -127,7 +128,9 @@ def _grouped(parts: tuple[Part, ...]) -> tuple[Part, ...]:
         return parts
     rest = [p for p in parts if not isinstance(p, PurePart)]
     rounded = [
-        PurePart(max(p.epsilon, math.exp(0.02 * math.ceil(50 * math.log(p.epsilon)))), p.count) for p in parts if isinstance(p, PurePart)
+        PurePart(max(p.epsilon, math.exp(0.02 * math.ceil(50 * math.log(p.epsilon)))), p.count)
+        for p in parts
+        if isinstance(p, PurePart)
     ]
     return merge([*rest, *rounded])
 
@@ -242,7 +245,8 @@ def _compose_as_fine_as_possible(parts: tuple[Part, ...], add: bool, plan: _Plan
 def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
     """The tilted law of the sum on a window that leaves out less than 1e-5 of delta; None if that window is too large.
 
-    Mass that wraps from above the window arrives at its lower end, where the tilt weighs it exp(tilt * width) times more: it is the
+    Mass that wraps from above the window arrives at its lower end, where the tilt weighs it exp(tilt * width) times more: it is
+    the
     *tilted* mass above the window that must be small.
     """
     tilt, step, log_delta = plan.tilt, plan.step, plan.log_delta
@@ -255,7 +259,7 @@ def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
     below = (-32.0 - log_moments(parts, add, tilt - b) + log_moments(parts, add, np.array([tilt]))[0]) / b
     bottom = float(np.max(below))
     first, last = math.floor(bottom / step), math.ceil(top / step) + 1
-    size = int(fft.next_fast_len(max(64, last - first + 1), real=True))
+    size = int(fft.next_fast_len(max(64, last - first + 1), real=True) or 0)
     if size > LARGEST_TRANSFORM:
         return None
     # Tails of single steps that together weigh less than 1e-6 of delta are not worth their lattice points.
@@ -265,9 +269,9 @@ def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
         spectrum, log_norm = transform.of(parts)
     except MemoryError:
         return None
-    circular = fft.irfft(spectrum, size)
+    circular: Floats = np.asarray(fft.irfft(spectrum, size))
     mass = np.maximum(np.roll(circular, -(first % size)), 0.0)
-    loss = step * np.arange(first, first + size)
+    loss: Floats = step * np.arange(first, first + size, dtype=np.float64)
     # Chernoff on the discretised law itself, which is what wraps.
     log_tail = transform.log_moment(parts, moment) - moment * float(loss[-1])
     return _Law(tilt, log_norm, loss, mass, transform.infinite(parts) + math.exp(min(0.0, log_tail)))
@@ -309,7 +313,7 @@ class _Transform:
     def _one(self, law: _losses.Lattice) -> tuple[NDArray[np.complex128], float]:
         weight, k = _tilted(law, self.tilt, self.step)
         folded = np.bincount(law.index % self.size, weights=weight, minlength=self.size)
-        return fft.rfft(folded), k
+        return np.asarray(fft.rfft(folded)), k
 
     def log_moment(self, parts: tuple[Part, ...], a: float) -> float:
         """log E exp(a L) of the discretised composition, finite losses only."""

@@ -72,15 +72,16 @@ def quickly_within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget:
 
 
 def _closed_delta(parts: tuple[Part, ...], epsilon: float) -> float | None:
-    if not parts:
+    if len(parts) == 0:
         return 0.0
     if isinstance(parts[0], NoPrivacyPart):
         return 1.0
     if math.isinf(epsilon):
         return _pld.infinite_mass(parts)
-    if len(parts) > 1:
+    if len(parts) != 1:
         return None
-    part = parts[0]
+    (part,) = parts
+    assert not isinstance(part, NoPrivacyPart)
     if isinstance(part, GaussianPart):
         return gaussian_delta(epsilon, math.sqrt(part.squared_mu))
     if part.count > 1:
@@ -102,9 +103,10 @@ def _closed_epsilon(parts: tuple[Part, ...], delta: float) -> float | None:
         return 0.0
     if isinstance(parts[0], NoPrivacyPart):
         return math.inf
-    if len(parts) > 1:
+    if len(parts) != 1:
         return None
-    part = parts[0]
+    (part,) = parts
+    assert not isinstance(part, NoPrivacyPart)
     if isinstance(part, GaussianPart):
         return gaussian_epsilon(delta, math.sqrt(part.squared_mu))
     if part.count > 1 or delta == 0.0:

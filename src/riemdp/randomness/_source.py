@@ -144,9 +144,7 @@ class NoiseSource:
             if size == population:
                 return np.tile(np.arange(population), (count, 1))
             rows = max(1, _BLOCK // (2 * size if 2 * size <= population else population))
-            blocks = [
-                _subsets(generator, population, size, min(rows, count - start)) for start in range(0, count, rows)
-            ]
+            blocks = [_subsets(generator, population, size, min(rows, count - start)) for start in range(0, count, rows)]
         return np.concatenate(blocks) if blocks else np.empty((0, size), dtype=np.int64)
 
     def key(self) -> Any:
@@ -173,14 +171,16 @@ def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
         return rng
     if rng is None:
         return NoiseSource()
-    remedy = "give None (private, from the operating system), a non-negative integer seed (reproducible, not private) or a NoiseSource"
+    remedy = (
+        "give None (private, from the operating system), a non-negative integer seed (reproducible, not private) or a NoiseSource"
+    )
     if isinstance(rng, bool | np.bool_) or not isinstance(rng, int | np.integer) or rng < 0:
         raise invalid("rng", rng, remedy)
     return NoiseSource(int(rng))
 
 
 def _generator(key: int) -> np.random.Generator:
-    return np.random.Generator(_SealedChaCha(key=key, rounds=_ROUNDS))
+    return np.random.Generator(_SealedChaCha(key=key, rounds=_ROUNDS))  # type: ignore[arg-type]
 
 
 def _key_of_seed(seed: int) -> int:
