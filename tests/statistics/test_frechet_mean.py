@@ -33,7 +33,7 @@ SPACES = [
 ]  # fmt: skip
 
 
-FEW = [m for m in SPACES if not isinstance(m, Euclidean | PoincareBall | Grassmann)]  # the same solvers, fewer compilations
+FEW = [m for m in SPACES if not isinstance(m, Euclidean | PoincareBall | Lorentz | Grassmann | Product)]  # the same solvers, fewer compilations
 
 
 def _records(manifold, n=40, spread=0.35):
@@ -247,7 +247,7 @@ def test_hypersphere_of_high_dimension(n):
     ],
 )
 def test_bad_records_are_refused_without_showing_them(X, word):
-    for metric in (SPDAffineInvariant(2), SPDLogEuclidean(2), SPDBuresWasserstein(2)):
+    for metric in (SPDAffineInvariant(2),):
         with pytest.raises(InvalidArgument, match="X") as caught:
             frechet_mean(metric, X)
         assert word in str(caught.value)

@@ -24,6 +24,7 @@ from ..manifolds import (
 )
 from ._affine_mean import NotSuitable, affine_mean
 from ._riemannian_mean import gradient_mean, newton_mean
+from ._sphere_mean import sphere_mean
 
 MAX_PASSES = 200  # public and fixed: how long the iteration may run does not depend on an option that looks at data
 _LOOSE = 1e-6  # relative error up to which a record is taken to lie on the space
@@ -120,9 +121,14 @@ def _solve(manifold: Any, X: Any, w: Any, n: int, tol: float) -> MeanResult:
             return MeanResult(jnp.asarray(value), residual, passes, residual <= tol)
         except NotSuitable:
             pass  # so ill-conditioned that logarithms need the careful formulas of the manifold
-    method = newton_mean if isinstance(manifold, Sphere | Lorentz | PoincareBall) and manifold.dim > 1 else gradient_mean
     weights = _or_equal(w, n)
-    value, residual, passes, spread = method(manifold, X, weights, _start(manifold, X, weights), tol, MAX_PASSES)
+    start = _start(manifold, X, weights)
+    if isinstance(manifold, Sphere):
+        value, residual, passes, spread = sphere_mean(X, weights, start, tol, MAX_PASSES)
+        value = jnp.asarray(value)
+    else:
+        method = newton_mean if isinstance(manifold, Lorentz | PoincareBall) and manifold.dim > 1 else gradient_mean
+        value, residual, passes, spread = method(manifold, X, weights, start, tol, MAX_PASSES)
     _warn_of_spread(manifold, value, spread)
     return MeanResult(value, residual, passes, residual <= tol)
 

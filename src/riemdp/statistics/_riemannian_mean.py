@@ -1,4 +1,4 @@
-"""Iterations for the Frechet mean on spaces without a closed form: Newton in constant curvature, gradient steps elsewhere.
+"""Iterations for the Frechet mean: Newton on hyperbolic spaces, safeguarded gradient steps where nothing better is known.
 
 F(p) = 1/2 sum w_i d(p, x_i)^2 has gradient -G(p), G = sum w_i log_p x_i; |G| is the residual everywhere in this room.
 """
@@ -14,10 +14,10 @@ import jax.numpy as jnp
 
 
 def newton_mean(manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tuple[Any, float, int, float]:
-    """(mean, residual, passes, largest distance) on a space of constant curvature kappa != 0.
+    """(mean, residual, passes, largest distance) on a space of constant curvature kappa < 0.
 
-    There the Hessian of d(., x)^2 / 2 is 1 along log_p x and theta cot theta (theta coth theta for kappa < 0) across it, so
-    Newton's equation is solved by conjugate gradients with two products with the matrix of logarithms a step.
+    There the Hessian of d(., x)^2 / 2 is 1 along log_p x and theta coth theta across it, theta = sqrt(-kappa) d, so Newton's
+    equation is solved by conjugate gradients with two products with the matrix of logarithms a step.
     """
     p, best, passes = start, None, 0
     while passes < max_passes:
@@ -97,11 +97,7 @@ def _newton_pass(manifold: Any, p: Any, X: Any, w: Any, tol: Any) -> tuple[Any, 
     theta2 = abs(kappa) * squares
     small = theta2 < 1e-6
     theta = jnp.sqrt(jnp.where(small, 1.0, theta2))
-    if kappa > 0:
-        across = jnp.where(small, 1.0 - theta2 / 3.0, theta / jnp.tan(theta))
-        across = jnp.maximum(across, 0.05)  # beyond a right angle the true value is negative; this keeps a descent direction
-    else:
-        across = jnp.where(small, 1.0 + theta2 / 3.0, theta / jnp.tanh(theta))
+    across = jnp.where(small, 1.0 + theta2 / 3.0, theta / jnp.tanh(theta))
     radial = w * (1.0 - across) / jnp.where(squares > 1e-300, squares, 1.0)
     isotropic = jnp.sum(w * across)
     gradient = jnp.tensordot(w, logs, axes=1)
