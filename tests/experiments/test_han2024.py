@@ -30,7 +30,8 @@ def test_quick_run(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "true_delta", "constant"), [(0.1, 1e-3, 3.5e-3, 1.75), (0.15, 1e-4, 3.0e-3, 2.88), (0.3, 1e-5, 3.8e-3, 3.95)]
+    ("epsilon", "delta", "true_delta", "constant"),
+    [(0.1, 1e-3, 3.5e-3, 1.75), (0.15, 1e-4, 3.0e-3, 2.88), (0.3, 1e-5, 3.8e-3, 3.95)],
 )
 def test_stated_noise_is_too_small(epsilon, delta, true_delta, constant):
     """sigma^2 = T log(1/delta) L0^2 / (n eps)^2: the true delta, and the factor the variance lacks."""
@@ -96,7 +97,7 @@ def test_synthetic_ratings_and_completion_errors():
     assert np.abs(ratings).max() <= 2.0
     best = np.linalg.svd(ratings.T, full_matrices=False)[0][:, :3]
     poor = np.linalg.qr(np.random.default_rng(0).standard_normal((30, 3)))[0]
-    good, bad = completion._completion_errors(best, ratings, seen, hidden), completion._completion_errors(poor, ratings, seen, hidden)
+    good, bad = (completion._completion_errors(w, ratings, seen, hidden) for w in (best, poor))
     assert good[0] < bad[0]
     assert good[1] < bad[1]
 

@@ -17,7 +17,7 @@ NAMES = [name for name in experiments.names() if name.startswith("reimherr2021-"
 
 
 def test_every_artefact_is_registered():
-    assert NAMES == [f"reimherr2021-figure-{x}" for x in ("1a", "1b", "1c", "1d", "2")]
+    assert set(NAMES) == {f"reimherr2021-figure-{x}" for x in ("1a", "1b", "1c", "1d", "2")}
 
 
 @pytest.mark.slow
@@ -86,7 +86,9 @@ def test_ambient_noise_of_the_paper_is_too_small_on_spd():
 
 def test_many_means_agree_with_frechet_mean():
     rng = np.random.default_rng(3)
-    for m, X in ((riemdp.SPDAffineInvariant(2), paper.wishart_in_ball(rng, (3, 20))), (riemdp.Sphere(3), paper.polar_cap(rng, (3, 20)))):
+    cases = (riemdp.SPDAffineInvariant(2), paper.wishart_in_ball), (riemdp.Sphere(3), paper.polar_cap)
+    for m, draw in cases:
+        X = draw(rng, (3, 20))
         for mean, records in zip(paper.many_means(m, X), X, strict=True):
             assert float(m.dist(mean, riemdp.frechet_mean(m, records).value)) < 1e-8
 
