@@ -109,8 +109,11 @@ def page(rows, sizes) -> str:
         "channels (noise grows",
         "like the number of channels, the radius shrinks too), and more people (noise falls like 1 / n).",
         "",
-        "Three seeds are few: cells differ by chance, by ten points and more where noise dominates (8 channels at 0.5 and 1). Where the",
-        "private accuracy is the higher one (4 channels, eps 10), moving outlying records into the ball has helped the means.", "",
+        "Three seeds are few: cells differ by chance, by ten points and more where noise dominates (8 channels at 0.5 and 1). "
+        "Where the",
+        "private accuracy is the higher one (4 channels, eps 10), moving outlying records into the ball has helped the "
+        "means.",
+        "",
     ]  # fmt: skip
     return "\n".join(lines)
 
