@@ -7,6 +7,7 @@ from . import _han2024 as _han2024
 from . import _han2024_completion as _han2024_completion
 from . import _han2024_problems as _han2024_problems
 from . import _huang2024 as _huang2024
+from . import _huang2024_prediction as _huang2024_prediction
 from . import _huang2024_runs as _huang2024_runs
 from . import _reimherr2021 as _reimherr2021
 from . import _utpala2023 as _utpala2023

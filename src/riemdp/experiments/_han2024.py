@@ -152,9 +152,11 @@ def mean_arms(manifold: Any, X: np.ndarray, ball: Ball, epsilon: float, rate: fl
 # ---------------------------------------------------------------------------------------------------------------- verdicts
 _RELEASES = {"DP-RGD in the ball, certified": "dp-rgd", "FM-LAP, certified": "riemannian-laplace",
              "wrapped Gaussian, certified": "wrapped-gaussian"}
-_NAMES = ("start, no data used", "centre, no data used", "DP-RGD, published noise", "DP-RGD, certified noise",
-          "DP-RGD in the ball, certified", "FM-LAP, published noise", "FM-LAP, certified", "FM-KNG, certified",
-          "wrapped Gaussian, certified")
+_ALONE = ("start, no data used", "centre, no data used")
+_PUBLISHED = ("FM-LAP, published noise", "DP-RGD, published noise", *_ALONE)
+_CERTIFIED = (*_ALONE, "DP-RGD, certified noise", "DP-RGD in the ball, certified", "FM-LAP, certified", "FM-KNG, certified",
+              "wrapped Gaussian, certified")
+_NAMES = tuple(dict.fromkeys((*_PUBLISHED, *_CERTIFIED)))
 
 
 def _sweep(xs: Sequence[float], arms_at: Callable[[int, float], dict[str, np.ndarray]], label: str) -> tuple[list, dict]:
@@ -171,16 +173,22 @@ def _sweep(xs: Sequence[float], arms_at: Callable[[int, float], dict[str, np.nda
 def _figure(xs: Sequence[float], values: dict, xlabel: str, title: str) -> Any:
     from ..plots import Panel, Series, panel_figure
 
-    series = []
-    for name in _NAMES:
-        at = [x for x in xs if x in values[name]]
-        if at:
-            stats = [quartiles(values[name][x]) for x in at]
-            plain = name.endswith("no data used")
-            middle, low, high = zip(*stats, strict=True)
-            series.append(Series(name, at, middle, kind="curve") if plain else Series(name, at, middle, low, high))
-    return panel_figure([Panel(series, xlabel, "excess risk F − F*", title + " (median, quartiles)", logy=True, xticks=xs)],
-                        size=(8.2, 5.4), legend_columns=2)  # fmt: skip
+    def lines(names: Sequence[str]) -> list[Any]:
+        series = []
+        for name in names:
+            at = [x for x in xs if x in values[name]]
+            if at:
+                middle, low, high = zip(*(quartiles(values[name][x]) for x in at), strict=True)
+                plain = name in _ALONE
+                series.append(Series(name, at, middle, kind="curve") if plain else Series(name, at, middle, low, high))
+        return series
+
+    ylabel = "excess risk F − F*"
+    every = np.concatenate([np.quantile(v, (0.25, 0.75)) for by_x in values.values() for v in by_x.values()])
+    limits = (0.7 * float(np.min(every)), 1.4 * float(np.max(every)))
+    panels = [Panel(lines(names), xlabel, ylabel, head, logy=True, xticks=xs, ylim=limits)
+              for names, head in ((_PUBLISHED, "Noise as published (median, quartiles)"), (_CERTIFIED, "Certified noise"))]
+    return panel_figure(panels, title=title, legend_columns=3)
 
 
 def _comparison(values: dict, xs: Sequence[float], first: str, second: str) -> str:

@@ -77,18 +77,25 @@ def table_1(context: Context) -> Result:
     marked = next(r for r in rows if (r["agents"], r["sampled"], r["rounds"]) == (100, 5, 100))
     lower = sum(r["certified_mixture"] < r["published_formula"] for r in rows)
     below = [r for r in rows if r["sampled"] == 1]
-    ones = ", ".join(f"N = {r['agents']}, T = {r['rounds']}: {number(r['certified_mixture'])} against {number(r['published_formula'])}"
+    ones = ", ".join(f"N = {r['agents']}, T = {r['rounds']}: {number(r['certified_mixture'])} against "
+                     f"{number(r['published_formula'])}"
                      for r in below if r["rounds"] == 500)  # fmt: skip
     return Result(
         rows, panel_figure(panels, columns=3, size=(5.2, 4.4), legend_columns=3),
-        paper_shows="For N agents of whom s take part in each of T rounds, (eps', delta') of Theorem 4.2 with local (0.15, 1e-4).",
-        published=f"The formula gives the printed digits in {agree} of {agree + off} cells (largest relative difference {worst:.1e}). At "
-                  f"N = 100, s = 5, T = 100 it says {marked['published_formula']:.3g} at delta' = {marked['delta']:.3g}. Its amplification by "
+        paper_shows="For N agents of whom s take part in each of T rounds, (eps', delta') of Theorem 4.2 with local "
+                    "(0.15, 1e-4).",
+        published=f"The formula gives the printed digits in {agree} of {agree + off} cells (largest relative difference "
+                  f"{worst:.1e}). At "
+                  f"N = 100, s = 5, T = 100 it says {marked['published_formula']:.3g} at delta' = {marked['delta']:.3g}. "
+                  f"Its amplification by "
                   "rho does not hold for single records, and its factor s is not needed (agents hold disjoint records).",
-        certified=f"The mixture over random participation, which also holds against the server, costs {marked['certified_mixture']:.3f} "
-                  f"there, and round-robin ({marked['round_robin_invitations']} invitations) {marked['certified_round_robin']:.3f}. The "
+        certified=f"The mixture over random participation, which also holds against the server, costs "
+                  f"{marked['certified_mixture']:.3f} "
+                  f"there, and round-robin ({marked['round_robin_invitations']} invitations) "
+                  f"{marked['certified_round_robin']:.3f}. The "
                   f"mixture is below the formula in {lower} of {len(rows)} cells; with one agent a round: {ones}.",
-        true_epsilon="The mixture column is exact against whoever sees who took part, when each invitation is a Gaussian release of exactly "
+        true_epsilon="The mixture column is exact against whoever sees who took part, when each invitation is a Gaussian "
+                     "release of exactly "
                      "(0.15, 1e-4). The noise the paper then uses in its experiments is smaller: see its figures.",
         data="none: accounting",
         facts={"cells_that_agree": agree, "cells": agree + off, "N100_s5_T100": marked},

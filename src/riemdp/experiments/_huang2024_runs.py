@@ -1,9 +1,8 @@
-"""Huang2024 Figures 1 to 6: federated runs with published and certified noise, through `run_in_process`."""
+"""Huang2024 Figures 1 to 4: federated runs with published and certified noise, through `run_in_process`."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from ._registry import Context, Result, experiment
 from ._runs import Curves, curve_rows, curve_series, ending, epsilon_words, repeat, wins
 from ._summaries import with_stand_in
-from ._utpala2023_risk import disk_points, published_sigma
+from ._utpala2023_risk import published_sigma
 
 SGD, SVRG = "DP-RSGD", "DP-RSVRG"
 P, C = "published noise", "certified noise"
@@ -59,8 +58,17 @@ def local_epsilon(problem: Any, local: Any, size: int, sigma: float, delta: floa
     return float(plan_federated(alone, [size], None, noise_std=sigma).guarantee.epsilon(delta))
 
 
+Cases = list[tuple[Federation, dict[str, Curves], float]]
+
+
+def objective(row: Any) -> float:
+    """The cost at a recorded round."""
+    return row.objective
+
+
 def locals_of(f: Federation) -> dict[str, tuple[Any, float]]:
-    """Name of each arm -> (local optimiser, sigma); the certified ones spend exactly the stated (epsilon, delta) an invitation."""
+    """Name of each arm -> (local optimiser, sigma); the certified ones spend exactly the stated (epsilon, delta) an "
+    "invitation."""
     from ..optimizers import DPRSGD, DPRSVRG
 
     out: dict[str, tuple[Any, float]] = {}
@@ -107,11 +115,12 @@ def without_noise(problem: Any, datasets: Sequence[Any], initial: Any, steps: in
     return done.value, float(problem.objective(done.value, pooled))
 
 
-def truth_words(f: Federation, curves: dict[str, Curves], rounds: int, size: int | None = None, svrg: tuple[int, int] | None = None) -> str:
-    """True epsilon of the published noise: one invitation (with the paper's sizes where the run is smaller), and the whole run."""
+def truth_words(f: Federation, curves: dict[str, Curves], rounds: int, svrg: tuple[int, int] | None = None) -> str:
+    """True epsilon of the published noise: one invitation (with the paper's sizes where the run is smaller), and the "
+    "whole run."""
     from ..optimizers import DPRSGD, DPRSVRG
 
-    size = size or f.size
+    size = f.size
     parts = []
     if f.sgd is not None:
         local = DPRSGD(f.sgd[0], max(1, size * f.sgd[1] // f.size), f.rate, f.clip)
@@ -141,15 +150,16 @@ def comparison(where: str, curves: dict[str, Curves], kind: str) -> str:
     return words
 
 
-def _assemble(cases: list[tuple[Federation, dict[str, Curves], float]], panels: list[Any], rows: list[dict[str, Any]], *, rounds: int,
-              runs: int, paper_shows: str, data: str, stand_in: bool, truth: str, size: tuple[float, float] = (5.6, 4.4),
+def assemble(cases: Cases, panels: list[Any], rows: list[dict[str, Any]], *, rounds: int, runs: int,
+              paper_shows: str, data: str, stand_in: bool, truth: str, size: tuple[float, float] = (5.6, 4.4),
               columns: int = 2) -> Result:  # fmt: skip
     from ..plots import panel_figure
 
     return Result(
         rows, panel_figure(panels, columns=columns, size=size, legend_columns=2),
         paper_shows=paper_shows,
-        published=f"Median (quartiles) of {runs} runs after {rounds} rounds. " + ". ".join(comparison(f.label, c, P) for f, c, _ in cases) + ".",
+        published=f"Median (quartiles) of {runs} runs after {rounds} rounds. " + ". "
+                                                            "".join(comparison(f.label, c, P) for f, c, _ in cases) + ".",
         certified="Noise for which one invitation really is within the stated (eps, delta). "
                   + ". ".join(comparison(f.label, c, C) for f, c, _ in cases) + ".",
         true_epsilon=truth + ".",
@@ -158,7 +168,7 @@ def _assemble(cases: list[tuple[Federation, dict[str, Curves], float]], panels: 
     )  # fmt: skip
 
 
-def _panels(cases: list[tuple[Federation, dict[str, Curves], float]], ylabel: str, *, excess: bool) -> list[Any]:
+def panels_of(cases: Cases, ylabel: str, *, excess: bool) -> list[Any]:
     from ..plots import Panel
 
     out = []
@@ -202,9 +212,9 @@ def figure_1(context: Context) -> Result:
 
     inner = 10 * agents // 3
     settings = (
-        ("all agents, K = 1, b = N_i", agents, (1, size), None, 1 / (2 * tau), context.choose(12, 200)),
-        ("one agent, K = 5, b = N_i/2", 1, (5, size // 2), None, 1.0 / norm**2, context.choose(20, 300)),
-        (f"one agent, K = 2, m = {inner}", 1, None, (2, inner), 1 / (10 * agents ** (2 / 3) * tau) * 10, context.choose(20, 300)),
+        ("all agents, K = 1, b = N_i", agents, (1, size), None, 1 / (2 * tau), context.choose(8, 200)),
+        ("one agent, K = 5, b = N_i/2", 1, (5, size // 2), None, 1.0 / norm**2, context.choose(12, 300)),
+        (f"one agent, K = 2, m = {inner}", 1, None, (2, inner), 1 / (10 * agents ** (2 / 3) * tau) * 10, context.choose(12, 300)),
     )  # fmt: skip
     rows, tops, bottoms, cases, words, truths = [], [], [], [], [], []
     for label, sampled, sgd, svrg, rate, rounds in settings:
@@ -217,7 +227,7 @@ def figure_1(context: Context) -> Result:
                 both.append([slope(row)])
                 return row.objective
 
-            curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 6), measure=height)
+            curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 4), measure=height)
             slopes = iter(np.asarray(both)[:, 0])
             for name, c in curves.items():
                 short = name.replace(f"{SGD}, ", "").replace(f"{SVRG}, ", "").replace("DP-RSVRG ", "")
@@ -233,14 +243,17 @@ def figure_1(context: Context) -> Result:
             words.append(f"{label}, eps = {epsilon:g}: {ending(curves, list(curves))}")
             truths.append(truth_words(f, curves, rounds))
             context.report(f.label)
-        rows += [r for e in gradient for r in curve_rows({"setting": label, "epsilon": e, "quantity": "gradient norm"}, {e: gradient[e]})]
+        rows += [r for e in gradient for r in curve_rows({"setting": label, "epsilon": e, "quantity": "gradient "
+                                                            "norm"}, {e: gradient[e]})]
         tops.append(Panel(curve_series(cost), "round", "cost f(x)", label, levels=(("least", best),)))
         bottoms.append(Panel(curve_series(gradient), "round", "norm of the gradient", "", logy=True))
-    result = _assemble(
+    result = assemble(
         cases, [*tops, *bottoms], rows, rounds=settings[1][-1], runs=runs, columns=3, size=(5.2, 4.0),
-        paper_shows="Cost and gradient norm fall, the further the larger epsilon is (.08, .15, .3), for DP-RSGD with all agents, DP-RSGD "
+        paper_shows="Cost and gradient norm fall, the further the larger epsilon is (.08, .15, .3), for DP-RSGD with all "
+                    "agents, DP-RSGD "
                     "with one agent a round and DP-RSVRG with one agent a round.",
-        data=f"simulated as in section 6.1: {agents} agents with {size} records in R^25 (the paper's N is not readable), scaled by sqrt(N_i); "
+        data=f"simulated as in section 6.1: {agents} agents with {size} records in R^25 (the paper's N is not readable), "
+             f"scaled by sqrt(N_i); "
              f"the clip norm 2 max|z|^2 = {tau:.3g} is taken as public; third setting with ten times the printed rate",
         stand_in=False, truth="; ".join(truths),
     )  # fmt: skip
@@ -256,7 +269,7 @@ def figure_2(context: Context) -> Result:
     images, stand_in = with_stand_in(lambda download: mnist("train", download=download), digits, download=not context.quick)
     z = images.images.reshape(len(images), -1)
     shrink = context.choose(10, 1)
-    runs, rounds = 20, context.choose(10, 50)
+    runs, rounds = 20, context.choose(8, 50)
     rows, cases, truths = [], [], []
     scenarios = ((50, 1200), (60, 1000), (80, 750), (100, 600))
     for agents, size in (scenarios[0], scenarios[3]) if context.quick else scenarios:
@@ -270,15 +283,16 @@ def figure_2(context: Context) -> Result:
         best = -float(np.linalg.eigvalsh(x.T @ x / len(x))[-1])
         parts = list(x.reshape(count, size, -1))
         f = Federation(f"N = {count}, N_i = {size}", problem, parts, start, 2.0, 0.15, 1e-4, 0.1, (3, size // 2), (3, inner))
-        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 5), measure=lambda r: r.objective)
+        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 4), measure=objective)
         rows += curve_rows({"agents": count, "size": size}, curves)
         cases.append((f, curves, best))
         truths.append(truth_words(f, curves, rounds, svrg=(3, 10 * agents // 3)) + f" (m = {10 * agents // 3})")
         context.report(f.label)
-    return _assemble(
-        cases, _panels(cases, "cost f(x)", excess=False), rows, rounds=rounds, runs=runs,
+    return assemble(
+        cases, panels_of(cases, "cost f(x)", excess=False), rows, rounds=rounds, runs=runs,
         paper_shows="DP-RSVRG converges faster than DP-RSGD in all four federations, and close to the true value.",
-        data=f"{images.name}, rows of unit length, clip 2" + (f"; a {shrink}th of the agents, each with the paper's number of records, and m = "
+        data=f"{images.name}, rows of unit length, clip 2" + (f"; a {shrink}th of the agents, each with the paper's "
+                                                            f"number of records, and m = "
              "10 N/3 of those" if context.quick else ""),
         stand_in=stand_in, truth="; ".join(truths),
     )  # fmt: skip
@@ -293,15 +307,16 @@ def _frechet(context: Context, build: Callable[[int], tuple[Any, list[np.ndarray
         problem, parts, start = build(count)
         size = len(parts[0])
         _, best = without_noise(problem, parts, start, 80, steps_rate)
-        f = Federation(f"N = {count}, N_i = {size}", problem, parts, start, 1.0, 0.15, 1e-4, rate, (3, max(1, size // 2)), (3, 10))
-        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 5), measure=lambda r: r.objective)
+        batch = max(1, size // 2)
+        f = Federation(f"N = {count}, N_i = {size}", problem, parts, start, 1.0, 0.15, 1e-4, rate, (3, batch), (3, 10))
+        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 4), measure=objective)
         shifted = {name: Curves(c.x, c.y - best, c.guarantee, c.sigma) for name, c in curves.items()}
         rows += curve_rows({"agents": count, "size": size}, shifted)
         cases.append((f, shifted, 0.0))
         truths.append(truth_words(f, curves, rounds))
         context.report(f.label)
-    panels = _panels(cases, "excess risk f(x) − f(x*)", excess=True)
-    return _assemble(cases, panels, rows, rounds=rounds, runs=runs, truth="; ".join(truths), **words)
+    panels = panels_of(cases, "excess risk f(x) − f(x*)", excess=True)
+    return assemble(cases, panels, rows, rounds=rounds, runs=runs, truth="; ".join(truths), **words)
 
 
 @experiment("huang2024-figure-3", "PriRFed, Frechet mean of synthetic SPD(2) matrices: DP-RSGD and DP-RSVRG")
@@ -314,7 +329,7 @@ def figure_3(context: Context) -> Result:
     problem = problems.frechet_mean(SPDAffineInvariant(2))
     start = np.array([[2.0, 0.5], [0.5, 1.0]])
     return _frechet(
-        context, lambda n: (problem, list(x.reshape(n, 5000 // n, 2, 2)), start), (20, 50), 0.05, context.choose(20, 100), 0.3,
+        context, lambda n: (problem, list(x.reshape(n, 5000 // n, 2, 2)), start), (20, 50), 0.05, context.choose(12, 100), 0.3,
         paper_shows="DP-RSVRG has the lower excess risk throughout, and loses less than DP-RSGD when agents hold fewer records.",
         data="simulated Wishart matrices within 0.5 of I, 5000 records; public start at distance about 0.8 of I", stand_in=False,
     )  # fmt: skip
@@ -338,115 +353,8 @@ def figure_4(context: Context) -> Result:
         return problem, list(x[: n * (len(x) // n)].reshape(n, len(x) // n, 9, 9)), start
 
     return _frechet(
-        context, build, context.choose((2, 4), (50, 100)), 0.3, context.choose(10, 100), 0.3,
+        context, build, context.choose((2, 4), (50, 100)), 0.3, context.choose(8, 100), 0.3,
         paper_shows="DP-RSVRG has the lower excess risk throughout, and loses less than DP-RSGD when agents hold fewer records "
                     "(N_i = 200 and 400).",
         data=f"{images.name}, {total} grey covariance descriptors 9x9, eta = 1e-3 (the paper states none)", stand_in=stand_in,
     )  # fmt: skip
-
-
-# ----------------------------------------------------------------------------------------------------------- Figures 5, 6
-def prediction_federation(context: Context) -> tuple[Federation, np.ndarray, dict[str, np.ndarray], str, bool]:
-    """Agents that hold embeddings of words, with public features, and the query 'primate'; the label of the query."""
-    from .. import problems
-    from ..datasets import laplacian_eigenmap, mammals_embedding, wordnet_mammals
-
-    def simulated() -> dict[str, np.ndarray]:
-        rng = np.random.default_rng(context.seed)
-        features = rng.random((1180, 3))
-        flat = 0.8 * (features[:, :2] * 2 - 1)
-        lift = np.sqrt(1 + np.sum(flat**2, axis=1))[:, None]
-        return {"laplacian_features": features, "lorentz_embedding": np.hstack([lift, flat]), "primate": np.array(7)}
-
-    found, stand_in = with_stand_in(mammals_embedding, simulated, download=False)
-    y = np.asarray(found["lorentz_embedding"], dtype=np.float64)
-    if stand_in:
-        features, at, graph = found["laplacian_features"], 7, None
-    else:
-        graph = wordnet_mammals(download=False)
-        features = laplacian_eigenmap(graph)
-        at = next(i for i, name in enumerate(graph.nodes) if name.startswith("primate"))
-    keep = np.random.default_rng(context.seed).permutation(np.delete(np.arange(len(y)), at))[: 9 * 131]
-    parts = []
-    for part in keep.reshape(9, 131):
-        weights = problems.prediction_weights(features[part], features[at], bandwidth=math.sqrt(2) * 0.3, regularisation=1e-5)
-        parts.append((weights, y[part]))
-    largest = max(float(np.abs(w).max()) for w, _ in parts)
-    problem = problems.hyperbolic_prediction(3, diameter=4.0)
-    start = np.array([1.0, 0.0, 0.0])
-    f = Federation("prediction of 'primate', N = 9, N_i = 131", problem, parts, start, 2 * largest * 4.0, 0.15, 1e-4, 0.3, (3, 65), (3, 5))
-    edges = {} if graph is None else {"edges": np.asarray(graph.edges)}
-    name = "simulated words" if stand_in else "WordNet mammals, a trained embedding (another one than the paper's), our Laplacian eigenmap"
-    return f, y, {"truth": y[at], **edges}, name, stand_in
-
-
-def _prediction_runs(context: Context) -> tuple[Any, ...]:
-    f, y, known, name, stand_in = prediction_federation(context)
-    rounds = context.choose(20, 60)
-    kept: list[np.ndarray] = []
-
-    def measure(row: Any) -> float:
-        kept.append(np.asarray(row.value))
-        return row.objective
-
-    curves = run_federation(f, rounds=rounds, runs=20, seed=context.seed, every=max(1, rounds // 5), measure=measure)
-    points = np.asarray(kept)
-    distances = np.asarray(f.problem.manifold.dist(points, known["truth"]))
-    shape = next(iter(curves.values())).y.shape
-    distances = distances.reshape(len(curves), *shape)
-    points = points.reshape(len(curves), *shape, 3)
-    reached = {n: Curves(c.x, distances[i], c.guarantee, c.sigma) for i, (n, c) in enumerate(curves.items())}
-    return f, y, known, name, stand_in, rounds, curves, reached, {n: points[i] for i, n in enumerate(curves)}
-
-
-@experiment("huang2024-figure-5", "PriRFed, hyperbolic prediction of 'primate': cost and distance to the true embedding")
-def figure_5(context: Context) -> Result:
-    from ..plots import Panel
-
-    f, _, known, name, stand_in, rounds, curves, reached, _ = _prediction_runs(context)
-    point, best = without_noise(f.problem, f.datasets, f.initial, 4000, 5.0)
-    floor = float(f.problem.manifold.dist(point, known["truth"]))
-    panels = [
-        Panel(curve_series(curves), "round", "cost f(x)", "Cost", levels=(("without noise", best),)),
-        Panel(curve_series(reached), "round", "distance to the true embedding", "Distance", logy=True, levels=(("without noise", floor),)),
-    ]  # fmt: skip
-    rows = curve_rows({"quantity": "cost"}, curves) + curve_rows({"quantity": "distance"}, reached)
-    return _assemble(
-        [(f, reached, floor)], panels, rows, rounds=rounds, runs=20,
-        paper_shows="Both methods come close to the true embedding, DP-RSVRG in fewer rounds; then the iterates leave it again.",
-        data=f"{name}; features and kernel weights public, labels protected; clip 2 max|alpha| M = {f.clip:.3g} with M = 4; the distance "
-             "without noise is " + f"{floor:.3g}, from the public start {float(f.problem.manifold.dist(f.initial, known['truth'])):.3g}",
-        stand_in=stand_in, truth=truth_words(f, curves, rounds) + "; protecting (feature, label) pairs, as the paper words it, is not "
-        "achieved by clipping: one feature moves every weight",
-    )  # fmt: skip
-
-
-@experiment("huang2024-figure-6", "PriRFed, hyperbolic prediction of 'primate' on the Poincare disk")
-def figure_6(context: Context) -> Result:
-    from ..plots import poincare_disk
-
-    f, y, known, name, stand_in, rounds, curves, reached, points = _prediction_runs(context)
-    rows: list[dict[str, Any]] = []
-    marks: dict[str, np.ndarray] = {"true embedding": disk_points({"lorentz_embedding": known["truth"][None]})[0]}
-    for arm, path in points.items():
-        last = disk_points({"lorentz_embedding": path[:, -1]})
-        middle = int(np.argsort(reached[arm].final)[len(last) // 2])
-        marks[f"{arm} (median run)"] = last[middle]
-        rows += [{"method": arm, "run": i, "x": float(p[0]), "y": float(p[1]), "distance": float(reached[arm].final[i])} for i, p in enumerate(last)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ax = poincare_disk(disk_points({"lorentz_embedding": y}), edges=known.get("edges"), highlight=marks, title="Predictions of 'primate'")
-    result = _assemble(
-        [(f, reached, 0.0)], _panels([(f, curves, 0.0)], "", excess=False), rows, rounds=rounds, runs=20,
-        paper_shows="The best of ten private predictions lie beside the true embedding and keep the hierarchy.",
-        data=f"{name}; drawn is the median run of 20, not the best", stand_in=stand_in, truth=truth_words(f, curves, rounds),
-    )  # fmt: skip
-    legend = ax.get_legend()
-    if legend is not None:
-        legend.remove()
-    ax.figure.set_size_inches(7.4, 8.4)
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=1)
-    return Result(result.rows, ax.figure, result.paper_shows, result.published, result.certified, result.true_epsilon, result.data,
-                  result.stand_in, result.facts)  # fmt: skip
-
-
