@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from typing import Any
@@ -49,6 +50,13 @@ def prediction_federation(context: Context) -> tuple[Federation, np.ndarray, dic
 
 
 def _prediction_runs(context: Context) -> tuple[Any, ...]:
+    """The runs behind both figures; made once a process."""
+    return _runs(context.quick, context.seed)
+
+
+@functools.lru_cache(maxsize=2)
+def _runs(quick: bool, seed: int) -> tuple[Any, ...]:
+    context = Context(quick, seed)
     f, y, known, name, stand_in = prediction_federation(context)
     rounds = context.choose(12, 60)
     kept: list[np.ndarray] = []

@@ -227,7 +227,7 @@ def figure_1(context: Context) -> Result:
                 both.append([slope(row)])
                 return row.objective
 
-            curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 4), measure=height)
+            curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 3), measure=height)
             slopes = iter(np.asarray(both)[:, 0])
             for name, c in curves.items():
                 short = name.replace(f"{SGD}, ", "").replace(f"{SVRG}, ", "").replace("DP-RSVRG ", "")
@@ -283,7 +283,7 @@ def figure_2(context: Context) -> Result:
         best = -float(np.linalg.eigvalsh(x.T @ x / len(x))[-1])
         parts = list(x.reshape(count, size, -1))
         f = Federation(f"N = {count}, N_i = {size}", problem, parts, start, 2.0, 0.15, 1e-4, 0.1, (3, size // 2), (3, inner))
-        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 4), measure=objective)
+        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 3), measure=objective)
         rows += curve_rows({"agents": count, "size": size}, curves)
         cases.append((f, curves, best))
         truths.append(truth_words(f, curves, rounds, svrg=(3, 10 * agents // 3)) + f" (m = {10 * agents // 3})")
@@ -309,7 +309,7 @@ def _frechet(context: Context, build: Callable[[int], tuple[Any, list[np.ndarray
         _, best = without_noise(problem, parts, start, 80, steps_rate)
         batch = max(1, size // 2)
         f = Federation(f"N = {count}, N_i = {size}", problem, parts, start, 1.0, 0.15, 1e-4, rate, (3, batch), (3, 10))
-        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 4), measure=objective)
+        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 3), measure=objective)
         shifted = {name: Curves(c.x, c.y - best, c.guarantee, c.sigma) for name, c in curves.items()}
         rows += curve_rows({"agents": count, "size": size}, shifted)
         cases.append((f, shifted, 0.0))

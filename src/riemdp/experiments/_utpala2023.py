@@ -113,16 +113,18 @@ def _figure_1(panel: str, context: Context) -> Result:
             draw(points[0]) if name == "ours" else None  # compiled before it is timed
             times = _seconds(draw, points, least)
             rows.append({"m": m, "r": r or "", "method": _WORDS[name], "dim": sampler.dim, "seconds": float(np.median(times)),
-                         "fastest": min(times), "slowest": max(times)})  # fmt: skip
+                         "lower_quartile": float(np.percentile(times, 25)),
+                         "upper_quartile": float(np.percentile(times, 75))})  # fmt: skip
         if m == sizes[0]:
             ratio = _laws(space, m, r, sampler, points[0], draws, context.choose(100, 1000))
         context.report(f"{words}, m = {m}")
     series = []
     for name in (*baselines, "transport", "ours"):
         own = [row for row in rows if row["method"] == _WORDS[name]]
-        series.append(Series(_WORDS[name], [x["m"] for x in own], [x["seconds"] for x in own], [x["fastest"] for x in own],
-                             [x["slowest"] for x in own]))  # fmt: skip
-    figure = panel_figure([Panel(series, "size m", "seconds for one sample", words + " (median and range, 5 points)", logy=True)],
+        series.append(Series(_WORDS[name], [x["m"] for x in own], [x["seconds"] for x in own],
+                             [x["lower_quartile"] for x in own],
+                             [x["upper_quartile"] for x in own]))  # fmt: skip
+    figure = panel_figure([Panel(series, "size m", "seconds for one sample", words + ": median, quartiles", logy=True)],
                           size=(7.4, 5.0), legend_columns=2)  # fmt: skip
     gains = _gains(rows, baselines)
     laws = ", ".join(f"{_WORDS[k]} {v:.3f}" for k, v in ratio.items())

@@ -40,18 +40,22 @@ class Task:
 
 
 def methods(task: Task) -> dict[str, Any]:
-    """The optimisers of a task, each with about the same number of gradient calls."""
+    """The optimisers of a task, each with about the same number of gradient calls.
+
+    Ours takes fewer steps, on batches of sqrt(n): a single record at a time cannot be hidden cheaply.
+    """
     from ..optimizers import DPRGD, DPRSGD, DPRSVRG
 
     n = len(task.data)
-    inner = max(2, n // 10)
+    inner, batch = max(2, n // 10), max(1, math.isqrt(n))
     epochs = max(1, round(task.passes * n / (n + 2 * inner)))
     svrg = DPRSVRG(epochs, inner, task.rates[2], task.clip, batch_size=1, variant="as-published")
     return {
         RGD: DPRGD(task.passes, task.rates[0], task.clip),
         RSGD: DPRSGD(task.passes * n, 1, task.rates[1], task.clip),
         RSVRG: svrg,
-        ANCHORED: replace(svrg, variant="anchored", batch_size=max(1, math.isqrt(n))),
+        ANCHORED: replace(svrg, variant="anchored", batch_size=batch, inner_steps=max(3, n // (10 * batch)),
+                          learning_rate=task.rates[0] / 3),
     }  # fmt: skip
 
 
@@ -117,13 +121,13 @@ def digit_tasks(context: Context) -> tuple[list[Task], str, bool]:
     images, stand_in = with_stand_in(lambda download: mnist("all", download=download), digits, download=not context.quick)
     tasks = []
     for label in range(context.choose(1, 2)):
-        chosen = images.of_class(label)[: context.choose(1000, None)]
+        chosen = images.of_class(label)[: context.choose(400, None)]
         z = chosen.reshape(len(chosen), -1).astype(np.float64)
         z /= np.linalg.norm(z, axis=1, keepdims=True)
         problem = problems.principal_eigenvector(z.shape[1])
         start = np.full(z.shape[1], 1 / math.sqrt(z.shape[1]))
         best = -float(np.linalg.svd(z, compute_uv=False)[0] ** 2 / len(z))
-        tasks.append(Task(f"digit {label}, n = {len(z)}", problem, z, start, best, 0.1, (2.0, 0.01, 0.02), context.choose(5, 10)))
+        tasks.append(Task(f"digit {label}, n = {len(z)}", problem, z, start, best, 0.1, (2.0, 0.01, 0.02), context.choose(4, 10)))
     return tasks, f"{images.name} ({', '.join(t.label for t in tasks)}), rows of unit length", stand_in
 
 
