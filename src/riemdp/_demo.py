@@ -242,12 +242,8 @@ def _picture(jobs: list[_Job], epsilons: tuple[float, ...], delta: float, seed: 
     from . import plots
 
     with plots.styled():
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(6.6 * len(jobs), 6.4), layout="constrained")
-        FigureCanvasAgg(figure)
-        panels = np.atleast_1d(figure.subplots(1, len(jobs)))
+        panels = plots.axes_row(len(jobs), (6.6 * len(jobs), 6.4))
+        figure = panels[0].figure
         for ax, job in zip(panels, jobs, strict=True):
             curves = _expected_curves(job, delta)
             released = next(iter(curves))

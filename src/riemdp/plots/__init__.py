@@ -3,7 +3,7 @@
 from ._error import error_against_epsilon, error_curves, expected_error_table, trade_off_curve
 from ._experiments import Panel, Series, panel_figure
 from ._shapes import poincare_disk, spd_ellipses
-from ._style import COLOURS, MARKERS, axes_for, save, styled
+from ._style import COLOURS, MARKERS, axes_for, axes_row, save, styled
 
 __all__ = [
     "COLOURS",
@@ -11,6 +11,7 @@ __all__ = [
     "Panel",
     "Series",
     "axes_for",
+    "axes_row",
     "error_against_epsilon",
     "error_curves",
     "expected_error_table",
