@@ -54,26 +54,18 @@ def test_largest_log_spread_against_the_manifold():
 
 
 def test_worst_shift_is_attained_by_real_means_and_respects_the_bound():
-    """The first-order search agrees with Frechet means of 400 records at the same configuration family."""
-    worst = bounds.worst_mean_shift(R, draws=100_000)
+    """The configuration that the first-order search finds, replayed with Frechet means of 4000 records."""
+    worst, found = bounds.worst_configuration(R, draws=100_000)
+    m, n = riemdp.Sphere(3), 4000
     ball = riemdp.Ball(np.array([0.0, 0.0, 1.0]), R)
-    m = riemdp.Sphere(3)
-    assert 0.8195 <= worst <= 400 * riemdp.statistics.frechet_mean_sensitivity(m, ball, 400)
-    assert worst > 2 * R  # positive curvature: the flat bound is not valid
-    # Replay: n - 1 records on two boundary points, one record that jumps, over a small grid of shares and azimuths.
-    s, c = math.sin(R), math.cos(R)
-
-    def at(phi):
-        return np.array([s * math.cos(phi), s * math.sin(phi), c])
-
-    best = 0.0
-    for half in (0.4, 0.6, 0.8):
-        for jump in (math.pi - 0.9, math.pi - 0.6, math.pi - 0.3):
-            X = np.stack([at(half), at(-half), at(jump), at(-jump)])
-            means = [np.asarray(riemdp.frechet_mean(m, X, weights=np.array([199.5, 199.5, *last])).value)
-                     for last in ((1.0, 0.0), (0.0, 1.0))]  # fmt: skip
-            best = max(best, 400 * float(m.dist(*means)))
-    assert 0.5 < best <= worst * 1.01
+    phi = np.array([found["a"], -found["a"], found["x"], found["y"]])
+    X = np.stack([math.sin(R) * np.cos(phi), math.sin(R) * np.sin(phi), np.full(4, math.cos(R))], axis=1)
+    heavy = (n - 1) * np.array([found["share"], 1 - found["share"]])
+    means = [np.asarray(riemdp.frechet_mean(m, X, weights=np.array([*heavy, *last])).value) for last in ((1.0, 0.0), (0.0, 1.0))]
+    shift = n * float(m.dist(*means))
+    assert shift == pytest.approx(worst, rel=2e-3)
+    assert 2 * R < 0.8195 <= shift  # positive curvature: the flat bound 2 r / n is not valid
+    assert shift <= n * riemdp.statistics.frechet_mean_sensitivity(m, ball, n)
 
 
 def test_ambient_noise_of_the_paper_is_too_small_on_spd():

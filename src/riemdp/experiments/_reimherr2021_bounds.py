@@ -42,11 +42,17 @@ def largest_log_spread(radius: float, points: int = 720) -> float:
 
 
 def worst_mean_shift(radius: float, seed: int = 1, draws: int = 400_000) -> float:
+    """n times the largest shift of a mean on the unit sphere that `worst_configuration` finds for large n."""
+    return worst_configuration(radius, seed, draws)[0]
+
+
+def worst_configuration(radius: float, seed: int = 1, draws: int = 400_000) -> tuple[float, dict[str, float]]:
     """n times the largest shift of a mean on the unit sphere found for large n, by search over data on two boundary points.
 
     All but one record lie at boundary points a, b with shares l and 1 - l; the last moves from x to x' on the boundary. To
     first order in 1/n the mean moves by H^{-1}(log x' - log x) / n, H = 1 along the geodesic a b and the mean of t cot t across
-    it. A lower bound of the true sensitivity: what an attacker's pair of data sets really attains.
+    it. A lower bound of the true sensitivity: what an attacker's pair of data sets really attains. Also returns the azimuths
+    of a, x and x' (that of b is minus that of a) and the share of a.
     """
     rng = np.random.default_rng(seed)
     half, l = 0.5 * math.pi * rng.random(draws), rng.random(draws)
@@ -76,8 +82,11 @@ def worst_mean_shift(radius: float, seed: int = 1, draws: int = 400_000) -> floa
         v = flat * (np.arctan2(length, dots) / np.maximum(length, 1e-12))[:, None]
         return np.sum(v * along, axis=1), np.sum(v * across, axis=1)
 
-    u, v = log_at_mean(2 * np.pi * rng.random(draws)), log_at_mean(2 * np.pi * rng.random(draws))
-    return float(np.max(np.hypot(u[0] - v[0], (u[1] - v[1]) / stiffness)))
+    first, second = 2 * np.pi * rng.random(draws), 2 * np.pi * rng.random(draws)
+    u, v = log_at_mean(first), log_at_mean(second)
+    shifts = np.hypot(u[0] - v[0], (u[1] - v[1]) / stiffness)
+    i = int(np.argmax(shifts))
+    return float(shifts[i]), {"a": float(half[i]), "share": float(l[i]), "x": float(first[i]), "y": float(second[i])}
 
 
 def collinear_shift(radius: float, n: int) -> tuple[float, float]:
