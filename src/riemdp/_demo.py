@@ -29,6 +29,7 @@ STATEMENT = "privacy-statement.md"
 PICTURE = "error-against-epsilon"
 MATRICES = "released-means.npz"
 MEASURED = "measured-error-NOT-PRIVATE.csv"
+TYPICAL = "typical distance of one image to its class mean"
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ def _picture(jobs: list[_Job], epsilons: tuple[float, ...], delta: float, seed: 
             plots.error_against_epsilon(
                 curves,
                 {released: runs},
-                reference=("typical distance of one image to its class mean", spread),
+                reference=(TYPICAL, spread),
                 ax=ax,
                 title=f"{job.name}\n{len(job.descriptors)} classes of {job.count} images",
                 ylabel="log-Euclidean distance to the mean" if ax is panels[0] else "",
@@ -269,6 +270,8 @@ def _picture(jobs: list[_Job], epsilons: tuple[float, ...], delta: float, seed: 
 
 
 def _legend(label: str) -> str:
+    if label == TYPICAL:
+        return f"measured: {label}"
     return "measured: root mean square over classes, bar from smallest to largest" if label.endswith(": measured") else (
         f"expected: {label}"
     )  # fmt: skip

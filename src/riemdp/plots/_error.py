@@ -71,10 +71,8 @@ def error_against_epsilon(
                             label=f"{name}: measured")  # fmt: skip
         if reference is not None:
             words, height = reference
-            ax.axhline(height, color="#555555", linewidth=1.3, zorder=1)
-            ax.annotate(words, (0.01, height), xycoords=("axes fraction", "data"), ha="left", va="top", color="#555555",
-                        fontsize=10.5, xytext=(2, -4), textcoords="offset points", zorder=2.5,
-                        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0})  # fmt: skip
+            # Named in the legend: words in the picture would lie across the curves.
+            ax.axhline(height, color="#555555", linewidth=1.3, zorder=1, label=words)
         ax.set_xscale("log")
         if logy:
             ax.set_yscale("log")
