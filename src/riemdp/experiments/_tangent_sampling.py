@@ -109,11 +109,23 @@ class Sampler:
         if self.name == "poincare":
             shrink = 1 - float(w @ w)
             return lambda v: shrink * v
-        from scipy.linalg import qr
+        return self._householder(w)
 
-        q, triangular = qr(w, mode="full")
-        q[:, : w.shape[1]] *= np.sign(np.diag(triangular)[: w.shape[1]])
-        return lambda v: q @ v
+    def _householder(self, w: np.ndarray) -> Any:
+        """v -> Q v with the full orthogonal factor of `w`, applied as r reflections and never formed: O(m r^2)."""
+        from scipy.linalg.lapack import dgeqrf, dormqr
+
+        m, r = self.shape
+        reflections, tau, *_ = dgeqrf(w)
+        signs = np.ones((m, 1))
+        signs[:r, 0] = np.sign(np.diag(reflections))
+
+        def move(v: np.ndarray) -> np.ndarray:
+            flat = np.asfortranarray((signs * v).transpose(1, 0, 2).reshape(m, -1))
+            moved = dormqr("L", "N", reflections, tau, flat, 64 * flat.shape[1])[0]
+            return moved.reshape(m, len(v), r).transpose(1, 0, 2)
+
+        return move
 
     def inner(self, w: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Inner products (count_u, count_v) in the metric at `w`, for the spaces that have the Gram-Schmidt baseline."""
