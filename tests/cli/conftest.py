@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
 
 import numpy as np
 import pytest
@@ -44,3 +45,11 @@ def scans(tmp_path):
     """A folder to work in with `scans.npy`: 60 positive definite 3 x 3 matrices."""
     np.save(tmp_path / "scans.npy", spd_records())
     return tmp_path / "scans.npy"
+
+
+@pytest.fixture(autouse=True)
+def _interrupts_are_heard():
+    """Ctrl-C as at a terminal: a job started in the background inherits that SIGINT is ignored, and so would these tests."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
