@@ -102,8 +102,9 @@ def _normal_lattice(mu: float, rate: float, add: bool, step: float, tail: float,
     """Pair (1 - rate) N(0, 1) + rate N(mu, 1) against N(0, 1), or the other way round when `add`."""
     rest = 1.0 - rate
     if add:
-        top = -math.log(rest) if rest > 0 else LARGEST
-        bottom = -np.logaddexp(math.log(rest) if rest > 0 else -math.inf, math.log(rate) + mu * tail - mu * mu / 2)
+        log_rest = math.log(rest) if rest > 0 else -math.inf
+        ends = (-np.logaddexp(log_rest, math.log(rate) + mu * x - mu * mu / 2) for x in (-tail, tail))
+        top, bottom = map(float, ends)
     else:
         high, low = mu * (mu + tail) - mu * mu / 2, -mu * tail - mu * mu / 2
         if rate == 1.0:

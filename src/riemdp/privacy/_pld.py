@@ -30,6 +30,7 @@ from ._parts import ApproximatePart, GaussianPart, MixturePart, Part, PurePart, 
 
 LARGEST_TRANSFORM = 1 << 22
 _LONG_TRANSFORM = 1 << 18
+_HOPELESS = 1e4  # epsilon above which Chernoff's bound will do
 STABLE = 1e-3  # relative change of epsilon (or of log delta) between two lattices at which we stop
 _MOMENTS = np.geomspace(1e-3, 1e9, 145)
 _CUSHION = 1e-8  # relative, for the rounding of the transforms
@@ -145,7 +146,8 @@ def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, 
     best = int(np.argmin((bounds - log_delta) / _MOMENTS))
     # A Chernoff bound is valid, too; it matters only where no lattice of affordable size resolves the loss.
     answer = max(0.0, float((bounds - log_delta)[best] / _MOMENTS[best])) * (1 + 1e-6)
-    if answer <= known:  # the other direction is known to be worse
+    # The other direction is known to be worse; or nothing is protected, and digits are not worth a lattice of millions.
+    if answer <= known or answer > _HOPELESS:
         return answer
     target, previous = max(answer, 1e-12), math.inf
     for refinement in range(12):
