@@ -1,6 +1,6 @@
 """Two-sided statistical checks with a stated false-alarm rate: each accepts the right law and must reject a planted fault.
 
-They return a p-value-like number instead of asserting, so that one call serves a test (`> ALPHA`) and its planted twin (`< ALPHA`).
+They return a p-value-like number instead of asserting: one call serves a test (`> ALPHA`) and its planted twin (`< ALPHA`).
 """
 
 from __future__ import annotations
