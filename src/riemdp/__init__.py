@@ -59,7 +59,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = [
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the table above is the list
     "BudgetExceeded", "ConvergenceWarning", "DataUnavailable", "InvalidArgument", "NotPrivateWarning", "PrecisionError",
     "RiemdpError", "RiemdpWarning", "SlowSamplerWarning", "SpreadWarning", "__version__", *_ROOMS, *_HOME,
 ]  # fmt: skip

@@ -113,7 +113,7 @@ class Sampler:
 
     def _householder(self, w: np.ndarray) -> Any:
         """v -> Q v with the full orthogonal factor of `w`, applied as r reflections and never formed: O(m r^2)."""
-        from scipy.linalg.lapack import dgeqrf, dormqr
+        from scipy.linalg.lapack import dgeqrf, dormqr  # pyright: ignore[reportAttributeAccessIssue]
 
         m, r = self.shape
         reflections, tau, *_ = dgeqrf(w)
