@@ -70,7 +70,9 @@ def real(name: str, value: Any, *, above: float = -math.inf, at_least: float = -
     if isinstance(value, bool | np.bool_) or not is_number:
         raise invalid(name, value, wanted)
     x = float(value)
-    if math.isnan(x) or (finite and math.isinf(x)) or x <= above or x < at_least or x >= below or x > at_most:
+    if math.isnan(x) or (finite and math.isinf(x)) or x <= above or x < at_least or x > at_most or (
+        x >= below and not math.isinf(below)
+    ):
         raise invalid(name, value, wanted)
     return x
 

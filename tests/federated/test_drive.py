@@ -168,6 +168,24 @@ def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
     assert server.guarantee().within(setup.budget)
 
 
+def test_a_restarted_server_takes_in_who_has_come_and_remembers_who_has_gone(tmp_path):
+    setup, state = _setup(2, rounds=6, per_round=1), tmp_path / "state.npz"
+
+    class Crash(RuntimeError):
+        pass
+
+    def crash(record):
+        if record.round == 2:
+            raise Crash
+
+    with pytest.raises(Crash):
+        _run({"a": "good", "b": "good"}, setup, state=state, on_round=crash)
+    server, _, _ = _run({"b": "good", "c": "good"}, setup, state=state)
+    assert list(server.sizes) == ["a", "b", "c"]
+    assert sum(server.invitations.values()) == len(server.records) == 6
+    assert server.guarantee().within(setup.budget)
+
+
 def test_bad_settings_are_named():
     with pytest.raises(InvalidArgument, match="agents"):
         _setup(1, per_round=2)

@@ -17,7 +17,7 @@ import numpy as np
 from .._errors import InvalidArgument, RiemdpError, invalid
 from ..privacy import Budget, Guarantee
 from ..randomness import NoiseSource
-from ._accounting import FederatedPlan, realised_guarantee, worst
+from ._accounting import FederatedPlan, local_guarantee, realised_guarantee, worst
 from ._aggregate import aggregate, validate_reply
 from ._prirfed import PriRFed
 
@@ -77,7 +77,7 @@ class Coordinator:
             most = max([most, *(self.invitations[a] + 1 for a in self._next_in_turn(names, count))])
         return all(
             realised_guarantee(self.plan.local[n], [*self.records, coming], self.prirfed.participation, most).within(self.budget)
-            for n in set(self.plan.sizes)
+            for n in self.plan.local
         )
 
     def invite(self, eligible: Iterable[str]) -> tuple[str, ...]:
@@ -178,19 +178,30 @@ class Coordinator:
         """Go on from a saved state. A round that was open when the server stopped is closed as lost: x_t kept, all charged."""
         with np.load(Path(path), allow_pickle=False) as saved:
             state = json.loads(str(saved["state"]))
-            if state["sizes"] != self.sizes or {int(k): v for k, v in state["sigma_of"].items()} != self.plan.sigma_of:
-                raise invalid("path", str(path), "it is the state of another run (other agents or other noise)")
+            self._adopt({a: int(n) for a, n in state["sizes"].items()}, {int(k): v for k, v in state["sigma_of"].items()}, path)
             structure = jax.tree.structure(self.value)
             count = structure.num_leaves
             self.value = jax.tree.unflatten(structure, [jax.numpy.asarray(saved[f"value_{i}"]) for i in range(count)])
             if "kept_0" in saved:
                 self._kept = jax.tree.unflatten(structure, [jax.numpy.asarray(saved[f"kept_{i}"]) for i in range(count)])
         self.records = [RoundRecord(**r) for r in state["records"]]
-        self.invitations = {a: int(k) for a, k in state["invitations"].items()}
+        self.invitations = dict.fromkeys(self.sizes, 0) | {a: int(k) for a, k in state["invitations"].items()}
         if state["open"] is not None:
             self.open, self._eligible_now = tuple(state["open"]), int(state["eligible_now"])
             self._replies, self._refused = {}, set()
             self.close()
+
+    def _adopt(self, sizes: dict[str, int], sigma_of: dict[int, float], path: str | Path) -> None:
+        """Take in the agents of a saved state: some of them may be gone now, and others may have come since."""
+        other_sizes = any(self.sizes.get(a, n) != n for a, n in sizes.items())
+        other_noise = any(self.plan.sigma_of.get(n, sigma) != sigma for n, sigma in sigma_of.items())
+        if other_sizes or other_noise:
+            raise invalid("path", str(path), "it is the state of another run (other agents or other noise)")
+        for n, sigma in sigma_of.items():
+            self.plan.sigma_of.setdefault(n, sigma)
+            if n not in self.plan.local:
+                self.plan.local[n] = local_guarantee(self.prirfed, n, sigma)
+        self.sizes = sizes | {a: n for a, n in self.sizes.items() if a not in sizes}
 
     # ---------------------------------------------------------------- helpers
     def _known(self, eligible: Iterable[str]) -> list[str]:
