@@ -1,0 +1,65 @@
+"""The package as a whole: version in one place, float64 or a clear refusal, a silent logger, no word of data in log lines."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import riemdp
+
+ROOT = Path(__file__).parent.parent
+
+
+def _python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("word", ["0", "false", "off"])
+def test_a_forbidden_float64_is_refused_by_name(word):
+    done = _python("import riemdp", JAX_ENABLE_X64=word)
+    assert done.returncode != 0
+    assert "PrecisionError" in done.stderr
+    assert "JAX_ENABLE_X64" in done.stderr
+
+
+def test_float64_is_on_after_the_import():
+    code = "import riemdp, jax, jax.numpy as jnp; print(jnp.zeros(1).dtype, jax.random.normal(jax.random.key(0)).dtype)"
+    assert _python(code).stdout.split() == ["float64", "float64"]
+
+
+def test_the_version_is_the_same_everywhere():
+    assert f"version: {riemdp.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {riemdp.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_logger_is_silent_by_default():
+    assert any(isinstance(h, logging.NullHandler) for h in logging.getLogger("riemdp").handlers)
+
+
+# What a log line may carry: counts and seconds. Anything else has to be added here, by a person who thought.
+MAY_BE_LOGGED = {
+    "len", "round", "invited", "accepted", "refused", "missing", "sizes", "records", "there", "wanted", "eligible", "server",
+    "record",
+}  # fmt: skip
+
+
+def test_log_lines_carry_counts_only():
+    seen = 0
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (
+                isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                and node.func.attr in {"debug", "info", "warning", "error", "exception", "critical"}
+                and isinstance(node.func.value, ast.Name) and node.func.value.id in {"log", "logger", "logging", "_log"}
+            ):  # fmt: skip
+                seen += 1
+                names = {n.id for a in node.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+                names |= {n.attr for a in node.args for n in ast.walk(a) if isinstance(n, ast.Attribute)}
+                assert names <= MAY_BE_LOGGED, (path, names - MAY_BE_LOGGED)
+    assert seen >= 5
