@@ -277,7 +277,7 @@ def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
     if ledger is not None and not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
     book = ledger if ledger is not None else _innermost.get()
-    if book is not None and not book.spent.compose(guarantee).within(book.budget):
+    if book is not None and not book.fits(guarantee):
         raise BudgetExceeded(f"the whole run would exceed the budget {book.budget}; nothing was released or charged")
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,7 +13,7 @@ from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from ...randomness import noise_source
-from .._coordinator import Coordinator
+from .._coordinator import Coordinator, write_whole
 from .._drive import Setup, Timing, drive
 from ._messages import HELLO, TRAIN, fact, pack, unpack
 
@@ -139,20 +137,9 @@ def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
         "rounds": [vars(r) for r in server.records], "invitations": server.invitations,
     }  # fmt: skip
     arrays = {f"point_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(server.result_value()))}
-    _replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
-    _replace(target.with_suffix(".json"), lambda f: f.write(json.dumps(facts, indent=2).encode()))
+    write_whole(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+    write_whole(target.with_suffix(".json"), lambda f: f.write(json.dumps(facts, indent=2).encode()))
 
 
 def _finite(x: float) -> float | None:
     return x if np.isfinite(x) else None
-
-
-def _replace(target: Path, write: Callable[[Any], Any]) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as f:
-            write(f)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
