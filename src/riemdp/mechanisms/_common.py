@@ -16,6 +16,7 @@ from ..privacy import Ball, Budget, gaussian_noise_multiplier
 from ..privacy._ball import _clamp
 
 CALIBRATIONS = ("analytic", "classical")
+ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default everywhere
 
 
 def public_point(manifold: Any, name: str, point: Any) -> Any:

@@ -15,7 +15,7 @@ from ..manifolds import Product
 from ..privacy import charge, gaussian, pure
 from ..randomness import noise_source
 from ..sampling._spectral import symmetric_normals
-from ._common import CALIBRATIONS, gaussian_multiplier, one_value, rounded_up
+from ._common import ADJACENCIES, CALIBRATIONS, gaussian_multiplier, one_value, rounded_up
 from ._gaussian import _set
 from ._laplace import pure_epsilon
 from ._release import Release
@@ -25,11 +25,12 @@ from ._release import Release
 class ExtrinsicGaussian:
     """Baseline: release an ambient array with Gaussian noise and project it to the manifold.
 
-    **Arguments:** `manifold`; `sensitivity`: replace-one sensitivity of the value in the ambient Euclidean (Frobenius) norm,
+    **Arguments:** `manifold`; `sensitivity`: sensitivity of the value in the ambient Euclidean (Frobenius) norm,
     above 0; `budget` with delta > 0; `calibration` "analytic" or "classical"; `project`: whether to project the noisy array
     (post-processing). The noise is iid on the linear space that holds the manifold (symmetric matrices for SPD spaces).
+    `adjacency`: the neighbours that `sensitivity` was computed for.
 
-    Guarantee: Gaussian mechanism with noise multiplier sigma / sensitivity, replace-one.
+    Guarantee: Gaussian mechanism with noise multiplier sigma / sensitivity, under `adjacency`.
 
     Source: the ambient baselines of Reimherr2021 section 5 and Utpala2023LE section 6, in Gaussian form.
     """
@@ -40,11 +41,13 @@ class ExtrinsicGaussian:
     budget: Any
     calibration: str = "analytic"
     project: bool = True
+    adjacency: str = ADJACENCIES[0]
     noise_multiplier: float = dataclasses.field(init=False)
     sigma: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, CALIBRATIONS)
+        one_of("adjacency", self.adjacency, ADJACENCIES)
         sensitivity = real("sensitivity", self.sensitivity, above=0.0)
         z = gaussian_multiplier(self.budget, self.calibration)
         _set(self, sensitivity=sensitivity, noise_multiplier=z, sigma=rounded_up(z * sensitivity))
@@ -53,7 +56,7 @@ class ExtrinsicGaussian:
         """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
         source = noise_source(rng)
         checked = one_value(self.manifold, "value", value)
-        guarantee = gaussian(self.noise_multiplier)
+        guarantee = gaussian(self.noise_multiplier, adjacency=self.adjacency)
         charge(guarantee, ledger)
         released = _finish(self.manifold, checked, _ambient_normals(self.manifold, source), self.sigma, self.project)
         return Release(released, guarantee, self.sigma, "extrinsic-gaussian", source.reproducible, self.sensitivity, None,
@@ -66,7 +69,7 @@ class ExtrinsicLaplace:
 
     **Arguments:** as `ExtrinsicGaussian`, with `epsilon` > 0 (a number or a `Budget`) for the budget.
 
-    Guarantee: (epsilon, 0), replace-one, s = sensitivity / epsilon.
+    Guarantee: (epsilon, 0) under `adjacency`, s = sensitivity / epsilon.
 
     Source: Reimherr2021 A.4 (Euclidean Laplace, the K-norm mechanism with the l2 norm).
     """
@@ -76,9 +79,11 @@ class ExtrinsicLaplace:
     sensitivity: float
     epsilon: float
     project: bool = True
+    adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
+        one_of("adjacency", self.adjacency, ADJACENCIES)
         sensitivity, epsilon = real("sensitivity", self.sensitivity, above=0.0), pure_epsilon(self.epsilon)
         _set(self, sensitivity=sensitivity, epsilon=epsilon, scale=rounded_up(sensitivity / epsilon))
 
@@ -86,7 +91,7 @@ class ExtrinsicLaplace:
         """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
         source = noise_source(rng)
         checked = one_value(self.manifold, "value", value)
-        guarantee = pure(self.epsilon)
+        guarantee = pure(self.epsilon, adjacency=self.adjacency)
         charge(guarantee, ledger)
         dim = ambient_dimension(self.manifold)
         z = _ambient_normals(self.manifold, source)

@@ -14,6 +14,7 @@ from ..privacy import charge, gaussian
 from ..randomness import noise_source
 from ..statistics._sensitivity import log_lipschitz
 from ._common import (
+    ADJACENCIES,
     CALIBRATIONS,
     admitted,
     gaussian_multiplier,
@@ -35,13 +36,14 @@ class TangentGaussian:
     **Arguments:**
 
     - `manifold`, `at`: the space and the *public* point whose tangent space holds the value.
-    - `sensitivity`: replace-one sensitivity of the value, in the norm at `at`; above 0.
+    - `sensitivity`: sensitivity of the value, in the norm at `at`; above 0.
     - `budget`: `Budget(epsilon, delta)` with delta > 0.
     - `calibration`: "analytic" (default) or "classical" (sqrt(2 ln(1.25/delta))/epsilon, epsilon <= 1 only).
+    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or "add-or-remove-one".
 
     `release(value, rng=None, ledger=None)` gives value + xi, xi ~ N(0, sigma^2) in every orthonormal coordinate at `at`.
 
-    Guarantee: Gaussian mechanism with noise multiplier sigma / sensitivity, replace-one; for "analytic",
+    Guarantee: Gaussian mechanism with noise multiplier sigma / sensitivity, under `adjacency`; for "analytic",
     delta = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu) with mu = sensitivity / sigma.
 
     Source: Han2024 Definition 3 and Proposition 2, calibrated analytically.
@@ -53,11 +55,13 @@ class TangentGaussian:
     sensitivity: float
     budget: Any
     calibration: str = "analytic"
+    adjacency: str = ADJACENCIES[0]
     noise_multiplier: float = dataclasses.field(init=False)
     sigma: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, CALIBRATIONS)
+        one_of("adjacency", self.adjacency, ADJACENCIES)
         _set(self, at=public_point(self.manifold, "at", self.at),
              sensitivity=real("sensitivity", self.sensitivity, above=0.0))
         z = gaussian_multiplier(self.budget, self.calibration)
@@ -74,7 +78,7 @@ class TangentGaussian:
         if not bool(self.manifold.is_tangent(self.at, checked, 1e-6)):
             raise invalid("at", "the given point", f"the value is not tangent to {self.manifold!r} there; project it with "
                           "`manifold.to_tangent`. Nothing was spent")
-        guarantee = gaussian(self.noise_multiplier)
+        guarantee = gaussian(self.noise_multiplier, adjacency=self.adjacency)
         charge(guarantee, ledger)
         z = source.normals((self.manifold.noise_size,))
         noise = _scaled(self.manifold.tangent_from_normals(self.at, z), self.sigma)
@@ -94,16 +98,17 @@ class WrappedGaussian:
     **Arguments:**
 
     - `manifold`, `base`: the space and the public base point.
-    - `sensitivity`: replace-one sensitivity of the point, as a geodesic distance; above 0.
+    - `sensitivity`: sensitivity of the point, as a geodesic distance; above 0.
     - `budget`: `Budget(epsilon, delta)` with delta > 0. `calibration`: "analytic" or "classical" (epsilon <= 1 only).
     - `ball`: a public `Ball`; values are clamped into it first. Optional on Hadamard spaces (it then serves the formula of
       the expected error), required elsewhere, because log_base has no useful Lipschitz constant without it.
+    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or "add-or-remove-one".
 
     The noise is calibrated to L * sensitivity, where L is the Lipschitz constant of log_base: 1 on Hadamard spaces, else
     R' / sin(R') with R' = sqrt(kappa) (radius + d(base, centre)). On `SPDLogEuclidean` with base I this is the tangent
     Gaussian mechanism of Utpala2023LE (Theorem 1 classical, Theorem 2 analytic).
 
-    Guarantee: Gaussian mechanism with noise multiplier sigma / (L sensitivity), replace-one.
+    Guarantee: Gaussian mechanism with noise multiplier sigma / (L sensitivity), under `adjacency`.
 
     Source: Utpala2023LE Section 4; on curved spaces the 1-Lipschitz (or Rauch) bound of the logarithm at a public point.
     """
@@ -115,6 +120,7 @@ class WrappedGaussian:
     budget: Any
     calibration: str = "analytic"
     ball: Any = None
+    adjacency: str = ADJACENCIES[0]
     noise_multiplier: float = dataclasses.field(init=False)
     sigma: float = dataclasses.field(init=False)
     tangent_sensitivity: float = dataclasses.field(init=False)
@@ -139,7 +145,7 @@ class WrappedGaussian:
         """
         source = noise_source(rng)
         tangent = admitted(self.manifold, "value", value, self.ball, self.base)
-        guarantee = gaussian(self.noise_multiplier)
+        guarantee = gaussian(self.noise_multiplier, adjacency=self.adjacency)
         charge(guarantee, ledger)
         z = source.normals((self.manifold.noise_size,))
         released = wrap(self.manifold, self.base, tangent, z, scale=self.sigma)
@@ -149,6 +155,7 @@ class WrappedGaussian:
 
 def prepare_wrapped(mechanism: Any, who: str) -> None:
     """Check the public arguments of a wrapped mechanism and set its tangent sensitivity."""
+    one_of("adjacency", mechanism.adjacency, ADJACENCIES)
     manifold, ball = mechanism.manifold, optional_ball(mechanism.manifold, mechanism.ball)
     base = public_point(manifold, "base", mechanism.base)
     sensitivity = real("sensitivity", mechanism.sensitivity, above=0.0)

@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import InvalidArgument, invalid, real
+from .._errors import InvalidArgument, invalid, one_of, real
 from ..privacy import charge, pure
 from ..randomness import NoiseSource, noise_source
 from ..sampling._laplace import HOPELESS, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
-from ._common import admitted, clamp_point, optional_ball, rounded_up
+from ._common import ADJACENCIES, admitted, clamp_point, optional_ball, rounded_up
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
 from ._gaussian import _set
 from ._laplace import pure_epsilon, tries_in_ball
@@ -64,7 +64,7 @@ class KNormGradient:
     - `manifold`: a space with an exact Riemannian Laplace sampler, from which proposals come.
     - `objective_gradient`: x -> the Riemannian gradient of F at one point, the private data inside it; a JAX function, or
       `MeanGradient(manifold, records)` for the mean, F = 1/(2n) sum d^2.
-    - `sensitivity`: sup over x of |grad F(x; D) - grad F(x; D')|_x for replace-one neighbours, x in the ball where one is given;
+    - `sensitivity`: sup over x of |grad F(x; D) - grad F(x; D')|_x for neighbours D, D', x in the ball where one is given;
       for the mean `statistics.mean_gradient_sensitivity`.
     - `epsilon` > 0: a number or a `Budget`.
     - `strong_convexity`: h > 0 with |grad F(x)| >= h d(x, minimiser) (every h-strongly convex F). Default 1 on Hadamard spaces,
@@ -72,11 +72,12 @@ class KNormGradient:
       there is no exact sampler, and the mechanism refuses.
     - `ball`: public `Ball` that the density is restricted to; required on spaces that are not Hadamard, and where the Laplace law
       of scale s / h does not exist.
+    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or "add-or-remove-one".
 
     `release(value, rng, ledger)`: `value` is the minimiser as well as it is known; the law drawn from is exact whatever its
     error, since the acceptance accounts for |grad F(value)|. The number of tries, hence the running time, depends on the data.
 
-    Guarantee: (epsilon, 0), replace-one, s = 2 sensitivity / epsilon.
+    Guarantee: (epsilon, 0) under `adjacency`, s = 2 sensitivity / epsilon.
 
     Source: Han2024 Remark 4 (its form of the K-norm gradient mechanism); exact rejection is the library's own.
     """
@@ -88,10 +89,12 @@ class KNormGradient:
     epsilon: float
     strong_convexity: float | None = None
     ball: Any = None
+    adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
     truncated: bool = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
+        one_of("adjacency", self.adjacency, ADJACENCIES)
         manifold, ball = self.manifold, optional_ball(self.manifold, self.ball)
         if not callable(self.objective_gradient):
             raise invalid("objective_gradient", self.objective_gradient, "give a function x -> Riemannian gradient at x")
@@ -145,7 +148,7 @@ class KNormGradient:
         if not math.isfinite(offset) or np.any(self._log_ratios(point, offset, trial) > 0):
             raise InvalidArgument("argument `objective_gradient` is not finite, or not h-strongly monotone about the value given "
                                   f"(h = {self.strong_convexity:g}): exact sampling is impossible; nothing was spent")
-        guarantee = pure(self.epsilon)
+        guarantee = pure(self.epsilon, adjacency=self.adjacency)
         charge(guarantee, ledger)
         released = self._accepted(point, offset, source)
         if self.ball is not None:

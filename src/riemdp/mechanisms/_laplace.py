@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import real
+from .._errors import one_of, real
 from ..manifolds._spd import AbstractSPD
 from ..privacy import Budget, charge, pure
 from ..randomness import noise_source
 from ..sampling._laplace import HOPELESS, check_law, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
-from ._common import admitted, as_point, clamp_point, exp_valid, optional_ball, rounded_up, wrap
+from ._common import ADJACENCIES, admitted, as_point, clamp_point, exp_valid, optional_ball, rounded_up, wrap
 from ._error_law import ErrorLaw, capped, laplace_law, riemannian_laplace_law, wrapped_law
 from ._gaussian import _set, prepare_wrapped, reach, wrapped_details
 from ._release import Release
@@ -34,11 +34,11 @@ class WrappedLaplace:
     v has density proportional to exp(-|v|_base / s): Gamma(dim, s) length, uniform direction. It exists at every scale, on
     every space with a logarithm.
 
-    **Arguments:** `manifold`, `base`, `sensitivity`, `ball` as for `WrappedGaussian`; `epsilon` > 0, a number or a `Budget`
-    (of which epsilon alone is spent).
+    **Arguments:** `manifold`, `base`, `sensitivity`, `ball`, `adjacency` as for `WrappedGaussian`; `epsilon` > 0, a number or
+    a `Budget` (of which epsilon alone is spent).
 
-    Guarantee: (epsilon, 0), replace-one, with s = L sensitivity / epsilon, L the Lipschitz constant of log_base (1 on Hadamard
-    spaces, else R'/sin R' with R' = sqrt(kappa) (radius + d(base, centre))).
+    Guarantee: (epsilon, 0) under `adjacency`, with s = L sensitivity / epsilon, L the Lipschitz constant of log_base (1 on
+    Hadamard spaces, else R'/sin R' with R' = sqrt(kappa) (radius + d(base, centre))).
 
     Source: the l2 K-norm mechanism (Reimherr2021 A.4) on the tangent space of a public point.
     """
@@ -49,6 +49,7 @@ class WrappedLaplace:
     sensitivity: float
     epsilon: float
     ball: Any = None
+    adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
     tangent_sensitivity: float = dataclasses.field(init=False)
 
@@ -66,7 +67,7 @@ class WrappedLaplace:
         """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
         source = noise_source(rng)
         tangent = admitted(self.manifold, "value", value, self.ball, self.base)
-        guarantee = pure(self.epsilon)
+        guarantee = pure(self.epsilon, adjacency=self.adjacency)
         charge(guarantee, ledger)
         z = source.normals((self.manifold.noise_size,))
         length = self.scale * float(source.gammas(float(self.manifold.dim)))
@@ -82,8 +83,9 @@ class RiemannianLaplace:
     **Arguments:**
 
     - `manifold`: a space with an exact sampler (see `riemdp.sampling.riemannian_laplace`).
-    - `sensitivity`: replace-one sensitivity of the value as a distance; above 0. `epsilon` > 0, a number or a `Budget`.
+    - `sensitivity`: sensitivity of the value as a distance; above 0. `epsilon` > 0, a number or a `Budget`.
     - `ball`: a public `Ball`. The value is clamped into it, and so is what was drawn (post-processing, free).
+    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or "add-or-remove-one".
 
     Which law is drawn is decided by public numbers and stated in `details["law"]`:
 
@@ -94,7 +96,7 @@ class RiemannianLaplace:
       s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball was given, s = 2 sensitivity / epsilon. Without a ball that
       is refused.
 
-    Guarantee: (epsilon, 0), replace-one.
+    Guarantee: (epsilon, 0) under `adjacency`.
 
     Source: Reimherr2021 Theorem 1. The running time of the Bures-Wasserstein and truncated samplers depends on the value.
     """
@@ -104,11 +106,13 @@ class RiemannianLaplace:
     sensitivity: float
     epsilon: float
     ball: Any = None
+    adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
     truncated: bool = dataclasses.field(init=False)
     tries: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
+        one_of("adjacency", self.adjacency, ADJACENCIES)
         manifold, ball = self.manifold, optional_ball(self.manifold, self.ball)
         sensitivity, epsilon = real("sensitivity", self.sensitivity, above=0.0), pure_epsilon(self.epsilon)
         limit = laplace_scale_limit(manifold)
@@ -140,7 +144,7 @@ class RiemannianLaplace:
         """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
         source = noise_source(rng)
         point = admitted(self.manifold, "value", value, self.ball)
-        guarantee = pure(self.epsilon)
+        guarantee = pure(self.epsilon, adjacency=self.adjacency)
         charge(guarantee, ledger)
         if self.truncated:
             drawn = draw_in_ball(self.manifold, point, self.scale, 1, source, self.ball)

@@ -23,7 +23,7 @@ class Release:
     - `guarantee`: the `Guarantee` that was made with the noise.
     - `scale`: sigma of a Gaussian, or s of a Laplace or K-norm law, per orthonormal coordinate in the metric.
     - `mechanism`: its name. `reproducible`: True if the noise came from a seed; then nothing here is private.
-    - `sensitivity`: the replace-one sensitivity that the scale was made from.
+    - `sensitivity`: the sensitivity that the scale was made from, for the neighbours of `guarantee.adjacency`.
     - `expected_error`: root of the expected squared Riemannian distance to the value before noise, where a formula exists
       (`details["error"]` says whether it is exact or an upper bound), else None; `error_quantile(q)` likewise.
     - `details`: further public facts.

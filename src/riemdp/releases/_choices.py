@@ -14,11 +14,12 @@ from ..mechanisms import (
     WrappedGaussian,
     WrappedLaplace,
 )
+from ..statistics._curvature import strong_convexity
 from ..statistics._sensitivity import (
+    REPLACE_ONE,
     ambient_mean_sensitivity,
     frechet_mean_sensitivity,
     mean_gradient_sensitivity,
-    strong_convexity,
 )
 
 COMPARED = ("wrapped-gaussian", "riemannian-laplace", "wrapped-laplace", "k-norm-gradient")
@@ -31,26 +32,28 @@ MOST_TRIES = 1e4
 
 
 def build(name: str, manifold: Any, ball: Any, n: int, budget: Any, *, tolerance: float, weights: Any = None,
-          calibration: str = "analytic", gradient: Any = None) -> Any:
-    """The mechanism `name` for the Frechet mean of n records of `ball`. Everything here is public; `gradient` (the K-norm
-    mechanism's private gradient) is stored, not evaluated."""
+          calibration: str = "analytic", adjacency: str = REPLACE_ONE, gradient: Any = None) -> Any:
+    """The mechanism `name` for the Frechet mean of n records of `ball` (at least n, under add-or-remove-one). Everything here is
+    public; `gradient` (the K-norm mechanism's private gradient) is stored, not evaluated."""
     one_of("mechanism", name, (*COMPARED, *EXTRINSIC))
+    data: dict[str, Any] = {"weights": weights, "adjacency": adjacency}
     if name in EXTRINSIC:
-        ambient = ambient_mean_sensitivity(manifold, ball, n, weights=weights)
+        ambient = ambient_mean_sensitivity(manifold, ball, n, **data)
         if name == "extrinsic-gaussian":
-            return ExtrinsicGaussian(manifold, sensitivity=ambient, budget=budget, calibration=calibration)
-        return ExtrinsicLaplace(manifold, sensitivity=ambient, epsilon=budget)
+            return ExtrinsicGaussian(manifold, sensitivity=ambient, budget=budget, calibration=calibration, adjacency=adjacency)
+        return ExtrinsicLaplace(manifold, sensitivity=ambient, epsilon=budget, adjacency=adjacency)
     if name == "k-norm-gradient":
         return KNormGradient(
             manifold, objective_gradient=_never if gradient is None else gradient,
-            sensitivity=mean_gradient_sensitivity(manifold, ball, n, weights=weights), epsilon=budget,
-            strong_convexity=strong_convexity(manifold, ball), ball=ball)  # fmt: skip
-    delta = frechet_mean_sensitivity(manifold, ball, n, tolerance=tolerance, weights=weights)
+            sensitivity=mean_gradient_sensitivity(manifold, ball, n, **data), epsilon=budget,
+            strong_convexity=strong_convexity(manifold, ball), ball=ball, adjacency=adjacency)  # fmt: skip
+    delta = frechet_mean_sensitivity(manifold, ball, n, tolerance=tolerance, **data)
+    common: dict[str, Any] = {"sensitivity": delta, "ball": ball, "adjacency": adjacency}
     if name == "wrapped-gaussian":
-        return WrappedGaussian(manifold, ball.center, sensitivity=delta, budget=budget, calibration=calibration, ball=ball)
+        return WrappedGaussian(manifold, ball.center, budget=budget, calibration=calibration, **common)
     if name == "wrapped-laplace":
-        return WrappedLaplace(manifold, ball.center, sensitivity=delta, epsilon=budget, ball=ball)
-    return RiemannianLaplace(manifold, sensitivity=delta, epsilon=budget, ball=ball)
+        return WrappedLaplace(manifold, ball.center, epsilon=budget, **common)
+    return RiemannianLaplace(manifold, epsilon=budget, **common)
 
 
 def try_build(name: str, *args: Any, **kwargs: Any) -> tuple[Any, str]:

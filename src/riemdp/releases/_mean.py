@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError, RiemdpWarning, invalid, one_of, real
+from .._errors import RiemdpError, RiemdpWarning, invalid, one_of, real
 from ..mechanisms import MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS, clamp_point, optional_ball
 from ..mechanisms._extrinsic import ambient_mean
 from ..privacy import Budget
-from ..statistics._sensitivity import frechet_mean_sensitivity, public_weights
+from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, frechet_mean_sensitivity
 from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, build, public_tolerance
 from ._plan import plan_private_mean
+from ._records import Prepared, prepare
 
 
 class MeanNotConverged(RiemdpError):
@@ -26,13 +27,14 @@ class MeanNotConverged(RiemdpError):
 
 def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mechanism: str = "auto", rng: Any = None,
                          ledger: Any = None, weights: Any = None, tolerance: float | None = None,
-                         calibration: str = "analytic", optimizer: Any = None,
-                         clamp_release: bool = False) -> Release:  # fmt: skip
+                         calibration: str = "analytic", optimizer: Any = None, clamp_release: bool = False,
+                         adjacency: str = REPLACE_ONE, n_min: int | None = None) -> Release:  # fmt: skip
     """Release the Frechet mean (barycentre) of private records with differential privacy.
 
     **Arguments:**
 
-    - `manifold`, `X`: the space and n >= 1 records, (n, *manifold.shape) (a tuple of such on a product). n is public.
+    - `manifold`, `X`: the space and n >= 1 records, (n, *manifold.shape) (a tuple of such on a product). n is public, unless
+      `adjacency` says otherwise.
     - `ball`: a public `Ball(center, radius)`, chosen without looking at the records. Every record is moved radially into it;
       records that are not finite or not points of the space become its centre.
     - `budget`: `Budget(epsilon, delta)`. Pure mechanisms spend (epsilon, 0) of it.
@@ -50,13 +52,20 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
       space allows it, public defaults otherwise.
     - `clamp_release`: move the released point into the ball (post-processing, never increases the error). Riemannian Laplace and
       K-norm releases always are.
+    - `adjacency`: "replace-one", or "add-or-remove-one" if also the number of records is to be protected. Then `n_min`, a public
+      lower bound of that number (from 1 on), is required and takes the place of n in every formula; the mean released is
+      that of the records and of max(0, n_min - n) copies of the centre, so X may hold any number of records, none too, and the
+      guarantee does not rest on n_min being right. n itself is not released. `weights` are then the records' own, private like
+      them, moved into [0, 1], and n_min bounds their total. The dp-* mechanisms are refused: they divide by n.
 
     **Errors:** `InvalidArgument` naming the argument (a ball too large for the curvature, Gaussian noise without delta, ...);
     `BudgetExceeded` from the ledger; `MeanNotConverged` (the rule for a solver that stops early, fixed in advance: nothing is
     released; that it is raised depends on the records). In all of these nothing is spent.
 
-    Guarantee: `release.guarantee`, within `budget`, replace-one, for records whatever they are: sensitivity 2 r / n on
-    Hadamard spaces, 2 r / (n cos(2 r sqrt kappa)) for curvature up to kappa > 0 (2 r w_max with weights).
+    Guarantee: `release.guarantee`, within `budget`, for records whatever they are. Replace-one: sensitivity 2 r / n on
+    Hadamard spaces, 2 r / (n cos(2 r sqrt kappa)) for curvature up to kappa > 0 (2 r w_max with weights). Add-or-remove-one:
+    2 r / (n_min + 1) on Hadamard spaces (`statistics.frechet_mean_sensitivity` for kappa > 0). The time that a release takes
+    grows with the number of records, under either.
 
     Source: Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
     """
@@ -64,43 +73,32 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     one_of("calibration", calibration, CALIBRATIONS)
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
-    records, n = checked_records(manifold, X)
     if ball is None:
         raise invalid("ball", ball, "give a public Ball(center, radius), chosen without looking at the records")
     ball = optional_ball(manifold, ball)
-    shares = None if weights is None else public_weights(weights, n)
     tolerance = public_tolerance(ball) if tolerance is None else real("tolerance", tolerance, above=0.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
         raise invalid("optimizer", optimizer, 'it goes with mechanism "dp-rgd", "dp-rsgd" or "dp-rsvrg"')
-    name, details = mechanism, {}
+    _check_budget(mechanism, budget)
+    data = prepare(manifold, X, ball, weights, adjacency, n_min)
+    # From here on the records are touched again only by the solver; what decides and what is stated is a function of these.
+    public = {"tolerance": tolerance, "weights": None if adjacency == ADD_REMOVE else data.shares, "calibration": calibration,
+              "adjacency": adjacency}
+    name, details = mechanism, dict(data.public_facts)
     if mechanism == "auto":
-        plan = plan_private_mean(manifold, ball, n, budget, weights=shares, tolerance=tolerance, calibration=calibration)
-        name, details = plan.best().mechanism, {"chosen_by": "auto", "plan": str(plan)}
-    _check_budget(name, budget)
+        plan = plan_private_mean(manifold, ball, data.n, budget, **public)
+        name = plan.best().mechanism
+        details |= {"chosen_by": "auto", "plan": str(plan)}
     if name in OPTIMIZED:
-        release = _optimised(name, manifold, records, n, ball, budget, rng, ledger, shares, optimizer)
+        release = _optimised(name, manifold, data, ball, budget, rng, ledger, optimizer, adjacency)
     elif name in EXTRINSIC:
-        built = build(name, manifold, ball, n, budget, tolerance=tolerance, weights=shares, calibration=calibration)
-        release = built.release(ambient_mean(manifold, ball.clamp(manifold, records), shares), rng, ledger=ledger)
+        built = build(name, manifold, ball, data.n, budget, **public)
+        release = built.release(ambient_mean(manifold, data.records, data.shares), rng, ledger=ledger)
     else:
-        clamped = ball.clamp(manifold, records)
-        gradient = MeanGradient(manifold, clamped, shares) if name == "k-norm-gradient" else None
-        built = build(name, manifold, ball, n, budget, tolerance=tolerance, weights=shares, calibration=calibration,
-                      gradient=gradient)
-        release = built.release(mean_of_clamped(manifold, clamped, ball, shares, tolerance), rng, ledger=ledger)
-    return _with_details(release, {"n": n, "radius": float(ball.radius), **details},
-                         clamp_point(manifold, ball, release.value) if clamp_release else release.value)
-
-
-def checked_records(manifold: Any, X: Any) -> tuple[Any, int]:
-    """Records as one stacked array (a tuple of arrays on a product) and their public number. Only the form is checked:
-    records that are not points are replaced by the centre of the ball later, whatever they hold."""
-    records = manifold._coerce("X", X)
-    batch = manifold._batch_shape(records)
-    if len(batch) != 1 or batch[0] < 1:
-        raise InvalidArgument(f"argument `X` has batch shape {batch}; give n >= 1 records of {manifold!r} stacked along one "
-                              "leading axis")
-    return records, int(batch[0])
+        gradient = MeanGradient(manifold, data.records, data.shares) if name == "k-norm-gradient" else None
+        built = build(name, manifold, ball, data.n, budget, gradient=gradient, **public)
+        release = built.release(mean_of_clamped(manifold, data.records, ball, data.shares, tolerance), rng, ledger=ledger)
+    return _with_details(release, details, clamp_point(manifold, ball, release.value) if clamp_release else release.value)
 
 
 def mean_of_clamped(manifold: Any, clamped: Any, ball: Any, weights: Any, tolerance: float) -> Any:
@@ -123,22 +121,29 @@ def _check_budget(name: str, budget: Any) -> None:
                       "'wrapped-laplace' or 'k-norm-gradient'")
 
 
-def _optimised(name: str, manifold: Any, records: Any, n: int, ball: Any, budget: Any, rng: Any, ledger: Any, weights: Any,
-               optimizer: Any) -> Release:
+def _optimised(name: str, manifold: Any, data: Prepared, ball: Any, budget: Any, rng: Any, ledger: Any, optimizer: Any,
+               adjacency: str) -> Release:
     """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the guarantee."""
     from .. import problems
     from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
 
-    if weights is not None:
+    if adjacency != REPLACE_ONE:
+        raise invalid("adjacency", adjacency, f"{name!r} divides its gradients, and draws its batches, by the number of records, "
+                      "which this adjacency keeps private; use an output mechanism, or riemdp.private_minimize if the number "
+                      "is public")
+    if data.shares is not None:
         raise invalid("weights", "given", f"{name!r} averages records with equal weights; use an output mechanism")
     kind = {"dp-rgd": DPRGD, "dp-rsgd": DPRSGD, "dp-rsvrg": DPRSVRG}[name]
     if optimizer is None:
         optimizer = kind() if name == "dp-rsvrg" else kind(sensitivity="domain")
     elif not isinstance(optimizer, kind):
         raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
-    sensitivity = frechet_mean_sensitivity(manifold, ball, n)  # refuses a ball too large for the curvature
+    if getattr(optimizer, "sampling", None) == "poisson":
+        raise invalid("optimizer", optimizer, "Poisson batches are accounted for under add-or-remove-one, and this release is "
+                      'replace-one; use sampling="without-replacement", or riemdp.private_minimize')
+    sensitivity = frechet_mean_sensitivity(manifold, ball, data.n)  # refuses a ball too large for the curvature
     problem = problems.frechet_mean(manifold, ball=ball)
-    result = private_minimize(problem, records, ball.center, optimizer, budget, rng=rng, ledger=ledger)
+    result = private_minimize(problem, data.records, ball.center, optimizer, budget, rng=rng, ledger=ledger)
     details = {"steps": result.steps, "gradient_calls": result.gradient_calls, "error": "no formula", **dict(result.details)}
     return Release(result.value, result.guarantee, result.sigma, name, result.reproducible, sensitivity, None, details)
 

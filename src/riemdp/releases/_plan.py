@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .._errors import InvalidArgument, integer, invalid, real
-from ..mechanisms._common import optional_ball
+from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..mechanisms._common import CALIBRATIONS, optional_ball
 from ..mechanisms._error_law import ErrorLaw
 from ..privacy import Budget
+from ..statistics._sensitivity import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, public_weights
 from ._choices import COMPARED, EXTRINSIC, MOST_TRIES, NEED_DELTA, OPTIMIZED, public_tolerance, try_build
+
+_LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
+_WIDTH = 110
+_NEEDS_DELTA = "needs delta > 0"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +58,7 @@ class MeanPlan(Sequence[PlanRow]):
     ball: Any
     n: int
     rows: tuple[PlanRow, ...]
+    adjacency: str = REPLACE_ONE
 
     def __getitem__(self, index: Any) -> Any:
         return self.rows[index]
@@ -69,30 +75,52 @@ class MeanPlan(Sequence[PlanRow]):
 
     def best(self, budget: Any = None) -> PlanRow:
         """The row that "auto" picks: the smallest expected squared error among the mechanisms that the budget and the space allow
-        and whose sampler needs at most 10^4 tries. Ties (errors capped by the ball) go to the first in the table."""
+        and whose sampler needs at most 10^4 tries. Ties (errors capped by the ball) go to the first in the table. Raises
+        `InvalidArgument`, with every reason once, if there is none."""
         budgets = self.budgets
         if budget is None and len(budgets) != 1:
             raise invalid("budget", budget, "the plan has several budgets; name one of them")
         wanted = budgets[0] if budget is None else budget
+        if wanted not in budgets:
+            raise invalid("budget", budget, "it is not in the plan; name one of " + ", ".join(map(str, budgets)))
         candidates = [r for r in self.rows if r.budget == wanted and r.eligible and r.expected_error is not None]
         if not candidates:
-            raise InvalidArgument(f"no mechanism with a formula is available on {self.manifold!r} for the budget {wanted}: "
-                                  + "; ".join(f"{r.mechanism}: {r.note}" for r in self.rows if r.budget == wanted and r.note))
+            reasons = _by_reason([r for r in self.rows if r.budget == wanted and r.mechanism in COMPARED])
+            raise InvalidArgument(f"no mechanism with a formula is available on {self.manifold!r} for the budget {wanted}. "
+                                  + " ".join(f"{', '.join(names)}: {why}." for why, names in reasons.items())
+                                  + " (Mechanisms without a formula are used only when named.)")
         return min(candidates, key=lambda r: (r.expected_error, COMPARED.index(r.mechanism)))
 
     def __str__(self) -> str:
-        head = f"Private mean on {self.manifold!r}: n = {self.n}, radius = {float(self.ball.radius):g}, dim = {self.manifold.dim}"
+        count = f"n = {self.n}" if self.adjacency == REPLACE_ONE else f"n >= {self.n} (private, filled up to it)"
+        head = (f"Private mean on {self.manifold!r}, dim = {self.manifold.dim}: {count}, radius = {float(self.ball.radius):g}, "
+                f"{self.adjacency} neighbours")
         lines = [head, f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'expected error':>15}  {'':<12}{'scale':>11}  note"]
         best = {b: self._best_or_none(b) for b in self.budgets}
+        below: dict[str, int] = {}
         for row in self.rows:
+            if row.mechanism not in COMPARED:
+                continue
             error = "-" if row.expected_error is None else f"{row.expected_error:.5g}"
             scale = "-" if row.scale is None else f"{row.scale:.5g}"
             note = "<- auto" if row is best[row.budget] else row.note
+            if len(note) > _LONG:
+                note = f"[{below.setdefault(note, len(below) + 1)}]"
             figures = f"{row.mechanism:<20}{error:>15}  {row.kind:<12}{scale:>11}  {note}"
             lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {figures}".rstrip())
-        return "\n".join(lines)
+        for reason, number in below.items():
+            lines += textwrap.wrap(f"[{number}] {reason}", _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        return "\n".join([*lines, *self._left_out()])
 
     __repr__ = __str__
+
+    def _left_out(self) -> list[str]:
+        """What to say of the mechanisms without a formula, once each."""
+        rows = [row for row in self.rows if row.mechanism not in COMPARED]
+        usable = [row for row in rows if row.note != _NEEDS_DELTA]
+        lines = [f"No formula, used only when named: {', '.join(names)} ({why})" for why, names in _by_reason(usable).items()]
+        refused = _by_reason([row for row in rows if row.note == _NEEDS_DELTA])
+        return lines + [f"Not for budgets with delta = 0: {', '.join(names)}" for names in refused.values()]
 
     def _best_or_none(self, budget: Any) -> PlanRow | None:
         try:
@@ -101,26 +129,41 @@ class MeanPlan(Sequence[PlanRow]):
             return None
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Expected error against epsilon, one line a mechanism (drawn by `riemdp.plots`); returns the matplotlib axes."""
-        # The picture belongs to a room below this one; it is reached through the package's lazy attribute when asked for, so that
-        # nothing here depends on it (`riemdp.plots.error_curves` can as well be called with the rows).
-        plots = sys.modules["riemdp"].plots
-        curves: dict[str, list[tuple[float, float]]] = {}
+        """Expected error against epsilon, one line a mechanism; returns the matplotlib axes. `ax`: axes to draw into. Further
+        options go to `riemdp.plots.error_curves`. Of several deltas at one epsilon the smallest error is drawn."""
+        from .. import plots
+
+        curves: dict[str, dict[float, float]] = {}
         for row in self.rows:
             if row.expected_error is not None:
-                curves.setdefault(row.mechanism, []).append((row.epsilon, row.expected_error))
-        return plots.error_curves({name: sorted(points) for name, points in curves.items()}, ax=ax, **options)
+                points = curves.setdefault(row.mechanism, {})
+                points[row.epsilon] = min(row.expected_error, points.get(row.epsilon, math.inf))
+        if not curves:
+            raise InvalidArgument("argument `plan` has no row with an expected error, so there is nothing to draw; print it to "
+                                  "see why")
+        return plots.error_curves({name: sorted(points.items()) for name, points in curves.items()}, ax=ax, **options)
+
+
+def _by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
+    """The notes of the rows, each with the mechanisms that it belongs to (once each, in order)."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        names = reasons.setdefault(row.note or "no formula for its error", [])
+        if row.mechanism not in names:
+            names.append(row.mechanism)
+    return reasons
 
 
 def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights: Any = None, tolerance: float | None = None,
-                      calibration: str = "analytic") -> MeanPlan:
+                      calibration: str = "analytic", adjacency: str = REPLACE_ONE) -> MeanPlan:
     """What `private_frechet_mean` can be expected to lose, by mechanism and budget, from public facts alone; spends nothing.
 
     **Arguments:**
 
     - `manifold`, `ball`, `n`: the space, the public domain and the public number of records.
     - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
-    - `weights`, `tolerance`, `calibration`: as in `private_frechet_mean`.
+    - `weights`, `tolerance`, `calibration`, `adjacency`: as in `private_frechet_mean`. Under add-or-remove-one `n` is the public
+      lower bound `n_min`, and there are no public weights.
 
     **Returns** a `MeanPlan`: rows (mechanism, budget, expected error, what kind of figure that is, scale, sensitivity),
     `str()` as a table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
@@ -129,11 +172,17 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     bound (Toponogov). Negative curvature, wrapped mechanisms: upper bound by the hyperbolic comparison triangle with the value
     at the edge of the ball. Riemannian Laplace: the radial law of the space, capped by the diameter of the ball that releases are
     clamped to. K-norm gradient: that of the Laplace law it is drawn from. DP optimisers and extrinsic baselines have no formula
-    and are listed without one.
+    and are listed without one. Errors are distances to the mean of the clamped records (filled up to n, under add-or-remove-one);
+    what clamping does to the mean is not in them.
 
-    Errors: `InvalidArgument` for a ball too large for the curvature, and as the arguments require.
+    Errors: `InvalidArgument` as the arguments require. What a space, a ball or a budget does not allow raises nothing: the rows
+    say why, and `best` raises when no row is left.
     """
     n = integer("n", n)
+    one_of("calibration", calibration, CALIBRATIONS)
+    if one_of("adjacency", adjacency, ADJACENCIES) == ADD_REMOVE and weights is not None:
+        raise invalid("weights", weights, "under add-or-remove-one weights are private; `n` bounds their total from below")
+    weights = None if weights is None else public_weights(weights, n)
     checked = optional_ball(manifold, ball)
     if checked is None:
         raise invalid("ball", ball, "give a public Ball(center, radius)")
@@ -144,16 +193,16 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     rows: list[PlanRow] = []
     for given in many:
         budget = given if isinstance(given, Budget) else Budget(real("budgets", given, above=0.0))
-        options = {"tolerance": tolerance, "weights": weights, "calibration": calibration}
+        options = {"tolerance": tolerance, "weights": weights, "calibration": calibration, "adjacency": adjacency}
         rows += [_row(name, manifold, ball, n, budget, options) for name in COMPARED]
-        rows += [PlanRow(name, budget, None, "", None, None, None, _without_formula(name, budget), False)
+        rows += [PlanRow(name, budget, None, "", None, None, None, _without_formula(name, budget, adjacency), False)
                  for name in (*OPTIMIZED, *EXTRINSIC)]
-    return MeanPlan(manifold, ball, n, tuple(rows))
+    return MeanPlan(manifold, ball, n, tuple(rows), adjacency)
 
 
 def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict[str, Any]) -> PlanRow:
     if name in NEED_DELTA and budget.delta == 0:
-        return PlanRow(name, budget, None, "", None, None, None, "needs delta > 0", False)
+        return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
     mechanism, why = try_build(name, manifold, ball, n, budget, **options)
     if mechanism is None:
         return PlanRow(name, budget, None, "", None, None, None, why, False)
@@ -166,7 +215,11 @@ def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict
                    mechanism.sensitivity, law, note, eligible)
 
 
-def _without_formula(name: str, budget: Any) -> str:
+def _without_formula(name: str, budget: Any, adjacency: str) -> str:
     if name in NEED_DELTA and budget.delta == 0:
-        return "needs delta > 0"
-    return "baseline, no formula" if name in EXTRINSIC else "iterative, no formula; see riemdp.optimizers.plan_optimizer"
+        return _NEEDS_DELTA
+    if name in EXTRINSIC:
+        return "baselines"
+    if adjacency != REPLACE_ONE:
+        return "not available: they divide by the number of records, which is private here"
+    return "iterative; see riemdp.optimizers.plan_optimizer"
