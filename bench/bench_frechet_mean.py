@@ -1,6 +1,6 @@
 """Frechet means beside peers: paired runs in one process, medians of the ratios.
 
-Run: python bench/bench_frechet_mean.py [--csv FILE].
+    python -m bench.bench_frechet_mean [--n 10000]
 
 Every pair is (ours, theirs) on the same records one after the other, so that load on the machine hits both. Stated with each:
 the residual reached, computed independently of either.
@@ -9,11 +9,12 @@ the residual reached, computed independently of either.
 from __future__ import annotations
 
 import argparse
-import csv
+import functools
 import os
 import sys
-import time
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -24,6 +25,10 @@ import numpy as np
 import riemdp
 from riemdp.datasets import covariance_descriptors
 from riemdp.manifolds import SPDAffineInvariant, Sphere
+
+from ._timing import Row, comparison, paired, write_table
+
+Work = Callable[..., np.ndarray]
 
 
 def wishart(n: int, k: int) -> np.ndarray:
@@ -65,82 +70,96 @@ def plain_sphere_mean(x: np.ndarray, tol: float) -> np.ndarray:
     return p
 
 
-def paired(ours, theirs, repeats: int) -> tuple[float, float, float]:
-    ours(), theirs()  # compile, touch the memory
-    times = []
-    for i in range(repeats):
-        order = (ours, theirs) if i % 2 == 0 else (theirs, ours)
-        took = {}
-        for call in order:
-            start = time.perf_counter()
-            call()
-            took[call] = time.perf_counter() - start
-        times.append((took[ours], took[theirs]))
-    a, b = np.array(times).T
-    return float(np.median(a)), float(np.median(b)), float(np.median(a / b))
+def compare(work: str, beside: str, ours: Work, theirs: Work, residual: Callable[[np.ndarray], float], **options: Any) -> Row:
+    """Time both, and state in the row's name what residual each reached, computed independently of either."""
+    reached = f"{work}; residual {residual(ours()):.1e} beside {residual(theirs()):.1e}"
+    row = comparison(reached, beside, paired(ours, theirs, budget=20.0), unit="s", **options)
+    print(row, flush=True)
+    return row
 
 
-def rows(repeats: int, n: int):
+def affine_rows(n: int) -> list[Row]:
+    x, space = wishart(n, 11), SPDAffineInvariant(11)
+    work, residual = f"Frechet mean of {n} SPD(11), affine-invariant", functools.partial(affine_residual, x=x)
+    ours = lambda: np.asarray(riemdp.frechet_mean(space, x, tol=1e-9).value)  # noqa: E731
+    rows = []
     try:
         from pyriemann.geometry.mean import mean_riemann
+
+        theirs = lambda: mean_riemann(x, tol=1e-9, maxiter=200)  # noqa: E731
+        rows.append(compare(work, "pyriemann mean_riemann", ours, theirs, residual, target=0.67))
     except ImportError:
-        mean_riemann = None
-    x, space = wishart(n, 11), SPDAffineInvariant(11)
-    mine = lambda: np.asarray(riemdp.frechet_mean(space, x, tol=1e-9).value)  # noqa: E731
-    if mean_riemann is not None:
-        peer = lambda: mean_riemann(x, tol=1e-9, maxiter=200)  # noqa: E731
-        yield (f"SPD(11) affine-invariant, n={n}", "pyriemann mean_riemann", *paired(mine, peer, repeats),
-               affine_residual(mine(), x), affine_residual(peer(), x))  # fmt: skip
+        print("pyriemann is not installed: its row is left out")
+    peer = geomstats_affine_mean()
+    if peer is not None:
+        rows.append(compare(work, "geomstats, tight tolerance", ours, lambda: peer(x), residual, target=1.0))
+    return rows
+
+
+def sphere_rows(n: int) -> list[Row]:
     sphere, y = Sphere(784), sphere_records(n, 784)
-    mine_s = lambda: np.asarray(riemdp.frechet_mean(sphere, y, tol=1e-8).value)  # noqa: E731
-    floor = lambda: plain_sphere_mean(y, 1e-8)  # noqa: E731
-    yield (f"Sphere S^783, n={n}", "NumPy fixed point by hand", *paired(mine_s, floor, repeats),
-           sphere_residual(mine_s(), y), sphere_residual(floor(), y))  # fmt: skip
-    geomstats = _geomstats()
-    if geomstats is not None:
-        peer_g = lambda: geomstats(y)  # noqa: E731
-        yield (f"Sphere S^783, n={n}", "geomstats tight", *paired(mine_s, peer_g, min(repeats, 3)),
-               sphere_residual(mine_s(), y), sphere_residual(np.asarray(peer_g()), y))  # fmt: skip
+    work, residual = f"Frechet mean of {n} on S^783", functools.partial(sphere_residual, x=y)
+    ours = lambda: np.asarray(riemdp.frechet_mean(sphere, y, tol=1e-8).value)  # noqa: E731
+    rows = [compare(work, "NumPy fixed point by hand", ours, lambda: plain_sphere_mean(y, 1e-8), residual)]
+    peer = geomstats_sphere_mean()
+    if peer is not None:
+        rows.append(compare(work, "geomstats, tight tolerance", ours, lambda: peer(y), residual, target=1.0))
+    return rows
 
 
-def _geomstats():
+def geomstats_affine_mean() -> Work | None:
     try:
-        from geomstats.geometry.hypersphere import Hypersphere
-        from geomstats.learning.frechet_mean import FrechetMean
+        from geomstats.geometry.spd_matrices import SPDAffineMetric, SPDMatrices
     except Exception:  # not installed, or not with this NumPy
         return None
+    space = SPDMatrices(11, equip=False)
+    space.equip_with_metric(SPDAffineMetric)
+    return _geomstats_mean(space)
 
-    def mean(y):
-        estimator = FrechetMean(Hypersphere(dim=783))
+
+def geomstats_sphere_mean() -> Work | None:
+    try:
+        from geomstats.geometry.hypersphere import Hypersphere
+    except Exception:  # not installed, or not with this NumPy
+        return None
+    return _geomstats_mean(Hypersphere(dim=783))
+
+
+def _geomstats_mean(space: Any) -> Work:
+    from geomstats.learning.frechet_mean import FrechetMean
+
+    def mean(x: np.ndarray) -> np.ndarray:
+        estimator: Any = FrechetMean(space)
         estimator.set(epsilon=1e-16, max_iter=200)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return estimator.fit(y).estimate_
+            return np.asarray(estimator.fit(x).estimate_)
 
     return mean
 
 
+def covariances_by_hand(images: np.ndarray) -> np.ndarray:
+    """Nine features a pixel (intensity, central differences) in NumPy, then their covariance: a floor, not the same values."""
+    x = images.astype(float) / 255.0
+    gy, gx = np.gradient(x, axis=(1, 2))
+    gyy, gxx = np.gradient(gy, axis=1), np.gradient(gx, axis=2)
+    row, column = np.broadcast_to(np.arange(28.0)[:, None], x.shape), np.broadcast_to(np.arange(28.0), x.shape)
+    slope = np.sqrt(gx**2 + gy**2)
+    features = [row, column, x, abs(gx), abs(gy), abs(gxx), abs(gyy), slope, np.arctan2(abs(gy), abs(gx))]
+    z = np.stack(features, 1).reshape(len(x), 9, -1)
+    z -= z.mean(-1, keepdims=True)
+    return z @ z.swapaxes(1, 2) / z.shape[-1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--n", type=int, default=10_000)
-    parser.add_argument("--csv")
-    options = parser.parse_args()
-    head = ("work", "beside", "ours s", "theirs s", "ratio (median of pairs)", "our residual", "their residual")
-    table = [head]
-    for row in rows(options.repeats, options.n):
-        table.append(row)
-        print(f"{row[0]:<36} {row[1]:<28} ours {row[2]:.3f} s  theirs {row[3]:.3f} s  ratio {row[4]:.2f}  "
-              f"residuals {row[5]:.1e} {row[6]:.1e}", flush=True)  # fmt: skip
-    images = np.random.default_rng(0).integers(0, 256, (7000, 28, 28)).astype(np.uint8)
-    covariance_descriptors(images[:100])
-    start = time.perf_counter()
-    jax.block_until_ready(covariance_descriptors(images))
-    rate = 7000 / (time.perf_counter() - start)
-    print(f"covariance descriptors, 28x28 grey: {rate:,.0f} images/s; load {os.getloadavg()[0]:.1f}")
-    if options.csv:
-        with open(options.csv, "w", newline="") as out:
-            csv.writer(out).writerows(table)
+    n = parser.parse_args().n
+    rows = affine_rows(n) + sphere_rows(n)
+    images = np.random.default_rng(0).integers(0, 256, (2000, 28, 28)).astype(np.uint8)
+    timing = paired(lambda: jax.block_until_ready(covariance_descriptors(images)), lambda: covariances_by_hand(images))
+    rows.append(comparison("covariance descriptors of 2000 grey images of 28 x 28", "NumPy by hand", timing, target=1.0))
+    print(write_table("frechet_mean", "Frechet means and descriptors beside peers", rows))
 
 
 if __name__ == "__main__":
