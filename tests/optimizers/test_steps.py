@@ -212,9 +212,9 @@ def test_variance_reduced_noise_follows_the_public_bound():
 
     def run(normals):
         block = _loop.Block(normals, rates, indices, None)
-        return _loop.run_inner_steps(
-            _loop.RULES, kernel, True, False, jnp.zeros(6), None, jnp.zeros(6), full, data, block, 0, 2, 0, 0.0, 0.5, 10.0, 2.0
-        )[0]
+        epoch, numbers = _loop.Epoch(jnp.zeros(6), full), _loop.InnerNumbers(0.5, 10.0, 2.0)
+        carry = _loop.Carry(jnp.zeros(6))
+        return _loop.run_inner_steps(_loop.RULES, kernel, True, carry, epoch, data, block, 0, 2, 0, 0.0, numbers).state
 
     got = np.asarray(jax.vmap(run)(z))
     # w_1 = -full exactly; c_1 = 2 * 0.3; the gradient difference 2 (w_1 - 0) is 0.6 long and so not clipped.

@@ -6,7 +6,6 @@ from typing import Any
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
 from ..privacy import Budget, Guarantee, Ledger, approximate, pure
-from ..privacy._ledger import _innermost
 
 
 def check_search(search: Any, X: Any, y: Any = None, *, groups: Any = None, ledger: Ledger | None = None) -> Guarantee:
@@ -46,12 +45,12 @@ def check_search(search: Any, X: Any, y: Any = None, *, groups: Any = None, ledg
     if not parts:
         raise invalid("search", search, "no `budget` parameter was found in its estimator")
     total = parts[0].compose(*parts[1:])
-    ledger = ledger if ledger is not None else _innermost.get()
+    ledger = ledger if ledger is not None else Ledger.current()
     if ledger is not None:
         if search.n_jobs not in (None, 1):
             raise InvalidArgument(f"argument `search` has n_jobs = {search.n_jobs}: worker processes would not charge the "
                                   "ledger; use 1")
-        if not ledger.spent.compose(total).within(ledger.budget):
+        if not ledger.fits(total):
             raise BudgetExceeded(
                 f"the search makes {len(candidates)} x {folds} fits" + (" and one more" if refit else "") + ", more than the "
                                                                                                             "ledger "

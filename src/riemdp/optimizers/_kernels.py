@@ -8,6 +8,9 @@ A kernel has a *state* (the point in whatever form makes steps cheap) and a *fra
     combine(state, parts, weights) -> frame      sum_i weights_i * gradient_i
     noise(state, z) -> frame                     the standard Gaussian tangent vector that the normals z give
     move(state, frame) -> state                  the exponential map (or retraction)
+    carry(state, moved, frame) -> frame          a frame at `state` transported to the state `moved`
+    tangent(state, frame) -> tangent vector      the frame as a tangent vector of the manifold
+    frame(state, tangent vector) -> frame        the inverse of `tangent`
 
 Kernels are static, hashable modules: they are part of the compiled program. They know nothing of clipping, sensitivities or
 budgets; those are in `_loop`.
@@ -70,6 +73,15 @@ class Generic(eqx.Module):
         step = self.manifold._retract if self.retract else self.manifold._exp
         return tidy(self.manifold, step(state, frame))
 
+    def carry(self, state, moved, frame):
+        return self.manifold._transport(state, moved, frame)
+
+    def tangent(self, state, frame):
+        return frame
+
+    def frame(self, state, tangent):
+        return tangent
+
 
 class AffineInvariantMean(eqx.Module):
     """Frechet mean of SPD(k), affine-invariant: state R with W^{-1} = R^T R; frame = symmetric matrices T, tangent vector
@@ -118,6 +130,18 @@ class AffineInvariantMean(eqx.Module):
     def move(self, state, frame):
         return expm_symmetric(-0.25 * (frame + frame.T)) @ state
 
+    def carry(self, state, moved, frame):
+        # After `move` along T: R' = expm(-T/2) R, and parallel transport along that geodesic takes R^{-1} S R^{-T} to
+        # R'^{-1} S R'^{-T}: the coordinates stay. (A state made anew by `start` has another factor: see `choose_kernel`.)
+        return frame
+
+    def tangent(self, state, frame):
+        inverse = jnp.linalg.inv(state)
+        return inverse @ frame @ inverse.T
+
+    def frame(self, state, tangent):
+        return state @ tangent @ state.T
+
 
 class RankOne(eqx.Module):
     """Principal eigenvector (sphere) and subspace (Grassmann): gradient -2 (z - W a) a^T with a = W^T z, never formed.
@@ -163,7 +187,14 @@ class RankOne(eqx.Module):
         step = self.manifold._retract if self.retract else self.manifold._exp
         return tidy(self.manifold, step(state, frame))
 
+    def carry(self, state, moved, frame):
+        return self.manifold._transport(state, moved, frame)
 
+    def tangent(self, state, frame):
+        return frame
+
+    def frame(self, state, tangent):
+        return tangent
 
 
 def gradient_function(problem: Problem) -> Callable[..., Any]:

@@ -37,12 +37,29 @@ def noisy_mean(kernel: Any, state: Any, total: Any, denominator: Any, sigma: Any
     return jax.tree.map(lambda g, e: g / denominator + sigma * e, total, kernel.noise(state, z))
 
 
+def clipped_differences(rules, kernel, point, anchor, batch, clip, mend: bool):
+    """Sum over the batch of clipped (grad f(w) - PT grad f(anchor)), or of the difference of clipped gradients."""
+    m = kernel.manifold
+    norms, here = kernel.gradients(point, batch)
+    anchor_norms, there = kernel.gradients(anchor, batch)
+    carried = jax.vmap(m._transport, (None, None, 0))(anchor, point, there)
+    if mend:  # clip the difference
+        parts = jax.tree.map(jnp.subtract, here, carried)
+        lengths = jax.vmap(m._norm, (None, 0))(point, parts)
+        bad = ~(jnp.isfinite(norms) & jnp.isfinite(anchor_norms))
+        return kernel.combine(point, parts, rules.clip_factors(jnp.where(bad, jnp.nan, lengths), clip))
+    ours = kernel.combine(point, here, rules.clip_factors(norms, clip))
+    theirs = kernel.combine(point, carried, rules.clip_factors(anchor_norms, clip))
+    return jax.tree.map(jnp.subtract, ours, theirs)
+
+
 class Rules(NamedTuple):
-    """The three steps that privacy rests on. Static arguments of the loops, so that a test can plant a fault in one."""
+    """The steps that privacy rests on. Static arguments of the loops, so that a test can plant a fault in one."""
 
     clipped_sum: Callable[..., Any] = clipped_sum
     clip_factors: Callable[..., Any] = clip_factors
     noisy_mean: Callable[..., Any] = noisy_mean
+    differences: Callable[..., Any] = clipped_differences
 
 
 RULES = Rules()
@@ -86,7 +103,7 @@ def _confine(manifold: Any, ball: Confinement, point: Any) -> Any:
     return jax.tree.map(lambda x, c: jnp.where(_finite(inside), x, c), inside, ball.center)
 
 
-def _next(kernel: Any, state: Any, direction: Any, rate: Any, ball: Confinement | None) -> Any:
+def _next(kernel: Any, state: Any, direction: Any, rate: Any, ball: Confinement | None = None) -> Any:
     """The step itself: post-processing of what has been released. A step that overflows is skipped."""
     moved = kernel.move(state, jax.tree.map(lambda v: -rate * v, direction))
     if ball is not None:
@@ -113,22 +130,48 @@ class Block(NamedTuple):
     mask: Any  # (rows, b) or None where every index counts
 
 
-def _steps(rules, kernel, average, chunk, state, mean, data, block: Block, begin, end, done, sigma, clip, denominator, ball):
+REPETITIONS = Block(normals=0, rates=None, indices=0, mask=0)  # type: ignore[arg-type]  # axes of the repetitions in a block
+
+
+class Carry(NamedTuple):
+    """What one step hands to the next. All of it is a function of what has been released, so none of it costs anything."""
+
+    state: Any
+    mean: Any = None  # running geodesic average of the iterates, where asked for
+    velocity: Any = None  # decayed sum of the released directions, where there is momentum
+
+
+class Numbers(NamedTuple):
+    """Public numbers of a run, the same at every step."""
+
+    sigma: Any
+    clip: Any
+    denominator: Any
+    decay: Any = 0.0
+
+
+def _steps(rules, kernel, chunk, carry: Carry, data, block: Block, begin, end, done, numbers: Numbers, ball):
     def body(i, carry):
-        state, mean = carry
+        state = carry.state
         if block.indices is None:
-            total = full_sum(rules, kernel, state, data, clip, chunk)
+            total = full_sum(rules, kernel, state, data, numbers.clip, chunk)
         else:
             batch = jax.tree.map(lambda x: x[block.indices[i]], data)
             mask = jnp.ones(block.indices.shape[1]) if block.mask is None else block.mask[i]
-            total = rules.clipped_sum(kernel, state, batch, mask, clip, rules.clip_factors)
-        direction = rules.noisy_mean(kernel, state, total, denominator, sigma, block.normals[i])
-        state = _next(kernel, state, direction, block.rates[i], ball)
-        if average:
-            mean = _averaged(kernel, mean, state, done + (i - begin) + 1.0)
-        return state, mean
+            total = rules.clipped_sum(kernel, state, batch, mask, numbers.clip, rules.clip_factors)
+        direction = rules.noisy_mean(kernel, state, total, numbers.denominator, numbers.sigma, block.normals[i])
+        velocity = carry.velocity
+        if velocity is not None:
+            # Heavy ball on what is already noisy: post-processing. The velocity is carried along with the iterate.
+            direction = jax.tree.map(lambda v, g: numbers.decay * v + g, velocity, direction)
+        moved = _next(kernel, state, direction, block.rates[i], ball)
+        if velocity is not None:
+            carried = kernel.carry(state, moved, direction)
+            velocity = jax.tree.map(lambda v: jnp.where(_finite(carried), v, 0.0), carried)
+        mean = None if carry.mean is None else _averaged(kernel, carry.mean, moved, done + (i - begin) + 1.0)
+        return Carry(moved, mean, velocity)
 
-    return jax.lax.fori_loop(begin, end, body, (state, mean))
+    return jax.lax.fori_loop(begin, end, body, carry)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -138,93 +181,130 @@ def start(kernel: Any, point: Any, data: Any) -> tuple[Any, Any]:
 
 
 @partial(jax.jit, static_argnums=0)
+def rest(kernel: Any, state: Any) -> Any:
+    """The velocity of a run that has not moved: the zero of the kernel's frame."""
+    return jax.tree.map(jnp.zeros_like, kernel.noise(state, jnp.zeros(kernel.manifold.noise_size)))
+
+
+@partial(jax.jit, static_argnums=0)
 def current_point(kernel: Any, state: Any) -> Any:
     """The point that a state stands for."""
     return kernel.point(state)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def run_steps(rules, kernel, average, chunk, state, mean, data, block, begin, end, done, sigma, clip, denominator, ball):
-    """Steps begin..end-1 of a block. `done` counts the steps before them (for the average). Returns (state, mean)."""
-    TRACES["steps"] += 1
-    return _steps(rules, kernel, average, chunk, state, mean, data, block, begin, end, done, sigma, clip, denominator, ball)
+@partial(jax.jit, static_argnums=0)
+def current_points(kernel: Any, states: Any) -> Any:
+    """The points that a batch of states stands for."""
+    return jax.vmap(kernel.point)(states)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def run_repetitions(rules, kernel, chunk, state, data, block, steps, sigma, clip, denominator, ball):
-    """Many independent runs from one state at once, for audits: block arrays have a leading repetition axis."""
+def run_steps(rules, kernel, chunk, carry, data, block, begin, end, done, numbers, ball):
+    """Steps begin..end-1 of a block. `done` counts the steps before them (for the average). Returns the new `Carry`."""
+    TRACES["steps"] += 1
+    return _steps(rules, kernel, chunk, carry, data, block, begin, end, done, numbers, ball)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def run_repetitions(rules, kernel, chunk, carries, data, block, ends, done, numbers, ball):
+    """The first `ends` steps of a block for many independent runs at once: the same steps, vectorised over a leading axis of
+    `carries`, of the block's randomness and of `ends` where that is an array (runs that stop at steps of their own)."""
     TRACES["repetitions"] += 1
 
-    def one(normals, indices, mask):
-        mine = Block(normals, block.rates, indices, mask)
-        final, _ = _steps(
-            rules, kernel, False, chunk, state, None, data, mine, 0, steps, 0.0, sigma, clip, denominator, ball
-        )
-        return kernel.point(final)
+    def one(carry, mine, end):
+        return _steps(rules, kernel, chunk, carry, data, mine, 0, end, done, numbers, ball)
 
-    axes = (0, None if block.indices is None else 0, None if block.mask is None else 0)
-    return jax.vmap(one, in_axes=axes)(block.normals, block.indices, block.mask)
+    return jax.vmap(one, in_axes=(0, _block_axes(block), 0 if jnp.ndim(ends) else None))(carries, block, ends)
+
+
+def _block_axes(block: Block) -> Any:
+    return Block(*(None if value is None else axis for value, axis in zip(block, REPETITIONS, strict=True)))
 
 
 # ------------------------------------------------------------------------------- variance-reduced steps (DP-RSVRG)
+def _full_query(rules, kernel, chunk, point, data, z, numbers: Numbers):
+    state = kernel.start(point)
+    total = full_sum(rules, kernel, state, data, numbers.clip, chunk)
+    return kernel.tangent(state, rules.noisy_mean(kernel, state, total, numbers.denominator, numbers.sigma, z))
+
+
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def full_query(rules, kernel, chunk, point, data, z, sigma, clip, denominator):
+def full_query(rules, kernel, chunk, point, data, z, numbers):
     """Clipped, averaged, noised gradient over all records at `point`, as a tangent vector (the anchor's query)."""
     TRACES["full_query"] += 1
-    state = kernel.start(point)
-    total = full_sum(rules, kernel, state, data, clip, chunk)
-    return rules.noisy_mean(kernel, state, total, denominator, sigma, z)
+    return _full_query(rules, kernel, chunk, point, data, z, numbers)
 
 
-def _differences(rules, kernel, point, anchor, batch, clip, mend: bool):
-    """Sum over the batch of clipped (grad f(w) - PT grad f(anchor)), or of the difference of clipped gradients."""
-    m = kernel.manifold
-    norms, here = kernel.gradients(point, batch)
-    anchor_norms, there = kernel.gradients(anchor, batch)
-    carried = jax.vmap(m._transport, (None, None, 0))(anchor, point, there)
-    if mend:  # clip the difference
-        parts = jax.tree.map(jnp.subtract, here, carried)
-        lengths = jax.vmap(m._norm, (None, 0))(point, parts)
-        bad = ~(jnp.isfinite(norms) & jnp.isfinite(anchor_norms))
-        return kernel.combine(point, parts, rules.clip_factors(jnp.where(bad, jnp.nan, lengths), clip))
-    ours = kernel.combine(point, here, rules.clip_factors(norms, clip))
-    theirs = kernel.combine(point, carried, rules.clip_factors(anchor_norms, clip))
-    return jax.tree.map(jnp.subtract, ours, theirs)
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def full_query_repetitions(rules, kernel, chunk, points, data, normals, numbers):
+    """The anchor's query of many independent runs at once."""
+    TRACES["full_query_repetitions"] += 1
+    return jax.vmap(lambda w, z: _full_query(rules, kernel, chunk, w, data, z, numbers))(points, normals)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def run_inner_steps(rules, kernel, anchored, average, point, mean, anchor, full, data, block, begin, end, offset, done, scale,
-                    clip, smoothness):  # fmt: skip
-    """Rows begin..end-1 of a block of one epoch; row i is the epoch's inner step offset + i.
+class Epoch(NamedTuple):
+    """Where the inner steps of an epoch start from: the anchor, and the full gradient there (noisy in the anchored variant)."""
 
-    Anchored: c_t = min(2 C1, smoothness * d(w_t, anchor)) is public (post-processing), noise is scale * c_t with
-    scale = z2 * 2 / b; at step 0, where w_t = anchor, nothing is asked and nothing is added. `full` is already noisy.
-    As published: noise is `scale` at every step, and `full` is the exact gradient, protected by that same noise.
-    """
-    TRACES["inner_steps"] += 1
+    anchor: Any
+    full: Any
+
+
+class InnerNumbers(NamedTuple):
+    """Public numbers of the inner steps."""
+
+    scale: Any  # anchored: sigma / c_t; as published: sigma
+    clip: Any
+    smoothness: Any
+
+
+def _inner_steps(rules, kernel, anchored, carry: Carry, epoch: Epoch, data, block: Block, begin, end, offset, done,
+                 numbers: InnerNumbers):  # fmt: skip
     m = kernel.manifold
 
     def body(i, carry):
-        point, mean = carry
+        point = carry.state
         batch = jax.tree.map(lambda x: x[block.indices[i]], data)
         b = block.indices.shape[1]
         if anchored:
-            bound = jnp.minimum(2.0 * clip, smoothness * m._dist(point, anchor))
-            bound = jnp.where(jnp.isfinite(bound), bound, 2.0 * clip)
+            bound = jnp.minimum(2.0 * numbers.clip, numbers.smoothness * m._dist(point, epoch.anchor))
+            bound = jnp.where(jnp.isfinite(bound), bound, 2.0 * numbers.clip)
             # Step 0 is at the anchor: exactly nothing is asked there, and nothing is charged for it.
             bound = jnp.where(offset + i == 0, 0.0, bound)
-            sigma = scale * bound
+            sigma = numbers.scale * bound
         else:
-            bound, sigma = clip, scale
-        total = _differences(rules, kernel, point, anchor, batch, bound, anchored)
+            bound, sigma = numbers.clip, numbers.scale
+        total = rules.differences(rules, kernel, point, epoch.anchor, batch, bound, anchored)
         noisy = rules.noisy_mean(kernel, point, total, float(b), sigma, block.normals[i])
-        direction = jax.tree.map(jnp.add, noisy, m._transport(anchor, point, full))
-        point = _next(kernel, point, direction, block.rates[i], None)
-        if average:
-            mean = _averaged(kernel, mean, point, done + (i - begin) + 1.0)
-        return point, mean
+        direction = jax.tree.map(jnp.add, noisy, m._transport(epoch.anchor, point, epoch.full))
+        point = _next(kernel, point, direction, block.rates[i])
+        mean = None if carry.mean is None else _averaged(kernel, carry.mean, point, done + (i - begin) + 1.0)
+        return Carry(point, mean)
 
-    return jax.lax.fori_loop(begin, end, body, (point, mean))
+    return jax.lax.fori_loop(begin, end, body, carry)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def run_inner_steps(rules, kernel, anchored, carry, epoch, data, block, begin, end, offset, done, numbers):
+    """Rows begin..end-1 of a block of one epoch; row i is the epoch's inner step offset + i.
+
+    Anchored: c_t = min(2 C1, smoothness * d(w_t, anchor)) is public (post-processing), noise is scale * c_t with
+    scale = z2 * 2 / b; at step 0, where w_t = anchor, nothing is asked and nothing is added. `epoch.full` is already noisy.
+    As published: noise is `scale` at every step, and `epoch.full` is the exact gradient, protected by that same noise.
+    """
+    TRACES["inner_steps"] += 1
+    return _inner_steps(rules, kernel, anchored, carry, epoch, data, block, begin, end, offset, done, numbers)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def run_inner_repetitions(rules, kernel, anchored, carries, epochs, data, block, ends, offset, done, numbers):
+    """The first `ends` rows of a block of inner steps for many independent runs at once (see `run_repetitions`)."""
+    TRACES["inner_repetitions"] += 1
+
+    def one(carry, epoch, mine, end):
+        return _inner_steps(rules, kernel, anchored, carry, epoch, data, mine, 0, end, offset, done, numbers)
+
+    axes = (0, 0, _block_axes(block), 0 if jnp.ndim(ends) else None)
+    return jax.vmap(one, in_axes=axes)(carries, epochs, block, ends)
 
 
 def capacity(steps: int, width: int, entries: int = 1 << 20) -> int:

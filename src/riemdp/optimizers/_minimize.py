@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import functools
-import math
 import time
 import warnings
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from .._errors import BudgetExceeded, InvalidArgument, NotPrivateWarning, integer, invalid, real
+from .._errors import BudgetExceeded, InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds import Grassmann, Product, Stiefel
 from ..manifolds._base import Point
-from ..privacy import Budget, Guarantee, Ledger, charge
-from ..problems._problem import Problem, _chunk, check_loss_shape
+from ..privacy import Budget, Ledger, charge
+from ..problems._problem import Problem, _chunk
 from ..randomness import NoiseSource, noise_source
 from . import _loop
-from ._batches import draw_indices
+from ._batches import draw_indices, normals
 from ._checkpoint import Checkpoint, seed_after
+from ._checks import check_affordable, check_data, check_initial, check_objective, check_problem
 from ._kernels import choose_kernel, tidy_between_blocks
 from ._optimizers import DPRSVRG, Optimizer, check_optimizer
 from ._plan import Plan, plan_optimizer
+from ._replicate import replicate
 from ._result import History, HistoryRow, OptimizationResult
+
+__all__ = ["check_affordable", "check_data", "check_initial", "private_minimize", "replicate"]
 
 _REQUIRED: Any = object()
 _SECONDS = 0.5  # how long one compiled call may run before the host looks up (progress, Ctrl-C)
@@ -79,55 +81,63 @@ def private_minimize(
     record_every = integer("record_every", record_every, at_least=0)
     point = check_initial(problem, initial)
     records, n = check_data(problem, data)
-    check_loss_shape(problem, point, jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), records))
+    check_problem(problem, point, records)
     source = noise_source(rng)
     if budget is None and noise_std is None:
-        _check_objective(problem, point, records)
+        check_objective(problem, point, records)
     if record_every:
         warnings.warn(
             "record_every computes objectives from the private records without noise: the history is NOT private",
             NotPrivateWarning, stacklevel=2,
         )  # fmt: skip
-    watch = Watch(problem, records, record_every, progress)
+    host = Host(source, rng, ledger, Watch(problem, records, record_every, progress), checkpoint)
     if isinstance(optimizer, DPRSVRG):
         from ._svrg import run_svrg
 
-        if checkpoint is not None:
-            raise invalid("checkpoint", checkpoint, "DPRSVRG keeps no checkpoints; use DPRGD or DPRSGD, or leave it out")
-        return run_svrg(problem, records, n, point, optimizer, budget, noise_std, source, ledger, watch)
-    plan = plan_optimizer(problem, n, optimizer, budget, noise_std=noise_std)
-    keeper = None if checkpoint is None else Checkpoint(checkpoint, problem, optimizer, plan, point)
-    return _run(problem, records, point, optimizer, plan, source, rng, ledger, watch, keeper)
+        return run_svrg(problem, records, n, point, optimizer, budget, noise_std, host)
+    return _run(problem, records, point, optimizer, plan_optimizer(problem, n, optimizer, budget, noise_std=noise_std), host)
 
 
-def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Plan, source: NoiseSource, rng: Any,
-         ledger: Ledger | None, watch: Watch, keeper: Checkpoint | None) -> OptimizationResult:  # fmt: skip
+def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Plan, host: Host) -> OptimizationResult:
     """DP-RGD and DP-RSGD. The guarantee of every block is made, and charged, right before the block's noise is drawn."""
-    m = problem.manifold
-    domain = optimizer.sensitivity == "domain"
-    if domain:
-        records = problem.ball.clamp(m, records)
-    kernel = choose_kernel(problem, optimizer.update == "retract")
-    ball = _loop.Confinement(m._coerce("center", problem.ball.center), float(problem.ball.radius)) if domain else None
+    m, watch = problem.manifold, host.watch
+    records, ball = confined(problem, optimizer, records)
+    kernel = kernel_of(problem, optimizer, plan)
     chunk = _chunk(jax.tree.leaves(records))
-    drawn = taken = 0
-    mean = point if optimizer.output == "geodesic-average" else None
-    if keeper is not None:
-        drawn, taken, point, mean, earlier_seeds = keeper.resume(point, mean)
-        source = seed_after(rng, source, earlier_seeds)
     state, prepared = _loop.start(kernel, point, records)
-    width = m.noise_size + (0 if plan.sampling == "full" else plan.batch_size)
-    rows = _loop.capacity(plan.steps, width)
+    velocity = _loop.rest(kernel, state) if plan.momentum > 0 else None
+    mean = point if optimizer.output == "geodesic-average" else None
     target = plan.steps
-    check_affordable(plan.guarantee(plan.steps - drawn), ledger)
     if optimizer.output == "uniform":
         # An iterate drawn uniformly from w_1..w_T: what follows it would not change the output, so it is not computed, but
         # the guarantee is that of all T (which one was drawn is not hidden).
-        target = int(source.integers(1, plan.steps + 1))
+        target = int(host.source.integers(1, plan.steps + 1))
+    keeper = None
+    drawn = taken = 0
+    if host.checkpoint is not None:
+        facts = (
+            repr(m), plan.method, plan.n, plan.steps, plan.batch_size, plan.sampling, plan.sigma, plan.clip, optimizer.output,
+            optimizer.update, optimizer.sensitivity, plan.momentum,
+        )  # fmt: skip
+        keeper = Checkpoint(host.checkpoint, facts, plan.rates, point)
+        pushed = None if velocity is None else kernel.tangent(state, velocity)
+        kept = keeper.resume(
+            {"drawn": 0, "taken": 0, "target": target, "point": point, "mean": mean, "velocity": pushed}
+        )  # fmt: skip
+        drawn, taken, target, mean = kept["drawn"], kept["taken"], kept["target"], kept["mean"]
+        state, _ = _loop.start(kernel, kept["point"], records)
+        velocity = None if velocity is None else kernel.frame(state, kept["velocity"])
+    source = host.fresh_source(keeper)
+    width = m.noise_size + (0 if plan.sampling == "full" else plan.batch_size)
+    rows = _loop.capacity(plan.steps, width)
+    check_affordable(plan.guarantee(plan.steps - drawn), host.ledger)
+    carry = _loop.Carry(state, mean, velocity)
+    numbers = _loop.Numbers(plan.sigma, plan.clip, float(plan.batch_size), plan.momentum)
     calls = 0
     status = "completed"
     watch.begin(plan.method, plan.steps)
     zeros = np.zeros((rows, m.noise_size)) if plan.sigma == 0.0 else None
+    pace = Pace()
 
     def draw() -> tuple[_loop.Block, int] | None:
         """The next block of noise and batches: charged, then noted in the checkpoint, then drawn."""
@@ -135,37 +145,40 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
         first, count = drawn, min(rows, plan.steps - drawn)
         if count == 0:
             return None
-        charge(plan.guarantee(count), ledger)
+        charge(plan.guarantee(count), host.ledger)
         drawn += count
         if keeper is not None:
-            keeper.intend(drawn)
-        normals = zeros if zeros is not None else _loop.padded(source.normals((count, m.noise_size)), rows)
+            keeper.intend(drawn=drawn)
+        z = zeros if zeros is not None else _loop.padded(normals(source, count, m.noise_size, host.helper), rows)
         indices, mask = draw_indices(source, plan, count, rows)
-        return _loop.Block(normals, _loop.padded(plan.rates[first:drawn], rows), indices, mask), count
+        return _loop.Block(z, _loop.padded(plan.rates[first:drawn], rows), indices, mask), count
 
     try:
         upcoming = draw()
         while upcoming is not None and taken < target:
             (block, count), upcoming = upcoming, None
             row, stop = 0, min(count, target - taken)
-            pace, ahead = Pace(), False
+            ahead = False
             while row < stop:
                 end = watch.limit(taken, row, min(stop, row + pace.steps(stop - row)))
-                # The next block is drawn while the compiled loop works through the rest of this one.
-                ahead = end == count and keeper is None
-                (state, mean), prepared_block = pace.timed(
-                    _loop.run_steps, _loop.RULES, kernel, mean is not None, chunk, state, mean, prepared, block, row, end,
-                    float(taken), plan.sigma, plan.clip, float(plan.batch_size), ball, did=end - row,
-                    meanwhile=draw if ahead else None,
+                # The next block is drawn while the compiled loop works through the rest of this one. What an interrupt
+                # leaves of it is dropped: charged, never used.
+                ahead = end == count and keeper is None and taken + end - row < target
+                carry, prepared_block = pace.timed(
+                    _loop.run_steps, _loop.RULES, kernel, chunk, carry, prepared, block, row, end, float(taken), numbers, ball,
+                    did=end - row, meanwhile=draw if ahead else None,
                 )  # fmt: skip
                 upcoming = prepared_block if ahead else None
                 taken += end - row
                 calls += (end - row) * plan.batch_size
                 row = end
-                watch.after(taken, calls, lambda s=state: _loop.current_point(kernel, s))
-            state = _tidied(kernel, m, state)
+                watch.after(taken, calls, lambda s=carry.state: _loop.current_point(kernel, s))
+            carry = carry._replace(state=_tidied(kernel, m, carry.state))
             if keeper is not None:
-                keeper.save(drawn, taken, _loop.current_point(kernel, state), mean)
+                pushed = None if carry.velocity is None else kernel.tangent(carry.state, carry.velocity)
+                keeper.save(
+                    drawn=drawn, taken=taken, point=_loop.current_point(kernel, carry.state), mean=carry.mean, velocity=pushed
+                )
             if not ahead and taken < target:
                 upcoming = draw()
     except KeyboardInterrupt:
@@ -175,117 +188,39 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
             raise
         status = "interrupted"  # another run used the ledger meanwhile; what was released stays released
     finally:
-        watch.end()
+        host.close()
     if optimizer.output == "uniform" and status == "completed":
-        charge(plan.guarantee(plan.steps - drawn), ledger)
+        charge(plan.guarantee(plan.steps - drawn), host.ledger)
         drawn = plan.steps
     if keeper is not None and status == "completed":
         keeper.remove()
-    value = mean if mean is not None and taken > 0 else _loop.current_point(kernel, state)
+    value = carry.mean if carry.mean is not None and taken > 0 else _loop.current_point(kernel, carry.state)
     return OptimizationResult(
         value=value, guarantee=plan.guarantee(drawn), sigma=plan.sigma, history=watch.history(), gradient_calls=calls,
         steps=taken, reproducible=source.reproducible, method=plan.method, status=status, details=_details(plan, problem),
     )  # fmt: skip
 
 
-def replicate(problem: Problem, data: Any, initial: Point, optimizer: Any, *, noise_std: float, repetitions: int,
-              rng: Any = None, rules: _loop.Rules | None = None, kernel: Any = None) -> tuple[Any, Guarantee]:  # fmt: skip
-    """Final iterates of many independent runs at once, and the guarantee of ONE of them: for audits and simulation.
-
-    Same compiled steps as `private_minimize`, vectorised over repetitions. Nothing is charged; do not publish the values.
-    """
-    point = check_initial(problem, initial)
-    records, n = check_data(problem, data)
-    plan = plan_optimizer(problem, n, replace(optimizer, output="last"), None, noise_std=noise_std)
-    source = noise_source(rng)
-    m = problem.manifold
-    ball = None
-    if optimizer.sensitivity == "domain":
-        records = problem.ball.clamp(m, records)
-        ball = _loop.Confinement(m._coerce("center", problem.ball.center), float(problem.ball.radius))
-    kernel = kernel or choose_kernel(problem, optimizer.update == "retract")
-    state, prepared = _loop.start(kernel, point, records)
-    total = repetitions * plan.steps
-    guarantee = plan.guarantee()
-    normals = source.normals((repetitions, plan.steps, m.noise_size))
-    indices, mask = draw_indices(source, plan, total, total)
-    indices, mask = (None if x is None else x.reshape(repetitions, plan.steps, -1) for x in (indices, mask))
-    block = _loop.Block(normals, plan.rates, indices, mask)
-    values = _loop.run_repetitions(
-        rules or _loop.RULES, kernel, _chunk(jax.tree.leaves(records)), state, prepared, block, plan.steps, plan.sigma,
-        plan.clip, float(plan.batch_size), ball,
-    )  # fmt: skip
-    return values, guarantee
+def confined(problem: Problem, optimizer: Any, records: Any) -> tuple[Any, _loop.Confinement | None]:
+    """The records, clamped where the sensitivity comes from the domain, and the ball that the iterates then stay in."""
+    if optimizer.sensitivity != "domain":
+        return records, None
+    m, ball = problem.manifold, problem.ball
+    return ball.clamp(m, records), _loop.Confinement(m._coerce("center", ball.center), float(ball.radius))
 
 
-# ------------------------------------------------------------------------------------------------ checks of arguments
-def check_initial(problem: Problem, initial: Any) -> Point:
-    """One point of the manifold, or an error that names `initial`."""
-    m = problem.manifold
-    point = m._coerce("initial", initial)
-    if m._batch_shape(point) != ():
-        raise invalid("initial", initial, f"give one point of {m!r}, without batch axes")
-    if not bool(m.belongs(point, 1e-6)):
-        raise InvalidArgument(f"argument `initial` is not a point of {m!r}; use manifold.project(initial)")
-    return point
-
-
-def check_data(problem: Problem, data: Any) -> tuple[Any, int]:
-    """Records as float64 arrays with a common leading axis, or an error that names `data`. Values are not looked at."""
-    shape = problem.record_shape
-    if isinstance(data, list) and not (isinstance(shape, tuple) and shape and isinstance(shape[0], tuple)):
-        data = np.asarray(data, dtype=object) if len({np.shape(x) for x in data}) > 1 else np.asarray(data)
-    try:
-        records = jax.tree.map(_as_float64, data)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument("argument `data` must hold arrays of real numbers, records along the first axis") from error
-    leaves = jax.tree.leaves(records)
-    if not leaves or any(leaf.ndim == 0 for leaf in leaves):
-        raise InvalidArgument("argument `data` must hold arrays with the records along the first axis")
-    n = leaves[0].shape[0]
-    if any(leaf.shape[0] != n for leaf in leaves):
-        raise InvalidArgument(f"argument `data` has parts of different lengths {[leaf.shape[0] for leaf in leaves]}")
-    if n == 0:
-        raise InvalidArgument("argument `data` is empty; at least one record is needed")
-    if shape is not None:
-        wanted = shape if isinstance(shape, tuple) and shape and isinstance(shape[0], tuple) else (shape,)
-        got = tuple(leaf.shape[1:] for leaf in leaves)
-        if got != tuple(tuple(s) for s in wanted):
-            raise InvalidArgument(f"argument `data` has records of shape {got}; this problem needs {tuple(wanted)}")
-    return records, n
-
-
-def _as_float64(x: Any) -> Any:
-    if isinstance(x, jax.Array) and x.dtype == jnp.float64:
-        return x
-    array = np.asarray(x)
-    if array.dtype.kind not in "fiub":
-        raise TypeError("not real numbers")
-    return jnp.asarray(array, dtype=jnp.float64)
-
-
-def _check_objective(problem: Problem, point: Point, records: Any) -> None:
-    """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth naming."""
-    if math.isnan(problem.objective(point, records)):
-        raise InvalidArgument("argument `loss` is NaN at the initial point for some record; the run was not started")
-
-
-def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
-    """Raise `BudgetExceeded`, changing nothing, if the whole run does not fit the ledger it will be charged to."""
-    from ..privacy._ledger import _innermost
-
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
-    book = ledger if ledger is not None else _innermost.get()
-    if book is not None and not book.fits(guarantee):
-        raise BudgetExceeded(f"the whole run would exceed the budget {book.budget}; nothing was released or charged")
+def kernel_of(problem: Problem, optimizer: Any, plan: Plan) -> Any:
+    """The kernel of a run. A confined run makes its state anew at every step, which a velocity kept in a moving frame would
+    not survive: there the general kernel is taken."""
+    general = plan.momentum > 0 and optimizer.sensitivity == "domain"
+    return choose_kernel(problem, optimizer.update == "retract", generic=general)
 
 
 def _details(plan: Plan, problem: Problem) -> dict[str, Any]:
     return {
         "n": plan.n, "batch_size": plan.batch_size, "sampling": plan.sampling, "clip_norm": plan.clip,
         "sensitivity": plan.sensitivity, "noise_multiplier": plan.noise_multiplier, "noise_to_signal": plan.noise_to_signal,
-        "protects": problem.protects,
+        "momentum": plan.momentum, "protects": problem.protects,
     }  # fmt: skip
 
 
@@ -297,6 +232,24 @@ def _tidy_state(kernel: Any, manifold: Any, state: Any) -> Any:
 def _tidied(kernel: Any, manifold: Any, state: Any) -> Any:
     """The projection of Grassmann and Stiefel iterates between blocks (post-processing); nothing elsewhere."""
     return _tidy_state(kernel, manifold, state) if isinstance(manifold, Grassmann | Stiefel | Product) else state
+
+
+class Host:
+    """What a run has on the host side: its randomness, ledger, watch, checkpoint file, and a thread that helps to draw."""
+
+    def __init__(self, source: NoiseSource, rng: Any, ledger: Ledger | None, watch: Watch, checkpoint: Any = None):
+        self.source, self.rng, self.ledger, self.watch, self.checkpoint = source, rng, ledger, watch, checkpoint
+        self.helper = None if source.reproducible else ThreadPoolExecutor(1, "riemdp-noise")  # the thread starts when used
+
+    def fresh_source(self, keeper: Checkpoint | None) -> NoiseSource:
+        """The source to draw from, which for a resumed simulation is not at the start of its seed's stream."""
+        return self.source if keeper is None else seed_after(self.rng, self.source, keeper.resumed)
+
+    def close(self) -> None:
+        """The run is over, however it ended."""
+        self.watch.end()
+        if self.helper is not None:
+            self.helper.shutdown(wait=False, cancel_futures=True)
 
 
 class Pace:
@@ -355,8 +308,3 @@ class Watch:
 
     def history(self) -> History:
         return History(self.rows)
-
-
-def noise_std_of(noise_std: Any) -> float | None:
-    """A checked sigma, or None."""
-    return None if noise_std is None else real("noise_std", noise_std, at_least=0.0)

@@ -33,6 +33,7 @@ class Plan:
     noise_multiplier: float  # sigma / sensitivity; 0 without noise
     sigma: float
     signal: float  # the public scale of the averaged gradient that the noise is compared with
+    momentum: float = 0.0
 
     @property
     def noise_to_signal(self) -> float:
@@ -50,7 +51,7 @@ class Plan:
             f"{self.method}: {self.steps} steps on {self.n} records, batch {self.batch_size} ({self.sampling}), clip norm "
             f"{self.clip:.4g}, sensitivity {self.sensitivity:.4g}",
             f"  noise multiplier {self.noise_multiplier:.4g}, sigma {self.sigma:.4g} per coordinate of the averaged gradient",
-            f"  expected noise to signal in one step: {ratio:.3g}",
+            f"  expected noise to signal in one step: {ratio:.3g}" + (f"; momentum {self.momentum:.3g}" if self.momentum else ""),
         ]
         if ratio > 1:
             averaged = ratio / math.sqrt(self.steps)
@@ -80,9 +81,7 @@ def _calibrated(epsilon: float, delta: float, n: int, batch_size: int, steps: in
         return gaussian_noise_multiplier(budget, steps)
     from ..privacy import subsampled_gaussian_noise_multiplier
 
-    return subsampled_gaussian_noise_multiplier(
-        budget, population=n, batch_size=batch_size, steps=steps, sampling=sampling
-    )
+    return subsampled_gaussian_noise_multiplier(budget, population=n, batch_size=batch_size, steps=steps, sampling=sampling)
 
 
 def check_budget(budget: Any) -> Budget:
@@ -114,12 +113,24 @@ def _one_rate(value: Any, t: int) -> float:
         raise InvalidArgument(f"argument `learning_rate` returns an unusable value at step {t}: {error}") from error
 
 
-def default_steps(problem: Problem, n: int, budget: Budget | None) -> int:
-    """condition * log(n^2 eps^2 / (d log(1/delta))), between 1 and 500 (Han2024 Theorem 4; public numbers only)."""
+def default_steps(problem: Problem, n: int, budget: Budget | None, accelerated: bool = False) -> int:
+    """condition * log(n^2 eps^2 / (d log(1/delta))), between 1 and 500 (Han2024 Theorem 4; public numbers only).
+
+    With the default momentum its square root stands in place of the condition number.
+    """
     if budget is None:
         return 100
     gain = n**2 * budget.epsilon**2 / (problem.manifold.dim * math.log(1.0 / budget.delta))
-    return int(min(500, max(1, math.ceil(problem.condition * math.log(max(gain, math.e))))))
+    condition = math.sqrt(problem.condition) if accelerated else problem.condition
+    return int(min(500, max(1, math.ceil(condition * math.log(max(gain, math.e))))))
+
+
+def resolve_momentum(problem: Problem, momentum: float | None) -> float:
+    """The decay of the velocity; the heavy-ball optimum of a quadratic with the problem's condition number when None."""
+    if momentum is not None:
+        return momentum
+    root = math.sqrt(problem.condition)
+    return ((root - 1.0) / (root + 1.0)) ** 2
 
 
 def resolve_clip(problem: Problem, clip_norm: float | None) -> float:
@@ -191,6 +202,7 @@ def plan_optimizer(problem: Problem, n: int, optimizer: Optimizer, budget: Budge
         method="DP-RGD" if isinstance(optimizer, DPRGD) else "DP-RSGD",
         n=n, dim=problem.manifold.dim, steps=steps, batch_size=batch_size, sampling=sampling, rates=rates, clip=clip,
         sensitivity=sensitivity, noise_multiplier=multiplier, sigma=sigma, signal=signal,
+        momentum=resolve_momentum(problem, optimizer.momentum),
     )  # fmt: skip
 
 
@@ -207,6 +219,6 @@ def _batches(optimizer: DPRGD | DPRSGD, n: int) -> tuple[int, str]:
 def _steps(optimizer: DPRGD | DPRSGD, problem: Problem, n: int, b: int, budget: Budget | None) -> int:
     if optimizer.steps is not None:
         return optimizer.steps
-    passes = default_steps(problem, n, budget)
+    passes = default_steps(problem, n, budget, accelerated=optimizer.momentum is None)
     # Batches: enough steps for as many passes over the data.
     return passes if b == n else int(min(MOST_STEPS, math.ceil(passes * n / b)))

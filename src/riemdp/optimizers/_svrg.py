@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr
 
@@ -16,7 +18,9 @@ from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multip
 from ..problems._problem import Problem, _chunk
 from . import _loop
 from ._batches import subsets
-from ._kernels import Generic, gradient_function
+from ._checkpoint import Checkpoint
+from ._checks import check_affordable
+from ._kernels import Generic, choose_kernel, gradient_function
 from ._optimizers import DPRSVRG
 from ._plan import check_budget, rate_array, resolve_clip, step_guarantee
 from ._result import OptimizationResult
@@ -62,6 +66,22 @@ class Shape:
         return whole.compose(step_guarantee(z2, self.n, self.b, inner_queries, sampling))
 
     @property
+    def per_run(self) -> int:
+        """Inner steps between two restarts."""
+        return self.epochs * self.inner
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        """The run in order, cut into blocks of at most `rows` inner steps; a block never reaches into the next epoch."""
+        for epoch in range(self.rounds):
+            for offset in range(0, self.inner, rows):
+                yield Part(epoch, epoch // self.epochs, offset, min(rows, self.inner - offset), epoch * self.inner + offset,
+                           epoch % self.epochs * self.inner + offset)  # fmt: skip
+
+    def asked(self, offset: int, count: int) -> tuple[int, int]:
+        """Queries answered by inner steps offset..offset+count-1 of an epoch: none at step 0 of an anchored one."""
+        return (0, count - (1 if offset == 0 else 0)) if self.anchored else (count, count)
+
+    @property
     def queries(self) -> tuple[int, int]:
         """(full-gradient releases, batch releases) of a whole run: anchored m-1 batches an epoch, as published m and m."""
         if self.anchored:
@@ -72,97 +92,175 @@ class Shape:
         return self.guarantee(z1, z2, *self.queries)
 
 
-def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRSVRG, budget: Budget | None,
-             noise_std: float | None, source: Any, ledger: Any, watch: Any) -> OptimizationResult:  # fmt: skip
-    """DP-RSVRG. Each query's guarantee is made and charged right before its noise is drawn."""
-    from ._minimize import Pace, _tidied, check_affordable
+class Part(NamedTuple):
+    """A block of inner steps: rows offset..offset+count-1 of an epoch."""
 
-    m = problem.manifold
+    epoch: int  # counted over all restarts
+    restart: int
+    offset: int
+    count: int
+    step: int  # inner steps before it, over all restarts
+    done: int  # inner steps before it since the last restart
+
+
+@dataclass(frozen=True, eq=False)
+class SvrgPlan:
+    """What a run will do and with what noise; public."""
+
+    shape: Shape
+    split: Split
+    rates: np.ndarray
+    full_numbers: _loop.Numbers
+    inner_numbers: _loop.InnerNumbers
+
+
+def plan_svrg(problem: Problem, n: int, optimizer: DPRSVRG, budget: Budget | None, noise_std: float | None) -> SvrgPlan:
+    """Shape, calibrated noise and the public numbers of the two queries."""
     shape, rates = _shape_of(problem, n, optimizer, budget, noise_std)
     split = choose_split(shape, budget, noise_std)
-    private = split.sigma_full > 0 or split.scale > 0
     bounded = budget is not None or noise_std is not None
     clip, full_clip = (shape.clip, shape.full_clip) if bounded else (LARGE, LARGE)
     smoothness = shape.smoothness if bounded and shape.smoothness is not None else LARGE
+    # As published, the full gradient itself carries no noise: that of every inner step covers it.
+    full = _loop.Numbers(split.sigma_full if shape.anchored else 0.0, full_clip, float(n))
+    return SvrgPlan(shape, split, rates, full, _loop.InnerNumbers(split.scale, clip, smoothness))
+
+
+def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRSVRG, budget: Budget | None,
+             noise_std: float | None, host: Any) -> OptimizationResult:  # fmt: skip
+    """DP-RSVRG. Each query's guarantee is made and charged right before its noise is drawn."""
+    from ._minimize import Pace, _tidied
+
+    m, watch = problem.manifold, host.watch
+    run = plan_svrg(problem, n, optimizer, budget, noise_std)
+    shape, split = run.shape, run.split
     kernel = Generic(m, gradient_function(problem), optimizer.update == "retract")
+    asking = choose_kernel(problem, False)  # the kernel of the full gradient, where no single gradient is transported
+    prepared = _loop.start(asking, point, records)[1]
     chunk = _chunk(jax.tree.leaves(records))
-    check_affordable(shape.total(split.z1, split.z2), ledger)
-    per_run = shape.epochs * shape.inner
-    target = int(source.integers(1, per_run + 1)) if optimizer.output == "uniform" else per_run
+    averaged = optimizer.output == "geodesic-average"
+    target = int(host.source.integers(1, shape.per_run + 1)) if optimizer.output == "uniform" else shape.per_run
+    state = _fresh(shape, point, averaged, target)
+    keeper = None
+    if host.checkpoint is not None:
+        facts = (repr(m), optimizer.output, optimizer.update, shape, split, run.inner_numbers)
+        keeper = Checkpoint(host.checkpoint, facts, run.rates, point)
+        state = keeper.resume(state)
+        target = state["target"]
+    source = host.fresh_source(keeper)
+    rest = [whole - had for whole, had in zip(shape.queries, (state["fulls"], state["inners"]), strict=True)]
+    check_affordable(shape.guarantee(split.z1, split.z2, *rest), host.ledger)
     rows = _loop.capacity(shape.inner, m.noise_size + shape.b)
-    asked_full = asked_inner = taken = calls = 0
+    carry = _loop.Carry(state["point"], state["mean"] if averaged else None)
+    anchor = state["anchor"]
+    full = None  # asked for below, or taken from the checkpoint
+    calls = 0
     status = "completed"
-    mean = None
+    pace = Pace()
+
+    def normals(count: int, noisy: bool, **drawn: int) -> np.ndarray:
+        """Noise of a query that has been charged; noted in the checkpoint before it is drawn."""
+        state.update(drawn)
+        if keeper is not None:
+            keeper.intend(**drawn)
+        return source.normals((count, m.noise_size)) if noisy else np.zeros((count, m.noise_size))
+
     watch.begin("DP-RSVRG", shape.rounds * shape.inner)
     try:
-        for restart in range(shape.restarts):
-            mean = point if optimizer.output == "geodesic-average" else None
-            stop_at = target if restart == shape.restarts - 1 else per_run
-            done = 0
-            while done < stop_at:
-                anchor = point
+        for part in shape.parts(rows):
+            last = part.restart == shape.restarts - 1
+            count = min(part.count, target - part.done) if last else part.count
+            if count <= 0:
+                break
+            if part.step < state["steps"]:
+                continue  # drawn before a crash: taken, or lost with its noise
+            if part.epoch == state["anchored"]:
+                if full is None:
+                    # The first part after a crash. What the anchor released is in the file; an exact gradient never is.
+                    kept = run.full_numbers.sigma > 0
+                    full = state["full"] if kept else _asked(asking, chunk, anchor, prepared, m, run.full_numbers)
+                    calls += 0 if kept else n
+            elif part.epoch < state["anchors"]:
+                continue  # the answer at this anchor was lost with its noise: the epoch is left out
+            else:
+                anchor = carry.state
                 if shape.anchored:
-                    charge(shape.guarantee(split.z1, split.z2, 1, 0), ledger)
-                    asked_full += 1
-                z = source.normals((m.noise_size,)) if private and shape.anchored else np.zeros(m.noise_size)
-                sigma = split.sigma_full if shape.anchored else 0.0
-                full = _loop.full_query(_loop.RULES, kernel, chunk, anchor, records, z, sigma, full_clip, float(n))
+                    charge(shape.guarantee(split.z1, split.z2, 1, 0), host.ledger)
+                fulls = state["fulls"] + (1 if shape.anchored else 0)
+                z = normals(1, run.full_numbers.sigma > 0, anchors=part.epoch + 1, fulls=fulls)[0]
+                full = _loop.full_query(_loop.RULES, asking, chunk, anchor, prepared, z, run.full_numbers)
                 calls += n
-                offset, inner = 0, min(shape.inner, stop_at - done)
-                while offset < inner:
-                    count = min(rows, inner - offset)
-                    fulls, inners = _asked(shape, offset, count)
-                    charge(shape.guarantee(split.z1, split.z2, fulls, inners), ledger)
-                    asked_full, asked_inner = asked_full + fulls, asked_inner + inners
-                    normals = source.normals((count, m.noise_size)) if private else np.zeros((count, m.noise_size))
-                    block = _loop.Block(
-                        _loop.padded(normals, rows),
-                        _loop.padded(rates[taken : taken + count], rows),
-                        _loop.padded(subsets(source, n, shape.b, count), rows),
-                        None,
-                    )
-                    row = 0
-                    pace = Pace()
-                    while row < count:
-                        end = watch.limit(taken, row, min(count, row + pace.steps(count - row)))
-                        (point, mean), _ = pace.timed(
-                            _loop.run_inner_steps, _loop.RULES, kernel, shape.anchored, mean is not None, point, mean, anchor,
-                            full, records, block, row, end, offset, float(done), split.scale, clip, smoothness, did=end - row,
-                        )  # fmt: skip
-                        taken, done, calls = taken + end - row, done + end - row, calls + 2 * shape.b * (end - row)
-                        row = end
-                        watch.after(taken, calls, lambda w=point: w)
-                    offset += count
-                point = _tidied(kernel, m, point)
+                state.update(anchor=anchor, anchored=part.epoch)
+                if keeper is not None:
+                    if run.full_numbers.sigma > 0:
+                        state.update(full=full)
+                    keeper.save(**state)
+            fulls, inners = shape.asked(part.offset, count)
+            charge(shape.guarantee(split.z1, split.z2, fulls, inners), host.ledger)
+            z = normals(count, split.scale > 0, steps=part.step + count, fulls=state["fulls"] + fulls,
+                        inners=state["inners"] + inners)  # fmt: skip
+            block = _loop.Block(
+                _loop.padded(z, rows), _loop.padded(run.rates[part.step : part.step + count], rows),
+                _loop.padded(subsets(source, n, shape.b, count), rows), None,
+            )  # fmt: skip
+            if part.restart != state["restart"]:
+                state.update(restart=part.restart, since=0)
+            row, taken, since = 0, state["taken"], state["since"]
+            while row < count:
+                end = watch.limit(taken + row, row, min(count, row + pace.steps(count - row)))
+                carry, _ = pace.timed(
+                    _loop.run_inner_steps, _loop.RULES, kernel, shape.anchored, carry, _loop.Epoch(anchor, full), records,
+                    block, row, end, part.offset, float(since + row), run.inner_numbers, did=end - row,
+                )  # fmt: skip
+                calls += 2 * shape.b * (end - row)
+                row = end
+                state.update(taken=taken + row, since=since + row)
+                watch.after(taken + row, calls, lambda w=carry.state: w)
+            carry = carry._replace(state=_tidied(kernel, m, carry.state))
+            state.update(point=carry.state, mean=carry.mean if averaged else state["mean"])
+            if keeper is not None:
+                keeper.save(**state)
     except KeyboardInterrupt:
         status = "interrupted"
     except BudgetExceeded:
-        if taken == 0:
+        if state["taken"] == 0:
             raise
         status = "interrupted"  # another run used the ledger meanwhile; what was released stays released
     finally:
-        watch.end()
+        host.close()
     if status == "completed" and optimizer.output == "uniform":
         # Which iterate was drawn is not hidden, so the run costs what all of its steps would have cost.
-        rest = [all_of - asked for all_of, asked in zip(shape.queries, (asked_full, asked_inner), strict=True)]
-        charge(shape.guarantee(split.z1, split.z2, *rest), ledger)
-        asked_full, asked_inner = shape.queries
-    guarantee = shape.guarantee(split.z1, split.z2, asked_full, asked_inner)
+        rest = [whole - had for whole, had in zip(shape.queries, (state["fulls"], state["inners"]), strict=True)]
+        charge(shape.guarantee(split.z1, split.z2, *rest), host.ledger)
+        state["fulls"], state["inners"] = shape.queries
+    if keeper is not None and status == "completed":
+        keeper.remove()
+    asked = shape.guarantee(split.z1, split.z2, state["fulls"], state["inners"])
     return OptimizationResult(
-        value=mean if mean is not None and taken > 0 else point, guarantee=guarantee,
-        sigma=split.sigma_full if shape.anchored else split.scale, history=watch.history(), gradient_calls=calls, steps=taken,
-        reproducible=source.reproducible, method=f"DP-RSVRG ({optimizer.variant})", status=status,
+        value=carry.mean if averaged and state["since"] > 0 else carry.state, guarantee=asked,
+        sigma=split.sigma_full if shape.anchored else split.scale, history=watch.history(), gradient_calls=calls,
+        steps=state["taken"], reproducible=source.reproducible, method=f"DP-RSVRG ({optimizer.variant})", status=status,
         details={"n": n, "batch_size": shape.b, "clip_norm": shape.clip, "full_clip_norm": shape.full_clip, "z1": split.z1,
                  "z2": split.z2, "smoothness": shape.smoothness, "inner_noise": split.scale, "epochs": shape.epochs,
                  "inner_steps": shape.inner, "restarts": shape.restarts, "protects": problem.protects},
     )  # fmt: skip
 
 
-def _asked(shape: Shape, offset: int, count: int) -> tuple[int, int]:
-    """Queries answered by inner steps offset..offset+count-1: none at step 0 of an anchored epoch."""
-    if shape.anchored:
-        return 0, count - (1 if offset == 0 else 0)
-    return count, count
+def _fresh(shape: Shape, point: Any, averaged: bool, target: int) -> dict[str, Any]:
+    """The state of a run before its first query: counts of what was drawn and taken, and points that were released."""
+    counts = {
+        "fulls": 0, "inners": 0,  # queries whose noise was drawn
+        "anchors": 0, "steps": 0,  # anchors, and inner steps, whose noise was drawn
+        "anchored": -1,  # the epoch that `anchor` and `full` belong to
+        "taken": 0, "restart": 0, "since": 0,  # steps taken, in all and since the restart
+        "target": target,
+    }  # fmt: skip
+    zero = jax.tree.map(jnp.zeros_like, point)
+    return {**counts, "point": point, "mean": point if averaged else None, "anchor": point, "full": zero}
+
+
+def _asked(asking: Any, chunk: int, anchor: Any, prepared: Any, m: Any, numbers: _loop.Numbers) -> Any:
+    return _loop.full_query(_loop.RULES, asking, chunk, anchor, prepared, np.zeros(m.noise_size), numbers)
 
 
 def _shape_of(problem: Problem, n: int, o: DPRSVRG, budget: Budget | None, noise_std: float | None) -> tuple[Shape, np.ndarray]:

@@ -183,6 +183,11 @@ class Ledger:
             _open_somewhere -= 1
         _innermost.reset(self._tokens.stack.pop())
 
+    @staticmethod
+    def current() -> Ledger | None:
+        """The ledger that a release in this thread is charged to when it is given none: the innermost `with Ledger(...)`."""
+        return _innermost.get()
+
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:
         """The budget and what was spent, as JSON text. No record, noise or seed is in it."""

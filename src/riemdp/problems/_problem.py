@@ -167,3 +167,15 @@ def check_loss_shape(problem: Problem, w: Point, z: Any) -> None:
             f"argument `loss` returns shape {[x.shape for x in leaves]}; it must return one scalar for one record "
             "(the average over records is taken by the optimiser)"
         )
+
+
+def check_gradient_shape(problem: Problem, w: Point, z: Any) -> None:
+    """Raise, naming `gradient` (or `loss`, where it is differentiated), unless one record's gradient has the shape of a tangent
+    vector at w. Checked by shapes only; no record is read."""
+    name = "loss" if problem.gradient is None else "gradient"
+    try:
+        out = jax.eval_shape(problem.riemannian_gradient, w, z)
+    except (TypeError, ValueError, IndexError) as error:
+        raise InvalidArgument(f"argument `{name}` gives no gradient for one record of this data: {error}") from error
+    if jax.tree.map(lambda x: x.shape, out) != jax.tree.map(jnp.shape, w):
+        raise InvalidArgument("argument `gradient` returns another shape than the point; give the Riemannian gradient at w")
