@@ -19,7 +19,7 @@ import riemdp
 PACKAGE = Path(riemdp.__file__).parent
 ROOT = Path(__file__).parent.parent
 LONGEST = 450
-FOUNDATION = {"_errors", "_version"}  # every room may use these
+FOUNDATION = {"_errors", "_files", "_version"}  # every room may use these
 HEAVY = {"dp_accounting", "sklearn", "matplotlib", "flwr", "ray", "pandas", "skimage", "pooch", "rich", "torch", "scipy.stats"}
 DRAWING = {"normals", "uniforms", "gammas", "betas"}  # the methods of a NoiseSource that make noise
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
@@ -289,7 +289,7 @@ def test_a_rule_allows_what_is_right(rule, path, text):
 
 def test_the_table_of_rooms_is_read():
     order = rooms_in_order()
-    assert order[:3] == ["_errors", "plots", "manifolds"]
+    assert order[:4] == ["_errors", "_files", "plots", "manifolds"]
     assert order[-1] == "cli"
     assert order.index("privacy") < order.index("mechanisms") < order.index("optimizers") < order.index("releases")
     assert set(riemdp._ROOMS) <= set(order)

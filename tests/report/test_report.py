@@ -12,7 +12,7 @@ import pytest
 
 from riemdp import Ball, Budget, Euclidean, InvalidArgument, Ledger, WrappedGaussian, WrappedLaplace, privacy
 from riemdp.report import privacy_report
-from riemdp.report._files import staged
+from riemdp._files import staged
 from riemdp.report._words import number, percent, rounded_up
 
 SPACE = Euclidean(3)

@@ -125,7 +125,7 @@ def plan(
         raise InputProblem(f"--plot {plot} has an ending that is not known", "use .png, .svg or .pdf")
     table = releases.plan_private_mean(manifold, ball, records, budgets)
     if plot is not None:
-        from ..report._files import staged
+        from .._files import staged
 
         with staged(plot) as (part,):
             figure = table.plot()

@@ -119,7 +119,7 @@ class Outputs:
     @contextlib.contextmanager
     def reserved(self) -> Iterator[list[Path]]:
         """Make the temporary files now, so that an unwritable folder is found before anything is spent."""
-        from ..report._files import staged
+        from .._files import staged
 
         with contextlib.ExitStack() as stack:
             try:

@@ -7,13 +7,12 @@ large enough to be read at half size.
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .._errors import invalid
+from .._files import staged
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -70,19 +69,8 @@ def save(picture: Any, path: str | Path, *, dpi: int = 160) -> tuple[str, str]:
     if target.suffix.lower() in {".png", ".svg"}:
         target = target.with_suffix("")
     targets = [target.with_name(target.name + suffix) for suffix in (".png", ".svg")]
-    parts: list[Path] = []
-    try:
-        with styled():
-            for final in targets:
-                handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".part", dir=final.parent)
-                os.close(handle)
-                parts.append(Path(name))
-                kind = final.suffix[1:]
-                figure.savefig(name, format=kind, dpi=dpi, metadata={"Date": None} if kind == "svg" else {"Software": None})
-        for part, final in zip(parts, targets, strict=True):
-            part.chmod(0o644)
-            os.replace(part, final)
-    finally:
+    with staged(*targets) as parts, styled():
         for part in parts:
-            part.unlink(missing_ok=True)
+            kind = part.suffix[1:]
+            figure.savefig(part, format=kind, dpi=dpi, metadata={"Date": None} if kind == "svg" else {"Software": None})
     return str(targets[0]), str(targets[1])

@@ -142,7 +142,7 @@ class PrivacyReport:
         """Write `path` (.html) and the same facts beside it (.json), both whole or neither; returns the two paths."""
         from pathlib import Path
 
-        from ._files import staged
+        from .._files import staged
 
         target = Path(path)
         if target.suffix.lower() not in {".html", ".htm"}:

@@ -1,4 +1,4 @@
-"""Whole files or nothing: several files are written under temporary names and put in place together."""
+"""Whole files or nothing: files are written under temporary names and put in place together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def staged(*targets: Path | str) -> Iterator[tuple[Path, ...]]:
 
     Entering fails with `OSError` where a folder is missing or not writable, so entering before any work is a check
     that the output can be written. When the body raises (also on an interrupt) nothing is left behind and no target
-    has changed.
+    has changed; after a crash or a power cut a reader finds the old file or the new one, never half of one.
     """
     made: list[tuple[Path, Path]] = []
     try:
@@ -24,19 +24,38 @@ def staged(*targets: Path | str) -> Iterator[tuple[Path, ...]]:
                 raise IsADirectoryError(f"{target} is a folder, not a file")
             if target.exists() and not os.access(target, os.W_OK):
                 raise PermissionError(f"{target} exists and may not be overwritten")
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+            # The suffix stays at the end, for writers (NumPy's, matplotlib's) that go by it.
+            handle, name = tempfile.mkstemp(prefix=f".{target.stem}.part-", suffix=target.suffix, dir=target.parent)
             os.close(handle)
             made.append((Path(name), target))
         yield tuple(part for part, _ in made)
-        for part, _ in made:
+        for part, target in made:
             with part.open("rb+") as stream:
                 os.fsync(stream.fileno())
-            os.chmod(part, 0o666 & ~_umask())
+            os.chmod(part, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         for part, target in made:
             os.replace(part, target)
+        for folder in {target.parent for _, target in made}:
+            _sync(folder)
     finally:
         for part, _ in made:
             part.unlink(missing_ok=True)
+
+
+def write_text(target: Path | str, text: str) -> None:
+    """Replace a file by one that holds `text`, whole or not at all."""
+    with staged(target) as (part,):
+        part.write_text(text, encoding="utf-8")
+
+
+def _sync(folder: Path) -> None:
+    """The new name, too, must survive a power cut."""
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:
