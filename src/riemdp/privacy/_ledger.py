@@ -6,7 +6,6 @@ import contextlib
 import contextvars
 import json
 import os
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import BudgetExceeded, InvalidArgument, RiemdpWarning, invalid
+from .._files import write_text
 from . import _profile
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
@@ -70,7 +70,7 @@ class Ledger:
                 if self._path.exists():
                     self._read()
                 else:
-                    write_whole(self._path, self.to_json())
+                    write_text(self._path, self.to_json())
 
     # ---------------------------------------------------------------- state
     @property
@@ -123,7 +123,7 @@ class Ledger:
                 )
             if self._path is not None:  # on disk before in memory: a charge that cannot be recorded must not be granted
                 total = self._spent_now().compose(guarantee)
-                write_whole(self._path, _to_json(self._budget, total, self._charges + 1))
+                write_text(self._path, _to_json(self._budget, total, self._charges + 1))
             self._pending.append(guarantee)
             self._charges += 1
             if not self._spent.parts:
@@ -204,7 +204,7 @@ class Ledger:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file, whole or not at all. For a ledger that follows its file, give `path` when making it."""
-        write_whole(Path(path), self.to_json())
+        write_text(path, self.to_json())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
@@ -291,27 +291,6 @@ def uncharged() -> Iterator[None]:
     finally:
         _innermost.reset(tokens[0])
         _meant.reset(tokens[1])
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file so that, whatever happens, a reader finds the old text or the new one, whole."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name + ".", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    if hasattr(os, "O_DIRECTORY"):  # the new name, too, must survive a power cut
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _comparable(guarantee: Guarantee) -> tuple[type, float] | None:
