@@ -2,108 +2,168 @@
 
     python -m tests.federated.deployment FOLDER
 
-One SuperLink over TLS with node authentication, two good agents of which one is killed in the middle, a hostile one that goes
-through every fault, a late joiner, a stranger with a key that nobody registered, and a server process that is killed and
-started again on the saved state.
+One SuperLink over TLS with node authentication. Everybody who is there is invited in every round, so that each fault has its
+round: `FAULTS` in app/faulty/client.py for the hostile agent 2; the server process is killed in the open round 2 and started
+again on the saved state; agent 3 comes with the restart and agent 4 to the running server; agent 1 is killed while it works on
+round 7; a stranger has a key that nobody registered.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+
+import numpy as np
 
 HERE = Path(__file__).parent
 CERTIFICATES = HERE.parent.parent / "examples" / "hospitals" / "make_certificates.sh"
 PORT = 19092
+AGENTS, STRANGER = 5, 5
+ROUNDS, KILLED_SERVER, KILLED_AGENT = 9, 2, 7  # how many, and in which one
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
 
 
 class Deployment:
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self.keys = folder / "keys"
+    """Processes of one deployment, known by name; everything that they start is found again by its private FLWR_HOME."""
+
+    def __init__(self, folder: Path, port: int = PORT, agents: int = AGENTS, app: Path = HERE / "app"):
+        self.folder, self.port, self.agents = folder, port, agents
+        self.keys, self.home = folder / "keys", folder / "home"
         self.processes: dict[str, subprocess.Popen] = {}
         self.env = os.environ | {
-            "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "FLWR_HOME": str(folder / "home"),
+            "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "FLWR_HOME": str(self.home),
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2", "OMP_NUM_THREADS": "1",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         }  # fmt: skip
+        shutil.copytree(app, folder / "app")
 
+    # ---------------------------------------------------------------- starting
     def start(self, name: str, *command: str) -> subprocess.Popen:
         log = open(self.folder / f"{name}.log", "w")  # noqa: SIM115 - belongs to the process
         process = subprocess.Popen(command, env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
         self.processes[name] = process
         return process
 
-    def call(self, *command: str, check: bool = True) -> str:
+    def call(self, *command: str) -> str:
         done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=120)
-        if check and done.returncode != 0:
+        if done.returncode != 0:
             raise RuntimeError(f"{command}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
         return done.stdout + done.stderr
 
     def server(self) -> None:
-        subprocess.run([str(CERTIFICATES), str(self.keys), "127.0.0.1", "5"], check=True, capture_output=True)
-        home = self.folder / "home"
-        home.mkdir()
-        (home / "config.toml").write_text(
-            f'[superlink]\ndefault = "lo"\n\n[superlink.lo]\naddress = "127.0.0.1:{PORT}"\n'
+        subprocess.run([str(CERTIFICATES), str(self.keys), "127.0.0.1", str(self.agents + 1)], check=True, capture_output=True)
+        self.home.mkdir()
+        (self.home / "config.toml").write_text(
+            f'[superlink]\ndefault = "lo"\n\n[superlink.lo]\naddress = "127.0.0.1:{self.port}"\n'
             f'root-certificates = "{self.keys / "ca.crt"}"\n'
         )
         self.start(
             "superlink", "flower-superlink", "--ssl-ca-certfile", f"{self.keys}/ca.crt", "--ssl-certfile",
             f"{self.keys}/server.pem", "--ssl-keyfile", f"{self.keys}/server.key", "--enable-supernode-auth",
-            "--disable-runtime-dependency-installation", "--host", "127.0.0.1", "--port", str(PORT),
+            "--disable-runtime-dependency-installation", "--host", "127.0.0.1", "--port", str(self.port),
         )  # fmt: skip
-        wait(lambda: f":{PORT:04X}" in " ".join(listening()), 60)
-        for i in range(4):  # number 4 is the stranger
+        if not wait(lambda: any(a.endswith(f":{self.port:04X}") for a in self.listening()), 90):
+            raise RuntimeError((self.folder / "superlink.log").read_text()[-3000:])
+        for i in range(self.agents):
             self.call("flwr", "supernode", "register", f"{self.keys}/hospital-{i}.pub", "lo")
 
-    def node(self, i: int, *, hostile: bool = False) -> None:
-        config = f'name="agent-{i}" partition-id={i}' + (" hostile=true" if hostile else "")
-        self.start(
-            f"node{i}", "flower-supernode", "--root-certificates", f"{self.keys}/ca.crt", "--superlink", f"127.0.0.1:{PORT}",
-            "--auth-supernode-private-key", f"{self.keys}/hospital-{i}", "--host", "127.0.0.1", "--port", str(19100 + i),
-            "--ssl-ca-certfile", f"{self.keys}/ca.crt", "--ssl-certfile", f"{self.keys}/server.pem",
-            "--ssl-keyfile", f"{self.keys}/server.key", "--node-config", config,
+    def node(self, i: int, config: str = "", name: str | None = None) -> subprocess.Popen:
+        return self.start(
+            name or f"node{i}", "flower-supernode", "--root-certificates", f"{self.keys}/ca.crt",
+            "--superlink", f"127.0.0.1:{self.port}", "--auth-supernode-private-key", f"{self.keys}/hospital-{i}",
+            "--host", "127.0.0.1", "--port", str(self.port + 10 + i), "--ssl-ca-certfile", f"{self.keys}/ca.crt",
+            "--ssl-certfile", f"{self.keys}/server.pem", "--ssl-keyfile", f"{self.keys}/server.key", "--max-retries", "5",
+            "--node-config", f'name="agent-{i}" partition-id={i} book="{self.folder}/book-{i}.json" {config}',
         )  # fmt: skip
 
-    def run(self, name: str, rounds: int) -> subprocess.Popen:
-        config = f'rounds={rounds} result-path="{self.folder}/result.npz" state-path="{self.folder}/state.npz"'
+    def run(self, name: str, config: str) -> subprocess.Popen:
         return self.start(name, "flwr", "run", str(self.folder / "app"), "lo", "--stream", "--run-config", config)
 
-    def rounds_done(self) -> int:
-        import numpy as np
+    # ---------------------------------------------------------------- looking
+    def own(self) -> dict[int, str]:
+        """Every living process of this deployment with its command line: its environment has our private FLWR_HOME."""
+        mark = f"FLWR_HOME={self.home}".encode()
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
+                with contextlib.suppress(OSError):
+                    if mark in (entry / "environ").read_bytes().split(b"\0"):
+                        found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return {pid: line for pid, line in found.items() if line}  # a zombie has no command line
 
+    def listening(self) -> set[str]:
+        """Local addresses, as the kernel prints them, on which processes of this deployment listen (TCP) or are bound (UDP)."""
+        sockets = set()
+        for pid in self.own():
+            with contextlib.suppress(OSError):
+                sockets |= {os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir()}
+        found = set()
+        for table, wanted in (("tcp", {"0A"}), ("tcp6", {"0A"}), ("udp", {"07", "01"}), ("udp6", {"07", "01"})):
+            rows = Path(f"/proc/net/{table}")
+            for row in [line.split() for line in rows.read_text().splitlines()[1:]] if rows.exists() else []:
+                if row[3] in wanted and f"socket:[{row[9]}]" in sockets:
+                    found.add(row[1])
+        return found
+
+    def state(self) -> dict:
         try:
             with np.load(self.folder / "state.npz") as saved:
-                return len(json.loads(str(saved["state"]))["records"])
+                return json.loads(str(saved["state"]))
         except (OSError, ValueError):
-            return 0
+            return {"records": [], "open": None}
 
+    # ---------------------------------------------------------------- ending
     def kill(self, name: str) -> None:
         os.killpg(self.processes[name].pid, signal.SIGKILL)
 
-    def stop(self) -> None:
+    def kill_server_app(self) -> int:
+        """SIGKILL the process that runs our ServerApp; how many there were."""
+        pids = [pid for pid, line in self.own().items() if "flwr-serverapp" in line]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        return len(pids)
+
+    def stop(self) -> list[str]:
+        """End everything, politely first; returns the command lines of what outlived its parents' end."""
         for process in self.processes.values():
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+                process.terminate()
+        for process in self.processes.values():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+        wait(lambda: not self.own(), 10)
+        left = self.own()
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return list(left.values())
 
 
-def listening() -> list[str]:
-    """Local addresses of every listening TCP socket, as the kernel prints them."""
-    found = []
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        if Path(table).exists():
-            rows = [line.split() for line in Path(table).read_text().splitlines()[1:]]
-            found += [row[1] for row in rows if row[3] == "0A"]
-    return found
+class Watch(threading.Thread):
+    """Notes when each round was closed, and every address that was listened on."""
+
+    def __init__(self, deployment: Deployment):
+        super().__init__(daemon=True)
+        self.deployment, self.closed, self.addresses, self.over = deployment, {}, set(), threading.Event()
+
+    def run(self) -> None:
+        turn = 0
+        while not self.over.wait(0.3):
+            for k in range(len(self.deployment.state()["records"])):
+                self.closed.setdefault(k, time.monotonic())
+            if turn % 10 == 0:
+                self.addresses |= self.deployment.listening()
+            turn += 1
 
 
 def wait(condition, seconds: float) -> bool:
@@ -111,38 +171,59 @@ def wait(condition, seconds: float) -> bool:
     while time.monotonic() < end:
         if condition():
             return True
-        time.sleep(0.2)
+        time.sleep(0.1)
     return False
 
 
-def main(folder: Path, rounds: int = 8) -> dict:
-    shutil.copytree(HERE / "app", folder / "app")
+def speaks_tls(port: int, authority: str | None) -> bool:
+    """Whether a TLS client that trusts `authority` (None: what the system trusts) accepts the server."""
+    import socket
+
+    context = ssl.create_default_context(cafile=authority)
+    try:
+        with socket.create_connection(("127.0.0.1", port), 10) as raw, context.wrap_socket(raw, server_hostname="127.0.0.1") as s:
+            return s.version() in ("TLSv1.2", "TLSv1.3")
+    except ssl.SSLError:
+        return False
+
+
+def main(folder: Path) -> dict:
     deployment, facts = Deployment(folder), {}
+    watch = Watch(deployment)
+    config = f'rounds={ROUNDS} result-path="{folder}/result.npz" state-path="{folder}/state.npz"'
+
+    def done() -> int:
+        return len(deployment.state()["records"])
+
     try:
         deployment.server()
+        watch.start()
+        facts["tls"] = [speaks_tls(PORT, f"{deployment.keys}/ca.crt"), speaks_tls(PORT, None)]
         deployment.node(0)
-        deployment.node(1)
-        deployment.node(2, hostile=True)
-        began = time.monotonic()
-        deployment.run("first", rounds)
-        facts["first_rounds"] = wait(lambda: deployment.rounds_done() >= 2, 300)
-        facts["open_addresses"] = sorted({a.split(":")[0] for a in listening()})
-        subprocess.run(["pkill", "-KILL", "-f", "flwr-serverapp"], check=False)  # the server process dies
-        facts["rounds_at_restart"] = deployment.rounds_done()
-        deployment.start("stranger", "flower-supernode", "--root-certificates", f"{deployment.keys}/ca.crt", "--superlink",
-                         f"127.0.0.1:{PORT}", "--auth-supernode-private-key", f"{deployment.keys}/hospital-4",
-                         "--host", "127.0.0.1", "--port", "19104", "--max-retries", "1")  # fmt: skip
-        deployment.node(3)  # the late joiner
-        second = deployment.run("second", rounds)
-        wait(lambda: deployment.rounds_done() >= 4, 300)
-        deployment.kill("node1")  # an agent dies
-        facts["ended"] = wait(lambda: (folder / "result.json").exists(), 500)
-        facts["seconds_per_round"] = (time.monotonic() - began) / max(1, deployment.rounds_done())
-        second.wait(timeout=60)
-        stranger = deployment.processes["stranger"]
+        deployment.node(1, f'stops-in={KILLED_AGENT} marker="{folder}/working"')
+        deployment.node(2, "hostile=true")
+        deployment.run("first", config)
+        facts["server_killed_in_open_round"] = wait(
+            lambda: done() == KILLED_SERVER and deployment.state()["open"] is not None, 300)  # fmt: skip
+        facts["server_processes_killed"] = deployment.kill_server_app()
+        facts["rounds_at_restart"] = done()
+        facts["restart"] = time.monotonic()
+        stranger = deployment.node(STRANGER, name="stranger")
+        deployment.node(3)
+        second = deployment.run("second", config)
+        wait(lambda: done() >= 5, 300)
+        deployment.node(4)
+        facts["agent_was_working"] = wait((folder / "working").exists, 400)
+        facts["round_when_agent_died"] = done()
+        deployment.kill("node1")
+        facts["ended"] = wait((folder / "result.json").exists, 400)
+        facts["run_finished"] = wait(lambda: second.poll() is not None, 60)
         facts["stranger_refused"] = wait(lambda: stranger.poll() is not None, 30) and stranger.returncode != 0
+        facts["stranger_log"] = (folder / "stranger.log").read_text()
     finally:
-        deployment.stop()
+        watch.over.set()
+        facts["left_behind"] = deployment.stop()
+    facts["closed"], facts["addresses"] = watch.closed, sorted(watch.addresses)
     facts["result"] = json.loads((folder / "result.json").read_text()) if (folder / "result.json").exists() else None
     return facts
 

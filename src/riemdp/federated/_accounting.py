@@ -17,7 +17,8 @@ from .._errors import InvalidArgument, integer, invalid, real
 from ..optimizers import DPRSVRG
 from ..optimizers._plan import check_budget, plan_optimizer
 from ..optimizers._svrg import _shape_of, choose_split
-from ..privacy import Budget, Guarantee, none, participation
+from ..privacy import Budget, Guarantee, gaussian_noise_multiplier, none, participation
+from ..privacy import calibrate as privacy_calibrate
 from ._prirfed import PriRFed
 
 
@@ -114,7 +115,10 @@ def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
 
 
 def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> float:
-    """The smallest sigma (to 0.3 %, never below) with which the whole plan is within `budget` for an agent of this size."""
+    """The smallest sigma with which the whole plan is within `budget` (spending at least 99 % of it) for an agent of this size.
+
+    **Raises** `InvalidArgument` where no noise at all would do: a delta that large protects nobody.
+    """
     return _calibrate(_Setting(prirfed, records, agents), budget.epsilon, budget.delta)
 
 
@@ -138,25 +142,23 @@ class _Setting:
 def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     budget = Budget(epsilon, delta)
     prirfed, n, agents = setting.prirfed, setting.records, setting.agents
+    unit = _sensitivity(prirfed, n)
 
-    def enough(sigma: float) -> bool:
-        return planned_guarantee(prirfed, local_guarantee(prirfed, n, sigma), agents).within(budget)
+    def planned(sigma: float) -> Guarantee:
+        return planned_guarantee(prirfed, local_guarantee(prirfed, n, sigma), agents)
 
-    low, high = 0.0, 1.0
-    while not enough(high):
-        low, high = high, 4.0 * high
-        if high > 1e12:
-            raise InvalidArgument(f"no noise was found that keeps this run within {budget}; use fewer rounds or local steps")
-    if low == 0.0:
-        while enough(high / 4.0):
-            high /= 4.0
-            if high < 1e-12:
-                return high
-        low = high / 4.0
-    while high / low > 1.003:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    sigma = unit * privacy_calibrate(lambda z: planned(z * unit), budget, guess=gaussian_noise_multiplier(budget))
+    while not planned(sigma).within(budget):  # `within` may ask a finer lattice than the search did
+        sigma *= 1.001
+    return sigma
+
+
+def _sensitivity(prirfed: PriRFed, records: int) -> float:
+    """Of the query that `sigma` is stated for, so that the search works with noise multipliers."""
+    if isinstance(prirfed.local, DPRSVRG):
+        shape, _ = _shape_of(prirfed.problem, records, prirfed.local, None, 1.0)
+        return 2.0 * shape.full_clip / records
+    return plan_optimizer(prirfed.problem, records, prirfed.local, None, noise_std=0.0).sensitivity
 
 
 class PublishedGuarantee(NamedTuple):

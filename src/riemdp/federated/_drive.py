@@ -175,8 +175,8 @@ def _collect(server: Coordinator, transport: Transport, timing: Timing, clock: A
     while True:
         for name, reply, weight in transport.replies():
             heard.add(name)
-            if reply is not None:
-                server.receive(name, reply, weight)
+            if reply is not None and not server.receive(name, reply, weight):
+                log.warning("agent %r: its reply was refused (no valid point near the current one)", name[:80])
         now = clock()
         if heard >= set(server.open) or now - begin >= timing.timeout:
             return

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
-from ..._errors import RiemdpError
+from ..._errors import BudgetExceeded, RiemdpError
 from ...optimizers._minimize import check_data
 from ...privacy import Ledger
 from .._aggregate import validate_reply
@@ -32,7 +33,9 @@ def client_app(make_setup: Callable[[Mapping[str, Any]], Setup], load_records: L
 
     The agent is known by `name` in its node configuration, else by its `partition-id`, else by its node number. It does not
     trust the server for its noise: sigma comes from its own `make_setup` and its own number of records. A point that is not on
-    the manifold is declined.
+    the manifold is declined. Why it failed is written to its own log only: the server learns that it failed.
+    Whether the server draws agents as it says is beyond an agent's control; what it can bound by itself, whatever the server
+    does, is its own `ledger`.
 
     **Guarantee:** each reply is `plan.local` of `PriRFed` for this agent's records, replace-one, by itself.
     """
@@ -40,23 +43,46 @@ def client_app(make_setup: Callable[[Mapping[str, Any]], Setup], load_records: L
 
     @app.query("hello")
     def greet(message: Message, context: Context) -> Message:
-        setup = make_setup(context.run_config)
-        _, n = check_data(setup.prirfed.problem, load_records(context.node_config))
-        return Message(hello(agent_name(context), n), reply_to=message)
+        with _discreet():
+            setup = make_setup(context.run_config)
+            _, n = check_data(setup.prirfed.problem, load_records(context.node_config))
+            return Message(hello(agent_name(context), n, _sigma(setup, n, context)), reply_to=message)
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
-        setup = make_setup(context.run_config)
-        records, n = check_data(setup.prirfed.problem, load_records(context.node_config))
-        current = unpack(message.content, setup.initial)
-        if current is None or not validate_reply(setup.prirfed.problem.manifold, current, current):
-            raise RiemdpError("the server sent no valid point; declined, nothing was spent")
-        book = None if ledger is None else ledger(context.node_config)
-        seed = None if rng is None else _seed(rng, agent_name(context), fact(message.content, "round"))
-        done = local_update(setup.prirfed, records, current, _sigma(setup, n, context), rng=seed, ledger=book)
-        return Message(pack(done.value, records=n), reply_to=message)
+        with _discreet():
+            setup = make_setup(context.run_config)
+            current = unpack(message.content, setup.initial)
+            if current is None or not validate_reply(setup.prirfed.problem.manifold, current, current):
+                raise Declined("declined: the server sent no valid point. Nothing was spent")
+            records, n = check_data(setup.prirfed.problem, load_records(context.node_config))
+            book = None if ledger is None else ledger(context.node_config)
+            seed = None if rng is None else _seed(rng, agent_name(context), fact(message.content, "round"))
+            done = local_update(setup.prirfed, records, current, _sigma(setup, n, context), rng=seed, ledger=book)
+            return Message(pack(done.value, records=n), reply_to=message)
 
     return app
+
+
+class Declined(RiemdpError):
+    """What an agent tells the server instead of a reply. Nothing of a record is in it."""
+
+
+@contextlib.contextmanager
+def _discreet() -> Iterator[None]:
+    """Keeps the text of any other exception at home.
+
+    The engine sends the message of an exception to the server, and a loader's message may quote a record ("could not convert
+    ... to float"). The agent's own log has the whole story.
+    """
+    try:
+        yield
+    except Declined:
+        raise
+    except BudgetExceeded as error:
+        raise Declined("declined: this agent's own ledger has not enough budget left. Nothing was spent") from error
+    except Exception as error:
+        raise Declined("this agent could not answer; its own log says why") from error
 
 
 def agent_name(context: Context) -> str:
@@ -69,10 +95,11 @@ def _sigma(setup: Setup, n: int, context: Context) -> float | None:
     """This agent's noise; kept in the engine's per-agent state, because a fresh process may handle every message."""
     if setup.budget is None:
         return None
-    local = setup.prirfed.local
+    local, problem = setup.prirfed.local, setup.prirfed.problem
     key = hashlib.sha256(
-        repr((type(setup.prirfed.problem.manifold), setup.prirfed.problem.manifold.shape, local, setup.prirfed.rounds,
-              setup.prirfed.participation, setup.prirfed.invited_per_round, setup.agents, setup.budget, n)).encode()
+        repr((type(problem.manifold), problem.manifold.shape, getattr(problem.ball, "radius", None), problem.smoothness,
+              problem.lipschitz, local, setup.prirfed.rounds, setup.prirfed.participation, setup.prirfed.invited_per_round,
+              setup.agents, setup.budget, n)).encode()
     ).hexdigest()  # fmt: skip
     known = context.state.get("riemdp")
     if isinstance(known, ConfigRecord) and known.get("key") == key:

@@ -36,6 +36,6 @@ def fact(content: Any, name: str) -> Any:
         return None
 
 
-def hello(name: str, records: int) -> RecordDict:
-    """An agent's answer to HELLO: its name and its public number of records."""
-    return RecordDict({"facts": ConfigRecord({"name": name, "records": int(records)})})
+def hello(name: str, records: int, sigma: float | None) -> RecordDict:
+    """An agent's answer to HELLO: its name, its public number of records, and the noise that it will add (0: none)."""
+    return RecordDict({"facts": ConfigRecord({"name": name, "records": int(records), "sigma": float(sigma or 0.0)})})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import logging
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from ...randomness import noise_source
 from .._coordinator import Coordinator, write_whole
-from .._drive import Setup, Timing, drive
+from .._drive import Setup, Timing, drive, log
 from ._messages import HELLO, TRAIN, fact, pack, unpack
 
 MakeSetup = Callable[[Mapping[str, Any]], Setup]
@@ -30,11 +33,15 @@ class GridTransport:
     The engine's own `send_and_receive` sleeps three seconds between looks and waits for every reply; this one looks as often as
     it is told, and leaves it to the caller when to stop. Replies are matched by the message they answer, because the error
     that the engine reports for a dead node does not carry that node's number. Where two nodes claim one name, the first keeps it.
+
+    `planned(records)` is the noise of an agent with so many records (None: none, as far as the server knows). An agent that says
+    it will add less is not enrolled: the guarantee that the server states would not be true of it.
     """
 
-    def __init__(self, grid: Grid, like: Any, *, ttl: float, make_message: Callable[..., Any] = _message,
-                 hello_every: float = 2.0, clock: Callable[[], float] = time.monotonic):  # fmt: skip
-        self._grid, self._like, self._ttl = grid, like, ttl
+    def __init__(self, grid: Grid, like: Any, *, ttl: float, planned: Callable[[int], float | None] | None = None,
+                 make_message: Callable[..., Any] = _message, hello_every: float = 2.0,
+                 clock: Callable[[], float] = time.monotonic):  # fmt: skip
+        self._grid, self._like, self._ttl, self._planned = grid, like, ttl, planned
         self._make, self._clock, self._hello_every = make_message, clock, hello_every
         self._names: dict[int, str] = {}
         self._records: dict[str, int] = {}
@@ -63,10 +70,21 @@ class GridTransport:
                     continue
                 name, records = fact(reply.content, "name"), fact(reply.content, "records")
                 taken = {n for k, n in self._names.items() if k in nodes}
-                if isinstance(name, str) and isinstance(records, int) and records > 0 and name not in taken:
+                sane = isinstance(name, str) and type(records) is int and records > 0 and name not in taken
+                if sane and self._adds_enough(name, records, fact(reply.content, "sigma")):
                     self._names[node] = name
                     self._records[name] = records
-        return {self._names[n]: self._records[self._names[n]] for n in sorted(nodes) if n in self._names}
+        # In an order that does not depend on the engine's random node numbers: a seeded run draws the same agents again.
+        here = sorted((self._names[n] for n in nodes if n in self._names), key=lambda name: (len(name), name))
+        return {name: self._records[name] for name in here}
+
+    def _adds_enough(self, name: str, records: int, sigma: Any) -> bool:
+        planned = None if self._planned is None else self._planned(records)
+        if planned is None or (isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf):
+            return True
+        log.warning("agent %r says it would add noise of %r and the plan needs %.6g: not enrolled. Its settings or its version "
+                    "of riemdp differ from the server's", name[:80], sigma, planned)  # fmt: skip
+        return False
 
     def send(self, names: tuple[str, ...], point: Any, round_number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
@@ -86,6 +104,7 @@ class GridTransport:
             if name is None:
                 continue
             if reply.has_error():
+                log.warning("agent %r sent no point: %.200s", name[:80], reply.error.reason)
                 found.append((name, None, None))
             else:
                 found.append((name, unpack(reply.content, self._like), fact(reply.content, "records")))
@@ -112,10 +131,12 @@ def server_app(make_setup: MakeSetup, *, timing: Timing | None = None, rng: int 
     def main(grid: Grid, context: Context) -> None:
         setup = make_setup(context.run_config)
         chosen = timing or Timing()
-        transport = GridTransport(grid, setup.initial, ttl=max(60.0, 2 * chosen.timeout + chosen.patience))
+        ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
+        transport = GridTransport(grid, setup.initial, ttl=ttl, planned=setup.sigma)
         state = context.run_config.get("state-path") or None
         source = noise_source(rng)
-        server = drive(setup, transport, source, timing=chosen, state=None if state is None else str(state))
+        with _shown():
+            server = drive(setup, transport, source, timing=chosen, state=None if state is None else str(state))
         result = context.run_config.get("result-path")
         if result:
             write_result(str(result), server, reproducible=source.reproducible)
@@ -123,6 +144,21 @@ def server_app(make_setup: MakeSetup, *, timing: Timing | None = None, rng: int 
             on_done(server)
 
     return app
+
+
+@contextlib.contextmanager
+def _shown() -> Iterator[None]:
+    """The run's progress (public facts of each round) appears in the engine's log, which `flwr run --stream` prints."""
+    handlers, level = list(logging.getLogger("flwr").handlers), log.level
+    for handler in handlers:
+        log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for handler in handlers:
+            log.removeHandler(handler)
 
 
 def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import numpy as np
 from flwr.app import ArrayRecord
 from flwr.clientapp import ClientApp
@@ -10,13 +13,16 @@ import riemdp
 from riemdp.federated import flower
 
 DIM = 4
+GRACE = 25.0
+# What the hostile agent does in each round; in the others it behaves.
+FAULTS = {0: "nan", 1: "shape", 3: "off", 4: "antipode", 5: "exception", 6: "late"}
 
 
 def make_setup(config):
     local = riemdp.DPRGD(steps=1, learning_rate=0.1, clip_norm=2.0)
-    rounds = int(config["rounds"])
-    prirfed = riemdp.PriRFed(riemdp.problems.principal_eigenvector(DIM), local, rounds=rounds, agents_per_round=3)
-    return flower.Setup(prirfed, np.eye(DIM)[0], riemdp.Budget(20.0, 1e-5), agents=3, min_agents=3)
+    problem = riemdp.problems.principal_eigenvector(DIM)
+    prirfed = riemdp.PriRFed(problem, local, rounds=int(config["rounds"]), agents_per_round=5)
+    return flower.Setup(prirfed, np.eye(DIM)[0], riemdp.Budget(20.0, 1e-5), agents=5, min_agents=3)
 
 
 def load_records(node):
@@ -24,7 +30,12 @@ def load_records(node):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-good = flower.client_app(make_setup, load_records)
+def book(node):
+    """The agent's own ledger, on its own disk."""
+    return riemdp.Ledger(riemdp.Budget(1000.0, 1e-5), path=str(node["book"]))
+
+
+good = flower.client_app(make_setup, load_records, ledger=book)
 app = ClientApp()
 
 
@@ -35,13 +46,18 @@ def greet(message, context):
 
 @app.train()
 def train(message, context):
+    number = int(message.content["facts"]["round"])
+    if number == context.node_config.get("stops-in"):
+        Path(str(context.node_config["marker"])).touch()
+        time.sleep(600.0)  # killed meanwhile
     reply = good(message, context)
-    if not context.node_config.get("hostile"):
-        return reply
+    fault = FAULTS.get(number) if context.node_config.get("hostile") else None
     current = message.content["point"].to_numpy_ndarrays()[0]
-    number = int(message.content["facts"]["round"]) % 5
-    if number == 4:
+    if fault == "exception":
         raise RuntimeError("a hostile agent fails on purpose")
-    bad = [np.full(DIM, np.nan), np.zeros(DIM + 3), 5.0 * current, -current][number]
-    reply.content["point"] = ArrayRecord([bad])
+    if fault == "late":
+        time.sleep(GRACE + 8.0)  # missing in its own round; it comes in the next one, where nobody waits for it
+    elif fault is not None:
+        bad = {"nan": np.full(DIM, np.nan), "shape": np.zeros(DIM + 3), "off": 5.0 * current, "antipode": -current}
+        reply.content["point"] = ArrayRecord([bad[fault]])
     return reply

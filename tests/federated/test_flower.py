@@ -1,0 +1,211 @@
+"""The Flower adapter: a grid that misbehaves, what an agent says when it fails, the simulation engine."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import DPRGD, Budget, BudgetExceeded, Ledger, PriRFed, problems
+
+pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
+DIM = 4
+E1 = np.eye(DIM)[0]
+
+
+@pytest.fixture(autouse=True)
+def _engine():
+    pytest.importorskip("flwr", reason="needs the extra `federated`")
+    from flwr.supercore.task_identity import TaskIdentity
+
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1  # a Message wants to know who sends it
+
+
+class Grid:
+    """Nodes answer as `answers[(node, kind)]` says: content, or an exception's text, or nothing."""
+
+    def __init__(self, answers):
+        self.answers, self.nodes, self.box, self.count = answers, sorted({n for n, _ in answers}), {}, 0
+
+    def get_node_ids(self):
+        return list(self.nodes)
+
+    def push_messages(self, messages):
+        ids = []
+        for node, kind in messages:
+            self.count += 1
+            ids.append(f"m{self.count}")
+            if (node, kind) in self.answers:
+                self.box[ids[-1]] = self.answers[node, kind]
+        return ids
+
+    def pull_messages(self, ids):
+        replies = []
+        for i in ids:
+            if i in self.box:
+                content = self.box.pop(i)
+                failed = isinstance(content, str)
+                replies.append(SimpleNamespace(
+                    metadata=SimpleNamespace(reply_to_message_id=i, src_node_id=1), content=content, has_error=lambda f=failed: f,
+                    error=SimpleNamespace(reason=content),
+                ))  # fmt: skip
+        return replies
+
+
+def _transport(answers, **keywords):
+    from riemdp.federated.flower._server import GridTransport
+
+    grid, clock = Grid(answers), SimpleNamespace(now=0.0)
+    transport = GridTransport(
+        grid, E1, ttl=60.0, make_message=lambda content, node, kind, group, ttl: (node, kind), clock=lambda: clock.now, **keywords
+    )
+    transport.agents()  # asks
+    return grid, clock, transport
+
+
+def _hello(name, records=10, sigma=1.0):
+    from riemdp.federated.flower._messages import hello
+
+    return hello(name, records, sigma)
+
+
+HELLO, TRAIN = "query.hello", "train"
+
+
+def test_agents_are_enrolled_by_their_answers():
+    grid, clock, transport = _transport({
+        (1, HELLO): _hello("a"), (2, HELLO): _hello("b", 20), (3, HELLO): _hello("a", 99), (4, HELLO): "no such file",
+        (5, HELLO): _hello("zero", 0),
+    })  # fmt: skip
+    assert transport.agents() == {"a": 10, "b": 20}  # the second "a" is not taken in, the failed and the empty one neither
+    grid.nodes.remove(1)
+    assert transport.agents() == {"b": 20}
+    clock.now = 5.0  # asked again, and now the name is free
+    transport.agents()
+    assert transport.agents() == {"a": 99, "b": 20}
+
+
+def test_an_agent_that_would_add_less_noise_than_planned_is_not_enrolled(caplog):
+    answers = {(1, HELLO): _hello("a", 10, 1.0), (2, HELLO): _hello("b", 10, 0.9), (3, HELLO): _hello("c", 10, float("nan")),
+               (4, HELLO): _hello("d", 10, 1.5)}  # fmt: skip
+    _, _, transport = _transport(answers, planned=lambda records: 1.0)
+    assert transport.agents() == {"a": 10, "d": 10}
+    assert "'b' says it would add noise" in caplog.text
+
+
+def test_replies_are_matched_by_the_message_they_answer(caplog):
+    from flwr.app import RecordDict
+
+    from riemdp.federated.flower._messages import pack
+
+    names = "abcde"
+    answers = {(i + 1, HELLO): _hello(name) for i, name in enumerate(names)}
+    answers |= {(1, TRAIN): pack(E1, records=10), (2, TRAIN): "declined", (3, TRAIN): RecordDict()}  # d and e are silent
+    grid, _, transport = _transport(answers)
+    transport.agents()
+    transport.send(tuple("abcd"), E1, 0)
+    got = {name: (reply, weight) for name, reply, weight in transport.replies()}
+    np.testing.assert_array_equal(got["a"][0], E1)
+    assert got["a"][1] == 10
+    assert got["b"] == (None, None)  # an error
+    assert "declined" in caplog.text
+    assert got["c"] == (None, None)  # no point in it
+    assert set(got) == {"a", "b", "c"}
+    assert transport.replies() == []
+    grid.answers[5, TRAIN] = pack(E1, records=10)
+    transport.send(("e",), E1, 1)
+    grid.box["m9"] = pack(E1, records=10)  # d's reply to the round before: late
+    assert [name for name, *_ in transport.replies()] == ["e"]
+
+
+# ------------------------------------------------------------------------------------------------ the agent
+def _setup(budget=None, rounds=3, agents=4, per_round=2):
+    from riemdp.federated import flower
+
+    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(2, 0.1, 1.0), rounds=rounds, agents_per_round=per_round,
+                      participation="round-robin")  # fmt: skip
+    return flower.Setup(prirfed, E1, budget, agents)
+
+
+def _rows(seed):
+    rows = np.random.default_rng(seed).normal(size=(30, DIM)) * [1.0, 2.0, 0.5, 0.5]
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def _ask(app, kind, point=E1):
+    from flwr.app import Context, Message, RecordDict
+
+    from riemdp.federated.flower._messages import pack
+
+    context = Context(run_id=1, node_id=1, node_config={"name": "a"}, state=RecordDict(), run_config={})
+    return app(Message(pack(point, round=0), 1, kind), context)
+
+
+def test_an_agent_answers_with_a_private_point_and_charges_its_book():
+    from riemdp.federated import flower, plan_federated
+    from riemdp.federated.flower._messages import fact, unpack
+
+    setup, book = _setup(Budget(2.0, 1e-5)), Ledger(Budget(50.0, 1e-5))
+    app = flower.client_app(lambda config: setup, lambda node: _rows(1), ledger=lambda node: book)
+    said = _ask(app, HELLO)
+    assert fact(said.content, "records") == 30
+    assert fact(said.content, "sigma") == setup.sigma(30) > 0
+    assert book.charges == 0
+    points = [unpack(_ask(app, TRAIN).content, E1) for _ in range(2)]
+    assert not np.array_equal(*points)  # noise of its own
+    assert all(riemdp.federated.validate_reply(setup.prirfed.problem.manifold, E1, p) for p in points)
+    assert book.charges == 2
+    local = plan_federated(setup.prirfed, [30] * 4, setup.budget).local[30]
+    assert book.spent.epsilon(1e-5) == pytest.approx(local.repeat(2).epsilon(1e-5), rel=1e-9)
+
+
+def test_what_an_agent_says_when_it_fails_holds_nothing_of_a_record():
+    from riemdp.federated import flower
+
+    def broken(node):
+        raise ValueError("could not convert string to float: 'Jane Doe, 1961'")
+
+    app = flower.client_app(lambda config: _setup(Budget(2.0, 1e-5)), broken)
+    for kind in (HELLO, TRAIN):
+        with pytest.raises(riemdp.RiemdpError) as failure:
+            _ask(app, kind)
+        assert "Jane" not in str(failure.value)  # the engine sends str(exception) to the server
+        assert "own log" in str(failure.value)
+        assert "Jane" in str(failure.value.__cause__)  # the agent's log has it
+
+
+def test_an_agent_declines_what_its_book_does_not_allow_and_what_is_no_point():
+    from riemdp.federated import flower
+
+    setup, book = _setup(Budget(2.0, 1e-5)), Ledger(Budget(0.01, 1e-5))
+    app = flower.client_app(lambda config: setup, lambda node: _rows(1), ledger=lambda node: book)
+    with pytest.raises(riemdp.RiemdpError, match="own ledger") as failure:
+        _ask(app, TRAIN)
+    assert isinstance(failure.value.__cause__, BudgetExceeded)
+    with pytest.raises(riemdp.RiemdpError, match="no valid point"):
+        _ask(app, TRAIN, 2 * E1)
+    with pytest.raises(riemdp.RiemdpError, match="no valid point"):
+        _ask(app, TRAIN, np.full(DIM, np.nan))
+    assert book.charges == 0
+
+
+# ------------------------------------------------------------------------------------------------ the simulation engine
+def test_the_simulation_engine_agrees_with_the_reference(monkeypatch, tmp_path):
+    pytest.importorskip("ray", reason="the engine simulates with Ray")
+    from riemdp.federated import flower, run_in_process
+
+    monkeypatch.setenv("FLWR_HOME", str(tmp_path))
+    data = [_rows(i) for i in range(4)]
+    setup = _setup()
+    expected = run_in_process(setup.prirfed, data, E1, None, rng=0)
+    got = flower.simulate(setup.prirfed, data, E1, None, rng=0)
+    np.testing.assert_allclose(got.value, expected.value, atol=1e-12)
+    assert [r.accepted for r in got.rounds] == [2] * 3
+    with Ledger(Budget(2.1, 1e-5)) as ledger:
+        private = flower.simulate(setup.prirfed, data, E1, Budget(2.0, 1e-5))
+    assert not private.reproducible
+    assert private.guarantee.within(Budget(2.0, 1e-5))
+    assert ledger.spent.epsilon(1e-5) == pytest.approx(private.guarantee.epsilon(1e-5), rel=1e-9)
+    assert not np.allclose(private.value, expected.value, atol=1e-6)
