@@ -201,7 +201,7 @@ def test_a_charge_that_cannot_be_written_is_not_granted(tmp_path: Path, monkeypa
         ledger.spend(pure(0.5))
     monkeypatch.undo()
     assert ledger.spent.epsilon(0.0) == 0.0
-    assert not list(tmp_path.glob("*.tmp"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ledger.json", "ledger.json.lock"]
 
 
 WRITER = """
