@@ -8,10 +8,19 @@ from typing import Annotated
 import typer
 
 from . import _options as o
+from ._exits import INTERRUPTED, CommandError
 from ._run import command, console, print_json
+
+
+class Stopped(CommandError):
+    """Ctrl-C in a run that keeps what it has finished."""
+
+    code = INTERRUPTED
+
 
 Quick = Annotated[bool, typer.Option("--quick/--full", help="Small sizes and few repetitions, or the sizes of the papers.")]
 Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results, one folder an experiment.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Recompute also what the folder holds already.")]
 Name = Annotated[str, typer.Argument(help="A name from `riemdp experiments list`.", show_default=False)]
 
 
@@ -54,9 +63,20 @@ def run_experiment(name: Name, quick: Quick = True, out: Folder = Path("results"
 
 
 @command
-def run_all(quick: Quick = True, out: Folder = Path("results")) -> None:
-    """Recompute everything that the folder does not hold yet; interrupting loses only the one under way."""
+def run_all(quick: Quick = True, out: Folder = Path("results"), fresh: Fresh = False) -> None:
+    """Recompute everything that the folder does not hold yet; interrupting loses only the one under way.
+
+    The same command goes on where it stopped.
+    """
     from .. import experiments
 
-    experiments.run_all(quick=quick, out=out)
+    def say(message: str) -> None:
+        console().print(message, markup=False, highlight=False)
+
+    try:
+        experiments.run_all(quick=quick, out=out, fresh=fresh, report=say)
+    except KeyboardInterrupt:
+        there = sum(experiments.is_done(out, name, quick=quick) for name in experiments.names())
+        raise Stopped(f"interrupted; {there} of {len(experiments.names())} results are whole in {out}",
+                      "give the same command again: it goes on where it stopped") from None  # fmt: skip
     console().print(f"results in {out}", markup=False)

@@ -2,6 +2,7 @@
 
 from ._bundled import digits, faces, histology_patches, textures
 from ._descriptors import covariance_descriptors, descriptor_ball, descriptor_spread
+from ._embedding import mean_average_precision, poincare_embedding, trained_mammals
 from ._files import cache_folder, data_folder
 from ._graphs import laplacian_eigenmap, mammals_embedding, wordnet_mammals
 from ._images import cifar10, fashion_mnist, kmnist, mnist, octmnist, pathmnist, read_idx
@@ -29,14 +30,17 @@ __all__ = [
     "kmnist",
     "laplacian_eigenmap",
     "mammals_embedding",
+    "mean_average_precision",
     "mnist",
     "movielens_1m",
     "octmnist",
     "pathmnist",
+    "poincare_embedding",
     "read_idx",
     "read_libsvm",
     "riemopt_ijcnn",
     "riemopt_satimage",
     "textures",
+    "trained_mammals",
     "wordnet_mammals",
 ]

@@ -14,6 +14,6 @@ from . import _utpala2023 as _utpala2023
 from . import _utpala2023_risk as _utpala2023_risk
 from . import _utpala2023le as _utpala2023le
 from . import _utpala2023le_images as _utpala2023le_images
-from ._registry import PAPERS, Context, Experiment, Result, experiment, get, names, run, run_all
+from ._registry import PAPERS, Context, Experiment, Result, experiment, get, is_done, names, run, run_all
 
-__all__ = ["PAPERS", "Context", "Experiment", "Result", "experiment", "get", "names", "run", "run_all"]
+__all__ = ["PAPERS", "Context", "Experiment", "Result", "experiment", "get", "is_done", "names", "run", "run_all"]

@@ -87,10 +87,26 @@ def two_by_two(images: np.ndarray, seed: int, count: int = 50) -> np.ndarray:
 
 
 # ------------------------------------------------------------------------------------------------------------------- arms
-def excess_risk(manifold: Any, X: np.ndarray, optimum: Any) -> Callable[[Any], np.ndarray]:
-    """points (m, 2, 2) -> F(point) - F(optimum), F the mean squared distance."""
-    least = float(np.mean(np.asarray(manifold.squared_dist(optimum, X))))
-    return lambda points: np.mean(np.asarray(manifold.squared_dist(points[:, None], X[None])), axis=1) - least
+def excess_risk(manifold: Any, X: np.ndarray, optimum: Any, rows: int = 0, width: int = 0) -> Callable[[Any], np.ndarray]:
+    """points (m, 2, 2) -> F(point) - F(optimum), F the mean squared distance.
+
+    Points and records are padded to `rows` and `width` by repeating the last one and what was padded is left out of the means,
+    so that one compilation serves every n of a figure.
+    """
+    n = len(X)
+    records = _repeat_last(np.asarray(X), width)
+
+    def values(points: np.ndarray) -> np.ndarray:
+        distances = np.asarray(manifold.squared_dist(_repeat_last(points, rows)[:, None], records[None]))
+        return np.mean(distances[: len(points), :n], axis=1)
+
+    least = float(values(np.asarray(optimum)[None])[0])
+    return lambda points: values(np.asarray(points)) - least
+
+
+def _repeat_last(x: np.ndarray, count: int) -> np.ndarray:
+    """`x` with its last entry repeated until it has `count` entries (never fewer than it has)."""
+    return x if len(x) >= count else np.concatenate([x, np.repeat(x[-1:], count - len(x), axis=0)])
 
 
 def gradient_runs(manifold: Any, X: np.ndarray, start: Any, ball: Ball, sigma: float, steps: int, rate: float, runs: int,
@@ -106,8 +122,8 @@ def gradient_runs(manifold: Any, X: np.ndarray, start: Any, ball: Ball, sigma: f
 
 
 def mean_arms(manifold: Any, X: np.ndarray, ball: Ball, epsilon: float, rate: float, runs: int, seed: int,
-              diameter: float) -> dict[str, np.ndarray]:  # fmt: skip
-    """Excess risks of every method at (epsilon, 1e-3); an arm whose law does not exist is left out.
+              diameter: float, width: int = 0) -> dict[str, np.ndarray]:  # fmt: skip
+    """Excess risks of every method at (epsilon, 1e-3); an arm whose law does not exist is left out. `width`: see `excess_risk`.
 
     `diameter` is the paper's D_W, which bounds the gradient norm there: sigma^2 = T log(1/delta) D^2 / (n eps)^2, T = n.
     """
@@ -118,9 +134,9 @@ def mean_arms(manifold: Any, X: np.ndarray, ball: Ball, epsilon: float, rate: fl
     from ..statistics import frechet_mean, frechet_mean_sensitivity, mean_gradient_sensitivity, strong_convexity
 
     n, budget, bures = len(X), Budget(epsilon, DELTA), isinstance(manifold, SPDBuresWasserstein)
-    X = np.asarray(ball.clamp(manifold, X))
+    X = np.asarray(ball.clamp(manifold, _repeat_last(X, width)))[:n]
     optimum = frechet_mean(manifold, X).value
-    risk = excess_risk(manifold, X, optimum)
+    risk = excess_risk(manifold, X, optimum, runs, width)
     start = random_start(seed)
     stated = 2 * math.sqrt(n * math.log(1 / DELTA)) * diameter / (n * epsilon)
     sensitivity = 2 * (2 * ball.radius) / n  # of the averaged gradient of d^2, clipped to 2 r
@@ -142,7 +158,9 @@ def mean_arms(manifold: Any, X: np.ndarray, ball: Ball, epsilon: float, rate: fl
         released = [private_frechet_mean(manifold, X, ball, budget, mechanism=mechanism, rng=seed + 10 + i, clamp_release=True)
                     for i in range(runs)]
         found[name] = risk(np.stack([np.asarray(one.value) for one in released]))
-    kng = KNormGradient(manifold, objective_gradient=MeanGradient(manifold, X), epsilon=epsilon, ball=ball,
+    # Padded with records of weight zero: one compilation serves every n.
+    gradient = MeanGradient(manifold, _repeat_last(X, width), np.arange(max(n, width)) < n)
+    kng = KNormGradient(manifold, objective_gradient=gradient, epsilon=epsilon, ball=ball,
                         sensitivity=mean_gradient_sensitivity(manifold, ball, n),
                         strong_convexity=strong_convexity(manifold, ball))
     found["FM-KNG, certified"] = risk(np.stack([np.asarray(kng.release(optimum, seed + 500 + i).value) for i in range(runs)]))
@@ -156,6 +174,10 @@ _ALONE = ("start, no data used", "centre, no data used")
 _PUBLISHED = ("FM-LAP, published noise", "DP-RGD, published noise", *_ALONE)
 _CERTIFIED = (*_ALONE, "DP-RGD, certified noise", "DP-RGD in the ball, certified", "FM-LAP, certified", "FM-KNG, certified",
               "wrapped Gaussian, certified")
+# One name, hence one colour, for a method in both panels: what noise it carries is said above the panel.
+_SHORT = {"start, no data used": "random starts, no data used", "centre, no data used": "public centre, no data used",
+          "DP-RGD in the ball, certified": "DP-RGD in the public ball (ours)",
+          "wrapped Gaussian, certified": "wrapped Gaussian (ours)"}
 _NAMES = tuple(dict.fromkeys((*_PUBLISHED, *_CERTIFIED)))
 
 
@@ -179,8 +201,8 @@ def _figure(xs: Sequence[float], values: dict, xlabel: str, title: str) -> Any:
             at = [x for x in xs if x in values[name]]
             if at:
                 middle, low, high = zip(*(quartiles(values[name][x]) for x in at), strict=True)
-                plain = name in _ALONE
-                series.append(Series(name, at, middle, kind="curve") if plain else Series(name, at, middle, low, high))
+                plain, short = name in _ALONE, _SHORT.get(name, name.split(",")[0])
+                series.append(Series(short, at, middle, kind="curve") if plain else Series(short, at, middle, low, high))
         return series
 
     ylabel = "excess risk F − F*"
@@ -233,7 +255,7 @@ def figure_1a(context: Context) -> Result:
     def at(i: int, n: float) -> dict[str, np.ndarray]:
         context.report(f"n = {n:g}")
         X = wishart_ball(np.random.default_rng(context.seed + i), manifold, int(n), 1.0)
-        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 1.0)
+        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 1.0, max(sizes))
 
     rows, values = _sweep(sizes, at, "n")
     published, certified = _verdict(values, sizes, "n", 0.01, sizes)
@@ -312,7 +334,7 @@ def figure_2a(context: Context) -> Result:
     def at(i: int, n: float) -> dict[str, np.ndarray]:
         context.report(f"n = {n:g}")
         X = wishart_ball(np.random.default_rng(context.seed + i), manifold, int(n), 0.15)
-        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 0.3)
+        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 0.3, max(sizes))
 
     rows, values = _sweep(sizes, at, "n")
     published, certified = _verdict(values, sizes, "n", 0.01, sizes)

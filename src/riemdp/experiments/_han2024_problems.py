@@ -12,7 +12,7 @@ import numpy as np
 from ..privacy import Budget, gaussian, gaussian_noise_multiplier
 from ._han2024 import stated_true_epsilon
 from ._registry import Context, Result, experiment
-from ._summaries import number, quartiles, share_below, with_stand_in
+from ._summaries import mammals, number, quartiles, share_below, with_stand_in
 
 DELTA = 1e-3
 
@@ -182,9 +182,8 @@ def prediction_constants(weights: np.ndarray) -> dict[str, float]:
 
 
 @functools.lru_cache(maxsize=2)
-def _prediction(seed: int, runs: int) -> dict[str, Any]:
+def _prediction(seed: int, runs: int, download: bool) -> dict[str, Any]:
     """The data and the runs that figures 3a and 4 share."""
-    from ..datasets import laplacian_eigenmap, mammals_embedding, wordnet_mammals
     from ..manifolds import Lorentz
     from ..optimizers import DPRGD, private_minimize
     from ..optimizers._minimize import replicate
@@ -192,20 +191,15 @@ def _prediction(seed: int, runs: int) -> dict[str, Any]:
 
     m = Lorentz(3)
 
-    def embedded(*, download: bool) -> dict[str, np.ndarray]:
-        return mammals_embedding(download=download)
-
     def substitute() -> dict[str, np.ndarray]:
-        # Features of the public graph, placed on the hyperboloid by their direction and depth.
-        graph = wordnet_mammals()
-        features = laplacian_eigenmap(graph, 3)
-        flat = 3.0 * features[:, :2] / np.quantile(np.linalg.norm(features[:, :2], axis=1), 0.9)
+        # Random features, placed on the hyperboloid by their first two coordinates.
+        features = np.random.default_rng(seed).standard_normal((1180, 3)) * 0.03
+        flat = 50.0 * features[:, :2]
         points = np.concatenate([np.sqrt(1 + np.sum(flat**2, axis=1, keepdims=True)), flat], axis=1)
-        horse = graph.nodes.index("horse.n.01")
-        return {"laplacian_features": features, "lorentz_embedding": points, "test_feature": features[horse],
-                "test_embedding": points[horse]}
+        return {"laplacian_features": features, "lorentz_embedding": points, "test_feature": features[0],
+                "test_embedding": points[0]}
 
-    arrays, substituted = with_stand_in(embedded, substitute, download=False)
+    arrays, words, substituted = mammals(substitute, "simulated words with features of the same size", download=download)
     target, Y = np.asarray(arrays["test_embedding"]), np.asarray(arrays["lorentz_embedding"])
     keep = np.asarray(m.dist(target, Y)) > 1e-6  # 'horse' itself is what is to be predicted
     Y, features = Y[keep], arrays["laplacian_features"][keep]
@@ -235,7 +229,7 @@ def _prediction(seed: int, runs: int) -> dict[str, Any]:
         found[name] = np.asarray(points)
     curve = [(row.step, float(m.dist(target, row.value))) for row in exact.history]
     return {"manifold": m, "target": target, "labels": Y, "weights": weights, "constants": constants, "found": found,
-            "curve": curve, "exact": np.asarray(exact.value), "stand_in": substituted, "start": start, "n": n}
+            "curve": curve, "exact": np.asarray(exact.value), "stand_in": substituted, "words": words, "start": start, "n": n}
 
 
 def _prediction_words(p: dict[str, Any], rows: Any, figure: Any, shows: str) -> Result:
@@ -274,9 +268,7 @@ def _prediction_words(p: dict[str, Any], rows: Any, figure: Any, shows: str) -> 
                      f"{number(gaussian(c['multiplier_on_mean'], steps).epsilon(DELTA))}, for labels only; formula "
                      "with L0 equal to the largest "
                      f"gradient: {number(stated_true_epsilon(_EPSILON, DELTA))}.",
-        data=("the WordNet mammals graph placed on the hyperboloid by its Laplacian eigenmap, in place of a trained embedding"
-              if p["stand_in"] else "trained Lorentz embedding and Laplacian features of the WordNet mammals (RFedAGS)")
-             + f"; {p['n']} labels, one held out",
+        data=f"{p['words']}; Laplacian features; {p['n']} labels, one held out",
         stand_in=p["stand_in"],
         facts={**c, "true_epsilon_code": spent, "share_of_other_weights": others, "non_private_distance": exact},
     )  # fmt: skip
@@ -286,7 +278,7 @@ def _prediction_words(p: dict[str, Any], rows: Any, figure: Any, shows: str) -> 
 def figure_3a(context: Context) -> Result:
     from ..plots import Panel, Series, panel_figure
 
-    p = _prediction(context.seed, context.choose(20, 100))
+    p = _prediction(context.seed, context.choose(20, 100), not context.quick)
     m = p["manifold"]
     names = list(p["found"])
     stats = []
@@ -313,7 +305,7 @@ def figure_3a(context: Context) -> Result:
 def figure_4(context: Context) -> Result:
     from ..plots import poincare_disk
 
-    p = _prediction(context.seed, context.choose(20, 100))
+    p = _prediction(context.seed, context.choose(20, 100), not context.quick)
 
     def disk(points: Any) -> np.ndarray:
         x = np.atleast_2d(np.asarray(points))

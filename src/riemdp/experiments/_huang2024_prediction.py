@@ -12,16 +12,13 @@ import numpy as np
 from ._huang2024_runs import Federation, assemble, panels_of, run_federation, truth_words, without_noise
 from ._registry import Context, Result, experiment
 from ._runs import Curves, curve_rows, curve_series
-from ._summaries import with_stand_in
+from ._summaries import mammals
 from ._utpala2023_risk import disk_points
-
-WORDS = "WordNet mammals: a trained embedding with its features and its held-out word (not the paper's embedding)"
 
 
 def prediction_federation(context: Context) -> tuple[Federation, np.ndarray, dict[str, np.ndarray], str, bool]:
     """Agents that hold embeddings of words, with public features, and the feature and embedding of the held-out word."""
     from .. import problems
-    from ..datasets import mammals_embedding
 
     def simulated() -> dict[str, np.ndarray]:
         rng = np.random.default_rng(context.seed)
@@ -31,7 +28,7 @@ def prediction_federation(context: Context) -> tuple[Federation, np.ndarray, dic
         train = {"laplacian_features": features[1:], "lorentz_embedding": y[1:]}
         return {**train, "test_feature": features[0], "test_embedding": y[0]}
 
-    found, stand_in = with_stand_in(mammals_embedding, simulated, download=False)
+    found, name, stand_in = mammals(simulated, "simulated words", download=not context.quick)
     y = np.asarray(found["lorentz_embedding"], dtype=np.float64)
     features, feature, truth = found["laplacian_features"], found["test_feature"], found["test_embedding"]
     others = np.flatnonzero(np.linalg.norm(y - truth, axis=1) > 1e-9)
@@ -45,7 +42,6 @@ def prediction_federation(context: Context) -> tuple[Federation, np.ndarray, dic
     start = np.array([1.0, 0.0, 0.0])
     clip = 8 * largest  # 2 max|alpha| M with M = 4
     f = Federation("one word, N = 9, N_i = 131", problem, parts, start, clip, 0.15, 1e-4, 0.3, (3, 65), (3, 5))
-    name = "simulated words" if stand_in else WORDS
     return f, y, {"truth": truth}, name, stand_in
 
 

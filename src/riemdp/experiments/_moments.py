@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -46,6 +47,7 @@ def rsvrg_epsilon_by_moments(alpha: float, *, sigma: float, epochs: int, inner: 
     return float(np.min(renyi + np.log1p(-1 / _ORDERS) - np.log(delta * _ORDERS) / (_ORDERS - 1)))
 
 
+@functools.lru_cache(maxsize=1024)
 def rsvrg_epsilon(alpha: float, *, sigma: float, epochs: int, inner: int, n: int, full_clip: float, clip: float,
                   delta: float, full_queries: int | None = None) -> float:  # fmt: skip
     """The same run by this library's accountant; `full_queries`: how often the full gradient is asked (default: every step)."""

@@ -129,9 +129,10 @@ def run(name: str, *, quick: bool = True, out: str | Path = "results", seed: int
     """Run one experiment and write its folder `out/name`; returns that folder. A failed or interrupted run writes nothing."""
     chosen = get(name)
     target = Path(out) / name
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     result = chosen.run(Context(quick=quick, seed=seed, report=report))
-    _write(target, chosen, result, quick=quick, seed=seed, seconds=time.perf_counter() - started)
+    seconds = (time.perf_counter() - started, time.process_time() - worked)
+    _write(target, chosen, result, quick=quick, seed=seed, seconds=seconds)
     return target
 
 
@@ -140,17 +141,20 @@ def run_all(*, quick: bool = True, out: str | Path = "results", seed: int = 2026
     """Run every experiment that `out` does not hold yet (all of them with `fresh`); interrupting it loses only the one under
     way, and calling it again goes on where it stopped."""
     done = []
-    for name in only or names():
+    chosen = list(only or names())
+    for number, name in enumerate(chosen, 1):
         if not fresh and is_done(Path(out), name, quick=quick):
-            report(f"{name}: already there")
+            report(f"[{number}/{len(chosen)}] {name}: already there")
         else:
-            report(f"{name}: {get(name).title}")
-            run(name, quick=quick, out=out, seed=seed, report=report)
+            report(f"[{number}/{len(chosen)}] {name}: {get(name).title}")
+            begin = time.perf_counter()
+            run(name, quick=quick, out=out, seed=seed, report=lambda message: report(f"    {message}"))
+            report(f"    done in {time.perf_counter() - begin:.0f} s")
         done.append(Path(out) / name)
     return done
 
 
-def _write(target: Path, chosen: Experiment, result: Result, *, quick: bool, seed: int, seconds: float) -> None:
+def _write(target: Path, chosen: Experiment, result: Result, *, quick: bool, seed: int, seconds: tuple[float, float]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{chosen.name}-", dir=target.parent))
     try:
@@ -164,7 +168,8 @@ def _write(target: Path, chosen: Experiment, result: Result, *, quick: bool, see
         (temporary / "verdict.md").write_text(_verdict(chosen, result))
         meta = {
             "name": chosen.name, "title": chosen.title, "version": __version__, "quick": quick, "seed": seed,
-            "seconds": round(seconds, 2), "data": result.data, "stand_in": result.stand_in, "facts": _plain(result.facts),
+            "seconds": round(seconds[0], 2), "processor_seconds": round(seconds[1], 2),
+            "data": result.data, "stand_in": result.stand_in, "facts": _plain(result.facts),
         }  # fmt: skip
         (temporary / "meta.json").write_text(json.dumps(meta, indent=2, allow_nan=True) + "\n")
         if target.exists():

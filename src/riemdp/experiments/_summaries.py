@@ -41,3 +41,20 @@ def with_stand_in(load: Callable[..., Any], stand_in: Callable[[], Any], *, down
         return load(download=download), False
     except DataUnavailable:
         return stand_in(), True
+
+
+def mammals(simulated: Callable[[], dict[str, Any]], words: str, *, download: bool) -> tuple[dict[str, Any], str, bool]:
+    """(arrays, which embedding it is, whether a stand-in): the authors' of RFedAGS where `RIEMDP_DATA` holds it, else ours,
+    trained here on the public graph, else `simulated()`, called `words`. None is the papers' own, which was not published.
+    """
+    from ..datasets import mammals_embedding, trained_mammals
+
+    try:
+        return mammals_embedding(download=False), "the WordNet mammals, embedding of RFedAGS (not the paper's)", False
+    except DataUnavailable:
+        pass
+    try:
+        found = trained_mammals(download=download)
+        return found, "the WordNet mammals, embedding trained by riemdp (mean average precision 0.71; not the paper's)", False
+    except DataUnavailable:
+        return simulated(), words, True

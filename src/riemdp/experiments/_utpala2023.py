@@ -70,14 +70,16 @@ def base_point(space: str, m: int, r: int, rng: np.random.Generator) -> np.ndarr
 
 
 def _seconds(draw: Any, points: list[np.ndarray], least: float) -> list[float]:
-    """Seconds a draw at each base point: repeated until `least` seconds have passed."""
+    """Seconds of one draw at each base point: the fastest of as many as fit into `least` seconds (one where one takes longer),
+    since other programs only ever add to a time."""
     out = []
     for w in points:
-        count, start = 0, time.perf_counter()
-        while count < 1 or (time.perf_counter() - start < least and count < 200):
+        times: list[float] = []
+        while not times or (sum(times) < least and len(times) < 200):
+            start = time.perf_counter()
             draw(w)
-            count += 1
-        out.append((time.perf_counter() - start) / count)
+            times.append(time.perf_counter() - start)
+        out.append(min(times))
     return out
 
 
@@ -94,7 +96,7 @@ def _figure_1(panel: str, context: Context) -> Result:
 
     words, space, sizes, r, baselines = _PANELS[panel]
     rng = np.random.default_rng(context.seed)
-    least = context.choose(0.004, 0.05)
+    least = context.choose(0.01, 0.05)
     basis_limit, schmidt_limit = context.choose(*zip(_LARGEST_BASIS, _LARGEST_SCHMIDT, strict=True))
     rows: list[dict[str, Any]] = []
     skipped: list[str] = []
@@ -124,7 +126,7 @@ def _figure_1(panel: str, context: Context) -> Result:
         series.append(Series(_WORDS[name], [x["m"] for x in own], [x["seconds"] for x in own],
                              [x["lower_quartile"] for x in own],
                              [x["upper_quartile"] for x in own]))  # fmt: skip
-    figure = panel_figure([Panel(series, "size m", "seconds for one sample", words + ": median, quartiles", logy=True)],
+    figure = panel_figure([Panel(series, "size m", "seconds for one sample", words + ": five points", logy=True)],
                           size=(7.4, 5.0), legend_columns=2)  # fmt: skip
     gains = _gains(rows, baselines)
     laws = ", ".join(f"{_WORDS[k]} {v:.3f}" for k, v in ratio.items())
@@ -142,7 +144,7 @@ def _figure_1(panel: str, context: Context) -> Result:
         true_epsilon=_PRINTED.get(panel, "The printed sampler of this space has the right variance; no noise scale is "
                                          "chosen in this "
                      "figure.") + (_poincare_cost() if panel == "i" else ""),
-        data="none: five random base points a size; times on this machine, which other programs may share",
+        data="none: the fastest of the draws at each of five random base points, median and quartiles; the machine may be shared",
         facts={"second_moment_over_dim": ratio, "skipped": skipped},
     )  # fmt: skip
 
@@ -213,7 +215,7 @@ def figure_2(context: Context) -> Result:
     from ..plots import Panel, Series, panel_figure
 
     rows: list[dict[str, Any]] = []
-    epochs = (1, 5, 10, 25, 50, 100)
+    epochs = context.choose((1, 10, 50, 100), (1, 5, 10, 25, 50, 100))
     for sigma in (0.1, 0.05):
         for s in epochs:
             where = {"sigma": sigma, "epochs": s, **SETTING}

@@ -10,10 +10,9 @@ import numpy as np
 
 from ._registry import Context, Result, experiment
 from ._runs import Curves, curve_rows, curve_series, ending, epsilon_words, repeat, wins
-from ._summaries import number, with_stand_in
+from ._summaries import mammals, number, with_stand_in
 
 DELTA = 1e-6
-EMBEDDING = "a trained embedding of the 1180 WordNet mammals (another one than the paper's)"
 RGD, RSGD, RSVRG, ANCHORED = "DP-RGD", "DP-RSGD", "DP-RSVRG", "DP-RSVRG, anchored (ours)"
 
 
@@ -100,12 +99,12 @@ def descriptor_tasks(context: Context) -> tuple[list[Task], str, bool]:
     from ..datasets import covariance_descriptors, descriptor_ball, histology_patches, pathmnist
     from ..manifolds import SPDAffineInvariant
 
-    images, stand_in = with_stand_in(pathmnist, lambda: histology_patches(32, 16), download=not context.quick)
+    images, stand_in = with_stand_in(pathmnist, lambda: histology_patches(32, 8), download=not context.quick)
     problem = problems.frechet_mean(SPDAffineInvariant(11))
     start = np.asarray(descriptor_ball(3, center="middle").center)
     tasks = []
     for label in range(context.choose(1, 2)):
-        chosen = images.of_class(label)[: context.choose(120, None)]
+        chosen = images.of_class(label)[: context.choose(800, None)]
         x = np.asarray(covariance_descriptors(chosen))
         best = _least(problem, x, start, 60, 0.4)
         rates, passes = (2.0, 0.02, 0.05), context.choose(4, 10)
@@ -121,7 +120,7 @@ def digit_tasks(context: Context) -> tuple[list[Task], str, bool]:
     images, stand_in = with_stand_in(lambda download: mnist("all", download=download), digits, download=not context.quick)
     tasks = []
     for label in range(context.choose(1, 2)):
-        chosen = images.of_class(label)[: context.choose(400, None)]
+        chosen = images.of_class(label)[: context.choose(2000, None)]
         z = chosen.reshape(len(chosen), -1).astype(np.float64)
         z /= np.linalg.norm(z, axis=1, keepdims=True)
         problem = problems.principal_eigenvector(z.shape[1])
@@ -134,7 +133,6 @@ def digit_tasks(context: Context) -> tuple[list[Task], str, bool]:
 def embedding_tasks(context: Context) -> tuple[list[Task], str, bool]:
     """Frechet mean of the Poincare embedding of the WordNet mammals, or of simulated points of the disk."""
     from .. import problems
-    from ..datasets import mammals_embedding
     from ..manifolds import PoincareBall
 
     def simulated() -> dict[str, np.ndarray]:
@@ -142,13 +140,12 @@ def embedding_tasks(context: Context) -> tuple[list[Task], str, bool]:
         angle, radius = 2 * math.pi * rng.random(1180), np.sqrt(rng.random(1180)) * 0.9
         return {"poincare_embedding": np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)}
 
-    found, stand_in = with_stand_in(mammals_embedding, simulated, download=False)
+    found, name, stand_in = mammals(simulated, "simulated points of the disk", download=not context.quick)
     y = disk_points(found)
     problem = problems.frechet_mean(PoincareBall(2))
     start = np.array([0.3, 0.3])
     best = _least(problem, y, start, 200, 0.1)
     task = Task(f"n = {len(y)}", problem, y, start, best, 1.0, (0.6, 0.005, 0.02), context.choose(8, 20))
-    name = "simulated points of the disk" if stand_in else EMBEDDING
     return [task], name, stand_in
 
 

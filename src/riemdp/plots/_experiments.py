@@ -132,6 +132,7 @@ def _ticks(ax: Any, panel: Panel) -> None:
         low, high = ax.get_ylim()
         decades = np.log10(high / low)
         if decades < 4:
-            ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.0 else (1.0,)))
+            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0) if decades < 0.9 else (1.0, 2.0, 5.0) if decades < 2.0 else (1.0,)
+            ax.yaxis.set_major_locator(LogLocator(subs=subs))
             ax.yaxis.set_major_formatter(plain)
             ax.yaxis.set_minor_formatter(NullFormatter())
