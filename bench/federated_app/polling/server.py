@@ -1,0 +1,51 @@
+"""One run whose rounds wait for their replies in two ways, in turn: our polling, and the engine's `Grid.send_and_receive`.
+
+Everything else of a round is the same: the invited agents, the message, the checks, the average.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from flwr.serverapp import ServerApp
+
+from riemdp.federated._drive import Timing, _collect, _wait_for, make_coordinator
+from riemdp.federated.flower._messages import TRAIN, fact, pack, unpack
+from riemdp.federated.flower._server import GridTransport, _message
+from riemdp.randomness import noise_source
+
+from .client import AGENTS, make_setup
+
+TIMING = Timing(timeout=120.0, grace=60.0, poll=0.1, patience=120.0)
+app = ServerApp()
+
+
+@app.main()
+def main(grid, context):
+    setup = make_setup(context.run_config)
+    transport = GridTransport(grid, setup.initial, ttl=600.0, planned=setup.sigma)
+    there = _wait_for(transport, AGENTS, TIMING, time.monotonic, time.sleep)
+    server = make_coordinator(setup, there, noise_source(None))
+    took = {"ours": [], "stock": []}
+    while not server.finished:
+        way = "stock" if len(server.records) % 2 else "ours"
+        begin = time.monotonic()
+        invited = server.invite(there)
+        if way == "ours":
+            transport.send(invited, server.value, len(server.records))
+            _collect(server, transport, TIMING, time.monotonic, time.sleep)
+        else:
+            node_of = {name: node for node, name in transport._names.items()}
+            content = pack(server.value, round=len(server.records))
+            messages = [_message(content, node_of[a], TRAIN, str(len(server.records)), 600.0) for a in invited]
+            names = {node_of[a]: a for a in invited}
+            for reply in grid.send_and_receive(messages, timeout=120.0):
+                if not reply.has_error():
+                    point = unpack(reply.content, setup.initial)
+                    server.receive(names[reply.metadata.src_node_id], point, fact(reply.content, "records"))
+        record = server.close()
+        if record.accepted == AGENTS:
+            took[way].append(time.monotonic() - begin)
+    Path(str(context.run_config["result-path"])).write_text(json.dumps(took))
