@@ -1,0 +1,190 @@
+"""Add-or-remove-one neighbours: the number of records is private too. Leaks, worst cases, planted faults, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import riemdp as R
+from riemdp.audit import gaussian_mu_lower_bound
+from riemdp.releases import _mean
+from riemdp.releases._records import Prepared, prepare
+from riemdp.statistics import ambient_mean_sensitivity, frechet_mean_sensitivity
+
+BUDGET = R.Budget(1.0, 1e-5)
+AR = "add-or-remove-one"
+N_MIN = 4
+OUTPUT = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
+MECHANISMS = ("auto", *OUTPUT, "extrinsic-gaussian", "extrinsic-laplace")
+SPACES = {"Euclidean(2)": (R.Euclidean(2), 1.0), "Sphere(3)": (R.Sphere(3), 0.4)}
+COUNTS = {"Euclidean(2)": (0, 3, 9), "Sphere(3)": (2, 5)}  # below n_min and above; a shape compiles anew on the sphere
+
+
+def records(manifold, radius, n, seed=0):
+    v = np.random.default_rng(seed).normal(size=(n, manifold.dim)) * radius / 2
+    return manifold.exp(manifold.origin, manifold.from_coordinates(manifold.origin, v))
+
+
+def release(manifold, x, ball, budget=BUDGET, n_min=N_MIN, **options):
+    return R.private_frechet_mean(manifold, x, ball, budget, adjacency=AR, n_min=n_min, **options)
+
+
+@pytest.mark.parametrize("name", ["Euclidean(2)", pytest.param("Sphere(3)", marks=pytest.mark.slow)])
+def test_nothing_that_is_stated_depends_on_how_many_records_there_are(name):
+    """No record, fewer than n_min, and more: everything but the value is the same."""
+    manifold, radius = SPACES[name]
+    ball = R.Ball(manifold.origin, radius)
+    for mechanism in MECHANISMS:
+        seen = []
+        for n in COUNTS[name]:
+            x = records(manifold, radius, n)
+            ledger = R.Ledger(R.Budget(1.0, 1e-5))
+            made = release(manifold, x, ball, mechanism=mechanism, rng=1, ledger=ledger)
+            assert bool(manifold.belongs(made.value, 1e-6))
+            assert ledger.spent == made.guarantee
+            assert made.guarantee.adjacency == AR
+            assert AR in str(made.guarantee)
+            assert made.guarantee.epsilon(1e-5) <= 1.0
+            seen.append((made.mechanism, made.scale, made.sensitivity, made.expected_error, made.guarantee, dict(made.details),
+                         ledger.to_json()))  # fmt: skip
+        assert all(facts == seen[0] for facts in seen)
+        assert "n" not in seen[0][5]
+        assert seen[0][5]["n_min"] == N_MIN
+
+
+def test_replace_one_tells_how_many_records_there_are():
+    """The planted twin: the comparison above finds it."""
+    ball = R.Ball(np.zeros(2), 1.0)
+    few, many = (R.private_frechet_mean(R.Euclidean(2), np.zeros((n, 2)), ball, BUDGET, rng=1) for n in (3, 9))
+    assert few.scale != many.scale
+    assert few.details["n"] != many.details["n"]
+
+
+def test_the_value_is_the_mean_of_the_records_filled_up_with_the_centre():
+    manifold, ball = R.Euclidean(2), R.Ball(np.array([1.0, 0.0]), 1.0)
+    x = np.array([[1.5, 0.0], [1.0, 0.5]])
+    rich = R.Budget(1e7, 1e-5)
+
+    def value(y, **options):
+        return np.asarray(release(manifold, y, ball, rich, rng=1, mechanism="wrapped-gaussian", **options).value)
+
+    np.testing.assert_allclose(value(x), (x.sum(0) + 2 * np.array([1.0, 0.0])) / 4, atol=1e-2)
+    np.testing.assert_allclose(value(x, n_min=1), x.mean(0), atol=1e-2)
+    np.testing.assert_allclose(value(x[:0]), [1.0, 0.0], atol=1e-2)
+    # the records' own weights are moved into [0, 1], whatever they are, and a wild record into the ball
+    np.testing.assert_allclose(value(x, weights=[7.0, np.nan], n_min=1), x[0], atol=1e-2)
+    np.testing.assert_allclose(value(x, weights=[-3.0, 0.25], n_min=1), 0.25 * x[1] + 0.75 * np.array([1.0, 0.0]), atol=1e-2)
+    np.testing.assert_allclose(value(np.array([[1e6, 0.0]]), n_min=1), [2.0, 0.0], atol=1e-2)
+
+
+@pytest.mark.parametrize(("manifold", "n"), [(R.Euclidean(2), 0), (R.Euclidean(2), 4), pytest.param(R.Lorentz(3), 4, marks=pytest.mark.slow)])
+def test_worst_neighbours_attain_the_claim_and_no_more(manifold, n):
+    """Exact attack on the wrapped Gaussian: all records at one edge, one more at the other; or none and one, n_min = 1. The
+    distance of the two noise-free tangent vectors over sigma is the true mu of this pair."""
+    ball, n_min = R.Ball(manifold.origin, 1.0), max(n, 1)
+    far = manifold.from_coordinates(manifold.origin, np.eye(manifold.dim)[0] * 1.0)
+    left, right = (np.asarray(manifold.exp(manifold.origin, s * np.asarray(far))) for s in (-1, 1))
+    small, large = np.stack([left] * n) if n else np.empty((0, *manifold.shape)), np.stack([left] * n + [right])
+    made = release(manifold, large, ball, n_min=n_min, mechanism="wrapped-gaussian", rng=1)
+    tangents = []
+    for x in (small, large):
+        data = prepare(manifold, x, ball, None, AR, n_min)
+        mean = _mean.mean_of_clamped(manifold, data.records, ball, data.shares, 1e-10)
+        tangents.append(np.asarray(manifold.log(manifold.origin, mean)))
+    mu = np.linalg.norm(tangents[1] - tangents[0]) / made.scale
+    claimed = 1 / R.gaussian_noise_multiplier(BUDGET)
+    assert 0.999 * claimed <= mu <= claimed * (1 + 1e-9)
+    assert made.guarantee.delta(1.0) >= R.privacy.gaussian(1 / mu).delta(1.0)
+
+
+def scores(n, count, first):
+    """Attack through the front door: one coordinate of releases from `count` seeds, data of n records at the left edge."""
+    manifold, ball = R.Euclidean(2), R.Ball(np.zeros(2), 1.0)
+    x = np.tile([-1.0, 0.0], (n, 1))
+    made = [release(manifold, x, ball, R.Budget(3.0, 1e-3), mechanism="wrapped-gaussian", rng=first + i) for i in range(count)]
+    return np.array([-float(r.value[0]) for r in made]), made[0].guarantee
+
+
+def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
+    """None against one record: within the claim. Not filled up (two records for one), or noise for the n there is: refuted."""
+    count = 200
+    none, guarantee = scores(0, count, 0)
+    one, _ = scores(1, count, 10_000)
+    claimed = 1 / R.gaussian_noise_multiplier(R.Budget(3.0, 1e-3))
+    assert guarantee.adjacency == AR
+    assert gaussian_mu_lower_bound(one, none, confidence=1 - 1e-6) <= claimed
+    honest = _mean.prepare
+
+    def not_filled_up(manifold, X, ball, weights, adjacency, n_min):
+        data = honest(manifold, X, ball, weights, adjacency, n_min)
+        kept = np.append(np.asarray(data.shares)[:-1], 0.0 if len(X) else 1.0)
+        return Prepared(data.records, kept / kept.sum(), data.n, data.public_facts)
+
+    def noise_for_the_n_there_is(manifold, X, ball, weights, adjacency, n_min):
+        data = honest(manifold, X, ball, weights, adjacency, n_min)
+        return Prepared(data.records, data.shares, 40 * max(1, len(X)), data.public_facts)
+
+    for fault in (not_filled_up, noise_for_the_n_there_is):
+        monkeypatch.setattr(_mean, "prepare", fault)
+        none, one = scores(0, count, 0)[0], scores(1, count, 10_000)[0]
+        assert gaussian_mu_lower_bound(one, none, confidence=0.999) > claimed
+
+
+def test_auto_and_the_plan_agree_on_n_min():
+    manifold, radius = SPACES["Sphere(3)"]
+    ball = R.Ball(manifold.origin, radius)
+    plan = R.plan_private_mean(manifold, ball, N_MIN, BUDGET, adjacency=AR)
+    made = release(manifold, records(manifold, radius, 5), ball, rng=1)
+    assert made.mechanism == plan.best().mechanism
+    assert made.details["plan"] == str(plan)
+    assert "n >= 4" in str(plan)
+    assert made.sensitivity == pytest.approx(frechet_mean_sensitivity(manifold, ball, N_MIN, adjacency=AR), rel=1e-6)
+    assert "divide by the number of records" in str(plan)
+
+
+def test_formulas():
+    sphere, flat = R.Sphere(3), R.Euclidean(2)
+    ball, unit = R.Ball(sphere.origin, 0.4), R.Ball(np.zeros(2), 1.0)
+    assert frechet_mean_sensitivity(flat, unit, 1, adjacency=AR) == 1.0
+    assert frechet_mean_sensitivity(flat, unit, 9, adjacency=AR) == pytest.approx(0.2)
+    h = 0.8 / math.tan(0.8)
+    assert frechet_mean_sensitivity(sphere, ball, 9, adjacency=AR) == pytest.approx(0.4 * 0.2 / h)
+    assert frechet_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(0.4 * 0.8 / math.sin(0.8) / h)
+    assert ambient_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(2 * math.sin(0.2))
+    assert ambient_mean_sensitivity(flat, unit, 9, adjacency=AR) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [({"mechanism": "dp-rgd"}, "number of records"), ({"mechanism": "dp-rsgd"}, "number of records"),
+     ({"mechanism": "dp-rsvrg"}, "number of records"), ({"n_min": None}, "n_min"), ({"n_min": 0}, "n_min"),
+     ({"n_min": 2.5}, "n_min"), ({"adjacency": "replace-one"}, "n_min"), ({"adjacency": "edge"}, "adjacency"),
+     ({"weights": [1.0]}, "weights"), ({"weights": ["a"] * 5}, "weights"), ({"X": np.zeros((5, 3))}, "X"),
+     ({"mechanism": "wrapped-gaussian", "budget": R.Budget(1.0)}, "delta"), ({"ball": R.Ball(np.zeros(3), 1.0)}, "center")],
+)  # fmt: skip
+def test_refusals_spend_nothing(changed, match):
+    given = {"X": np.zeros((5, 2)), "ball": R.Ball(np.zeros(2), 1.0), "budget": BUDGET, "adjacency": AR, "n_min": 2} | changed
+    ledger = R.Ledger(BUDGET)
+    with pytest.raises(R.InvalidArgument, match=match):
+        R.private_frechet_mean(R.Euclidean(2), given.pop("X"), given.pop("ball"), given.pop("budget"), ledger=ledger, **given)
+    assert ledger.charges == 0
+
+
+def test_a_ledger_does_not_mix_the_two_kinds_of_neighbours():
+    manifold, ball, x = R.Euclidean(2), R.Ball(np.zeros(2), 1.0), np.zeros((9, 2))
+    ledger = R.Ledger(R.Budget(3.0, 1e-4))
+    made = release(manifold, x, ball, rng=1, ledger=ledger)
+    with pytest.raises(R.InvalidArgument, match="adjacencies"):
+        R.private_frechet_mean(manifold, x, ball, BUDGET, ledger=ledger)
+    assert ledger.spent == made.guarantee
+    release(manifold, x, ball, rng=1, ledger=ledger)
+    assert ledger.charges == 2
+
+
+def test_the_plan_refuses_weights_of_private_records():
+    with pytest.raises(R.InvalidArgument, match="weights"):
+        R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, adjacency=AR, weights=[1, 1, 1])
+    with pytest.raises(R.InvalidArgument, match="weights"):
+        R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, weights=[1, 1])
