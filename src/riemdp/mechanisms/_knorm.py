@@ -128,8 +128,7 @@ class KNormGradient:
             assert self.ball is not None
             return ErrorLaw.at_most(2 * float(self.ball.radius))
         law = riemannian_laplace_law(self.manifold, self.scale / self.strong_convexity)
-        if self.truncated:
-            assert self.ball is not None
+        if self.ball is not None:  # releases are clamped into it
             law = capped(law, 2 * float(self.ball.radius))
             assert law is not None
         flat = tuple(self.manifold.curvature_bounds) == (0.0, 0.0)
@@ -154,8 +153,7 @@ class KNormGradient:
         if self.ball is not None:
             released = clamp_point(self.manifold, self.ball, released)
         law = self.error_law
-        return Release(released, guarantee, self.scale, "k-norm-gradient", source.reproducible, self.sensitivity,
-                       capped(law, math.inf if self.ball is None else 2 * float(self.ball.radius)),
+        return Release(released, guarantee, self.scale, "k-norm-gradient", source.reproducible, self.sensitivity, law,
                        {"truncated": self.truncated, "error": "no formula" if law is None else law.kind})
 
     def _accepted(self, point: Any, offset: float, source: NoiseSource) -> Any:

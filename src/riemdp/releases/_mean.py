@@ -50,8 +50,8 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     - `calibration`: "analytic" or "classical" (Gaussian mechanisms, epsilon <= 1).
     - `optimizer`: settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record sensitivity from the ball where the
       space allows it, public defaults otherwise.
-    - `clamp_release`: move the released point into the ball (post-processing, never increases the error). Riemannian Laplace and
-      K-norm releases always are.
+    - `clamp_release`: move the released point into the ball (post-processing, never increases the error). Releases of Riemannian
+      Laplace, K-norm and the dp-* mechanisms always are.
     - `adjacency`: "replace-one", or "add-or-remove-one" if also the number of records is to be protected. Then `n_min`, a public
       lower bound of that number (from 1 on), is required and takes the place of n in every formula; the mean released is
       that of the records and of max(0, n_min - n) copies of the centre, so X may hold any number of records, none too, and the
@@ -145,7 +145,8 @@ def _optimised(name: str, manifold: Any, data: Prepared, ball: Any, budget: Any,
     problem = problems.frechet_mean(manifold, ball=ball)
     result = private_minimize(problem, data.records, ball.center, optimizer, budget, rng=rng, ledger=ledger)
     details = {"steps": result.steps, "gradient_calls": result.gradient_calls, "error": "no formula", **dict(result.details)}
-    return Release(result.value, result.guarantee, result.sigma, name, result.reproducible, sensitivity, None, details)
+    value = clamp_point(manifold, ball, result.value)  # post-processing; the mean is in the ball, the last iterate need not be
+    return Release(value, result.guarantee, result.sigma, name, result.reproducible, sensitivity, None, details)
 
 
 def _with_details(release: Release, more: dict[str, Any], value: Any) -> Release:

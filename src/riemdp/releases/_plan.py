@@ -141,6 +141,8 @@ class MeanPlan(Sequence[PlanRow]):
         if not curves:
             raise InvalidArgument("argument `plan` has no row with an expected error, so there is nothing to draw; print it to "
                                   "see why")
+        options.setdefault("title", f"Expected error of a private mean: {self.manifold!r}, n = {self.n}, "
+                                    f"radius {float(self.ball.radius):g}")
         return plots.error_curves({name: sorted(points.items()) for name, points in curves.items()}, ax=ax, **options)
 
 
