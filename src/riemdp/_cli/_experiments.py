@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from . import _options as o
-from ._exits import INTERRUPTED, CommandError
-from ._run import command, console, print_json
+from ._exits import INTERRUPTED
+from ._run import command, console, print_json, say_error
 
 
-class Stopped(CommandError):
-    """Ctrl-C in a run that keeps what it has finished."""
-
-    code = INTERRUPTED
+def _leave(code: int) -> None:
+    """End the process at once. Ctrl-C may have come inside a compilation, after which the compiler's objects cannot always be
+    taken apart: an ordinary exit then ends in a segmentation fault. Everything written is whole at this point.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 Quick = Annotated[bool, typer.Option("--quick/--full", help="Small sizes and few repetitions, or the sizes of the papers.")]
@@ -77,6 +82,7 @@ def run_all(quick: Quick = True, out: Folder = Path("results"), fresh: Fresh = F
         experiments.run_all(quick=quick, out=out, fresh=fresh, report=say)
     except KeyboardInterrupt:
         there = sum(experiments.is_done(out, name, quick=quick) for name in experiments.names())
-        raise Stopped(f"interrupted; {there} of {len(experiments.names())} results are whole in {out}",
-                      "give the same command again: it goes on where it stopped") from None  # fmt: skip
+        say_error(f"interrupted; {there} of {len(experiments.names())} results are whole in {out}",
+                  "give the same command again: it goes on where it stopped")  # fmt: skip
+        _leave(INTERRUPTED)
     console().print(f"results in {out}", markup=False)

@@ -1,0 +1,64 @@
+"""Write docs/results from a folder of results: `python tools/results_pages.py RESULTS [RESULTS ...]`.
+
+Every page `docs/results/<paper>.md` keeps what people wrote above the marker line; below it, this script writes each artefact's
+picture, the command, how it was run and the verdict, and copies the pictures and the CSV files. Where several folders hold an
+artefact, a full run is taken before a quick one, then the later folder. Files that are the same are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from riemdp.experiments import PAPERS, names
+
+MARKER = "<!-- Below this line: written by tools/results_pages.py; edit the experiments instead. -->"
+PAGES = Path(__file__).parents[1] / "docs" / "results"
+
+
+def chosen(folders: list[Path]) -> dict[str, tuple[Path, dict]]:
+    """Name -> (folder, meta) of the result to show."""
+    found: dict[str, tuple[Path, dict]] = {}
+    for name in names():
+        for folder in folders:
+            path = folder / name / "meta.json"
+            if path.is_file():
+                meta = json.loads(path.read_text())
+                if name not in found or not meta["quick"] or found[name][1]["quick"]:
+                    found[name] = folder / name, meta
+    return found
+
+
+def section(name: str, folder: Path, meta: dict) -> str:
+    """One artefact, as Markdown."""
+    verdict = (folder / "verdict.md").read_text()
+    body = verdict[verdict.index("**Data.**") : verdict.index("These are simulations")].strip()
+    mode = "quick" if meta["quick"] else "full"
+    spent = f"{meta['processor_seconds']:.0f} s of processor time" if "processor_seconds" in meta else f"{meta['seconds']:.0f} s"
+    return (
+        f"## {meta['title']}\n\n![{meta['title']}](figures/{name}.png)\n\n"
+        f"`riemdp experiments run {name} --{mode}` ({spent}; numbers: [CSV](data/{name}.csv))\n\n{body}\n"
+    )
+
+
+def main(folders: list[Path]) -> None:
+    found = chosen(folders)
+    (PAGES / "figures").mkdir(exist_ok=True)
+    (PAGES / "data").mkdir(exist_ok=True)
+    for name, (folder, _) in found.items():
+        for source, target in (("figure.png", f"figures/{name}.png"), ("data.csv", f"data/{name}.csv")):
+            if not (PAGES / target).is_file() or (PAGES / target).read_bytes() != (folder / source).read_bytes():
+                shutil.copyfile(folder / source, PAGES / target)
+    for paper in PAPERS:
+        page = PAGES / f"{paper}.md"
+        head = page.read_text().split(MARKER)[0].rstrip()
+        own = [section(name, *found[name]) for name in found if name.startswith(paper + "-")]
+        page.write_text("\n".join([head, "", MARKER, "", *own]))
+    missing = [name for name in names() if name not in found]
+    print(f"{len(found)} artefacts written" + (f"; missing: {', '.join(missing)}" if missing else ""))
+
+
+if __name__ == "__main__":
+    main([Path(x) for x in sys.argv[1:]])
