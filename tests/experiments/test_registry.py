@@ -82,3 +82,17 @@ def test_names_are_ordered_and_unknown_ones_refused(registry):
         experiment("smith2020-figure-1", "no such paper")
     with pytest.raises(InvalidArgument, match="registered already"):
         experiment("han2024-figure-9z", "again")(lambda c: _result([]))
+
+
+def test_quartiles_with_runs_that_did_not_stay_finite():
+    import numpy as np
+
+    from riemdp.experiments._runs import quarters, spread
+
+    y = np.array([[1.0, np.inf], [2.0, np.inf], [3.0, np.inf], [4.0, 1.0]])
+    low, middle, high = quarters(y)
+    assert (low[0], middle[0], high[0]) == (1.75, 2.5, 3.25)
+    assert middle[1] == high[1] == np.inf
+    assert spread(y[:, 0]) == "2.5 (1.75 to 3.25)"
+    assert spread(y[:, 1]) == "not finite in most runs"
+    assert "nan" not in spread(np.array([1.0, 2.0, 3.0, np.inf, np.inf]))

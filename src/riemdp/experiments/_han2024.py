@@ -17,6 +17,7 @@ import numpy as np
 from ..manifolds import SPDAffineInvariant, SPDBuresWasserstein
 from ..privacy import Ball, Budget, gaussian
 from ._registry import Context, Result, experiment
+from ._runs import spread
 from ._summaries import number, quartiles, share_below
 
 DELTA = 1e-3
@@ -221,16 +222,19 @@ def _comparison(values: dict, xs: Sequence[float], first: str, second: str) -> s
 
 
 def _medians(values: dict, name: str, xs: Sequence[float]) -> str:
-    return ", ".join(number(float(np.median(values[name][x]))) for x in xs if x in values[name])
+    return ", ".join(spread(values[name][x]) if len(values[name][x]) > 1 else number(float(values[name][x][0]))
+                     for x in xs if x in values[name])  # fmt: skip
 
 
-def _verdict(values: dict, xs: Sequence[float], what: str, rate: float, steps: Sequence[float]) -> tuple[str, str]:
+def _verdict(values: dict, xs: Sequence[float], what: str, rate: float, steps: Sequence[float],
+             runs: int) -> tuple[str, str]:  # fmt: skip
     def of(name: str) -> str:
         return _medians(values, name, xs)
 
     ours, laplace = "DP-RGD in the ball, certified", "FM-LAP, certified"
     published = (
-        f"Medians over {what} = {', '.join(f'{x:g}' for x in xs)}: DP-RGD with the stated noise {of('DP-RGD, published noise')}; "
+        f"Medians (quartiles) of {runs} runs at {what} = {', '.join(f'{x:g}' for x in xs)}: DP-RGD with the stated noise "
+        f"{of('DP-RGD, published noise')}; "
         f"FM-LAP with the stated noise {of('FM-LAP, published noise')} (left out where its law is not normalisable). DP-RGD is "
         "below FM-LAP in these shares of pairs of runs: "
         f"{_comparison(values, xs, 'DP-RGD, published noise', 'FM-LAP, published noise')}. But T = n steps of {rate:g} "
@@ -258,7 +262,7 @@ def figure_1a(context: Context) -> Result:
         return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 1.0, max(sizes))
 
     rows, values = _sweep(sizes, at, "n")
-    published, certified = _verdict(values, sizes, "n", 0.01, sizes)
+    published, certified = _verdict(values, sizes, "n", 0.01, sizes, runs)
     return Result(
         rows, _figure(sizes, values, "number of records n", "SPD(2), ε = 0.1, δ = 1e-3"),
         paper_shows="DP-RGD has a smaller excess risk than FM-LAP and FM-KNG for small n and is competitive for large "
@@ -291,7 +295,7 @@ def _on_images(context: Context, load: Callable[[], Any], words: str, title: str
         return mean_arms(manifold, X, ball, eps, 0.1, runs, context.seed + 1000 * i, 1.0)
 
     rows, values = _sweep(epsilons, at, "epsilon")
-    published, certified = _verdict(values, epsilons, "epsilon", 0.1, [len(X)])
+    published, certified = _verdict(values, epsilons, "epsilon", 0.1, [len(X)], runs)
     return Result(
         rows, _figure(epsilons, values, "ε", title),
         paper_shows="On 2x2 covariance descriptors of 50 images DP-RGD has a smaller excess risk than FM-LAP and "
@@ -337,7 +341,7 @@ def figure_2a(context: Context) -> Result:
         return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 0.3, max(sizes))
 
     rows, values = _sweep(sizes, at, "n")
-    published, certified = _verdict(values, sizes, "n", 0.01, sizes)
+    published, certified = _verdict(values, sizes, "n", 0.01, sizes, runs)
     factor = 2.0  # the stated D = 0.3 is the diameter, twice what the clipped gradient needs
     spent = gaussian(factor * math.sqrt(math.log(1 / DELTA)) / (2 * eps)).epsilon(DELTA)
     return Result(

@@ -85,13 +85,18 @@ def figure_3b(context: Context) -> Result:
     spent = subsampled_gaussian(stated / (2 * largest / batch), population=users, batch_size=batch, steps=steps).epsilon(DELTA)
 
     def words(name: str) -> str:
-        return f"{number(stats[name][0][0])} / {number(stats[name][1][0])}"
+        def one(of: Any) -> str:
+            middle, low, high = of
+            return f"{number(middle)} ({number(low)} to {number(high)})"
+
+        return f"{one(stats[name][0])} / {one(stats[name][1])}"
 
     return Result(
         rows, figure,
         paper_shows="DP-RSGD reaches about the training and test error of RSGD on MovieLens-1M with T = 1000, batch "
                     "10.",
-        published=f"Training / test RMSE (medians of {runs} runs): at the public start {words('start, no data used')}; "
+        published=f"Training / test RMSE (medians and quartiles of {runs} runs): at the public start "
+                  f"{words('start, no data used')}; "
                   "RSGD with the published "
                   f"step 1e-5 {words('RSGD, published step 1e-5')}; DP-RSGD with sigma^2 = 1e4 T log(1/delta)/(n "
                   "eps)^2 "

@@ -38,14 +38,23 @@ def repeat(one: Callable[[int], Any], *, runs: int, seed: int, against: str = "g
             xs.append([getattr(row, against) for row in last.history])
             ys.append([measure(row) for row in last.history])
     assert last is not None
-    return Curves(np.asarray(xs[0], dtype=np.float64), np.asarray(ys, dtype=np.float64), last.guarantee, float(last.sigma))
+    heights = np.asarray(ys, dtype=np.float64)
+    heights = np.where(np.isnan(heights), np.inf, heights)  # a run that left the numbers of the machine counts as the worst
+    return Curves(np.asarray(xs[0], dtype=np.float64), heights, last.guarantee, float(last.sigma))
+
+
+def quarters(y: Any, axis: int = 0) -> np.ndarray:
+    """(lower quartile, median, upper quartile) along an axis, also where some runs are infinite."""
+    with np.errstate(invalid="ignore"):
+        smooth = np.percentile(y, [25, 50, 75], axis=axis)
+    return np.where(np.isnan(smooth), np.percentile(y, [25, 50, 75], axis=axis, method="inverted_cdf"), smooth)
 
 
 def curve_rows(panel: Mapping[str, Any], curves: Mapping[str, Curves]) -> list[dict[str, Any]]:
     """One CSV row for every point of every curve."""
     rows = []
     for name, c in curves.items():
-        low, middle, high = np.percentile(c.y, [25, 50, 75], axis=0)
+        low, middle, high = quarters(c.y)
         for i, x in enumerate(c.x):
             rows.append({**panel, "method": name, "x": float(x), "median": float(middle[i]), "lower_quartile": float(low[i]),
                          "upper_quartile": float(high[i]), "runs": len(c.y), "sigma": c.sigma})  # fmt: skip
@@ -58,15 +67,17 @@ def curve_series(curves: Mapping[str, Curves], shift: float = 0.0) -> list[Any]:
 
     out = []
     for name, c in curves.items():
-        low, middle, high = np.percentile(c.y - shift, [25, 50, 75], axis=0)
+        low, middle, high = quarters(c.y - shift)
         out.append(Series(name, c.x, middle, low, high))
     return out
 
 
 def spread(values: Any) -> str:
     """Median and quartiles of final values, in words."""
-    low, middle, high = np.percentile(values, [25, 50, 75])
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})"
+    low, middle, high = quarters(values)
+    if not np.isfinite(middle):
+        return "not finite in most runs"
+    return f"{middle:.3g} ({low:.3g} to {high:.3g})" if np.isfinite(high) else f"{middle:.3g} ({low:.3g} to not finite)"
 
 
 def ending(curves: Mapping[str, Curves], names: Sequence[str]) -> str:
