@@ -79,7 +79,9 @@ def test_the_value_is_the_mean_of_the_records_filled_up_with_the_centre():
     np.testing.assert_allclose(value(np.array([[1e6, 0.0]]), n_min=1), [2.0, 0.0], atol=1e-2)
 
 
-@pytest.mark.parametrize(("manifold", "n"), [(R.Euclidean(2), 0), (R.Euclidean(2), 4), pytest.param(R.Lorentz(3), 4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("manifold", "n"), [(R.Euclidean(2), 0), (R.Euclidean(2), 4), pytest.param(R.Lorentz(3), 4, marks=pytest.mark.slow)]
+)
 def test_worst_neighbours_attain_the_claim_and_no_more(manifold, n):
     """Exact attack on the wrapped Gaussian: all records at one edge, one more at the other; or none and one, n_min = 1. The
     distance of the two noise-free tangent vectors over sigma is the true mu of this pair."""

@@ -17,8 +17,8 @@ BALLS = [(np.diag([0.3, 2.0]), 0.2), (np.diag([0.5, 0.6, 3.0]), 0.25)]
 def sectional_curvature(p, u, v):
     """O'Neill's formula for A -> A A^T, whose total space is flat: K = 3 |vertical part of D_U V|^2 / area^2; NumPy alone.
 
-    At A = p^1/2 the horizontal lift of u is L_u A, L_u p + p L_u = u, and vertical vectors are A K, K skew. D_U V is L_v L_u A and a
-    horizontal rest, so A^T A K + K A^T A = A^T (L_v L_u - L_u L_v) A.
+    At A = p^1/2 the horizontal lift of u is L_u A, L_u p + p L_u = u, and vertical vectors are A K, K skew. D_U V is L_v L_u A
+    and a horizontal rest, so A^T A K + K A^T A = A^T (L_v L_u - L_u L_v) A.
     """
     values, q = np.linalg.eigh(p)
 
@@ -35,7 +35,7 @@ def sectional_curvature(p, u, v):
 
 
 def curvature_by_distances(manifold, p, u, v, t=0.08):
-    """Independent of any formula for the curvature: d(exp tu, exp tv)^2 = t^2 |u - v|^2 - K t^4 |u ^ v|^2 / 3 + ..., even orders."""
+    """Independent of any formula for the curvature: d(exp tu, exp tv)^2 = t^2 |u - v|^2 - K t^4 |u ^ v|^2 / 3 + ... ."""
 
     def squared(t):
         a, b = manifold.exp(p, t * u), manifold.exp(p, t * v)
