@@ -79,7 +79,7 @@ def figure_5(context: Context) -> Result:
     point, best = without_noise(f.problem, f.datasets, f.initial, 4000, 5.0)
     floor = float(f.problem.manifold.dist(point, known["truth"]))
     panels = [
-        Panel(curve_series(curves), "round", "cost f(x)", "Cost", levels=(("without noise", best),)),
+        Panel(curve_series(curves), "round", "cost f(x)", "Cost", logy=True, levels=(("without noise", best),)),
         Panel(curve_series(reached), "round", "distance to the true "
                                               "embedding", "Distance", logy=True, levels=(("without noise", floor),)),
     ]  # fmt: skip
