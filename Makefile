@@ -24,6 +24,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
 	$(BIN)/riemdp demo --out $(OUT)
 
+# Compilation is half of the tests' time, and most functions run once: the compiler's quickest setting serves them best. Demo, slow
+# tests and benchmarks use its normal one.
+test: export XLA_FLAGS ?= --xla_backend_optimization_level=0
 test: $(READY)  ## the tests (under 15 minutes on two cores)
 	$(PYTEST)
 

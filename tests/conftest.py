@@ -1,13 +1,18 @@
-"""Settings of every test: deterministic hypothesis, one BLAS thread a worker, a private cache folder."""
+"""Settings of every test: deterministic hypothesis, one BLAS thread a worker, a bound on compiled code."""
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import jax
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -18,3 +23,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("riemdp")
+
+# Each compiled function takes a few memory mappings, of which Linux gives a process 65 530; beyond them XLA crashes.
+MANY_MAPPINGS = 15_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_code_stays_bounded() -> Iterator[None]:
+    """Forget compiled functions after a test file when there are many, so that one process can run the whole suite."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_text().count("\n") > MANY_MAPPINGS:
+        jax.clear_caches()
+        gc.collect()
