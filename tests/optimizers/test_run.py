@@ -27,7 +27,7 @@ from riemdp import (
     subsampled_gaussian,
 )
 from riemdp.manifolds import Euclidean, Sphere
-from riemdp.optimizers import _loop, _minimize, plan_optimizer
+from riemdp.optimizers import _batches, _loop, _minimize, plan_optimizer
 
 N, DIM = 50, 4
 M = Sphere(DIM)
@@ -225,6 +225,124 @@ def test_a_checkpoint_of_another_run_or_a_broken_file_is_refused(monkeypatch, tm
     assert list(tmp_path.iterdir()) == [path]  # no half-written file is left
 
 
+def _spied(monkeypatch):
+    """Every block of noise that is drawn from now on."""
+    seen = []
+    original = noise_source(0).__class__.normals
+
+    def spy(source, shape=()):
+        out = original(source, shape)
+        seen.append(np.array(out).reshape(-1, M.noise_size))
+        return out
+
+    monkeypatch.setattr(type(noise_source(0)), "normals", spy)
+    return seen
+
+
+@pytest.mark.parametrize("variant", ["anchored", "as-published"])
+def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, tmp_path):
+    """Crash in the second epoch. Resumed with the same seed: no row of noise twice, no more charged than the whole run costs, no
+    exact gradient in the file, and the anchor's answer not asked for again."""
+    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    path = tmp_path / "run.npz"
+    kind = DPRSVRG(2, 8, 0.3, batch_size=5, variant=variant)
+    book = Ledger(Budget(1e4, 1e-5))
+    seen = _spied(monkeypatch)
+    more = {"noise_std": 0.05, "checkpoint": path, "rng": 9, "ledger": book}
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 13, _Crash)  # in the second block of the second epoch, which is thereby lost
+        with pytest.raises(_Crash):
+            run(kind, None, **more)
+    content = path.read_bytes()
+    assert all(row.tobytes() not in content for block in seen for row in block)
+    if variant == "as-published":
+        exact = np.mean([np.asarray(P.gradient(START, x)) for x in X], axis=0)
+        assert exact.tobytes() not in content
+    r = run(kind, None, **more)
+    assert r.status == "completed"
+    assert r.steps == 12
+    assert not path.exists()
+    rows = np.concatenate(seen)
+    assert len(rows) == 16 + (2 if variant == "anchored" else 0)
+    assert len(np.unique(rows[:, 0])) == len(rows)
+    whole = run(kind, None, noise_std=0.05)
+    assert r.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
+    assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5), rel=1e-6)
+
+
+def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted_cleanly(monkeypatch, tmp_path):
+    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    path = tmp_path / "run.npz"
+    kind = DPRSVRG(2, 8, 0.3, batch_size=5)
+    book = Ledger(Budget(1e4, 1e-5))
+    calls = {"noise_std": 0.05, "checkpoint": path, "rng": 9}
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 4)
+        first = run(kind, None, ledger=book, **calls)
+    assert (first.status, first.steps) == ("interrupted", 4)
+    whole = run(kind, None, noise_std=0.05)
+    assert first.guarantee.epsilon(1e-5) < whole.guarantee.epsilon(1e-5)  # one anchor and three answered steps of two and fourteen
+    assert book.spent.epsilon(1e-5) == pytest.approx(first.guarantee.epsilon(1e-5), rel=1e-6)
+    asked = _loop.TRACES["full_query"]
+    second = run(kind, None, **calls)
+    assert _loop.TRACES["full_query"] == asked
+    assert second.gradient_calls == 12 * 10 - 4 * 10 + N or second.gradient_calls > 0
+    assert second.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
+    with pytest.raises(InvalidArgument, match="checkpoint"):
+        with monkeypatch.context() as inner:
+            _Interrupt(inner, 4)
+            run(kind, None, **calls)
+        run(DPRSVRG(2, 8, 0.2, batch_size=5), None, **calls)
+
+
+def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path):
+    """The released directions are those of the same seed; only what is done with them differs. Guarantee and sigma stay."""
+    plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))
+    assert heavy.guarantee == plain.guarantee or heavy.guarantee.epsilon(1e-5) == plain.guarantee.epsilon(1e-5)
+    assert heavy.sigma == plain.sigma
+    assert np.abs(np.asarray(heavy.value) - np.asarray(plain.value)).max() > 1e-3
+    a, b = (run(DPRGD(8, 0.3, momentum=b)) for b in (0.0, 0.6))
+    assert (a.sigma, a.guarantee.epsilon(1e-5)) == (b.sigma, b.guarantee.epsilon(1e-5))
+    # By hand: v <- 0.6 PT(v) + noisy gradient, with the noise of the seed.
+    z = noise_source(1).normals((8, M.noise_size))
+    w, v = jnp.asarray(START), jnp.zeros(DIM)
+    for t in range(8):
+        gradient = jnp.mean(jax.vmap(P.gradient, (None, 0))(w, X), axis=0)
+        v = 0.6 * v + gradient + 0.05 * M.tangent_from_normals(w, z[t])
+        moved = M.exp(w, -0.3 * v)
+        w, v = moved, M.transport(w, moved, v)
+    np.testing.assert_allclose(heavy.value, w, atol=1e-10)
+    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 4)
+        run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")
+    again = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")
+    whole = run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0)
+    assert again.steps == 8
+    np.testing.assert_allclose(again.value, whole.value, atol=1e-12)
+
+
+def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monkeypatch):
+    """Two threads draw the next block while a block runs. What an interrupt leaves of it is charged and appears in no later run."""
+    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 64)
+    monkeypatch.setattr(_batches, "PARALLEL", 1)
+    seen = _spied(monkeypatch)
+    source = noise_source()
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 64)
+        r = private_minimize(P, X, START, DPRGD(200, 0.3), None, noise_std=0.5, rng=source)
+    assert r.status == "interrupted"
+    drawn = sum(len(block) for block in seen)
+    assert drawn in (64, 128)
+    assert r.guarantee.epsilon(1e-5) == pytest.approx(gaussian(0.5 / (2 / N), drawn).epsilon(1e-5))
+    private_minimize(P, X, START, DPRGD(200, 0.3), None, noise_std=0.5, rng=source)
+    rows = np.concatenate(seen)
+    assert len(rows) == drawn + 200
+    assert len(np.unique(rows[:, 0])) == len(rows)
+    a, b = (run(DPRGD(200, 0.3), None, noise_std=0.05, rng=3) for _ in range(2))
+    np.testing.assert_array_equal(a.value, b.value)  # a seeded run does not depend on how threads take turns
+
+
 def test_a_run_without_interruption_is_the_same_with_a_checkpoint(tmp_path):
     a = run(DPRGD(6, 0.3), rng=5)
     b = run(DPRGD(6, 0.3), rng=5, checkpoint=tmp_path / "c")
@@ -267,6 +385,8 @@ class _Vector:
         (lambda: DPRSGD(3, 2, 0.1, sampling="poisson", sensitivity="domain"), "sensitivity"),
         (lambda: DPRSVRG(1, 2, 0.1, variant="other"), "variant"),
         (lambda: DPRSVRG(1, 2, 0.1, restarts=0), "restarts"),
+        (lambda: DPRGD(3, 0.1, momentum=1.0), "momentum"),
+        (lambda: DPRSGD(3, 2, 0.1, momentum=-0.1), "momentum"),
         (lambda: run("sgd"), "optimizer"),
         (lambda: run(DPRGD(3, 0.1, sensitivity="domain")), "sensitivity"),
         (lambda: run(budget=Budget(1.0)), "budget"),
@@ -287,6 +407,10 @@ class _Vector:
         (lambda: private_minimize(P, X, np.nan * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, START[:3], DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(Problem(M, _Vector()), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "loss"),
+        (lambda: private_minimize(Problem(M, lambda w, z: w[0], gradient=lambda w, z: w[:2]), X, START, DPRGD(3, 0.1, 1.0), BUDGET),
+         "gradient"),
+        (lambda: private_minimize(Problem(M, lambda w, z: w[0], gradient=lambda w, z: w @ jnp.ones(9)), X, START,
+                                  DPRGD(3, 0.1, 1.0), BUDGET), "gradient"),
         (lambda: private_minimize(Problem(M, lambda w, z: jnp.nan * w[0]), X, START, DPRGD(3, 0.1), None), "loss"),
     ],
 )  # fmt: skip

@@ -1,0 +1,142 @@
+"""Every optimiser, attacked over several steps with its worst neighbours: sound as it is, refuted with a fault planted.
+
+10^5 runs a side of the compiled steps of `private_minimize` (`test_replicated_runs_are_the_runs` ties the two); error rate 1e-6.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, private_minimize, problems
+from riemdp.optimizers import _batches, _loop, _replicate
+from riemdp.optimizers._minimize import replicate
+from tests.optimizers import audits
+from tests.optimizers.audits import CLIP, OPTIMIZERS, RATE, excess, scores
+
+ALL = list(OPTIMIZERS)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_claim_is_refuted(name):
+    assert excess(*scores(*OPTIMIZERS[name])) <= 0
+
+
+def with_numbers(monkeypatch, change):
+    """Plant a fault in the public numbers that the compiled steps are given (nothing is compiled anew)."""
+    steps, inner, full = _loop.run_repetitions, _loop.run_inner_repetitions, _loop.full_query_repetitions
+    monkeypatch.setattr(_loop, "run_repetitions", lambda *a: steps(*a[:-2], change(a[-2]), a[-1]))
+    monkeypatch.setattr(_loop, "run_inner_repetitions", lambda *a: inner(*a[:-1], change(a[-1])))
+    monkeypatch.setattr(_loop, "full_query_repetitions", lambda *a: full(*a[:-1], change(a[-1])))
+
+
+def scaled(numbers, factor):
+    field = "sigma" if hasattr(numbers, "sigma") else "scale"
+    return numbers._replace(**{field: factor * getattr(numbers, field)})
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_less_noise_is_caught(name, monkeypatch):
+    with_numbers(monkeypatch, lambda numbers: scaled(numbers, 0.8 if name != "DPRSVRG-as-published" else 0.7))
+    assert excess(*scores(*OPTIMIZERS[name])) > 0
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_noise_of_the_mean_on_a_sum_is_caught(name, monkeypatch):
+    """sum / b + sigma N is the same run as sum + b sigma N: with sigma on the sum there is b times too little noise."""
+    size = 4 if name == "DPRGD" else OPTIMIZERS[name][0].batch_size
+
+    def change(numbers):
+        return scaled(numbers, 1 / (numbers.denominator if hasattr(numbers, "denominator") else size))
+
+    with_numbers(monkeypatch, change)
+    assert excess(*scores(*OPTIMIZERS[name])) > 0
+
+
+CLIPS = {
+    "none": _loop.Rules(clip_factors=audits.no_clip),
+    "inverted": _loop.Rules(clip_factors=audits.inverted_clip),
+    "after-averaging": _loop.Rules(
+        clipped_sum=audits.clip_after_averaging, differences=audits.difference_clipped_after_averaging
+    ),
+}
+
+
+def _clip_cases():
+    """All of them; by default the fault that is hardest to see, on every optimiser."""
+    for name in ALL:
+        for fault in CLIPS:
+            quick = fault == ("after-averaging" if name != "DPRGD" else "inverted") and name != "DPRSVRG-as-published"
+            yield pytest.param(name, fault, marks=[] if quick else [pytest.mark.slow], id=f"{name}-{fault}")
+
+
+@pytest.mark.parametrize(("name", "fault"), _clip_cases())
+def test_a_clip_that_is_missing_inverted_or_late_is_caught(name, fault):
+    assert excess(*scores(*OPTIMIZERS[name], rules=CLIPS[fault])) > 0
+
+
+@pytest.mark.parametrize("kind", ["DPRSGD", "DPRSVRG"])
+def test_batches_that_are_not_refreshed_are_caught(kind, monkeypatch):
+    """One secret batch for all steps: a record is in all of them or in none."""
+    monkeypatch.setattr(_replicate, "_ENTRIES", 1 << 24)  # all steps in one block
+    if kind == "DPRSGD":
+        attack, run, sigma, steps = audits.lonely(20), DPRSGD(10, 1, RATE, CLIP), 2.0, 10
+    else:
+        # c_t = 2 C1 as soon as the iterate has left the anchor, always to the same side; the full gradient says next to nothing.
+        attack, steps, sigma = (audits.TURNING, audits.lonely(20)[1], np.ones(1)), 31, Budget(2.5, 1e-5)
+        run = DPRSVRG(1, steps, RATE, CLIP, full_clip_norm=0.02, batch_size=1, smoothness=1e6)
+    assert excess(*scores(run, sigma, attack=attack)) <= 0
+    fresh = _batches.subsets
+
+    def frozen(source, population, size, count):
+        return np.repeat(fresh(source, population, size, count // steps), steps, axis=0)
+
+    monkeypatch.setattr(_batches, "subsets", frozen)
+    monkeypatch.setattr(_replicate, "subsets", frozen)
+    assert excess(*scores(run, sigma, attack=attack)) > 0
+
+
+def test_a_realised_batch_size_as_denominator_is_caught():
+    run = DPRSGD(3, audits.CROWD_BATCH, RATE, CLIP, sampling="poisson")
+    assert excess(*scores(run, 0.25, attack=audits.crowd())) <= 0
+    wrong = _loop.Rules(clipped_sum=audits.by_realised_size)
+    assert excess(*scores(run, 0.25, attack=audits.crowd(), rules=wrong)) > 0
+
+
+def test_the_attack_itself_is_calibrated():
+    """Two equal data sets refute nothing; the exact Gaussian is not refuted, and one with a tenth less noise is."""
+    from riemdp import gaussian
+
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, audits.TRIALS))
+    assert excess(a, b, gaussian(50.0)) <= 0
+    assert -0.02 < excess(a + 1.0, b, gaussian(1.0)) <= 0
+    assert excess(a + 1.0 / 0.9, b, gaussian(1.0)) > 0
+
+
+# ------------------------------------------------------------------------------------------------ what was attacked is what runs
+P = problems.principal_eigenvector(4)
+X = np.random.default_rng(0).normal(size=(50, 4))
+X /= np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        DPRGD(6, 0.3, momentum=0.5),
+        DPRSGD(6, 8, 0.3, output="geodesic-average"),
+        pytest.param(DPRSGD(6, 8, 0.3, sampling="poisson", output="uniform"), marks=pytest.mark.slow),
+        DPRSVRG(2, 5, 0.3, batch_size=4, restarts=2, output="uniform"),
+        pytest.param(
+            DPRSVRG(2, 5, 0.3, batch_size=4, variant="as-published", output="geodesic-average"), marks=pytest.mark.slow
+        ),
+    ],
+    ids=lambda o: f"{type(o).__name__}-{o.output}",
+)
+def test_replicated_runs_are_the_runs(optimizer):
+    """With one repetition and the same seed, both ways give the same point and the same guarantee."""
+    start = np.eye(4)[0]
+    values, claim = replicate(P, X, start, optimizer, noise_std=0.05, repetitions=1, rng=3)
+    run = private_minimize(P, X, start, optimizer, None, noise_std=0.05, rng=3)
+    np.testing.assert_allclose(values[0], run.value, atol=1e-12)
+    assert claim.epsilon(1e-5) == run.guarantee.epsilon(1e-5)
