@@ -79,8 +79,8 @@ def mnist_agents() -> list[np.ndarray]:
 def locals_of(records: int) -> dict[str, Any]:
     """Both local methods with K = 5 inner steps."""
     return {
-        "DP-RSGD": DPRSGD(5, records // 2, 0.5, 1.0),
-        "DP-RSVRG": DPRSVRG(1, 5, 0.5, 1.0, batch_size=records // 2),
+        "DP-RSGD": DPRSGD(5, records // 2, 0.02, 1.0),
+        "DP-RSVRG": DPRSVRG(1, 5, 0.02, 1.0, batch_size=records // 2),
     }
 
 

@@ -82,7 +82,7 @@ class Deployment:
             name or f"node{i}", "flower-supernode", "--root-certificates", f"{self.keys}/ca.crt",
             "--superlink", f"127.0.0.1:{self.port}", "--auth-supernode-private-key", f"{self.keys}/hospital-{i}",
             "--host", "127.0.0.1", "--port", str(self.port + 10 + i), "--ssl-ca-certfile", f"{self.keys}/ca.crt",
-            "--ssl-certfile", f"{self.keys}/server.pem", "--ssl-keyfile", f"{self.keys}/server.key", "--max-retries", "5",
+            "--ssl-certfile", f"{self.keys}/local-{i}.pem", "--ssl-keyfile", f"{self.keys}/local-{i}.key", "--max-retries", "5",
             "--node-config", f'name="agent-{i}" partition-id={i} book="{self.folder}/book-{i}.json" {config}',
         )  # fmt: skip
 

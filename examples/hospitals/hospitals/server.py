@@ -6,4 +6,6 @@ from riemdp.federated import flower
 
 from .setup import make_setup
 
-app = flower.server_app(make_setup)
+app = flower.server_app(
+    make_setup, timing=lambda config: flower.Timing(timeout=float(config["timeout"]), grace=float(config["grace"]))
+)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import jax
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, invalid
+from .._files import staged
 from ..privacy import Budget, Guarantee
 from ..randomness import NoiseSource
 from ._accounting import FederatedPlan, local_guarantee, realised_guarantee, worst
@@ -159,7 +158,8 @@ class Coordinator:
         arrays = {f"value_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.value))}
         if self._kept is not None:
             arrays |= {f"kept_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._kept))}
-        write_whole(Path(path), lambda f: np.savez(f, state=np.array(json.dumps(state)), **arrays))  # type: ignore[arg-type]
+        with staged(path) as (part,), part.open("wb") as file:
+            np.savez(file, state=np.array(json.dumps(state)), **arrays)  # type: ignore[arg-type]
 
     def load(self, path: str | Path) -> None:
         """Go on from a saved state. A round that was open when the server stopped is closed as lost: x_t kept, all charged."""
@@ -201,17 +201,3 @@ class Coordinator:
     def _next_in_turn(self, names: Sequence[str], count: int) -> list[str]:
         order = {a: i for i, a in enumerate(self.sizes)}
         return sorted(names, key=lambda a: (self.invitations[a], order[a]))[:count]
-
-
-def write_whole(target: Path, write: Callable[[Any], Any]) -> None:
-    """Let `write(file)` fill a file that then takes the place of `target`: whole, or not at all."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as f:
-            write(f)
-            f.flush()
-            os.fsync(f.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -12,12 +12,11 @@ from ..optimizers import OptimizationResult, private_minimize
 from ..optimizers._minimize import check_affordable, check_data, check_initial
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
+from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
 from ._accounting import FederatedPlan, plan_federated, worst
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
-
-_OWN_BOOK = Budget(1e6, 0.999999)  # of an agent inside a run that has been charged as a whole
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,9 +100,8 @@ def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budg
             for name in server.invite(names):
                 data, n = checked[names.index(name)]
                 sigma = None if without_noise else plan.sigma_of[n]
-                # The whole plan has been charged: the agent's share must not be charged to the same ledger again.
-                own = Ledger(_OWN_BOOK) if sigma else None
-                done = local_update(prirfed, data, server.value, sigma, rng=source if source.reproducible else None, ledger=own)
+                with uncharged():  # the whole plan has been charged: the agent's share must not be charged again
+                    done = local_update(prirfed, data, server.value, sigma, rng=source if source.reproducible else None)
                 calls += done.gradient_calls
                 server.receive(name, done.value)
             server.close()

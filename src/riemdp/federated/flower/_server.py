@@ -15,8 +15,9 @@ import numpy as np
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
+from ..._files import staged
 from ...randomness import noise_source
-from .._coordinator import Coordinator, write_whole
+from .._coordinator import Coordinator
 from .._drive import Setup, Timing, drive, log
 from ._messages import HELLO, TRAIN, fact, pack, unpack
 
@@ -111,13 +112,13 @@ class GridTransport:
         return found
 
 
-def server_app(make_setup: MakeSetup, *, timing: Timing | None = None, rng: int | None = None,
-               on_done: Callable[[Coordinator], None] | None = None) -> ServerApp:  # fmt: skip
+def server_app(make_setup: MakeSetup, *, timing: Timing | Callable[[Mapping[str, Any]], Timing] | None = None,
+               rng: int | None = None, on_done: Callable[[Coordinator], None] | None = None) -> ServerApp:  # fmt: skip
     """A Flower ServerApp that runs PriRFed.
 
-    **Arguments.** `make_setup(run_config) -> Setup`: the public settings. `timing`: see `Timing`. `rng`: None draws the invited
-    agents with the operating system's randomness; a seed makes the draw reproducible and the run not private. `on_done`: called
-    with the `Coordinator` at the end.
+    **Arguments.** `make_setup(run_config) -> Setup`: the public settings. `timing`: a `Timing`, or a function of the run
+    configuration that gives one. `rng`: None draws the invited agents with the operating system's randomness; a seed makes the
+    draw reproducible and the run not private. `on_done`: called with the `Coordinator` at the end.
 
     Reads from the run configuration, all optional: `result-path` (an .npz with the point, and beside it a .json with guarantee
     and rounds, written whole at the end) and `state-path` (state for a restart of the server).
@@ -130,7 +131,7 @@ def server_app(make_setup: MakeSetup, *, timing: Timing | None = None, rng: int 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
         setup = make_setup(context.run_config)
-        chosen = timing or Timing()
+        chosen = timing(context.run_config) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
         transport = GridTransport(grid, setup.initial, ttl=ttl, planned=setup.sigma)
         state = context.run_config.get("state-path") or None
@@ -162,7 +163,7 @@ def _shown() -> Iterator[None]:
 
 
 def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
-    """The published point (npz) and its guarantee (json), each whole or absent."""
+    """The published point (npz) and its guarantee (json), both whole or both absent."""
     import jax
 
     target = Path(path)
@@ -173,8 +174,10 @@ def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
         "rounds": [vars(r) for r in server.records], "invitations": server.invitations,
     }  # fmt: skip
     arrays = {f"point_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(server.result_value()))}
-    write_whole(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
-    write_whole(target.with_suffix(".json"), lambda f: f.write(json.dumps(facts, indent=2).encode()))
+    with staged(target, target.with_suffix(".json")) as (points, words):
+        with points.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+        words.write_text(json.dumps(facts, indent=2), encoding="utf-8")
 
 
 def _finite(x: float) -> float | None:

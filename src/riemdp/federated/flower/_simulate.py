@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import logging
 import os
+import pickle
 import tempfile
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..._errors import InvalidArgument, RiemdpError
@@ -28,11 +33,13 @@ def simulate(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Bu
     """Run PriRFed on Flower's simulation engine, one virtual agent for each data set; arguments as in `run_in_process`.
 
     The same core as `run_in_process`, with every message passing through the engine. `timing`: how long a round waits.
-    `cpus_per_agent`: what the engine reserves for an agent at work. **Guarantee:** as in `PriRFed`, charged before anything is
-    drawn to `ledger`, else to the innermost `with Ledger(...)`.
+    `cpus_per_agent`: what the engine reserves for an agent at work. The records lie in a temporary folder that only this user
+    can read, until the run ends. **Guarantee:** as in `PriRFed`, charged before anything is drawn to `ledger`, else to the
+    innermost `with Ledger(...)`.
+
+    Calls the engine's `run_simulation`, which Flower calls deprecated in favour of `flwr run`: that one wants a project folder
+    and a server process, and cannot take data sets, a problem or an optimiser from a Python session.
     """
-    if os.environ.get("FLWR_HOME") is None:
-        os.environ["FLWR_HOME"] = tempfile.mkdtemp(prefix="riemdp-flwr-")
     from flwr.simulation import run_simulation
 
     from ._client import client_app
@@ -47,11 +54,11 @@ def simulate(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Bu
     charge(plan.guarantee, ledger)
     setup = Setup(prirfed, point, budget, agents=len(checked))
     done: list[Coordinator] = []
-    arrays = [np.asarray(data) if not isinstance(data, tuple | dict) else data for data, _ in checked]
     server = server_app(lambda _: setup, timing=timing or _PATIENT, rng=rng, on_done=done.append)
-    client = client_app(lambda _: setup, lambda node: arrays[int(node["partition-id"])], rng=rng)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with _workplace(setup, [data for data, _ in checked]) as folder:
+        # The engine pickles the client app anew for every message: it holds the folder's name only, so that each worker reads
+        # the settings once (and compiles once), and of the records those of the agent that it stands for.
+        client = client_app(functools.partial(_settings, folder), functools.partial(_records_of, folder), rng=rng)
         run_simulation(
             server, client, num_supernodes=len(checked),
             backend_config={"client_resources": {"num_cpus": cpus_per_agent, "num_gpus": 0.0},
@@ -69,3 +76,40 @@ def simulate(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Bu
                  "aggregate": prirfed.aggregate, "participation": prirfed.participation, "protects": prirfed.problem.protects},
         rounds=tuple(finished.records), invitations=dict(finished.invitations), plan=plan,
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _workplace(setup: Setup, datasets: Sequence[Any]) -> Iterator[str]:
+    """A private folder with the settings, each agent's records and the engine's own home; gone afterwards."""
+    from ray import cloudpickle  # of lambdas in a problem or a learning rate, too
+
+    logger, before = logging.getLogger("flwr"), os.environ.get("FLWR_HOME")
+    with tempfile.TemporaryDirectory(prefix="riemdp-simulation-", ignore_cleanup_errors=True) as folder:
+        (Path(folder) / "setup").write_bytes(cloudpickle.dumps(setup))  # pyright: ignore[reportPrivateImportUsage]
+        for i, data in enumerate(datasets):
+            (Path(folder) / f"agent-{i}").write_bytes(pickle.dumps(jax.tree.map(np.asarray, data), protocol=5))
+        os.environ["FLWR_HOME"] = before or folder
+        logger.addFilter(_not_the_deprecation)
+        try:
+            yield folder
+        finally:
+            logger.removeFilter(_not_the_deprecation)
+            if before is None:
+                del os.environ["FLWR_HOME"]
+
+
+def _not_the_deprecation(record: logging.LogRecord) -> bool:
+    return "`run_simulation` function is deprecated" not in record.getMessage()
+
+
+def _settings(folder: str, _config: Mapping[str, Any]) -> Setup:
+    return _setup_of(folder)
+
+
+@functools.lru_cache(maxsize=1)
+def _setup_of(folder: str) -> Setup:
+    return pickle.loads((Path(folder) / "setup").read_bytes())  # written by this very run
+
+
+def _records_of(folder: str, node: Mapping[str, Any]) -> Any:
+    return pickle.loads((Path(folder) / f"agent-{int(node['partition-id'])}").read_bytes())

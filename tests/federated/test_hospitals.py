@@ -1,0 +1,74 @@
+"""The commands of examples/hospitals/README.md, run exactly as they are written there, in a copy of the folder. Slow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from riemdp import Ledger, SPDLogEuclidean
+
+from .test_deployment import ROOT, _isolated
+
+EXAMPLE = ROOT / "examples" / "hospitals"
+
+# Everything a person does with the README's blocks: terminals become background jobs, and `pip` has been run already.
+BY_HAND = """
+set -eu
+pip() {{ :; }}
+trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
+{setup}
+( {server} ) > server.log 2>&1 &
+for _ in $(seq 300); do grep -q ':4A94 ' /proc/net/tcp && break; sleep 0.3; done
+{register}
+for k in 0 1 2; do
+( {hospital} ) > hospital-$k.log 2>&1 &
+done
+timeout 600 {run}
+"""
+
+
+def _blocks() -> list[str]:
+    return re.findall(r"```sh\n(.*?)```", (EXAMPLE / "README.md").read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.federated_deployment
+def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
+    pytest.importorskip("flwr", reason="needs the extra `federated`")
+    if not Path("/proc/net/tcp").exists() or shutil.which("openssl") is None or shutil.which("ssh-keygen") is None:
+        pytest.skip("needs Linux, openssl and ssh-keygen")
+    folder = tmp_path / "hospitals"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "certificates", "flwr-home"))
+    setup, server, register, hospital, run = _blocks()
+    assert "i=0   # 1, 2\n" in hospital
+    script = BY_HAND.format(setup=setup, server=server.strip(), register=register, run=run.strip(),
+                            hospital=hospital.replace("i=0   # 1, 2\n", "i=$k\n").strip())  # fmt: skip
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*_isolated(), "bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "round 9: 2 invited, 2 accepted" in done.stdout + done.stderr
+    facts = json.loads((folder / "result.json").read_text())
+    assert facts["private"] is True
+    assert 0 < facts["epsilon"] <= 2.0
+    assert [r["accepted"] for r in facts["rounds"]] == [2] * 10
+    with np.load(folder / "result.npz") as saved:
+        assert bool(SPDLogEuclidean(9).belongs(saved["point_0"]))
+        assert not np.allclose(saved["point_0"], np.eye(9))
+    charges = {f"hospital-{i}": Ledger.open(folder / f"book-{i}.json").charges for i in range(3)}
+    assert charges == facts["invitations"]
+
+
+def test_the_front_page_has_the_same_commands():
+    text = (ROOT / "README.md").read_text()
+    (block,) = [b for b in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL) if "flwr" in b]
+    told = block.splitlines()
+    example = (EXAMPLE / "README.md").read_text().splitlines()
+    assert len(told) >= 10
+    assert [line for line in told if line not in example] == []
