@@ -147,6 +147,15 @@ class NoiseSource:
             blocks = [_subsets(generator, population, size, min(rows, count - start)) for start in range(0, count, rows)]
         return np.concatenate(blocks) if blocks else np.empty((0, size), dtype=np.int64)
 
+    def children(self, count: int) -> list[NoiseSource]:
+        """`count` new sources for workers, each with a key of its own: from the operating system where this source is, else drawn
+        from this one, so that the same seed gives the same children whichever thread uses them."""
+        count = integer("count", count, at_least=0)
+        if not self.reproducible:
+            return [NoiseSource() for _ in range(count)]
+        with self._turn() as generator:
+            return [NoiseSource(int.from_bytes(generator.bytes(32), "big")) for _ in range(count)]
+
     def key(self) -> Any:
         """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide, releases need more."""
         import jax

@@ -27,7 +27,8 @@ from ..manifolds import (
 )
 from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
-from ._points import direction_and_exp, log_euclidean_points, within_float64
+from ._exponential import exponentials_of_directions, within_float64
+from ._points import direction_and_exp
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
@@ -58,7 +59,8 @@ def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, si
     geodesic.
 
     Timing: on flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball the number of tries does not
-    depend on `eta`; on Bures-Wasserstein space and within a ball it does, so the running time tells something about it.
+    depend on `eta`; on Bures-Wasserstein space and within a ball it does, so the running time tells something about it. On
+    log-Euclidean space it tells a little about the size of log(eta), which decides how many matrix products exp takes.
 
     Source: Reimherr2021 Definition 3; samplers are the library's own (radial laws in closed form where they exist, else
     rejection from a dominating log-concave law).
@@ -77,7 +79,7 @@ def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, si
         check_law(manifold, sigma, math.inf)
         warn_if_slow(manifold, expected_tries(manifold, sigma, eta=point))
         drawn = draw(manifold, point, sigma, count, source, math.inf)
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf).reshape(batch + leaf.shape[1:]), drawn)
+    return jax.tree.map(lambda leaf: jax.device_put(leaf.reshape(batch + leaf.shape[1:])), drawn)  # takes arrays over uncopied
 
 
 # -------------------------------------------------------------------- does the law exist, and what does it cost
@@ -177,7 +179,8 @@ def _direction_average(log_ratio: Any) -> Any:
 def draw(manifold: AbstractManifold, eta: Any, sigma: float, count: int, source: NoiseSource, cutoff: float) -> Any:
     """`count` exact draws with d(x, eta) <= cutoff (math.inf: the whole law), stacked along the first axis."""
     sampler = _sampler(manifold)
-    block = max(1, _BLOCK // max(1, manifold.noise_size))
+    # a log-Euclidean sampler goes through its draws in blocks itself
+    block = max(1, count if isinstance(manifold, SPDLogEuclidean) else _BLOCK // max(1, manifold.noise_size))
     parts = [sampler(manifold, eta, sigma, min(block, count - start), source, cutoff) for start in range(0, count, block)]
     if not parts:
         return jax.tree.map(lambda leaf: jnp.zeros((0, *np.shape(leaf))), eta)
@@ -239,7 +242,8 @@ def _(manifold: Product, eta: Any, sigma: float, count: int, source: Any, cutoff
 @_draw.register
 def _(manifold: SPDLogEuclidean, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
     radii = _radial.flat_radii(manifold.dim, sigma, count, source, cutoff)
-    return log_euclidean_points(eta, radii, _spectral.symmetric_directions(manifold.k, count, source))
+    w, q = np.linalg.eigh(np.asarray(eta))
+    return exponentials_of_directions((q * np.log(w)) @ q.T, radii, source)
 
 
 @_draw.register(Lorentz)
@@ -257,7 +261,8 @@ def _(manifold: Any, eta: Any, sigma: float, count: int, source: Any, cutoff: fl
 @_draw.register
 def _(manifold: SPDAffineInvariant, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
     q, w = _spectral.affine_tangents(manifold.k, sigma, count, source, cutoff)
-    half = np.linalg.cholesky(np.asarray(eta)) @ q * np.exp(0.5 * within_float64(w))[:, None, :]
+    half = np.linalg.cholesky(np.asarray(eta)) @ q
+    half *= np.exp(0.5 * within_float64(w))[:, None, :]
     return half @ np.swapaxes(half, -1, -2)
 
 

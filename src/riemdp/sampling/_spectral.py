@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ._exponential import packed_positions
 from ._hull import TangentHull
 from ._radial import log_sinc, log_sinhc
 
@@ -135,19 +136,15 @@ def grassmann_proposal(m: int, p: int, scale: float, cutoff: float) -> Grassmann
 def symmetric_directions(k: int, count: int, source: Any) -> np.ndarray:
     """Uniform on the unit sphere of symmetric k x k matrices with the Frobenius norm."""
     s = symmetric_normals(k, count, source)
-    return s / np.sqrt(np.sum(s * s, axis=(1, 2)))[:, None, None]
+    s /= np.sqrt(np.einsum("ijk,ijk->i", s, s))[:, None, None]
+    return s
 
 
 def symmetric_normals(k: int, count: int, source: Any) -> np.ndarray:
     """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k + 1) / 2 normals each."""
     z = source.normals((count, k * (k + 1) // 2))
-    s = np.empty((count, k, k))
-    rows, columns = np.triu_indices(k, 1)
-    off = z[:, k:] * math.sqrt(0.5)
-    s[:, rows, columns] = off
-    s[:, columns, rows] = off
-    s[:, np.arange(k), np.arange(k)] = z[:, :k]
-    return s
+    z[:, k:] *= math.sqrt(0.5)
+    return np.take(z, packed_positions(k), axis=1).reshape(count, k, k)
 
 
 class BuresProposal:
@@ -187,7 +184,8 @@ def rejection(count: int, source: Any, propose: Any, rate: float, size: int) -> 
     have = 0
     largest = max(1, _BLOCK // max(1, size))
     while have < count:
-        tries = min(largest, max(1, math.ceil((count - have) * min(1.05 / rate, 64.0))) + (0 if count == 1 else 4))
+        wanted = (count - have) / max(rate, 1e-12)  # for a single draw no more than it takes on average: each try costs
+        tries = min(largest, max(1, round(min(wanted, 64.0))) if count == 1 else math.ceil(min(1.05 * wanted, 64.0 * (count - have))) + 4)
         log_ratio, arrays = propose(tries)
         if np.any(log_ratio > SLACK):
             raise ArithmeticError("internal error: an acceptance ratio of a sampler exceeds 1; please report it")
