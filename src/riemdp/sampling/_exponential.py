@@ -70,12 +70,13 @@ class _Workspace:
     def exponential(self, count: int, shift: float, out: np.ndarray) -> None:
         """exp(shift I + S) for the first `count` matrices S of `powers[0]`, into `out`."""
         s, square, cube = (p[:count] for p in self.powers)
-        np.matmul(s, s, out=square)
-        radius = math.sqrt(_largest_norm(square))  # of the spectrum: its largest square is at most |S^2|_F
-        m = 2 if radius <= 2 * _SCHEMES[2][0] else 3
-        if m == 3 and radius < math.inf:
-            np.matmul(square, s, out=cube)
-            radius = min(radius, _largest_norm(cube) ** (1 / 3))
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(s, s, out=square)
+            radius = math.sqrt(_largest_norm(square))  # of the spectrum: its largest square is at most |S^2|_F
+            m = 2 if radius <= 2 * _SCHEMES[2][0] else 3
+            if m == 3:
+                np.matmul(square, s, out=cube)
+                radius = min(radius, _largest_norm(cube) ** (1 / 3))
         if not (radius <= FARTHEST and abs(shift) + radius <= 300.0):  # also where it is not a number
             out[:] = exponential_by_eigenvectors(s, shift)
             return

@@ -184,8 +184,11 @@ def rejection(count: int, source: Any, propose: Any, rate: float, size: int) -> 
     have = 0
     largest = max(1, _BLOCK // max(1, size))
     while have < count:
-        wanted = (count - have) / max(rate, 1e-12)  # for a single draw no more than it takes on average: each try costs
-        tries = min(largest, max(1, round(min(wanted, 64.0))) if count == 1 else math.ceil(min(1.05 * wanted, 64.0 * (count - have))) + 4)
+        wanted = (count - have) / max(rate, 1e-12)
+        if count == 1:  # no more than it takes on average: each try of one draw is felt
+            tries = max(1, round(min(wanted, 64.0)))
+        else:
+            tries = min(largest, math.ceil(min(1.05 * wanted, 64.0 * (count - have))) + 4)
         log_ratio, arrays = propose(tries)
         if np.any(log_ratio > SLACK):
             raise ArithmeticError("internal error: an acceptance ratio of a sampler exceeds 1; please report it")

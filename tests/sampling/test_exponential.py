@@ -1,0 +1,137 @@
+"""Exponentials by matrix products: as accurate as by eigenvectors, positive definite, the same whatever the threads."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy import stats
+
+import riemdp as R
+from riemdp.randomness import noise_source
+from riemdp.sampling import _exponential as ex
+from riemdp.sampling import riemannian_laplace
+from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
+
+
+def symmetric(k, radius, count=4, seed=0):
+    """Symmetric matrices with this spectral radius."""
+    s = np.random.default_rng(seed).standard_normal((count, k, k))
+    s = s + np.swapaxes(s, 1, 2)
+    return s * (radius / np.max(np.abs(np.linalg.eigvalsh(s)), axis=1))[:, None, None]
+
+
+def by_products(s, shift=0.0):
+    space, out = ex._Workspace(s.shape[-1], len(s) + 3), np.empty_like(s)
+    space.powers[0, : len(s)] = s
+    space.exponential(len(s), shift, out)
+    return out
+
+
+def exactly(s):
+    """exp(s) with 40 digits, and its extreme eigenvalues."""
+    with mpmath.workdps(40):
+        w, q = mpmath.eigsy(mpmath.matrix(s.tolist()))
+        x = q * mpmath.diag([mpmath.exp(a) for a in w]) * q.T
+        return x, mpmath.exp(min(w)), mpmath.exp(max(w))
+
+
+def errors(s, computed):
+    """(error relative to the norm, error of the smallest eigenvalue relative to it and to the condition number)."""
+    x, low, high = exactly(s)
+    k = len(s)
+    with mpmath.workdps(40):
+        entry = max(abs(mpmath.mpf(float(computed[i, j])) - x[i, j]) for i in range(k) for j in range(k)) / high
+        smallest = mpmath.eigsy(mpmath.matrix(computed.tolist()), eigvals_only=True)[0]
+        return float(entry), float(abs(smallest / low - 1) * low / high)
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-9, 0.05, 0.27, 0.29, 1.25, 1.35, 3.0, 11.0, 14.0])
+def test_as_accurate_as_eigenvectors_against_forty_digits(radius):
+    for k in (1, 2, 5):
+        s = symmetric(k, radius, 1, seed=k)
+        mine, usual = by_products(s), ex.exponential_by_eigenvectors(s, 0.0)
+        allowed = 1e-15 * (1 + radius)  # rounding of an eigenvalue of size `radius`, and of the squarings, moves exp by so much
+        for ours, theirs in zip(errors(s[0], mine[0]), errors(s[0], usual[0]), strict=True):
+            assert ours <= max(allowed, 2 * theirs)
+        # planted: a polynomial used 15 % beyond its interval
+        if radius == 1.25:
+            ex._coefficients.cache_clear()
+            old, ex._SCHEMES[3] = ex._SCHEMES[3], (0.3, 2.7694)
+            try:
+                ex._coefficients(3)
+                ex._SCHEMES[3] = old
+                assert errors(s[0], by_products(s)[0])[0] > allowed
+            finally:
+                ex._SCHEMES[3] = old
+                ex._coefficients.cache_clear()
+
+
+@pytest.mark.parametrize("radius", [0.2, 0.9, 2.0, 10.0])
+def test_thirty_rows_beside_scipy_and_eigenvectors(radius):
+    s = symmetric(30, radius, 18)
+    x = by_products(s, shift=-2.0)
+    usual = ex.exponential_by_eigenvectors(s, -2.0)
+    assert np.array_equal(x, np.swapaxes(x, 1, 2))
+    size = np.exp(radius - 2.0)
+    assert np.max(np.abs(x - usual)) < 5e-15 * size
+    assert np.max(np.abs(x - scipy.linalg.expm(s - 2.0 * np.eye(30)))) < 3e-14 * size
+    low = np.linalg.eigvalsh(x)[:, 0]
+    np.testing.assert_allclose(low, np.linalg.eigvalsh(usual)[:, 0], rtol=2e-15 * np.exp(2 * radius) + 1e-13)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-8, 1.0, 30.0, 1e3, 1e6, 1e200])
+def test_every_size_of_noise_gives_a_positive_definite_matrix(size):
+    for k in (1, 3):
+        x = ex.exponentials_of_directions(np.zeros((k, k)), np.full(40, size), noise_source(1))
+        assert np.all(np.isfinite(x))
+        assert np.array_equal(x, np.swapaxes(x, 1, 2))
+        assert np.all(np.linalg.eigvalsh(x) > 0)
+
+
+def test_far_centres_are_shifted_not_squared():
+    """log(eta) = -13.8 I is a covariance of size 1e-6: it costs no squaring and no digits."""
+    k, lengths = 4, np.full(50, 0.3)
+    near = ex.exponentials_of_directions(np.zeros((k, k)), lengths, noise_source(3))
+    far = ex.exponentials_of_directions(-13.8 * np.eye(k), lengths, noise_source(3))
+    np.testing.assert_allclose(far, np.exp(-13.8) * near, rtol=1e-14, atol=1e-15 * np.exp(-13.8))
+
+
+def test_seeded_draws_do_not_depend_on_threads_and_blocks_do_not_repeat(monkeypatch):
+    center, lengths = np.diag([0.3, -0.2, 0.1]), np.full(3 * ex._BLOCK + 5, 0.5)
+    monkeypatch.setattr(ex, "_cores", lambda: 3)
+    several = ex.exponentials_of_directions(center, lengths, noise_source(7))
+    monkeypatch.setattr(ex, "_cores", lambda: 1)
+    np.testing.assert_array_equal(several, ex.exponentials_of_directions(center, lengths, noise_source(7)))
+    assert len(np.unique(several[:, 0, 1])) == len(lengths)
+    assert not np.array_equal(several, ex.exponentials_of_directions(center, lengths, noise_source(8)))
+    fresh = ex.exponentials_of_directions(center, lengths, noise_source())
+    assert len(np.unique(np.concatenate([fresh[:, 0, 1], several[:, 0, 1]]))) == 2 * len(lengths)
+
+
+def test_a_failure_in_a_thread_is_raised(monkeypatch):
+    monkeypatch.setattr(ex, "_cores", lambda: 2)
+    monkeypatch.setattr(ex._Workspace, "exponential", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        ex.exponentials_of_directions(np.zeros((2, 2)), np.ones(2 * ex._BLOCK), noise_source(1))
+
+
+def test_many_draws_at_ten_rows_are_isotropic_with_the_radius_of_the_law():
+    """From keys of several blocks: coordinates of log(x) - log(eta) over their length, times a chi variable, are normal."""
+    manifold, s, n = R.SPDLogEuclidean(10), 0.02, 4200
+    eta = np.diag(np.linspace(0.5, 3.0, 10))
+    x = np.asarray(riemannian_laplace(3, manifold, eta, s, (n,)))
+    w, q = np.linalg.eigh(x)
+    logs = (q * np.log(w)[:, None, :]) @ np.swapaxes(q, 1, 2) - np.diag(np.log(np.linspace(0.5, 3.0, 10)))
+    rows, columns = np.triu_indices(10, 1)
+    c = np.concatenate([logs[:, np.arange(10), np.arange(10)], np.sqrt(2) * logs[:, rows, columns]], axis=1)
+    length = np.linalg.norm(c, axis=1)
+    assert ks_p_value(length, lambda r: stats.gamma.cdf(r, 55, scale=s)) > ALPHA
+    assert ks_p_value(1.1 * length, lambda r: stats.gamma.cdf(r, 55, scale=s)) < ALPHA
+    chi = np.sqrt(np.random.default_rng(1).chisquare(55, n))
+    normal = c / length[:, None] * chi[:, None]
+    assert gaussian_p_value(normal, 1.0) > ALPHA
+    # planted: entries off the diagonal that stand twice and are counted once
+    normal[:, 10:] *= np.sqrt(2)
+    assert gaussian_p_value(normal / np.sqrt(np.mean(normal**2)), 1.0) < ALPHA
