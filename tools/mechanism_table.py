@@ -193,7 +193,8 @@ READING = """## How to read this
 
 - On SPD matrices much of what separates intrinsic from ambient mechanisms is not noise: the ambient mean is another point (the
   distance is given above each table, and no epsilon removes it), and ambient noise makes eigenvalues negative, which
-  projection then sets to almost nothing, far away in either metric. Moving the release into the ball repairs the second.
+  projection then sets to almost nothing, far away in either metric. Moving the release into the ball repairs the second; with
+  the square of the first subtracted the order is still the same in every counted row of the first two tables.
 - On the sphere ambient noise on the arithmetic mean comes *closer* than the intrinsic mechanisms: the ambient mean of a ball of
   radius r has sensitivity 2 sin(r)/n, the intrinsic one 2 r/(n cos 2r), and projecting removes the normal component of the
   noise. On Bures-Wasserstein space the intrinsic constants are large for the same reason, positive curvature.

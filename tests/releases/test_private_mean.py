@@ -283,6 +283,7 @@ def test_failures_spend_nothing():
         ({"mechanism": "wrapped-gaussian", "calibration": "classical", "budget": R.Budget(2.0, 1e-5)}, "calibration"),
         ({"weights": np.full(N, -1.0)}, "weights"),
         ({"tolerance": 0.0}, "tolerance"),
+        ({"tolerance": 1.0}, "tolerance"),
         ({"optimizer": R.DPRGD(steps=3)}, "optimizer"),
         ({"calibration": "none"}, "calibration"),
         ({"budget": 1.0}, "budget"),
@@ -298,17 +299,21 @@ def test_failures_spend_nothing():
     assert ledger.spent.epsilon(0.0) == 0.0
 
 
-def test_a_mean_that_does_not_converge_is_not_released(monkeypatch):
+@pytest.mark.parametrize(("converged", "value"), [(False, [1.0, 0, 0]), (True, [-1.0, 0, 0]), (True, [np.nan, 0, 0])])
+def test_a_mean_that_was_not_found_is_not_released(monkeypatch, converged, value):
+    """Not converged, another stationary point outside the ball, or not finite: the same error, before anything is spent."""
     from riemdp import statistics
 
     def stuck(manifold, X, **kwargs):
-        return statistics.MeanResult(value=np.eye(2), residual=1.0, iterations=200, converged=False)
+        return statistics.MeanResult(value=np.array(value), residual=0.0, iterations=200, converged=converged)
 
     monkeypatch.setattr(statistics, "frechet_mean", stuck)
-    manifold = R.SPDLogEuclidean(2)
-    with R.Ledger(R.Budget(3.0, 1e-4)) as ledger, pytest.raises(MeanNotConverged):
-        R.private_frechet_mean(manifold, records(manifold, 1.0, N), R.Ball(np.eye(2), 1.0), BUDGET)
+    manifold = R.Sphere(3)
+    ball = R.Ball([1.0, 0, 0], 0.5)
+    with R.Ledger(R.Budget(3.0, 1e-4)) as ledger, pytest.raises(MeanNotConverged, match="Nothing was spent"):
+        R.private_frechet_mean(manifold, np.tile([1.0, 0, 0], (N, 1)), ball, BUDGET, mechanism="wrapped-laplace")
     assert ledger.spent.epsilon(0.0) == 0.0
+    assert ledger.charges == 0
 
 
 def test_budget_errors_come_from_the_ambient_ledger_and_products_work():

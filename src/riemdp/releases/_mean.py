@@ -45,7 +45,7 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     - `rng`: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
     - `ledger`: the `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
     - `weights`: n public, non-negative weights of the records.
-    - `tolerance`: public tolerance on the gradient of F = 1/2 sum w_i d^2 that the mean is solved to, default
+    - `tolerance`: public tolerance (above 0, below 1) on the gradient of F = 1/2 sum w_i d^2 that the mean is solved to, default
       1e-10 max(1, radius); 2 tolerance / h is added to the sensitivity.
     - `calibration`: "analytic" or "classical" (Gaussian mechanisms, epsilon <= 1).
     - `optimizer`: settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record sensitivity from the ball where the
@@ -76,7 +76,7 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     if ball is None:
         raise invalid("ball", ball, "give a public Ball(center, radius), chosen without looking at the records")
     ball = optional_ball(manifold, ball)
-    tolerance = public_tolerance(ball) if tolerance is None else real("tolerance", tolerance, above=0.0)
+    tolerance = public_tolerance(ball) if tolerance is None else real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
         raise invalid("optimizer", optimizer, 'it goes with mechanism "dp-rgd", "dp-rsgd" or "dp-rsvrg"')
     _check_budget(mechanism, budget)
@@ -102,17 +102,28 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
 
 
 def mean_of_clamped(manifold: Any, clamped: Any, ball: Any, weights: Any, tolerance: float) -> Any:
-    """Frechet mean of records in the ball to the public tolerance, moved into the ball, or `MeanNotConverged`."""
+    """Frechet mean of records in the ball to the public tolerance, moved into the ball, or `MeanNotConverged`.
+
+    Moving it in brings it no farther from the exact mean: radially, towards the centre of a ball as small as the curvature
+    requires, distances only shrink."""
     from ..statistics import frechet_mean
 
     with warnings.catch_warnings():  # a warning that depends on the records would tell something about them
         warnings.simplefilter("ignore", RiemdpWarning)
         result = frechet_mean(manifold, clamped, weights=weights, tol=tolerance)
     finite = all(bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in jax.tree.leaves(result.value))
-    if not (finite and bool(result.converged)):
+    # A small gradient means a near mean only where F is strongly convex. Where curvature is positive that is the ball, which
+    # holds the mean; another stationary point (the antipode, say) is as if nothing had been found.
+    found = finite and bool(result.converged) and (manifold.is_hadamard or _inside(manifold, ball, result.value))
+    if not found:
         raise MeanNotConverged(f"the mean on {manifold!r} did not reach the public tolerance {tolerance:g}; give a larger "
                                "`tolerance` (it adds to the sensitivity) or a smaller ball. Nothing was spent")
     return clamp_point(manifold, ball, jax.tree.map(jnp.asarray, result.value))
+
+
+def _inside(manifold: Any, ball: Any, point: Any) -> bool:
+    # Room for the rounding of a mean on the edge only, not for a coarse tolerance: outside the ball h need not hold.
+    return float(manifold.dist(ball.center, point)) <= float(ball.radius) * (1 + 1e-6) + 1e-8
 
 
 def _check_budget(name: str, budget: Any) -> None:

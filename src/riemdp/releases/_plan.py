@@ -188,7 +188,7 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     checked = optional_ball(manifold, ball)
     if checked is None:
         raise invalid("ball", ball, "give a public Ball(center, radius)")
-    tolerance = public_tolerance(ball) if tolerance is None else real("tolerance", tolerance, above=0.0)
+    tolerance = public_tolerance(ball) if tolerance is None else real("tolerance", tolerance, above=0.0, below=1.0)
     many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")
