@@ -29,7 +29,7 @@ APP = Path(__file__).parent / "federated_app"
 AGENTS, SAMPLED, ROUNDS = 100, 5, 200
 
 
-def deployment(rounds: int = 10) -> list[Row]:
+def deployment(rounds: int = 6) -> list[Row]:
     """Seconds a round of a real deployment, ours and stock in turn."""
     return [_polling(rounds, interval) for interval in ("1.0", "0.2")]
 

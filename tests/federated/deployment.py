@@ -204,19 +204,19 @@ def main(folder: Path) -> dict:
         deployment.node(2, "hostile=true")
         deployment.run("first", config)
         facts["server_killed_in_open_round"] = wait(
-            lambda: done() == KILLED_SERVER and deployment.state()["open"] is not None, 300)  # fmt: skip
+            lambda: done() == KILLED_SERVER and deployment.state()["open"] is not None, 600)  # fmt: skip
         facts["server_processes_killed"] = deployment.kill_server_app()
         facts["rounds_at_restart"] = done()
         facts["restart"] = time.monotonic()
         stranger = deployment.node(STRANGER, name="stranger")
         deployment.node(3)
         second = deployment.run("second", config)
-        wait(lambda: done() >= 5, 300)
+        wait(lambda: done() >= 5, 600)
         deployment.node(4)
-        facts["agent_was_working"] = wait((folder / "working").exists, 400)
+        facts["agent_was_working"] = wait((folder / "working").exists, 600)
         facts["round_when_agent_died"] = done()
         deployment.kill("node1")
-        facts["ended"] = wait((folder / "result.json").exists, 400)
+        facts["ended"] = wait((folder / "result.json").exists, 600)
         facts["run_finished"] = wait(lambda: second.poll() is not None, 60)
         facts["stranger_refused"] = wait(lambda: stranger.poll() is not None, 30) and stranger.returncode != 0
         facts["stranger_log"] = (folder / "stranger.log").read_text()

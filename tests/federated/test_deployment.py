@@ -40,7 +40,7 @@ def facts(tmp_path_factory):
             pytest.skip(f"needs {tool} to make certificates")
     folder = tmp_path_factory.mktemp("deployment")
     command = [*_isolated(), sys.executable, "-m", "tests.federated.deployment", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1500)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2400)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     (folder / "facts.json").write_text(json.dumps(found, indent=1))
@@ -120,6 +120,8 @@ def test_the_servers_account_is_right(facts, rounds, plan):
     spent = privacy.participation(local, invited=[r["invited"] for r in rounds], eligible=[r["eligible"] for r in rounds])
     assert result["epsilon"] == pytest.approx(spent.epsilon(DELTA), rel=1e-6)
     assert 0 < result["epsilon"] <= 20.0
+    for agent, times in result["invitations"].items():  # and what each agent states for itself
+        assert result["participation_epsilon"][agent] == pytest.approx(local.repeat(times).epsilon(DELTA), rel=1e-6)
     assert result["private"] is True
 
 

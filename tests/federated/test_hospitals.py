@@ -31,7 +31,7 @@ for _ in $(seq 300); do grep -q ':4A94 ' /proc/net/tcp && break; sleep 0.3; done
 for k in 0 1 2; do
 ( {hospital} ) > hospital-$k.log 2>&1 &
 done
-timeout 600 {run}
+timeout 1500 {run}
 """
 
 
@@ -51,7 +51,7 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     script = BY_HAND.format(setup=setup, server=server.strip(), register=register, run=run.strip(),
                             hospital=hospital.replace("i=0   # 1, 2\n", "i=$k\n").strip())  # fmt: skip
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*_isolated(), "bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=900)
+    done = subprocess.run([*_isolated(), "bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "round 9: 2 invited, 2 accepted" in done.stdout + done.stderr
     facts = json.loads((folder / "result.json").read_text())

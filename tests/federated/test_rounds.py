@@ -143,6 +143,8 @@ def test_a_private_run_states_what_the_budget_bought(datasets):
     assert got.sigma == plan_federated(prirfed, [N_RECORDS] * N_AGENTS, budget).sigmas[0]
     assert got.participation_guarantee(0).epsilon(1e-5) == 0.0
     assert got.participation_guarantee(4).epsilon(1e-5) > got.participation_guarantee(1).epsilon(1e-5)
+    most = max(got.invitations.values())
+    assert f"{most} times can state: {got.participation_guarantee(most)}" in str(got)
     assert got.reproducible
     assert "NOT PRIVATE" in str(got)
     again = run_in_process(prirfed, datasets, _start(), budget, rng=5)

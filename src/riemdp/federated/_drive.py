@@ -47,7 +47,7 @@ class Timing:
     timeout: float = 60.0
     grace: float = 20.0
     poll: float = 0.1
-    patience: float = 120.0
+    patience: float = 600.0
 
     def __post_init__(self) -> None:
         for name in ("timeout", "grace", "patience"):

@@ -41,6 +41,17 @@ class FederatedResult(OptimizationResult):
         assert self.plan is not None
         return worst([g.repeat(k) for g in self.plan.local.values()], self.plan.delta)
 
+    def __str__(self) -> str:
+        most = max(self.invitations.values(), default=0)
+        if self.plan is None or most == 0:
+            return OptimizationResult.__str__(self)
+        return (
+            f"{OptimizationResult.__str__(self)}\n  agents took part {min(self.invitations.values())} to {most} times; one that "
+            f"did so {most} times can state: {self.participation_guarantee(most)}"
+        )
+
+    __repr__ = __str__
+
 
 def local_update(prirfed: PriRFed, records: Any, current: Any, sigma: float | None, *, rng: int | NoiseSource | None = None,
                  ledger: Ledger | None = None) -> OptimizationResult:  # fmt: skip

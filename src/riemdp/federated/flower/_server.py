@@ -172,6 +172,11 @@ def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
         "guarantee": str(guarantee), "epsilon": _finite(guarantee.epsilon(server.plan.delta)), "delta": server.plan.delta,
         "adjacency": guarantee.adjacency, "private": guarantee.is_private and not reproducible,
         "rounds": [vars(r) for r in server.records], "invitations": server.invitations,
+        # what each agent can state for its own records, because it knows how often it took part
+        "participation_epsilon": {
+            a: _finite(server.plan.local[server.sizes[a]].repeat(k).epsilon(server.plan.delta))
+            for a, k in server.invitations.items()
+        },
     }  # fmt: skip
     arrays = {f"point_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(server.result_value()))}
     with staged(target, target.with_suffix(".json")) as (points, words):

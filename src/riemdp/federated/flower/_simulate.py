@@ -34,8 +34,9 @@ def simulate(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Bu
 
     The same core as `run_in_process`, with every message passing through the engine. `timing`: how long a round waits.
     `cpus_per_agent`: what the engine reserves for an agent at work. The records lie in a temporary folder that only this user
-    can read, until the run ends. **Guarantee:** as in `PriRFed`, charged before anything is drawn to `ledger`, else to the
-    innermost `with Ledger(...)`.
+    can read, until the run ends. `result.gradient_calls` is 0: agents do not report theirs.
+
+    **Guarantee:** as in `PriRFed`, charged before anything is drawn to `ledger`, else to the innermost `with Ledger(...)`.
 
     Calls the engine's `run_simulation`, which Flower calls deprecated in favour of `flwr run`: that one wants a project folder
     and a server process, and cannot take data sets, a problem or an optimiser from a Python session.
