@@ -46,7 +46,8 @@ def test_the_logger_is_silent_by_default():
 MAY_BE_LOGGED = {
     "len", "round", "invited", "accepted", "refused", "missing", "sizes", "records", "there", "wanted", "eligible", "server",
     "record",
-    "name", "planned", "sigma",  # what an agent enrolled under (a site, not a person), and the plan's public noise
+    # What an agent enrolled under (a site, not a person), the plan's public noise, and the kind of error an agent chose to send.
+    "name", "planned", "sigma", "reply", "error", "reason",
 }  # fmt: skip
 
 
