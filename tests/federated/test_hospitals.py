@@ -19,19 +19,20 @@ from .test_deployment import ROOT, _isolated
 
 EXAMPLE = ROOT / "examples" / "hospitals"
 
-# Everything a person does with the README's blocks: terminals become background jobs, and `pip` has been run already.
+# What a person does with the README's blocks, each terminal a session of its own; `pip` has been run already.
 BY_HAND = """
 set -eu
-pip() {{ :; }}
-trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
-{setup}
-( {server} ) > server.log 2>&1 &
-for _ in $(seq 300); do grep -q ':4A94 ' /proc/net/tcp && break; sleep 0.3; done
-{register}
+pip() { :; }
+. ../setup.sh
+terminals=
+trap 'for t in $terminals; do kill -- -$t || true; done; wait' EXIT
+setsid bash ../server.sh > server.log 2>&1 & terminals="$terminals $!"
+for _ in $(seq 600); do grep -q ':4A94 ' /proc/net/tcp && break; sleep 0.3; done
+. ../register.sh
 for k in 0 1 2; do
-( {hospital} ) > hospital-$k.log 2>&1 &
+setsid bash ../hospital-$k.sh > hospital-$k.log 2>&1 & terminals="$terminals $!"
 done
-timeout 1500 {run}
+setsid --wait timeout 1500 bash ../run.sh
 """
 
 
@@ -48,10 +49,13 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "certificates", "flwr-home"))
     setup, server, register, hospital, run = _blocks()
     assert "i=0   # 1, 2\n" in hospital
-    script = BY_HAND.format(setup=setup, server=server.strip(), register=register, run=run.strip(),
-                            hospital=hospital.replace("i=0   # 1, 2\n", "i=$k\n").strip())  # fmt: skip
+    for name, text in {"setup": setup, "server": server, "register": register, "run": run}.items():
+        (tmp_path / f"{name}.sh").write_text(text)
+    for k in range(3):
+        (tmp_path / f"hospital-{k}.sh").write_text(hospital.replace("i=0   # 1, 2\n", f"i={k}\n"))
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*_isolated(), "bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=1800)
+    command = [*_isolated(), "bash", "-c", BY_HAND]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "round 9: 2 invited, 2 accepted" in done.stdout + done.stderr
     facts = json.loads((folder / "result.json").read_text())

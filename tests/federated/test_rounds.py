@@ -127,6 +127,8 @@ def test_zero_noise_equals_an_independent_simulation(datasets, local):
     turns = [[(2 * t) % N_AGENTS, (2 * t + 1) % N_AGENTS] for t in range(5)]
     expected = _simulation(uneven, _start(), steps=3, rate=0.1, turns=turns)
     np.testing.assert_allclose(got.value, expected, atol=1e-12)
+    off = _simulation(uneven, _start(), steps=3, rate=0.1 * (1 + 1e-9), turns=turns)  # planted fault: seen at this tolerance
+    assert np.abs(np.asarray(got.value) - off).max() > 1e-12
     assert got.guarantee.epsilon(0.1) == np.inf
     assert got.gradient_calls > 0
 
