@@ -137,7 +137,7 @@ def _figure_1(panel: str, context: Context) -> Result:
         series.append(Series(_WORDS[name], [x["m"] for x in own], [x["seconds"] for x in own],
                              [x["lower_quartile"] for x in own],
                              [x["upper_quartile"] for x in own]))  # fmt: skip
-    figure = panel_figure([Panel(series, "size m", "processor seconds, one sample", words + ": five points", logy=True)],
+    figure = panel_figure([Panel(series, "size m", "processor seconds, one sample", f"{words}, five base points", logy=True)],
                           size=(7.4, 5.0), legend_columns=2)  # fmt: skip
     gains = _gains(rows, baselines)
     laws = ", ".join(f"{_WORDS[k]} {v:.3f}" for k, v in ratio.items())
