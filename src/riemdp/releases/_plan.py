@@ -18,6 +18,7 @@ from ._choices import COMPARED, EXTRINSIC, MOST_TRIES, NEED_DELTA, OPTIMIZED, pu
 _LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
 _WIDTH = 110
 _NEEDS_DELTA = "needs delta > 0"
+_NEEDS_COUNT = "divides by the number of records, which add-or-remove-one keeps private"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,10 +118,16 @@ class MeanPlan(Sequence[PlanRow]):
     def _left_out(self) -> list[str]:
         """What to say of the mechanisms without a formula, once each."""
         rows = [row for row in self.rows if row.mechanism not in COMPARED]
-        usable = [row for row in rows if row.note != _NEEDS_DELTA]
-        lines = [f"No formula, used only when named: {', '.join(names)} ({why})" for why, names in _by_reason(usable).items()]
-        refused = _by_reason([row for row in rows if row.note == _NEEDS_DELTA])
-        return lines + [f"Not for budgets with delta = 0: {', '.join(names)}" for names in refused.values()]
+        groups = {"No formula, used only when named": [r for r in rows if r.note not in (_NEEDS_DELTA, _NEEDS_COUNT)],
+                  "Not available, dividing by the number of records, which is private here": [
+                      r for r in rows if r.note == _NEEDS_COUNT],
+                  "Not available for budgets with delta = 0": [r for r in rows if r.note == _NEEDS_DELTA]}  # fmt: skip
+        lines = []
+        for head, members in groups.items():
+            plain = (_NEEDS_DELTA, _NEEDS_COUNT)
+            parts = [", ".join(names) + ("" if why in plain else f" ({why})") for why, names in _by_reason(members).items()]
+            lines += [f"{head}: {'; '.join(parts)}"] if parts else []
+        return lines
 
     def _best_or_none(self, budget: Any) -> PlanRow | None:
         try:
@@ -141,8 +148,9 @@ class MeanPlan(Sequence[PlanRow]):
         if not curves:
             raise InvalidArgument("argument `plan` has no row with an expected error, so there is nothing to draw; print it to "
                                   "see why")
-        options.setdefault("title", f"Expected error of a private mean: {self.manifold!r}, n = {self.n}, "
-                                    f"radius {float(self.ball.radius):g}")
+        facts = f", n {'=' if self.adjacency == REPLACE_ONE else '>='} {self.n}, radius {float(self.ball.radius):g}"
+        space = textwrap.shorten(repr(self.manifold), 65 - len(facts), placeholder=" ...")
+        options.setdefault("title", f"Expected error of a private mean\n{space}{facts}")
         return plots.error_curves({name: sorted(points.items()) for name, points in curves.items()}, ax=ax, **options)
 
 
@@ -218,10 +226,8 @@ def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict
 
 
 def _without_formula(name: str, budget: Any, adjacency: str) -> str:
+    if name in OPTIMIZED and adjacency != REPLACE_ONE:
+        return _NEEDS_COUNT
     if name in NEED_DELTA and budget.delta == 0:
         return _NEEDS_DELTA
-    if name in EXTRINSIC:
-        return "baselines"
-    if adjacency != REPLACE_ONE:
-        return "not available: they divide by the number of records, which is private here"
-    return "iterative; see riemdp.optimizers.plan_optimizer"
+    return "baselines" if name in EXTRINSIC else "iterative; see riemdp.optimizers.plan_optimizer"
