@@ -63,6 +63,7 @@ def poincare_embedding(graph: Graph, *, epochs: int = 300, rate: float = 0.1, se
     public graphs. Deterministic in `seed` on one machine. Source: Nickel and Kiela (2017, 2018).
     """
     import jax
+    import jax.numpy as jnp
 
     epochs, dimension = integer("epochs", epochs), integer("dimension", dimension, at_least=2)
     rate, seed = real("rate", rate, above=0.0), integer("seed", seed, at_least=0)
@@ -74,7 +75,7 @@ def poincare_embedding(graph: Graph, *, epochs: int = 300, rate: float = 0.1, se
     related = _related(graph)
     done = np.arange(epochs) / epochs
     rates = rate * np.where(done < 0.05, 0.1, np.minimum(1.0, 2 * (1 - done)))
-    return np.asarray(_train(dimension + 1, points, edges, related, rates, jax.random.key(seed)))
+    return np.asarray(_trainer(dimension + 1)(*map(jnp.asarray, (points, edges, related, rates)), jax.random.key(seed)))
 
 
 def trained_mammals(*, download: bool = True) -> dict[str, np.ndarray]:
@@ -107,15 +108,15 @@ def _related(graph: Graph) -> np.ndarray:
     return related
 
 
-def _train(n: int, points: Any, edges: Any, related: Any, rates: Any, key: Any) -> Any:
-    """All epochs as one compiled loop."""
+@functools.cache
+def _trainer(n: int) -> Any:
+    """All epochs as one compiled loop, in hyperbolic space of dimension n - 1."""
     import jax
     import jax.numpy as jnp
 
     from ..manifolds import Lorentz
 
     manifold = Lorentz(n)
-    batches = -(-len(edges) // _BATCH)
 
     def loss(child: Any, parent: Any, others: Any, fit: Any) -> Any:
         near = manifold._dist(child, parent)
@@ -124,8 +125,10 @@ def _train(n: int, points: Any, edges: Any, related: Any, rates: Any, key: Any) 
 
     slopes = jax.grad(loss, argnums=(0, 1, 2))
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def run(count: int, x: Any, edges: Any, related: Any, rates: Any, key: Any) -> Any:
+    @jax.jit
+    def run(x: Any, edges: Any, related: Any, rates: Any, key: Any) -> Any:
+        count, batches = len(x), -(-len(edges) // _BATCH)
+
         def step(i: Any, carry: Any) -> Any:
             x, order, key, rate = carry
             key, own = jax.random.split(key)
@@ -153,7 +156,7 @@ def _train(n: int, points: Any, edges: Any, related: Any, rates: Any, key: Any) 
 
         return jax.lax.fori_loop(0, len(rates), epoch, (x, key))[0]
 
-    return run(len(points), jnp.asarray(points), jnp.asarray(edges), jnp.asarray(related), jnp.asarray(rates), key)
+    return run
 
 
 def _read(path: Path, count: int) -> np.ndarray | None:
