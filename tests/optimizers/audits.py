@@ -56,9 +56,7 @@ def scores(optimizer, noise, rules=None, attack=None, seed=1):
     given = {"budget": noise} if isinstance(noise, Budget) else {"noise_std": noise}
     found, claim = [], None
     for i, data in enumerate(pair):
-        values, claim = replicate(
-            problem, data, start, optimizer, repetitions=TRIALS, rng=seed + i, rules=rules, **given
-        )
+        values, claim = replicate(problem, data, start, optimizer, repetitions=TRIALS, rng=seed + i, rules=rules, **given)
         found.append(np.asarray(values)[:, 0])
     return found[0], found[1], claim
 

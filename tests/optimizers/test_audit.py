@@ -127,9 +127,7 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
         DPRSGD(6, 8, 0.3, output="geodesic-average"),
         pytest.param(DPRSGD(6, 8, 0.3, sampling="poisson", output="uniform"), marks=pytest.mark.slow),
         DPRSVRG(2, 5, 0.3, batch_size=4, restarts=2, output="uniform"),
-        pytest.param(
-            DPRSVRG(2, 5, 0.3, batch_size=4, variant="as-published", output="geodesic-average"), marks=pytest.mark.slow
-        ),
+        pytest.param(DPRSVRG(2, 5, 0.3, batch_size=4, variant="as-published", output="geodesic-average"), marks=pytest.mark.slow),
     ],
     ids=lambda o: f"{type(o).__name__}-{o.output}",
 )

@@ -139,7 +139,7 @@ def test_defaults_come_from_public_numbers():
     plan = plan_optimizer(P, 10, DPRGD(), Budget(0.01, 1e-6))
     assert plan.noise_to_signal > 1
     assert "will not give a useful result" in str(plan)
-    free = Problem(M, lambda w, z: -jnp.sum(w * z) ** 2)
+    free = Problem(M, lambda w, z: -(jnp.sum(w * z) ** 2))
     with pytest.raises(InvalidArgument, match="clip_norm"):
         private_minimize(free, X, START, DPRGD(3, 0.1), BUDGET)
     with pytest.raises(InvalidArgument, match="learning_rate"):
@@ -281,24 +281,25 @@ def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted
         first = run(kind, None, ledger=book, **calls)
     assert (first.status, first.steps) == ("interrupted", 4)
     whole = run(kind, None, noise_std=0.05)
-    assert first.guarantee.epsilon(1e-5) < whole.guarantee.epsilon(1e-5)  # one anchor and three answered steps of two and fourteen
+    assert first.guarantee.epsilon(1e-5) < whole.guarantee.epsilon(1e-5)  # one anchor, three answers
     assert book.spent.epsilon(1e-5) == pytest.approx(first.guarantee.epsilon(1e-5), rel=1e-6)
     asked = _loop.TRACES["full_query"]
     second = run(kind, None, **calls)
     assert _loop.TRACES["full_query"] == asked
-    assert second.gradient_calls == 12 * 10 - 4 * 10 + N or second.gradient_calls > 0
+    assert second.steps == 16
+    assert second.gradient_calls == 12 * 10 + N  # twelve more steps, and only the second anchor's gradient
     assert second.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 4)
+        run(kind, None, **calls)
     with pytest.raises(InvalidArgument, match="checkpoint"):
-        with monkeypatch.context() as inner:
-            _Interrupt(inner, 4)
-            run(kind, None, **calls)
         run(DPRSVRG(2, 8, 0.2, batch_size=5), None, **calls)
 
 
 def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path):
     """The released directions are those of the same seed; only what is done with them differs. Guarantee and sigma stay."""
     plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))
-    assert heavy.guarantee == plain.guarantee or heavy.guarantee.epsilon(1e-5) == plain.guarantee.epsilon(1e-5)
+    assert heavy.guarantee.epsilon(1e-5) == plain.guarantee.epsilon(1e-5)
     assert heavy.sigma == plain.sigma
     assert np.abs(np.asarray(heavy.value) - np.asarray(plain.value)).max() > 1e-3
     a, b = (run(DPRGD(8, 0.3, momentum=b)) for b in (0.0, 0.6))
@@ -323,7 +324,7 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
 
 
 def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monkeypatch):
-    """Two threads draw the next block while a block runs. What an interrupt leaves of it is charged and appears in no later run."""
+    """Two threads draw the next block while a block runs. What an interrupt leaves of it is charged and in no later run."""
     monkeypatch.setattr(_loop, "capacity", lambda steps, width: 64)
     monkeypatch.setattr(_batches, "PARALLEL", 1)
     seen = _spied(monkeypatch)
@@ -360,6 +361,10 @@ def test_one_compilation_serves_every_number_of_steps_and_every_setting():
         fresh = problems.principal_eigenvector(DIM)
         private_minimize(fresh, X, START, DPRGD(5, 0.1), None, noise_std=0.1 + k)
     assert _loop.TRACES["steps"] - before == 1
+
+
+def _with_gradient(gradient):
+    return Problem(M, lambda w, z: w[0], gradient=gradient)
 
 
 class _Vector:
@@ -407,10 +412,8 @@ class _Vector:
         (lambda: private_minimize(P, X, np.nan * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, START[:3], DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(Problem(M, _Vector()), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "loss"),
-        (lambda: private_minimize(Problem(M, lambda w, z: w[0], gradient=lambda w, z: w[:2]), X, START, DPRGD(3, 0.1, 1.0), BUDGET),
-         "gradient"),
-        (lambda: private_minimize(Problem(M, lambda w, z: w[0], gradient=lambda w, z: w @ jnp.ones(9)), X, START,
-                                  DPRGD(3, 0.1, 1.0), BUDGET), "gradient"),
+        (lambda: private_minimize(_with_gradient(lambda w, z: w[:2]), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "gradient"),
+        (lambda: private_minimize(_with_gradient(lambda w, z: w @ X), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "gradient"),
         (lambda: private_minimize(Problem(M, lambda w, z: jnp.nan * w[0]), X, START, DPRGD(3, 0.1), None), "loss"),
     ],
 )  # fmt: skip
@@ -422,7 +425,7 @@ def test_bad_arguments_are_named_and_nothing_is_spent(call, name):
 
 
 def test_a_loss_that_is_nan_for_a_record_counts_as_zero_in_a_private_run():
-    p = Problem(M, lambda w, z: jnp.where(z[0] > 10, jnp.nan, -jnp.sum(w * z) ** 2))
+    p = Problem(M, lambda w, z: jnp.where(z[0] > 10, jnp.nan, -(jnp.sum(w * z) ** 2)))
     x = np.array(X)
     x[3, 0] = 11.0
     r = private_minimize(p, x, START, DPRGD(3, 0.1, 1.0), None, noise_std=0.01, rng=1)

@@ -153,6 +153,13 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
         indices, mask = draw_indices(source, plan, count, rows)
         return _loop.Block(z, _loop.padded(plan.rates[first:drawn], rows), indices, mask), count
 
+    def keep() -> None:
+        """The released iterate into the checkpoint."""
+        if keeper is not None:
+            pushed = None if carry.velocity is None else kernel.tangent(carry.state, carry.velocity)
+            here = _loop.current_point(kernel, carry.state)
+            keeper.save(drawn=drawn, taken=taken, point=here, mean=carry.mean, velocity=pushed)
+
     try:
         upcoming = draw()
         while upcoming is not None and taken < target:
@@ -174,15 +181,12 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
                 row = end
                 watch.after(taken, calls, lambda s=carry.state: _loop.current_point(kernel, s))
             carry = carry._replace(state=_tidied(kernel, m, carry.state))
-            if keeper is not None:
-                pushed = None if carry.velocity is None else kernel.tangent(carry.state, carry.velocity)
-                keeper.save(
-                    drawn=drawn, taken=taken, point=_loop.current_point(kernel, carry.state), mean=carry.mean, velocity=pushed
-                )
+            keep()
             if not ahead and taken < target:
                 upcoming = draw()
     except KeyboardInterrupt:
         status = "interrupted"
+        keep()
     except BudgetExceeded:
         if taken == 0:
             raise

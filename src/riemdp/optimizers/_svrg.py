@@ -165,6 +165,12 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
             keeper.intend(**drawn)
         return source.normals((count, m.noise_size)) if noisy else np.zeros((count, m.noise_size))
 
+    def keep() -> None:
+        """The released iterate, and what was released at the anchor, into the checkpoint."""
+        state.update(point=carry.state, mean=carry.mean if averaged else state["mean"])
+        if keeper is not None:
+            keeper.save(**state)
+
     watch.begin("DP-RSVRG", shape.rounds * shape.inner)
     try:
         for part in shape.parts(rows):
@@ -191,10 +197,9 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
                 full = _loop.full_query(_loop.RULES, asking, chunk, anchor, prepared, z, run.full_numbers)
                 calls += n
                 state.update(anchor=anchor, anchored=part.epoch)
-                if keeper is not None:
-                    if run.full_numbers.sigma > 0:
-                        state.update(full=full)
-                    keeper.save(**state)
+                if run.full_numbers.sigma > 0:  # without noise of its own it is exact: never into the file
+                    state.update(full=full)
+                keep()
             fulls, inners = shape.asked(part.offset, count)
             charge(shape.guarantee(split.z1, split.z2, fulls, inners), host.ledger)
             z = normals(count, split.scale > 0, steps=part.step + count, fulls=state["fulls"] + fulls,
@@ -217,11 +222,10 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
                 state.update(taken=taken + row, since=since + row)
                 watch.after(taken + row, calls, lambda w=carry.state: w)
             carry = carry._replace(state=_tidied(kernel, m, carry.state))
-            state.update(point=carry.state, mean=carry.mean if averaged else state["mean"])
-            if keeper is not None:
-                keeper.save(**state)
+            keep()
     except KeyboardInterrupt:
         status = "interrupted"
+        keep()
     except BudgetExceeded:
         if state["taken"] == 0:
             raise
