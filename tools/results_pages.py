@@ -2,7 +2,7 @@
 
 Every page `docs/results/<paper>.md` keeps what people wrote above the marker line; below it, this script writes each artefact's
 picture, the command, how it was run and the verdict, and copies the pictures and the CSV files. Where several folders hold an
-artefact, a full run is taken before a quick one, then the later folder. Files that are the same are left alone.
+artefact, a full run is taken before a quick one, then the later folder.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import json
 import shutil
 import sys
 from pathlib import Path
+
+from PIL import Image
 
 from riemdp.experiments import PAPERS, names
 
@@ -43,14 +45,20 @@ def section(name: str, folder: Path, meta: dict) -> str:
     )
 
 
+def small(source: Path, target: Path) -> None:
+    """The picture with 128 colours: a quarter of the bytes, the same to the eye."""
+    with Image.open(source) as picture:
+        few = picture.convert("RGB").quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        few.save(target, optimize=True)
+
+
 def main(folders: list[Path]) -> None:
     found = chosen(folders)
     (PAGES / "figures").mkdir(exist_ok=True)
     (PAGES / "data").mkdir(exist_ok=True)
     for name, (folder, _) in found.items():
-        for source, target in (("figure.png", f"figures/{name}.png"), ("data.csv", f"data/{name}.csv")):
-            if not (PAGES / target).is_file() or (PAGES / target).read_bytes() != (folder / source).read_bytes():
-                shutil.copyfile(folder / source, PAGES / target)
+        shutil.copyfile(folder / "data.csv", PAGES / "data" / f"{name}.csv")
+        small(folder / "figure.png", PAGES / "figures" / f"{name}.png")
     for paper in PAPERS:
         page = PAGES / f"{paper}.md"
         head = page.read_text().split(MARKER)[0].rstrip()
