@@ -32,7 +32,7 @@ def sphere(dim, s, n=400_001):
     return cdf_from_grid(r, (dim - 1) * np.log(np.sin(r)) - r / s)
 
 
-def affine_2(s, end=None, n=1200):
+def affine_2(s, end=None, n=700):
     """SPD(2) affine-invariant: S = a I/sqrt2 + a traceless part of length rho, volume rho sinhc(rho / sqrt2) da drho.
 
     Returns the distribution functions of R = |S|_F and of rho."""
@@ -49,9 +49,22 @@ def affine_2(s, end=None, n=1200):
     return cdf_from_weights(r.ravel(), log_density.ravel()), cdf_from_grid(rho[0], marginal)
 
 
-def bures_2(eta_diagonal, s, dist, n=(150, 150, 60), top=None):
+def bures_distance_2(a, b):
+    """Bures-Wasserstein distances of 2 x 2 matrices: tr sqrt(M) = sqrt(tr M + 2 sqrt(det M)), M = A B."""
+    m = a @ b
+    root = np.sqrt(np.trace(m, axis1=-2, axis2=-1) + 2 * np.sqrt(np.linalg.det(m)))
+    traces = np.trace(a, axis1=-2, axis2=-1) + np.trace(b, axis1=-2, axis2=-1)
+    return np.sqrt(np.maximum(traces - 2 * root, 0.0))
+
+
+def principal_angles(w, x):
+    """Principal angles between the columns of w (m, r) and of x (q, m, r), both orthonormal."""
+    return np.arccos(np.clip(np.linalg.svd(w.T @ x, compute_uv=False), -1.0, 1.0))
+
+
+def bures_2(eta_diagonal, s, n=(150, 150, 60), top=None):
     """SPD(2) Bures-Wasserstein: X = Q(phi) diag(y1^2, y2^2) Q(phi)^T, volume |x1 - x2| / sqrt(x1 + x2) dy1 dy2 dphi, by
-    the metric 1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2. `dist(X)` gives distances to diag(eta_diagonal)."""
+    the metric 1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2. Law of the distance to diag(eta_diagonal)."""
     top = np.sqrt(max(eta_diagonal)) + 22 * s if top is None else top
     y1 = (np.arange(n[0]) + 0.5) / n[0] * top
     y2 = (np.arange(n[1]) + 0.5) / n[1] * top
@@ -65,6 +78,6 @@ def bures_2(eta_diagonal, s, dist, n=(150, 150, 60), top=None):
     points[:, 0, 0] = x1 * c**2 + x2 * w**2
     points[:, 1, 1] = x1 * w**2 + x2 * c**2
     points[:, 0, 1] = points[:, 1, 0] = (x1 - x2) * c * w
-    d = np.asarray(dist(points))
+    d = bures_distance_2(np.diag(eta_diagonal), points)
     log_density = np.log(x1 - x2) - 0.5 * np.log(x1 + x2) - d / s
     return cdf_from_weights(d, log_density)

@@ -14,7 +14,7 @@ from riemdp.sampling._laplace import draw
 from riemdp.sampling._radial import log_sinc, log_sinhc
 from riemdp.sampling._spectral import affine_tangents
 from tests.sampling import oracles
-from tests.statistical import ALPHA, ks_p_value, mean_p_value
+from tests.statistical import ALPHA, ks_p_value, mean_p_value, two_sample_p_value
 
 N = 20_000
 
@@ -135,35 +135,88 @@ def test_affine_invariant_against_importance_weights(k, fraction):
     assert p(flat) < ALPHA
 
 
+def weighted_mean(values, log_weights):
+    """Self-normalised importance estimate of E values, its standard error and the effective number of points."""
+    w = np.exp(log_weights - np.max(log_weights))
+    mean = np.sum(w * values) / np.sum(w)
+    return mean, np.sqrt(np.sum(w**2 * (values - mean) ** 2)) / np.sum(w), np.sum(w) ** 2 / np.sum(w**2)
+
+
+def agreement(values, mean, se):
+    """p-value that the mean of `values` is the importance estimate."""
+    return 2 * stats.norm.sf(abs(np.mean(values) - mean) / np.hypot(se, np.std(values) / np.sqrt(values.size)))
+
+
 @pytest.mark.parametrize(("m", "r", "s"), [(5, 2, 0.3), (5, 3, 0.3), (6, 3, 0.25)])
 def test_grassmann_against_haar_weights(m, r, s):
-    manifold = R.Grassmann(m, r)
-    eta = footpoint(manifold)
-    d = np.asarray(manifold.dist(eta, riemannian_laplace(4, manifold, eta, s, (N,))))
-    uniform = manifold.random_point(jax.random.key(0), (200_000,))
-    t = np.asarray(manifold.dist(eta, uniform))
-    w = np.exp(-(t - t.min()) / s)
-    mean = np.sum(w * t) / np.sum(w)
-    se = np.sqrt(np.sum(w**2 * (t - mean) ** 2)) / np.sum(w)
-
-    def p(values):
-        return 2 * stats.norm.sf(abs(values.mean() - mean) / np.hypot(se, values.std() / np.sqrt(values.size)))
-
-    assert p(d) > ALPHA
-    assert p(1.1 * d) < ALPHA
-    assert p(np.random.default_rng(0).gamma(manifold.dim, s, N)) < ALPHA
+    rng = np.random.default_rng(3)
+    eta = np.linalg.qr(rng.standard_normal((m, r)))[0]
+    x = np.asarray(riemannian_laplace(4, R.Grassmann(m, r), eta, s, (N // 2,)))
+    d = np.linalg.norm(oracles.principal_angles(eta, x), axis=1)
+    uniform = np.linalg.qr(rng.standard_normal((120_000, m, r)))[0]
+    t = np.linalg.norm(oracles.principal_angles(eta, uniform), axis=1)
+    mean, se, effective = weighted_mean(t, -t / s)
+    assert effective > 500
+    assert agreement(d, mean, se) > ALPHA
+    assert agreement(1.1 * d, mean, se) < ALPHA
+    assert agreement(rng.gamma(r * (m - r), s, N), mean, se) < ALPHA
 
 
 @pytest.mark.parametrize(("e", "s"), [((1.0, 0.25), 0.08), ((2.0, 0.5), 0.3)])
 def test_bures_wasserstein_2_against_quadrature(e, s):
-    manifold = R.SPDBuresWasserstein(2)
     eta = np.diag(e)
-    cdf = oracles.bures_2(e, s, lambda x: manifold.dist(eta, x))
-    d = np.asarray(manifold.dist(eta, riemannian_laplace(6, manifold, eta, s, (N,))))
+    cdf = oracles.bures_2(e, s)
+    d = oracles.bures_distance_2(eta, np.asarray(riemannian_laplace(6, R.SPDBuresWasserstein(2), eta, s, (N,))))
     assert ks_p_value(d, cdf) > ALPHA
     assert ks_p_value(1.1 * d, cdf) < ALPHA
     if s == 0.3:
         assert ks_p_value(np.random.default_rng(0).gamma(3, s, N), cdf) < ALPHA
+
+
+def test_bures_wasserstein_4_against_weighted_wishart_matrices():
+    """Wishart matrices about 1.1 eta, weighted by the volume prod_{i<=j} (x_i + x_j)^-1/2 of the metric 1/2 tr(L U): neither
+    exponential map nor acceptance."""
+    k, s, dof = 4, 0.07, 8
+    e = np.array([1.0, 0.8, 1.3, 0.9])
+    x = np.asarray(riemannian_laplace(6, R.SPDBuresWasserstein(k), np.diag(e), s, (N // 2,)))
+    rng = np.random.default_rng(0)
+
+    def distance(x):
+        root = np.sqrt(e)[:, None] * x * np.sqrt(e)
+        traces = np.trace(x, axis1=1, axis2=2) + e.sum()
+        return np.sqrt(np.maximum(traces - 2 * np.sum(np.sqrt(np.maximum(np.linalg.eigvalsh(root), 0.0)), axis=1), 0.0))
+
+    z = rng.standard_normal((100_000, k, dof)) * np.sqrt(1.1 * e / dof)[:, None]
+    proposal = z @ np.swapaxes(z, 1, 2)
+    values, d = np.linalg.eigvalsh(proposal), distance(proposal)
+    i, j = np.triu_indices(k)
+    log_wishart = (dof - k - 1) / 2 * np.sum(np.log(values), axis=1) - dof / 2 * np.einsum("qii,i->q", proposal, 1 / (1.1 * e))
+    log_volume = -0.5 * np.sum(np.log(values[:, i] + values[:, j]), axis=1)
+    mean, se, effective = weighted_mean(d, log_volume - d / s - log_wishart)
+    mine = distance(x)
+    assert effective > 5000
+    assert agreement(mine, mean, se) > ALPHA
+    assert agreement(1.1 * mine, mean, se) < ALPHA
+    assert agreement(rng.gamma(k * (k + 1) / 2, s, N), mean, se) < ALPHA  # Jacobian dropped
+
+
+def test_truncated_at_a_larger_size_against_the_whole_law_kept_inside():
+    """H^10, footpoint off the centre: radii cut and rejected, against whole-space draws (a Beta law) that fall inside."""
+    manifold, s, r = R.Lorentz(11), 0.06, 0.8
+    ball = R.Ball(manifold.origin, r)
+    eta = np.asarray(manifold.exp(manifold.origin, np.eye(11)[1] * 0.5))
+    cut = np.asarray(riemannian_laplace(1, manifold, eta, s, (6000,), ball=ball))
+    whole = np.asarray(riemannian_laplace(2, manifold, eta, s, (16_384,)))
+    whole = whole[np.arccosh(whole[:, 0]) <= r]
+    assert len(whole) > 2000
+    assert np.all(np.arccosh(cut[:, 0]) <= r + 1e-9)
+
+    def distance(x):
+        return np.arccosh(np.maximum(1.0, eta[0] * x[:, 0] - x[:, 1:] @ eta[1:]))
+
+    assert two_sample_p_value(distance(cut), distance(whole)) > ALPHA
+    assert two_sample_p_value(cut[:, 0], whole[:, 0]) > ALPHA
+    assert two_sample_p_value(1.1 * distance(cut), distance(whole)) < ALPHA
 
 
 def test_truncated_hyperbolic_plane_off_centre():
@@ -188,7 +241,7 @@ def test_truncated_affine_invariant_beyond_the_limit():
     manifold = R.SPDAffineInvariant(2)
     ball = R.Ball(np.eye(2), 1.5)
     x = riemannian_laplace(10, manifold, np.eye(2), 2.0, (N,), ball=ball)
-    r = np.asarray(manifold.dist(np.eye(2), x))
+    r = np.linalg.norm(np.log(np.linalg.eigvalsh(np.asarray(x))), axis=1)
     assert ks_p_value(r, oracles.affine_2(2.0, end=1.5)[0]) > ALPHA
     assert ks_p_value(r, oracles.affine_2(1.5, end=1.5)[0]) < ALPHA
 
@@ -211,6 +264,31 @@ def metropolis_sphere(s, steps, chains, *, redraw, rng):
             x[pending[accept]] = there[accept]
             pending = pending[~accept] if redraw else pending[:0]
     return np.arccos(np.clip(x[:, 2], -1, 1))
+
+
+def walk_affine_2(s, steps, chains, *, hastings, rng):
+    """Metropolis on SPD(2), affine-invariant, by steps that are symmetric in log X but not for the volume, with and without the
+    correction for that (the ratio of volume densities, sinhc of half the gap of the log-eigenvalues)."""
+    x = np.zeros((chains, 3))  # (a, b, c): log X = [[a + b, c], [c, a - b]] / sqrt 2, an orthonormal frame
+
+    def log_target(x):
+        gap = np.sqrt(2) * np.hypot(x[:, 1], x[:, 2])
+        return -np.linalg.norm(x, axis=1) / s + (log_sinhc(gap / 2) if hastings else 0.0)
+
+    now = log_target(x)
+    for _ in range(steps):
+        there = x + 1.4 * s * rng.standard_normal(x.shape)
+        then = log_target(there)
+        accept = np.log(rng.random(chains)) < then - now
+        x[accept], now[accept] = there[accept], then[accept]
+    return np.linalg.norm(x, axis=1)
+
+
+def test_asymmetric_proposals_without_correction_are_rejected():
+    s, rng = 0.8, np.random.default_rng(5)
+    cdf = oracles.affine_2(s)[0]
+    assert ks_p_value(walk_affine_2(s, 300, 10_000, hastings=True, rng=rng), cdf) > ALPHA
+    assert ks_p_value(walk_affine_2(s, 100, 10_000, hastings=False, rng=rng), cdf) < ALPHA
 
 
 def test_published_metropolis_faults_are_rejected():

@@ -193,7 +193,7 @@ def draw_in_ball(manifold: AbstractManifold, eta: Any, sigma: float, count: int,
     cutoff = 2 * float(ball.radius)
     accepted: list[Any] = []
     have = tried = 0
-    tries = max(16, math.ceil(1.2 * count))
+    tries = _batch_size(math.ceil(1.2 * count))
     while have < count:
         points = draw(manifold, eta, sigma, tries, source, cutoff)
         inside = np.asarray(_distances(manifold, ball.center, points)) <= ball.radius
@@ -203,9 +203,7 @@ def draw_in_ball(manifold: AbstractManifold, eta: Any, sigma: float, count: int,
             warn_if_slow(manifold, tried / max(have, 0.5))
             warn = False
         rate = max(have, 1) / tried
-        tries = min(1 << 16, max(16, math.ceil(1.2 * (count - have) / rate)))
-        # one shape of batch a power of two: compiled once each
-        tries = 1 << (tries - 1).bit_length()
+        tries = _batch_size(min(1 << 16, math.ceil(1.2 * (count - have) / rate)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *accepted)
 
 
@@ -303,6 +301,11 @@ def _is_flat(manifold: Any) -> bool:
     if isinstance(manifold, Product):
         return all(_is_flat(m) for m in manifold.manifolds)
     return isinstance(manifold, Euclidean | SPDLogEuclidean)
+
+
+def _batch_size(tries: int) -> int:
+    """At least this many, and one of 16, 64, 256, ..: each shape is compiled once, so there should be few."""
+    return 1 << (2 * max(2, ((tries - 1).bit_length() + 1) // 2))
 
 
 def _distances(manifold: Any, center: Any, points: Any) -> Any:
