@@ -125,15 +125,17 @@ def picks(results: Results) -> str:
         for epsilon in EPSILONS:
             auto = results.auto(data, epsilon)
             value = results.median(data, auto, epsilon)
-            line = [data if epsilon == EPSILONS[0] else "", epsilon, auto, number(value)]
+            line, ratio = [data if epsilon == EPSILONS[0] else "", epsilon, auto, number(value)], math.nan
             for keep in (lambda r: r["family"] == "one-shot" and r["grid"] == "",
                          lambda r: r["method"].endswith("default") and r["adjacency"] != OTHER_ADJACENCY,
                          lambda r: r["adjacency"] != OTHER_ADJACENCY):  # fmt: skip
                 name, best = results.best(data, epsilon, keep)
-                ratio = f", {value / best:.2g}x" if math.isfinite(value / best) and name != auto else ""
-                line.append(f"{name}: {number(best)}{ratio}")
+                line.append("the same" if name == auto else f"{name}: {number(best)}")
+                ratio = value / best
+            line.append(number(ratio) if math.isfinite(ratio) else "-")
             body.append(line)
-    head = ["data", "eps", "auto", "risk", "best one-shot", "best iterative with public defaults", "best of all rows"]
+    head = ["data", "eps", "auto", "risk", "best one-shot", "best iterative with public defaults", "best of all rows",
+            "auto / best"]  # fmt: skip
     return table(head, body)
 
 
