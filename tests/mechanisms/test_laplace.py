@@ -203,6 +203,76 @@ def test_k_norm_on_the_sphere_stays_in_the_ball_and_follows_its_density():
     assert ks_p_value(0.7 * np.asarray(sphere.dist(mean, releases)), cdf) < ALPHA
 
 
+def k_norm_draws(m, value, rounds=2):
+    """Accepted proposals of the mechanism's own rejection, in batches."""
+    from riemdp.mechanisms import _knorm
+
+    old, _knorm._BATCH = _knorm._BATCH, 4096
+    try:
+        source, kept = R.noise_source(3), []
+        offset = float(m._gradient_norms(np.asarray(value)[None])[0])
+        for _ in range(rounds):
+            proposals = m._proposals(value, source)
+            ratio = m._log_ratios(value, offset, proposals)
+            kept.append(np.asarray(proposals)[np.log(source.uniforms((4096,))) < ratio])
+    finally:
+        _knorm._BATCH = old
+    return np.concatenate(kept)
+
+
+def test_k_norm_at_a_larger_size_against_importance_weights():
+    """H^5: E d(x, mean) under exp(-|grad F| / s) from flat Laplace tangent vectors weighted by the volume (sinh r / r)^4."""
+    manifold, d, rng = R.Lorentz(6), 5, np.random.default_rng(2)
+    v = np.zeros((6, 6))
+    v[:, 1:] = rng.standard_normal((6, 5)) * 0.6
+    records = np.asarray(manifold.exp(manifold.origin, v))
+
+    def grad(points):
+        total = np.zeros_like(points)
+        for x in records:
+            c = np.maximum(points[:, 0] * x[0] - points[:, 1:] @ x[1:], 1.0)
+            gap = np.arccosh(c)
+            total += (gap / np.maximum(np.sinh(gap), 1e-12))[:, None] * (x - c[:, None] * points)
+        return total / len(records)
+
+    def length(t):
+        return np.sqrt(np.maximum(np.sum(t[:, 1:] ** 2, axis=1) - t[:, 0] ** 2, 0.0))
+
+    mean = records[:1]
+    for _ in range(60):
+        step = grad(mean)
+        r = max(float(length(step)[0]), 1e-300)
+        mean = np.cosh(r) * mean + np.sinh(r) / r * step
+    mean = mean[0] * np.sqrt(1 / (mean[0, 0] ** 2 - mean[0, 1:] @ mean[0, 1:]))
+    m = KNormGradient(manifold, objective_gradient=MeanGradient(manifold, records), sensitivity=0.04, epsilon=1.0)
+    drawn = k_norm_draws(m, mean)
+    mine = np.arccosh(np.maximum(1.0, mean[0] * drawn[:, 0] - drawn[:, 1:] @ mean[1:]))
+
+    n = 60_000
+    z = rng.standard_normal((n, d))
+    z /= np.linalg.norm(z, axis=1)[:, None]
+    # unit tangent vectors at the mean: carried there from the origin
+    inner = z @ mean[1:]
+    u = np.concatenate([inner[:, None], z + (inner / (1 + mean[0]))[:, None] * mean[1:]], axis=1)
+    r = rng.gamma(d, m.scale, n)
+    points = np.cosh(r)[:, None] * mean + np.sinh(r)[:, None] * u
+    log_w = -length(grad(points)) / m.scale + r / m.scale + (d - 1) * np.log(np.sinh(r) / r)
+    w = np.exp(log_w - log_w.max())
+    expected = np.sum(w * r) / np.sum(w)
+    se = np.sqrt(np.sum(w**2 * (r - expected) ** 2)) / np.sum(w)
+    assert np.sum(w) ** 2 / np.sum(w**2) > 5000
+
+    def p(values):
+        return 2 * stats.norm.sf(abs(values.mean() - expected) / np.hypot(se, values.std() / np.sqrt(values.size)))
+
+    assert p(mine) > ALPHA
+    assert p(1.1 * mine) < ALPHA  # planted: scale x 1.1
+    proposals = np.asarray(m._proposals(mean, R.noise_source(1)))
+    assert proposals.shape == (8, 6)
+    without = np.asarray(R.riemannian_laplace(1, manifold, mean, m.scale, (4096,)))
+    assert p(np.arccosh(np.maximum(1.0, mean[0] * without[:, 0] - without[:, 1:] @ mean[1:]))) < ALPHA  # acceptance left out
+
+
 def test_k_norm_refuses_what_it_cannot_draw_exactly():
     sphere, ball = R.Sphere(3), R.Ball(R.Sphere(3).origin, 0.4)
     with pytest.raises(R.InvalidArgument, match="strong_convexity"):
