@@ -96,3 +96,22 @@ def test_quartiles_with_runs_that_did_not_stay_finite():
     assert spread(y[:, 0]) == "2.5 (1.75 to 3.25)"
     assert spread(y[:, 1]) == "not finite in most runs"
     assert "nan" not in spread(np.array([1.0, 2.0, 3.0, np.inf, np.inf]))
+
+
+def test_an_interrupted_run_all_says_what_is_whole_and_ends_with_130(monkeypatch, tmp_path, capsys):
+    from riemdp import experiments
+    from riemdp._cli import _experiments as commands
+
+    left = []
+
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiments, "run_all", interrupted)
+    monkeypatch.setattr(experiments, "is_done", lambda out, name, quick: name.startswith("reimherr"))
+    monkeypatch.setattr(commands, "_leave", left.append)
+    commands.run_all(quick=False, out=tmp_path)
+    assert left == [130]
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"5 of {len(experiments.names())} results are whole" in said
+    assert "goes on where it stopped" in said

@@ -76,7 +76,7 @@ def run_all(quick: Quick = True, out: Folder = Path("results"), fresh: Fresh = F
     from .. import experiments
 
     def say(message: str) -> None:
-        console().print(message, markup=False, highlight=False)
+        console().print(message, markup=False, highlight=False, soft_wrap=True)
 
     try:
         experiments.run_all(quick=quick, out=out, fresh=fresh, report=say)
