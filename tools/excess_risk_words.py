@@ -20,6 +20,10 @@ LINES = (
     ("DP-RGD, default", "DP-RGD, public defaults"), ("DP-RSGD", "DP-RSGD, best of grid"),
     ("DP-RSVRG, as-published", "DP-RSVRG as published"), ("DP-RSVRG, anchored", "DP-RSVRG anchored"),
 )  # fmt: skip
+DATA = (
+    "MNIST 0", "MNIST 1", "ijcnn", "satimage", "descriptors, affine-invariant", "descriptors + 10 I, Bures-Wasserstein",
+    "descriptors, Bures-Wasserstein",
+)  # fmt: skip
 PANELS = ("MNIST 0", "satimage", "descriptors, affine-invariant", "descriptors + 10 I, Bures-Wasserstein")
 
 Row = dict[str, str]
@@ -31,10 +35,14 @@ class Results:
     def __init__(self, rows: Iterable[Row]):
         self.rows = list(rows)
         self.at = {(r["data"], r["method"], r["epsilon"]): r for r in self.rows}
-        self.data = list(dict.fromkeys(r["data"] for r in self.rows))
+        found = {r["data"] for r in self.rows}
+        self.data = [name for name in DATA if name in found]
+        if len(self.data) < len(found):
+            raise ValueError(f"a data set has no place in the tables: {sorted(found - set(DATA))}")
 
     def methods(self, data: str) -> list[str]:
-        return list(dict.fromkeys(r["method"] for r in self.rows if r["data"] == data))
+        """One-shot mechanisms first, then by name."""
+        return [m for _, m in sorted({(r["family"] != "one-shot", r["method"]) for r in self.rows if r["data"] == data})]
 
     def median(self, data: str, method: str, epsilon: str) -> float:
         """The median risk; NaN where there is no such row, infinity where most runs diverged."""
@@ -70,7 +78,8 @@ def summary(results: Results) -> str:
         for epsilon in EPSILONS:
             auto = results.auto(data, epsilon)
             values = [results.median(data, m, epsilon) for m in (auto, *(name for _, name in COLUMNS))]
-            least = min((v for v in values if math.isfinite(v)), default=math.nan)
+            equal = [v for v, name in zip(values, ("", *(h for h, _ in COLUMNS)), strict=True) if "†" not in name]
+            least = min((v for v in equal if math.isfinite(v)), default=math.nan)
             words = [f"**{number(v)}**" if v == least else number(v) for v in values]
             words[0] += "" if auto == "none" else f" ({auto})"
             body.append([data if epsilon == EPSILONS[0] else "", epsilon, *words])
