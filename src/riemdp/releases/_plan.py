@@ -110,7 +110,7 @@ class MeanPlan(Sequence[PlanRow]):
             figures = f"{row.mechanism:<20}{error:>15}  {row.kind:<12}{scale:>11}  {note}"
             lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {figures}".rstrip())
         for reason, number in below.items():
-            lines += textwrap.wrap(f"[{number}] {reason}", _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+            lines += _wrapped(f"[{number}] {reason}")
         return "\n".join([*lines, *self._left_out()])
 
     __repr__ = __str__
@@ -126,7 +126,7 @@ class MeanPlan(Sequence[PlanRow]):
         for head, members in groups.items():
             plain = (_NEEDS_DELTA, _NEEDS_COUNT)
             parts = [", ".join(names) + ("" if why in plain else f" ({why})") for why, names in _by_reason(members).items()]
-            lines += [f"{head}: {'; '.join(parts)}"] if parts else []
+            lines += _wrapped(f"{head}: {'; '.join(parts)}") if parts else []
         return lines
 
     def _best_or_none(self, budget: Any) -> PlanRow | None:
@@ -152,6 +152,10 @@ class MeanPlan(Sequence[PlanRow]):
         space = textwrap.shorten(repr(self.manifold), 65 - len(facts), placeholder=" ...")
         options.setdefault("title", f"Expected error of a private mean\n{space}{facts}")
         return plots.error_curves({name: sorted(points.items()) for name, points in curves.items()}, ax=ax, **options)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
