@@ -8,6 +8,7 @@ does the accounting as well. Targets (ratio of time): SPD(11), b = 1: 0.25; sphe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,33 @@ def row(name: str, target: Any, steps: int, ours: Work, theirs: Work, their_step
     }  # fmt: skip
 
 
+def processor_seconds(work: Work) -> float:
+    """Processor time of one call: on a shared machine it says how work grows, where wall time says how busy the machine is."""
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def write_growth(problem: Any, x: Any) -> Any:
+    """Processor time against steps (b = 1, up to the 3e5 steps of Utpala2023 table 2) and against n (one full gradient)."""
+    rows = []
+
+    def add(name: str, sizes: tuple[int, ...], work: Callable[[int], Work]) -> None:
+        work(sizes[0])()
+        seconds = [processor_seconds(work(size)) for size in sizes]
+        slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+        for size, spent in zip(sizes, seconds, strict=True):
+            rows.append({"work": name, "size": size, "processor seconds": spent, "exponent": slope})
+
+    def run(data: Any, optimizer: Any) -> Work:
+        return lambda: private_minimize(problem, data, jnp.eye(K), optimizer, None, noise_std=0.05).value.block_until_ready()
+
+    add("steps, b = 1", (30_000, 100_000, 300_000), lambda size: run(x, DPRSGD(size, 1, 0.001, 1.0)))
+    tiled = {size: jnp.tile(x, (size // N, 1, 1)) for size in (N, 10 * N)}
+    add("records, one full gradient times 3", (N, 10 * N), lambda size: run(tiled[size], DPRGD(3, 0.1, 1.0)))
+    return write_table("optimizers_growth", f"How the work grows, SPD({K}) affine-invariant", rows)
+
+
 def main() -> None:
     spd, sphere = SPDAffineInvariant(K), Sphere(DIM)
     x = spd.random_point(jax.random.key(0), (N,))
@@ -102,6 +130,8 @@ def main() -> None:
     rows.append(row("run of 5 steps on 59 records (a federated agent), whole call", "none", 5,
                     lambda: private_minimize(eigen, z[:59], start, tiny, None, noise_std=0.05).value,
                     lambda: numpy_sphere(zn[:59], 5, 10, 0.01, 1.0, 0.05), 5))  # fmt: skip
+    path = write_growth(mean, x)
+    print(path.read_text())
     path = write_table("optimizers", "Private optimisation beside hand-written NumPy", rows,
                        ["Noise: ours ChaCha20, NumPy's PCG64. jaxlib's eigh uses both cores for large batches."])  # fmt: skip
     print(path.read_text())

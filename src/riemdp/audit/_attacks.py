@@ -136,7 +136,7 @@ def audit_optimizer(
     **Arguments.** `optimizer`: a `DPRGD`, `DPRSGD` or `DPRSVRG` with explicit steps, learning rate and clip norm. `noise_std`:
     sigma per orthonormal coordinate. `manifold`: Euclidean(2) by default, where the attack is sharp. `records`: n. `through`:
     "replicate" runs the same compiled steps, vectorised over trials; "private_minimize" calls the public function each time
-    (slower; the only way for `DPRSVRG`).
+    (slower; one compiled run each).
     """
     from .. import optimizers
     from ..manifolds import Euclidean
