@@ -3,7 +3,7 @@
 A kernel has a *state* (the point in whatever form makes steps cheap) and a *frame* form of tangent vectors at it:
 
     start(point) -> state             point(state) -> point
-    prepare(data) -> data             (once, before the loop)
+    prepare(data) -> data             (once, before the loop, unless `takes_data_as_they_are`)
     gradients(state, batch) -> (norms, parts)    per-record Riemannian gradients: their norms, and what `combine` needs
     combine(state, parts, weights) -> frame      sum_i weights_i * gradient_i
     noise(state, z) -> frame                     the standard Gaussian tangent vector that the normals z give
@@ -19,7 +19,7 @@ budgets; those are in `_loop`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -40,15 +40,13 @@ class Generic(eqx.Module):
     manifold: AbstractManifold = eqx.field(static=True)
     gradient: Callable[..., Any] = eqx.field(static=True)
     retract: bool = eqx.field(static=True)
+    takes_data_as_they_are: ClassVar[bool] = True
 
     def start(self, point):
         return point
 
     def point(self, state):
         return state
-
-    def prepare(self, data):
-        return data
 
     def gradients(self, state, batch):
         parts = jax.vmap(self.gradient, (None, 0))(state, batch)
@@ -93,6 +91,7 @@ class AffineInvariantMean(eqx.Module):
     """
 
     manifold: Any = eqx.field(static=True)
+    takes_data_as_they_are: ClassVar[bool] = True
 
     def start(self, point):
         lower = jnp.linalg.cholesky(point)
@@ -101,9 +100,6 @@ class AffineInvariantMean(eqx.Module):
     def point(self, state):
         inverse = jnp.linalg.inv(state)
         return inverse @ inverse.T
-
-    def prepare(self, data):
-        return data
 
     def gradients(self, state, batch):
         # R X R^T by two products of tall matrices. It is symmetric up to rounding, and LAPACK reads its lower half only.
@@ -152,6 +148,7 @@ class RankOne(eqx.Module):
 
     manifold: Any = eqx.field(static=True)
     retract: bool = eqx.field(static=True)
+    takes_data_as_they_are: ClassVar[bool] = False
 
     def start(self, point):
         return point

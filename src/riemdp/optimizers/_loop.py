@@ -174,10 +174,20 @@ def _steps(rules, kernel, chunk, carry: Carry, data, block: Block, begin, end, d
     return jax.lax.fori_loop(begin, end, body, carry)
 
 
-@partial(jax.jit, static_argnums=0)
 def start(kernel: Any, point: Any, data: Any) -> tuple[Any, Any]:
-    """The kernel's state at a point, and the data as the kernel wants them."""
-    return kernel.start(point), kernel.prepare(data)
+    """The kernel's state at a point, and the data as the kernel wants them (where that is as they are, they are not copied)."""
+    return state_at(kernel, point), data if kernel.takes_data_as_they_are else _prepared(kernel, data)
+
+
+@partial(jax.jit, static_argnums=0)
+def state_at(kernel: Any, point: Any) -> Any:
+    """The kernel's state at a point."""
+    return kernel.start(point)
+
+
+@partial(jax.jit, static_argnums=0)
+def _prepared(kernel: Any, data: Any) -> Any:
+    return kernel.prepare(data)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -125,7 +125,7 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
             {"drawn": 0, "taken": 0, "target": target, "point": point, "mean": mean, "velocity": pushed}
         )  # fmt: skip
         drawn, taken, target, mean = kept["drawn"], kept["taken"], kept["target"], kept["mean"]
-        state, _ = _loop.start(kernel, kept["point"], records)
+        state = _loop.state_at(kernel, kept["point"])
         velocity = None if velocity is None else kernel.frame(state, kept["velocity"])
     source = host.fresh_source(keeper)
     width = m.noise_size + (0 if plan.sampling == "full" else plan.batch_size)

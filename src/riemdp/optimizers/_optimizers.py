@@ -43,8 +43,8 @@ class DPRGD:
     `momentum` beta in [0, 1): the step goes along v_t = beta PT(v_{t-1}) + (noisy gradient)_t, the velocity being transported
     with the iterate. It is computed from released gradients only, so the guarantee is the one without momentum. With None,
     beta = ((sqrt(k) - 1) / (sqrt(k) + 1))^2 from the problem's public condition number k, and the default number of steps has
-    sqrt(k) in place of k. Stable for rate < 2 (1 + beta) / smoothness; a steady state has 1 / (1 - beta^2) times the noise,
-    or about that, so momentum pays when it saves steps and not otherwise.
+    sqrt(k) in place of k. Stable for rate < 2 (1 + beta) / smoothness. With small steps the variance about the
+    optimum is 1 / (1 - beta) times what it is without, so momentum pays where it saves steps and not otherwise.
     `sensitivity="clip"`: every gradient is clipped to C in the Riemannian norm, replace-one sensitivity 2 C / n.
     `sensitivity="domain"`: for Frechet problems with a ball: records are clamped to it, nothing is clipped, and the
     sensitivity is 2 * 2r / n for d^2 on Hadamard spaces (times theta / sin theta, theta = 2 r sqrt(kappa), for kappa > 0);

@@ -95,11 +95,11 @@ def _replicate_svrg(problem: Problem, records: Any, n: int, point: Any, optimize
             anchors = carries.state
             full = _loop.full_query_repetitions(rules, asking, chunk, anchors, prepared, z, run.full_numbers)
             epoch = _loop.Epoch(anchors, full)
-        z = _noise(source, repetitions, part.count, rows, m.noise_size, split.scale > 0)
-        indices = _by_repetition(subsets(source, n, shape.b, repetitions * part.count), repetitions, part.count, rows)
-        block = _loop.Block(z, _loop.padded(run.rates[part.step : part.step + part.count], rows), indices, None)
+        z = _noise(source, repetitions, part.size, rows, m.noise_size, split.scale > 0)
+        indices = _by_repetition(subsets(source, n, shape.b, repetitions * part.size), repetitions, part.size, rows)
+        block = _loop.Block(z, _loop.padded(run.rates[part.step : part.step + part.size], rows), indices, None)
         last = part.restart == shape.restarts - 1
-        ends = part.count if stops is None or not last else np.clip(stops - part.done, 0, part.count)
+        ends = part.size if stops is None or not last else np.clip(stops - part.done, 0, part.size)
         carries = _loop.run_inner_repetitions(
             rules, kernel, shape.anchored, carries, epoch, records, block, ends, part.offset, float(part.done),
             run.inner_numbers,

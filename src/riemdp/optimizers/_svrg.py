@@ -98,7 +98,7 @@ class Part(NamedTuple):
     epoch: int  # counted over all restarts
     restart: int
     offset: int
-    count: int
+    size: int
     step: int  # inner steps before it, over all restarts
     done: int  # inner steps before it since the last restart
 
@@ -175,7 +175,7 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
     try:
         for part in shape.parts(rows):
             last = part.restart == shape.restarts - 1
-            count = min(part.count, target - part.done) if last else part.count
+            count = min(part.size, target - part.done) if last else part.size
             if count <= 0:
                 break
             if part.step < state["steps"]:
