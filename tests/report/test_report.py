@@ -10,9 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from riemdp import Ball, Budget, Euclidean, InvalidArgument, Ledger, WrappedGaussian, WrappedLaplace, privacy
-from riemdp.report import privacy_report
+from riemdp import (
+    Ball,
+    Budget,
+    Euclidean,
+    InvalidArgument,
+    Ledger,
+    WrappedGaussian,
+    WrappedLaplace,
+    privacy,
+    private_frechet_mean,
+)
 from riemdp._files import staged
+from riemdp.report import privacy_report
 from riemdp.report._words import number, percent, rounded_up
 
 SPACE = Euclidean(3)
@@ -176,3 +186,18 @@ def test_numbers_in_words():
     for p in np.linspace(0.0005, 0.9995, 300):
         shown = float(re.sub(r"[^\d.]", "", percent(p, up=True)))
         assert shown >= 100 * p - 1e-9
+
+
+def test_a_protected_number_of_records_is_not_printed():
+    records = np.zeros((37, 3))
+    neighbours = {"adjacency": "add-or-remove-one", "n_min": 30}
+    release = private_frechet_mean(SPACE, records, BALL, BUDGET, mechanism="wrapped-gaussian", **neighbours)
+    with pytest.raises(InvalidArgument, match="n_min = 30") as caught:
+        privacy_report(release, records=37, manifold=SPACE, ball=BALL, budget=BUDGET)
+    assert "37" not in str(caught.value)
+    with pytest.raises(InvalidArgument, match="clamped"):
+        privacy_report(release, records=30, clamped=3)
+    report = privacy_report(release, records=30, manifold=SPACE, ball=BALL, budget=BUDGET)
+    assert "at least 30 records" in report.html()
+    assert report.to_dict()["records_is_lower_bound"] is True
+    assert "at least 400" not in make()[1].html()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from .._errors import integer, invalid
+from .._errors import InvalidArgument, integer, invalid
 from .._version import __version__
 from ._curve import TradeOff, posterior, trade_off
 from ._words import ADJACENCY, MECHANISM, limits, strength
@@ -52,6 +52,7 @@ class PrivacyReport:
     checksum: str | None
     created: str
     versions: Mapping[str, str]
+    at_least: bool = False  # `records` is a public lower bound; how many there are is protected
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -93,6 +94,7 @@ class PrivacyReport:
             "released_sha256": self.checksum,
             "created_utc": self.created,
             "records": self.records,
+            "records_is_lower_bound": self.at_least,
             "one_record_is": self.record_is,
             "space": self.space,
             "domain": self.domain,
@@ -180,7 +182,8 @@ def privacy_report(
       serves
       as well: what is read is `guarantee`, `reproducible` and, where present, `scale`, `mechanism`, `sensitivity`,
       `expected_error`.
-    - `records`: how many records went in; the count is stated as public.
+    - `records`: how many records went in; the count is stated as public. For a release under add-or-remove-one with an `n_min`
+      give that `n_min`: the true count is protected and refused here.
     - `manifold`, `ball`: the space and the public domain, described in words. `space`, `domain` and `clipping` replace those
       words.
     - `delta`: at which delta epsilon is stated; the budget's own delta when not given, else 0 for a pure guarantee
@@ -193,6 +196,13 @@ def privacy_report(
     Nothing is computed from records here, and the released value enters by its `checksum` only.
     """
     count = integer("records", records, at_least=1)
+    bound = (getattr(release, "details", None) or {}).get("n_min")
+    if bound is not None and count != bound:
+        # The count itself stays out of the message: errors get logged.
+        raise InvalidArgument(f"argument `records` has to be the public lower bound n_min = {bound} that this release was made "
+                              "with; the number of records is protected by its guarantee and must not be printed")  # fmt: skip
+    if bound is not None and clamped is not None:
+        raise invalid("clamped", "given", "how many records were moved is protected as their number is; leave it out")
     if clamped is not None:
         clamped = integer("clamped", clamped, at_least=0, at_most=count)
     guarantee = release.guarantee
@@ -221,6 +231,7 @@ def privacy_report(
         checksum=checksum,
         created=(created or datetime.datetime.now(datetime.UTC)).strftime("%Y-%m-%d %H:%M UTC"),
         versions=versions(),
+        at_least=bound is not None,
     )
 
 

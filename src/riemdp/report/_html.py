@@ -58,7 +58,7 @@ def _summary(report: PrivacyReport) -> str:
     cards = [
         ("epsilon", rounded_up(report.epsilon), "smaller is more private; a true upper bound"),
         ("delta", rounded_up(report.delta) if report.delta > 0 else "0", "probability of the exceptional case"),
-        ("records", f"{report.records:,}", report.record_is),
+        ("records", _count(report), report.record_is),
         ("best guess", percent(bound.best_guess, up=True), "an attacker's success; a coin has 50 %"),
     ]
     body = "".join(
@@ -102,13 +102,17 @@ def _attacker(report: PrivacyReport) -> str:
     )
 
 
+def _count(report: PrivacyReport) -> str:
+    return f"{'at least ' if report.at_least else ''}{report.records:,}"
+
+
 def _released(report: PrivacyReport) -> str:
     clamped = ""
     if report.clamped is not None:
         clamped = f" {report.clamped:,} of {report.records:,} records were moved (declared public by the publisher)."
     rows = [
         ("Released", report.released),
-        ("Made from", f"{report.records:,} records; one record is {report.record_is}"),
+        ("Made from", f"{_count(report)} records; one record is {report.record_is}"),
         ("Space", report.space),
         ("Domain", report.domain),
         ("Clipping", report.clipping + "." + clamped),
