@@ -141,7 +141,7 @@ class Deployment:
         for process in self.processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=20)
-        wait(lambda: not self.own(), 10)
+        wait(lambda: not self.own(), 90)  # an app process looks for its parent from time to time only
         left = self.own()
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
