@@ -30,7 +30,7 @@ SELECTION = (1000, 1001, 1002)
 RESULTS = Path("docs/results/tables/excess-risk.csv")
 DOCUMENT = Path("docs/excess-risk.md")
 FIGURE = Path("docs/results/figures/excess-risk.png")
-FIELDS = (
+FIELDS: tuple[str, ...] = (
     "data", "n", "dim", "method", "family", "epsilon", "delta", "adjacency", "certified_epsilon", "settings", "grid",
     "choices", "seeds", "q25", "median", "q75", "auto", "cpu_seconds",
 )  # fmt: skip
