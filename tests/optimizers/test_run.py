@@ -131,6 +131,20 @@ def test_history_is_off_by_default_and_marked():
     np.testing.assert_array_equal(again.value, r.value)
 
 
+@pytest.mark.parametrize("variant", ["anchored", "as-published"])
+def test_plan_of_dprsvrg_states_what_the_run_then_does(variant):
+    optimizer = DPRSVRG(2, 5, 0.01, 1.0, batch_size=4, variant=variant)
+    plan = plan_optimizer(P, len(X), optimizer, BUDGET)
+    run = private_minimize(P, X, START, optimizer, BUDGET, rng=1)
+    assert (run.steps, run.sigma) == (plan.steps, plan.sigma)
+    assert run.guarantee.epsilon(BUDGET.delta) == plan.guarantee().epsilon(BUDGET.delta) <= BUDGET.epsilon
+    assert plan.noise_to_signal == pytest.approx(np.sqrt(P.manifold.dim) * run.sigma)
+    hopeless = plan_optimizer(P, 10, optimizer, Budget(0.01, 1e-6))
+    assert hopeless.noise_to_signal > 1
+    assert "expect no useful result" in str(hopeless)
+    assert "noise to signal: 0 " in str(plan_optimizer(P, 10, optimizer, None))
+
+
 def test_defaults_come_from_public_numbers():
     r = private_minimize(P, X, START, DPRGD(), BUDGET, rng=1)
     other = private_minimize(P, 0.1 * X[::-1], START, DPRGD(), BUDGET, rng=1)

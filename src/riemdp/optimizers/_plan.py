@@ -160,16 +160,18 @@ def domain_sensitivity(problem: Problem, b: int) -> float:
 
 
 def plan_optimizer(problem: Problem, n: int, optimizer: Optimizer, budget: Budget | None, *,
-                   noise_std: float | None = None) -> Plan:  # fmt: skip
+                   noise_std: float | None = None) -> Any:  # fmt: skip
     """What `private_minimize` would run for `n` records: steps, sigma, expected noise to signal. Reads no record.
 
-    Print it before spending: a run whose noise exceeds the signal is seen here. Arguments as in `private_minimize`.
-    Not for DP-RSVRG, whose inner noise shrinks as the iterate nears the anchor (`DPRSVRG` runs report theirs in `details`).
+    Print it before spending: a run whose noise exceeds the signal is seen here. Arguments as in `private_minimize`. For
+    `DPRSVRG` it states the noise at an anchor and the largest that an inner step can have.
     """
     optimizer = check_optimizer(optimizer)
     n = integer("n", n)
     if isinstance(optimizer, DPRSVRG):
-        raise invalid("optimizer", optimizer, "plan_optimizer covers DPRGD and DPRSGD")
+        from ._svrg import plan_svrg
+
+        return plan_svrg(problem, n, optimizer, budget, noise_std)
     if noise_std is not None:
         noise_std = real("noise_std", noise_std, at_least=0.0)
         if budget is not None:

@@ -105,13 +105,54 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SvrgPlan:
-    """What a run will do and with what noise; public."""
+    """What a run will do and with what noise; everything here is public. `str(plan)` explains it to a person."""
 
     shape: Shape
     split: Split
     rates: np.ndarray
     full_numbers: _loop.Numbers
     inner_numbers: _loop.InnerNumbers
+    dim: int
+
+    @property
+    def steps(self) -> int:
+        """Inner steps, over all epochs and restarts."""
+        return self.shape.rounds * self.shape.inner
+
+    @property
+    def sigma(self) -> float:
+        """What `OptimizationResult.sigma` will be: the anchor's noise, or as published that of every inner step."""
+        return self.split.sigma_full if self.shape.anchored else self.split.scale
+
+    @property
+    def noise_to_signal(self) -> float:
+        """Expected norm of that noise, sqrt(dim) sigma, over the largest norm of what it is added to."""
+        largest = self.shape.full_clip if self.shape.anchored else self.shape.clip
+        return math.sqrt(self.dim) * self.sigma / largest if self.sigma > 0 else 0.0
+
+    @property
+    def inner_noise_to_signal(self) -> float:
+        """The same of an inner step at its largest clip radius 2 C1, far from the anchor; it falls to 0 at the anchor."""
+        scale = 2 * self.split.scale if self.shape.anchored else self.split.scale / self.shape.clip
+        return math.sqrt(self.dim) * scale if scale > 0 else 0.0
+
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the whole run."""
+        return self.shape.total(self.split.z1, self.split.z2)
+
+    def __str__(self) -> str:
+        s, ratio = self.shape, self.noise_to_signal
+        again = f", {s.restarts} times" if s.restarts > 1 else ""
+        words = [
+            f"DP-RSVRG ({'anchored' if s.anchored else 'as-published'}): {s.epochs} epochs of {s.inner} inner steps{again} on"
+            f" {s.n} records, batch {s.b}, clip norms {s.full_clip:.4g} (anchor) and {s.clip:.4g}",
+            f"  noise multipliers {self.split.z1:.4g} (full gradient) and {self.split.z2:.4g} (batches), sigma {self.sigma:.4g}",
+            f"  expected noise to signal: {ratio:.3g} " + ("at an anchor" if s.anchored else "in one step")
+            + (f", at most {self.inner_noise_to_signal:.3g} of a record's gradient in an inner step" if s.anchored else ""),
+        ]  # fmt: skip
+        if ratio > 1:
+            words.append("  the noise exceeds the largest gradient: expect no useful result from this budget")
+        return "\n".join(words)
 
 
 def plan_svrg(problem: Problem, n: int, optimizer: DPRSVRG, budget: Budget | None, noise_std: float | None) -> SvrgPlan:
@@ -123,7 +164,7 @@ def plan_svrg(problem: Problem, n: int, optimizer: DPRSVRG, budget: Budget | Non
     smoothness = shape.smoothness if bounded and shape.smoothness is not None else LARGE
     # As published, the full gradient itself carries no noise: that of every inner step covers it.
     full = _loop.Numbers(split.sigma_full if shape.anchored else 0.0, full_clip, float(n))
-    return SvrgPlan(shape, split, rates, full, _loop.InnerNumbers(split.scale, clip, smoothness))
+    return SvrgPlan(shape, split, rates, full, _loop.InnerNumbers(split.scale, clip, smoothness), problem.manifold.dim)
 
 
 def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRSVRG, budget: Budget | None,
