@@ -8,7 +8,6 @@ does the accounting as well. Targets (ratio of time): SPD(11), b = 1: 0.25; sphe
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ import numpy as np
 
 from riemdp import DPRGD, DPRSGD, SPDAffineInvariant, Sphere, private_minimize, problems
 
-from ._timing import paired, write_table
+from ._timing import Row, comparison, paired, write_table
 
 K, N, DIM = 11, 10_000, 784
 
@@ -64,42 +63,12 @@ def numpy_sphere(x: np.ndarray, steps: int, b: int, rate: float, clip: float, si
 Work = Callable[[], Any]
 
 
-def row(name: str, target: Any, steps: int, ours: Work, theirs: Work, their_steps: int) -> dict[str, Any]:
+def row(name: str, target: float | None, steps: int, ours: Work, theirs: Work, their_steps: int,
+        beside: str = "NumPy by hand") -> Row:  # fmt: skip
     """One line: microseconds a step of both, and the ratio."""
-    t = paired(ours, theirs)
-    scale = their_steps / steps
-    return {
-        "work": name, "ours (us a step)": t.ours / steps * 1e6, "NumPy (us a step)": t.theirs / their_steps * 1e6,
-        "ratio": t.ratio * scale, "ratio quartiles": f"{t.low * scale:.3f} .. {t.high * scale:.3f}", "target": target,
-        "pairs": t.repeats, "load": t.load,
-    }  # fmt: skip
-
-
-def processor_seconds(work: Work) -> float:
-    """Processor time of one call: on a shared machine it says how work grows, where wall time says how busy the machine is."""
-    begin = time.process_time()
-    work()
-    return time.process_time() - begin
-
-
-def write_growth(problem: Any, x: Any) -> Any:
-    """Processor time against steps (b = 1, up to the 3e5 steps of Utpala2023 table 2) and against n (one full gradient)."""
-    rows = []
-
-    def add(name: str, sizes: tuple[int, ...], work: Callable[[int], Work]) -> None:
-        work(sizes[0])()
-        seconds = [processor_seconds(work(size)) for size in sizes]
-        slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
-        for size, spent in zip(sizes, seconds, strict=True):
-            rows.append({"work": name, "size": size, "processor seconds": spent, "exponent": slope})
-
-    def run(data: Any, optimizer: Any) -> Work:
-        return lambda: private_minimize(problem, data, jnp.eye(K), optimizer, None, noise_std=0.05).value.block_until_ready()
-
-    add("steps, b = 1", (30_000, 100_000, 300_000), lambda size: run(x, DPRSGD(size, 1, 0.001, 1.0)))
-    tiled = {size: jnp.tile(x, (size // N, 1, 1)) for size in (N, 10 * N)}
-    add("records, one full gradient times 3", (N, 10 * N), lambda size: run(tiled[size], DPRGD(3, 0.1, 1.0)))
-    return write_table("optimizers_growth", f"How the work grows, SPD({K}) affine-invariant", rows)
+    line = comparison(name, beside, paired(ours, theirs), target=target, unit="us", ours_count=steps, theirs_count=their_steps)
+    print(line, flush=True)
+    return line
 
 
 def main() -> None:
@@ -115,23 +84,21 @@ def main() -> None:
 
     rows = []
     for b, steps, theirs, target in ((1, 10_000, 2_000, 0.25), (100, 300, 150, 0.8)):
-        rows.append(row(f"SPD({K}) affine-invariant, b = {b}", target, steps, sgd(mean, x, jnp.eye(K), steps, b),
+        rows.append(row(f"DP-RSGD step, SPD({K}) affine-invariant, b = {b}", target, steps, sgd(mean, x, jnp.eye(K), steps, b),
                         lambda s=theirs, b=b: numpy_spd(xn, s, b, 0.01, 1.0, 0.05), theirs))  # fmt: skip
     for b, steps, theirs, target in ((1, 10_000, 4_000, 0.5), (100, 1_000, 400, 0.8)):
-        rows.append(row(f"sphere S^{DIM - 1}, b = {b}", target, steps, sgd(eigen, z, start, steps, b),
+        rows.append(row(f"DP-RSGD step, sphere S^{DIM - 1}, b = {b}", target, steps, sgd(eigen, z, start, steps, b),
                         lambda s=theirs, b=b: numpy_sphere(zn, s, b, 0.01, 1.0, 0.05), theirs))  # fmt: skip
 
     full = DPRGD(3, 0.1, 1.0)
     floor = jax.jit(lambda a: jnp.linalg.eigh(a, symmetrize_input=False))
-    rows.append(row(f"full gradient of {N} SPD({K}), against one eigh of the same", "distance to the floor", 3,
+    rows.append(row(f"full gradient of {N} SPD({K})", None, 3,
                     lambda: private_minimize(mean, x, jnp.eye(K), full, None, noise_std=0.05).value,
-                    lambda: jax.block_until_ready(floor(x)), 1))  # fmt: skip
+                    lambda: jax.block_until_ready(floor(x)), 1, "LAPACK's eigh of the same alone (the floor)"))  # fmt: skip
     tiny = DPRSGD(5, 10, 0.01, 1.0)
-    rows.append(row("run of 5 steps on 59 records (a federated agent), whole call", "none", 5,
+    rows.append(row("DP-RSGD, whole call of 5 steps on 59 records (a federated agent), per step", None, 5,
                     lambda: private_minimize(eigen, z[:59], start, tiny, None, noise_std=0.05).value,
                     lambda: numpy_sphere(zn[:59], 5, 10, 0.01, 1.0, 0.05), 5))  # fmt: skip
-    path = write_growth(mean, x)
-    print(path.read_text())
     path = write_table("optimizers", "Private optimisation beside hand-written NumPy", rows,
                        ["Noise: ours ChaCha20, NumPy's PCG64. jaxlib's eigh uses both cores for large batches."])  # fmt: skip
     print(path.read_text())
