@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
@@ -62,23 +61,6 @@ def poisson_batches(source: NoiseSource, n: int, rate: float, count: int) -> tup
     indices[step, column] = record
     mask[step, column] = 1.0
     return indices, mask
-
-
-PARALLEL = 1 << 15  # from how many normals on a second thread is worth while
-
-
-def normals(source: NoiseSource, count: int, size: int, helper: Executor | None) -> np.ndarray:
-    """`count` rows of `size` standard normals, half of them drawn by the helper's thread.
-
-    Only for noise keyed by the operating system, where every thread has a key of its own: a seeded source is one stream,
-    whose numbers must not depend on how threads take turns. Rows that an interrupt leaves undelivered are dropped.
-    """
-    if helper is None or source.reproducible or count < 2 or count * size < PARALLEL:
-        return source.normals((count, size))
-    half = count // 2
-    others = helper.submit(source.normals, (count - half, size))
-    mine = source.normals((half, size))
-    return np.concatenate([mine, others.result()])
 
 
 def _padded(array: np.ndarray, rows: int, width: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from ..privacy import Budget, Ledger, charge
 from ..problems._problem import Problem, _chunk
 from ..randomness import NoiseSource, noise_source
 from . import _loop
-from ._batches import draw_indices, normals
+from ._batches import draw_indices
 from ._checkpoint import Checkpoint, seed_after
 from ._checks import check_affordable, check_data, check_initial, check_objective, check_problem
 from ._kernels import choose_kernel, tidy_between_blocks
@@ -149,7 +149,7 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
         drawn += count
         if keeper is not None:
             keeper.intend(drawn=drawn)
-        z = zeros if zeros is not None else _loop.padded(normals(source, count, m.noise_size, host.helper), rows)
+        z = zeros if zeros is not None else _loop.padded(source.normals((count, m.noise_size), host.helper), rows)
         indices, mask = draw_indices(source, plan, count, rows)
         return _loop.Block(z, _loop.padded(plan.rates[first:drawn], rows), indices, mask), count
 

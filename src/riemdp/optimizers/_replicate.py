@@ -64,7 +64,8 @@ def _replicate_steps(problem: Problem, records: Any, n: int, point: Any, optimiz
     rows = _rows(plan.steps, repetitions, m.noise_size + (0 if plan.sampling == "full" else plan.batch_size))
     for first in range(0, plan.steps, rows):
         count = min(rows, plan.steps - first)
-        z = _noise(source, repetitions, count, rows, m.noise_size, plan.sigma > 0)
+        size = (repetitions, count, m.noise_size)
+        z = _by_repetition(source.normals(size) if plan.sigma > 0 else np.zeros(size), repetitions, count, rows)
         indices, mask = draw_indices(source, plan, repetitions * count, repetitions * count)
         indices, mask = (_by_repetition(x, repetitions, count, rows) for x in (indices, mask))
         block = _loop.Block(z, _loop.padded(plan.rates[first : first + count], rows), indices, mask)
@@ -91,11 +92,13 @@ def _replicate_svrg(problem: Problem, records: Any, n: int, point: Any, optimize
     epoch: Any = None
     for part in shape.parts(rows):
         if part.offset == 0:
-            z = _noise(source, repetitions, 1, 1, m.noise_size, run.full_numbers.sigma > 0)[:, 0]
+            size = (repetitions, m.noise_size)
+            z = source.normals(size) if run.full_numbers.sigma > 0 else np.zeros(size)
             anchors = carries.state
             full = _loop.full_query_repetitions(rules, asking, chunk, anchors, prepared, z, run.full_numbers)
             epoch = _loop.Epoch(anchors, full)
-        z = _noise(source, repetitions, part.size, rows, m.noise_size, split.scale > 0)
+        size = (repetitions, part.size, m.noise_size)
+        z = _by_repetition(source.normals(size) if split.scale > 0 else np.zeros(size), repetitions, part.size, rows)
         indices = _by_repetition(subsets(source, n, shape.b, repetitions * part.size), repetitions, part.size, rows)
         block = _loop.Block(z, _loop.padded(run.rates[part.step : part.step + part.size], rows), indices, None)
         last = part.restart == shape.restarts - 1
@@ -127,12 +130,6 @@ def _rows(steps: int, repetitions: int, width: int) -> int:
 
 def _chunk_for(records: Any, repetitions: int) -> int:
     return _chunk(jax.tree.leaves(records), max(1 << 14, (1 << 21) // repetitions))
-
-
-def _noise(source: Any, repetitions: int, count: int, rows: int, size: int, noisy: bool) -> np.ndarray:
-    if not noisy:
-        return np.zeros((repetitions, rows, size))
-    return _by_repetition(source.normals((repetitions, count, size)), repetitions, count, rows)
 
 
 def _by_repetition(array: Any, repetitions: int, count: int, rows: int) -> Any:

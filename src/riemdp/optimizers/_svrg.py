@@ -199,8 +199,10 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
     status = "completed"
     pace = Pace()
 
-    def normals(count: int, noisy: bool, **drawn: int) -> np.ndarray:
-        """Noise of a query that has been charged; noted in the checkpoint before it is drawn."""
+    def noise(count: int, noisy: bool, queries: tuple[int, int], **drawn: int) -> np.ndarray:
+        """Noise of full and batch queries: charged, then noted in the checkpoint, then drawn."""
+        charge(shape.guarantee(split.z1, split.z2, *queries), host.ledger)
+        drawn |= {"fulls": state["fulls"] + queries[0], "inners": state["inners"] + queries[1]}
         state.update(drawn)
         if keeper is not None:
             keeper.intend(**drawn)
@@ -231,20 +233,15 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
                 continue  # the answer at this anchor was lost with its noise: the epoch is left out
             else:
                 anchor = carry.state
-                if shape.anchored:
-                    charge(shape.guarantee(split.z1, split.z2, 1, 0), host.ledger)
-                fulls = state["fulls"] + (1 if shape.anchored else 0)
-                z = normals(1, run.full_numbers.sigma > 0, anchors=part.epoch + 1, fulls=fulls)[0]
+                # As published the gradient at the anchor is exact until an inner step uses it, noised and charged there.
+                z = noise(1, run.full_numbers.sigma > 0, (1 if shape.anchored else 0, 0), anchors=part.epoch + 1)[0]
                 full = _loop.full_query(_loop.RULES, asking, chunk, anchor, prepared, z, run.full_numbers)
                 calls += n
                 state.update(anchor=anchor, anchored=part.epoch)
                 if run.full_numbers.sigma > 0:  # without noise of its own it is exact: never into the file
                     state.update(full=full)
                 keep()
-            fulls, inners = shape.asked(part.offset, count)
-            charge(shape.guarantee(split.z1, split.z2, fulls, inners), host.ledger)
-            z = normals(count, split.scale > 0, steps=part.step + count, fulls=state["fulls"] + fulls,
-                        inners=state["inners"] + inners)  # fmt: skip
+            z = noise(count, split.scale > 0, shape.asked(part.offset, count), steps=part.step + count)
             block = _loop.Block(
                 _loop.padded(z, rows), _loop.padded(run.rates[part.step : part.step + count], rows),
                 _loop.padded(subsets(source, n, shape.b, count), rows), None,

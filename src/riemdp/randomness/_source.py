@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import secrets
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Executor
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,6 +19,7 @@ from randomgen import ChaCha
 from .._errors import RiemdpError, integer, invalid
 
 _ROUNDS = 20
+PARALLEL = 1 << 15  # from how many normals on a second thread is worth while
 _BLOCK = 1 << 22  # how many integers `subsets` handles at a time
 
 # Counts the forks between the first process and this one: a source remembers the number it was made under.
@@ -104,8 +107,18 @@ class NoiseSource:
                 yield generator
 
     # ---------------------------------------------------------------- laws
-    def normals(self, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
-        """Independent standard normals."""
+    def normals(self, shape: int | tuple[int, ...] = (), helper: Executor | None = None) -> NDArray[np.float64]:
+        """Independent standard normals; many of them (and keyed by the operating system) half in the helper's thread.
+
+        A seeded source draws alone: it is one stream, whose numbers must not depend on how threads take turns. Rows that an
+        interrupt leaves undelivered are dropped.
+        """
+        size = (shape,) if isinstance(shape, int) else tuple(shape)
+        if helper is not None and not self.reproducible and math.prod(size) >= PARALLEL and size[0] > 1:
+            half = size[0] // 2
+            others = helper.submit(self.normals, (size[0] - half, *size[1:]))
+            mine = self.normals((half, *size[1:]))
+            return np.concatenate([mine, others.result()])
         with self._turn() as generator:
             return np.asarray(generator.standard_normal(shape))
 
