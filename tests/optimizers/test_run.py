@@ -246,9 +246,8 @@ def _spied(monkeypatch):
     original = noise_source(0).__class__.normals
 
     def spy(source, shape=(), helper=None):
-        before = len(seen)
         out = original(source, shape, helper)
-        if len(seen) == before:  # not already seen as two halves
+        if helper is None or source.reproducible or out.size < _source.PARALLEL:  # else it is seen as two halves
             seen.append(np.array(out).reshape(-1, M.noise_size))
         return out
 

@@ -25,7 +25,7 @@ from ..randomness import NoiseSource
 _SCHEMES = {2: (0.14, 5.502), 3: (0.65, 2.7694)}
 # Above this spectral radius (condition of the result above 10^10) `np.linalg.eigh` is used.
 FARTHEST = 12.0
-_CHUNK = 1 << 14  # floats of one array that a thread works on: all of its arrays stay in a core's cache
+_CHUNK = 1 << 16  # floats of one array that a thread works on: few enough for the cache, many enough that threads seldom meet
 _BLOCK = 2048  # draws from one key, whatever the number of threads, so that a seed gives the same draws everywhere
 _BLAS_IS_SERIAL = 48  # up to this size BLAS multiplies on one thread, so that threads of ours may use the other cores
 
