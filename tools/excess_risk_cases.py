@@ -31,6 +31,8 @@ from riemdp.releases._mean import mean_of_clamped
 
 Run = Callable[[Budget, Sequence[int]], tuple[np.ndarray, Any]]  # (points of all seeds, the guarantee of one run)
 
+DEFAULTS = "public defaults, batch n/5"  # those of the methods that take batches
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -280,7 +282,7 @@ def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -
             for (s, m, q), r in itertools.product(epochs, (0.3, 1.0))),
             "(S, m, b) (2, 5, n/20), (5, 5, n/20), (3, 3, n/5); rate 0.3, 1")  # fmt: skip
         yield Method(f"DP-RSVRG, {variant}, default", "iterative", (Setting(
-            "public defaults", minimised(problem, x, start, DPRSVRG(variant=variant))),))  # fmt: skip
+            DEFAULTS, minimised(problem, x, start, DPRSVRG(variant=variant, batch_size=None))),))  # fmt: skip
     yield Method("DP-RSVRG, anchored, decreasing steps", "iterative", tuple(
         Setting(f"S {s}, m {m}, b n/{q}, rate {f.rate:g}/(1 + t/{f.hold:g})", minimised(problem, x, start, DPRSVRG(
             s, m, f, batch_size=n // q)))
@@ -288,9 +290,9 @@ def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -
         "(S, m, b) (5, 5, n/20), (8, 3, n/5); rate 0.5/(1 + t/5), 1/(1 + t/3)")  # fmt: skip
     yield Method("DP-PGD, default", "iterative", (Setting(
         "public defaults", projected_descent(n, covariance, start, None, 0.5)),))  # fmt: skip
-    for label, sampling in (("DP-RSGD", "without-replacement"), ("DP-RSGD, Poisson", "poisson")):  # thousands of steps
-        usual = Setting("public defaults", minimised(problem, x, start, DPRSGD(sampling=sampling)))
-        yield Method(f"{label}, default", "iterative", (usual,), seeds=5 if d > 500 else None)
+    for label, sampling in (("DP-RSGD", "without-replacement"), ("DP-RSGD, Poisson", "poisson")):
+        usual = Setting(DEFAULTS, minimised(problem, x, start, DPRSGD(sampling=sampling)))
+        yield Method(f"{label}, default", "iterative", (usual,))
 
 
 # ------------------------------------------------------------------------------------------------ Frechet means
@@ -391,7 +393,8 @@ def mean_methods(manifold: Any, x: Any, ball: Any, problem: Any, mean: Any, defa
             for ((s, m, q), a, k), c in itertools.product(rounds, bounds)),
             grid + (f"; smoothness {problem.smoothness:.3g}, 4" if len(bounds) > 1 else ""))  # fmt: skip
         yield Method(f"DP-RSVRG, {variant}, default", "iterative", (Setting(
-            "public defaults", run(DPRSVRG(variant=variant))),))  # fmt: skip
+            DEFAULTS, run(DPRSVRG(variant=variant, batch_size=None))),))  # fmt: skip
     for label, optimizer in (("DP-RGD", DPRGD), ("DP-RSGD", DPRSGD)):
         usual = optimizer(sensitivity="domain") if domain else optimizer()
-        yield Method(f"{label}, default", "iterative", (Setting("public defaults", run(usual)),), seeds=default_seeds)
+        words = "public defaults" if optimizer is DPRGD else DEFAULTS
+        yield Method(f"{label}, default", "iterative", (Setting(words, run(usual)),), seeds=default_seeds)

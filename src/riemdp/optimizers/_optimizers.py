@@ -76,7 +76,7 @@ class DPRSGD:
     `sampling="without-replacement"`: exactly `batch_size` b distinct records; replace-one sensitivity 2 C / b of the average.
     `sampling="poisson"`: every record with probability b / n, the sum divided by b whatever came (an empty batch is noised
     too); guarantee under add-or-remove-one with sensitivity C / b. The other arguments are those of `DPRGD`;
-    `sensitivity="domain"` needs sampling without replacement. `batch_size=None`: ceil(sqrt(n)).
+    `sensitivity="domain"` needs sampling without replacement. `batch_size=None`: ceil(n / 5).
 
     Guarantee: `privacy.subsampled_gaussian(sigma / sensitivity, population=n, batch_size=b, steps=T, sampling=...)`.
     Source: Han2024 Algorithm 1; Utpala2023 section 6.2.
@@ -116,7 +116,8 @@ class DPRSVRG:
     direction u + PT r, where
     c_t = min(2 C1, smoothness d(w_t, anchor)) is a function of what has been released. At w_t = anchor nothing is asked and
     nothing is added. `smoothness` None: the problem's; without one c_t = 2 C1. The budget is split between z1 and z2 so that
-    the predicted noise is least.
+    the predicted noise is least. `epochs` None: 3; `batch_size` None: ceil(n / 5); `inner_steps` None: as
+    many as batches fill the records twice, from 2 to 50.
 
     `variant="as-published"`: Utpala2023 Algorithm 11 with the clip formula and the transport of the full gradient mended;
     sigma is one number, added at every inner step; accounted as m full-gradient and m subsampled releases an epoch.
@@ -133,7 +134,7 @@ class DPRSVRG:
     learning_rate: Rate = None
     clip_norm: float | None = None
     full_clip_norm: float | None = None
-    batch_size: int = 1
+    batch_size: int | None = 1
     variant: str = "anchored"
     restarts: int = 1
     smoothness: float | None = None

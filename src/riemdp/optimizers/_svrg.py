@@ -22,7 +22,7 @@ from ._checkpoint import Checkpoint
 from ._checks import check_affordable
 from ._kernels import Generic, choose_kernel, gradient_function
 from ._optimizers import DPRSVRG
-from ._plan import check_budget, rate_array, resolve_clip, step_guarantee
+from ._plan import check_budget, default_batch, rate_array, resolve_clip, step_guarantee
 from ._result import OptimizationResult
 
 LARGE = 1e150  # stands for "no bound" in a run without noise, where products with 0 must stay 0
@@ -306,16 +306,16 @@ def _asked(asking: Any, chunk: int, anchor: Any, prepared: Any, m: Any, numbers:
 
 
 def _shape_of(problem: Problem, n: int, o: DPRSVRG, budget: Budget | None, noise_std: float | None) -> tuple[Shape, np.ndarray]:
-    if o.batch_size > n:
-        raise invalid("batch_size", o.batch_size, f"there are only {n} records; give at most that many")
-    inner = o.inner_steps if o.inner_steps is not None else max(2, min(50, math.ceil(n / o.batch_size)))
+    b = default_batch(n) if o.batch_size is None else o.batch_size
+    if b > n:
+        raise invalid("batch_size", b, f"there are only {n} records; give at most that many")
+    inner = o.inner_steps if o.inner_steps is not None else max(2, min(50, math.ceil(2 * n / b)))
     epochs = o.epochs if o.epochs is not None else 3
-    bounded = budget is not None or noise_std is not None
-    clip = resolve_clip(problem, o.clip_norm) if bounded else math.inf
+    clip = resolve_clip(problem, o.clip_norm) if budget is not None or noise_std is not None else math.inf
     smoothness = o.smoothness if o.smoothness is not None else problem.smoothness
     rates = rate_array(o.learning_rate, epochs * inner * o.restarts, smoothness, extra=0.5)
     shape = Shape(
-        n, o.batch_size, epochs, inner, o.restarts, clip, o.full_clip_norm or clip, smoothness, float(np.mean(rates)),
+        n, b, epochs, inner, o.restarts, clip, o.full_clip_norm or clip, smoothness, float(np.mean(rates)),
         o.variant == "anchored",
     )  # fmt: skip
     return shape, rates

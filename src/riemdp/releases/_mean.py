@@ -146,7 +146,7 @@ def _optimised(name: str, manifold: Any, data: Prepared, ball: Any, budget: Any,
         raise invalid("weights", "given", f"{name!r} averages records with equal weights; use an output mechanism")
     kind = {"dp-rgd": DPRGD, "dp-rsgd": DPRSGD, "dp-rsvrg": DPRSVRG}[name]
     if optimizer is None:
-        optimizer = kind() if name == "dp-rsvrg" else kind(sensitivity="domain")
+        optimizer = kind(batch_size=None) if name == "dp-rsvrg" else kind(sensitivity="domain")
     elif not isinstance(optimizer, kind):
         raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
     if getattr(optimizer, "sampling", None) == "poisson":
