@@ -22,4 +22,4 @@ def make_setup(config: Mapping[str, Any]) -> Setup:
     local = riemdp.DPRGD(steps=1, learning_rate=0.25, sensitivity="domain")
     prirfed = riemdp.PriRFed(problem, local, rounds=int(config["rounds"]), agents_per_round=int(config["agents-per-round"]))
     budget = riemdp.Budget(float(config["epsilon"]), float(config["delta"]))
-    return Setup(prirfed, np.eye(9), budget, agents=int(config["agents"]), min_agents=2)
+    return Setup(prirfed, np.eye(9), budget, agents=int(config["agents"]))
