@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def staged(*targets: Path | str) -> Iterator[tuple[Path, ...]]:
+def staged(*targets: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
     """Yield one temporary path per target, in the target's own folder; on success they replace the targets.
 
     Entering fails with `OSError` where a folder is missing or not writable, so entering before any work is a check
@@ -42,7 +42,7 @@ def staged(*targets: Path | str) -> Iterator[tuple[Path, ...]]:
             part.unlink(missing_ok=True)
 
 
-def write_text(target: Path | str, text: str) -> None:
+def write_text(target: str | os.PathLike[str], text: str) -> None:
     """Replace a file by one that holds `text`, whole or not at all."""
     with staged(target) as (part,):
         part.write_text(text, encoding="utf-8")
