@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from riemdp._files import staged, write_text
+
 RESULTS = Path(__file__).parent / "results"
 COLUMNS = ("work", "beside", "unit", "ours", "theirs", "ratio", "quartiles", "target", "met", "pairs", "load")
 GROWTH = ("work", "against", "from", "to", "exponent", "expected", "times (s)", "load")
@@ -109,7 +111,9 @@ def write_table(name: str, title: str, rows: Iterable[Row], notes: Iterable[str]
     rows = list(rows)
     lines = [f"# {title}", "", *markdown(rows), "", f"{machine()}. Medians.", "", *(f"- {note}" for note in notes)]
     _write_csv(RESULTS / f"{name}.csv", rows)
-    return _write(RESULTS / f"{name}.md", "\n".join(lines) + "\n")
+    path = RESULTS / f"{name}.md"
+    write_text(path, "\n".join(lines) + "\n")
+    return path
 
 
 def write_summary() -> Path:
@@ -135,7 +139,9 @@ def write_summary() -> Path:
     ]  # fmt: skip
     both = [{**dict.fromkeys(("benchmark", *COLUMNS, *GROWTH), ""), **row} for row in (*comparisons, *growths)]
     _write_csv(RESULTS / "summary.csv", both)
-    return _write(RESULTS / "summary.md", "\n".join(lines) + "\n")
+    path = RESULTS / "summary.md"
+    write_text(path, "\n".join(lines) + "\n")
+    return path
 
 
 def markdown(rows: Sequence[Row]) -> list[str]:
@@ -162,14 +168,7 @@ def _shown(value: Any) -> str:
 
 def _write_csv(path: Path, rows: Sequence[Row]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(f"{path}.part", "w", newline="") as stream:
+    with staged(path) as (part,), part.open("w", newline="") as stream:
         writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    os.replace(f"{path}.part", path)
-
-
-def _write(path: Path, text: str) -> Path:
-    Path(f"{path}.part").write_text(text)
-    os.replace(f"{path}.part", path)
-    return path

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from riemdp import Budget, InvalidArgument
+from riemdp._files import staged
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.3, 0.5, 1.0)
@@ -93,12 +93,10 @@ def keep(path: Path, row: dict[str, str]) -> None:
     """Put one row into the file (the one of the same name is replaced), whole or not at all."""
     rows = [r for r in read(path) if key(r) != key(row)] + [row]
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    with part.open("w", newline="") as file:
+    with staged(path) as (part,), part.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(FIELDS), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    os.replace(part, path)
 
 
 def fill(path: Path, case, wanted: Iterable[str], seeds: int) -> int:

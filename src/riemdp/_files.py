@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 
 @contextlib.contextmanager
-def staged(*targets: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
+def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[Path, ...]]:
     """Yield one temporary path per target, in the target's own folder; on success they replace the targets.
 
     Entering fails with `OSError` where a folder is missing or not writable, so entering before any work is a check
     that the output can be written. When the body raises (also on an interrupt) nothing is left behind and no target
     has changed; after a crash or a power cut a reader finds the old file or the new one, never half of one.
+    A target that exists keeps its permissions, a new one gets `mode` as far as the process's umask allows.
     """
     made: list[tuple[Path, Path]] = []
     try:
@@ -25,14 +26,15 @@ def staged(*targets: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
             if target.exists() and not os.access(target, os.W_OK):
                 raise PermissionError(f"{target} exists and may not be overwritten")
             # The suffix stays at the end, for writers (NumPy's, matplotlib's) that go by it.
-            handle, name = tempfile.mkstemp(prefix=f".{target.stem}.part-", suffix=target.suffix, dir=target.parent)
-            os.close(handle)
-            made.append((Path(name), target))
+            part = target.with_name(f".{target.stem}.part-{uuid.uuid4().hex}{target.suffix}")
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            made.append((part, target))
         yield tuple(part for part, _ in made)
         for part, target in made:
             with part.open("rb+") as stream:
                 os.fsync(stream.fileno())
-            os.chmod(part, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+            if target.exists():
+                part.chmod(target.stat().st_mode & 0o777)
         for part, target in made:
             os.replace(part, target)
         for folder in {target.parent for _, target in made}:
@@ -42,9 +44,9 @@ def staged(*targets: str | os.PathLike[str]) -> Iterator[tuple[Path, ...]]:
             part.unlink(missing_ok=True)
 
 
-def write_text(target: str | os.PathLike[str], text: str) -> None:
+def write_text(target: str | os.PathLike[str], text: str, mode: int = 0o666) -> None:
     """Replace a file by one that holds `text`, whole or not at all."""
-    with staged(target) as (part,):
+    with staged(target, mode=mode) as (part,):
         part.write_text(text, encoding="utf-8")
 
 
@@ -56,9 +58,3 @@ def _sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._errors import integer, invalid, real
+from .._files import staged
 from ._files import cache_folder
 from ._graphs import wordnet_mammals
 from ._records import Graph
@@ -174,9 +173,7 @@ def _keep(path: Path, points: np.ndarray) -> None:
     """Write whole or not at all; a cache that cannot be written to is no reason to fail."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".trained-", suffix=".npy", dir=path.parent)
-        with os.fdopen(handle, "wb") as f:
-            np.save(f, points)
-        os.replace(name, path)
+        with staged(path) as (part,):
+            np.save(part, points)
     except OSError:
         return

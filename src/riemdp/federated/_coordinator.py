@@ -158,7 +158,7 @@ class Coordinator:
         arrays = {f"value_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.value))}
         if self._kept is not None:
             arrays |= {f"kept_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._kept))}
-        with staged(path) as (part,), part.open("wb") as file:
+        with staged(path, mode=0o600) as (part,), part.open("wb") as file:
             np.savez(file, state=np.array(json.dumps(state)), **arrays)  # type: ignore[arg-type]
 
     def load(self, path: str | Path) -> None:

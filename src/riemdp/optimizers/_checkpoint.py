@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument, invalid
+from .._files import staged
 from ..randomness import NoiseSource, noise_source
 
 
@@ -83,17 +83,8 @@ class Checkpoint:
                 arrays[name] = tree
             else:
                 arrays.update({f"{name}.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))})
-        # Written aside and moved into place: a crash leaves the old file or the new one, never half of one.
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=self.path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with staged(self.path, mode=0o600) as (part,), part.open("wb") as file:
+            np.savez(file, **arrays)
 
 
 def _restored(saved: Any, name: str, like: Any) -> Any:

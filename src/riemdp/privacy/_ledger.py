@@ -22,6 +22,7 @@ from ._parts import GaussianPart, PurePart, merge
 # What is granted from a certificate is counted a little dearer, and kept a little below the budget, so that the figures of the
 # whole ledger, evaluated afresh (lattices differ in the fourth digit), are within the budget too.
 _PRUDENT, _MARGIN = 1.03, 3e-3
+_MODE = 0o600  # of a new file: what was spent is the business of its owner
 _FORMAT = "riemdp-ledger"
 _innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar("riemdp_ledger", default=None)
 _meant: contextvars.ContextVar[bool] = contextvars.ContextVar("riemdp_uncharged", default=False)  # see `uncharged`
@@ -70,7 +71,7 @@ class Ledger:
                 if self._path.exists():
                     self._read()
                 else:
-                    write_text(self._path, self.to_json())
+                    write_text(self._path, self.to_json(), _MODE)
 
     # ---------------------------------------------------------------- state
     @property
@@ -123,7 +124,7 @@ class Ledger:
                 )
             if self._path is not None:  # on disk before in memory: a charge that cannot be recorded must not be granted
                 total = self._spent_now().compose(guarantee)
-                write_text(self._path, _to_json(self._budget, total, self._charges + 1))
+                write_text(self._path, _to_json(self._budget, total, self._charges + 1), _MODE)
             self._pending.append(guarantee)
             self._charges += 1
             if not self._spent.parts:
@@ -204,7 +205,7 @@ class Ledger:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file, whole or not at all. For a ledger that follows its file, give `path` when making it."""
-        write_text(path, self.to_json())
+        write_text(path, self.to_json(), _MODE)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
