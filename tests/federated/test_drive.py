@@ -150,18 +150,23 @@ def test_nobody_there_is_an_error_that_says_so():
         _run({}, _setup(2), Timing(patience=1.0))
 
 
-def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
-    setup, state = _setup(2, rounds=5, per_round=2), tmp_path / "state.npz"
+def _crash_after(last: int, setup: Setup, state) -> None:
+    """A run of two agents whose server dies right after a round."""
 
     class Crash(RuntimeError):
         pass
 
     def crash(record):
-        if record.round == 1:
+        if record.round == last:
             raise Crash
 
     with pytest.raises(Crash):
         _run({"a": "good", "b": "good"}, setup, state=state, on_round=crash)
+
+
+def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
+    setup, state = _setup(2, rounds=5, per_round=2), tmp_path / "state.npz"
+    _crash_after(1, setup, state)
     server, fake, _ = _run({"a": "good", "b": "good"}, setup, state=state)
     assert len(server.records) == 5
     assert fake.sent[0][0] == 2
@@ -170,16 +175,7 @@ def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
 
 def test_a_restarted_server_takes_in_who_has_come_and_remembers_who_has_gone(tmp_path):
     setup, state = _setup(2, rounds=6, per_round=1), tmp_path / "state.npz"
-
-    class Crash(RuntimeError):
-        pass
-
-    def crash(record):
-        if record.round == 2:
-            raise Crash
-
-    with pytest.raises(Crash):
-        _run({"a": "good", "b": "good"}, setup, state=state, on_round=crash)
+    _crash_after(2, setup, state)
     server, _, _ = _run({"b": "good", "c": "good"}, setup, state=state)
     assert list(server.sizes) == ["a", "b", "c"]
     assert sum(server.invitations.values()) == len(server.records) == 6

@@ -203,7 +203,7 @@ def test_noise_of_an_empty_poisson_batch_is_the_full_noise():
 def test_variance_reduced_noise_follows_the_public_bound():
     """Anchored: step 0 carries the anchor's noise only; step 1 adds z2 * 2 c_1 / b with c_1 = min(2 C1, L d(w_1, anchor))."""
     m = Euclidean(6)
-    kernel = _kernels.Generic(m, _kernels.gradient_function(problems.frechet_mean(m)), False)
+    kernel = _kernels.Generic(m, False, _kernels.gradient_function(problems.frechet_mean(m)))
     z = np.asarray(RNG.normal(size=(6000, 2, 6)))
     data = jnp.zeros((9, 6))
     full = jnp.array([0.3, 0, 0, 0, 0, 0.0])

@@ -251,18 +251,24 @@ def _verdict(values: dict, xs: Sequence[float], what: str, rate: float, steps: S
     return published, certified
 
 
-@experiment("han2024-figure-1a", "Private Fréchet mean on SPD(2), synthetic: excess risk against the number of records")
-def figure_1a(context: Context) -> Result:
-    manifold, ball = SPDAffineInvariant(2), Ball(np.eye(2), 1.0)
-    sizes, runs, eps = context.choose((20, 60, 140), (20, 40, 80, 140, 200, 300)), context.choose(20, 100), 0.1
+def _against_n(context: Context, manifold: Any, sizes: tuple[int, ...], runs: int, eps: float, *, radius: float,
+               stated: float) -> tuple[Any, Any, str, str]:  # fmt: skip
+    """Rows, values and the two verdicts of a mean of simulated matrices within `radius` of I; `stated` is the paper's D."""
+    ball = Ball(np.eye(2), radius)
 
     def at(i: int, n: float) -> dict[str, np.ndarray]:
         context.report(f"n = {n:g}")
-        X = wishart_ball(np.random.default_rng(context.seed + i), manifold, int(n), 1.0)
-        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 1.0, max(sizes))
+        X = wishart_ball(np.random.default_rng(context.seed + i), manifold, int(n), radius)
+        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, stated, max(sizes))
 
     rows, values = _sweep(sizes, at, "n")
-    published, certified = _verdict(values, sizes, "n", 0.01, sizes, runs)
+    return rows, values, *_verdict(values, sizes, "n", 0.01, sizes, runs)
+
+
+@experiment("han2024-figure-1a", "Private Fréchet mean on SPD(2), synthetic: excess risk against the number of records")
+def figure_1a(context: Context) -> Result:
+    sizes, runs, eps = context.choose((20, 60, 140), (20, 40, 80, 140, 200, 300)), context.choose(20, 100), 0.1
+    rows, values, published, certified = _against_n(context, SPDAffineInvariant(2), sizes, runs, eps, radius=1.0, stated=1.0)
     return Result(
         rows, _figure(sizes, values, "number of records n", "SPD(2), ε = 0.1, δ = 1e-3"),
         paper_shows="DP-RGD has a smaller excess risk than FM-LAP and FM-KNG for small n and is competitive for large "
@@ -332,16 +338,8 @@ def figure_1c(context: Context) -> Result:
 
 @experiment("han2024-figure-2a", "Private Bures-Wasserstein barycentre on SPD(2): excess risk against the number of records")
 def figure_2a(context: Context) -> Result:
-    manifold, ball = SPDBuresWasserstein(2), Ball(np.eye(2), 0.15)
     sizes, runs, eps = context.choose((20, 60, 140), (20, 40, 80, 140, 240)), context.choose(20, 100), 0.1
-
-    def at(i: int, n: float) -> dict[str, np.ndarray]:
-        context.report(f"n = {n:g}")
-        X = wishart_ball(np.random.default_rng(context.seed + i), manifold, int(n), 0.15)
-        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, 0.3, max(sizes))
-
-    rows, values = _sweep(sizes, at, "n")
-    published, certified = _verdict(values, sizes, "n", 0.01, sizes, runs)
+    rows, values, published, certified = _against_n(context, SPDBuresWasserstein(2), sizes, runs, eps, radius=0.15, stated=0.3)
     factor = 2.0  # the stated D = 0.3 is the diameter, twice what the clipped gradient needs
     spent = gaussian(factor * math.sqrt(math.log(1 / DELTA)) / (2 * eps)).epsilon(DELTA)
     return Result(

@@ -126,12 +126,20 @@ def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budg
     finally:
         if bar is not None:
             bar.stop()
+    return result_of(server, plan, agents=len(names), reproducible=source.reproducible, status=status, history=History(rows),
+                     gradient_calls=calls)  # fmt: skip
+
+
+def result_of(server: Coordinator, plan: Any, *, agents: int, reproducible: bool, status: str, history: Any = (),
+              gradient_calls: int = 0, engine: str = "") -> FederatedResult:  # fmt: skip
+    """What a run that a server has ended, or was interrupted in, gives back; `engine` names what carried its messages."""
+    prirfed = server.prirfed
     return FederatedResult(
-        value=server.result_value(), guarantee=server.guarantee(), sigma=max(plan.sigmas), history=History(rows),
-        gradient_calls=calls, steps=len(server.records), reproducible=source.reproducible,
-        method=f"PriRFed ({type(prirfed.local).__name__}, {prirfed.participation})", status=status,
-        details={"agents": len(names), "agents_per_round": prirfed.agents_per_round, "rounds": prirfed.rounds,
-                 "aggregate": prirfed.aggregate, "participation": prirfed.participation, "protects": problem.protects},
+        value=server.result_value(), guarantee=server.guarantee(), sigma=max(plan.sigmas), history=history,
+        gradient_calls=gradient_calls, steps=len(server.records), reproducible=reproducible,
+        method=f"PriRFed{engine} ({type(prirfed.local).__name__}, {prirfed.participation})", status=status,
+        details={"agents": agents, "agents_per_round": prirfed.agents_per_round, "rounds": prirfed.rounds,
+                 "aggregate": prirfed.aggregate, "participation": prirfed.participation, "protects": prirfed.problem.protects},
         rounds=tuple(server.records), invitations=dict(server.invitations), plan=plan,
     )  # fmt: skip
 

@@ -34,35 +34,17 @@ from ..problems._linear import RayleighGradient
 from ..problems._problem import AutomaticGradient, Problem
 
 
-class Generic(eqx.Module):
-    """State = point, frame = tangent vector; needs only the manifold's formulas and a per-record gradient."""
+class _PointState(eqx.Module):
+    """State = point, frame = tangent vector: everything but the gradients follows from the manifold."""
 
     manifold: AbstractManifold = eqx.field(static=True)
-    gradient: Callable[..., Any] = eqx.field(static=True)
     retract: bool = eqx.field(static=True)
-    takes_data_as_they_are: ClassVar[bool] = True
 
     def start(self, point):
         return point
 
     def point(self, state):
         return state
-
-    def gradients(self, state, batch):
-        parts = jax.vmap(self.gradient, (None, 0))(state, batch)
-        norms = jax.vmap(self.manifold._norm, (None, 0))(state, parts)
-        for leaf in jax.tree.leaves(parts):
-            fine = jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
-            norms = jnp.where(fine, norms, jnp.nan)
-        return norms, parts
-
-    def combine(self, state, parts, weights):
-        def weighted(leaf):
-            w = weights.reshape((-1,) + (1,) * (leaf.ndim - 1))
-            # A gradient with weight 0 may hold NaN, and 0 * NaN is NaN.
-            return jnp.sum(jnp.where(w != 0.0, w * leaf, 0.0), axis=0)
-
-        return jax.tree.map(weighted, parts)
 
     def noise(self, state, z):
         return self.manifold._tangent_from_normals(state, z)
@@ -79,6 +61,29 @@ class Generic(eqx.Module):
 
     def frame(self, state, tangent):
         return tangent
+
+
+class Generic(_PointState):
+    """State = point, frame = tangent vector; needs only the manifold's formulas and a per-record gradient."""
+
+    gradient: Callable[..., Any] = eqx.field(static=True)
+    takes_data_as_they_are: ClassVar[bool] = True
+
+    def gradients(self, state, batch):
+        parts = jax.vmap(self.gradient, (None, 0))(state, batch)
+        norms = jax.vmap(self.manifold._norm, (None, 0))(state, parts)
+        for leaf in jax.tree.leaves(parts):
+            fine = jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
+            norms = jnp.where(fine, norms, jnp.nan)
+        return norms, parts
+
+    def combine(self, state, parts, weights):
+        def weighted(leaf):
+            w = weights.reshape((-1,) + (1,) * (leaf.ndim - 1))
+            # A gradient with weight 0 may hold NaN, and 0 * NaN is NaN.
+            return jnp.sum(jnp.where(w != 0.0, w * leaf, 0.0), axis=0)
+
+        return jax.tree.map(weighted, parts)
 
 
 class AffineInvariantMean(eqx.Module):
@@ -139,22 +144,14 @@ class AffineInvariantMean(eqx.Module):
         return state @ tangent @ state.T
 
 
-class RankOne(eqx.Module):
+class RankOne(_PointState):
     """Principal eigenvector (sphere) and subspace (Grassmann): gradient -2 (z - W a) a^T with a = W^T z, never formed.
 
     The norm 2 |a| sqrt(|z|^2 - |a|^2) loses digits when z is nearly in the span of W, so it is rounded up by
     1e-7 |a| |z|: the clipped contribution then stays below the clip norm also in floating point.
     """
 
-    manifold: Any = eqx.field(static=True)
-    retract: bool = eqx.field(static=True)
     takes_data_as_they_are: ClassVar[bool] = False
-
-    def start(self, point):
-        return point
-
-    def point(self, state):
-        return state
 
     def prepare(self, data):
         squares = jnp.sum(data**2, axis=-1)
@@ -177,22 +174,6 @@ class RankOne(eqx.Module):
         scaled = jnp.where(kept, weights[:, None] * a, 0.0)
         return -2.0 * (z.T @ scaled - state @ (jnp.where(kept, a, 0.0).T @ scaled))
 
-    def noise(self, state, z):
-        return self.manifold._tangent_from_normals(state, z)
-
-    def move(self, state, frame):
-        step = self.manifold._retract if self.retract else self.manifold._exp
-        return tidy(self.manifold, step(state, frame))
-
-    def carry(self, state, moved, frame):
-        return self.manifold._transport(state, moved, frame)
-
-    def tangent(self, state, frame):
-        return frame
-
-    def frame(self, state, tangent):
-        return tangent
-
 
 def gradient_function(problem: Problem) -> Callable[..., Any]:
     """The per-record Riemannian gradient of a problem as a hashable function of (w, z)."""
@@ -207,7 +188,7 @@ def choose_kernel(problem: Problem, retract: bool, *, generic: bool = False) -> 
             return AffineInvariantMean(m)
         if isinstance(gradient, RayleighGradient) and isinstance(m, Sphere | Grassmann):
             return RankOne(m, retract)
-    return Generic(m, gradient_function(problem), retract)
+    return Generic(m, retract, gradient_function(problem))
 
 
 def tidy(manifold: AbstractManifold, point: Any) -> Any:

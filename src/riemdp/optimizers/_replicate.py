@@ -82,7 +82,7 @@ def _replicate_svrg(problem: Problem, records: Any, n: int, point: Any, optimize
     run = plan_svrg(problem, n, optimizer, budget, noise_std)
     shape, split, m = run.shape, run.split, problem.manifold
     guarantee = shape.total(split.z1, split.z2)
-    kernel = Generic(m, gradient_function(problem), optimizer.update == "retract")
+    kernel = Generic(m, optimizer.update == "retract", gradient_function(problem))
     asking = choose_kernel(problem, False)
     prepared = _loop.start(asking, point, records)[1]
     chunk, rows = _chunk_for(records, repetitions), _rows(shape.inner, repetitions, m.noise_size + shape.b)

@@ -175,7 +175,7 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
     m, watch = problem.manifold, host.watch
     run = plan_svrg(problem, n, optimizer, budget, noise_std)
     shape, split = run.shape, run.split
-    kernel = Generic(m, gradient_function(problem), optimizer.update == "retract")
+    kernel = Generic(m, optimizer.update == "retract", gradient_function(problem))
     asking = choose_kernel(problem, False)  # the kernel of the full gradient, where no single gradient is transported
     prepared = _loop.start(asking, point, records)[1]
     chunk = _chunk(jax.tree.leaves(records))

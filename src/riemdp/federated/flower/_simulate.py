@@ -21,7 +21,7 @@ from ...privacy import Budget, Ledger, charge
 from .._accounting import plan_federated
 from .._coordinator import Coordinator
 from .._drive import Setup, Timing
-from .._in_process import FederatedResult, _agent_data
+from .._in_process import FederatedResult, _agent_data, result_of
 from .._prirfed import PriRFed
 
 _PATIENT = Timing(timeout=600.0, grace=600.0, poll=0.02)  # virtual agents do not die: wait for every reply
@@ -68,15 +68,8 @@ def simulate(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Bu
     if not done:
         raise RiemdpError("the simulation engine stopped before the run ended; its log says why. The whole plan was charged")
     finished = done[0]
-    return FederatedResult(
-        value=finished.result_value(), guarantee=finished.guarantee(), sigma=max(plan.sigmas), history=(),
-        gradient_calls=0, steps=len(finished.records), reproducible=rng is not None,
-        method=f"PriRFed on Flower ({type(prirfed.local).__name__}, {prirfed.participation})",
-        status="completed" if finished.finished else "interrupted",
-        details={"agents": len(checked), "agents_per_round": prirfed.agents_per_round, "rounds": prirfed.rounds,
-                 "aggregate": prirfed.aggregate, "participation": prirfed.participation, "protects": prirfed.problem.protects},
-        rounds=tuple(finished.records), invitations=dict(finished.invitations), plan=plan,
-    )  # fmt: skip
+    return result_of(finished, plan, agents=len(checked), reproducible=rng is not None, engine=" on Flower",
+                     status="completed" if finished.finished else "interrupted")  # fmt: skip
 
 
 @contextlib.contextmanager
