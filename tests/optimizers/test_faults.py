@@ -8,7 +8,7 @@ import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Problem, problems
 from riemdp.manifolds import Euclidean, Product, SPDLogEuclidean
-from riemdp.optimizers import _batches, _kernels, _loop, _svrg
+from riemdp.optimizers import _batches, _kernels, _loop, _svrg_plan
 from riemdp.optimizers._minimize import replicate
 from tests.statistical import ALPHA, mean_p_value
 
@@ -158,12 +158,12 @@ def test_variance_reduced_accounting_counts_every_query(variant):
     from riemdp import Budget, gaussian, subsampled_gaussian
 
     optimizer = DPRSVRG(3, 7, 0.1, 1.0, batch_size=2, variant=variant, restarts=2)
-    shape, _ = _svrg._shape_of(PROBLEM, 50, optimizer, Budget(1.0, 1e-5), None)
+    shape, _ = _svrg_plan._shape_of(PROBLEM, 50, optimizer, Budget(1.0, 1e-5), None)
     fulls, inners = (6, 36) if variant == "anchored" else (42, 42)
     assert shape.queries == (fulls, inners)
     expected = gaussian(9.0, fulls).compose(subsampled_gaussian(1.3, population=50, batch_size=2, steps=inners))
     assert shape.total(9.0, 1.3).epsilon(1e-5) == pytest.approx(expected.epsilon(1e-5), rel=1e-9)
-    split = _svrg.choose_split(shape, Budget(1.0, 1e-5), None)
+    split = _svrg_plan.choose_split(shape, Budget(1.0, 1e-5), None)
     assert 0.98 <= shape.total(split.z1, split.z2).epsilon(1e-5) <= 1.0
     if variant == "anchored":
         assert split.sigma_full >= split.z1 * 2 / 50

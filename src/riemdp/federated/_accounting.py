@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .._errors import InvalidArgument, integer, invalid, real
-from ..optimizers import DPRSVRG
 from ..optimizers._plan import check_budget, plan_optimizer
-from ..optimizers._svrg import _shape_of, choose_split
 from ..privacy import Budget, Guarantee, gaussian_noise_multiplier, none, participation
 from ..privacy import calibrate as privacy_calibrate
 from ._prirfed import PriRFed
@@ -29,10 +27,6 @@ def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
     """
     if sigma == 0.0:
         return none()
-    if isinstance(prirfed.local, DPRSVRG):
-        shape, _ = _shape_of(prirfed.problem, records, prirfed.local, None, sigma)
-        split = choose_split(shape, None, sigma)
-        return shape.total(split.z1, split.z2)
     return plan_optimizer(prirfed.problem, records, prirfed.local, None, noise_std=sigma).guarantee()
 
 
@@ -142,7 +136,8 @@ class _Setting:
 def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     budget = Budget(epsilon, delta)
     prirfed, n, agents = setting.prirfed, setting.records, setting.agents
-    unit = _sensitivity(prirfed, n)
+    # Of the query that sigma is stated for, so that the search works with noise multipliers.
+    unit = plan_optimizer(prirfed.problem, n, prirfed.local, None, noise_std=0.0).sensitivity
 
     def planned(sigma: float) -> Guarantee:
         return planned_guarantee(prirfed, local_guarantee(prirfed, n, sigma), agents)
@@ -151,14 +146,6 @@ def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     while not planned(sigma).within(budget):  # `within` may ask a finer lattice than the search did
         sigma *= 1.001
     return sigma
-
-
-def _sensitivity(prirfed: PriRFed, records: int) -> float:
-    """Of the query that `sigma` is stated for, so that the search works with noise multipliers."""
-    if isinstance(prirfed.local, DPRSVRG):
-        shape, _ = _shape_of(prirfed.problem, records, prirfed.local, None, 1.0)
-        return 2.0 * shape.full_clip / records
-    return plan_optimizer(prirfed.problem, records, prirfed.local, None, noise_std=0.0).sensitivity
 
 
 class PublishedGuarantee(NamedTuple):

@@ -176,7 +176,7 @@ def plan_optimizer(problem: Problem, n: int, optimizer: Optimizer, budget: Budge
     optimizer = check_optimizer(optimizer)
     n = integer("n", n)
     if isinstance(optimizer, DPRSVRG):
-        from ._svrg import plan_svrg
+        from ._svrg_plan import plan_svrg
 
         return plan_svrg(problem, n, optimizer, budget, noise_std)
     if noise_std is not None:

@@ -77,7 +77,7 @@ def _replicate_steps(problem: Problem, records: Any, n: int, point: Any, optimiz
 
 def _replicate_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRSVRG, budget: Any, noise_std: Any,
                     repetitions: int, source: Any, rules: _loop.Rules) -> tuple[Any, Guarantee]:  # fmt: skip
-    from ._svrg import plan_svrg
+    from ._svrg_plan import plan_svrg
 
     run = plan_svrg(problem, n, optimizer, budget, noise_std)
     shape, split, m = run.shape, run.split, problem.manifold
