@@ -108,11 +108,11 @@ def clip_after_averaging(kernel, state, batch, mask, clip, factors):
     return jax.tree.map(lambda t: t * jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300)), total)
 
 
-def difference_clipped_after_averaging(rules, kernel, point, anchor, batch, clip, mend):
+def difference_clipped_after_averaging(rules, kernel, point, anchor, batch, clip, mend, about=None):
     m = kernel.manifold
     here, there = kernel.gradients(point, batch)[1], kernel.gradients(anchor, batch)[1]
     carried = jax.vmap(m._transport, (None, None, 0))(anchor, point, there)
-    mean = jnp.mean(here - carried, axis=0)
+    mean = jnp.mean(here - carried, axis=0) - (0.0 if about is None else about)
     length = m._norm(point, mean)
     return batch.shape[0] * mean * jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300))
 
@@ -150,6 +150,9 @@ OPTIMIZERS = {
     "DPRSGD": (DPRSGD(2, 3, RATE, CLIP), 0.7),
     "DPRSGD-poisson": (DPRSGD(3, B, RATE, CLIP, sampling="poisson"), 0.5),
     "DPRSVRG": (DPRSVRG(2, 3, RATE, CLIP, full_clip_norm=1.0, batch_size=B, smoothness=3.0), 0.7),
+    "DPRSVRG-convexity": (
+        DPRSVRG(2, 3, RATE, CLIP, full_clip_norm=1.0, batch_size=B, smoothness=4.0, convexity=-2.0), 0.7,
+    ),
     "DPRSVRG-as-published": (
         DPRSVRG(1, 12, RATE, CLIP, full_clip_norm=0.01, batch_size=3, smoothness=3.0, variant="as-published"), 2.5,
     ),

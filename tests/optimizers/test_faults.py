@@ -157,8 +157,8 @@ def test_variance_reduced_contributions_stay_within_the_bound():
 def test_variance_reduced_accounting_counts_every_query(variant):
     from riemdp import Budget, gaussian, subsampled_gaussian
 
-    optimizer = DPRSVRG(3, 7, 0.1, 1.0, batch_size=2, variant=variant, restarts=2)
-    shape, _ = _svrg_plan._shape_of(PROBLEM, 50, optimizer, Budget(1.0, 1e-5), None)
+    optimizer = DPRSVRG(3, 7, 0.1, 1.0, batch_size=2, variant=variant, restarts=2, smoothness=2.0)
+    shape, _ = _svrg_plan._shape_of(LINEAR, 50, optimizer, Budget(1.0, 1e-5), None)
     fulls, inners = (6, 36) if variant == "anchored" else (42, 42)
     assert shape.queries == (fulls, inners)
     expected = gaussian(9.0, fulls).compose(subsampled_gaussian(1.3, population=50, batch_size=2, steps=inners))

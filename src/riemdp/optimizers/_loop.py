@@ -37,14 +37,20 @@ def noisy_mean(kernel: Any, state: Any, total: Any, denominator: Any, sigma: Any
     return jax.tree.map(lambda g, e: g / denominator + sigma * e, total, kernel.noise(state, z))
 
 
-def clipped_differences(rules, kernel, point, anchor, batch, clip, mend: bool):
-    """Sum over the batch of clipped (grad f(w) - PT grad f(anchor)), or of the difference of clipped gradients."""
+def clipped_differences(rules, kernel, point, anchor, batch, clip, mend: bool, about: Any = None):
+    """Sum over the batch of clipped (grad f(w) - PT grad f(anchor) - about), or of the difference of clipped gradients.
+
+    `about` is public, so replacing a record moves the sum by at most 2 clip with or without it. A record whose gradient is not
+    finite counts as one whose difference is `about`.
+    """
     m = kernel.manifold
     norms, here = kernel.gradients(point, batch)
     anchor_norms, there = kernel.gradients(anchor, batch)
     carried = jax.vmap(m._transport, (None, None, 0))(anchor, point, there)
     if mend:  # clip the difference
         parts = jax.tree.map(jnp.subtract, here, carried)
+        if about is not None:
+            parts = jax.tree.map(jnp.subtract, parts, about)
         lengths = jax.vmap(m._norm, (None, 0))(point, parts)
         bad = ~(jnp.isfinite(norms) & jnp.isfinite(anchor_norms))
         return kernel.combine(point, parts, rules.clip_factors(jnp.where(bad, jnp.nan, lengths), clip))
@@ -264,7 +270,19 @@ class InnerNumbers(NamedTuple):
 
     scale: Any  # anchored: sigma / c_t; as published: sigma
     clip: Any
-    smoothness: Any
+    spread: Any  # anchored: (L - mu) / 2, half of what the Hessians of records may differ by
+    middle: Any = None  # anchored: (mu + L) / 2, the middle of their range; None where it is 0
+
+
+def _expected_difference(m: Any, point: Any, anchor: Any, middle: Any) -> Any:
+    """The middle of where grad f(w) - PT grad f(anchor) can lie when every Hessian does in a range: -middle * log_w(anchor).
+
+    The difference is the mean Hessian along the geodesic applied to -log_w(anchor), so it is at most spread * d(w, anchor) away.
+    A function of released points. 0 where log is not finite.
+    """
+    away = m._log(point, anchor)
+    fine = _finite(away)
+    return jax.tree.map(lambda v: jnp.where(fine, -middle * v, 0.0), away)
 
 
 def _inner_steps(rules, kernel, anchored, carry: Carry, epoch: Epoch, data, block: Block, begin, end, offset, done,
@@ -276,16 +294,19 @@ def _inner_steps(rules, kernel, anchored, carry: Carry, epoch: Epoch, data, bloc
         batch = jax.tree.map(lambda x: x[block.indices[i]], data)
         b = block.indices.shape[1]
         if anchored:
-            bound = jnp.minimum(2.0 * numbers.clip, numbers.smoothness * m._dist(point, epoch.anchor))
+            bound = jnp.minimum(2.0 * numbers.clip, numbers.spread * m._dist(point, epoch.anchor))
             bound = jnp.where(jnp.isfinite(bound), bound, 2.0 * numbers.clip)
+            about = None if numbers.middle is None else _expected_difference(m, point, epoch.anchor, numbers.middle)
             # Step 0 is at the anchor: exactly nothing is asked there, and nothing is charged for it.
             bound = jnp.where(offset + i == 0, 0.0, bound)
             sigma = numbers.scale * bound
         else:
-            bound, sigma = numbers.clip, numbers.scale
-        total = rules.differences(rules, kernel, point, epoch.anchor, batch, bound, anchored)
+            bound, sigma, about = numbers.clip, numbers.scale, None
+        total = rules.differences(rules, kernel, point, epoch.anchor, batch, bound, anchored, about)
         noisy = rules.noisy_mean(kernel, point, total, float(b), sigma, block.normals[i])
         direction = jax.tree.map(jnp.add, noisy, m._transport(epoch.anchor, point, epoch.full))
+        if about is not None:
+            direction = jax.tree.map(jnp.add, direction, about)
         point = _next(kernel, point, direction, block.rates[i])
         mean = None if carry.mean is None else _averaged(kernel, carry.mean, point, done + (i - begin) + 1.0)
         return Carry(point, mean)
@@ -297,7 +318,7 @@ def _inner_steps(rules, kernel, anchored, carry: Carry, epoch: Epoch, data, bloc
 def run_inner_steps(rules, kernel, anchored, carry, epoch, data, block, begin, end, offset, done, numbers):
     """Rows begin..end-1 of a block of one epoch; row i is the epoch's inner step offset + i.
 
-    Anchored: c_t = min(2 C1, smoothness * d(w_t, anchor)) is public (post-processing), noise is scale * c_t with
+    Anchored: c_t = min(2 C1, spread * d(w_t, anchor)) is public (post-processing), noise is scale * c_t with
     scale = z2 * 2 / b; at step 0, where w_t = anchor, nothing is asked and nothing is added. `epoch.full` is already noisy.
     As published: noise is `scale` at every step, and `epoch.full` is the exact gradient, protected by that same noise.
     """

@@ -113,9 +113,12 @@ class DPRSVRG:
     `variant="anchored"` (default). At the start of each of the `epochs` S: r = mean of gradients clipped to C0
     (`full_clip_norm`, default C1 = `clip_norm`) + N(0, (z1 2 C0 / n)^2) at the anchor. Inner step t of `inner_steps` m: on a
     fresh batch of b, without replacement, u = mean of clip_{c_t}(grad f(w_t; z) - PT grad f(anchor; z)) + N(0, (z2 2 c_t / b)^2),
-    direction u + PT r, where
-    c_t = min(2 C1, smoothness d(w_t, anchor)) is a function of what has been released. At w_t = anchor nothing is asked and
-    nothing is added. `smoothness` None: the problem's; without one c_t = 2 C1. The budget is split between z1 and z2 so that
+    direction u + PT r, where c_t = min(2 C1, smoothness d(w_t, anchor)) is a function of what has been released. At w_t = anchor
+    nothing is asked and nothing is added. `smoothness` L None: the problem's; without one c_t = 2 C1.
+    With a lower bound `convexity` mu on the Hessian (None: the problem's) the differences are known beforehand to lie about
+    h = -(mu + L) / 2 log_{w_t}(anchor), which is public: they are clipped to c_t = min(2 C1, (L - mu) / 2 d(w_t, anchor)) about h
+    instead of 0, and u = h + mean of clip_{c_t}(difference - h) + noise has the sensitivity 2 c_t / b whatever the records
+    are. In flat spaces L = mu for means: nothing at all is asked between anchors. The budget is split between z1 and z2 so that
     the predicted noise is least. `epochs` None: 3; `batch_size` None: ceil(n / 5); `inner_steps` None: as
     many as batches fill the records twice, from 2 to 50.
 
@@ -138,6 +141,7 @@ class DPRSVRG:
     variant: str = "anchored"
     restarts: int = 1
     smoothness: float | None = None
+    convexity: float | None = None
     output: str = "last"
     update: str = "exp"
 
@@ -150,6 +154,8 @@ class DPRSVRG:
         for name in ("full_clip_norm", "smoothness"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, real(name, getattr(self, name), above=0.0))
+        if self.convexity is not None:
+            object.__setattr__(self, "convexity", real("convexity", self.convexity))
 
 
 Optimizer = DPRGD | DPRSGD | DPRSVRG

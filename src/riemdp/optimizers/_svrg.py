@@ -137,7 +137,8 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
         sigma=split.sigma_full if shape.anchored else split.scale, history=watch.history(), gradient_calls=calls,
         steps=state["taken"], reproducible=source.reproducible, method=f"DP-RSVRG ({optimizer.variant})", status=status,
         details={"n": n, "batch_size": shape.b, "clip_norm": shape.clip, "full_clip_norm": shape.full_clip, "z1": split.z1,
-                 "z2": split.z2, "smoothness": shape.smoothness, "inner_noise": split.scale, "epochs": shape.epochs,
+                 "z2": split.z2, "smoothness": shape.smoothness, "convexity": shape.convexity, "inner_noise": split.scale,
+                 "epochs": shape.epochs,
                  "inner_steps": shape.inner, "restarts": shape.restarts, "protects": problem.protects},
     )  # fmt: skip
 

@@ -46,8 +46,28 @@ class Shape:
     clip: float
     full_clip: float
     smoothness: float | None
+    convexity: float | None
     rate: float
     anchored: bool
+
+    @property
+    def spread(self) -> float | None:
+        """Half the width of the range [mu, L] of the Hessians of records; L without a lower bound; None without L."""
+        if self.smoothness is None or self.convexity is None:
+            return self.smoothness
+        return (self.smoothness - self.convexity) / 2
+
+    @property
+    def middle(self) -> float | None:
+        """The middle of that range; None where it is 0 or unknown, and differences are clipped about 0."""
+        if self.smoothness is None or self.convexity is None:
+            return None
+        return (self.smoothness + self.convexity) / 2 or None
+
+    @property
+    def asks_between_anchors(self) -> bool:
+        """Whether anything is unknown between anchors (not where all Hessians are the same multiple of the identity)."""
+        return not self.anchored or self.spread != 0.0
 
     @property
     def rounds(self) -> int:
@@ -75,13 +95,15 @@ class Shape:
 
     def asked(self, offset: int, count: int) -> tuple[int, int]:
         """Queries answered by inner steps offset..offset+count-1 of an epoch: none at step 0 of an anchored one."""
+        if not self.asks_between_anchors:
+            return 0, 0
         return (0, count - (1 if offset == 0 else 0)) if self.anchored else (count, count)
 
     @property
     def queries(self) -> tuple[int, int]:
         """(full-gradient releases, batch releases) of a whole run: anchored m-1 batches an epoch, as published m and m."""
         if self.anchored:
-            return self.rounds, self.rounds * (self.inner - 1)
+            return self.rounds, self.rounds * (self.inner - 1) if self.asks_between_anchors else 0
         return self.rounds * self.inner, self.rounds * self.inner
 
     def total(self, z1: float, z2: float) -> Guarantee:
@@ -162,10 +184,11 @@ def plan_svrg(problem: Problem, n: int, optimizer: DPRSVRG, budget: Budget | Non
     split = choose_split(shape, budget, noise_std)
     bounded = budget is not None or noise_std is not None
     clip, full_clip = (shape.clip, shape.full_clip) if bounded else (LARGE, LARGE)
-    smoothness = shape.smoothness if bounded and shape.smoothness is not None else LARGE
+    spread = shape.spread if bounded and shape.spread is not None else LARGE
     # As published, the full gradient itself carries no noise: that of every inner step covers it.
     full = _loop.Numbers(split.sigma_full if shape.anchored else 0.0, full_clip, float(n))
-    return SvrgPlan(shape, split, rates, full, _loop.InnerNumbers(split.scale, clip, smoothness), problem.manifold.dim)
+    inner = _loop.InnerNumbers(split.scale, clip, spread, shape.middle if bounded and shape.anchored else None)
+    return SvrgPlan(shape, split, rates, full, inner, problem.manifold.dim)
 
 
 def _shape_of(problem: Problem, n: int, o: DPRSVRG, budget: Budget | None, noise_std: float | None) -> tuple[Shape, np.ndarray]:
@@ -176,9 +199,13 @@ def _shape_of(problem: Problem, n: int, o: DPRSVRG, budget: Budget | None, noise
     epochs = o.epochs if o.epochs is not None else 3
     clip = resolve_clip(problem, o.clip_norm) if budget is not None or noise_std is not None else math.inf
     smoothness = o.smoothness if o.smoothness is not None else problem.smoothness
+    convexity = o.convexity if o.convexity is not None else problem.convexity
+    if convexity is not None and (smoothness is None or convexity > smoothness):
+        raise invalid("convexity", convexity, f"it bounds Hessians from below that smoothness = {smoothness} bounds from above; "
+                      "give a smaller convexity or a larger smoothness")
     rates = rate_array(o.learning_rate, epochs * inner * o.restarts, smoothness, extra=0.5)
     shape = Shape(
-        n, b, epochs, inner, o.restarts, clip, o.full_clip_norm or clip, smoothness, float(np.mean(rates)),
+        n, b, epochs, inner, o.restarts, clip, o.full_clip_norm or clip, smoothness, convexity, float(np.mean(rates)),
         o.variant == "anchored",
     )  # fmt: skip
     return shape, rates
@@ -267,7 +294,7 @@ def _anchored_guess(shape: Shape, mu: float) -> tuple[float, float]:
     if inners == 0:
         return math.sqrt(fulls) / mu, 1.0
     # Predicted c_t while the iterate moves away from the anchor with a quarter of the largest full gradient.
-    beta = shape.smoothness
+    beta = shape.spread
     reach = shape.rate * shape.full_clip / 4
     bounds = [2 * shape.clip if beta is None else min(2 * shape.clip, beta * reach * t) for t in range(1, shape.inner)]
     typical = float(np.mean(np.square(bounds)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..manifolds._base import AbstractManifold, Point
+from ..statistics._curvature import strong_convexity
 from ._problem import Problem
 
 
@@ -63,6 +64,18 @@ def _hessian_bound(lowest_curvature: float, diameter: float | None) -> float:
     return 2.0 * x / math.tanh(x)
 
 
+def _convexity(manifold: AbstractManifold, ball: Any) -> float | None:
+    """Smallest eigenvalue of the Hessian of d^2 inside the ball: 2 on Hadamard spaces, 2 x cot x elsewhere; None if unknown."""
+    if manifold.is_hadamard:
+        return 2.0
+    if ball is None:
+        return None
+    try:
+        return 2.0 * strong_convexity(manifold, ball)
+    except InvalidArgument:  # a ball beyond the convexity radius, where no bound holds
+        return None
+
+
 def frechet_mean(manifold: AbstractManifold, *, ball: Any = None) -> Problem:
     """The Frechet mean: loss d(w, z)^2, gradient -2 log_w(z) of norm 2 d(w, z), on any manifold that has `log`.
 
@@ -71,6 +84,7 @@ def frechet_mean(manifold: AbstractManifold, *, ball: Any = None) -> Problem:
     of a Hadamard space, without clipping). On Bures-Wasserstein this is the barycentre of centred Gaussians.
 
     smoothness: 2 x coth(x) with x = sqrt(-kappa_min) * 2r, and 2 on non-negatively curved spaces; without a ball x = 1.
+    convexity: 2 on Hadamard spaces, 2 x cot(x) with x = sqrt(kappa_max) * 2r in a ball elsewhere (None without one).
     lipschitz: 4r, the largest gradient norm while the iterate is in the ball (None without a ball).
     Source: Han2024 sections 5.2, 5.3 with the factors 2 restored (grad d^2 = -2 log).
     """
@@ -83,6 +97,7 @@ def frechet_mean(manifold: AbstractManifold, *, ball: Any = None) -> Problem:
         SquaredDistance(manifold),
         gradient=SquaredDistanceGradient(manifold),
         smoothness=smoothness,
+        convexity=_convexity(manifold, ball),
         lipschitz=None if diameter is None else 2.0 * diameter,
         ball=ball,
         record_lipschitz=None if ball is None else 2.0,

@@ -21,12 +21,13 @@ class Problem:
 
     Arguments: `manifold`; `loss(w, z) -> scalar` for ONE record z (an array, or a pytree of arrays); `gradient(w, z)`, the
     *Riemannian* gradient of that loss at w (automatic differentiation when None); `smoothness`, a public Lipschitz constant
-    of the gradient field (used by DP-RSVRG and for the default step size); `lipschitz`, a public bound on the norm of one
-    record's gradient (the default clip norm); `ball`, a public domain (`riemdp.Ball`) to which every record is clamped;
-    `record_lipschitz`, how much the gradient can move per unit of distance that a record moves inside the ball (2 for d^2,
-    because log is 1-Lipschitz on Hadamard spaces; None where `sensitivity="domain"` is not available); `record_shape`, the
-    shape of one record where it is known (a tuple of shapes for a tuple record); `condition`, a public guess of the
-    condition number for the default number of steps; `protects`, what the guarantee is about, in words.
+    of the gradient field (used by DP-RSVRG and for the default step size); `convexity`, a public lower bound on the Hessian of
+    one record's loss (at most `smoothness`, may be negative; DP-RSVRG needs less noise the nearer the two are); `lipschitz`,
+    a public bound on the norm of one record's gradient (the default clip norm); `ball`, a public domain (`riemdp.Ball`) to
+    which every record is clamped; `record_lipschitz`, how much the gradient can move per unit of distance that a record moves
+    inside the ball (2 for d^2, because log is 1-Lipschitz on Hadamard spaces; None where `sensitivity="domain"` is not
+    available); `record_shape`, the shape of one record where it is known (a tuple of shapes for a tuple record); `condition`,
+    a public guess of the condition number for the default number of steps; `protects`, what the guarantee is about, in words.
 
     None of the constants is trusted for privacy: gradients are clipped, or records are clamped, whatever is stated here.
     They decide how much bias the clipping has and how many steps the defaults take.
@@ -38,6 +39,7 @@ class Problem:
     loss: Callable[[Point, Any], Any]
     gradient: Callable[[Point, Any], Tangent] | None = field(default=None, kw_only=True)
     smoothness: float | None = field(default=None, kw_only=True)
+    convexity: float | None = field(default=None, kw_only=True)
     lipschitz: float | None = field(default=None, kw_only=True)
     ball: Any = field(default=None, kw_only=True)
     record_lipschitz: float | None = field(default=None, kw_only=True)
@@ -55,6 +57,10 @@ class Problem:
         for name in ("smoothness", "lipschitz", "record_lipschitz"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, real(name, getattr(self, name), above=0.0))
+        if self.convexity is not None:
+            object.__setattr__(self, "convexity", real("convexity", self.convexity))
+            if self.smoothness is None or self.convexity > self.smoothness:
+                raise invalid("convexity", self.convexity, f"give smoothness too ({self.smoothness}), and not less than this")
         object.__setattr__(self, "condition", real("condition", self.condition, at_least=1.0))
 
     def riemannian_gradient(self, w: Point, z: Any) -> Tangent:

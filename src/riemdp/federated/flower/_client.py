@@ -98,6 +98,7 @@ def _sigma(setup: Setup, n: int, context: Context) -> float | None:
     local, problem = setup.prirfed.local, setup.prirfed.problem
     key = hashlib.sha256(
         repr((type(problem.manifold), problem.manifold.shape, getattr(problem.ball, "radius", None), problem.smoothness,
+              problem.convexity,
               problem.lipschitz, local, setup.prirfed.rounds, setup.prirfed.participation, setup.prirfed.invited_per_round,
               setup.agents, setup.budget, n)).encode()
     ).hexdigest()  # fmt: skip

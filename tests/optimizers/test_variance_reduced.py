@@ -1,0 +1,155 @@
+"""DP-RSVRG between anchors: what bounds on the Hessian tell about a difference of gradients, and what they save."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from riemdp import DPRSVRG, Ball, Budget, InvalidArgument, Problem, gaussian, private_minimize, problems
+from riemdp.manifolds import (
+    Euclidean,
+    Lorentz,
+    Product,
+    SPDAffineInvariant,
+    SPDBuresWasserstein,
+    SPDLogEuclidean,
+    Sphere,
+)
+from riemdp.optimizers import _kernels, _loop, plan_optimizer
+from riemdp.optimizers._minimize import replicate
+from tests.statistical import ALPHA, gaussian_p_value
+
+RNG = np.random.default_rng(0)
+FLAT = Euclidean(6)
+
+# (space, centre, radius): wide enough that curvature matters.
+SPACES = [
+    (Lorentz(3), np.eye(3)[0], 2.0),
+    (SPDAffineInvariant(3), np.eye(3), 1.5),
+    (Sphere(4), np.eye(4)[0], 0.35),
+    (SPDBuresWasserstein(3), np.diag([1.0, 2.0, 3.0]), 0.4),
+    (SPDLogEuclidean(3), np.eye(3), 3.0),
+    (Product(Sphere(3), Euclidean(2)), (np.eye(3)[0], np.zeros(2)), 0.35),
+]  # fmt: skip
+
+
+def in_ball(m, center, radius, count, seed):
+    """Random points of a ball, a third of them on its boundary."""
+    base = jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (count, *np.shape(x))), center)
+    v = m.tangent_normal(jax.random.key(seed), jax.tree.map(jnp.asarray, center), 1.0, (count,))
+    share = np.minimum(1.0, 1.5 * RNG.random(count)) * radius
+    factor = share / np.asarray(m.norm(base, v))
+    return m.exp(base, jax.tree.map(lambda x: x * factor.reshape((-1,) + (1,) * (x.ndim - 1)), v))
+
+
+def offsets(m, problem, w, anchor, records, middle):
+    """|grad f(w) - PT grad f(anchor) + middle log_w(anchor)| / d(w, anchor) of many triples."""
+
+    # The bounds are about parallel transport. Where steps use another isometry, clipping may bite a little more.
+    carry = partial(m._transport_in_steps, steps=40) if isinstance(m, SPDBuresWasserstein) else m._transport
+
+    @jax.jit
+    @jax.vmap
+    def one(w, a, z):
+        grad = _kernels.gradient_function(problem)
+        difference = jax.tree.map(jnp.subtract, grad(w, z), carry(a, w, grad(a, z)))
+        away = jax.tree.map(jnp.add, difference, jax.tree.map(lambda v: middle * v, m._log(w, a)))
+        return m._norm(w, away) / m._dist(w, a)
+
+    return np.asarray(one(w, anchor, records))
+
+
+@pytest.mark.parametrize(("m", "center", "radius"), SPACES, ids=lambda x: repr(x) if hasattr(x, "dim") else "")
+def test_differences_of_gradients_lie_where_the_hessian_bounds_say(m, center, radius):
+    """Inside the ball no difference is clipped; about 0, where the plain bound L d puts it, the half width would not do."""
+    problem = problems.frechet_mean(m, ball=Ball(center, radius))
+    plan = plan_optimizer(problem, 500, DPRSVRG(2, 3, batch_size=10), Budget(1.0, 1e-5))
+    w, a, z = (in_ball(m, center, radius, 3000, seed) for seed in (1, 2, 3))
+    middle, width = plan.shape.middle, plan.shape.spread
+    assert (width == 0.0) == isinstance(m, SPDLogEuclidean)
+    assert width < problem.smoothness
+    found = offsets(m, problem, w, a, z, middle)
+    # Rounding in log is amplified where w and the anchor are close.
+    assert found.max() <= width * (1 + 1e-6) + 1e-6
+    assert offsets(m, problem, w, a, z, 0.0).max() > width + 0.1
+
+
+def test_a_record_moves_an_inner_step_by_no_more_than_the_bound_about_any_centre():
+    quartic = Problem(Euclidean(2), lambda w, z: jnp.sum((w - z) ** 4))
+    kernel = _kernels.Generic(Euclidean(2), False, _kernels.gradient_function(quartic))
+    about = jnp.array([0.7, -0.2])
+
+    def contribution(record):
+        return np.asarray(_loop.clipped_differences(
+            _loop.RULES, kernel, jnp.array([1.0, 0.0]), jnp.zeros(2), jnp.asarray(record)[None], 0.3, True, about
+        ))  # fmt: skip
+
+    far = [contribution(r) for r in ([50.0, 20.0], [-80.0, 3.0], [0.0, 0.0])]
+    assert max(np.linalg.norm(x - y) for x in far for y in far) <= 0.6 + 1e-12
+    assert np.linalg.norm(far[0]) == pytest.approx(0.3)
+    np.testing.assert_array_equal(contribution([np.nan, 0.0]), np.zeros(2))
+
+
+def test_in_flat_space_nothing_is_asked_between_anchors():
+    """Means in R^d: every Hessian is 2, so the budget is that of the S anchors, and inner steps follow the quadratic exactly."""
+    problem = problems.frechet_mean(FLAT, ball=Ball(np.zeros(6), 1.0))
+    optimizer = DPRSVRG(2, 40, 0.25, batch_size=5)
+    plan = plan_optimizer(problem, 200, optimizer, Budget(1.0, 1e-5))
+    assert plan.shape.queries == (2, 0)
+    assert plan.guarantee().epsilon(1e-5) == pytest.approx(gaussian(plan.split.z1, 2).epsilon(1e-5), rel=1e-12)
+    # Law of the result: the anchor's noisy gradient is 2 (w - mean) + sigma N, and 40 steps of rate 1/4 halve the rest each time.
+    x = RNG.normal(size=(200, 6)) * 0.1
+    values, claim = replicate(problem, x, np.zeros(6), optimizer, budget=Budget(1.0, 1e-5), repetitions=5000, rng=1)
+    assert claim.epsilon(1e-5) <= 1.0
+    moved = np.asarray(values) - x.mean(axis=0)
+    assert gaussian_p_value(moved, plan.sigma / 2) > ALPHA
+    assert gaussian_p_value(moved, 0.8 * plan.sigma / 2) < ALPHA
+
+
+def test_noise_between_anchors_follows_the_width():
+    """Step 1 adds z2 2 c_1 / b with c_1 = (L - mu) / 2 d(w_1, anchor), about the middle."""
+    kernel = _kernels.Generic(FLAT, False, _kernels.gradient_function(problems.frechet_mean(FLAT)))
+    z = np.asarray(RNG.normal(size=(6000, 2, 6)))
+    full = jnp.array([0.3, 0, 0, 0, 0, 0.0])
+    numbers = _loop.InnerNumbers(0.5, 10.0, 0.25, 1.75)  # L = 2, mu = 1.5
+
+    def run(normals):
+        block = _loop.Block(normals, np.ones(2), np.zeros((2, 3), dtype=int), None)
+        epoch, carry = _loop.Epoch(jnp.zeros(6), full), _loop.Carry(jnp.zeros(6))
+        return _loop.run_inner_steps(
+            _loop.RULES, kernel, True, carry, epoch, jnp.zeros((9, 6)), block, 0, 2, 0, 0.0, numbers
+        ).state  # fmt: skip
+
+    got = np.asarray(jax.vmap(run)(z))
+    # The difference 2 (w_1 - 0) is a quarter of |w_1| from the middle: not clipped.
+    expected = -np.asarray(full) * 2 + 2 * np.asarray(full)
+    assert gaussian_p_value(got - expected, 0.5 * 0.25 * 0.3) > ALPHA
+    assert gaussian_p_value(got - expected, 0.5 * 0.25 * 0.3 * 0.8) < ALPHA
+    assert gaussian_p_value(got - expected, 0.5 * 2.0 * 0.3) < ALPHA
+
+
+def test_without_noise_it_converges_with_and_without_the_bound():
+    m = SPDAffineInvariant(3)
+    x = in_ball(m, np.eye(3), 0.5, 60, 5)
+    problem = problems.frechet_mean(m, ball=Ball(np.eye(3), 0.5))
+    run = DPRSVRG(8, 30, 0.2, batch_size=6)
+    mean = private_minimize(problem, x, np.eye(3), run, None).value
+    bounded = private_minimize(problem, x, np.eye(3), run, None, noise_std=0.0, rng=1).value
+    plain = private_minimize(problem, x, np.eye(3), replace(run, convexity=-10.0), None, noise_std=0.0, rng=1).value
+    logs = jnp.mean(jax.vmap(m._log, (None, 0))(mean, x), axis=0)
+    assert float(m.norm(mean, logs)) < 1e-6
+    assert float(m.dist(mean, bounded)) < 1e-6
+    assert float(m.dist(mean, plain)) < 1e-6
+
+
+@pytest.mark.parametrize("given", [{"convexity": 3.0}, {"convexity": 1.0, "smoothness": 0.5}, {"convexity": float("nan")}])
+def test_a_lower_bound_above_the_upper_one_is_refused(given):
+    with pytest.raises(InvalidArgument, match="convexity"):
+        plan_optimizer(problems.frechet_mean(FLAT, ball=Ball(np.zeros(6), 1.0)), 50, DPRSVRG(1, 2, **given), Budget(1.0, 1e-5))
+    with pytest.raises(InvalidArgument, match="convexity"):
+        Problem(FLAT, lambda w, z: 0.0, **({"smoothness": 2.0} | given))
