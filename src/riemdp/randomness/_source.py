@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from .._errors import RiemdpError, integer, invalid
+from ._bulk import fill_with_normals
 
 _ROUNDS = 20
 PARALLEL = 1 << 15  # from how many normals on a second thread is worth while
+_MANY = 1 << 12  # from how many normals on a request has a key of its own
 _BLOCK = 1 << 22  # how many integers `subsets` handles at a time
 
 # Counts the forks between the first process and this one: a source remembers the number it was made under.
@@ -111,7 +113,8 @@ class NoiseSource:
         """Independent standard normals; many of them (and keyed by the operating system) half in the helper's thread.
 
         A seeded source draws alone: it is one stream, whose numbers must not depend on how threads take turns. Rows that an
-        interrupt leaves undelivered are dropped.
+        interrupt leaves undelivered are dropped. From 4096 on a request has a key of its own, from the operating system or from
+        the seeded stream, and goes through `_bulk`.
         """
         size = (shape,) if isinstance(shape, int) else tuple(shape)
         if helper is not None and not self.reproducible and math.prod(size) >= PARALLEL and size[0] > 1:
@@ -119,8 +122,12 @@ class NoiseSource:
             others = helper.submit(self.normals, (size[0] - half, *size[1:]))
             mine = self.normals((half, *size[1:]))
             return np.concatenate([mine, others.result()])
-        with self._turn() as generator:
-            return np.asarray(generator.standard_normal(shape))
+        if math.prod(size) < _MANY:
+            with self._turn() as generator:
+                return np.asarray(generator.standard_normal(shape))
+        out = np.empty(size)
+        fill_with_normals(self._fresh_key(), out)
+        return out
 
     def uniforms(self, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
         """Independent uniforms on the open interval (0, 1): a logarithm of one is always finite."""
@@ -166,8 +173,14 @@ class NoiseSource:
         count = integer("count", count, at_least=0)
         if not self.reproducible:
             return [NoiseSource() for _ in range(count)]
+        return [NoiseSource(int.from_bytes(self._fresh_key(), "big")) for _ in range(count)]
+
+    def _fresh_key(self) -> bytes:
+        """32 bytes for one use: from the operating system, or the next ones of the seeded stream."""
+        if not self.reproducible:
+            return secrets.token_bytes(32)
         with self._turn() as generator:
-            return [NoiseSource(int.from_bytes(generator.bytes(32), "big")) for _ in range(count)]
+            return generator.bytes(32)
 
     def key(self) -> Any:
         """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide, releases need more."""

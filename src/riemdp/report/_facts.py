@@ -238,7 +238,7 @@ def privacy_report(
 def versions() -> dict[str, str]:
     """Versions of what made the release."""
     found = {"riemdp": __version__, "Python": platform.python_version()}
-    for name in ("jax", "numpy", "dp-accounting", "randomgen"):
+    for name in ("jax", "numpy", "dp-accounting", "randomgen", "cryptography"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -1,9 +1,10 @@
 """Exponentials of many small symmetric matrices by matrix products alone, several times faster than by eigendecomposition.
 
-exp(S) = Y Y^T with Y = p(S / 2^(j+1))^(2^j): p is a polynomial that equals exp to rounding on [-RADIUS, RADIUS], and the last
-product makes the result symmetric and positive semidefinite by construction. Source: the evaluation with few products is
-Paterson and Stockmeyer's, with squares completed (as in Sastre, Ibanez and Defez, and Bader, Blanes and Casas, for Taylor
-polynomials); here it is done for Chebyshev series, which serve symmetric matrices on twice the interval.
+p is a polynomial that equals exp to rounding on [-radius, radius]. Where the spectrum lies there, exp(S) = p(S), with eigenvalues
+far from zero. Else exp(S) = Y Y^T with Y = p(S / 2^(j+1))^(2^j): the last product makes the result positive semidefinite by
+construction. Source: the evaluation with few products is Paterson and Stockmeyer's, with squares completed (as in Sastre, Ibanez
+and Defez, and Bader, Blanes and Casas, for Taylor polynomials); here it is done for Chebyshev series, which serve symmetric
+matrices on twice the interval.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..randomness import NoiseSource
 _SCHEMES = {2: (0.14, 5.502), 3: (0.65, 2.7694)}
 # Above this spectral radius (condition of the result above 10^10) `np.linalg.eigh` is used.
 FARTHEST = 12.0
-_CHUNK = 1 << 16  # floats of one array that a thread works on: few enough for the cache, many enough that threads seldom meet
+_CHUNK = 1 << 15  # floats of one array that a thread works on: few enough for the cache, many enough that threads seldom meet
 _BLOCK = 2048  # draws from one key, whatever the number of threads, so that a seed gives the same draws everywhere
 _BLAS_IS_SERIAL = 48  # up to this size BLAS multiplies on one thread, so that threads of ours may use the other cores
 
@@ -66,6 +67,7 @@ class _Workspace:
         self.k, self.count = k, count
         self.powers = np.empty((3, count, k, k))  # S, S^2, S^3
         self.sums = np.empty((4, count, k, k))
+        self.upper = _upper_triangle(k)
 
     def exponential(self, count: int, shift: float, out: np.ndarray) -> None:
         """exp(shift I + S) for the first `count` matrices S of `powers[0]`, into `out`."""
@@ -73,14 +75,16 @@ class _Workspace:
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(s, s, out=square)
             radius = math.sqrt(_largest_norm(square))  # of the spectrum: its largest square is at most |S^2|_F
-            m = 2 if radius <= 2 * _SCHEMES[2][0] else 3
+            m = 2 if radius <= _SCHEMES[2][0] else 3
             if m == 3:
                 np.matmul(square, s, out=cube)
-                radius = min(radius, _largest_norm(cube) ** (1 / 3))
+                if radius > _SCHEMES[3][0]:  # a closer bound may save squarings
+                    radius = min(radius, _largest_norm(cube) ** (1 / 3))
         if not (radius <= FARTHEST and abs(shift) + radius <= 300.0):  # also where it is not a number
             out[:] = exponential_by_eigenvectors(s, shift)
             return
-        squarings = max(0, math.ceil(math.log2(max(radius, 1e-300) / (2 * _SCHEMES[m][0]))))
+        # -1: p(S) is the exponential itself
+        squarings = max(-1, math.ceil(math.log2(max(radius, 1e-300) / (2 * _SCHEMES[m][0]))))
         b = _coefficients(m) * np.ldexp(1.0, -(squarings + 1) * np.arange(m + 1))
         sums = [total[:count] for total in self.sums]
         flat = self.powers.reshape(3, -1)[:m, : count * self.k**2]
@@ -97,9 +101,13 @@ class _Workspace:
         for _ in range(squarings):
             np.matmul(y, y, out=other)
             y, other = other, y
-        np.matmul(y, np.swapaxes(y, 1, 2), out=s)
-        np.add(s, np.swapaxes(s, 1, 2), out=out)  # exactly symmetric
-        out *= 0.5 * math.exp(shift)
+        if squarings >= 0:
+            np.matmul(y, np.swapaxes(y, 1, 2), out=other)
+            y = other
+        # one triangle twice: exactly symmetric
+        np.take(y.reshape(count, -1), self.upper, axis=1, out=out.reshape(count, -1), mode="clip")
+        if shift != 0.0:
+            out *= math.exp(shift)
 
 
 def _largest_norm(a: np.ndarray) -> float:
@@ -171,6 +179,15 @@ def packed_positions(k: int) -> np.ndarray:
     rows, columns = np.triu_indices(k, 1)
     position[rows, columns] = position[columns, rows] = k + np.arange(rows.size)
     position = position.ravel()
+    position.flags.writeable = False
+    return position
+
+
+@functools.lru_cache(maxsize=16)
+def _upper_triangle(k: int) -> np.ndarray:
+    """Where each entry of a symmetric matrix (row by row) stands when only the upper triangle is read."""
+    rows, columns = np.indices((k, k))
+    position = (np.minimum(rows, columns) * k + np.maximum(rows, columns)).ravel()
     position.flags.writeable = False
     return position
 
