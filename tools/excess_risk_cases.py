@@ -24,7 +24,6 @@ from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, Sphere, datasets, gaussian, n
 from riemdp.mechanisms._extrinsic import ambient_mean
 from riemdp.optimizers import plan_optimizer
 from riemdp.optimizers._eigenvector import _public_start, choose_method
-from riemdp.optimizers._plan import default_steps
 from riemdp.privacy import gaussian_noise_multiplier
 from riemdp.releases._choices import COMPARED, EXTRINSIC, build, public_tolerance
 from riemdp.releases._mean import mean_of_clamped
@@ -170,15 +169,16 @@ def full_batch(n: int, covariance: np.ndarray, start: Any, steps: int | None, ra
     return run
 
 
-def projected_descent(n: int, covariance: np.ndarray, start: Any, count: int | None, rate: float) -> Run:
+def projected_descent(n: int, covariance: np.ndarray, start: Any, count: int | None, rate: float | None) -> Run:
     """DP-PGD from the covariance, as `private_principal_eigenvector(method="dp-pgd")` does it from rows of norm <= 1."""
     a, w0 = jnp.asarray(covariance), jnp.asarray(start)
 
     def run(budget, seeds):
-        steps = default_steps(problems.principal_eigenvector(len(covariance)), n, budget) if count is None else count
+        planned = plan_optimizer(problems.principal_eigenvector(len(covariance)), n, DPRGD(count, rate), budget).rates
+        steps = len(planned)
         multiplier = gaussian_noise_multiplier(budget, steps)
         sigma = math.nextafter(multiplier * 2.0 / n, math.inf)
-        z, rates = padded(seeds, np.full(steps, rate), len(covariance))
+        z, rates = padded(seeds, planned, len(covariance))
         return np.asarray(covariance_runs(True, False, a, w0, z, steps, rates, sigma, 0.0)), gaussian(multiplier, steps)
 
     return run
@@ -289,7 +289,7 @@ def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -
         for (s, m, q), f in itertools.product(((5, 5, 20), (8, 3, 5)), (Decreasing(0.5, 5.0), Decreasing(1.0, 3.0)))),
         "(S, m, b) (5, 5, n/20), (8, 3, n/5); rate 0.5/(1 + t/5), 1/(1 + t/3)")  # fmt: skip
     yield Method("DP-PGD, default", "iterative", (Setting(
-        "public defaults", projected_descent(n, covariance, start, None, 0.5)),))  # fmt: skip
+        "public defaults", projected_descent(n, covariance, start, None, None)),))  # fmt: skip
     for label, sampling in (("DP-RSGD", "without-replacement"), ("DP-RSGD, Poisson", "poisson")):
         usual = Setting(DEFAULTS, minimised(problem, x, start, DPRSGD(sampling=sampling)))
         yield Method(f"{label}, default", "iterative", (usual,))

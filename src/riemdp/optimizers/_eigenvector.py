@@ -17,7 +17,7 @@ from ..problems import principal_eigenvector
 from ..randomness import noise_source
 from ._minimize import check_initial, private_minimize
 from ._optimizers import DPRGD
-from ._plan import check_budget, default_steps
+from ._plan import check_budget, plan_optimizer
 from ._result import History, OptimizationResult
 
 METHODS = ("auto", "gmip", "dp-rgd", "dp-pgd")
@@ -53,18 +53,19 @@ def private_principal_eigenvector(
     if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] == 0 or rows.shape[1] < 2:
         raise invalid("data", data, "give an array of real numbers of shape (n, d), n >= 1 and d >= 2")
     n, d = rows.shape
-    count = default_steps(principal_eigenvector(d, row_norm=r), n, budget) if steps is None else integer("steps", steps)
-    rate = 0.5 / r**2 if learning_rate is None else real("learning_rate", learning_rate, above=0.0)
+    count = None if steps is None else integer("steps", steps)
+    rate = None if learning_rate is None else real("learning_rate", learning_rate, above=0.0)
     records = _shorten(jnp.asarray(rows, dtype=jnp.float64), r)
     chosen = choose_method(n, d, budget) if method == "auto" else method
     source = noise_source(rng)
     if chosen == "gmip":
         return _gmip(records, r, budget, source, ledger)
-    start = _public_start(d) if initial is None else check_initial(principal_eigenvector(d), initial)
+    problem = principal_eigenvector(d, row_norm=r)
+    start = _public_start(d) if initial is None else check_initial(problem, initial)
+    optimizer = DPRGD(count, rate)
     if chosen == "dp-rgd":
-        problem = principal_eigenvector(d, row_norm=r)
-        return private_minimize(problem, records, start, DPRGD(count, rate), budget, rng=source, ledger=ledger)
-    return _dp_pgd(records, r, budget, count, rate, start, source, ledger)
+        return private_minimize(problem, records, start, optimizer, budget, rng=source, ledger=ledger)
+    return _dp_pgd(records, r, budget, plan_optimizer(problem, n, optimizer, budget).rates, start, source, ledger)
 
 
 def choose_method(n: int, d: int, budget: Budget) -> str:
@@ -121,15 +122,15 @@ def _gmip(records: Any, r: float, budget: Budget, source: Any, ledger: Any) -> O
     )  # fmt: skip
 
 
-def _dp_pgd(records: Any, r: float, budget: Budget, steps: int, rate: float, start: Any, source: Any, ledger: Any) -> Any:
-    n, d = records.shape
+def _dp_pgd(records: Any, r: float, budget: Budget, rates: np.ndarray, start: Any, source: Any, ledger: Any) -> Any:
+    (n, d), steps = records.shape, len(rates)
     # |2 (z z^T - z' z'^T) w| <= 2 R^2: the largest eigenvalue of a difference of two rank-one matrices of norm at most R^2.
     sensitivity = 2.0 * r**2 / n
     multiplier = gaussian_noise_multiplier(budget, steps)
     sigma = math.nextafter(multiplier * sensitivity, math.inf)
     guarantee = gaussian(multiplier, steps)
     charge(guarantee, ledger)
-    w = _pgd_loop(records, start, source.normals((steps, d)), rate, sigma)
+    w = _pgd_loop(records, start, source.normals((steps, d)), rates, sigma)
     return OptimizationResult(
         value=w, guarantee=guarantee, sigma=sigma, history=History(), gradient_calls=n * steps, steps=steps,
         reproducible=source.reproducible, method="DP-PGD",
@@ -138,15 +139,16 @@ def _dp_pgd(records: Any, r: float, budget: Budget, steps: int, rate: float, sta
 
 
 @functools.partial(jax.jit)
-def _pgd_loop(records: Any, start: Any, normals: Any, rate: Any, sigma: Any) -> Any:
+def _pgd_loop(records: Any, start: Any, normals: Any, rates: Any, sigma: Any) -> Any:
     n = records.shape[0]
 
-    def step(w: Any, z: Any) -> tuple[Any, None]:
+    def step(w: Any, drawn: Any) -> tuple[Any, None]:
+        z, rate = drawn
         gradient = -2.0 * (records.T @ (records @ w)) / n
         moved = w - rate * (gradient + sigma * z)
         return moved / jnp.linalg.norm(moved), None
 
-    return jax.lax.scan(step, start, normals)[0]
+    return jax.lax.scan(step, start, (normals, rates))[0]
 
 
 def excess_risk(data: Any, w: Any) -> float:

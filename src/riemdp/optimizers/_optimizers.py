@@ -35,8 +35,10 @@ class DPRGD:
     """DP-RGD: `steps` steps w <- Exp_w(-rate (mean of clipped gradients + sigma N_w)) on all records.
 
     `steps` >= 1; `learning_rate` > 0 or a function of the step 0, 1, ...; `clip_norm` C > 0. Each may be None: then steps
-    from the theory of PL functions (condition number times log(n^2 eps^2 / (d log 1/delta))), rate 1 / smoothness and clip norm =
-    the problem's Lipschitz constant; all public, none from data.
+    from the theory of PL functions (T0 = condition number k times log(n^2 eps^2 / (d log 1/delta))) at rate 1 / smoothness, then
+    as many again at that rate / (1 + 2 t / k), t = 0, 1, ..., in which the noise is averaged (given `steps`: half and half; with
+    momentum, for other outputs than "last" and without noise the rate is constant and T = T0); clip norm = the problem's
+    Lipschitz constant; all public, none from data.
 
     `output`: "last"; "uniform", an iterate drawn uniformly from w_1..w_T; "geodesic-average", the running geodesic mean
     of w_1..w_T. `update`: "exp", or "retract" for the manifold's cheaper retraction.

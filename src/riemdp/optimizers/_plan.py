@@ -93,13 +93,20 @@ def check_budget(budget: Any) -> Budget:
     return budget
 
 
-def rate_array(rate: Rate, steps: int, smoothness: float | None, extra: float = 1.0) -> np.ndarray:
-    """The step size of every step, evaluated on the host once; 1 / smoothness when none is given."""
+def rate_array(rate: Rate, steps: int, smoothness: float | None, extra: float = 1.0, hold: float = math.inf) -> np.ndarray:
+    """The step size of every step, evaluated on the host once.
+
+    When none is given: extra / smoothness in the first half, as the theory of PL functions asks; then it falls as
+    1 / (1 + t / hold). Near the optimum a step contracts by 1 - mu h / (L t) then, so that from t = h on all noisy gradients
+    weigh about the same in the iterate: T steps with 1 / T of the (squared) budget each are worth nearly one with all of it,
+    where a constant rate keeps the noise of the last few only. hold = k / 2 is the smallest for which this holds on every
+    problem of condition number up to k.
+    """
     if rate is None:
         if smoothness is None:
             raise invalid("learning_rate", rate, "the problem states no smoothness, so there is no default; give a number or a "
                           "function of the step")  # fmt: skip
-        return np.full(steps, extra / smoothness)
+        return extra / smoothness / (1.0 + np.maximum(np.arange(steps) - steps // 2, 0) / hold)
     if not callable(rate):
         return np.full(steps, float(rate))
     values = np.array([_one_rate(rate(t), t) for t in range(steps)])
@@ -113,16 +120,22 @@ def _one_rate(value: Any, t: int) -> float:
         raise InvalidArgument(f"argument `learning_rate` returns an unusable value at step {t}: {error}") from error
 
 
-def default_steps(problem: Problem, n: int, budget: Budget | None, accelerated: bool = False) -> int:
+def default_steps(problem: Problem, n: int, budget: Budget | None, accelerated: bool = False, averaged: bool = False) -> int:
     """condition * log(n^2 eps^2 / (d log(1/delta))), between 1 and 500 (Han2024 Theorem 4; public numbers only).
 
-    With the default momentum its square root stands in place of the condition number.
+    With the default momentum its square root stands in place of the condition number. `averaged`: as many again, in which the
+    rates fall.
     """
     if budget is None:
         return 100
     gain = n**2 * budget.epsilon**2 / (problem.manifold.dim * math.log(1.0 / budget.delta))
     condition = math.sqrt(problem.condition) if accelerated else problem.condition
-    return int(min(500, max(1, math.ceil(condition * math.log(max(gain, math.e))))))
+    return int(min(500, max(1, math.ceil(condition * math.log(max(gain, math.e)))))) * (2 if averaged else 1)
+
+
+def averages_at_the_end(optimizer: DPRGD | DPRSGD, private: bool) -> bool:
+    """Whether the default rates fall in the second half: where there is noise to be averaged and nothing else averages it."""
+    return private and optimizer.learning_rate is None and optimizer.output == "last" and optimizer.momentum == 0.0
 
 
 def default_batch(n: int) -> int:
@@ -188,7 +201,8 @@ def plan_optimizer(problem: Problem, n: int, optimizer: Optimizer, budget: Budge
     batch_size, sampling = _batches(optimizer, n)
     steps = _steps(optimizer, problem, n, batch_size, budget)
     private = budget is not None or noise_std is not None
-    rates = rate_array(optimizer.learning_rate, steps, problem.smoothness)
+    hold = problem.condition / 2.0 if averages_at_the_end(optimizer, private) else math.inf
+    rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
     domain = optimizer.sensitivity == "domain"
     if domain:
         clip, sensitivity = math.inf, domain_sensitivity(problem, batch_size)
@@ -228,7 +242,7 @@ def _batches(optimizer: DPRGD | DPRSGD, n: int) -> tuple[int, str]:
 def _steps(optimizer: DPRGD | DPRSGD, problem: Problem, n: int, b: int, budget: Budget | None) -> int:
     if optimizer.steps is not None:
         return optimizer.steps
-    passes = default_steps(problem, n, budget, accelerated=optimizer.momentum is None)
+    passes = default_steps(problem, n, budget, optimizer.momentum is None, averages_at_the_end(optimizer, budget is not None))
     # A batch of a fifth of the records or more is taken for the full gradient: the noise, not the batch, is what disturbs a step.
     # The smaller it is below that, the more steps.
     return passes if b == n else int(min(MOST_STEPS, math.ceil(passes * max(1.0, default_batch(n) / b))))
