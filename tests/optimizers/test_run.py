@@ -28,7 +28,6 @@ from riemdp import (
 )
 from riemdp.manifolds import Euclidean, Sphere
 from riemdp.optimizers import _loop, _minimize, plan_optimizer
-from riemdp.optimizers._minimize import replicate
 from riemdp.randomness import _source
 
 N, DIM = 50, 4
@@ -145,50 +144,6 @@ def test_plan_of_dprsvrg_states_what_the_run_then_does(variant):
     assert hopeless.noise_to_signal > 1
     assert "expect no useful result" in str(hopeless)
     assert "noise to signal: 0 " in str(plan_optimizer(P, 10, optimizer, None))
-
-
-def test_default_rates_fall_in_the_second_half_where_there_is_noise_to_average():
-    p, budget = problems.principal_eigenvector(10), Budget(1.0, 1e-6)
-    plan = plan_optimizer(p, 4000, DPRGD(), budget)
-    half = plan.steps // 2
-    np.testing.assert_allclose(plan.rates[:half], 0.5)
-    np.testing.assert_allclose(plan.rates[half:], 0.5 / (1 + np.arange(plan.steps - half) / 5.0))
-    for steady in (DPRGD(momentum=0.5), DPRGD(output="geodesic-average"), DPRGD(output="uniform")):
-        other = plan_optimizer(p, 4000, steady, budget)
-        assert set(other.rates) == {0.5}
-        assert 2 * other.steps == plan.steps
-    assert set(plan_optimizer(p, 4000, DPRGD(), None).rates) == {0.5}
-    assert list(plan_optimizer(p, 4000, DPRGD(1), budget).rates) == [0.5]
-    assert set(plan_optimizer(p, 4000, DPRGD(9, 0.25), budget).rates) == {0.25}
-
-
-def test_default_rates_have_less_risk_than_a_constant_one():
-    x = np.random.default_rng(4).normal(size=(4000, 10)) * np.array([3, 1.5, *np.ones(8)])
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    p, budget, start = problems.principal_eigenvector(10), Budget(1.0, 1e-6), np.full(10, 10**-0.5)
-    covariance = x.T @ x / 4000
-
-    def risk(optimizer):
-        w = np.asarray(replicate(p, x, start, optimizer, budget=budget, repetitions=30, rng=1)[0])
-        return np.median(np.linalg.eigvalsh(covariance)[-1] - np.einsum("si,ij,sj->s", w, covariance, w))
-
-    half = plan_optimizer(p, 4000, DPRGD(), budget).steps // 2
-    assert risk(DPRGD()) < 0.5 * risk(DPRGD(half, 0.5))
-
-
-def test_defaults_come_from_public_numbers():
-    r = private_minimize(P, X, START, DPRGD(), BUDGET, rng=1)
-    other = private_minimize(P, 0.1 * X[::-1], START, DPRGD(), BUDGET, rng=1)
-    assert (r.steps, r.sigma, r.details["clip_norm"]) == (other.steps, other.sigma, other.details["clip_norm"])
-    assert r.details["clip_norm"] == 1.0
-    plan = plan_optimizer(P, 10, DPRGD(), Budget(0.01, 1e-6))
-    assert plan.noise_to_signal > 1
-    assert "will not give a useful result" in str(plan)
-    free = Problem(M, lambda w, z: -(jnp.sum(w * z) ** 2))
-    with pytest.raises(InvalidArgument, match="clip_norm"):
-        private_minimize(free, X, START, DPRGD(3, 0.1), BUDGET)
-    with pytest.raises(InvalidArgument, match="learning_rate"):
-        private_minimize(free, X, START, DPRGD(3, None, 1.0), BUDGET)
 
 
 # ------------------------------------------------------------------------------------------------ interruption, checkpoint
