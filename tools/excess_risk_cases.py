@@ -383,8 +383,8 @@ def mean_methods(manifold: Any, x: Any, ball: Any, problem: Any, mean: Any, defa
         yield Method(label, "iterative", tuple(
             Setting(f"b n/{q}, T 20, rate {a:g}, clip r/{k}", run(DPRSGD(20, n // q, a, r / k, sampling=sampling)))
             for q, a, k in shapes), "b n/20, n/5; T 20; rate 0.5; clip r, r/4, r/8")  # fmt: skip
-    rounds = tuple(itertools.product(((2, 5, 20), (3, 3, 5)), (0.2, 0.5), (1, 8)))
-    grid = "(S, m, b) (2, 5, n/20), (3, 3, n/5); rate 0.2, 0.5; clip r, r/8"
+    rounds = tuple(itertools.product(((2, 5, 20), (3, 3, 5), (8, 3, 5), (12, 3, 5)), (0.25, 0.5), (1, 8)))
+    grid = "(S, m, b) (2, 5, n/20), (3, 3, n/5), (8, 3, n/5), (12, 3, n/5); rate 0.25, 0.5; clip r, r/8"
     for variant in ("as-published", "anchored"):
         bounds = (None, 4.0) if variant == "anchored" and problem.smoothness > 4.0 else (None,)
         yield Method(f"DP-RSVRG, {variant}", "iterative", tuple(

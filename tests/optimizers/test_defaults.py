@@ -54,5 +54,3 @@ def test_defaults_come_from_public_numbers():
         private_minimize(free, X, START, DPRGD(3, 0.1), BUDGET)
     with pytest.raises(InvalidArgument, match="learning_rate"):
         private_minimize(free, X, START, DPRGD(3, None, 1.0), BUDGET)
-
-
