@@ -67,6 +67,8 @@ def optimisers() -> Iterator[tuple[str, Audit]]:
             yield f"DPRSVRG, {variant}, {manifold!r}", _run(
                 riemdp.DPRSVRG(2, 5, 0.01, 1.0, smoothness=1.0, variant=variant), manifold,
                 noise_std=0.1 if variant == "anchored" else 3.0)  # fmt: skip
+        yield f"DPRSVRG, anchored, Hessians in [0.5, 1], {manifold!r}", _run(
+            riemdp.DPRSVRG(2, 5, 0.01, 1.0, smoothness=1.0, convexity=0.5), manifold, noise_std=0.1)  # fmt: skip
 
 
 def _unit(dim: int) -> np.ndarray:
