@@ -151,7 +151,7 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
         if self.mechanism != "auto":
             return self.mechanism
         rows = [r for r in plan_private_mean(manifold, self.ball, n, budget) if r.mechanism in MECHANISMS and r.eligible]
-        known = [(r.expected_error, r.mechanism) for r in rows if r.expected_error is not None]
+        known = [(r.typical_error, r.mechanism) for r in rows if r.typical_error is not None]
         if not known:
             raise InvalidArgument(f"argument `budget` = {budget}: no mechanism with a formula is available on {manifold!r}; "
                                   "name one")

@@ -40,8 +40,8 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
     - `budget`: `Budget(epsilon, delta)`. Pure mechanisms spend (epsilon, 0) of it.
     - `mechanism`: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient", "dp-rgd", "dp-rsgd",
       "dp-rsvrg", "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one with the smallest expected squared
-      error in `plan_private_mean(manifold, ball, n, budget)`, never looking at the records (the table that decided is in
-      `release.details["plan"]`).
+      error for a mean half the radius away from the centre in `plan_private_mean(manifold, ball, n, budget)`, never looking at
+      the records (the table that decided is in `release.details["plan"]`).
     - `rng`: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
     - `ledger`: the `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
     - `weights`: n public, non-negative weights of the records.
@@ -86,7 +86,7 @@ def private_frechet_mean(manifold: Any, X: Any, ball: Any, budget: Any, *, mecha
               "adjacency": adjacency}
     name, details = mechanism, dict(data.public_facts)
     if mechanism == "auto":
-        plan = plan_private_mean(manifold, ball, data.n, budget, **public)
+        plan = plan_private_mean(manifold, ball, data.n, budget, clamp_release=clamp_release, **public)
         name = plan.best().mechanism
         details |= {"chosen_by": "auto", "plan": str(plan)}
     if name in OPTIMIZED:

@@ -14,6 +14,7 @@ from ..mechanisms._error_law import ErrorLaw
 from ..privacy import Budget
 from ..statistics._sensitivity import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, public_weights
 from ._choices import COMPARED, EXTRINSIC, MOST_TRIES, NEED_DELTA, OPTIMIZED, public_tolerance, try_build
+from ._typical import typical_error
 
 _LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
 _WIDTH = 110
@@ -24,7 +25,8 @@ _NEEDS_COUNT = "divides by the number of records, which add-or-remove-one keeps 
 @dataclasses.dataclass(frozen=True)
 class PlanRow:
     """One mechanism under one budget. `expected_error` is the root mean squared distance to the mean of the clamped records, or
-    None without a formula; `kind` says what it is ("exact", "upper bound", "estimate"); `note` why it is not available."""
+    None without a formula; `kind` says what it is ("exact", "upper bound", "estimate"); `note` why it is not available.
+    `typical_error` is what "auto" compares: the same with the mean half the radius away from the centre of the ball."""
 
     mechanism: str
     budget: Any
@@ -35,6 +37,7 @@ class PlanRow:
     law: ErrorLaw | None
     note: str
     eligible: bool
+    typical_error: float | None = None
 
     @property
     def epsilon(self) -> float:
@@ -75,28 +78,30 @@ class MeanPlan(Sequence[PlanRow]):
         return tuple(dict.fromkeys(row.budget for row in self.rows))
 
     def best(self, budget: Any = None) -> PlanRow:
-        """The row that "auto" picks: the smallest expected squared error among the mechanisms that the budget and the space allow
-        and whose sampler needs at most 10^4 tries. Ties (errors capped by the ball) go to the first in the table. Raises
-        `InvalidArgument`, with every reason once, if there is none."""
+        """The row that "auto" picks: the smallest expected squared error with the mean half the radius away from the centre
+        (`typical_error`), among the mechanisms that the budget and the space allow and whose sampler needs at most 10^4 tries.
+        Ties (errors capped by the ball) go to the first in the table. Raises `InvalidArgument`, with every reason once, if there
+        is none."""
         budgets = self.budgets
         if budget is None and len(budgets) != 1:
             raise invalid("budget", budget, "the plan has several budgets; name one of them")
         wanted = budgets[0] if budget is None else budget
         if wanted not in budgets:
             raise invalid("budget", budget, "it is not in the plan; name one of " + ", ".join(map(str, budgets)))
-        candidates = [r for r in self.rows if r.budget == wanted and r.eligible and r.expected_error is not None]
+        candidates = [r for r in self.rows if r.budget == wanted and r.eligible and r.typical_error is not None]
         if not candidates:
             reasons = _by_reason([r for r in self.rows if r.budget == wanted and r.mechanism in COMPARED])
             raise InvalidArgument(f"no mechanism with a formula is available on {self.manifold!r} for the budget {wanted}. "
                                   + " ".join(f"{', '.join(names)}: {why}." for why, names in reasons.items())
                                   + " (Mechanisms without a formula are used only when named.)")
-        return min(candidates, key=lambda r: (r.expected_error, COMPARED.index(r.mechanism)))
+        return min(candidates, key=lambda r: (r.typical_error, COMPARED.index(r.mechanism)))
 
     def __str__(self) -> str:
         count = f"n = {self.n}" if self.adjacency == REPLACE_ONE else f"n >= {self.n} (private, filled up to it)"
         head = (f"Private mean on {self.manifold!r}, dim = {self.manifold.dim}: {count}, radius = {float(self.ball.radius):g}, "
                 f"{self.adjacency} neighbours")
-        lines = [head, f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'expected error':>15}  {'':<12}{'scale':>11}  note"]
+        lines = [head, f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'expected error':>15}  {'':<12}{'mean at r/2':>12}"
+                       f"{'scale':>11}  note"]  # fmt: skip
         best = {b: self._best_or_none(b) for b in self.budgets}
         below: dict[str, int] = {}
         for row in self.rows:
@@ -107,7 +112,8 @@ class MeanPlan(Sequence[PlanRow]):
             note = "<- auto" if row is best[row.budget] else row.note
             if len(note) > _LONG:
                 note = f"[{below.setdefault(note, len(below) + 1)}]"
-            figures = f"{row.mechanism:<20}{error:>15}  {row.kind:<12}{scale:>11}  {note}"
+            typical = "-" if row.typical_error is None else f"{row.typical_error:.5g}"
+            figures = f"{row.mechanism:<20}{error:>15}  {row.kind:<12}{typical:>12}{scale:>11}  {note}"
             lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {figures}".rstrip())
         for reason, number in below.items():
             lines += _wrapped(f"[{number}] {reason}")
@@ -169,17 +175,17 @@ def _by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
 
 
 def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights: Any = None, tolerance: float | None = None,
-                      calibration: str = "analytic", adjacency: str = REPLACE_ONE) -> MeanPlan:
+                      calibration: str = "analytic", adjacency: str = REPLACE_ONE, clamp_release: bool = False) -> MeanPlan:
     """What `private_frechet_mean` can be expected to lose, by mechanism and budget, from public facts alone; spends nothing.
 
     **Arguments:**
 
     - `manifold`, `ball`, `n`: the space, the public domain and the public number of records.
     - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
-    - `weights`, `tolerance`, `calibration`, `adjacency`: as in `private_frechet_mean`. Under add-or-remove-one `n` is the public
-      lower bound `n_min`, and there are no public weights.
+    - `weights`, `tolerance`, `calibration`, `adjacency`, `clamp_release`: as in `private_frechet_mean`. Under add-or-remove-one
+      `n` is the public lower bound `n_min`, and there are no public weights.
 
-    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error, what kind of figure that is, scale, sensitivity),
+    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error and what kind of figure it is, typical error, scale, sensitivity),
     `str()` as a table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
 
     The figures: flat spaces sqrt(d) sigma (Gaussian) and sqrt(d (d + 1)) s (Laplace), exact. Curvature >= 0: the same, an upper
@@ -188,6 +194,12 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     clamped to. K-norm gradient: that of the Laplace law it is drawn from. DP optimisers and extrinsic baselines have no formula
     and are listed without one. Errors are distances to the mean of the clamped records (filled up to n, under add-or-remove-one);
     what clamping does to the mean is not in them.
+
+    Those figures hold wherever the mean lies in the ball, some exactly and some as worst cases, which does not make them fit to
+    choose by. "auto" compares `typical_error` (column "mean at r/2"): the expected error with the mean half the radius away from
+    the centre, by the same formulas at that distance; on affine-invariant space wrapped noise is averaged over fixed public
+    directions. Releases that are moved into the ball (Riemannian Laplace, K-norm gradient; wrapped ones with `clamp_release`) are
+    counted as no farther from the mean than a point of the sphere at a right angle to it.
 
     Errors: `InvalidArgument` as the arguments require. What a space, a ball or a budget does not allow raises nothing: the rows
     say why, and `best` raises when no row is left.
@@ -204,17 +216,18 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")
+    clamp_release = bool(clamp_release)
     rows: list[PlanRow] = []
     for given in many:
         budget = given if isinstance(given, Budget) else Budget(real("budgets", given, above=0.0))
         options = {"tolerance": tolerance, "weights": weights, "calibration": calibration, "adjacency": adjacency}
-        rows += [_row(name, manifold, ball, n, budget, options) for name in COMPARED]
+        rows += [_row(name, manifold, ball, n, budget, options, clamp_release) for name in COMPARED]
         rows += [PlanRow(name, budget, None, "", None, None, None, _without_formula(name, budget, adjacency), False)
                  for name in (*OPTIMIZED, *EXTRINSIC)]
     return MeanPlan(manifold, ball, n, tuple(rows), adjacency)
 
 
-def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict[str, Any]) -> PlanRow:
+def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict[str, Any], clamped: bool) -> PlanRow:
     if name in NEED_DELTA and budget.delta == 0:
         return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
     mechanism, why = try_build(name, manifold, ball, n, budget, **options)
@@ -226,7 +239,7 @@ def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict
     note = f"about {tries:.3g} tries a draw" if tries > 50 else ""
     eligible = law is not None and math.isfinite(law.mean_square) and tries <= MOST_TRIES
     return PlanRow(name, budget, None if law is None else law.expected_error, "" if law is None else law.kind, scale,
-                   mechanism.sensitivity, law, note, eligible)
+                   mechanism.sensitivity, law, note, eligible, typical_error(mechanism, clamped) if eligible else None)
 
 
 def _without_formula(name: str, budget: Any, adjacency: str) -> str:
