@@ -61,7 +61,7 @@ def _runs(quick: bool, seed: int) -> tuple[Any, ...]:
         kept.append(np.asarray(row.value))
         return row.objective
 
-    curves = run_federation(f, rounds=rounds, runs=20, seed=context.seed, every=max(1, rounds // 4), measure=measure)
+    curves = run_federation(f, rounds=rounds, runs=20, seed=context.seed, points=context.choose(4, 10), measure=measure)
     points = np.asarray(kept)
     distances = np.asarray(f.problem.manifold.dist(points, known["truth"]))
     shape = next(iter(curves.values())).y.shape

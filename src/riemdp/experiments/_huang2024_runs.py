@@ -92,7 +92,7 @@ def locals_of(f: Federation) -> dict[str, tuple[Any, float]]:
     return out
 
 
-def run_federation(f: Federation, *, rounds: int, runs: int, seed: int, every: int,
+def run_federation(f: Federation, *, rounds: int, runs: int, seed: int, points: int,
                    measure: Callable[[Any], float]) -> dict[str, Curves]:  # fmt: skip
     """All arms of one panel."""
     from ..federated import PriRFed, run_in_process
@@ -102,7 +102,7 @@ def run_federation(f: Federation, *, rounds: int, runs: int, seed: int, every: i
         plan = PriRFed(f.problem, local, rounds=rounds, agents_per_round=f.sampled)
 
         def one(i: int, plan: Any = plan, sigma: float = sigma) -> Any:
-            return run_in_process(plan, f.datasets, f.initial, rng=i, noise_std=sigma, record_every=every)
+            return run_in_process(plan, f.datasets, f.initial, rng=i, noise_std=sigma, record_every=max(1, rounds // points))
 
         out[name] = repeat(one, runs=runs, seed=seed, against="step", measure=measure)
     return out
@@ -234,7 +234,7 @@ def figure_1(context: Context) -> Result:
                 both.append([slope(row)])
                 return row.objective
 
-            curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 3), measure=height)
+            curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, points=context.choose(3, 10), measure=height)
             slopes = iter(np.asarray(both)[:, 0])
             for name, c in curves.items():
                 short = name.replace(f"{SGD}, ", "").replace(f"{SVRG}, ", "")
@@ -286,7 +286,7 @@ def figure_2(context: Context) -> Result:
         best = -float(np.linalg.eigvalsh(x.T @ x / len(x))[-1])
         parts = list(x.reshape(count, size, -1))
         f = Federation(f"N = {count}, N_i = {size}", problem, parts, start, 2.0, 0.15, 1e-4, 0.1, (3, size // 2), (3, inner))
-        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 3), measure=objective)
+        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, points=context.choose(3, 10), measure=objective)
         rows += curve_rows({"agents": count, "size": size}, curves)
         cases.append((f, curves, best))
         truths.append(truth_words(f, curves, rounds, svrg=(3, 10 * agents // 3)) + f" (m = {10 * agents // 3})")
@@ -312,7 +312,7 @@ def _frechet(context: Context, build: Callable[[int], tuple[Any, list[np.ndarray
         _, best = without_noise(problem, parts, start, 80, steps_rate)
         batch = max(1, size // 2)
         f = Federation(f"N = {count}, N_i = {size}", problem, parts, start, 1.0, 0.15, 1e-4, rate, (3, batch), (3, 10))
-        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, every=max(1, rounds // 3), measure=objective)
+        curves = run_federation(f, rounds=rounds, runs=runs, seed=context.seed, points=context.choose(3, 10), measure=objective)
         shifted = {name: Curves(c.x, c.y - best, c.guarantee, c.sigma) for name, c in curves.items()}
         rows += curve_rows({"agents": count, "size": size}, shifted)
         cases.append((f, shifted, 0.0))

@@ -120,6 +120,17 @@ def _bars(ax: Any, s: Series, y: np.ndarray, colour: str, bars: Sequence[str]) -
     return handle
 
 
+def _apart(ax: Any, ticks: Sequence[float]) -> list[float]:
+    """The ticks that have room for a label: the last one, and from the right each that does not run into the one after it."""
+    inches = ax.get_position().width * ax.figure.get_size_inches()[0]
+    where = ax.transAxes.inverted().transform(ax.transData.transform([(x, ax.get_ylim()[0]) for x in ticks]))[:, 0] * inches
+    kept: list[int] = []
+    for i in reversed(range(len(ticks))):
+        if not kept or where[kept[-1]] - where[i] >= 0.05 * (len(f"{ticks[i]:g}") + len(f"{ticks[kept[-1]]:g}")) + 0.06:
+            kept.append(i)
+    return [ticks[i] for i in kept]
+
+
 def _ticks(ax: Any, panel: Panel) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -127,7 +138,8 @@ def _ticks(ax: Any, panel: Panel) -> None:
     if panel.xticks is not None:
         ax.xaxis.set_major_locator(FixedLocator(list(panel.xticks)))
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.xaxis.set_major_formatter(plain)
+        labelled = _apart(ax, panel.xticks)
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}" if x in labelled else ""))
     if panel.logy:
         low, high = ax.get_ylim()
         decades = np.log10(high / low)
