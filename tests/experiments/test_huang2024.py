@@ -83,7 +83,7 @@ def test_a_small_federation_reports_every_arm():
     f = Federation("small", problem, list(z), np.full(4, 0.5), 2.0, 0.15, 1e-4, 0.1, (2, 20), (2, 4))
     arms = locals_of(f)
     assert [name for name in arms if name.endswith(P)] == [f"DP-RSGD, {P}", f"DP-RSVRG, {P}"]
-    curves = run_federation(f, rounds=4, runs=2, seed=0, every=2, measure=lambda row: row.objective)
+    curves = run_federation(f, rounds=4, runs=2, seed=0, points=2, measure=lambda row: row.objective)
     assert set(curves) == set(arms)
     for name, c in curves.items():
         assert c.y.shape == (2, 2)
