@@ -185,7 +185,7 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     - `weights`, `tolerance`, `calibration`, `adjacency`, `clamp_release`: as in `private_frechet_mean`. Under add-or-remove-one
       `n` is the public lower bound `n_min`, and there are no public weights.
 
-    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error and what kind of figure it is, typical error, scale, sensitivity),
+    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error and its kind, typical error, scale, sensitivity),
     `str()` as a table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
 
     The figures: flat spaces sqrt(d) sigma (Gaussian) and sqrt(d (d + 1)) s (Laplace), exact. Curvature >= 0: the same, an upper
