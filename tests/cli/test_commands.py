@@ -63,6 +63,28 @@ def test_text_output_states_the_guarantee_and_marks_a_seed(riemdp, scans):
     assert "NOT PRIVATE" in riemdp("mean", scans, *GOOD, "--seed", 1).out
 
 
+def test_mean_that_protects_the_number_of_records(riemdp, scans):
+    count = len(np.load(scans))
+    options = (*GOOD, "--adjacency", "add-or-remove-one")
+    run = riemdp("mean", scans, *options, "--n-min", 40, "--json")
+    assert run.code == 0, run.err
+    report = json.loads(run.out)["report"]
+    assert report["guarantee"]["adjacency"] == "add-or-remove-one"
+    assert report["records"] == 40
+    shown = riemdp("mean", scans, *options, "--n-min", 40)
+    assert "at least 40" in shown.out
+    assert str(count) not in shown.out.split("space")[0]
+    book = scans.parent / "adjacency.json"
+    riemdp("ledger", "create", book, "--epsilon", 2, "--delta", 1e-5)
+    for bad, word in (((), "--n-min"), (("--n-min", 0), "n_min"), (("--n-min", 40, "--show-clamped"), "--show-clamped"),
+                      (("--n-min", 40, "--adjacency", "replace-one"), "--n-min"),
+                      (("--adjacency", "other"), "adjacency")):  # fmt: skip
+        refused = riemdp("mean", scans, *options, *bad, "--ledger", book)
+        assert refused.code == 2
+        assert word in refused.err
+    assert json.loads(riemdp("ledger", "show", book, "--json").out)["releases"] == 0
+
+
 def test_invalid_records_count_as_the_centre_when_asked(riemdp, scans):
     X = spd_records()
     X[7] = np.nan

@@ -55,6 +55,36 @@ def test_mean_is_that_of_the_library():
     assert fitted.score(X) < 0
 
 
+@pytest.mark.parametrize("n_min", [150, 250])
+def test_mean_that_protects_the_number_of_records(n_min):
+    options = {"adjacency": "add-or-remove-one", "n_min": n_min}
+    mean = PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL, mechanism="wrapped-gaussian", random_state=3, **options)
+    fitted = clone(mean).fit(X)
+    same = riemdp.private_frechet_mean(SPACE, X, BALL, BUDGET, mechanism="wrapped-gaussian", rng=3, **options)
+    assert np.array_equal(fitted.mean_, same.value)
+    assert fitted.guarantee_.adjacency == "add-or-remove-one"
+    assert fitted.n_samples_ is None
+    assert fitted.release_.details["n_min"] == n_min
+    assert fitted.release_.sensitivity == pytest.approx(2 * BALL.radius / (n_min + 1), rel=1e-6)  # not a function of n = 200
+    assert 200 not in fitted.release_.details.values()
+    with pytest.raises(InvalidArgument, match="lower bound"):
+        riemdp.report.privacy_report(fitted.release_, records=200)
+
+
+@pytest.mark.parametrize(("options", "name"), [
+    ({"adjacency": "add-or-remove-one"}, "n_min"),
+    ({"adjacency": "add-or-remove-one", "n_min": 0}, "n_min"),
+    ({"n_min": 10}, "n_min"),
+    ({"adjacency": "neighbours"}, "adjacency"),
+    ({"adjacency": "add-or-remove-one", "n_min": 10, "mechanism": "dp-rgd"}, "adjacency"),
+])  # fmt: skip
+def test_mean_names_a_bad_adjacency_and_spends_nothing(options, name):
+    mean = PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL, **options)
+    with Ledger(Budget(1.0, 1e-5)) as ledger, pytest.raises(InvalidArgument, match=name):
+        mean.fit(X)
+    assert ledger.spent.epsilon(1e-5) == 0
+
+
 # ---------------------------------------------------------------------------------------------- class means
 def test_public_labels_cost_the_budget_once():
     with Ledger(Budget(1.0001, 1e-5)) as ledger:

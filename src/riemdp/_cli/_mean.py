@@ -24,6 +24,8 @@ def mean(
     space: o.SpaceOption = o.Space.spd,
     center: o.Center = "identity",
     mechanism: Annotated[str, typer.Option("--mechanism", help="auto chooses the smallest expected error by formula.")] = "auto",
+    adjacency: o.AdjacencyOption = o.Adjacency.replace_one,
+    n_min: o.LeastRecords = None,
     out: o.Out = None,
     report: o.Report = None,
     as_json: o.Json = False,
@@ -47,6 +49,14 @@ def mean(
     budget = privacy.Budget(epsilon, delta)
     outputs = Outputs(out, report, as_json, "mean")
     outputs.check()
+    protected = adjacency is o.Adjacency.add_or_remove_one
+    if protected and show_clamped:
+        raise InputProblem("--show-clamped counts records, and add-or-remove-one protects how many there are", "leave it out")
+    if protected and n_min is None:
+        raise InputProblem("--adjacency add-or-remove-one needs --n-min, a public lower bound of the number of records",
+                           "give one that does not come from the data (fewer records are filled up with the centre)")
+    if n_min is not None and not protected:
+        raise InputProblem(f"--n-min {n_min} is for --adjacency add-or-remove-one", "leave it out, or give that adjacency")
     loaded = read_records(file, key=key, eta=eta)
     manifold, records = space_for(space.value, metric.value, loaded.array)
     ball = privacy.Ball(centre_for(manifold, center), radius)
@@ -54,15 +64,17 @@ def mean(
 
     def work(opened: LedgerFile | None) -> Any:
         return releases.private_frechet_mean(
-            manifold, records, ball, budget, mechanism=mechanism, rng=seed, ledger=None if opened is None else opened.ledger
-        )
+            manifold, records, ball, budget, mechanism=mechanism, rng=seed, ledger=None if opened is None else opened.ledger,
+            adjacency=adjacency.value, n_min=n_min,
+        )  # fmt: skip
 
     def describe(result: Any, checksum: str | None, charged: Any) -> tuple[Any, dict[str, Any]]:
         from ..report import privacy_report
 
         clamped = int(np.sum(~np.asarray(ball.contains(manifold, records)))) if show_clamped else None
         page = privacy_report(
-            result, records=len(records), manifold=manifold, ball=ball, budget=budget, query="Fréchet mean", record_is=record_is,
+            result, records=len(records) if n_min is None else n_min, manifold=manifold, ball=ball, budget=budget,
+            query="Fréchet mean", record_is=record_is,
             domain=f"all points within distance {radius:g} of the public centre ({center})", clamped=clamped, ledger=charged,
             checksum=checksum,
         )  # fmt: skip
@@ -104,7 +116,7 @@ def show_release(value: Any, page: Any, out: Path | None, report: Path | None, n
     bound = page.trade_off
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = [
-        ("records", f"{page.records:,} ({note})"),
+        ("records", f"at least {page.records:,}; how many is protected" if page.at_least else f"{page.records:,} ({note})"),
         ("space", page.space),
         ("domain", page.domain),
         ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),

@@ -33,6 +33,11 @@ class Sampling(StrEnum):
     poisson = "poisson"
 
 
+class Adjacency(StrEnum):
+    replace_one = "replace-one"
+    add_or_remove_one = "add-or-remove-one"
+
+
 class OnInvalid(StrEnum):
     refuse = "refuse"
     to_center = "center"
@@ -47,6 +52,10 @@ Delta = Annotated[float, typer.Option("--delta", "-d", help="Probability of the 
 Radius = Annotated[float, typer.Option("--radius", "-r", help="Public radius of the domain; farther records are moved inside.",
                                        show_default=False)]
 Center = Annotated[str, typer.Option("--center", help="Public centre: identity, diag:A (A times the identity), or a file.")]
+AdjacencyOption = Annotated[Adjacency, typer.Option("--adjacency", help="What is protected: one record's content, or also "
+                                                                        "whether it is there (needs --n-min).")]
+LeastRecords = Annotated[int | None, typer.Option("--n-min", help="Public lower bound of the number of records, for "
+                                                                  "add-or-remove-one.", show_default=False)]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the released value (.npy, .npz, .csv or .json).")]
 Report = Annotated[Path | None, typer.Option("--report", help="Write the privacy report (.html, and .json beside it).")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
