@@ -442,7 +442,7 @@ def test_memory_is_bounded_by_chunks_and_a_single_record_is_legal():
 
 
 def test_bursting_steps_never_leave_the_manifold():
-    """A step that overflows is skipped: what comes out is always a finite point."""
+    """A step that overflows is skipped and counted: what comes out is always a finite point."""
     from riemdp.manifolds import Lorentz
 
     h = Lorentz(3)
@@ -450,5 +450,10 @@ def test_bursting_steps_never_leave_the_manifold():
     x = np.tile(np.asarray(h.origin), (5, 1))
     r = private_minimize(f, x, h.origin, DPRGD(30, 1.0), None, noise_std=300.0, rng=0)
     assert np.all(np.isfinite(r.value))
+    assert 0 < r.details["skipped_steps"] <= 30
+    assert f"{r.details['skipped_steps']} steps overflowed" in str(r)
+    v = private_minimize(f, x, h.origin, DPRSVRG(2, 5, 1.0, batch_size=2), None, noise_std=300.0, rng=0)
+    assert 0 < v.details["skipped_steps"] <= 10
     e = private_minimize(problems.frechet_mean(Euclidean(2)), np.ones((3, 2)), np.zeros(2), DPRGD(5, 0.3, 1.0), BUDGET, rng=0)
     assert e.value.dtype == jnp.float64
+    assert e.details["skipped_steps"] == 0

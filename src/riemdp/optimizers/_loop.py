@@ -109,13 +109,13 @@ def _confine(manifold: Any, ball: Confinement, point: Any) -> Any:
     return jax.tree.map(lambda x, c: jnp.where(_finite(inside), x, c), inside, ball.center)
 
 
-def _next(kernel: Any, state: Any, direction: Any, rate: Any, ball: Confinement | None = None) -> Any:
-    """The step itself: post-processing of what has been released. A step that overflows is skipped."""
+def _next(kernel: Any, state: Any, direction: Any, rate: Any, ball: Confinement | None = None) -> tuple[Any, Any]:
+    """The step itself, and whether it was taken: post-processing of what has been released. One that overflows is skipped."""
     moved = kernel.move(state, jax.tree.map(lambda v: -rate * v, direction))
     if ball is not None:
         moved = kernel.start(_confine(kernel.manifold, ball, kernel.point(moved)))
     fine = _finite(moved)
-    return jax.tree.map(lambda new, old: jnp.where(fine, new, old), moved, state)
+    return jax.tree.map(lambda new, old: jnp.where(fine, new, old), moved, state), fine
 
 
 def _averaged(kernel: Any, mean: Any, state: Any, count: Any) -> Any:
@@ -145,6 +145,7 @@ class Carry(NamedTuple):
     state: Any
     mean: Any = None  # running geodesic average of the iterates, where asked for
     velocity: Any = None  # decayed sum of the released directions, where there is momentum
+    skipped: Any = np.zeros((), np.int64)  # steps that overflowed and were not taken
 
 
 class Numbers(NamedTuple):
@@ -170,12 +171,12 @@ def _steps(rules, kernel, chunk, carry: Carry, data, block: Block, begin, end, d
         if velocity is not None:
             # Heavy ball on what is already noisy: post-processing. The velocity is carried along with the iterate.
             direction = jax.tree.map(lambda v, g: numbers.decay * v + g, velocity, direction)
-        moved = _next(kernel, state, direction, block.rates[i], ball)
+        moved, fine = _next(kernel, state, direction, block.rates[i], ball)
         if velocity is not None:
             carried = kernel.carry(state, moved, direction)
             velocity = jax.tree.map(lambda v: jnp.where(_finite(carried), v, 0.0), carried)
         mean = None if carry.mean is None else _averaged(kernel, carry.mean, moved, done + (i - begin) + 1.0)
-        return Carry(moved, mean, velocity)
+        return Carry(moved, mean, velocity, carry.skipped + jnp.where(fine, 0, 1))
 
     return jax.lax.fori_loop(begin, end, body, carry)
 
@@ -307,9 +308,9 @@ def _inner_steps(rules, kernel, anchored, carry: Carry, epoch: Epoch, data, bloc
         direction = jax.tree.map(jnp.add, noisy, m._transport(epoch.anchor, point, epoch.full))
         if about is not None:
             direction = jax.tree.map(jnp.add, direction, about)
-        point = _next(kernel, point, direction, block.rates[i])
+        point, fine = _next(kernel, point, direction, block.rates[i])
         mean = None if carry.mean is None else _averaged(kernel, carry.mean, point, done + (i - begin) + 1.0)
-        return Carry(point, mean)
+        return Carry(point, mean, skipped=carry.skipped + jnp.where(fine, 0, 1))
 
     return jax.lax.fori_loop(begin, end, body, carry)
 

@@ -201,7 +201,8 @@ def _run(problem: Problem, records: Any, point: Point, optimizer: Any, plan: Pla
     value = carry.mean if carry.mean is not None and taken > 0 else _loop.current_point(kernel, carry.state)
     return OptimizationResult(
         value=value, guarantee=plan.guarantee(drawn), sigma=plan.sigma, history=watch.history(), gradient_calls=calls,
-        steps=taken, reproducible=source.reproducible, method=plan.method, status=status, details=_details(plan, problem),
+        steps=taken, reproducible=source.reproducible, method=plan.method, status=status,
+        details={**_details(plan, problem), "skipped_steps": int(carry.skipped)},
     )  # fmt: skip
 
 

@@ -41,7 +41,8 @@ class OptimizationResult:
     - `gradient_calls`: number of per-record gradients evaluated. `steps`: steps taken.
     - `reproducible`: True if a seed was given; then nothing here is private.
     - `status`: "completed", or "interrupted" (the last released iterate; the guarantee covers what was drawn).
-    - `details`: further public facts (clip norm, noise multiplier, sensitivity, expected noise-to-signal, ...).
+    - `details`: further public facts (clip norm, noise multiplier, sensitivity, expected noise-to-signal, ...). `skipped_steps`
+      counts steps that overflowed and were therefore not taken (since the last resumption of a checkpointed run).
     """
 
     value: Any
@@ -76,6 +77,8 @@ class OptimizationResult:
             f"  guarantee: {self.guarantee}",
             f"  sigma: {self.sigma:.6g} per coordinate of the averaged gradient",
         ]
+        if self.details.get("skipped_steps"):
+            lines.append(f"  {self.details['skipped_steps']} steps overflowed and were not taken: give a smaller learning_rate")
         if self.reproducible:
             lines.append("  NOT PRIVATE: drawn with a seed; must not be published as private")
         if self.history:

@@ -139,7 +139,8 @@ def run_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRS
         details={"n": n, "batch_size": shape.b, "clip_norm": shape.clip, "full_clip_norm": shape.full_clip, "z1": split.z1,
                  "z2": split.z2, "smoothness": shape.smoothness, "convexity": shape.convexity, "inner_noise": split.scale,
                  "epochs": shape.epochs,
-                 "inner_steps": shape.inner, "restarts": shape.restarts, "protects": problem.protects},
+                 "inner_steps": shape.inner, "restarts": shape.restarts, "protects": problem.protects,
+                 "skipped_steps": int(carry.skipped)},
     )  # fmt: skip
 
 
