@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import riemdp
 from riemdp import Ball
@@ -123,3 +124,48 @@ def test_works_under_jit_and_on_batches_of_any_shape() -> None:
 def test_bad_input(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def _transported(c: np.ndarray, x: np.ndarray, share: float) -> np.ndarray:
+    """The point `share` of the way along the Bures-Wasserstein geodesic, by the optimal transport map: another formula."""
+    root = scipy.linalg.sqrtm(c).real
+    inverse = np.linalg.inv(root)
+    move = (1 - share) * np.eye(len(c)) + share * inverse @ scipy.linalg.sqrtm(root @ x @ root).real @ inverse
+    return move @ c @ move
+
+
+def test_bures_wasserstein_records_beyond_the_injectivity_radius_move_along_their_geodesic() -> None:
+    manifold, c, radius = riemdp.SPDBuresWasserstein(3), np.diag([1.0, 2.0, 0.5]), 0.6
+    ball = Ball(c, radius)
+    a = np.random.default_rng(0).standard_normal((6, 3, 3))
+    shapes = a @ np.swapaxes(a, 1, 2) + 0.1 * np.eye(3)
+    for size in (1e-12, 1e-4, 1.0, 40.0, 1e6, 1e30, 1e200):
+        x = size * shapes
+        distance = np.asarray(manifold.dist(c, x))
+        assert np.all(distance > 1.01 * np.sqrt(0.5))  # beyond the injectivity radius, all of them
+        moved = np.asarray(ball.clamp(manifold, x))
+        assert np.all(np.asarray(manifold.dist(c, moved)) <= radius)
+        assert np.all(ball.contains(manifold, moved))
+        assert np.all(np.asarray(manifold.dist(c, moved)) > radius * (1 - 1e-6))  # planted: the centre, where they used to go
+        if size < 1e20:
+            for one, d, far in zip(moved, distance, x, strict=True):
+                np.testing.assert_allclose(one, _transported(c, far, radius / d), atol=1e-6)
+    # whatever cannot be verified is at the centre, and nothing is outside
+    worst = np.stack([np.diag([1e300, 1e-300, 1.0]), np.diag([1e150, 1e-160, 1e-10]), np.zeros((3, 3)), -np.eye(3),
+                      1e308 * np.ones((3, 3))])  # fmt: skip
+    kept = np.asarray(ball.clamp(manifold, worst))
+    assert np.all(np.isfinite(kept))
+    assert np.all(np.asarray(manifold.dist(c, kept)) <= radius)
+    assert np.array_equal(kept[2], c)
+    assert np.array_equal(kept[3], c)
+
+
+def test_bures_wasserstein_clamp_is_continuous_at_both_radii() -> None:
+    manifold, c = riemdp.SPDBuresWasserstein(3), np.diag([1.0, 2.0, 0.5])
+    ball = Ball(c, 0.6)
+    towards = np.array([[3.0, 0.4, 0.0], [0.4, 1.0, -0.3], [0.0, -0.3, 4.0]])
+    length = float(manifold.dist(c, towards))
+    for at in (0.6, np.sqrt(0.5)):
+        pair = np.stack([_transported(c, towards, at * f / length) for f in (1 - 1e-6, 1 + 1e-6)])
+        one, other = np.asarray(ball.clamp(manifold, pair))
+        assert float(manifold.dist(one, other)) < 3e-6

@@ -73,6 +73,12 @@ class AbstractManifold(eqx.Module):
         """Complete, simply connected and of non-positive curvature."""
 
     @property
+    def _is_geodesic(self) -> bool:
+        """Any two points are joined by one shortest geodesic, which `_log` finds also beyond the injectivity radius (beyond
+        which other directions leave the space). False unless a space says otherwise."""
+        return False
+
+    @property
     @abstractmethod
     def is_homogeneous(self) -> bool:
         """Isometries act transitively (so a Riemannian Laplace law has the same constant everywhere)."""

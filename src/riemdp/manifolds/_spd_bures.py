@@ -48,6 +48,10 @@ class SPDBuresWasserstein(AbstractSPD):
         return (0.0, 0.0) if self.k == 1 else (0.0, float("inf"))
 
     @property
+    def _is_geodesic(self) -> bool:
+        return True  # optimal transport between Gaussian laws; the geodesic stays positive definite between its ends
+
+    @property
     def is_hadamard(self) -> bool:
         return False
 

@@ -39,7 +39,8 @@ class Ball:
         **Arguments.** `x` (*batch, *manifold.shape), one record for each batch index. Records inside are returned as they are.
         A record that is not finite, does not belong to the manifold (relative error above 1e-6) or lies at the cut locus of
         the center goes to the center, silently: which records those are is private. In a list, a record of the wrong shape goes
-        to the center too.
+        to the center too. On Bures-Wasserstein space a positive definite record at any distance moves along its geodesic; so far
+        away that rounding keeps the end from being verified to lie in the ball, it goes to the center.
 
         **Returns** an array like `x` (float64), every record within `radius` of the center. Each output depends on its own
         record only.
@@ -114,6 +115,9 @@ def _clamp(manifold: Any, center: Any, radius: Any, x: Any) -> Any:
     scale = jnp.where(inside, 0.0, _INSIDE * radius / jnp.where(inside, 1.0, distance))
     moved = manifold._exp(center, jax.tree.map(lambda leaf: _expand(scale, leaf) * leaf, v))
     valid &= inside | _all_finite(scale.ndim, moved)
+    if manifold._is_geodesic:  # beyond the injectivity radius nothing but the distance itself says that the ball was reached
+        reached = _choose(valid, moved, center)
+        valid &= inside | (manifold._belongs(reached, _TIGHT) & (manifold._dist(center, reached) <= radius))
     return _choose(valid, _choose(inside, safe, moved), center)
 
 
@@ -135,6 +139,8 @@ def _polar(manifold: Any, center: Any, x: Any) -> tuple[Any, Array, Any, Array]:
     safe = jax.lax.cond(jnp.all(tight), lambda y: y, lambda y: _choose(tight, y, manifold._project(y)), safe)
     v = manifold._log(center, safe)
     distance = manifold._norm(center, v)
-    usable = jnp.isfinite(distance) & _all_finite(batch, v) & (distance < manifold._injectivity_radius(center) * (1 - 1e-9))
+    usable = jnp.isfinite(distance) & _all_finite(batch, v)
+    if not manifold._is_geodesic:
+        usable &= distance < manifold._injectivity_radius(center) * (1 - 1e-9)
     valid = finite & loose & usable
     return safe, jnp.where(valid, distance, jnp.inf), _choose(usable, v, jax.tree.map(jnp.zeros_like, v)), valid
