@@ -128,9 +128,9 @@ def test_bad_input(call, name: str) -> None:
 
 def _transported(c: np.ndarray, x: np.ndarray, share: float) -> np.ndarray:
     """The point `share` of the way along the Bures-Wasserstein geodesic, by the optimal transport map: another formula."""
-    root = scipy.linalg.sqrtm(c).real
+    root = np.asarray(scipy.linalg.sqrtm(c)).real
     inverse = np.linalg.inv(root)
-    move = (1 - share) * np.eye(len(c)) + share * inverse @ scipy.linalg.sqrtm(root @ x @ root).real @ inverse
+    move = (1 - share) * np.eye(len(c)) + share * inverse @ np.asarray(scipy.linalg.sqrtm(root @ x @ root)).real @ inverse
     return move @ c @ move
 
 

@@ -26,7 +26,10 @@ from ..randomness import NoiseSource
 _SCHEMES = {2: (0.14, 5.502), 3: (0.65, 2.7694)}
 # Above this spectral radius (condition of the result above 10^10) `np.linalg.eigh` is used.
 FARTHEST = 12.0
-_CHUNK = 1 << 15  # floats of one array that a thread works on: few enough for the cache, many enough that threads seldom meet
+# Floats of one array that a thread works on: few enough for the cache, and for BLAS to combine them on one thread; many enough
+# that threads seldom meet.
+_CHUNK = 1 << 16
+_PAGE = 512  # floats in the smallest page of memory
 _BLOCK = 2048  # draws from one key, whatever the number of threads, so that a seed gives the same draws everywhere
 _BLAS_IS_SERIAL = 48  # up to this size BLAS multiplies on one thread, so that threads of ours may use the other cores
 
@@ -168,6 +171,9 @@ def exponentials_of_directions(center: np.ndarray, lengths: np.ndarray, source: 
         work(0)
     else:
         with ThreadPoolExecutor(threads) as pool:
+            # Memory is asked for at once: new pages that are met one by one cost several times as much in virtual machines.
+            pieces = np.array_split(out.reshape(-1), threads)
+            list(pool.map(lambda piece: piece[::_PAGE].fill(0.0), pieces))
             list(pool.map(work, range(threads)))
     return out
 
@@ -200,8 +206,9 @@ class _Directions:
 
     def __call__(self, lengths: np.ndarray, source: NoiseSource, out: np.ndarray) -> None:
         z = source.normals((lengths.size, self.dim))
-        z *= (lengths / np.sqrt(np.einsum("ij,ij->i", z, z)))[:, None]
-        z[:, self.k :] *= math.sqrt(0.5)  # an entry off the diagonal stands twice in the matrix
+        factors = (lengths / np.sqrt(np.einsum("ij,ij->i", z, z)))[:, None]
+        z[:, : self.k] *= factors
+        z[:, self.k :] *= math.sqrt(0.5) * factors  # an entry off the diagonal stands twice in the matrix
         np.take(z, self.position, axis=1, out=out.reshape(lengths.size, -1), mode="clip")
 
 
