@@ -26,9 +26,8 @@ from ..randomness import NoiseSource
 _SCHEMES = {2: (0.14, 5.502), 3: (0.65, 2.7694)}
 # Above this spectral radius (condition of the result above 10^10) `np.linalg.eigh` is used.
 FARTHEST = 12.0
-# Floats of one array that a thread works on: few enough for the cache, and for BLAS to combine them on one thread; many enough
-# that threads seldom meet.
-_CHUNK = 1 << 16
+_CHUNK = 1 << 18  # floats of one array that a thread works on: so many that threads seldom meet
+_COLUMNS = 1 << 16  # floats of one array that BLAS combines at a time: above this it would start threads of its own
 _PAGE = 512  # floats in the smallest page of memory
 _BLOCK = 2048  # draws from one key, whatever the number of threads, so that a seed gives the same draws everywhere
 _BLAS_IS_SERIAL = 48  # up to this size BLAS multiplies on one thread, so that threads of ours may use the other cores
@@ -91,7 +90,9 @@ class _Workspace:
         b = _coefficients(m) * np.ldexp(1.0, -(squarings + 1) * np.arange(m + 1))
         sums = [total[:count] for total in self.sums]
         flat = self.powers.reshape(3, -1)[:m, : count * self.k**2]
-        np.matmul(b[:, 1:], flat, out=self.sums.reshape(4, -1)[:, : count * self.k**2])
+        combined = self.sums.reshape(4, -1)[:, : count * self.k**2]
+        for low in range(0, flat.shape[1], _COLUMNS):
+            np.matmul(b[:, 1:], flat[:, low : low + _COLUMNS], out=combined[:, low : low + _COLUMNS])
         b4, b3, b2, b1 = sums
         np.matmul(b4, b4, out=s)  # S is not needed any more
         s += b3
@@ -157,7 +158,9 @@ def exponentials_of_directions(center: np.ndarray, lengths: np.ndarray, source: 
     jobs = iter([(s, start, min(count, start + _BLOCK)) for s, start in zip(sources, starts, strict=True)])
 
     def work(_: int) -> None:
-        space, draw = _Workspace(k, max(1, min(count, _CHUNK // k**2))), _Directions(k)
+        block = min(count, _BLOCK)
+        pieces = -(-block // max(1, _CHUNK // k**2))
+        space, draw = _Workspace(k, -(-block // pieces)), _Directions(k)  # of one size, without a small one left over
         for child, start, stop in jobs:  # threads take the next block from one iterator
             for low in range(start, stop, space.count):
                 n = min(space.count, stop - low)
