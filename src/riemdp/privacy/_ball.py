@@ -14,6 +14,7 @@ from .._errors import InvalidArgument, real
 
 # A record this close to the equations of the space is carried onto it; anything farther is not a point of the space.
 _LOOSE, _TIGHT = 1e-6, 1e-10
+_ENTRIES = 1 << 21  # numbers clamped at a time
 _INSIDE = 1.0 - 1e-12  # clamped records land a hair inside, so that rounding never puts one outside
 
 
@@ -110,6 +111,24 @@ def _all_finite(batch: int, x: Any) -> Array:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _clamp(manifold: Any, center: Any, radius: Any, x: Any) -> Any:
+    """`_clamp_batch`, in parts where there are many records: its work space is several times its input."""
+    if len(manifold._batch_shape(x)) != 1:
+        return _clamp_batch(manifold, center, radius, x)
+    (n,) = manifold._batch_shape(x)
+    size = max(1, n // max(1, sum(leaf.size for leaf in jax.tree.leaves(x)) // _ENTRIES)) if n else 0
+    if size >= n:
+        return _clamp_batch(manifold, center, radius, x)
+
+    def body(i: Any, out: Any) -> Any:
+        first = jnp.minimum(i * size, n - size)  # the last part overlaps the one before it; both read `x`
+        part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), x)
+        done = _clamp_batch(manifold, center, radius, part)
+        return jax.tree.map(lambda to, leaf: jax.lax.dynamic_update_slice_in_dim(to, leaf, first, 0), out, done)
+
+    return jax.lax.fori_loop(0, -(-n // size), body, jax.tree.map(jnp.zeros_like, x))
+
+
+def _clamp_batch(manifold: Any, center: Any, radius: Any, x: Any) -> Any:
     safe, distance, v, valid = _polar(manifold, center, x)
     inside = distance <= radius
     scale = jnp.where(inside, 0.0, _INSIDE * radius / jnp.where(inside, 1.0, distance))
