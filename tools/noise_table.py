@@ -85,7 +85,8 @@ on top.
 - Batches without replacement, replace-one: the dominating profile delta(eps) = q delta0(log(1 + (e^eps - 1)/q)), q = b/n,
   mirrored below 0, composed as a privacy-loss distribution (Zhu, Dong and Wang 2022). Every discretisation errs upwards.
 - Poisson batches, add-or-remove-one: the mixture pair in both directions, composed likewise.
-- DP-RSVRG: the anchored variant clips the *difference* of gradients to c_t = min(2 C, L d(w_t, anchor)), which is public, and
+- DP-RSVRG: the anchored variant clips the *difference* of gradients to c_t = min(2 C, L d(w_t, anchor)) (less where also a
+  lower bound on the Hessian is known), which is public, and
   adds noise
   in proportion to it.
 

@@ -10,6 +10,7 @@ import scipy.linalg
 
 import riemdp
 from riemdp import Ball
+from riemdp.privacy import _ball
 
 _SLOW = [
     riemdp.Euclidean(3),
@@ -169,3 +170,18 @@ def test_bures_wasserstein_clamp_is_continuous_at_both_radii() -> None:
         pair = np.stack([_transported(c, towards, at * f / length) for f in (1 - 1e-6, 1 + 1e-6)])
         one, other = np.asarray(ball.clamp(manifold, pair))
         assert float(manifold.dist(one, other)) < 3e-6
+
+
+def test_many_records_are_clamped_in_parts_with_the_same_result(monkeypatch):
+    m, n = riemdp.SPDAffineInvariant(3), 1003
+    a = np.random.default_rng(5).normal(size=(n, 3, 4)) * 2
+    x = a @ a.swapaxes(1, 2)
+    x[[0, 500, n - 1]] = np.nan
+    ball = Ball(np.eye(3), 1.0)
+    whole = np.asarray(ball.clamp(m, x))
+    monkeypatch.setattr(_ball, "_ENTRIES", 1000)
+    _ball._clamp.clear_cache()  # type: ignore[attr-defined]
+    parts = np.asarray(ball.clamp(m, x))
+    _ball._clamp.clear_cache()  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(parts, whole)
+    assert bool(np.all(np.asarray(ball.contains(m, parts))))
