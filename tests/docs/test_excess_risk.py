@@ -71,7 +71,7 @@ def test_projected_descent_and_input_perturbation_are_the_library_s(tools, metho
     x = tools.cases.unit_rows(WIDE)
     covariance = x.T @ x / 300
     run = tools.cases.input_perturbation(300, covariance) if method == "gmip" else None
-    points, guarantee = (run or tools.cases.projected_descent(300, covariance, START, None, 0.5))(BUDGET, range(2))
+    points, guarantee = (run or tools.cases.projected_descent(300, covariance, START, None, None))(BUDGET, range(2))
     for seed in range(2):
         whole = R.optimizers.private_principal_eigenvector(x, BUDGET, method=method, initial=START, rng=seed)
         assert abs(points[seed] @ np.asarray(whole.value)) == pytest.approx(1.0, abs=1e-12)
