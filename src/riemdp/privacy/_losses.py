@@ -57,44 +57,102 @@ def lattice(part: Part, add: bool, step: float, tail: float = TAIL) -> Lattice:
 
 
 def log_moment(part: Part, add: bool, a: Floats) -> Floats:
-    """log E exp(a L) of one application of `part` (finite losses only) for every `a`: for planning, by quadrature."""
+    """log E exp(a L) of one application of `part` for every `a`, over all losses but those counted in `lost_mass`."""
     if isinstance(part, PurePart):
-        log_up = -math.log1p(math.exp(-part.epsilon))
-        return log_up + np.logaddexp(a * part.epsilon, -(1 + a) * part.epsilon)
-    loss, log_mass = _quadrature(part, add)
+        return _pure_moment(part.epsilon, a)
+    loss, log_mass, _ = _quadrature(part, add)
+    if loss.size == 0:
+        return np.full(np.shape(a), -math.inf)
     exponent = np.multiply.outer(a, loss) + log_mass
     peak = exponent.max(axis=-1, keepdims=True)
     return peak[..., 0] + np.log(np.sum(np.exp(exponent - peak), axis=-1))
 
 
+def lost_mass(part: Part, add: bool) -> float:
+    """At least the mass of the losses that `log_moment` leaves out: those above `LARGEST` and the far tails."""
+    return 0.0 if isinstance(part, PurePart) else _quadrature(part, add)[2]
+
+
+def log_moment_bound(part: Part, a: Floats) -> Floats:
+    """A bound on log E exp(a L) over all finite losses, in either direction, however large they are.
+
+    For a sampled Gaussian p^(1 + a) q^-a is convex in the pair (p, q), so that its integral is at most that of the mixture of
+    "not drawn" (1) and "drawn" (the Gaussian's). Without replacement the law is the same above 0, and what is below 0 there, at
+    least log(1 - rate), is at most 0: that adds at most 1 - (1 - rate)^a.
+    """
+    if isinstance(part, PurePart):
+        return _pure_moment(part.epsilon, a)
+    if isinstance(part, ApproximatePart):
+        return _pure_moment(part.epsilon, a) + math.log1p(-part.delta)
+    if isinstance(part, GaussianPart):
+        return a * (a + 1) / 2 * part.squared_mu
+    assert isinstance(part, SampledGaussianPart)
+    drawn = math.log(part.rate) + a * (a + 1) / 2 / part.noise_multiplier**2
+    mixed = np.logaddexp(math.log1p(-part.rate) if part.rate < 1 else -math.inf, drawn)
+    if part.sampling == "poisson":
+        return mixed
+    with np.errstate(divide="ignore"):
+        return np.logaddexp(mixed, np.log(-np.expm1(a * math.log1p(-part.rate)) if part.rate < 1 else np.ones_like(a)))
+
+
+def _pure_moment(epsilon: float, a: Floats) -> Floats:
+    return -math.log1p(math.exp(-epsilon)) + np.logaddexp(a * epsilon, -(1 + a) * epsilon)
+
+
 @functools.lru_cache(maxsize=256)
-def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats]:
-    """Losses and log masses that stand for the continuous law (the trapezoid rule is spectrally accurate on a Gaussian)."""
+def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats, float]:
+    """Losses and log masses that stand for the continuous law, and the mass that they leave out, not less than it is.
+
+    The trapezoid rule is spectrally accurate on a Gaussian as long as its points are closer than a standard deviation. So where
+    the two normal laws of a mixture are far apart each has points of its own; there is nothing between them.
+    """
     if isinstance(part, ApproximatePart):
         e, failure = part.epsilon, part.delta
         log_up = -math.log1p(math.exp(-e)) + math.log1p(-failure)
-        return np.array([e, -e]), np.array([log_up, log_up - e])
+        return np.array([e, -e]), np.array([log_up, log_up - e]), failure
     if isinstance(part, GaussianPart):
         mu, rate = math.sqrt(part.squared_mu), 1.0
     else:
         assert isinstance(part, SampledGaussianPart)
         mu, rate = 1 / part.noise_multiplier, part.rate
     symmetric = isinstance(part, SampledGaussianPart) and part.sampling != "poisson"
-    low = mu / 2 if symmetric else -TAIL
-    x = np.linspace(low, mu + TAIL, 1501)
-    log_weight = np.full(x.shape, math.log(x[1] - x[0]))
-    log_weight[[0, -1]] -= math.log(2)
+    if add:
+        x, log_weight = _points(-TAIL, TAIL)
+    elif symmetric:
+        x, log_weight = _points(max(mu / 2, mu - TAIL), mu + TAIL)
+    elif rate < 1.0 and mu > 3 * TAIL:
+        x, log_weight = (np.concatenate(pair) for pair in zip(_points(-TAIL, TAIL), _points(mu - TAIL, mu + TAIL), strict=True))
+    else:
+        x, log_weight = _points(-TAIL if rate < 1.0 else mu - TAIL, mu + TAIL)
     log_base = log_weight - x * x / 2 - math.log(2 * math.pi) / 2
     drift = mu * x - mu * mu / 2
     loss = drift if rate == 1.0 else np.logaddexp(math.log1p(-rate), math.log(rate) + drift)
+    tails = 3 * float(ndtr(-TAIL))  # of each normal law, and what little of one lies in the other's window
     if add:
-        return np.maximum(-loss, -LARGEST), log_base
+        keep = -loss <= LARGEST
+        if not np.any(keep):
+            return np.empty(0), np.empty(0), 1.0
+        lost = tails + (0.0 if keep[0] else float(ndtr(x[keep][0])))
+        return np.maximum(-loss, -LARGEST)[keep], log_base[keep], lost
     keep = loss <= LARGEST
+    if not np.any(keep):  # what is not drawn has loss 0 (or less) in the symmetric law, and there is nothing else in the other
+        nothing = np.zeros(1 if symmetric else 0)
+        return nothing, nothing, min(1.0, rate + tails)
+    last = float(x[keep][-1])
+    lost = tails + (0.0 if keep[-1] else (1 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last)))
     loss, log_mass = loss[keep], (log_base + loss)[keep]
     if not symmetric:
-        return loss, log_mass
+        return loss, log_mass, lost
     rest = max(1e-300, 1 - float(np.sum(np.exp(log_mass)) + np.sum(np.exp(log_mass - loss))))
-    return np.concatenate([loss, -loss, [0.0]]), np.concatenate([log_mass, log_mass - loss, [math.log(rest)]])
+    return np.concatenate([loss, -loss, [0.0]]), np.concatenate([log_mass, log_mass - loss, [math.log(rest)]]), lost
+
+
+def _points(low: float, high: float) -> tuple[Floats, Floats]:
+    """Points of the trapezoid rule on an interval, and the logarithms of their weights."""
+    x = np.linspace(low, high, 1501)
+    log_weight = np.full(x.shape, math.log(x[1] - x[0]))
+    log_weight[[0, -1]] -= math.log(2)
+    return x, log_weight
 
 
 def _normal_lattice(mu: float, rate: float, add: bool, step: float, tail: float,
@@ -112,7 +170,7 @@ def _normal_lattice(mu: float, rate: float, add: bool, step: float, tail: float,
         top, bottom = (math.log1p(rate * math.expm1(e)) if e < 600 else e + math.log(rate) for e in (high, low))
     if positive:
         bottom = 0.0
-    first = math.floor(max(bottom, -LARGEST) / step)
+    first = math.floor(min(max(bottom, -LARGEST), LARGEST) / step)
     last = max(first + 1, math.ceil(min(top, LARGEST) / step))
     if last - first > LONGEST:
         raise MemoryError("the lattice of a privacy loss is too fine for its range")

@@ -88,8 +88,29 @@ def infinite_mass(parts: tuple[Part, ...]) -> float:
     return -math.expm1(survive)
 
 
+def lost_mass(parts: tuple[Part, ...], add: bool) -> float:
+    """Mass of the losses that `log_moments` leaves out (infinite, far above what can be exponentiated, or in the far tails)."""
+    survive = 0.0
+    for p in parts:
+        lost = p.rate * lost_mass(p.local, add) if isinstance(p, MixturePart) else _losses.lost_mass(_once(p), add)
+        survive += getattr(p, "count", 1) * (math.log1p(-lost) if lost < 1.0 else -math.inf)
+    return -math.expm1(survive)
+
+
+def _sure_moments(parts: tuple[Part, ...], a: Floats) -> Floats:
+    """Bounds on K(a) with all finite losses in it, in either direction: loose, and valid however little noise there is."""
+    total = np.zeros(a.shape)
+    for p in parts:
+        if isinstance(p, MixturePart):
+            log_rest = math.log1p(-p.rate) if p.rate < 1 else -math.inf
+            total += p.count * np.logaddexp(log_rest, math.log(p.rate) + _sure_moments(p.local, a))
+        else:
+            total += getattr(p, "count", 1) * _losses.log_moment_bound(_once(p), a)
+    return total
+
+
 def log_moments(parts: tuple[Part, ...], add: bool, a: Floats) -> Floats:
-    """K(a) of a composition, for planning and for the Chernoff (Renyi) bound."""
+    """K(a) of a composition without its `lost_mass`, for planning and for the Chernoff (Renyi) bound."""
     total = np.zeros(a.shape)
     for p in parts:
         if isinstance(p, MixturePart):
@@ -137,15 +158,20 @@ def _grouped(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, known: float) -> float:
-    spare = delta - infinite_mass(parts)
-    if spare <= 0.0:
+    finite = delta - infinite_mass(parts)
+    if finite <= 0.0:
         return math.inf
+    sure = _sure_moments(parts, _MOMENTS) + _log_factor(_MOMENTS) - math.log(finite)
+    surely = max(0.0, float(np.min(sure / _MOMENTS))) * (1 + 1e-6)
+    spare = delta - lost_mass(parts, add)
+    if spare <= 0.0:
+        return surely
     log_delta = math.log(spare)
     moments = log_moments(parts, add, _MOMENTS)
     bounds = moments + _log_factor(_MOMENTS)
     best = int(np.argmin((bounds - log_delta) / _MOMENTS))
     # A Chernoff bound is valid, too; it matters only where no lattice of affordable size resolves the loss.
-    answer = max(0.0, float((bounds - log_delta)[best] / _MOMENTS[best])) * (1 + 1e-6)
+    answer = min(surely, max(0.0, float((bounds - log_delta)[best] / _MOMENTS[best])) * (1 + 1e-6))
     # The other direction is known to be worse; or nothing is protected, and digits are not worth a lattice of millions.
     if answer <= known or answer > _HOPELESS:
         return answer
@@ -157,7 +183,8 @@ def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, 
         law = _compose_as_fine_as_possible(parts, add, plan)
         found = law.epsilon(delta)
         answer = min(answer, found)
-        if _stable(previous, found, accuracy, law, step):
+        hopeless = refinement > 0 and math.isinf(found) and math.isinf(previous)
+        if hopeless or _stable(previous, found, accuracy, law, step):
             break
         # Where losses are rare and large, the first plan, made for Chernoff's epsilon, was far off.
         target, previous = max(answer, 1e-12), found
@@ -169,10 +196,12 @@ def _delta(parts: tuple[Part, ...], add: bool, epsilon: float, accuracy: float, 
     moments = log_moments(parts, add, _MOMENTS)
     bounds = moments + _log_factor(_MOMENTS) - _MOMENTS * epsilon
     best = int(np.argmin(bounds))
-    infinite = infinite_mass(parts)
-    answer = min(1.0, infinite + math.exp(min(0.0, float(bounds[best]))) * (1 + 1e-6))
-    if answer <= known:
-        return known
+    sure = float(np.min(_sure_moments(parts, _MOMENTS) + _log_factor(_MOMENTS) - _MOMENTS * epsilon))
+    answer = min(1.0, infinite_mass(parts) + math.exp(min(0.0, sure)) * (1 + 1e-6))
+    lost = lost_mass(parts, add)
+    answer = min(answer, lost + math.exp(min(0.0, float(bounds[best]))) * (1 + 1e-6))
+    if answer <= max(known, lost):  # no lattice finds less than what it counts as infinite
+        return max(known, answer)
     peak = float(_MOMENTS[best])
     k = log_moments(parts, add, peak * np.array([0.99, 1.0, 1.01]))
     variance = max(1e-30, float(k[0] - 2 * k[1] + k[2]) / (0.01 * peak) ** 2)
@@ -260,6 +289,8 @@ def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
     b = np.concatenate([a, [tilt + 0.5]])
     below = (-32.0 - log_moments(parts, add, tilt - b) + log_moments(parts, add, np.array([tilt]))[0]) / b
     bottom = float(np.max(below))
+    if (top - bottom) / step > LARGEST_TRANSFORM:
+        return None
     first, last = math.floor(bottom / step), math.ceil(top / step) + 1
     size = int(fft.next_fast_len(max(64, last - first + 1), real=True) or 0)
     if size > LARGEST_TRANSFORM:
@@ -340,6 +371,8 @@ def _tilted(law: _losses.Lattice, tilt: float, step: float) -> tuple[Floats, flo
     with np.errstate(divide="ignore"):
         exponent = np.log(law.mass) + (tilt * step) * law.index
     peak = float(np.max(exponent))
+    if peak == -math.inf:  # every loss is counted as infinite
+        return np.zeros(exponent.shape), -math.inf
     weight = np.exp(exponent - peak)
     total = float(np.sum(weight))
     return weight / total, peak + math.log(total)

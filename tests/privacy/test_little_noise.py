@@ -1,0 +1,65 @@
+"""Guarantees of runs with next to no noise: losses far above what can be exponentiated must be counted, not forgotten."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+
+from riemdp import gaussian, participation, subsampled_gaussian
+
+N, STEPS, DELTA = 2000, 600, 1e-6
+SEEN = -math.expm1(STEPS * math.log1p(-1 / N))  # that the record is in at least one batch of one
+NOISE = [1e-5, 1e-3, 0.01, 0.015, 0.02, 0.025, 0.028, 0.03, 0.032, 0.035, 0.04, 0.05, 0.07, 0.1]
+
+
+def run(z, sampling, steps=STEPS):
+    return subsampled_gaussian(z, population=N, batch_size=1, steps=steps, sampling=sampling)
+
+
+def attack(z):
+    """Log of the odds of "some step saw more than 1/z - 6": an epsilon that the run has at least (up to DELTA in `SEEN`)."""
+    log_false_alarm = math.log(STEPS) + float(log_ndtr(-(1 / z - 6)))
+    return math.log(0.999 * SEEN - DELTA) - log_false_alarm
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "without-replacement"])
+def test_epsilon_lies_between_the_attack_and_the_run_without_sampling(sampling):
+    found = [run(z, sampling).epsilon(DELTA) for z in NOISE]
+    for z, eps in zip(NOISE, found, strict=True):
+        assert eps <= gaussian(z, STEPS).epsilon(DELTA) * (1 + 1e-6)
+        if 1 / z > 20:
+            assert eps >= attack(z)
+    assert np.all(np.diff(found) <= 0)  # more noise never costs more
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "without-replacement"])
+@pytest.mark.parametrize("z", [1e-4, 0.01, 0.02, 0.03])
+def test_delta_is_the_chance_of_having_been_seen(z, sampling):
+    assert run(z, sampling).delta(50.0) == pytest.approx(SEEN, rel=1e-3)
+    assert run(z, sampling).delta(50.0) >= SEEN * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("z", [1e-4, 0.01])
+def test_a_record_that_is_hardly_ever_seen_is_protected_by_that(z):
+    rare = subsampled_gaussian(z, population=10**8, batch_size=1, steps=10, sampling="poisson")
+    assert rare.epsilon(DELTA) == 0.0
+    assert rare.delta(50.0) == pytest.approx(1e-7, rel=1e-3)
+    assert rare.epsilon(0.9e-7) > 1000
+
+
+@pytest.mark.parametrize("z", [1e-4, 0.01, 0.03])
+def test_agents_with_little_noise_that_take_part_now_and_then(z):
+    plan = participation(gaussian(z), agents=100, sampled=5, rounds=20)
+    part = 1 - 0.95**20
+    assert plan.delta(50.0) == pytest.approx(part, rel=1e-3)
+    assert plan.epsilon(DELTA) >= 1 / z**2 / 3
+    assert plan.epsilon(DELTA) <= gaussian(z, 20).epsilon(DELTA) * (1 + 1e-6)
+
+
+def test_one_release_without_protection_spoils_a_composition():
+    both = gaussian(1e-3).compose(run(1.0, "without-replacement"))
+    assert both.delta(50.0) == pytest.approx(1.0)
+    assert 0.9 * gaussian(1e-3).epsilon(DELTA) <= both.epsilon(DELTA) <= 1.1 * gaussian(1e-3).epsilon(DELTA) + 100
