@@ -52,6 +52,10 @@ class ChiLaw(ErrorLaw):
     sigma: float = 0.0
     dim: int = 1
 
+    def stretched(self, factor: float) -> ChiLaw:
+        """The law of `factor` times the length, as an upper bound."""
+        return gaussian_law(self.dim, factor * self.sigma, exact=False)
+
     def _quantile(self, q: float) -> float:
         return self.sigma * math.sqrt(float(special.chdtri(self.dim, 1 - q)))
 
@@ -62,6 +66,10 @@ class GammaLaw(ErrorLaw):
 
     scale: float = 0.0
     dim: int = 1
+
+    def stretched(self, factor: float) -> GammaLaw:
+        """The law of `factor` times the length, as an upper bound."""
+        return laplace_law(self.dim, factor * self.scale, exact=False)
 
     def _quantile(self, q: float) -> float:
         return self.scale * float(special.gammaincinv(self.dim, q))

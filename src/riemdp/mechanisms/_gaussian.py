@@ -25,7 +25,7 @@ from ._common import (
     rounded_up,
     wrap,
 )
-from ._error_law import gaussian_law, wrapped_law
+from ._error_law import ChiLaw, gaussian_law, wrapped_law
 from ._release import Release
 
 
@@ -131,11 +131,15 @@ class WrappedGaussian:
         z = gaussian_multiplier(self.budget, self.calibration)
         _set(self, noise_multiplier=z, sigma=rounded_up(z * self.tangent_sensitivity))
 
+    @property
+    def length_law(self) -> ChiLaw:
+        """Law of the length of the noise in the tangent space."""
+        return gaussian_law(self.manifold.dim, self.sigma, exact=True)
+
     @functools.cached_property
     def error_law(self) -> Any:
         """Law of the distance between the release and the (clamped) value, or None where no formula is known."""
-        lengths = gaussian_law(self.manifold.dim, self.sigma, exact=True)
-        return wrapped_law(self.manifold, reach(self), lengths)
+        return wrapped_law(self.manifold, reach(self), self.length_law)
 
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
         """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`.

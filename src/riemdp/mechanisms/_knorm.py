@@ -121,13 +121,19 @@ class KNormGradient:
         _set(self, strong_convexity=h, sensitivity=sensitivity, epsilon=epsilon, scale=scale, truncated=truncated)
 
     @property
+    def draw_law(self) -> ErrorLaw | None:
+        """Law of the distance of proposals before they are moved into the ball; None where it is the ball that makes it exist."""
+        assert self.strong_convexity is not None
+        scale = self.scale / self.strong_convexity
+        return riemannian_laplace_law(self.manifold, scale) if scale < laplace_scale_limit(self.manifold) else None
+
+    @property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate, since |grad F| >= h d."""
-        assert self.strong_convexity is not None
-        if not self.scale / self.strong_convexity < laplace_scale_limit(self.manifold):
+        law = self.draw_law
+        if law is None:
             assert self.ball is not None
             return ErrorLaw.at_most(2 * float(self.ball.radius))
-        law = riemannian_laplace_law(self.manifold, self.scale / self.strong_convexity)
         if self.ball is not None:  # releases are clamped into it
             law = capped(law, 2 * float(self.ball.radius))
             assert law is not None

@@ -17,7 +17,7 @@ from ..privacy import Budget, charge, pure
 from ..randomness import noise_source
 from ..sampling._laplace import HOPELESS, check_law, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
 from ._common import ADJACENCIES, admitted, as_point, clamp_point, exp_valid, optional_ball, rounded_up, wrap
-from ._error_law import ErrorLaw, capped, laplace_law, riemannian_laplace_law, wrapped_law
+from ._error_law import ErrorLaw, GammaLaw, capped, laplace_law, riemannian_laplace_law, wrapped_law
 from ._gaussian import _set, prepare_wrapped, reach, wrapped_details
 from ._release import Release
 
@@ -58,10 +58,15 @@ class WrappedLaplace:
         prepare_wrapped(self, type(self).__name__)
         _set(self, scale=rounded_up(self.tangent_sensitivity / self.epsilon))
 
+    @property
+    def length_law(self) -> GammaLaw:
+        """Law of the length of the noise in the tangent space."""
+        return laplace_law(self.manifold.dim, self.scale, exact=True)
+
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the (clamped) value, or None where no formula is known."""
-        return wrapped_law(self.manifold, reach(self), laplace_law(self.manifold.dim, self.scale, exact=True))
+        return wrapped_law(self.manifold, reach(self), self.length_law)
 
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
         """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
@@ -132,13 +137,17 @@ class RiemannianLaplace:
         center = None if self.ball is None else self.ball.center  # public; the value's own figure would be private
         return expected_tries(self.manifold, scale, eta=center)
 
+    @property
+    def draw_law(self) -> ErrorLaw | None:
+        """Law of the distance before a draw is moved into the ball; None where it is the ball that makes the law exist."""
+        return None if self.truncated else riemannian_laplace_law(self.manifold, self.scale)
+
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the (clamped) value."""
         diameter = math.inf if self.ball is None else 2 * float(self.ball.radius)
-        if self.truncated:
-            return ErrorLaw.at_most(diameter)
-        return capped(riemannian_laplace_law(self.manifold, self.scale), diameter)
+        law = self.draw_law
+        return ErrorLaw.at_most(diameter) if law is None else capped(law, diameter)
 
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
         """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""

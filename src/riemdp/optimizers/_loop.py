@@ -275,15 +275,17 @@ class InnerNumbers(NamedTuple):
     middle: Any = None  # anchored: (mu + L) / 2, the middle of their range; None where it is 0
 
 
-def _expected_difference(m: Any, point: Any, anchor: Any, middle: Any) -> Any:
-    """The middle of where grad f(w) - PT grad f(anchor) can lie when every Hessian does in a range: -middle * log_w(anchor).
+def _expected_difference(m: Any, point: Any, anchor: Any, middle: Any) -> tuple[Any, Any]:
+    """The middle of where grad f(w) - PT grad f(anchor) can lie when every Hessian does in a range, and d(w, anchor).
 
-    The difference is the mean Hessian along the geodesic applied to -log_w(anchor), so it is at most spread * d(w, anchor) away.
-    A function of released points. 0 where log is not finite.
+    The difference is the mean Hessian along the geodesic applied to -log_w(anchor), so it is at most spread * d(w, anchor) away
+    from -middle * log_w(anchor). A function of released points. 0 where log is not finite; None where there is no middle.
     """
-    away = m._log(point, anchor)
-    fine = _finite(away)
-    return jax.tree.map(lambda v: jnp.where(fine, -middle * v, 0.0), away)
+    if middle is None:
+        return None, m._dist(point, anchor)
+    toward = m._log(point, anchor)
+    fine = _finite(toward)
+    return jax.tree.map(lambda v: jnp.where(fine, -middle * v, 0.0), toward), m._norm(point, toward)
 
 
 def _inner_steps(rules, kernel, anchored, carry: Carry, epoch: Epoch, data, block: Block, begin, end, offset, done,
@@ -295,9 +297,9 @@ def _inner_steps(rules, kernel, anchored, carry: Carry, epoch: Epoch, data, bloc
         batch = jax.tree.map(lambda x: x[block.indices[i]], data)
         b = block.indices.shape[1]
         if anchored:
-            bound = jnp.minimum(2.0 * numbers.clip, numbers.spread * m._dist(point, epoch.anchor))
+            about, distance = _expected_difference(m, point, epoch.anchor, numbers.middle)
+            bound = jnp.minimum(2.0 * numbers.clip, numbers.spread * distance)
             bound = jnp.where(jnp.isfinite(bound), bound, 2.0 * numbers.clip)
-            about = None if numbers.middle is None else _expected_difference(m, point, epoch.anchor, numbers.middle)
             # Step 0 is at the anchor: exactly nothing is asked there, and nothing is charged for it.
             bound = jnp.where(offset + i == 0, 0.0, bound)
             sigma = numbers.scale * bound

@@ -17,7 +17,9 @@ Esscher transform.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,48 +79,46 @@ class _Law:
         return max(0.0, float(self.loss[low]) + math.log1p(share * math.expm1(width)))
 
 
-def infinite_mass(parts: tuple[Part, ...]) -> float:
-    """Mass that parts known only as (epsilon, delta) put on an infinite loss, composed."""
+def _mass(parts: tuple[Part, ...], of: Callable[[Part], float]) -> float:
+    """The chance that at least one application in a composition has a property that one of `part` has with chance `of(part)`."""
     survive = 0.0
     for p in parts:
-        if isinstance(p, ApproximatePart):
-            survive += p.count * math.log1p(-p.delta)
-        elif isinstance(p, MixturePart):
-            survive += p.count * math.log1p(-p.rate * infinite_mass(p.local))
+        one = p.rate * _mass(p.local, of) if isinstance(p, MixturePart) else of(p)
+        survive += getattr(p, "count", 1) * (math.log1p(-one) if one < 1.0 else -math.inf)
     return -math.expm1(survive)
+
+
+def _moments(parts: tuple[Part, ...], of: Callable[[Part], Any]) -> Any:
+    """K of a composition from that of one application of every part, `of(part)` (a float, or an array for many moments)."""
+    total = 0.0
+    for p in parts:
+        if isinstance(p, MixturePart):
+            log_rest = math.log1p(-p.rate) if p.rate < 1 else -math.inf
+            one = np.logaddexp(log_rest, math.log(p.rate) + _moments(p.local, of))
+        else:
+            one = of(p)
+        total = total + getattr(p, "count", 1) * one
+    return total
+
+
+def infinite_mass(parts: tuple[Part, ...]) -> float:
+    """Mass that parts known only as (epsilon, delta) put on an infinite loss, composed."""
+    return _mass(parts, lambda p: p.delta if isinstance(p, ApproximatePart) else 0.0)
 
 
 def lost_mass(parts: tuple[Part, ...], add: bool) -> float:
     """Mass of the losses that `log_moments` leaves out (infinite, far above what can be exponentiated, or in the far tails)."""
-    survive = 0.0
-    for p in parts:
-        lost = p.rate * lost_mass(p.local, add) if isinstance(p, MixturePart) else _losses.lost_mass(_once(p), add)
-        survive += getattr(p, "count", 1) * (math.log1p(-lost) if lost < 1.0 else -math.inf)
-    return -math.expm1(survive)
+    return _mass(parts, lambda p: _losses.lost_mass(_once(p), add))
 
 
 def _sure_moments(parts: tuple[Part, ...], a: Floats) -> Floats:
     """Bounds on K(a) with all finite losses in it, in either direction: loose, and valid however little noise there is."""
-    total = np.zeros(a.shape)
-    for p in parts:
-        if isinstance(p, MixturePart):
-            log_rest = math.log1p(-p.rate) if p.rate < 1 else -math.inf
-            total += p.count * np.logaddexp(log_rest, math.log(p.rate) + _sure_moments(p.local, a))
-        else:
-            total += getattr(p, "count", 1) * _losses.log_moment_bound(_once(p), a)
-    return total
+    return _moments(parts, lambda p: _losses.log_moment_bound(_once(p), a))
 
 
 def log_moments(parts: tuple[Part, ...], add: bool, a: Floats) -> Floats:
     """K(a) of a composition without its `lost_mass`, for planning and for the Chernoff (Renyi) bound."""
-    total = np.zeros(a.shape)
-    for p in parts:
-        if isinstance(p, MixturePart):
-            local = log_moments(p.local, add, a)
-            total += p.count * np.logaddexp(math.log1p(-p.rate), math.log(p.rate) + local)
-        else:
-            total += getattr(p, "count", 1) * _losses.log_moment(_once(p), add, a)
-    return total
+    return _moments(parts, lambda p: _losses.log_moment(_once(p), add, a))
 
 
 def is_asymmetric(parts: tuple[Part, ...]) -> bool:
@@ -350,21 +350,10 @@ class _Transform:
 
     def log_moment(self, parts: tuple[Part, ...], a: float) -> float:
         """log E exp(a L) of the discretised composition, finite losses only."""
-        total = 0.0
-        for p in parts:
-            if isinstance(p, MixturePart):
-                k = float(np.logaddexp(math.log1p(-p.rate), math.log(p.rate) + self.log_moment(p.local, a)))
-            else:
-                k = _tilted(self.lattice(p), a, self.step)[1]
-            total += getattr(p, "count", 1) * k
-        return total
+        return float(_moments(parts, lambda p: _tilted(self.lattice(p), a, self.step)[1]))
 
     def infinite(self, parts: tuple[Part, ...]) -> float:
-        survive = 0.0
-        for p in parts:
-            lost = p.rate * self.infinite(p.local) if isinstance(p, MixturePart) else self.lattice(p).infinite
-            survive += getattr(p, "count", 1) * (math.log1p(-lost) if lost < 1.0 else -math.inf)
-        return -math.expm1(survive)
+        return _mass(parts, lambda p: self.lattice(p).infinite)
 
 
 def _tilted(law: _losses.Lattice, tilt: float, step: float) -> tuple[Floats, float]:

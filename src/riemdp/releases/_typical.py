@@ -11,9 +11,8 @@ from scipy import special
 
 from ..manifolds import SPDAffineInvariant
 from ..mechanisms import KNormGradient, RiemannianLaplace
-from ..mechanisms._error_law import ErrorLaw, gaussian_law, laplace_law, riemannian_laplace_law, wrapped_law
+from ..mechanisms._error_law import ErrorLaw, wrapped_law
 from ..randomness import noise_source
-from ..sampling._laplace import laplace_scale_limit
 from ..sampling._spectral import symmetric_directions
 
 POSITION = 0.5  # the mean is taken to lie this share of the radius away from the public centre
@@ -34,7 +33,7 @@ def typical_error(mechanism: Any, clamped: bool) -> float | None:
     """
     manifold, radius = mechanism.manifold, float(mechanism.ball.radius)
     if isinstance(mechanism, RiemannianLaplace | KNormGradient):
-        law = _law_of_draw(mechanism)
+        law = mechanism.draw_law or ErrorLaw.at_most(math.inf)  # no law: volume puts nearly everything at the edge of the ball
         clamped = True
     else:
         law = _wrapped(mechanism, POSITION * radius)
@@ -44,35 +43,14 @@ def typical_error(mechanism: Any, clamped: bool) -> float | None:
     return math.sqrt(_capped_square(law, cap))
 
 
-def _law_of_draw(mechanism: Any) -> ErrorLaw | None:
-    manifold, scale = mechanism.manifold, mechanism.scale
-    if isinstance(mechanism, KNormGradient):
-        scale /= mechanism.strong_convexity
-    if not scale < laplace_scale_limit(manifold) or (isinstance(mechanism, RiemannianLaplace) and mechanism.truncated):
-        return ErrorLaw.at_most(math.inf)  # volume decides: nearly everything is at the edge of the ball
-    return riemannian_laplace_law(manifold, scale)
-
-
 def _wrapped(mechanism: Any, distance: float) -> ErrorLaw | None:
-    manifold = mechanism.manifold
-    if hasattr(mechanism, "sigma"):
-        lengths: ErrorLaw = gaussian_law(manifold.dim, mechanism.sigma, exact=True)
-    else:
-        lengths = laplace_law(manifold.dim, mechanism.scale, exact=True)
+    manifold, lengths = mechanism.manifold, mechanism.length_law
     law = wrapped_law(manifold, distance, lengths)
     if isinstance(manifold, SPDAffineInvariant) and manifold.k > 1 and law is not None:
         square = _affine_square(manifold.k, distance, lengths)
         if square < law.mean_square:
-            return _scaled(lengths, square)
+            return lengths.stretched(math.sqrt(square / lengths.mean_square))
     return law
-
-
-def _scaled(lengths: ErrorLaw, square: float) -> ErrorLaw:
-    """The law of the lengths, stretched to this mean square."""
-    factor = math.sqrt(square / lengths.mean_square)
-    if hasattr(lengths, "sigma"):
-        return gaussian_law(lengths.dim, factor * lengths.sigma, exact=False)  # type: ignore[attr-defined]
-    return laplace_law(lengths.dim, factor * lengths.scale, exact=False)  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(maxsize=256)
