@@ -1,6 +1,8 @@
-"""Run every `bench_*.py` of this folder, or those whose names are given: `python -m bench [tangent_normal ...]`.
+"""Run every `bench_*.py` of this folder, or those whose names are given: `python -m bench
+[tangent_normal ...]`.
 
-Each writes its own table; the rows of all of them, also of earlier runs, go into `results/summary.csv` and `.md`.
+Each writes its own table; the rows of all of them, also of earlier runs, go into
+`results/summary.csv` and `.md`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from ._timing import write_summary
 
 
 def main() -> None:
-    known = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+    known = sorted(
+        path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py")
+    )
     wanted = sys.argv[1:] or known
     unknown = [name for name in wanted if name not in known]
     if unknown:

@@ -1,8 +1,9 @@
 """Paired timings on a shared machine, and the one table they go into.
 
-Absolute times on a shared machine say little; a ratio of two runs taken back to back says more, so the ratio is what is quoted.
-Every benchmark writes rows of the same columns (`comparison`, `growth`) to `results/<name>.csv`; `write_summary` puts the rows of
-all of them into `results/summary.csv` and `.md`.
+Absolute times on a shared machine say little; a ratio of two runs taken back to back says more, so
+the ratio is what is quoted. Every benchmark writes rows of the same columns (`comparison`,
+`growth`) to `results/<name>.csv`; `write_summary` puts the rows of all of them into
+`results/summary.csv` and `.md`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,28 @@ import numpy as np
 from riemdp._files import staged, write_text
 
 RESULTS = Path(__file__).parent / "results"
-COLUMNS = ("work", "beside", "unit", "ours", "theirs", "ratio", "quartiles", "target", "met", "pairs", "load")
+COLUMNS = (
+    "work",
+    "beside",
+    "unit",
+    "ours",
+    "theirs",
+    "ratio",
+    "quartiles",
+    "target",
+    "met",
+    "pairs",
+    "load",
+)
 GROWTH = ("work", "against", "from", "to", "exponent", "expected", "times (s)", "load")
 Row = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Paired:
-    """Medians in seconds of `ours` and `theirs`, the median of the paired ratios and its quartiles, and the load meanwhile."""
+    """Medians in seconds of `ours` and `theirs`, the median of the paired ratios and its quartiles,
+    and the load meanwhile.
+    """
 
     ours: float
     theirs: float
@@ -44,8 +59,12 @@ def load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
 
 
-def paired(ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int = 15, budget: float = 6.0) -> Paired:
-    """Time the two in alternation (order swapped each time) after one warm-up each, for `repeats` pairs or `budget` seconds."""
+def paired(
+    ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int = 15, budget: float = 6.0
+) -> Paired:
+    """Time the two in alternation (order swapped each time) after one warm-up each, for `repeats`
+    pairs or `budget` seconds.
+    """
     ours()
     theirs()
     a, b = [], []
@@ -59,7 +78,15 @@ def paired(ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int =
             break
     ratio = np.asarray(a) / np.asarray(b)
     low, high = np.quantile(ratio, [0.25, 0.75])
-    return Paired(float(np.median(a)), float(np.median(b)), float(np.median(ratio)), float(low), float(high), len(a), load())
+    return Paired(
+        float(np.median(a)),
+        float(np.median(b)),
+        float(np.median(ratio)),
+        float(low),
+        float(high),
+        len(a),
+        load(),
+    )
 
 
 def comparison(
@@ -72,20 +99,37 @@ def comparison(
     ours_count: float = 1,
     theirs_count: float = 1,
 ) -> Row:
-    """One row: time of one piece of work in `unit` (s, ms, us) on both sides; a call did `ours_count`, `theirs_count` of them."""
+    """One row: time of one piece of work in `unit` (s, ms, us) on both sides; a call did
+    `ours_count`, `theirs_count` of them.
+    """
     to_unit = {"s": 1.0, "ms": 1e3, "us": 1e6}[unit]
     scale = theirs_count / ours_count
     ratio = timing.ratio * scale
     return {
-        "work": work, "beside": beside, "unit": unit,
-        "ours": to_unit * timing.ours / ours_count, "theirs": to_unit * timing.theirs / theirs_count, "ratio": ratio,
-        "quartiles": f"{timing.low * scale:.3g} .. {timing.high * scale:.3g}", "target": "" if target is None else target,
-        "met": "" if target is None else ("yes" if ratio <= target else "NO"), "pairs": timing.repeats, "load": timing.load,
-    }  # fmt: skip
+        "work": work,
+        "beside": beside,
+        "unit": unit,
+        "ours": to_unit * timing.ours / ours_count,
+        "theirs": to_unit * timing.theirs / theirs_count,
+        "ratio": ratio,
+        "quartiles": f"{timing.low * scale:.3g} .. {timing.high * scale:.3g}",
+        "target": "" if target is None else target,
+        "met": "" if target is None else ("yes" if ratio <= target else "NO"),
+        "pairs": timing.repeats,
+        "load": timing.load,
+    }
 
 
-def growth(work: str, against: str, sizes: Sequence[int], call: Callable[[int], Callable[[], Any]], expected: str) -> Row:
-    """One row: how the time of `call(size)()` grows, as the exponent of a least-squares line through the logarithms."""
+def growth(
+    work: str,
+    against: str,
+    sizes: Sequence[int],
+    call: Callable[[int], Callable[[], Any]],
+    expected: str,
+) -> Row:
+    """One row: how the time of `call(size)()` grows, as the exponent of a least-squares line
+    through the logarithms.
+    """
     times = []
     for size in sizes:
         run = call(size)
@@ -101,15 +145,31 @@ def growth(work: str, against: str, sizes: Sequence[int], call: Callable[[int], 
         times.append(float(np.median(took)))
     slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
     return {
-        "work": work, "against": against, "from": sizes[0], "to": sizes[-1], "exponent": slope, "expected": expected,
-        "times (s)": " ".join(f"{t:.3g}" for t in times), "load": load(),
-    }  # fmt: skip
+        "work": work,
+        "against": against,
+        "from": sizes[0],
+        "to": sizes[-1],
+        "exponent": slope,
+        "expected": expected,
+        "times (s)": " ".join(f"{t:.3g}" for t in times),
+        "load": load(),
+    }
 
 
 def write_table(name: str, title: str, rows: Iterable[Row], notes: Iterable[str] = ()) -> Path:
-    """Write rows as `results/<name>.csv` and `.md` (whole or not at all), with the machine they were measured on."""
+    """Write rows as `results/<name>.csv` and `.md` (whole or not at all), with the machine they
+    were measured on.
+    """
     rows = list(rows)
-    lines = [f"# {title}", "", *markdown(rows), "", f"{machine()}. Medians.", "", *(f"- {note}" for note in notes)]
+    lines = [
+        f"# {title}",
+        "",
+        *markdown(rows),
+        "",
+        f"{machine()}. Medians.",
+        "",
+        *(f"- {note}" for note in notes),
+    ]
     _write_csv(RESULTS / f"{name}.csv", rows)
     path = RESULTS / f"{name}.md"
     write_text(path, "\n".join(lines) + "\n")
@@ -117,7 +177,9 @@ def write_table(name: str, title: str, rows: Iterable[Row], notes: Iterable[str]
 
 
 def write_summary() -> Path:
-    """Gather the rows of every benchmark that has been run into one table, `results/summary.csv` and `.md`."""
+    """Gather the rows of every benchmark that has been run into one table, `results/summary.csv`
+    and `.md`.
+    """
     comparisons, growths = [], []
     for path in sorted(RESULTS.glob("*.csv")):
         with open(path, newline="") as stream:
@@ -129,15 +191,35 @@ def write_summary() -> Path:
         elif tuple(rows[0]) == GROWTH:
             growths += [{"benchmark": path.stem, **row} for row in rows]
         else:
-            raise ValueError(f"{path.name}: the columns {tuple(rows[0])} are those of neither kind of table")
+            raise ValueError(
+                f"{path.name}: the columns {tuple(rows[0])} are those of neither kind of table"
+            )
     lines = [
-        "# Benchmarks", "",
-        "Each row was timed in one process, ours and the peer in turn; `ratio` is the median of ours / theirs over the pairs,",
-        "with its quartiles, and `load` the machine's load average meanwhile. Only ratios carry over to another machine.", "",
-        *markdown(comparisons), "", "## Growth", "",
-        "Exponent p of time ~ size^p, fitted to the logarithms; medians.", "", *markdown(growths), "", f"{machine()}.",
-    ]  # fmt: skip
-    both = [{**dict.fromkeys(("benchmark", *COLUMNS, *GROWTH), ""), **row} for row in (*comparisons, *growths)]
+        "# Benchmarks",
+        "",
+        (
+            "Each row was timed in one process, ours and the peer in turn; `ratio` is the median of"
+            " ours / theirs over the pairs,"
+        ),
+        (
+            "with its quartiles, and `load` the machine's load average meanwhile. Only ratios carry"
+            " over to another machine."
+        ),
+        "",
+        *markdown(comparisons),
+        "",
+        "## Growth",
+        "",
+        "Exponent p of time ~ size^p, fitted to the logarithms; medians.",
+        "",
+        *markdown(growths),
+        "",
+        f"{machine()}.",
+    ]
+    both = [
+        {**dict.fromkeys(("benchmark", *COLUMNS, *GROWTH), ""), **row}
+        for row in (*comparisons, *growths)
+    ]
     _write_csv(RESULTS / "summary.csv", both)
     path = RESULTS / "summary.md"
     write_text(path, "\n".join(lines) + "\n")
@@ -156,7 +238,9 @@ def markdown(rows: Sequence[Row]) -> list[str]:
 def machine() -> str:
     """When and on what."""
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    return f"{when}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return (
+        f"{when}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    )
 
 
 def _shown(value: Any) -> str:

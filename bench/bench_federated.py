@@ -1,11 +1,13 @@
-"""Federated rounds: a deployment on loopback beside the engine's stock polling, and a simulation beside the same run in process.
+"""Federated rounds: a deployment on loopback beside the engine's stock polling, and a simulation
+beside the same run in process.
 
     python -m bench.bench_federated [deployment | simulation]
 
-Needs the extra `federated`; without it, it says so and does nothing. Deployment: TLS, node authentication, 3 agents; in ONE run
-the rounds alternate between our polling and Flower's own `Grid.send_and_receive` (same messages, same agents), first with the
-engine's default look for work every second, then with 0.2 s (FLWR_SUPEREXEC_TASK_POLL_INTERVAL). Simulation: principal
-eigenvector of MNIST, N = 100 agents, s = 5 a round, T = 200 rounds, both local methods.
+Needs the extra `federated`; without it, it says so and does nothing. Deployment: TLS, node
+authentication, 3 agents; in ONE run the rounds alternate between our polling and Flower's own
+`Grid.send_and_receive` (same messages, same agents), first with the engine's default look for work
+every second, then with 0.2 s (FLWR_SUPEREXEC_TASK_POLL_INTERVAL). Simulation: principal eigenvector
+of MNIST, N = 100 agents, s = 5 a round, T = 200 rounds, both local methods.
 """
 
 from __future__ import annotations
@@ -51,29 +53,43 @@ def _polling(rounds: int, interval: str) -> Row:
                 run.node(i)
             client = run.run("run", f'rounds={rounds + 2} result-path="{folder}/took.json"')
             if not wait((folder / "took.json").exists, 300 + 60 * rounds):
-                raise RuntimeError(f"the run did not end; its log: {(folder / 'run.log').read_text()[-2000:]}")
+                raise RuntimeError(
+                    f"the run did not end; its log: {(folder / 'run.log').read_text()[-2000:]}"
+                )
             wait(lambda: client.poll() is not None, 10)
             took = json.loads((folder / "took.json").read_text())
             print(took, flush=True)
         finally:
             run.stop()
     return comparison(
-        f"round of a deployment, TLS, 3 agents; look for work every {interval} s", "Flower's Grid.send_and_receive",
-        _paired(took["ours"][1:], took["stock"][1:]), unit="s",
-    )  # fmt: skip
+        f"round of a deployment, TLS, 3 agents; look for work every {interval} s",
+        "Flower's Grid.send_and_receive",
+        _paired(took["ours"][1:], took["stock"][1:]),
+        unit="s",
+    )
 
 
 def _paired(ours: list[float], theirs: list[float]) -> Paired:
     count = min(len(ours), len(theirs))
     ratios = np.asarray(ours[:count]) / np.asarray(theirs[:count])
     low, high = np.quantile(ratios, [0.25, 0.75])
-    return Paired(float(np.median(ours)), float(np.median(theirs)), float(np.median(ratios)), float(low), float(high), count,
-                  load())  # fmt: skip
+    return Paired(
+        float(np.median(ours)),
+        float(np.median(theirs)),
+        float(np.median(ratios)),
+        float(low),
+        float(high),
+        count,
+        load(),
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- simulation
+# ----------------------------------------------------------------------------------------------------------------
+# simulation
 def mnist_agents() -> list[np.ndarray]:
-    """MNIST images as unit vectors (no public constant is needed to bound them), evenly over the agents in a fixed order."""
+    """MNIST images as unit vectors (no public constant is needed to bound them), evenly over the
+    agents in a fixed order.
+    """
     images = riemdp.datasets.mnist().images
     flat = images.reshape(len(images), -1).astype(np.float64)
     flat /= np.linalg.norm(flat, axis=1, keepdims=True)
@@ -90,7 +106,9 @@ def locals_of(records: int) -> dict[str, Any]:
 
 
 def simulation(rounds: int = ROUNDS) -> list[Row]:
-    """Milliseconds a round, in process beside Flower's simulation engine; both with noise from the operating system."""
+    """Milliseconds a round, in process beside Flower's simulation engine; both with noise from the
+    operating system.
+    """
     from riemdp.federated import flower, run_in_process
 
     data = mnist_agents()
@@ -101,8 +119,12 @@ def simulation(rounds: int = ROUNDS) -> list[Row]:
     budget, rows = Budget(1.0, 1e-5), []
     for name, local in locals_of(len(data[0])).items():
         prirfed = PriRFed(problem, local, rounds=rounds, agents_per_round=SAMPLED)
-        run_in_process(PriRFed(problem, local, rounds=2, agents_per_round=SAMPLED), data, start, noise_std=0.01)
-        riemdp.federated.plan_federated(prirfed, [len(d) for d in data], budget)  # compiled and calibrated before the clock runs
+        run_in_process(
+            PriRFed(problem, local, rounds=2, agents_per_round=SAMPLED), data, start, noise_std=0.01
+        )
+        riemdp.federated.plan_federated(
+            prirfed, [len(d) for d in data], budget
+        )  # compiled and calibrated before the clock runs
         took = {}
         for way, call in (("in process", run_in_process), ("engine", flower.simulate)):
             begin = time.perf_counter()
@@ -110,12 +132,20 @@ def simulation(rounds: int = ROUNDS) -> list[Row]:
             took[way] = (time.perf_counter() - begin) / rounds
             w = np.asarray(done.value)
             explained = float(np.mean((everything @ w) ** 2)) / best
-            print(f"{name}, {way}: {1e3 * took[way]:.1f} ms a round, {done.guarantee.epsilon(1e-5):.4g} at 1e-5, sigma "
-                  f"{done.sigma:.3g}, explains {explained:.4f} of what the eigenvector does", flush=True)  # fmt: skip
-        rows.append(comparison(
-            f"simulated round in process, MNIST eigenvector, N = {AGENTS}, s = {SAMPLED}, T = {rounds}, {name}",
-            "Flower's simulation engine, start included", _paired([took["in process"]], [took["engine"]]),
-        ))  # fmt: skip
+            print(
+                f"{name}, {way}: {1e3 * took[way]:.1f} ms a round,"
+                f" {done.guarantee.epsilon(1e-5):.4g} at 1e-5, sigma {done.sigma:.3g}, explains"
+                f" {explained:.4f} of what the eigenvector does",
+                flush=True,
+            )
+        rows.append(
+            comparison(
+                f"simulated round in process, MNIST eigenvector, N = {AGENTS}, s = {SAMPLED}, T ="
+                f" {rounds}, {name}",
+                "Flower's simulation engine, start included",
+                _paired([took["in process"]], [took["engine"]]),
+            )
+        )
     return rows
 
 
@@ -131,8 +161,10 @@ def main() -> None:
         except riemdp.DataUnavailable as error:
             print(f"bench_federated: {part} skipped: {error}")
     if rows:
-        notes = ["Deployment: what remains is the engine's: a SuperNode looks for messages every 3 s, and every message starts "
-                 "a Python process of its own."]  # fmt: skip
+        notes = [
+            "Deployment: what remains is the engine's: a SuperNode looks for messages every 3 s,"
+            " and every message starts a Python process of its own."
+        ]
         print(write_table("federated", "Federated rounds", rows, notes).read_text())
 
 

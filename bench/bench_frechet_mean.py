@@ -2,8 +2,8 @@
 
     python -m bench.bench_frechet_mean [--n 10000]
 
-Every pair is (ours, theirs) on the same records one after the other, so that load on the machine hits both. Stated with each:
-the residual reached, computed independently of either.
+Every pair is (ours, theirs) on the same records one after the other, so that load on the machine
+hits both. Stated with each: the residual reached, computed independently of either.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def sphere_records(n: int, d: int) -> np.ndarray:
 def sphere_residual(mean: np.ndarray, x: np.ndarray) -> float:
     cosine = x @ mean
     angle = np.arccos(np.clip(cosine, -1, 1))
-    return float(np.linalg.norm(((angle / np.sin(angle))[:, None] * (x - cosine[:, None] * mean)).mean(0)))
+    return float(
+        np.linalg.norm(((angle / np.sin(angle))[:, None] * (x - cosine[:, None] * mean)).mean(0))
+    )
 
 
 def plain_sphere_mean(x: np.ndarray, tol: float) -> np.ndarray:
@@ -70,8 +72,17 @@ def plain_sphere_mean(x: np.ndarray, tol: float) -> np.ndarray:
     return p
 
 
-def compare(work: str, beside: str, ours: Work, theirs: Work, residual: Callable[[np.ndarray], float], **options: Any) -> Row:
-    """Time both, and state in the row's name what residual each reached, computed independently of either."""
+def compare(
+    work: str,
+    beside: str,
+    ours: Work,
+    theirs: Work,
+    residual: Callable[[np.ndarray], float],
+    **options: Any,
+) -> Row:
+    """Time both, and state in the row's name what residual each reached, computed independently of
+    either.
+    """
     reached = f"{work}; residual {residual(ours()):.1e} beside {residual(theirs()):.1e}"
     row = comparison(reached, beside, paired(ours, theirs, budget=20.0), unit="s", **options)
     print(row, flush=True)
@@ -80,30 +91,41 @@ def compare(work: str, beside: str, ours: Work, theirs: Work, residual: Callable
 
 def affine_rows(n: int) -> list[Row]:
     x, space = wishart(n, 11), SPDAffineInvariant(11)
-    work, residual = f"Frechet mean of {n} SPD(11), affine-invariant", functools.partial(affine_residual, x=x)
-    ours = lambda: np.asarray(riemdp.frechet_mean(space, x, tol=1e-9).value)  # noqa: E731
+    work, residual = (
+        f"Frechet mean of {n} SPD(11), affine-invariant",
+        functools.partial(affine_residual, x=x),
+    )
+    ours = lambda: np.asarray(riemdp.frechet_mean(space, x, tol=1e-9).value)
     rows = []
     try:
         from pyriemann.geometry.mean import mean_riemann
 
-        theirs = lambda: mean_riemann(x, tol=1e-9, maxiter=200)  # noqa: E731
+        theirs = lambda: mean_riemann(x, tol=1e-9, maxiter=200)
         rows.append(compare(work, "pyriemann mean_riemann", ours, theirs, residual, target=0.67))
     except ImportError:
         print("pyriemann is not installed: its row is left out")
     peer = geomstats_affine_mean()
     if peer is not None:
-        rows.append(compare(work, "geomstats, tight tolerance", ours, lambda: peer(x), residual, target=1.0))
+        rows.append(
+            compare(work, "geomstats, tight tolerance", ours, lambda: peer(x), residual, target=1.0)
+        )
     return rows
 
 
 def sphere_rows(n: int) -> list[Row]:
     sphere, y = Sphere(784), sphere_records(n, 784)
     work, residual = f"Frechet mean of {n} on S^783", functools.partial(sphere_residual, x=y)
-    ours = lambda: np.asarray(riemdp.frechet_mean(sphere, y, tol=1e-8).value)  # noqa: E731
-    rows = [compare(work, "NumPy fixed point by hand", ours, lambda: plain_sphere_mean(y, 1e-8), residual)]
+    ours = lambda: np.asarray(riemdp.frechet_mean(sphere, y, tol=1e-8).value)
+    rows = [
+        compare(
+            work, "NumPy fixed point by hand", ours, lambda: plain_sphere_mean(y, 1e-8), residual
+        )
+    ]
     peer = geomstats_sphere_mean()
     if peer is not None:
-        rows.append(compare(work, "geomstats, tight tolerance", ours, lambda: peer(y), residual, target=1.0))
+        rows.append(
+            compare(work, "geomstats, tight tolerance", ours, lambda: peer(y), residual, target=1.0)
+        )
     return rows
 
 
@@ -139,13 +161,28 @@ def _geomstats_mean(space: Any) -> Work:
 
 
 def covariances_by_hand(images: np.ndarray) -> np.ndarray:
-    """Nine features a pixel (intensity, central differences) in NumPy, then their covariance: a floor, not the same values."""
+    """Nine features a pixel (intensity, central differences) in NumPy, then their covariance: a
+    floor, not the same values.
+    """
     x = images.astype(float) / 255.0
     gy, gx = np.gradient(x, axis=(1, 2))
     gyy, gxx = np.gradient(gy, axis=1), np.gradient(gx, axis=2)
-    row, column = np.broadcast_to(np.arange(28.0)[:, None], x.shape), np.broadcast_to(np.arange(28.0), x.shape)
+    row, column = (
+        np.broadcast_to(np.arange(28.0)[:, None], x.shape),
+        np.broadcast_to(np.arange(28.0), x.shape),
+    )
     slope = np.sqrt(gx**2 + gy**2)
-    features = [row, column, x, abs(gx), abs(gy), abs(gxx), abs(gyy), slope, np.arctan2(abs(gy), abs(gx))]
+    features = [
+        row,
+        column,
+        x,
+        abs(gx),
+        abs(gy),
+        abs(gxx),
+        abs(gyy),
+        slope,
+        np.arctan2(abs(gy), abs(gx)),
+    ]
     z = np.stack(features, 1).reshape(len(x), 9, -1)
     z -= z.mean(-1, keepdims=True)
     return z @ z.swapaxes(1, 2) / z.shape[-1]
@@ -157,8 +194,18 @@ def main() -> None:
     n = parser.parse_args().n
     rows = affine_rows(n) + sphere_rows(n)
     images = np.random.default_rng(0).integers(0, 256, (2000, 28, 28)).astype(np.uint8)
-    timing = paired(lambda: jax.block_until_ready(covariance_descriptors(images)), lambda: covariances_by_hand(images))
-    rows.append(comparison("covariance descriptors of 2000 grey images of 28 x 28", "NumPy by hand", timing, target=1.0))
+    timing = paired(
+        lambda: jax.block_until_ready(covariance_descriptors(images)),
+        lambda: covariances_by_hand(images),
+    )
+    rows.append(
+        comparison(
+            "covariance descriptors of 2000 grey images of 28 x 28",
+            "NumPy by hand",
+            timing,
+            target=1.0,
+        )
+    )
     print(write_table("frechet_mean", "Frechet means and descriptors beside peers", rows))
 
 

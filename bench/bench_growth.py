@@ -2,8 +2,8 @@
 
     python -m bench.bench_growth
 
-A full batch is linear in the records and in the steps; matrices cost k^3 a record. An exponent below the expected one means that
-the small sizes are dominated by what a call costs in any case.
+A full batch is linear in the records and in the steps; matrices cost k^3 a record. An exponent
+below the expected one means that the small sizes are dominated by what a call costs in any case.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 
 import riemdp
-from riemdp import DPRGD, DPRSGD, Ball, Budget, SPDAffineInvariant, SPDLogEuclidean, Sphere, private_minimize, problems
+from riemdp import (
+    DPRGD,
+    DPRSGD,
+    Ball,
+    Budget,
+    SPDAffineInvariant,
+    SPDLogEuclidean,
+    Sphere,
+    private_minimize,
+    problems,
+)
 
 from ._timing import growth, write_table
 
@@ -33,25 +43,41 @@ def private_mean(n: int) -> Callable[[], Any]:
     space = SPDLogEuclidean(3)
     x = _near_origin(space, n)
     ball = Ball(space.origin, 2.0)
-    return lambda: riemdp.private_frechet_mean(space, x, ball=ball, budget=Budget(1.0, 1e-6)).value.block_until_ready()
+    return lambda: riemdp.private_frechet_mean(
+        space, x, ball=ball, budget=Budget(1.0, 1e-6)
+    ).value.block_until_ready()
 
 
 def full_gradient(n: int) -> Callable[[], Any]:
     space = SPDAffineInvariant(3)
     x, problem, algorithm = _near_origin(space, n), problems.frechet_mean(space), DPRGD(5, 0.1, 1.0)
-    return lambda: private_minimize(problem, x, space.origin, algorithm, None, noise_std=0.05).value.block_until_ready()
+    return lambda: private_minimize(
+        problem, x, space.origin, algorithm, None, noise_std=0.05
+    ).value.block_until_ready()
 
 
 def minibatch(n: int) -> Callable[[], Any]:
     space = SPDAffineInvariant(3)
-    x, problem, algorithm = _near_origin(space, n), problems.frechet_mean(space), DPRSGD(1_000, 10, 0.1, 1.0)
-    return lambda: private_minimize(problem, x, space.origin, algorithm, None, noise_std=0.05).value.block_until_ready()
+    x, problem, algorithm = (
+        _near_origin(space, n),
+        problems.frechet_mean(space),
+        DPRSGD(1_000, 10, 0.1, 1.0),
+    )
+    return lambda: private_minimize(
+        problem, x, space.origin, algorithm, None, noise_std=0.05
+    ).value.block_until_ready()
 
 
 def steps(count: int) -> Callable[[], Any]:
     space = SPDAffineInvariant(11)
-    x, problem, algorithm = _near_origin(space, 1_000), problems.frechet_mean(space), DPRSGD(count, 1, 0.1, 1.0)
-    return lambda: private_minimize(problem, x, space.origin, algorithm, None, noise_std=0.05).value.block_until_ready()
+    x, problem, algorithm = (
+        _near_origin(space, 1_000),
+        problems.frechet_mean(space),
+        DPRSGD(count, 1, 0.1, 1.0),
+    )
+    return lambda: private_minimize(
+        problem, x, space.origin, algorithm, None, noise_std=0.05
+    ).value.block_until_ready()
 
 
 def matrix_size(k: int) -> Callable[[], Any]:
@@ -74,7 +100,11 @@ def tangent_normals(k: int) -> Callable[[], Any]:
 
 def _near_origin(space: Any, n: int) -> jax.Array:
     key = jax.random.key(0)
-    draw = jax.jit(lambda key: space.exp(space.origin, space.tangent_normal(key, space.origin, 0.3 / np.sqrt(space.dim), (n,))))
+    draw = jax.jit(
+        lambda key: space.exp(
+            space.origin, space.tangent_normal(key, space.origin, 0.3 / np.sqrt(space.dim), (n,))
+        )
+    )
     return jnp.asarray(draw(key)).block_until_ready()
 
 
@@ -84,11 +114,29 @@ def main() -> None:
         ("Frechet mean, SPD(3) affine-invariant", "records", RECORDS, frechet_mean, "1"),
         ("private Frechet mean, SPD(3) log-Euclidean, auto", "records", RECORDS, private_mean, "1"),
         ("DP-RGD, 5 full-batch steps, SPD(3)", "records", RECORDS, full_gradient, "1"),
-        ("DP-RSGD, 1000 steps of batch 10, SPD(3)", "records", RECORDS, minibatch, "0 (checks of the records apart)"),
+        (
+            "DP-RSGD, 1000 steps of batch 10, SPD(3)",
+            "records",
+            RECORDS,
+            minibatch,
+            "0 (checks of the records apart)",
+        ),
         ("DP-RSGD, batch 1, SPD(11)", "steps", (1_000, 10_000, 100_000, 300_000), steps, "1"),
-        ("Frechet mean of 500 SPD(k), affine-invariant", "k", (5, 10, 20, 40, 80), matrix_size, "3"),
+        (
+            "Frechet mean of 500 SPD(k), affine-invariant",
+            "k",
+            (5, 10, 20, 40, 80),
+            matrix_size,
+            "3",
+        ),
         ("Frechet mean of 2000 on the sphere", "d", (50, 200, 800, 3200), vector_size, "1"),
-        ("200 tangent Gaussians, SPD(k) affine-invariant", "k", (5, 10, 20, 40, 80), tangent_normals, "2 to 3"),
+        (
+            "200 tangent Gaussians, SPD(k) affine-invariant",
+            "k",
+            (5, 10, 20, 40, 80),
+            tangent_normals,
+            "2 to 3",
+        ),
     ):
         rows.append(growth(work, against, sizes, call, expected))
         print(rows[-1], flush=True)

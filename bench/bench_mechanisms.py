@@ -1,10 +1,11 @@
-"""Cost of one release at k = 30 and of 1e5 exact Laplace draws, beside hand-written NumPy and the papers' Metropolis chain.
+"""Cost of one release at k = 30 and of 1e5 exact Laplace draws, beside hand-written NumPy and the
+papers' Metropolis chain.
 
     python -m bench.bench_mechanisms
 
-Goals in absolute time, on two quiet cores: a release within a millisecond, 1e5 draws in about a second. Ours draws from ChaCha20
-with a fresh key, checks the value, keeps the ledger and says what was released; the NumPy of each row does the arithmetic alone,
-with PCG64.
+Goals in absolute time, on two quiet cores: a release within a millisecond, 1e5 draws in about a
+second. Ours draws from ChaCha20 with a fresh key, checks the value, keeps the ledger and says what
+was released; the NumPy of each row does the arithmetic alone, with PCG64.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def log_euclidean_gaussian(x: np.ndarray, s: float) -> np.ndarray:
 
 
 def log_euclidean_laplace(x: np.ndarray, s: float) -> np.ndarray:
-    return function(function(x, np.log) + rng.gamma(K * (K + 1) / 2, s) * directions(1, K)[0], np.exp)
+    return function(
+        function(x, np.log) + rng.gamma(K * (K + 1) / 2, s) * directions(1, K)[0], np.exp
+    )
 
 
 def affine_gaussian(x: np.ndarray, s: float) -> np.ndarray:
@@ -66,8 +69,10 @@ def tangent_gaussian(x: np.ndarray, s: float) -> np.ndarray:
 
 
 def metropolis(affine: bool, s: float, steps: int) -> np.ndarray:
-    """The papers' sampler: a random walk from the footpoint; at the last step a draw, more or less. On log-Euclidean space in
-    the logarithm; on affine-invariant space each step moves along a geodesic and measures a distance."""
+    """The papers' sampler: a random walk from the footpoint; at the last step a draw, more or less.
+    On log-Euclidean space in the logarithm; on affine-invariant space each step moves along a
+    geodesic and measures a distance.
+    """
     x, here = (np.eye(K) if affine else np.zeros((K, K))), 0.0
     for _ in range(steps):
         step = 0.3 * s * symmetric(1, K)[0]
@@ -85,7 +90,9 @@ def metropolis(affine: bool, s: float, steps: int) -> np.ndarray:
 
 # -------------------------------------------------------------------- by hand, many draws
 def many_log_euclidean(s: float, count: int) -> np.ndarray:
-    return function(rng.gamma(K * (K + 1) / 2, s, count)[:, None, None] * directions(count, K), np.exp)
+    return function(
+        rng.gamma(K * (K + 1) / 2, s, count)[:, None, None] * directions(count, K), np.exp
+    )
 
 
 def many_hyperbolic(s: float, count: int, d: int = 20) -> np.ndarray:
@@ -100,7 +107,15 @@ def many_sphere(s: float, count: int, d: int = 50) -> np.ndarray:
     while sum(map(len, kept)) < count:
         r = rng.gamma(d, s, count)
         inside = r < np.pi
-        kept.append(r[inside & (np.log(rng.random(count)) < (d - 1) * np.log(np.sinc(np.where(inside, r, 0.0) / np.pi)))])
+        kept.append(
+            r[
+                inside
+                & (
+                    np.log(rng.random(count))
+                    < (d - 1) * np.log(np.sinc(np.where(inside, r, 0.0) / np.pi))
+                )
+            ]
+        )
     r = np.concatenate(kept)[:count]
     u = rng.standard_normal((count, d))
     u /= np.sqrt(np.sum(u * u, axis=1))[:, None]
@@ -111,7 +126,10 @@ def releases() -> list[Row]:
     rows = []
     for manifold in (R.SPDLogEuclidean(K), R.SPDAffineInvariant(K)):
         affine = isinstance(manifold, R.SPDAffineInvariant)
-        value = manifold.exp(manifold.origin, 0.05 * manifold.log(manifold.origin, manifold.random_point(jax.random.key(1))))
+        value = manifold.exp(
+            manifold.origin,
+            0.05 * manifold.log(manifold.origin, manifold.random_point(jax.random.key(1))),
+        )
         x, name = np.asarray(value), "affine-invariant" if affine else "log-Euclidean"
         wrapped = WrappedGaussian(manifold, manifold.origin, sensitivity=1e-4, budget=BUDGET)
         laplace = RiemannianLaplace(manifold, sensitivity=1e-4, epsilon=1.0)
@@ -123,14 +141,33 @@ def releases() -> list[Row]:
             (tangent, vector, tangent_gaussian),
         ):
             scale = laplace.scale if mechanism is laplace else wrapped.sigma
-            timing = paired(lambda m=mechanism, v=argument: jax.block_until_ready(m.release(v).value),
-                            lambda f=theirs, s=scale, x=x: f(x, s), repeats=400, budget=2.0)  # fmt: skip
-            rows.append(comparison(f"one release, {type(mechanism).__name__}, SPD({K}) {name}", "NumPy by hand", timing))
+            timing = paired(
+                lambda m=mechanism, v=argument: jax.block_until_ready(m.release(v).value),
+                lambda f=theirs, s=scale, x=x: f(x, s),
+                repeats=400,
+                budget=2.0,
+            )
+            rows.append(
+                comparison(
+                    f"one release, {type(mechanism).__name__}, SPD({K}) {name}",
+                    "NumPy by hand",
+                    timing,
+                )
+            )
             print(rows[-1], flush=True)
-        chain = paired(lambda m=laplace, v=value: jax.block_until_ready(m.release(v).value),
-                       lambda a=affine, s=laplace.scale: metropolis(a, s, STEPS), repeats=9)  # fmt: skip
-        rows.append(comparison(f"one release, RiemannianLaplace, SPD({K}) {name}", f"Metropolis, {BURN_IN} steps", chain,
-                               theirs_count=STEPS / BURN_IN))  # fmt: skip
+        chain = paired(
+            lambda m=laplace, v=value: jax.block_until_ready(m.release(v).value),
+            lambda a=affine, s=laplace.scale: metropolis(a, s, STEPS),
+            repeats=9,
+        )
+        rows.append(
+            comparison(
+                f"one release, RiemannianLaplace, SPD({K}) {name}",
+                f"Metropolis, {BURN_IN} steps",
+                chain,
+                theirs_count=STEPS / BURN_IN,
+            )
+        )
         print(rows[-1], flush=True)
     return rows
 
@@ -148,11 +185,16 @@ def many() -> list[Row]:
             jax.block_until_ready(R.riemannian_laplace(None, m, m.origin, s, (DRAWS,)))
 
         work = f"1e5 Laplace draws, {manifold!r}, sigma {s:g}"
-        if theirs is None:  # nothing as simple to compare with: one eigendecomposition a draw is the floor
+        if (
+            theirs is None
+        ):  # nothing as simple to compare with: one eigendecomposition a draw is the floor
             beside, theirs_count = "one eigh a draw", DRAWS
             timing = paired(ours, lambda: np.linalg.eigh(symmetric(DRAWS, 3)), repeats=3)
         else:
-            timing, beside = paired(ours, lambda f=theirs, s=s, n=theirs_count: f(s, n), repeats=3), "NumPy by hand"
+            timing, beside = (
+                paired(ours, lambda f=theirs, s=s, n=theirs_count: f(s, n), repeats=3),
+                "NumPy by hand",
+            )
         rows.append(comparison(work, beside, timing, unit="s", theirs_count=theirs_count / DRAWS))
         print(rows[-1], flush=True)
     return rows
@@ -160,10 +202,15 @@ def many() -> list[Row]:
 
 def main() -> None:
     notes = [
-        "Metropolis: 300 steps timed, scaled to the papers' burn-in of 50 000 (Utpala2023LE Fig. 4 reports 73 s for k = 30). "
-        "What it returns is not an exact draw.",
+        (
+            "Metropolis: 300 steps timed, scaled to the papers' burn-in of 50 000 (Utpala2023LE"
+            " Fig. 4 reports 73 s for k = 30). What it returns is not an exact draw."
+        ),
         "Log-Euclidean by hand: 2000 draws timed, scaled to 1e5.",
-        "Goals on two quiet cores: 1 ms a release; about 1 s for 1e5 draws on SPD(30) log-Euclidean, H^20 and S^50.",
+        (
+            "Goals on two quiet cores: 1 ms a release; about 1 s for 1e5 draws on SPD(30)"
+            " log-Euclidean, H^20 and S^50."
+        ),
     ]
     title = "One release at k = 30, and 1e5 exact draws of the Riemannian Laplace law"
     print(write_table("mechanisms", title, releases() + many(), notes).read_text())

@@ -2,9 +2,10 @@
 
     python -m bench.bench_tangent_normal
 
-Targets: at most 2x NumPy for vectors and 3x for SPD matrices. NumPy draws from PCG64 by the ziggurat method (about 20 ns a
-normal); JAX hashes a counter (threefry) and inverts the normal distribution function (about 56 ns), so the rows `normals alone`
-show how much of the ratio the random numbers alone account for.
+Targets: at most 2x NumPy for vectors and 3x for SPD matrices. NumPy draws from PCG64 by the
+ziggurat method (about 20 ns a normal); JAX hashes a counter (threefry) and inverts the normal
+distribution function (about 56 ns), so the rows `normals alone` show how much of the ratio the
+random numbers alone account for.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ COUNT = 10_000
 
 
 def _packed_symmetric(k: int, rng: np.random.Generator) -> Callable[[], np.ndarray]:
-    """Isotropic symmetric Gaussian matrices from k (k + 1)/2 normals each, the cheapest way in NumPy too."""
+    """Isotropic symmetric Gaussian matrices from k (k + 1)/2 normals each, the cheapest way in
+    NumPy too.
+    """
     i, j = np.triu_indices(k, 1)
     position = np.diag(np.arange(k))
     position[i, j] = position[j, i] = k + np.arange(i.size)
@@ -31,8 +34,12 @@ def _packed_symmetric(k: int, rng: np.random.Generator) -> Callable[[], np.ndarr
     return lambda: np.take(rng.standard_normal((COUNT, k * (k + 1) // 2)), position, axis=1) * scale
 
 
-def _numpy_draw(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random.Generator) -> Callable[[], np.ndarray]:
-    """What one would write by hand in NumPy for this space (the same law, per-point work done once)."""
+def _numpy_draw(
+    manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random.Generator
+) -> Callable[[], np.ndarray]:
+    """What one would write by hand in NumPy for this space (the same law, per-point work done
+    once).
+    """
     n, kind = COUNT, type(manifold).__name__
     if kind == "Sphere":
 
@@ -99,22 +106,35 @@ def _numpy_draw(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random
 
 
 def _explicit_basis() -> list[Row]:
-    """One sample at a time, ours and as the literature first did it: from an orthonormal basis made at the point."""
+    """One sample at a time, ours and as the literature first did it: from an orthonormal basis made
+    at the point.
+    """
     rows = []
     for manifold in (riemdp.Sphere(784), riemdp.SPDAffineInvariant(20), riemdp.Grassmann(50, 5)):
         p = manifold.random_point(jax.random.PRNGKey(1))
         single = jax.jit(lambda key, p, manifold=manifold: manifold.tangent_normal(key, p, 1.0))
         keys = iter(jax.random.split(jax.random.PRNGKey(3), 4096))
         draw = _gram_schmidt(manifold, np.asarray(p), np.random.default_rng(0))
-        ours = lambda single=single, keys=keys, p=p: single(next(keys), p).block_until_ready()  # noqa: E731
+        ours = lambda single=single, keys=keys, p=p: single(next(keys), p).block_until_ready()
         timing = paired(ours, draw, repeats=200)
-        rows.append(comparison(f"one tangent Gaussian, {manifold!r}", "orthonormal basis there (NumPy)", timing, target=1.0))
+        rows.append(
+            comparison(
+                f"one tangent Gaussian, {manifold!r}",
+                "orthonormal basis there (NumPy)",
+                timing,
+                target=1.0,
+            )
+        )
         print(rows[-1], flush=True)
     return rows
 
 
-def _gram_schmidt(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random.Generator) -> Callable[[], np.ndarray]:
-    """A spanning set of the tangent space, orthonormalised in the metric (Cholesky, QR), then a Gaussian combination."""
+def _gram_schmidt(
+    manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.random.Generator
+) -> Callable[[], np.ndarray]:
+    """A spanning set of the tangent space, orthonormalised in the metric (Cholesky, QR), then a
+    Gaussian combination.
+    """
     kind = type(manifold).__name__
 
     def draw() -> np.ndarray:
@@ -126,7 +146,9 @@ def _gram_schmidt(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.rand
             inverse = np.linalg.inv(p)
             white = (inverse @ basis).reshape(i.size, -1)
             gram = white @ np.swapaxes(inverse @ basis, 1, 2).reshape(i.size, -1).T
-            return np.tensordot(np.linalg.solve(np.linalg.cholesky(gram).T, rng.standard_normal(i.size)), basis, 1)
+            return np.tensordot(
+                np.linalg.solve(np.linalg.cholesky(gram).T, rng.standard_normal(i.size)), basis, 1
+            )
         if kind == "Sphere":
             q = np.linalg.qr(np.column_stack([p, np.eye(p.size)[:, 1:]]))[0][:, 1:]
             return q @ rng.standard_normal(q.shape[1])
@@ -138,9 +160,18 @@ def _gram_schmidt(manifold: riemdp.AbstractManifold, p: np.ndarray, rng: np.rand
 
 
 def main() -> None:
-    vectors = [riemdp.Euclidean(100), riemdp.Sphere(100), riemdp.Lorentz(100), riemdp.PoincareBall(100)]
+    vectors = [
+        riemdp.Euclidean(100),
+        riemdp.Sphere(100),
+        riemdp.Lorentz(100),
+        riemdp.PoincareBall(100),
+    ]
     frames = [riemdp.Stiefel(20, 5), riemdp.Grassmann(20, 5)]
-    matrices = [riemdp.SPDAffineInvariant(11), riemdp.SPDLogEuclidean(11), riemdp.SPDBuresWasserstein(11)]
+    matrices = [
+        riemdp.SPDAffineInvariant(11),
+        riemdp.SPDLogEuclidean(11),
+        riemdp.SPDBuresWasserstein(11),
+    ]
     spaces = [(m, 2.0) for m in vectors + frames] + [(m, 3.0) for m in matrices]
     rng = np.random.default_rng(0)
     rows, normals = [], []
@@ -155,19 +186,31 @@ def main() -> None:
         def ours_bits(key=key, shape=shape):
             jax.random.normal(key, shape, dtype=jnp.float64).block_until_ready()
 
-        # The same number of normals on both sides: the hand-written versions draw no more than ours.
+        # The same number of normals on both sides: the hand-written versions draw no more than
+        # ours.
         def numpy_bits(shape=shape):
             rng.standard_normal(shape)
 
         whole = paired(ours, _numpy_draw(manifold, np.asarray(p), rng), budget=3.0)
         bits = paired(ours_bits, numpy_bits, budget=2.0)
-        rows.append(comparison(f"{COUNT} tangent Gaussians, {manifold!r}", "NumPy by hand", whole, target=target))
-        normals.append(comparison(f"{COUNT} x {manifold.noise_size} normals alone", "NumPy standard_normal", bits))
+        rows.append(
+            comparison(
+                f"{COUNT} tangent Gaussians, {manifold!r}", "NumPy by hand", whole, target=target
+            )
+        )
+        normals.append(
+            comparison(
+                f"{COUNT} x {manifold.noise_size} normals alone", "NumPy standard_normal", bits
+            )
+        )
         print(rows[-1], flush=True)
     rows += normals + _explicit_basis()
     notes = [
-        "`normals alone` is jax.random.normal beside NumPy standard_normal for the same count: the floor of the ratio of its "
-        "space, and what stands between that and 1.5 where it is itself above 1.5.",
+        (
+            "`normals alone` is jax.random.normal beside NumPy standard_normal for the same count:"
+            " the floor of the ratio of its space, and what stands between that and 1.5 where it is"
+            " itself above 1.5."
+        ),
         "XLA spreads its work over the cores it finds; NumPy draws on one.",
     ]
     title = "Tangent Gaussians, batch of 10 000 at one point, beside hand-written NumPy"

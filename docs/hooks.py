@@ -1,4 +1,6 @@
-"""Put pages into the navigation that are not listed in mkdocs.yml: measured results that are written by programs."""
+"""Put pages into the navigation that are not listed in mkdocs.yml: measured results that are
+written by programs.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,18 @@ from pathlib import Path
 
 # Shown first, in this order; whatever else exists follows by name.
 ORDER = [
-    "guarantees.md", "published-and-certified-noise.md", "mechanism-comparison.md", "optimisers.md", "eigenvectors.md",
-    "excess-risk.md", "mdm-on-erp.md", "accuracy.md", "audit.md", "federated.md", "results/index.md",
-]  # fmt: skip
+    "guarantees.md",
+    "published-and-certified-noise.md",
+    "mechanism-comparison.md",
+    "optimisers.md",
+    "eigenvectors.md",
+    "excess-risk.md",
+    "mdm-on-erp.md",
+    "accuracy.md",
+    "audit.md",
+    "federated.md",
+    "results/index.md",
+]
 
 
 def on_config(config):

@@ -1,4 +1,6 @@
-"""Make the pictures of the documentation again: `python docs/make_pictures.py`. Needs chromium for the picture of the report."""
+"""Make the pictures of the documentation again: `python docs/make_pictures.py`. Needs chromium for
+the picture of the report.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,14 @@ PICTURES = HERE / "pictures"
 SESSION = [
     "riemdp plan --records 400 --size 3 --radius 2 --delta 1e-5 --epsilon 1 --metric log-euclidean",
     "riemdp ledger create patients.json --epsilon 2 --delta 1e-5",
-    "riemdp mean scans.npy --metric log-euclidean --radius 2 --epsilon 1 --delta 1e-6 --ledger patients.json "
-    "--report report.html",
-    "riemdp mean broken.npy --metric log-euclidean --radius 2 --epsilon 1 --delta 1e-6 --ledger patients.json",
+    (
+        "riemdp mean scans.npy --metric log-euclidean --radius 2 --epsilon 1 --delta 1e-6 --ledger"
+        " patients.json --report report.html"
+    ),
+    (
+        "riemdp mean broken.npy --metric log-euclidean --radius 2 --epsilon 1 --delta 1e-6 --ledger"
+        " patients.json"
+    ),
     "riemdp ledger show patients.json",
 ]
 
@@ -41,9 +48,17 @@ def terminal_and_report(folder: Path) -> None:
     for line in SESSION:
         screen.print(Text("$ ", style="green") + Text(line, style="bold"))
         shown = subprocess.run(
-            [sys.executable, "-c", "from riemdp.cli import main; main()", *line.split()[1:]], cwd=folder, text=True,
-            capture_output=True, env={"COLUMNS": "112", "FORCE_COLOR": "1", "TERM": "xterm-256color", "PATH": "/usr/bin:/bin"},
-        )  # fmt: skip
+            [sys.executable, "-c", "from riemdp.cli import main; main()", *line.split()[1:]],
+            cwd=folder,
+            text=True,
+            capture_output=True,
+            env={
+                "COLUMNS": "112",
+                "FORCE_COLOR": "1",
+                "TERM": "xterm-256color",
+                "PATH": "/usr/bin:/bin",
+            },
+        )
         screen.print(Text.from_ansi((shown.stdout + shown.stderr).rstrip()))
         screen.print()
     svg = screen.export_svg(title="riemdp")
@@ -52,11 +67,26 @@ def terminal_and_report(folder: Path) -> None:
     if browser:
         profile = folder / "profile"
         subprocess.run(
-            [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync", f"--user-data-dir={profile}",
-             f"--screenshot={PICTURES / 'report.png'}", "--window-size=1100,1060", f"file://{folder / 'report.html'}"],
-            check=True, capture_output=True, timeout=120,
-        )  # fmt: skip
+            [
+                browser,
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+                "--hide-scrollbars",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                f"--user-data-dir={profile}",
+                f"--screenshot={PICTURES / 'report.png'}",
+                "--window-size=1100,1060",
+                f"file://{folder / 'report.html'}",
+            ],
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Try to refute a guarantee: the best attack against a mechanism on a worst-case pair, beside the bound."""
+"""Try to refute a guarantee: the best attack against a mechanism on a worst-case pair, beside the
+bound.
+"""
 
 import sys
 from pathlib import Path
@@ -14,9 +16,12 @@ from riemdp.report import trade_off
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 space = riemdp.SPDLogEuclidean(2)
-mechanism = riemdp.WrappedGaussian(space, space.origin, sensitivity=0.2, budget=riemdp.Budget(2.0, 1e-5))
+mechanism = riemdp.WrappedGaussian(
+    space, space.origin, sensitivity=0.2, budget=riemdp.Budget(2.0, 1e-5)
+)
 
-# two values as far apart as one record can move the mean, and the projection on their difference as the attack
+# two values as far apart as one record can move the mean, and the projection on their difference as
+# the attack
 here, there = np.eye(2), np.asarray(space.exp(space.origin, 0.2 * np.diag([1.0, 0.0])))
 scores = []
 for value in (here, there):

@@ -1,4 +1,6 @@
-"""Real images of handwritten digits, their covariance descriptors, and a private mean in a ball that is proved, not guessed."""
+"""Real images of handwritten digits, their covariance descriptors, and a private mean in a ball
+that is proved, not guessed.
+"""
 
 import sys
 from pathlib import Path
@@ -16,7 +18,9 @@ ETA = 1e-3  # public regulariser: larger means a smaller ball
 
 images = riemdp.datasets.digits()
 X = np.asarray(riemdp.datasets.covariance_descriptors(images.images, eta=ETA))
-ball = riemdp.datasets.descriptor_ball(1, ETA, center="middle")  # holds the descriptor of every grey image there is
+ball = riemdp.datasets.descriptor_ball(
+    1, ETA, center="middle"
+)  # holds the descriptor of every grey image there is
 space = riemdp.SPDLogEuclidean(9)
 truth = riemdp.frechet_mean(space, X).value  # for the comparison only
 
@@ -26,7 +30,10 @@ for epsilon in epsilons:
     release = riemdp.private_frechet_mean(space, X, ball, riemdp.Budget(epsilon, 1e-5), rng=1)
     expected.append(release.expected_error)
     measured.append(float(space.dist(truth, release.value)))
-    print(f"epsilon {epsilon:4}: expected error {expected[-1]:.3f}, measured (not private) {measured[-1]:.3f}")
+    print(
+        f"epsilon {epsilon:4}: expected error {expected[-1]:.3f}, measured (not private)"
+        f" {measured[-1]:.3f}"
+    )
 
 plt.figure(figsize=(5.2, 3.8))
 plt.loglog(epsilons, expected, "-", color="#0b5c8a", label="expected, by formula")

@@ -21,7 +21,9 @@ spent, added = [], []
 with riemdp.Ledger(riemdp.Budget(epsilon=2.0, delta=1e-5)) as ledger:
     try:
         while True:
-            riemdp.private_frechet_mean(space, X, ball, one, mechanism="wrapped-gaussian", rng=len(spent))
+            riemdp.private_frechet_mean(
+                space, X, ball, one, mechanism="wrapped-gaussian", rng=len(spent)
+            )
             spent.append(ledger.spent.epsilon(1e-5))
             added.append(0.4 * len(spent))
     except riemdp.BudgetExceeded as refusal:

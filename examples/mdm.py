@@ -1,4 +1,6 @@
-"""Classify covariance matrices by their distance to private class means, with public and with private labels."""
+"""Classify covariance matrices by their distance to private class means, with public and with
+private labels.
+"""
 
 import sys
 from pathlib import Path
@@ -31,12 +33,20 @@ for labels, colour in (("public", "#0b5c8a"), ("private", "#d95f02")):
     extra = {} if labels == "public" else {"classes": [0, 1], "min_class_size": 350}
     scores = []
     for epsilon in epsilons:
-        common = {"metric": "logeuclid", "budget": riemdp.Budget(epsilon, 1e-5), "ball": ball, "labels": labels, **extra}
+        common = {
+            "metric": "logeuclid",
+            "budget": riemdp.Budget(epsilon, 1e-5),
+            "ball": ball,
+            "labels": labels,
+            **extra,
+        }
         fits = [riemdp.PrivateMDM(random_state=s, **common) for s in range(10)]
         scores.append(np.median([f.fit(X, y).score(test, truth) for f in fits]))
     print(labels, "labels:", [round(float(s), 3) for s in scores])
     plt.semilogx(epsilons, scores, "o-", color=colour, label=f"{labels} labels")
-exact = riemdp.PrivateMDM(metric="logeuclid", budget=riemdp.Budget(1e6, 1e-5), ball=ball, random_state=0).fit(X, y)
+exact = riemdp.PrivateMDM(
+    metric="logeuclid", budget=riemdp.Budget(1e6, 1e-5), ball=ball, random_state=0
+).fit(X, y)
 plt.axhline(exact.score(test, truth), color="k", ls="--", lw=1, label="almost no noise")
 plt.ylim(0.5, 1.0)
 plt.xlabel("epsilon (delta = 1e-5)")

@@ -1,4 +1,6 @@
-"""Your own loss, optimised privately on the sphere: the direction of largest variance, step by step."""
+"""Your own loss, optimised privately on the sphere: the direction of largest variance, step by
+step.
+"""
 
 import sys
 from pathlib import Path
@@ -27,7 +29,13 @@ for epsilon, colour in ((0.5, "#d95f02"), (2.0, "#0b5c8a"), (None, "k")):
         result = riemdp.private_minimize(problem, X, start, optimizer, budget, rng=1)
         angles.append(np.degrees(np.arccos(min(1.0, abs(float(result.value[0]))))))
     print(f"epsilon {epsilon}: angle to the true direction after 32 steps {angles[-1]:.1f} degrees")
-    plt.semilogx([1, 2, 4, 8, 16, 32], angles, "o-", color=colour, label="no noise" if epsilon is None else f"epsilon {epsilon}")
+    plt.semilogx(
+        [1, 2, 4, 8, 16, 32],
+        angles,
+        "o-",
+        color=colour,
+        label="no noise" if epsilon is None else f"epsilon {epsilon}",
+    )
 plt.xlabel("steps that share the budget")
 plt.ylabel("angle to the direction of largest variance (degrees)")
 plt.legend()

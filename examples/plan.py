@@ -1,4 +1,6 @@
-"""What to expect before anything is spent: error against epsilon for two metrics and two numbers of people."""
+"""What to expect before anything is spent: error against epsilon for two metrics and two numbers of
+people.
+"""
 
 import sys
 from pathlib import Path
@@ -18,10 +20,21 @@ for n, style in ((300, "-"), (3000, "--")):
     for metric, colour in (("affine-invariant", "#0b5c8a"), ("log-euclidean", "#d95f02")):
         space = riemdp.spd(8, metric)
         ball = riemdp.Ball(space.origin, radius=3.0)
-        plan = riemdp.plan_private_mean(space, ball, n=n, budgets=[riemdp.Budget(e, 1e-5) for e in epsilons])
+        plan = riemdp.plan_private_mean(
+            space, ball, n=n, budgets=[riemdp.Budget(e, 1e-5) for e in epsilons]
+        )
         best = [plan.best(b) for b in plan.budgets]
-        plt.loglog(epsilons, [row.expected_error for row in best], style, color=colour, label=f"{metric}, n = {n}")
-        print(f"{metric}, n = {n}: " + ", ".join(f"{r.epsilon:g}: {r.expected_error:.3f} ({r.mechanism})" for r in best))
+        plt.loglog(
+            epsilons,
+            [row.expected_error for row in best],
+            style,
+            color=colour,
+            label=f"{metric}, n = {n}",
+        )
+        print(
+            f"{metric}, n = {n}: "
+            + ", ".join(f"{r.epsilon:g}: {r.expected_error:.3f} ({r.mechanism})" for r in best)
+        )
 plt.axhline(3.0, color="0.6", lw=1)
 plt.text(2.0, 3.3, "radius of the ball", fontsize=8, color="0.4")
 plt.xlabel("epsilon (delta = 1e-5)")

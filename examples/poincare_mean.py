@@ -24,10 +24,25 @@ plt.gca().add_patch(plt.Circle((0, 0), 1, fill=False, color="k"))
 plt.gca().add_patch(plt.Circle((0, 0), np.tanh(1.25), fill=False, color="0.5", ls="--"))
 plt.plot(*X.T, ".", color="0.8", ms=3)
 for epsilon, colour in ((0.2, "#d95f02"), (1.0, "#0b5c8a")):
-    draws = [riemdp.private_frechet_mean(space, X, ball, riemdp.Budget(epsilon), rng=seed) for seed in range(25)]
-    plt.plot(*np.array([np.asarray(r.value) for r in draws]).T, "o", color=colour, ms=4, alpha=0.7, label=f"epsilon {epsilon}")
+    draws = [
+        riemdp.private_frechet_mean(space, X, ball, riemdp.Budget(epsilon), rng=seed)
+        for seed in range(25)
+    ]
+    plt.plot(
+        *np.array([np.asarray(r.value) for r in draws]).T,
+        "o",
+        color=colour,
+        ms=4,
+        alpha=0.7,
+        label=f"epsilon {epsilon}",
+    )
     print(f"epsilon {epsilon}: {draws[0].mechanism}, expected error {draws[0].expected_error:.3f}")
-plt.plot(*np.asarray(riemdp.frechet_mean(space, ball.clamp(space, X)).value), "k+", ms=12, label="without noise (not private)")
+plt.plot(
+    *np.asarray(riemdp.frechet_mean(space, ball.clamp(space, X)).value),
+    "k+",
+    ms=12,
+    label="without noise (not private)",
+)
 plt.legend(fontsize=8, loc="lower left")
 plt.axis("equal")
 plt.axis("off")

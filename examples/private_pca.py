@@ -24,10 +24,15 @@ epsilons, kept = [0.3, 1.0, 3.0, 10.0], []
 for epsilon in epsilons:
     values = []
     for seed in range(10):
-        pca = riemdp.PrivatePCA(n_components=K, budget=riemdp.Budget(epsilon, 1e-5), row_norm=BOUND, random_state=seed).fit(X)
+        pca = riemdp.PrivatePCA(
+            n_components=K, budget=riemdp.Budget(epsilon, 1e-5), row_norm=BOUND, random_state=seed
+        ).fit(X)
         values.append(np.trace(pca.components_ @ second @ pca.components_.T) / best)
     kept.append(np.median(values))
-    print(f"epsilon {epsilon:4}: {kept[-1]:.1%} of the variance that the exact components keep (not private to know)")
+    print(
+        f"epsilon {epsilon:4}: {kept[-1]:.1%} of the variance that the exact components keep (not"
+        " private to know)"
+    )
 
 plt.figure(figsize=(5.2, 3.8))
 plt.semilogx(epsilons, kept, "o-", color="#0b5c8a")

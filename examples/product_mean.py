@@ -25,7 +25,9 @@ plt.figure(figsize=(5.2, 4.2))
 plt.quiver(*place.T, heading[:, 0], heading[:, 1], color="0.85", width=0.003, scale=18)
 for seed in range(12):
     budget = riemdp.Budget(1.0, 1e-5)
-    r = riemdp.private_frechet_mean(space, (place, heading), ball, budget, mechanism="wrapped-gaussian", rng=seed)
+    r = riemdp.private_frechet_mean(
+        space, (place, heading), ball, budget, mechanism="wrapped-gaussian", rng=seed
+    )
     where, way = (np.asarray(part) for part in r.value)
     plt.quiver(*where, way[0], way[1], color="#0b5c8a", width=0.006, scale=9, alpha=0.7)
 print(r)

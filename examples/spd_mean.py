@@ -33,9 +33,20 @@ for x in X[:60]:
     ellipse(x, color="0.85", lw=0.6)
 for epsilon, colour in ((0.3, "#d95f02"), (1.0, "#7570b3"), (3.0, "#1b9e77")):
     release = riemdp.private_frechet_mean(space, X, ball, riemdp.Budget(epsilon, 1e-5), rng=1)
-    ellipse(release.value, color=colour, lw=2, label=f"epsilon {epsilon}: expected error {release.expected_error:.2f}")
+    ellipse(
+        release.value,
+        color=colour,
+        lw=2,
+        label=f"epsilon {epsilon}: expected error {release.expected_error:.2f}",
+    )
     print(f"epsilon {epsilon}: {release.mechanism}, expected error {release.expected_error:.3f}")
-ellipse(riemdp.frechet_mean(space, X).value, color="k", lw=1.2, ls="--", label="without noise (not private)")
+ellipse(
+    riemdp.frechet_mean(space, X).value,
+    color="k",
+    lw=1.2,
+    ls="--",
+    label="without noise (not private)",
+)
 plt.legend(fontsize=8, loc="upper left")
 plt.axis("equal")
 plt.title("Private mean of 200 covariance matrices")

@@ -1,4 +1,6 @@
-"""A private mean of planes (one plane a person) on a Grassmann manifold, against the number of people."""
+"""A private mean of planes (one plane a person) on a Grassmann manifold, against the number of
+people.
+"""
 
 import sys
 from pathlib import Path
@@ -25,7 +27,10 @@ for n in sizes:
     truth = riemdp.frechet_mean(space, ball.clamp(space, X)).value
     errors.append(float(space.dist(truth, release.value)))
     expected.append(release.expected_error)
-    print(f"n = {n}: {release.mechanism}, expected {expected[-1]:.4f}, measured (not private) {errors[-1]:.4f}")
+    print(
+        f"n = {n}: {release.mechanism}, expected {expected[-1]:.4f}, measured (not private)"
+        f" {errors[-1]:.4f}"
+    )
 
 plt.figure(figsize=(5.2, 3.8))
 plt.loglog(sizes, expected, "-", color="#0b5c8a", label="expected error, epsilon 1")

@@ -1,4 +1,6 @@
-"""What an attacker can do: the trade-off between false alarms and missed detections for several guarantees."""
+"""What an attacker can do: the trade-off between false alarms and missed detections for several
+guarantees.
+"""
 
 import sys
 from pathlib import Path
@@ -18,8 +20,16 @@ for epsilon, colour in ((0.3, "#1b9e77"), (1.0, "#0b5c8a"), (3.0, "#d95f02")):
     gaussian = privacy.gaussian(privacy.gaussian_noise_multiplier(Budget(epsilon, 1e-5)))
     for made, style in ((gaussian, "-"), (privacy.pure(epsilon), ":")):
         bound = trade_off(made)
-        plt.plot(*bound.curve(), style, color=colour, label=f"epsilon {epsilon}" if style == "-" else None)
-        print(f"epsilon {epsilon}, {'Gaussian' if style == '-' else 'pure    '}: best guess right at most {bound.best_guess:.1%}")
+        plt.plot(
+            *bound.curve(),
+            style,
+            color=colour,
+            label=f"epsilon {epsilon}" if style == "-" else None,
+        )
+        print(
+            f"epsilon {epsilon}, {'Gaussian' if style == '-' else 'pure    '}: best guess right at"
+            f" most {bound.best_guess:.1%}"
+        )
 plt.plot([0, 1], [1, 0], "k--", lw=0.8, label="guessing")
 plt.xlabel("false alarms")
 plt.ylabel("missed detections, at least")

@@ -1,4 +1,6 @@
-"""Settings of every test: deterministic hypothesis, one BLAS thread a worker, a bound on compiled code."""
+"""Settings of every test: deterministic hypothesis, one BLAS thread a worker, a bound on compiled
+code.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,24 @@ settings.register_profile(
     deadline=None,
     derandomize=True,
     max_examples=15,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
 )
 settings.load_profile("riemdp")
 
-# Each compiled function takes a few memory mappings, of which Linux gives a process 65 530; beyond them XLA crashes.
+# Each compiled function takes a few memory mappings, of which Linux gives a process 65 530; beyond
+# them XLA crashes.
 MANY_MAPPINGS = 15_000
 
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_code_stays_bounded() -> Iterator[None]:
-    """Forget compiled functions after a test file when there are many, so that one process can run the whole suite."""
+    """Forget compiled functions after a test file when there are many, so that one process can run
+    the whole suite.
+    """
     yield
     maps = Path("/proc/self/maps")
     if maps.exists() and maps.read_text().count("\n") > MANY_MAPPINGS:

@@ -1,6 +1,8 @@
-"""Two-sided statistical checks with a stated false-alarm rate: each accepts the right law and must reject a planted fault.
+"""Two-sided statistical checks with a stated false-alarm rate: each accepts the right law and must
+reject a planted fault.
 
-They return a p-value-like number instead of asserting: one call serves a test (`> ALPHA`) and its planted twin (`< ALPHA`).
+They return a p-value-like number instead of asserting: one call serves a test (`> ALPHA`) and its
+planted twin (`< ALPHA`).
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ ALPHA = 1e-6  # false-alarm rate of one statistical test
 def gaussian_p_value(samples: np.ndarray, sigma: float) -> float:
     """Smallest Bonferroni-corrected p-value that rows of `samples` (n, d) are iid N(0, sigma^2 I).
 
-    Combines: the total variance (chi-square), each coordinate's variance, the mean, every pairwise correlation (d <= 60),
-    and a Kolmogorov-Smirnov test of all coordinates pooled.
+    Combines: the total variance (chi-square), each coordinate's variance, the mean, every pairwise
+    correlation (d <= 60), and a Kolmogorov-Smirnov test of all coordinates pooled.
     """
     x = np.asarray(samples, dtype=np.float64) / sigma
     if not np.all(np.isfinite(x)):

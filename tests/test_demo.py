@@ -1,4 +1,6 @@
-"""The main job end to end on bundled images: files, numbers, totals, and nothing left behind when it fails."""
+"""The main job end to end on bundled images: files, numbers, totals, and nothing left behind when
+it fails.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,16 @@ def run(tmp_path_factory):
 
 def test_files_are_all_there_and_nothing_else(run):
     assert set(run.files) == {
-        "released-means.npz", "error-against-epsilon.png", "error-against-epsilon.svg", "privacy-statement.md",
-        "measured-error-NOT-PRIVATE.csv", "privacy-report-digits.html", "privacy-report-digits.json",
-        "privacy-report-histology.html", "privacy-report-histology.json",
-    }  # fmt: skip
+        "released-means.npz",
+        "error-against-epsilon.png",
+        "error-against-epsilon.svg",
+        "privacy-statement.md",
+        "measured-error-NOT-PRIVATE.csv",
+        "privacy-report-digits.html",
+        "privacy-report-digits.json",
+        "privacy-report-histology.html",
+        "privacy-report-histology.json",
+    }
     assert not [p for p in run.folder.parent.iterdir() if p != run.folder]
     with np.load(run.folder / "released-means.npz") as arrays:
         assert len(arrays) == (3 + 2) * 3
@@ -45,7 +53,9 @@ def test_total_composes_epsilons_and_not_classes(run):
     from riemdp.privacy import gaussian, gaussian_noise_multiplier
 
     multipliers = [gaussian_noise_multiplier(Budget(e, _demo.DELTA)) for e in (0.5, 2.0, 8.0)]
-    together = gaussian(1 / math.sqrt(sum(m**-2 for m in multipliers)))  # Gaussian mechanisms compose to one of mu^2 = sum mu_i^2
+    together = gaussian(
+        1 / math.sqrt(sum(m**-2 for m in multipliers))
+    )  # Gaussian mechanisms compose to one of mu^2 = sum mu_i^2
     for total in run.totals.values():
         assert total.epsilon(_demo.DELTA) >= together.epsilon(_demo.DELTA) * (1 - 1e-9)
         assert total.epsilon(_demo.DELTA) <= together.epsilon(_demo.DELTA) * 1.01
@@ -54,7 +64,9 @@ def test_total_composes_epsilons_and_not_classes(run):
 
 
 def _p_value(run, factor=1.0):
-    """Squared errors over expected sigma^2 are chi-square with d degrees of freedom each; two-sided p-value of their sum."""
+    """Squared errors over expected sigma^2 are chi-square with d degrees of freedom each; two-sided
+    p-value of their sum.
+    """
     with (run.folder / "measured-error-NOT-PRIVATE.csv").open() as lines:
         rows = list(csv.reader(lines))[2:]
     total = dof = 0.0
@@ -67,7 +79,9 @@ def _p_value(run, factor=1.0):
 
 def test_measured_errors_follow_the_exact_law_and_weaker_noise_would_not(run):
     assert _p_value(run) > ALPHA
-    assert _p_value(run, factor=0.8) < ALPHA  # the planted twin: noise times 0.8 fails the same test
+    assert (
+        _p_value(run, factor=0.8) < ALPHA
+    )  # the planted twin: noise times 0.8 fails the same test
 
 
 def test_seeded_run_says_that_it_is_not_private(run):
@@ -77,9 +91,17 @@ def test_seeded_run_says_that_it_is_not_private(run):
 
 def test_statement_is_honest_about_what_is_measured(run):
     text = (run.folder / "privacy-statement.md").read_text()
-    for words in ("replace-one", "parallel composition", "not private", "measured-error-NOT-PRIVATE.csv", "one photograph"):
+    for words in (
+        "replace-one",
+        "parallel composition",
+        "not private",
+        "measured-error-NOT-PRIVATE.csv",
+        "one photograph",
+    ):
         assert words in text
-    assert "NOT covered" in (run.folder / "measured-error-NOT-PRIVATE.csv").read_text().splitlines()[0]
+    assert (
+        "NOT covered" in (run.folder / "measured-error-NOT-PRIVATE.csv").read_text().splitlines()[0]
+    )
 
 
 def test_a_folder_with_other_content_is_left_alone(tmp_path):
@@ -108,9 +130,15 @@ def test_a_failure_leaves_nothing_and_keeps_the_old_output(tmp_path, monkeypatch
 
 @pytest.mark.parametrize(
     ("options", "word"),
-    [({"delta": 0.0}, "delta"), ({"delta": 1.0}, "delta"), ({"epsilons": ()}, "epsilons"), ({"epsilons": (-1.0,)}, "epsilons"),
-     ({"seed": -1}, "seed"), ({"seed": 1.5}, "seed")],
-)  # fmt: skip
+    [
+        ({"delta": 0.0}, "delta"),
+        ({"delta": 1.0}, "delta"),
+        ({"epsilons": ()}, "epsilons"),
+        ({"epsilons": (-1.0,)}, "epsilons"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1.5}, "seed"),
+    ],
+)
 def test_bad_arguments(tmp_path, options, word):
     with pytest.raises(InvalidArgument, match=word):
         _demo.run_demo(tmp_path / "out", progress=False, **options)

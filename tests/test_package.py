@@ -1,4 +1,6 @@
-"""The package as a whole: version in one place, float64 or a clear refusal, a silent logger, no word of data in log lines."""
+"""The package as a whole: version in one place, float64 or a clear refusal, a silent logger, no
+word of data in log lines.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def _python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True
+    )
 
 
 @pytest.mark.parametrize("word", ["0", "false", "off"])
@@ -29,7 +33,10 @@ def test_a_forbidden_float64_is_refused_by_name(word):
 
 
 def test_float64_is_on_after_the_import():
-    code = "import riemdp, jax, jax.numpy as jnp; print(jnp.zeros(1).dtype, jax.random.normal(jax.random.key(0)).dtype)"
+    code = (
+        "import riemdp, jax, jax.numpy as jnp; print(jnp.zeros(1).dtype,"
+        " jax.random.normal(jax.random.key(0)).dtype)"
+    )
     assert _python(code).stdout.split() == ["float64", "float64"]
 
 
@@ -42,13 +49,31 @@ def test_the_logger_is_silent_by_default():
     assert any(isinstance(h, logging.NullHandler) for h in logging.getLogger("riemdp").handlers)
 
 
-# What a log line may carry: counts and seconds. Anything else has to be added here, by a person who thought.
+# What a log line may carry: counts and seconds. Anything else has to be added here, by a person who
+# thought.
 MAY_BE_LOGGED = {
-    "len", "round", "invited", "accepted", "refused", "missing", "sizes", "records", "there", "wanted", "eligible", "server",
+    "len",
+    "round",
+    "invited",
+    "accepted",
+    "refused",
+    "missing",
+    "sizes",
+    "records",
+    "there",
+    "wanted",
+    "eligible",
+    "server",
     "record",
-    # What an agent enrolled under (a site, not a person), the plan's public noise, and the kind of error an agent chose to send.
-    "name", "planned", "sigma", "reply", "error", "reason",
-}  # fmt: skip
+    # What an agent enrolled under (a site, not a person), the plan's public noise, and the kind of
+    # error an agent chose to send.
+    "name",
+    "planned",
+    "sigma",
+    "reply",
+    "error",
+    "reason",
+}
 
 
 def test_log_lines_carry_counts_and_public_facts_only():
@@ -56,12 +81,16 @@ def test_log_lines_carry_counts_and_public_facts_only():
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if (
-                isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
                 and node.func.attr in {"debug", "info", "warning", "error", "exception", "critical"}
-                and isinstance(node.func.value, ast.Name) and node.func.value.id in {"log", "logger", "logging", "_log"}
-            ):  # fmt: skip
+                and isinstance(node.func.value, ast.Name)
+                and node.func.value.id in {"log", "logger", "logging", "_log"}
+            ):
                 seen += 1
                 names = {n.id for a in node.args for n in ast.walk(a) if isinstance(n, ast.Name)}
-                names |= {n.attr for a in node.args for n in ast.walk(a) if isinstance(n, ast.Attribute)}
+                names |= {
+                    n.attr for a in node.args for n in ast.walk(a) if isinstance(n, ast.Attribute)
+                }
                 assert names <= MAY_BE_LOGGED, (path, names - MAY_BE_LOGGED)
     assert seen >= 5

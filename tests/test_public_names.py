@@ -1,4 +1,6 @@
-"""The public names: each reachable at the top and in its room, and none of it costs anything until it is used."""
+"""The public names: each reachable at the top and in its room, and none of it costs anything until
+it is used.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,17 @@ import pytest
 import riemdp
 
 ROOMS = riemdp._ROOMS
-FACES = {"estimators": {"sklearn", "scipy.stats", "pandas"}}  # subclasses of scikit-learn, which brings the others
+FACES = {
+    "estimators": {"sklearn", "scipy.stats", "pandas"}
+}  # subclasses of scikit-learn, which brings the others
 HEAVY = ("dp_accounting", "sklearn", "matplotlib", "flwr", "pandas", "scipy.stats")
 
 
 def exists(room: str) -> bool:
     spec = importlib.util.find_spec(f"riemdp.{room}")
-    return spec is not None and spec.origin is not None  # a folder without __init__.py is not a room yet
+    return (
+        spec is not None and spec.origin is not None
+    )  # a folder without __init__.py is not a room yet
 
 
 def room_or_skip(room: str):
@@ -60,7 +66,7 @@ def test_no_two_rooms_give_the_same_name():
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_thing"):
-        riemdp.no_such_thing  # noqa: B018
+        riemdp.no_such_thing
 
 
 _PROBE = """
@@ -86,7 +92,14 @@ def probed() -> dict[str, list[str]]:
     rooms = sorted((room for room in ROOMS if exists(room)), key=lambda room: room in FACES)
     program = f"HEAVY = {HEAVY!r}\nROOMS = {rooms!r}\n{_PROBE}"
     env = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, env=env, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=env,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

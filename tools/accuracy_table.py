@@ -1,7 +1,8 @@
-"""Write docs/accuracy.md: the worst error of every geometric operation on every space of the test table.
+"""Write docs/accuracy.md: the worst error of every geometric operation on every space of the test
+table.
 
-Run from the root of the repository: `.venv/bin/python tools/accuracy_table.py` (about three minutes; `--check` only compares
-the number of rows with the table of spaces and writes nothing).
+Run from the root of the repository: `.venv/bin/python tools/accuracy_table.py` (about three
+minutes; `--check` only compares the number of rows with the table of spaces and writes nothing).
 """
 
 from __future__ import annotations
@@ -15,11 +16,18 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.manifolds.cases import BY_NAME, CASES  # noqa: E402
-from tests.manifolds.oracles import ORACLES, Inputs, both_far, ordinary, scaled, worst_errors  # noqa: E402
+from tests.manifolds.cases import BY_NAME, CASES
+from tests.manifolds.oracles import (
+    ORACLES,
+    Inputs,
+    both_far,
+    ordinary,
+    scaled,
+    worst_errors,
+)
 
-from riemdp.manifolds import CheckReport, check  # noqa: E402
-from riemdp.manifolds._properties import PROPERTIES  # noqa: E402
+from riemdp.manifolds import CheckReport, check
+from riemdp.manifolds._properties import PROPERTIES
 
 KEYS = range(10)
 HEAD = """# Accuracy of the geometry
@@ -48,7 +56,9 @@ within the step of the difference). `retract_is_first_order` and `transport_is_c
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail if docs/accuracy.md lacks a space of the table")
+    parser.add_argument(
+        "--check", action="store_true", help="fail if docs/accuracy.md lacks a space of the table"
+    )
     target = ROOT / "docs" / "accuracy.md"
     if parser.parse_args().check:
         missing = [case.name for case in CASES if case.name not in target.read_text()]
@@ -62,7 +72,10 @@ def against_oracles() -> str:
     rows = []
     for name, oracle in ORACLES.items():
         m, radius = BY_NAME[name].manifold, BY_NAME[name].radius
-        regimes = {"ordinary": lambda k, m=m, r=radius: ordinary(m, r, k), "tiny": lambda k, m=m: scaled(m, 1e-12, k)}
+        regimes = {
+            "ordinary": lambda k, m=m, r=radius: ordinary(m, r, k),
+            "tiny": lambda k, m=m: scaled(m, 1e-12, k),
+        }
         if m.is_hadamard:
             regimes["far"] = lambda k, m=m: both_far(m, 16.0, k)
         else:
@@ -71,7 +84,10 @@ def against_oracles() -> str:
             rows.append((name, regime, _worst_over_seeds(m, oracle, [draw(k) for k in KEYS])))
     operations = list(rows[0][2])
     lines = [_line(["space", "inputs", *operations]), _line(["---"] * (len(operations) + 2))]
-    lines += [_line([name, regime, *(f"{errors[op]:.0e}" for op in operations)]) for name, regime, errors in rows]
+    lines += [
+        _line([name, regime, *(f"{errors[op]:.0e}" for op in operations)])
+        for name, regime, errors in rows
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -83,7 +99,10 @@ def _worst_over_seeds(m, oracle, draws: list[Inputs]) -> dict[str, float]:
 def against_identities() -> str:
     worst: dict[str, dict[str, float | None]] = {}
     for case in CASES:
-        reports = [check(case.manifold, key=k, radius=case.radius, tolerances=case.tolerances) for k in KEYS]
+        reports = [
+            check(case.manifold, key=k, radius=case.radius, tolerances=case.tolerances)
+            for k in KEYS
+        ]
         failed = [str(r) for r in reports if not r.ok]
         if failed:
             sys.exit(failed[0])

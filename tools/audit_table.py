@@ -1,7 +1,9 @@
-"""`make audit`: attack every mechanism and optimiser, and write docs/audit.md with the bounds beside the claims.
+"""`make audit`: attack every mechanism and optimiser, and write docs/audit.md with the bounds
+beside the claims.
 
-One row for each entry of `mechanisms()` and `optimisers()`; a new mechanism is audited by adding its entry. A row that is refuted
-makes the script fail. `--quick` runs fewer trials (for a test that the script works, not for a result).
+One row for each entry of `mechanisms()` and `optimisers()`; a new mechanism is audited by adding
+its entry. A row that is refuted makes the script fail. `--quick` runs fewer trials (for a test that
+the script works, not for a result).
 """
 
 from __future__ import annotations
@@ -33,42 +35,104 @@ def mechanisms() -> Iterator[tuple[str, Audit]]:
         far = manifold.exp(origin, manifold.from_coordinates(origin, _unit(manifold.dim)))
         ball = None if manifold.is_hadamard else riemdp.Ball(origin, 0.5)
         reach = 1.0 if ball is None else 0.5
-        inside = far if ball is None else manifold.exp(origin, manifold.from_coordinates(origin, reach * _unit(manifold.dim)))
+        inside = (
+            far
+            if ball is None
+            else manifold.exp(
+                origin, manifold.from_coordinates(origin, reach * _unit(manifold.dim))
+            )
+        )
         tangent = manifold.from_coordinates(origin, _unit(manifold.dim))
         zero = manifold.from_coordinates(origin, 0 * _unit(manifold.dim))
-        yield f"TangentGaussian, {manifold!r}", _attack(
-            riemdp.TangentGaussian(manifold, origin, sensitivity=1.0, budget=BUDGET), tangent, zero)  # fmt: skip
-        yield f"WrappedGaussian, {manifold!r}", _attack(
-            riemdp.WrappedGaussian(manifold, origin, sensitivity=reach, budget=BUDGET, ball=ball), inside, origin)  # fmt: skip
-        yield f"WrappedLaplace, {manifold!r}", _attack(
-            riemdp.WrappedLaplace(manifold, origin, sensitivity=reach, epsilon=EPSILON, ball=ball), inside, origin)  # fmt: skip
-        small = 0.3 if manifold is hyperbolic else reach  # the Laplace law of H^2 exists for s < 1 only
+        yield (
+            f"TangentGaussian, {manifold!r}",
+            _attack(
+                riemdp.TangentGaussian(manifold, origin, sensitivity=1.0, budget=BUDGET),
+                tangent,
+                zero,
+            ),
+        )
+        yield (
+            f"WrappedGaussian, {manifold!r}",
+            _attack(
+                riemdp.WrappedGaussian(
+                    manifold, origin, sensitivity=reach, budget=BUDGET, ball=ball
+                ),
+                inside,
+                origin,
+            ),
+        )
+        yield (
+            f"WrappedLaplace, {manifold!r}",
+            _attack(
+                riemdp.WrappedLaplace(
+                    manifold, origin, sensitivity=reach, epsilon=EPSILON, ball=ball
+                ),
+                inside,
+                origin,
+            ),
+        )
+        small = (
+            0.3 if manifold is hyperbolic else reach
+        )  # the Laplace law of H^2 exists for s < 1 only
         near = manifold.exp(origin, manifold.from_coordinates(origin, small * _unit(manifold.dim)))
-        yield f"RiemannianLaplace, {manifold!r}", _attack(
-            riemdp.RiemannianLaplace(manifold, sensitivity=small, epsilon=EPSILON), near, origin)  # fmt: skip
-    yield "ExtrinsicGaussian, Sphere(3)", _attack(
-        riemdp.ExtrinsicGaussian(riemdp.Sphere(3), sensitivity=2.0, budget=BUDGET),
-        np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, -1.0]))  # fmt: skip
-    yield "ExtrinsicLaplace, Sphere(3)", _attack(
-        riemdp.ExtrinsicLaplace(riemdp.Sphere(3), sensitivity=2.0, epsilon=EPSILON),
-        np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, -1.0]))  # fmt: skip
+        yield (
+            f"RiemannianLaplace, {manifold!r}",
+            _attack(
+                riemdp.RiemannianLaplace(manifold, sensitivity=small, epsilon=EPSILON), near, origin
+            ),
+        )
+    yield (
+        "ExtrinsicGaussian, Sphere(3)",
+        _attack(
+            riemdp.ExtrinsicGaussian(riemdp.Sphere(3), sensitivity=2.0, budget=BUDGET),
+            np.array([0.0, 0.0, 1.0]),
+            np.array([0.0, 0.0, -1.0]),
+        ),
+    )
+    yield (
+        "ExtrinsicLaplace, Sphere(3)",
+        _attack(
+            riemdp.ExtrinsicLaplace(riemdp.Sphere(3), sensitivity=2.0, epsilon=EPSILON),
+            np.array([0.0, 0.0, 1.0]),
+            np.array([0.0, 0.0, -1.0]),
+        ),
+    )
     yield "KNormGradient, Euclidean(2), mean of 2 records", _k_norm
 
 
 def optimisers() -> Iterator[tuple[str, Audit]]:
     steps = 10
-    full = {"noise_std": 0.1 * steps**0.5}  # n = 20, clip 1: noise multiplier sqrt(steps), total mu = 1
+    full = {
+        "noise_std": 0.1 * steps**0.5
+    }  # n = 20, clip 1: noise multiplier sqrt(steps), total mu = 1
     for manifold in (riemdp.Euclidean(2), riemdp.Lorentz(3)):
         yield f"DPRGD, {manifold!r}", _run(riemdp.DPRGD(steps, 0.01, 1.0), manifold, **full)
-        yield f"DPRSGD, batch 4 of 20, {manifold!r}", _run(riemdp.DPRSGD(steps, 4, 0.01, 1.0), manifold, noise_std=0.5)
-        yield f"DPRSGD, Poisson, batch 4 of 20, {manifold!r}", _run(
-            riemdp.DPRSGD(steps, 4, 0.01, 1.0, sampling="poisson"), manifold, noise_std=0.25)  # fmt: skip
+        yield (
+            f"DPRSGD, batch 4 of 20, {manifold!r}",
+            _run(riemdp.DPRSGD(steps, 4, 0.01, 1.0), manifold, noise_std=0.5),
+        )
+        yield (
+            f"DPRSGD, Poisson, batch 4 of 20, {manifold!r}",
+            _run(riemdp.DPRSGD(steps, 4, 0.01, 1.0, sampling="poisson"), manifold, noise_std=0.25),
+        )
         for variant in ("anchored", "as-published"):
-            yield f"DPRSVRG, {variant}, {manifold!r}", _run(
-                riemdp.DPRSVRG(2, 5, 0.01, 1.0, smoothness=1.0, variant=variant), manifold,
-                noise_std=0.1 if variant == "anchored" else 3.0)  # fmt: skip
-        yield f"DPRSVRG, anchored, Hessians in [0.5, 1], {manifold!r}", _run(
-            riemdp.DPRSVRG(2, 5, 0.01, 1.0, smoothness=1.0, convexity=0.5), manifold, noise_std=0.1)  # fmt: skip
+            yield (
+                f"DPRSVRG, {variant}, {manifold!r}",
+                _run(
+                    riemdp.DPRSVRG(2, 5, 0.01, 1.0, smoothness=1.0, variant=variant),
+                    manifold,
+                    noise_std=0.1 if variant == "anchored" else 3.0,
+                ),
+            )
+        yield (
+            f"DPRSVRG, anchored, Hessians in [0.5, 1], {manifold!r}",
+            _run(
+                riemdp.DPRSVRG(2, 5, 0.01, 1.0, smoothness=1.0, convexity=0.5),
+                manifold,
+                noise_std=0.1,
+            ),
+        )
 
 
 def _unit(dim: int) -> np.ndarray:
@@ -81,7 +145,9 @@ def _attack(mechanism: Any, inside: Any, outside: Any) -> Audit:
 
 def _run(optimizer: Any, manifold: Any, noise_std: float) -> Audit:
     def audit(trials: int) -> AuditResult:
-        return audit_optimizer(optimizer, noise_std=noise_std, manifold=manifold, trials=trials, rng=SEED)
+        return audit_optimizer(
+            optimizer, noise_std=noise_std, manifold=manifold, trials=trials, rng=SEED
+        )
 
     return audit
 
@@ -92,20 +158,29 @@ def _k_norm(trials: int) -> AuditResult:
     def release(record: Any, rng: Any) -> Any:
         mean = jnp.asarray(record) / 2
         mechanism = riemdp.KNormGradient(
-            plane, objective_gradient=lambda x: x - (record + kept) / 2, sensitivity=1.0, epsilon=EPSILON
+            plane,
+            objective_gradient=lambda x: x - (record + kept) / 2,
+            sensitivity=1.0,
+            epsilon=EPSILON,
         )
         return mechanism.release(mean, rng)
 
     record_in, record_out = np.array([1.0, 0.0]), np.array([-1.0, 0.0])
-    score = lambda x: jnp.linalg.norm(x - record_out / 2, axis=-1) - jnp.linalg.norm(x - record_in / 2, axis=-1)  # noqa: E731
+    score = lambda x: (
+        jnp.linalg.norm(x - record_out / 2, axis=-1) - jnp.linalg.norm(x - record_in / 2, axis=-1)
+    )
     return audit_mechanism(release, record_in, record_out, trials=trials, score=score, rng=SEED)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="few trials: only shows that every attack runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="few trials: only shows that every attack runs"
+    )
     parser.add_argument("--only", default="", help="only rows whose title contains this text")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "docs" / "audit.md")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent.parent / "docs" / "audit.md"
+    )
     options = parser.parse_args(arguments)
     releases, runs = (100, 400) if options.quick else (4_000, 20_000)
     rows, refuted, failed = [], 0, 0
@@ -119,8 +194,9 @@ def main(arguments: list[str] | None = None) -> int:
         refuted += result.refuted
         print(f"{title}: {result}", flush=True)
         rows.append(
-            f"| {title} | {result.trials} | {result.claimed_epsilon:.3f} | {result.epsilon_lower:.3f} | {result.mu_lower:.3f} | "
-            f"{'**refuted**' if result.refuted else 'no'} |"
+            f"| {title} | {result.trials} | {result.claimed_epsilon:.3f} |"
+            f" {result.epsilon_lower:.3f} | {result.mu_lower:.3f} |"
+            f" {'**refuted**' if result.refuted else 'no'} |"
         )
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(_page(rows), encoding="utf-8")
@@ -132,13 +208,20 @@ def _page(rows: list[str]) -> str:
     head = [
         "# Audit of the guarantees",
         "",
-        "Every mechanism and optimiser, attacked on a worst-case pair of neighbouring inputs. The lower bounds hold at 95 % "
-        "confidence",
-        "each; a bound above the claim would refute it. Bounds grow towards the truth with the number of trials, so a gap "
-        "says that",
+        (
+            "Every mechanism and optimiser, attacked on a worst-case pair of neighbouring inputs."
+            " The lower bounds hold at 95 % confidence"
+        ),
+        (
+            "each; a bound above the claim would refute it. Bounds grow towards the truth with the"
+            " number of trials, so a gap says that"
+        ),
         "the attack ran out of trials, not that privacy is left over. Written by `make audit`.",
         "",
-        "| attacked | trials a side | epsilon claimed (delta = 1e-5) | epsilon seen, at least | mu seen, at least | refuted |",
+        (
+            "| attacked | trials a side | epsilon claimed (delta = 1e-5) | epsilon seen, at least |"
+            " mu seen, at least | refuted |"
+        ),
         "|---|---|---|---|---|---|",
     ]
     return "\n".join([*head, *rows]) + "\n"

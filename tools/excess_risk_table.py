@@ -1,14 +1,17 @@
-"""Excess risk of private methods on real data at the same certified (epsilon, delta): docs/excess-risk.md.
+"""Excess risk of private methods on real data at the same certified (epsilon, delta):
+docs/excess-risk.md.
 
-    RIEMDP_DATA=... python tools/excess_risk_table.py [--only "MNIST 0,satimage"] [--methods GMIP,DP-RGD] [--seeds 20]
-    python tools/excess_risk_table.py --write            (only renew the tables and the figure of the document from the CSV)
+    RIEMDP_DATA=... python tools/excess_risk_table.py [--only "MNIST 0,satimage"] [--methods
+    GMIP,DP-RGD] [--seeds 20] python tools/excess_risk_table.py --write            (only renew the
+    tables and the figure of the document from the CSV)
 
-Results are kept, one row a (data set, method, epsilon), in docs/results/tables/excess-risk.csv as soon as they are ready; rows
-that are there (same grid, same seeds) are not computed again. The tables in docs/excess-risk.md, between the marks, are made
-from it.
+Results are kept, one row a (data set, method, epsilon), in docs/results/tables/excess-risk.csv as
+soon as they are ready; rows that are there (same grid, same seeds) are not computed again. The
+tables in docs/excess-risk.md, between the marks, are made from it.
 
-The settings of a method are chosen per (data set, method, epsilon): least median over `SELECTION` seeds, and then run again on
-fresh seeds. They are chosen by looking at the risk itself, which is not private. Seeds are fixed: a simulation.
+The settings of a method are chosen per (data set, method, epsilon): least median over `SELECTION`
+seeds, and then run again on fresh seeds. They are chosen by looking at the risk itself, which is
+not private. Seeds are fixed: a simulation.
 """
 
 from __future__ import annotations
@@ -31,9 +34,25 @@ RESULTS = Path("docs/results/tables/excess-risk.csv")
 DOCUMENT = Path("docs/excess-risk.md")
 FIGURE = Path("docs/results/figures/excess-risk.png")
 FIELDS: tuple[str, ...] = (
-    "data", "n", "dim", "method", "family", "epsilon", "delta", "adjacency", "certified_epsilon", "settings", "grid",
-    "choices", "seeds", "q25", "median", "q75", "auto", "cpu_seconds",
-)  # fmt: skip
+    "data",
+    "n",
+    "dim",
+    "method",
+    "family",
+    "epsilon",
+    "delta",
+    "adjacency",
+    "certified_epsilon",
+    "settings",
+    "grid",
+    "choices",
+    "seeds",
+    "q25",
+    "median",
+    "q75",
+    "auto",
+    "cpu_seconds",
+)
 
 
 def cell(case, method, epsilon: float, seeds: int) -> dict[str, str]:
@@ -41,27 +60,57 @@ def cell(case, method, epsilon: float, seeds: int) -> dict[str, str]:
     began = time.process_time()
     budget = Budget(epsilon, DELTA)
     count = seeds if method.seeds is None else min(seeds, method.seeds)
-    row = {"data": case.name, "n": case.n, "dim": case.dim, "method": method.name, "family": method.family, "epsilon": epsilon,
-           "delta": DELTA, "grid": method.grid, "choices": len(method.settings), "seeds": count, "auto": case.auto(budget)}
+    row = {
+        "data": case.name,
+        "n": case.n,
+        "dim": case.dim,
+        "method": method.name,
+        "family": method.family,
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "grid": method.grid,
+        "choices": len(method.settings),
+        "seeds": count,
+        "auto": case.auto(budget),
+    }
     pick = method.settings[0]
     try:
         if len(method.settings) > 1:
             pick = min(method.settings, key=lambda s: score(case, s, budget))
         points, guarantee = pick.run(budget, range(count))
-    except (InvalidArgument, NotImplementedError) as error:  # a mechanism that does not exist here: said, not left out
-        return _written({**row, "settings": f"not available: {error}".split(";")[0], "cpu_seconds": 0.0})
+    except (
+        InvalidArgument,
+        NotImplementedError,
+    ) as error:  # a mechanism that does not exist here: said, not left out
+        return _written(
+            {**row, "settings": f"not available: {error}".split(";")[0], "cpu_seconds": 0.0}
+        )
     if not guarantee.within(budget):
         raise RuntimeError(f"{method.name} on {case.name} costs more than {budget}: {guarantee}")
     risks = finite(case.risk(points))
     # Between two infinite risks there is nothing to interpolate.
-    low, middle, high = np.quantile(risks, [0.25, 0.5, 0.75], method="linear" if np.all(np.isfinite(risks)) else "nearest")
+    low, middle, high = np.quantile(
+        risks, [0.25, 0.5, 0.75], method="linear" if np.all(np.isfinite(risks)) else "nearest"
+    )
     spent = time.process_time() - began
-    return _written({**row, "adjacency": guarantee.adjacency, "certified_epsilon": guarantee.epsilon(DELTA), "q25": low,
-                     "settings": pick.words, "median": middle, "q75": high, "cpu_seconds": round(spent, 2)})  # fmt: skip
+    return _written(
+        {
+            **row,
+            "adjacency": guarantee.adjacency,
+            "certified_epsilon": guarantee.epsilon(DELTA),
+            "q25": low,
+            "settings": pick.words,
+            "median": middle,
+            "q75": high,
+            "cpu_seconds": round(spent, 2),
+        }
+    )
 
 
 def score(case, setting, budget: Budget) -> float:
-    """What settings are compared by: the median of the cheap figure; infinite where the setting is refused."""
+    """What settings are compared by: the median of the cheap figure; infinite where the setting is
+    refused.
+    """
     try:
         return float(np.median(finite(case.quick(setting.run(budget, SELECTION)[0]))))
     except (InvalidArgument, NotImplementedError):
@@ -74,10 +123,13 @@ def finite(risks: np.ndarray) -> np.ndarray:
 
 
 def _written(row: dict) -> dict[str, str]:
-    return {f: f"{row[f]:.6g}" if isinstance(row.get(f), float) else str(row.get(f, "")) for f in FIELDS}
+    return {
+        f: f"{row[f]:.6g}" if isinstance(row.get(f), float) else str(row.get(f, "")) for f in FIELDS
+    }
 
 
-# ------------------------------------------------------------------------------------------------ keeping results
+# ------------------------------------------------------------------------------------------------
+# keeping results
 def read(path: Path) -> list[dict[str, str]]:
     if not path.exists():
         return []
@@ -114,16 +166,35 @@ def fill(path: Path, case, wanted: Iterable[str], seeds: int) -> int:
             row = cell(case, method, epsilon, seeds)
             keep(path, row)
             made += 1
-            print(*(row[f] for f in ("data", "method", "epsilon", "settings", "q25", "median", "q75", "cpu_seconds")), sep=" | ",
-                  flush=True)  # fmt: skip
+            print(
+                *(
+                    row[f]
+                    for f in (
+                        "data",
+                        "method",
+                        "epsilon",
+                        "settings",
+                        "q25",
+                        "median",
+                        "q75",
+                        "cpu_seconds",
+                    )
+                ),
+                sep=" | ",
+                flush=True,
+            )
     return made
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--only", default="", help="data sets, separated by ';' (default: all)")
-    parser.add_argument("--methods", default="", help="words that the method's name has to hold, separated by ';'")
+    parser.add_argument(
+        "--methods", default="", help="words that the method's name has to hold, separated by ';'"
+    )
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--write", action="store_true", help="compute nothing")
     options = parser.parse_args()

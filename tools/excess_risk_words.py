@@ -1,4 +1,6 @@
-"""The tables and the figure of docs/excess-risk.md, made from docs/results/tables/excess-risk.csv. Computes nothing."""
+"""The tables and the figure of docs/excess-risk.md, made from docs/results/tables/excess-risk.csv.
+Computes nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +11,40 @@ from typing import Any
 
 EPSILONS = ("0.1", "0.3", "0.5", "1")
 OTHER_ADJACENCY = "add-or-remove-one"
-# Columns of the summary: heading, name of the row. The one-shot column is what "auto" picks (on a mean without a pick, a dash).
+# Columns of the summary: heading, name of the row. The one-shot column is what "auto" picks (on a
+# mean without a pick, a dash).
 COLUMNS = (
-    ("DP-PGD", "DP-PGD"), ("DP-RGD", "DP-RGD"), ("DP-RGD, decreasing", "DP-RGD, decreasing steps"), ("DP-RSGD", "DP-RSGD"),
-    ("DP-RSGD, Poisson †", "DP-RSGD, Poisson"), ("DP-RSVRG, as published", "DP-RSVRG, as-published"),
+    ("DP-PGD", "DP-PGD"),
+    ("DP-RGD", "DP-RGD"),
+    ("DP-RGD, decreasing", "DP-RGD, decreasing steps"),
+    ("DP-RSGD", "DP-RSGD"),
+    ("DP-RSGD, Poisson †", "DP-RSGD, Poisson"),
+    ("DP-RSVRG, as published", "DP-RSVRG, as-published"),
     ("DP-RSVRG, anchored", "DP-RSVRG, anchored"),
-)  # fmt: skip
+)
 LINES = (
-    ("DP-RGD", "DP-RGD, best of grid"), ("DP-RGD, decreasing steps", "DP-RGD, decreasing steps"),
-    ("DP-RGD, default", "DP-RGD, public defaults"), ("DP-RSGD", "DP-RSGD, best of grid"),
-    ("DP-RSVRG, as-published", "DP-RSVRG as published"), ("DP-RSVRG, anchored", "DP-RSVRG anchored"),
-)  # fmt: skip
+    ("DP-RGD", "DP-RGD, best of grid"),
+    ("DP-RGD, decreasing steps", "DP-RGD, decreasing steps"),
+    ("DP-RGD, default", "DP-RGD, public defaults"),
+    ("DP-RSGD", "DP-RSGD, best of grid"),
+    ("DP-RSVRG, as-published", "DP-RSVRG as published"),
+    ("DP-RSVRG, anchored", "DP-RSVRG anchored"),
+)
 DATA = (
-    "MNIST 0", "MNIST 1", "ijcnn", "satimage", "descriptors, affine-invariant", "descriptors + 10 I, Bures-Wasserstein",
+    "MNIST 0",
+    "MNIST 1",
+    "ijcnn",
+    "satimage",
+    "descriptors, affine-invariant",
+    "descriptors + 10 I, Bures-Wasserstein",
     "descriptors, Bures-Wasserstein",
-)  # fmt: skip
-PANELS = ("MNIST 0", "satimage", "descriptors, affine-invariant", "descriptors + 10 I, Bures-Wasserstein")
+)
+PANELS = (
+    "MNIST 0",
+    "satimage",
+    "descriptors, affine-invariant",
+    "descriptors + 10 I, Bures-Wasserstein",
+)
 
 Row = dict[str, str]
 
@@ -42,7 +62,12 @@ class Results:
 
     def methods(self, data: str) -> list[str]:
         """One-shot mechanisms first, then by name."""
-        return [m for _, m in sorted({(r["family"] != "one-shot", r["method"]) for r in self.rows if r["data"] == data})]
+        return [
+            m
+            for _, m in sorted(
+                {(r["family"] != "one-shot", r["method"]) for r in self.rows if r["data"] == data}
+            )
+        ]
 
     def median(self, data: str, method: str, epsilon: str) -> float:
         """The median risk; NaN where there is no such row, infinity where most runs diverged."""
@@ -51,8 +76,11 @@ class Results:
 
     def best(self, data: str, epsilon: str, keep) -> tuple[str, float]:
         """The row with the least median among those that `keep` accepts."""
-        found = [(float(r["median"]), r["method"]) for r in self.rows
-                 if r["data"] == data and r["epsilon"] == epsilon and r["median"] and keep(r)]  # fmt: skip
+        found = [
+            (float(r["median"]), r["method"])
+            for r in self.rows
+            if r["data"] == data and r["epsilon"] == epsilon and r["median"] and keep(r)
+        ]
         value, name = min(found, default=(math.nan, "none"))
         return name, value
 
@@ -77,8 +105,14 @@ def summary(results: Results) -> str:
     for data in results.data:
         for epsilon in EPSILONS:
             auto = results.auto(data, epsilon)
-            values = [results.median(data, m, epsilon) for m in (auto, *(name for _, name in COLUMNS))]
-            equal = [v for v, name in zip(values, ("", *(h for h, _ in COLUMNS)), strict=True) if "†" not in name]
+            values = [
+                results.median(data, m, epsilon) for m in (auto, *(name for _, name in COLUMNS))
+            ]
+            equal = [
+                v
+                for v, name in zip(values, ("", *(h for h, _ in COLUMNS)), strict=True)
+                if "†" not in name
+            ]
             least = min((v for v in equal if math.isfinite(v)), default=math.nan)
             words = [f"**{number(v)}**" if v == least else number(v) for v in values]
             words[0] += "" if auto == "none" else f" ({auto})"
@@ -96,7 +130,11 @@ def full(results: Results) -> str:
         for method in results.methods(data):
             rows = [results.at.get((data, method, e)) for e in EPSILONS]
             cells = [spread(r) for r in rows]
-            mark = " †" if any(r is not None and r["adjacency"] == OTHER_ADJACENCY for r in rows) else ""
+            mark = (
+                " †"
+                if any(r is not None and r["adjacency"] == OTHER_ADJACENCY for r in rows)
+                else ""
+            )
             seeds = {r["seeds"] for r in rows if r is not None and r["median"]} - {"20"}
             body.append([method + mark + "".join(f" ({s} seeds)" for s in sorted(seeds)), *cells])
         parts.append(table(["method", *(f"eps {e}" for e in EPSILONS)], body) + "\n")
@@ -109,17 +147,28 @@ def spread(row: Row | None) -> str:
     if row["median"] == "":
         return "not available"
     low, middle, high = (float(row[f]) for f in ("q25", "median", "q75"))
-    return number(middle) if math.isinf(high) else f"{number(middle)} ({number(low)}, {number(high)})"
+    return (
+        number(middle) if math.isinf(high) else f"{number(middle)} ({number(low)}, {number(high)})"
+    )
 
 
 def settings(results: Results) -> str:
-    """What was tried and what was chosen, for rows that had a choice. T: steps; b: batch; S, m: epochs and inner steps."""
+    """What was tried and what was chosen, for rows that had a choice. T: steps; b: batch; S, m:
+    epochs and inner steps.
+    """
     body = []
     for data in results.data:
         for method in results.methods(data):
             rows = [results.at.get((data, method, e)) for e in EPSILONS]
             if rows[-1] is not None and rows[-1]["grid"]:
-                body.append([data, method, rows[-1]["grid"], *("-" if r is None else short(r["settings"]) for r in rows)])
+                body.append(
+                    [
+                        data,
+                        method,
+                        rows[-1]["grid"],
+                        *("-" if r is None else short(r["settings"]) for r in rows),
+                    ]
+                )
     return table(["data", "method", "grid", *(f"eps {e}" for e in EPSILONS)], body)
 
 
@@ -134,38 +183,67 @@ def picks(results: Results) -> str:
         for epsilon in EPSILONS:
             auto = results.auto(data, epsilon)
             value = results.median(data, auto, epsilon)
-            line, ratio = [data if epsilon == EPSILONS[0] else "", epsilon, auto, number(value)], math.nan
-            for keep in (lambda r: r["family"] == "one-shot" and r["grid"] == "",
-                         lambda r: r["method"].endswith("default") and r["adjacency"] != OTHER_ADJACENCY,
-                         lambda r: r["adjacency"] != OTHER_ADJACENCY):  # fmt: skip
+            line, ratio = (
+                [data if epsilon == EPSILONS[0] else "", epsilon, auto, number(value)],
+                math.nan,
+            )
+            for keep in (
+                lambda r: r["family"] == "one-shot" and r["grid"] == "",
+                lambda r: r["method"].endswith("default") and r["adjacency"] != OTHER_ADJACENCY,
+                lambda r: r["adjacency"] != OTHER_ADJACENCY,
+            ):
                 name, best = results.best(data, epsilon, keep)
                 line.append("the same" if name == auto else f"{name}: {number(best)}")
                 ratio = value / best
             line.append(number(ratio) if math.isfinite(ratio) else "-")
             body.append(line)
-    head = ["data", "eps", "auto", "risk", "best one-shot", "best iterative with public defaults", "best of all rows",
-            "auto / best"]  # fmt: skip
+    head = [
+        "data",
+        "eps",
+        "auto",
+        "risk",
+        "best one-shot",
+        "best iterative with public defaults",
+        "best of all rows",
+        "auto / best",
+    ]
     return table(head, body)
 
 
 def figure(results: Results) -> Any:
-    """Risk against epsilon on four of the data sets: the best one-shot mechanism and the iterative methods."""
+    """Risk against epsilon on four of the data sets: the best one-shot mechanism and the iterative
+    methods.
+    """
     from riemdp.plots._experiments import Panel, Series, panel_figure
 
     panels = []
     for data in PANELS:
         series = []
-        chosen = [results.best(data, e, lambda r: r["family"] == "one-shot" and r["grid"] == "")[0] for e in EPSILONS]
-        for label, names in [("one-shot, best", chosen), *((label, [name] * len(EPSILONS)) for name, label in LINES)]:
+        chosen = [
+            results.best(data, e, lambda r: r["family"] == "one-shot" and r["grid"] == "")[0]
+            for e in EPSILONS
+        ]
+        for label, names in [
+            ("one-shot, best", chosen),
+            *((label, [name] * len(EPSILONS)) for name, label in LINES),
+        ]:
             rows = [results.at.get((data, m, e)) for m, e in zip(names, EPSILONS, strict=True)]
-            kept = [r for r in rows if r is not None and r["median"] and math.isfinite(float(r["q75"]))]
+            kept = [
+                r for r in rows if r is not None and r["median"] and math.isfinite(float(r["q75"]))
+            ]
             if kept:
-                x, y, low, high = ([float(r[f]) for r in kept] for f in ("epsilon", "median", "q25", "q75"))
+                x, y, low, high = (
+                    [float(r[f]) for r in kept] for f in ("epsilon", "median", "q25", "q75")
+                )
                 series.append(Series(label, x, y, low, high))
         if series:
             ticks = [float(e) for e in EPSILONS]
-            panels.append(Panel(series, "epsilon", "excess risk", data, logx=True, logy=True, xticks=ticks))
-    return panel_figure(panels, columns=2, legend_columns=3, title="Excess risk at the same certified (eps, 1e-6)")
+            panels.append(
+                Panel(series, "epsilon", "excess risk", data, logx=True, logy=True, xticks=ticks)
+            )
+    return panel_figure(
+        panels, columns=2, legend_columns=3, title="Excess risk at the same certified (eps, 1e-6)"
+    )
 
 
 TABLES = {"summary": summary, "picks": picks, "full": full, "settings": settings}

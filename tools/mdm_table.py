@@ -1,4 +1,6 @@
-"""Accuracy of PrivateMDM beside pyRiemann's MDM on ERP covariances: `python tools/mdm_table.py`, writes docs/mdm-on-erp.md."""
+"""Accuracy of PrivateMDM beside pyRiemann's MDM on ERP covariances: `python tools/mdm_table.py`,
+writes docs/mdm-on-erp.md.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def reduced(matrices: np.ndarray, k: int) -> np.ndarray:
 
 
 def accuracy(make, X: np.ndarray, y: np.ndarray, copies: int = 1, seeds: int = SEEDS) -> float:
-    """Median over seeds of the 5-fold accuracy; `copies` repeats the training records, as if there were that many more people."""
+    """Median over seeds of the 5-fold accuracy; `copies` repeats the training records, as if there
+    were that many more people.
+    """
     scores = []
     for seed in range(seeds):
         folds = StratifiedKFold(5, shuffle=True, random_state=0)
@@ -43,7 +47,9 @@ def accuracy(make, X: np.ndarray, y: np.ndarray, copies: int = 1, seeds: int = S
 def private(k: int, radius: float, epsilon: float, metric: str, **more):
     ball = riemdp.Ball(CENTRE * np.eye(k), radius)
     budget = riemdp.Budget(epsilon, DELTA)
-    return lambda seed: riemdp.PrivateMDM(metric=metric, budget=budget, ball=ball, random_state=seed, **more)
+    return lambda seed: riemdp.PrivateMDM(
+        metric=metric, budget=budget, ball=ball, random_state=seed, **more
+    )
 
 
 def needed(X: np.ndarray, y: np.ndarray, k: int, radius: float, epsilon: float, aim: float) -> str:
@@ -68,53 +74,100 @@ def main() -> None:
         print(rows[-1], flush=True)
         if k == 4:
             secret = {"labels": "private", "classes": [0, 1, 2, 3], "min_class_size": 38}
-            rows.append((f"{k}, log-Euclidean, private labels", exact,
-                         [accuracy(private(k, radius, e, "logeuclid", **secret), X, y) for e in EPSILONS]))  # fmt: skip
+            rows.append(
+                (
+                    f"{k}, log-Euclidean, private labels",
+                    exact,
+                    [
+                        accuracy(private(k, radius, e, "logeuclid", **secret), X, y)
+                        for e in EPSILONS
+                    ],
+                )
+            )
             exact_ai = accuracy(lambda seed: MDM(metric="riemann"), X, y, seeds=1)
-            rows.append((f"{k}, affine-invariant, public labels", exact_ai,
-                         [accuracy(private(k, radius, e, "riemann"), X, y) for e in EPSILONS]))  # fmt: skip
-        sizes.append((k, exact, [needed(X, y, k, radius, e, exact - 0.02) for e in (0.5, 1.0, 10.0)]))
+            rows.append(
+                (
+                    f"{k}, affine-invariant, public labels",
+                    exact_ai,
+                    [accuracy(private(k, radius, e, "riemann"), X, y) for e in EPSILONS],
+                )
+            )
+        sizes.append(
+            (k, exact, [needed(X, y, k, radius, e, exact - 0.02) for e in (0.5, 1.0, 10.0)])
+        )
         print(sizes[-1], flush=True)
     PAGE.write_text(page(rows, sizes), encoding="utf-8")
 
 
 def page(rows, sizes) -> str:
     lines = [
-        "# PrivateMDM on ERP data", "",
-        "216 event-related EEG/MEG covariances of 32 channels, four classes of 49 to 57 records, 5-fold "
-        "cross-validation (about 43",
-        f"training records a class), delta = {DELTA:g}, median of {SEEDS} seeds. Guessing is right 25 % of the time. "
-        "The number of channels",
-        "is reduced by a public map (the first k cosines over the channels); the ball is about 0.02 I with radius "
-        + ", ".join(f"{r:g} (k = {k})" for k, r in CHANNELS.items()) + ".",
-        "The radius and the centre were set by hand with these data in view, so these accuracies are somewhat "
-        "optimistic; with your own",
-        "data they have to come from elsewhere. Made by `tools/mdm_table.py`.", "",
-        "## Accuracy", "",
+        "# PrivateMDM on ERP data",
+        "",
+        (
+            "216 event-related EEG/MEG covariances of 32 channels, four classes of 49 to 57"
+            " records, 5-fold cross-validation (about 43"
+        ),
+        (
+            f"training records a class), delta = {DELTA:g}, median of {SEEDS} seeds. Guessing is"
+            " right 25 % of the time. The number of channels"
+        ),
+        "is reduced by a public map (the first k cosines over the channels); the ball is about 0.02"
+        " I with radius " + ", ".join(f"{r:g} (k = {k})" for k, r in CHANNELS.items()) + ".",
+        (
+            "The radius and the centre were set by hand with these data in view, so these"
+            " accuracies are somewhat optimistic; with your own"
+        ),
+        "data they have to come from elsewhere. Made by `tools/mdm_table.py`.",
+        "",
+        "## Accuracy",
+        "",
         "| channels | pyRiemann MDM | " + " | ".join(f"eps {e:g}" for e in EPSILONS) + " |",
         "|---|---|" + "---|" * len(EPSILONS),
-    ]  # fmt: skip
-    lines += [f"| {name} | {exact:.2f} | " + " | ".join(f"{c:.2f}" for c in cells) + " |" for name, exact, cells in rows]
+    ]
     lines += [
-        "", "## Records a class that would be needed", "",
-        "To come within two points of pyRiemann's accuracy, log-Euclidean, public labels; by repeating the training records.", "",
-        "| channels | accuracy without noise | eps 0.5 | eps 1 | eps 10 |", "|---|---|---|---|---|",
-    ]  # fmt: skip
+        f"| {name} | {exact:.2f} | " + " | ".join(f"{c:.2f}" for c in cells) + " |"
+        for name, exact, cells in rows
+    ]
+    lines += [
+        "",
+        "## Records a class that would be needed",
+        "",
+        (
+            "To come within two points of pyRiemann's accuracy, log-Euclidean, public labels; by"
+            " repeating the training records."
+        ),
+        "",
+        "| channels | accuracy without noise | eps 0.5 | eps 1 | eps 10 |",
+        "|---|---|---|---|---|",
+    ]
     lines += [f"| {k} | {exact:.2f} | " + " | ".join(cells) + " |" for k, exact, cells in sizes]
     lines += [
-        "", "## What to make of it", "",
-        "Fifty records a class are too few for 32 x 32 matrices at any epsilon worth the name: the mean has 528 "
-        "coordinates, every one of",
-        "them gets noise, and one record in fifty weighs much. Two things help more than a larger epsilon: fewer "
-        "channels (noise grows",
-        "like the number of channels, the radius shrinks too), and more people (noise falls like 1 / n).",
         "",
-        "Three seeds are few: cells differ by chance, by ten points and more where noise dominates (8 channels at 0.5 and 1). "
-        "Where the",
-        "private accuracy is the higher one (4 channels, eps 10), moving outlying records into the ball has helped the "
-        "means.",
+        "## What to make of it",
         "",
-    ]  # fmt: skip
+        (
+            "Fifty records a class are too few for 32 x 32 matrices at any epsilon worth the name:"
+            " the mean has 528 coordinates, every one of"
+        ),
+        (
+            "them gets noise, and one record in fifty weighs much. Two things help more than a"
+            " larger epsilon: fewer channels (noise grows"
+        ),
+        (
+            "like the number of channels, the radius shrinks too), and more people (noise falls"
+            " like 1 / n)."
+        ),
+        "",
+        (
+            "Three seeds are few: cells differ by chance, by ten points and more where noise"
+            " dominates (8 channels at 0.5 and 1). Where the"
+        ),
+        (
+            "private accuracy is the higher one (4 channels, eps 10), moving outlying records into"
+            " the ball has helped the means."
+        ),
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -1,7 +1,9 @@
-"""Write docs/mechanism-comparison.md: the error of every mean mechanism at equal certified privacy. Run from the repository root.
+"""Write docs/mechanism-comparison.md: the error of every mean mechanism at equal certified privacy.
+Run from the repository root.
 
-Intrinsic mechanisms: the formulas of `riemdp.plan_private_mean`. Extrinsic baselines have none: they are simulated on a
-synthetic data set from a fixed seed, and the figure is the root mean squared Riemannian distance to the intrinsic mean.
+Intrinsic mechanisms: the formulas of `riemdp.plan_private_mean`. Extrinsic baselines have none:
+they are simulated on a synthetic data set from a fixed seed, and the figure is the root mean
+squared Riemannian distance to the intrinsic mean.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ SIZES = (2, 3, 5, 8, 11, 15, 20, 30)
 
 @dataclass
 class Row:
-    """One size and one epsilon: errors by mechanism (None: no such law), `clamped` those of baselines moved into the ball."""
+    """One size and one epsilon: errors by mechanism (None: no such law), `clamped` those of
+    baselines moved into the ball.
+    """
 
     label: str
     dim: int
@@ -53,9 +57,15 @@ class Section:
         return None if error is None else min(error, row.clamped.get(mechanism, math.inf))
 
     def wins(self, a: str, b: str) -> str:
-        """In how many rows a has the smaller error, of those in which one of the two is better than the centre of the ball."""
+        """In how many rows a has the smaller error, of those in which one of the two is better than
+        the centre of the ball.
+        """
         pairs = [(self.best(r, a), self.best(r, b)) for r in self.rows]
-        useful = [(x, y) for x, y in pairs if x is not None and y is not None and min(x, y) < 0.9 * self.radius]
+        useful = [
+            (x, y)
+            for x, y in pairs
+            if x is not None and y is not None and min(x, y) < 0.9 * self.radius
+        ]
         return counted([x < y for x, y in useful])
 
 
@@ -65,10 +75,14 @@ def counted(won: list[bool]) -> str:
 
 
 class Data:
-    """Synthetic records in the ball, half of the radius away from the centre on average, and their means."""
+    """Synthetic records in the ball, half of the radius away from the centre on average, and their
+    means.
+    """
 
     def __init__(self, manifold, ball, n: int):
-        v = manifold.tangent_normal(jax.random.key(1), manifold.origin, 0.5 * ball.radius / math.sqrt(manifold.dim), (n,))
+        v = manifold.tangent_normal(
+            jax.random.key(1), manifold.origin, 0.5 * ball.radius / math.sqrt(manifold.dim), (n,)
+        )
         self.manifold, self.ball, self.n = manifold, ball, n
         records = ball.clamp(manifold, manifold.exp(manifold.origin, v))
         self.truth = R.frechet_mean(manifold, records).value
@@ -78,9 +92,13 @@ class Data:
         return float(self.manifold.dist(self.truth, self.manifold.project(self.ambient)))
 
     def simulate(self, mechanism: str, budget, repeats: int) -> tuple[float, float]:
-        """Root mean squared error of a baseline, as released and after moving the release into the ball."""
+        """Root mean squared error of a baseline, as released and after moving the release into the
+        ball.
+        """
         built = build(mechanism, self.manifold, self.ball, self.n, budget, tolerance=1e-10)
-        out = np.stack([np.asarray(built.release(self.ambient, rng=i).value) for i in range(repeats)])
+        out = np.stack(
+            [np.asarray(built.release(self.ambient, rng=i).value) for i in range(repeats)]
+        )
         inside = self.ball.clamp(self.manifold, out)
         return self._rms(out), self._rms(inside)
 
@@ -98,9 +116,17 @@ def measure(name: str, spaces, radius: float, n: int, repeats: int, largest: int
         for epsilon in EPSILONS:
             budget = R.Budget(epsilon, DELTA)
             plan = R.plan_private_mean(manifold, ball, n, budget)
-            row = Row(label, manifold.dim, epsilon, {r.mechanism: r.expected_error for r in plan}, auto=plan.best().mechanism)
+            row = Row(
+                label,
+                manifold.dim,
+                epsilon,
+                {r.mechanism: r.expected_error for r in plan},
+                auto=plan.best().mechanism,
+            )
             for mechanism in EXTRINSIC if data is not None else ():
-                row.error[mechanism], row.clamped[mechanism] = data.simulate(mechanism, budget, repeats)
+                row.error[mechanism], row.clamped[mechanism] = data.simulate(
+                    mechanism, budget, repeats
+                )
             section.rows.append(row)
             print(name, line(row, radius), flush=True)
     return section
@@ -114,17 +140,39 @@ def line(row: Row, radius: float) -> str:
     cells = [cell(row.error[m], radius) for m in INTRINSIC]
     for m in EXTRINSIC:
         both = row.error.get(m), row.clamped.get(m)
-        cells.append("-" if both[0] is None else f"{cell(both[0], radius)} / {cell(both[1], radius)}")
-    return f"| {row.label} | {row.dim} | {row.epsilon:g} | " + " | ".join(cells) + f" | {row.auto} |"
+        cells.append(
+            "-" if both[0] is None else f"{cell(both[0], radius)} / {cell(both[1], radius)}"
+        )
+    return (
+        f"| {row.label} | {row.dim} | {row.epsilon:g} | " + " | ".join(cells) + f" | {row.auto} |"
+    )
 
 
 def table(section: Section) -> list[str]:
-    heads = ["size", "dim", "epsilon", *INTRINSIC, *(f"{e}, as released / in the ball" for e in EXTRINSIC), "auto"]
-    facts = (f"n = {section.n}, radius {section.radius:g} (diameter {2 * section.radius:g}), delta = {DELTA:g} where one is "
-             "used. Distance between the ambient and the intrinsic mean: "
-             + ", ".join(f"{k} {v:.3g}" for k, v in section.bias.items()) + ".")
-    return [f"## {section.name}", "", facts, "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads),
-            *(line(row, section.radius) for row in section.rows), ""]  # fmt: skip
+    heads = [
+        "size",
+        "dim",
+        "epsilon",
+        *INTRINSIC,
+        *(f"{e}, as released / in the ball" for e in EXTRINSIC),
+        "auto",
+    ]
+    facts = (
+        f"n = {section.n}, radius {section.radius:g} (diameter {2 * section.radius:g}), delta ="
+        f" {DELTA:g} where one is used. Distance between the ambient and the intrinsic mean: "
+        + ", ".join(f"{k} {v:.3g}" for k, v in section.bias.items())
+        + "."
+    )
+    return [
+        f"## {section.name}",
+        "",
+        facts,
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|" + "---|" * len(heads),
+        *(line(row, section.radius) for row in section.rows),
+        "",
+    ]
 
 
 def crossing(section: Section, epsilon: float) -> str:
@@ -137,46 +185,113 @@ def crossing(section: Section, epsilon: float) -> str:
 
 
 def same_query_on_the_sphere(sphere: Section) -> str:
-    """The comparison that Reimherr2021 made: ambient noise on the *intrinsic* mean, not projected, error as a chord. Both by
-    formula, with the certified sensitivity of that query (a chord is at most the arc, for both errors too)."""
+    """The comparison that Reimherr2021 made: ambient noise on the *intrinsic* mean, not projected,
+    error as a chord. Both by formula, with the certified sensitivity of that query (a chord is at
+    most the arc, for both errors too).
+    """
     manifold = R.Sphere(3)
-    arc = R.statistics.frechet_mean_sensitivity(manifold, R.Ball(manifold.origin, sphere.radius), sphere.n)
-    pairs = [(r.error["riemannian-laplace"], math.sqrt((r.dim + 1) * (r.dim + 2)) * arc / r.epsilon) for r in sphere.rows]
+    arc = R.statistics.frechet_mean_sensitivity(
+        manifold, R.Ball(manifold.origin, sphere.radius), sphere.n
+    )
+    pairs = [
+        (r.error["riemannian-laplace"], math.sqrt((r.dim + 1) * (r.dim + 2)) * arc / r.epsilon)
+        for r in sphere.rows
+    ]
     first = f"S^2 at epsilon 1: {pairs[2][0]:.3g} against {pairs[2][1]:.3g}"
     return f"{counted([x < y for x, y in pairs])}, by formula; {first}"
 
 
-def claims(le: Section, ai: Section, bures: Section, sphere: Section, hyperbolic: Section) -> list[str]:
+def claims(
+    le: Section, ai: Section, bures: Section, sphere: Section, hyperbolic: Section
+) -> list[str]:
     def against(a: str, b: str, *sections: Section) -> str:
         return "; ".join(f"{s.name}: {s.wins(a, b)}" for s in sections)
 
-    gauss, laplace = ("wrapped-gaussian", "extrinsic-gaussian"), ("riemannian-laplace", "extrinsic-laplace")
-    cross = "; ".join(f"{s.name}: " + ", ".join(f"epsilon {e:g} from {crossing(s, e)}" for e in EPSILONS) for s in (le, ai))
-    ratio = [r.error["k-norm-gradient"] / r.error["riemannian-laplace"] for s in (le, ai, hyperbolic) for r in s.rows
-             if r.error["k-norm-gradient"] is not None and r.error["riemannian-laplace"] is not None
-             and r.error["k-norm-gradient"] < s.radius]  # fmt: skip
+    gauss, laplace = (
+        ("wrapped-gaussian", "extrinsic-gaussian"),
+        ("riemannian-laplace", "extrinsic-laplace"),
+    )
+    cross = "; ".join(
+        f"{s.name}: " + ", ".join(f"epsilon {e:g} from {crossing(s, e)}" for e in EPSILONS)
+        for s in (le, ai)
+    )
+    ratio = [
+        r.error["k-norm-gradient"] / r.error["riemannian-laplace"]
+        for s in (le, ai, hyperbolic)
+        for r in s.rows
+        if r.error["k-norm-gradient"] is not None
+        and r.error["riemannian-laplace"] is not None
+        and r.error["k-norm-gradient"] < s.radius
+    ]
     rows = [
-        ("Reimherr2021: the intrinsic Laplace mechanism has a smaller error than ambient Laplace noise (SPD, affine-invariant)",
-         against(*laplace, ai)),
-        ("Reimherr2021: so it has on the sphere (ambient noise on the intrinsic mean, not projected)",
-         same_query_on_the_sphere(sphere)),
-        ("the same, against ambient noise on the *arithmetic* mean, projected: a better baseline that the paper did not try",
-         against(*laplace, sphere)),
-        ("the same on hyperbolic and Bures-Wasserstein spaces (not in the papers)",
-         against(*laplace, hyperbolic, bures)),
-        ("Utpala2023LE: the tangent Gaussian has a smaller error than ambient Gaussian noise (SPD, log-Euclidean)",
-         against(*gauss, le)),
-        ("the same on the other spaces, wrapped at a public point (not in the papers)",
-         against(*gauss, ai, bures, sphere, hyperbolic)),
-        ("Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k grows",
-         f"first size at which it does: {cross}"),
-        ("Han2024, Remark 4: the K-norm gradient mechanism beside the Riemannian Laplace mechanism",
-         f"its error is {min(ratio):.2f} to {max(ratio):.2f} times as large, wherever it is below the radius"),
-    ]  # fmt: skip
-    return ["## What the papers said, counted in these tables", "",
-            "Counted: rows in which one of the two is clearly better than the centre of the ball (error below 0.9 of the",
-            "radius), a baseline with the better of its two figures.", "", "| claim | what the rows say |", "|---|---|",
-            *(f"| {claim} | {said} |" for claim, said in rows), ""]  # fmt: skip
+        (
+            (
+                "Reimherr2021: the intrinsic Laplace mechanism has a smaller error than ambient"
+                " Laplace noise (SPD, affine-invariant)"
+            ),
+            against(*laplace, ai),
+        ),
+        (
+            (
+                "Reimherr2021: so it has on the sphere (ambient noise on the intrinsic mean, not"
+                " projected)"
+            ),
+            same_query_on_the_sphere(sphere),
+        ),
+        (
+            (
+                "the same, against ambient noise on the *arithmetic* mean, projected: a better"
+                " baseline that the paper did not try"
+            ),
+            against(*laplace, sphere),
+        ),
+        (
+            "the same on hyperbolic and Bures-Wasserstein spaces (not in the papers)",
+            against(*laplace, hyperbolic, bures),
+        ),
+        (
+            (
+                "Utpala2023LE: the tangent Gaussian has a smaller error than ambient Gaussian noise"
+                " (SPD, log-Euclidean)"
+            ),
+            against(*gauss, le),
+        ),
+        (
+            "the same on the other spaces, wrapped at a public point (not in the papers)",
+            against(*gauss, ai, bures, sphere, hyperbolic),
+        ),
+        (
+            (
+                "Utpala2023LE: at delta > 0 the tangent Gaussian beats the Laplace mechanism as k"
+                " grows"
+            ),
+            f"first size at which it does: {cross}",
+        ),
+        (
+            (
+                "Han2024, Remark 4: the K-norm gradient mechanism beside the Riemannian Laplace"
+                " mechanism"
+            ),
+            (
+                f"its error is {min(ratio):.2f} to {max(ratio):.2f} times as large, wherever it is"
+                " below the radius"
+            ),
+        ),
+    ]
+    return [
+        "## What the papers said, counted in these tables",
+        "",
+        (
+            "Counted: rows in which one of the two is clearly better than the centre of the ball"
+            " (error below 0.9 of the"
+        ),
+        "radius), a baseline with the better of its two figures.",
+        "",
+        "| claim | what the rows say |",
+        "|---|---|",
+        *(f"| {claim} | {said} |" for claim, said in rows),
+        "",
+    ]
 
 
 INTRODUCTION = """# Mechanisms for a private mean, at equal certified privacy
@@ -213,11 +328,41 @@ def main() -> None:
     given = parser.parse_args()
     options = given.repeats, given.largest_simulated
     sections = [
-        measure("SPD(k), log-Euclidean", [(f"k = {k}", R.SPDLogEuclidean(k)) for k in SIZES], 1.0, 1000, *options),
-        measure("SPD(k), affine-invariant", [(f"k = {k}", R.SPDAffineInvariant(k)) for k in SIZES], 1.0, 1000, *options),
-        measure("SPD(k), Bures-Wasserstein", [(f"k = {k}", R.SPDBuresWasserstein(k)) for k in (2, 3, 5)], 0.3, 1000, *options),
-        measure("Spheres", [(f"S^{d}", R.Sphere(d + 1)) for d in (2, 5, 10, 50)], math.pi / 8, 100, *options),
-        measure("Hyperbolic spaces", [(f"H^{d}", R.Lorentz(d + 1)) for d in (2, 5, 10, 50)], 1.0, 1000, *options),
+        measure(
+            "SPD(k), log-Euclidean",
+            [(f"k = {k}", R.SPDLogEuclidean(k)) for k in SIZES],
+            1.0,
+            1000,
+            *options,
+        ),
+        measure(
+            "SPD(k), affine-invariant",
+            [(f"k = {k}", R.SPDAffineInvariant(k)) for k in SIZES],
+            1.0,
+            1000,
+            *options,
+        ),
+        measure(
+            "SPD(k), Bures-Wasserstein",
+            [(f"k = {k}", R.SPDBuresWasserstein(k)) for k in (2, 3, 5)],
+            0.3,
+            1000,
+            *options,
+        ),
+        measure(
+            "Spheres",
+            [(f"S^{d}", R.Sphere(d + 1)) for d in (2, 5, 10, 50)],
+            math.pi / 8,
+            100,
+            *options,
+        ),
+        measure(
+            "Hyperbolic spaces",
+            [(f"H^{d}", R.Lorentz(d + 1)) for d in (2, 5, 10, 50)],
+            1.0,
+            1000,
+            *options,
+        ),
     ]
     lines = [*INTRODUCTION.format(repeats=given.repeats).splitlines(), ""]
     lines += [text for section in sections for text in table(section)]

@@ -1,6 +1,8 @@
-"""Writes docs/published-and-certified-noise.md: what the noise formulas of the papers really give, by this library's accounting.
+"""Writes docs/published-and-certified-noise.md: what the noise formulas of the papers really give,
+by this library's accounting.
 
-`python tools/noise_table.py` writes the page; a test recomputes the figures and compares them with the page.
+`python tools/noise_table.py` writes the page; a test recomputes the figures and compares them with
+the page.
 """
 
 from __future__ import annotations
@@ -17,21 +19,36 @@ STEPS = 100  # cancels: T steps of noise multiplier z sqrt(T) are one of z
 
 
 def full_batch(epsilon: float, delta: float) -> dict[str, float]:
-    """sigma^2 = T log(1/delta) L^2 / (n epsilon)^2 against the replace-one sensitivity 2 L / n of the averaged gradient."""
+    """sigma^2 = T log(1/delta) L^2 / (n epsilon)^2 against the replace-one sensitivity 2 L / n of
+    the averaged gradient.
+    """
     z = math.sqrt(STEPS * math.log(1 / delta)) / (2 * epsilon)
     real = gaussian(z, STEPS)
     mu = math.sqrt(STEPS) / z
-    return {"epsilon": real.epsilon(delta), "delta": real.delta(epsilon), "factor": (mu / gaussian_mu(epsilon, delta)) ** 2}
+    return {
+        "epsilon": real.epsilon(delta),
+        "delta": real.delta(epsilon),
+        "factor": (mu / gaussian_mu(epsilon, delta)) ** 2,
+    }
 
 
-def svrg(records: int = 1200, inner: int = 166, epochs: int = 3, epsilon: float = 0.15, delta: float = 1e-4) -> float:
-    """sigma^2 = m K log(1/delta) tau^2 / (n epsilon)^2 for inner steps on one record, each a difference of two clipped gradients.
+def svrg(
+    records: int = 1200,
+    inner: int = 166,
+    epochs: int = 3,
+    epsilon: float = 0.15,
+    delta: float = 1e-4,
+) -> float:
+    """sigma^2 = m K log(1/delta) tau^2 / (n epsilon)^2 for inner steps on one record, each a
+    difference of two clipped gradients.
 
-    A step that draws the replaced record moves by up to 4 tau (two clipped gradients, 2 tau each); here only that sampled
-    part is counted, which is less than the algorithm reveals.
+    A step that draws the replaced record moves by up to 4 tau (two clipped gradients, 2 tau each);
+    here only that sampled part is counted, which is less than the algorithm reveals.
     """
     sigma = math.sqrt(inner * epochs * math.log(1 / delta)) / (records * epsilon)
-    return subsampled_gaussian(sigma / 4, population=records, batch_size=1, steps=inner * epochs).epsilon(delta)
+    return subsampled_gaussian(
+        sigma / 4, population=records, batch_size=1, steps=inner * epochs
+    ).epsilon(delta)
 
 
 def page() -> str:
@@ -39,8 +56,8 @@ def page() -> str:
     for epsilon, delta in CLAIMS:
         real = full_batch(epsilon, delta)
         rows.append(
-            f"| {epsilon:g} | {delta:g} | {real['epsilon']:.3f} | {real['epsilon'] / epsilon:.2f} | {real['delta']:.2g} | "
-            f"{real['factor']:.2f} |"
+            f"| {epsilon:g} | {delta:g} | {real['epsilon']:.3f} | {real['epsilon'] / epsilon:.2f} |"
+            f" {real['delta']:.2g} | {real['factor']:.2f} |"
         )
     return TEXT.format(rows="\n".join(rows), svrg=f"{svrg():.1f}")
 

@@ -1,8 +1,10 @@
-"""Write docs/results from a folder of results: `python tools/results_pages.py RESULTS [RESULTS ...]`.
+"""Write docs/results from a folder of results: `python tools/results_pages.py RESULTS [RESULTS
+...]`.
 
-Every page `docs/results/<paper>.md` keeps what people wrote above the marker line; below it, this script writes each artefact's
-picture, the command, how it was run and the verdict, and copies the pictures and the CSV files. Where several folders hold an
-artefact, a full run is taken before a quick one, then the later folder.
+Every page `docs/results/<paper>.md` keeps what people wrote above the marker line; below it, this
+script writes each artefact's picture, the command, how it was run and the verdict, and copies the
+pictures and the CSV files. Where several folders hold an artefact, a full run is taken before a
+quick one, then the later folder.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from PIL import Image
 
 from riemdp.experiments import PAPERS, names
 
-MARKER = "<!-- Below this line: written by tools/results_pages.py; edit the experiments instead. -->"
+MARKER = (
+    "<!-- Below this line: written by tools/results_pages.py; edit the experiments instead. -->"
+)
 PAGES = Path(__file__).parents[1] / "docs" / "results"
 
 
@@ -38,17 +42,23 @@ def section(name: str, folder: Path, meta: dict) -> str:
     verdict = (folder / "verdict.md").read_text()
     body = verdict[verdict.index("**Data.**") : verdict.index("These are simulations")].strip()
     mode = "quick" if meta["quick"] else "full"
-    spent = f"{meta['processor_seconds']:.0f} s of processor time" if "processor_seconds" in meta else f"{meta['seconds']:.0f} s"
+    spent = (
+        f"{meta['processor_seconds']:.0f} s of processor time"
+        if "processor_seconds" in meta
+        else f"{meta['seconds']:.0f} s"
+    )
     return (
-        f"## {meta['title']}\n\n![{meta['title']}](figures/{name}.png)\n\n"
-        f"`riemdp experiments run {name} --{mode}` ({spent}; numbers: [CSV](data/{name}.csv))\n\n{body}\n"
+        f"## {meta['title']}\n\n![{meta['title']}](figures/{name}.png)\n\n`riemdp experiments run"
+        f" {name} --{mode}` ({spent}; numbers: [CSV](data/{name}.csv))\n\n{body}\n"
     )
 
 
 def small(source: Path, target: Path) -> None:
     """The picture with 128 colours: a quarter of the bytes, the same to the eye."""
     with Image.open(source) as picture:
-        few = picture.convert("RGB").quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        few = picture.convert("RGB").quantize(
+            128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
         few.save(target, optimize=True)
 
 
@@ -65,7 +75,9 @@ def main(folders: list[Path]) -> None:
         own = [section(name, *found[name]) for name in found if name.startswith(paper + "-")]
         page.write_text("\n".join([head, "", MARKER, "", *own]))
     missing = [name for name in names() if name not in found]
-    print(f"{len(found)} artefacts written" + (f"; missing: {', '.join(missing)}" if missing else ""))
+    print(
+        f"{len(found)} artefacts written" + (f"; missing: {', '.join(missing)}" if missing else "")
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Differential privacy on Riemannian manifolds.
 
-Importing this package switches JAX to float64 (or raises `riemdp.PrecisionError` where that is forbidden). Rooms are imported
-on first use, so `import riemdp` is enough to reach `riemdp.manifolds`, `riemdp.privacy` and so on, and stays quick.
+Importing this package switches JAX to float64 (or raises `riemdp.PrecisionError` where that is
+forbidden). Rooms are imported on first use, so `import riemdp` is enough to reach
+`riemdp.manifolds`, `riemdp.privacy` and so on, and stays quick.
 """
 
 from __future__ import annotations
@@ -26,31 +27,65 @@ from ._errors import (
 from ._version import __version__
 
 require_float64()
-logging.getLogger(__name__).addHandler(logging.NullHandler())  # counts and states only: no log line carries data or noise
+logging.getLogger(__name__).addHandler(
+    logging.NullHandler()
+)  # counts and states only: no log line carries data or noise
 
-# Room -> the public names it gives to the top of the package. `tests/test_public_names.py` holds this to each room's __all__.
+# Room -> the public names it gives to the top of the package. `tests/test_public_names.py` holds
+# this to each room's __all__.
 _ROOMS: dict[str, tuple[str, ...]] = {
     "manifolds": (
-        "AbstractManifold", "Euclidean", "Grassmann", "Lorentz", "PoincareBall", "Product", "SPDAffineInvariant",
-        "SPDBuresWasserstein", "SPDLogEuclidean", "Sphere", "Stiefel", "spd",
+        "AbstractManifold",
+        "Euclidean",
+        "Grassmann",
+        "Lorentz",
+        "PoincareBall",
+        "Product",
+        "SPDAffineInvariant",
+        "SPDBuresWasserstein",
+        "SPDLogEuclidean",
+        "Sphere",
+        "Stiefel",
+        "spd",
     ),
     "randomness": ("NoiseSource", "noise_source"),
     "sampling": ("riemannian_laplace",),
     "privacy": (
-        "Ball", "Budget", "Guarantee", "Ledger", "approximate", "gaussian", "gaussian_noise_multiplier", "none",
-        "participation", "pure", "subsampled_gaussian", "subsampled_gaussian_noise_multiplier",
+        "Ball",
+        "Budget",
+        "Guarantee",
+        "Ledger",
+        "approximate",
+        "gaussian",
+        "gaussian_noise_multiplier",
+        "none",
+        "participation",
+        "pure",
+        "subsampled_gaussian",
+        "subsampled_gaussian_noise_multiplier",
     ),
     "statistics": ("MeanResult", "frechet_mean", "frechet_mean_sensitivity"),
     "mechanisms": (
-        "ExtrinsicGaussian", "ExtrinsicLaplace", "KNormGradient", "Release", "RiemannianLaplace", "TangentGaussian",
-        "WrappedGaussian", "WrappedLaplace",
+        "ExtrinsicGaussian",
+        "ExtrinsicLaplace",
+        "KNormGradient",
+        "Release",
+        "RiemannianLaplace",
+        "TangentGaussian",
+        "WrappedGaussian",
+        "WrappedLaplace",
     ),
     "problems": ("Problem", "check_gradient"),
     "optimizers": ("DPRGD", "DPRSGD", "DPRSVRG", "OptimizationResult", "private_minimize"),
     "releases": ("plan_private_mean", "private_frechet_mean"),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
     "estimators": ("PrivateFrechetMean", "PrivateMDM", "PrivatePCA"),
-    "audit": ("audit_mechanism", "audit_optimizer", "epsilon_lower_bound", "gaussian_mu_lower_bound"),
+    "audit": (
+        "audit_mechanism",
+        "audit_optimizer",
+        "epsilon_lower_bound",
+        "gaussian_mu_lower_bound",
+    ),
     "datasets": (),
     "plots": (),
     "experiments": (),
@@ -60,9 +95,20 @@ _ROOMS: dict[str, tuple[str, ...]] = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the table above is the list
-    "BudgetExceeded", "ConvergenceWarning", "DataUnavailable", "InvalidArgument", "NotPrivateWarning", "PrecisionError",
-    "RiemdpError", "RiemdpWarning", "SlowSamplerWarning", "SpreadWarning", "__version__", *_ROOMS, *_HOME,
-]  # fmt: skip
+    "BudgetExceeded",
+    "ConvergenceWarning",
+    "DataUnavailable",
+    "InvalidArgument",
+    "NotPrivateWarning",
+    "PrecisionError",
+    "RiemdpError",
+    "RiemdpWarning",
+    "SlowSamplerWarning",
+    "SpreadWarning",
+    "__version__",
+    *_ROOMS,
+    *_HOME,
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,9 @@
-"""The main job: real images -> covariance descriptors -> a private Frechet mean per class -> matrices, picture, statement.
+"""The main job: real images -> covariance descriptors -> a private Frechet mean per class ->
+matrices, picture, statement.
 
-What is public here, and stated so: the labels, the number of images a class, and the constants below. What is private: the
-images. Every release is made by `private_frechet_mean`; nothing in this module draws noise.
+What is public here, and stated so: the labels, the number of images a class, and the constants
+below. What is private: the images. Every release is made by `private_frechet_mean`; nothing in this
+module draws noise.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from ._errors import DataUnavailable, InvalidArgument, integer, real
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5
-ETA = 1e-2  # public regulariser of the descriptors: larger than the papers' 1e-6, because it decides the radius
+# public regulariser of the descriptors: larger than the papers' 1e-6, because it decides the radius
+ETA = 1e-2
 STATEMENT = "privacy-statement.md"
 PICTURE = "error-against-epsilon"
 MATRICES = "released-means.npz"
@@ -34,7 +37,9 @@ TYPICAL = "typical distance of one image to its class mean"
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Where the output of `run_demo` lies and what it cost: `totals` maps each data set to its composed `Guarantee`."""
+    """Where the output of `run_demo` lies and what it cost: `totals` maps each data set to its
+    composed `Guarantee`.
+    """
 
     folder: Path
     files: tuple[str, ...]
@@ -45,7 +50,9 @@ class DemoResult:
 
 @dataclass
 class _Job:
-    """One data set: public facts, the descriptors (n, k, k) of each class, and what was released and measured."""
+    """One data set: public facts, the descriptors (n, k, k) of each class, and what was released
+    and measured.
+    """
 
     name: str
     key: str
@@ -54,7 +61,9 @@ class _Job:
     count: int
     releases: dict[tuple[str, float], Any] = field(default_factory=dict)
     measured: dict[tuple[str, float], float] = field(default_factory=dict)
-    distances: list[np.ndarray] = field(default_factory=list)  # of each image to the non-private mean of its class
+    distances: list[np.ndarray] = field(
+        default_factory=list
+    )  # of each image to the non-private mean of its class
     ball: Any = None
     manifold: Any = None
 
@@ -70,25 +79,30 @@ def run_demo(
 ) -> DemoResult:
     """Release private mean descriptors of real images and write a folder about it.
 
-    Uses MNIST where it is in `RIEMDP_DATA` or in the cache, else scikit-learn's digits; and in any case patches of the
-    histology photograph bundled with scikit-image, if that is installed. No network is used.
+    Uses MNIST where it is in `RIEMDP_DATA` or in the cache, else scikit-learn's digits; and in any
+    case patches of the histology photograph bundled with scikit-image, if that is installed. No
+    network is used.
 
-    The folder holds the released matrices (npz), a picture of error against epsilon (PNG, SVG), a privacy statement in plain
-    language (Markdown) with one report page a data set (HTML, JSON), and the measured errors in a file whose name says that
-    they are not private. It is written whole or not at all.
+    The folder holds the released matrices (npz), a picture of error against epsilon (PNG, SVG), a
+    privacy statement in plain language (Markdown) with one report page a data set (HTML, JSON), and
+    the measured errors in a file whose name says that they are not private. It is written whole or
+    not at all.
 
     **Arguments:**
-    - `out`: a folder that does not exist yet, is empty, or was written by this function before (then it is replaced).
+    - `out`: a folder that does not exist yet, is empty, or was written by this function before
+      (then it is replaced).
     - `quick`: three classes and three epsilons.
-    - `seed`: None draws noise from the operating system; a whole number makes the run reproducible and *not private*, which
-      every file then says.
+    - `seed`: None draws noise from the operating system; a whole number makes the run reproducible
+      and *not private*, which every file then says.
     - `epsilons`, `delta`: the budget of each release.
     - `progress`: show progress on stderr.
 
-    Raises `InvalidArgument` for an output folder with other content in it, `DataUnavailable` if there are no images at all.
+    Raises `InvalidArgument` for an output folder with other content in it, `DataUnavailable` if
+    there are no images at all.
 
-    Guarantee: for each data set, replace-one with public labels: one class composes its releases over the epsilons, and classes
-    hold different images, so the total is that of one class (`DemoResult.totals`).
+    Guarantee: for each data set, replace-one with public labels: one class composes its releases
+    over the epsilons, and classes hold different images, so the total is that of one class
+    (`DemoResult.totals`).
     """
     began = time.monotonic()
     delta = real("delta", delta, above=0.0, below=1.0)
@@ -122,15 +136,23 @@ def _load(quick: bool, tracker: Any) -> list[_Job]:
         digits, count, key = datasets.mnist("train", download=False), 3000, "mnist"
     except DataUnavailable:
         digits, count, key = datasets.digits(), 170, "digits"
-    jobs.append(_descriptors(digits, key, 1, 300 if quick and key == "mnist" else count, 3 if quick else 10, tracker))
+    jobs.append(
+        _descriptors(
+            digits, key, 1, 300 if quick and key == "mnist" else count, 3 if quick else 10, tracker
+        )
+    )
     with contextlib.suppress(DataUnavailable):
         patches = datasets.histology_patches(16)
         jobs.append(_descriptors(patches, "histology", 3, 512, 2, tracker))
     return jobs
 
 
-def _descriptors(images: Any, key: str, channels: int, count: int, classes: int, tracker: Any) -> _Job:
-    """Descriptors of the first `count` images of each class: a public number, the same for every class."""
+def _descriptors(
+    images: Any, key: str, channels: int, count: int, classes: int, tracker: Any
+) -> _Job:
+    """Descriptors of the first `count` images of each class: a public number, the same for every
+    class.
+    """
     from .datasets import covariance_descriptors
 
     tracker(f"descriptors of {images.name}", None)
@@ -143,7 +165,9 @@ def _descriptors(images: Any, key: str, channels: int, count: int, classes: int,
 # ---------------------------------------------------------------- releases
 
 
-def _release_means(job: _Job, epsilons: tuple[float, ...], delta: float, seed: int | None, tracker: Any) -> None:
+def _release_means(
+    job: _Job, epsilons: tuple[float, ...], delta: float, seed: int | None, tracker: Any
+) -> None:
     from .datasets import descriptor_ball
     from .manifolds import SPDLogEuclidean
     from .privacy import Budget
@@ -158,9 +182,18 @@ def _release_means(job: _Job, epsilons: tuple[float, ...], delta: float, seed: i
         job.distances.append(np.asarray(job.manifold.dist(exact, records)))
         for j, epsilon in enumerate(epsilons):
             # With a seed every release needs its own, or all would share one noise.
-            rng = None if seed is None else int(np.random.SeedSequence([seed, len(job.key), i, j]).generate_state(1)[0])
+            rng = (
+                None
+                if seed is None
+                else int(np.random.SeedSequence([seed, len(job.key), i, j]).generate_state(1)[0])
+            )
             release = private_frechet_mean(
-                job.manifold, records, job.ball, Budget(epsilon, delta), mechanism="wrapped-gaussian", rng=rng
+                job.manifold,
+                records,
+                job.ball,
+                Budget(epsilon, delta),
+                mechanism="wrapped-gaussian",
+                rng=rng,
             )
             job.releases[name, epsilon] = release
             job.measured[name, epsilon] = float(job.manifold.dist(exact, release.value))
@@ -168,7 +201,9 @@ def _release_means(job: _Job, epsilons: tuple[float, ...], delta: float, seed: i
 
 
 def _total(job: _Job, epsilons: tuple[float, ...], delta: float) -> Any:
-    """The guarantee of everything released from one data set: the worst class (they are alike), composed over epsilons."""
+    """The guarantee of everything released from one data set: the worst class (they are alike),
+    composed over epsilons.
+    """
     per_class = []
     for name in job.descriptors:
         first, *others = (job.releases[name, e].guarantee for e in epsilons)
@@ -180,19 +215,34 @@ def _total(job: _Job, epsilons: tuple[float, ...], delta: float) -> Any:
 
 
 def _write(
-    folder: Path, jobs: list[_Job], totals: dict[str, Any], epsilons: tuple[float, ...], delta: float, seed: int | None
+    folder: Path,
+    jobs: list[_Job],
+    totals: dict[str, Any],
+    epsilons: tuple[float, ...],
+    delta: float,
+    seed: int | None,
 ) -> None:
     from . import plots
     from .report import privacy_report
 
     arrays = {
-        f"{job.key}/{name.replace(' ', '-').replace('/', '-')}/epsilon-{epsilon:g}": np.asarray(release.value)
+        f"{job.key}/{name.replace(' ', '-').replace('/', '-')}/epsilon-{epsilon:g}": np.asarray(
+            release.value
+        )
         for job in jobs
         for (name, epsilon), release in job.releases.items()
     }
     np.savez_compressed(folder / MATRICES, **arrays)  # pyright: ignore[reportArgumentType]
-    lines = ["# The errors in this file were measured on the images themselves. They are NOT covered by the guarantee.",
-             "data set,class,epsilon,distance of release to non-private mean,expected (root mean square)"]  # fmt: skip
+    lines = [
+        (
+            "# The errors in this file were measured on the images themselves. They are NOT covered"
+            " by the guarantee."
+        ),
+        (
+            "data set,class,epsilon,distance of release to non-private mean,expected (root mean"
+            " square)"
+        ),
+    ]
     for job in jobs:
         for (name, epsilon), error in job.measured.items():
             expected = job.releases[name, epsilon].expected_error
@@ -214,10 +264,15 @@ def _write(
             manifold=job.manifold,
             ball=job.ball,
             delta=delta,
-            query=f"Mean descriptors of {job.name}: {len(epsilons)} budgets, {len(job.descriptors)} classes",
+            query=(
+                f"Mean descriptors of {job.name}: {len(epsilons)} budgets, {len(job.descriptors)}"
+                " classes"
+            ),
             record_is="one image of a class with a public label",
         ).save(folder / f"privacy-report-{job.key}.html")
-    (folder / STATEMENT).write_text(_statement(jobs, totals, epsilons, delta, seed), encoding="utf-8")
+    (folder / STATEMENT).write_text(
+        _statement(jobs, totals, epsilons, delta, seed), encoding="utf-8"
+    )
 
 
 def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, float]]]:
@@ -226,16 +281,23 @@ def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, flo
 
     dim, k = job.manifold.dim, job.manifold.k
     sensitivity = 2.0 * job.ball.radius / job.count
-    # The radius of Utpala2023LE Theorem 5 as printed there: centre I, constant 14 (grey) or 16 (RGB).
-    printed = math.sqrt(k) * max(abs(math.log(ETA)), math.log((14 if job.channels == 1 else 16) + ETA))
+    # The radius of Utpala2023LE Theorem 5 as printed there: centre I, constant 14 (grey) or 16
+    # (RGB).
+    printed = math.sqrt(k) * max(
+        abs(math.log(ETA)), math.log((14 if job.channels == 1 else 16) + ETA)
+    )
     low, high = min(e for _, e in job.releases), max(e for _, e in job.releases)
     grid = [float(e) for e in np.geomspace(low, high, 13)]
     sigma = {e: sensitivity * gaussian_noise_multiplier(Budget(e, delta)) for e in grid}
     gaussian = [(e, math.sqrt(dim) * sigma[e]) for e in grid]
     return {
         f"Gaussian, ε and δ = {delta:g} (released)": gaussian,
-        "Gaussian with the radius printed in Utpala2023LE": [(e, x * printed / job.ball.radius) for e, x in gaussian],
-        "Riemannian Laplace, pure ε": [(e, math.sqrt(dim * (dim + 1)) * sensitivity / e) for e in grid],
+        "Gaussian with the radius printed in Utpala2023LE": [
+            (e, x * printed / job.ball.radius) for e, x in gaussian
+        ],
+        "Riemannian Laplace, pure ε": [
+            (e, math.sqrt(dim * (dim + 1)) * sensitivity / e) for e in grid
+        ],
     }
 
 
@@ -260,37 +322,54 @@ def _picture(jobs: list[_Job], epsilons: tuple[float, ...], delta: float, seed: 
             )
             ax.get_legend().remove()
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, [_legend(text) for text in labels], loc="outside lower center", ncols=2)
+        figure.legend(
+            handles, [_legend(text) for text in labels], loc="outside lower center", ncols=2
+        )
         warning = "NOT PRIVATE: drawn with a seed. " if seed is not None else ""
         figure.suptitle(
-            f"{warning}What privacy costs: error of private class means (points and grey line are measured, not private)",
-            fontsize=14, x=0.01, ha="left",
-        )  # fmt: skip
+            f"{warning}What privacy costs: error of private class means (points and grey line are"
+            " measured, not private)",
+            fontsize=14,
+            x=0.01,
+            ha="left",
+        )
     return figure
 
 
 def _legend(label: str) -> str:
     if label == TYPICAL:
         return f"measured: {label}"
-    return "measured: root mean square over classes, bar from smallest to largest" if label.endswith(": measured") else (
-        f"expected: {label}"
-    )  # fmt: skip
+    return (
+        "measured: root mean square over classes, bar from smallest to largest"
+        if label.endswith(": measured")
+        else (f"expected: {label}")
+    )
 
 
 def _statement(
-    jobs: list[_Job], totals: dict[str, Any], epsilons: tuple[float, ...], delta: float, seed: int | None
+    jobs: list[_Job],
+    totals: dict[str, Any],
+    epsilons: tuple[float, ...],
+    delta: float,
+    seed: int | None,
 ) -> str:
     from . import __version__
 
     text = ["# Privacy statement", ""]
     if seed is not None:
         text += [
-            f"**NOT PRIVATE.** The noise was drawn with the seed {seed}, so anyone can remove it. Run again without a seed",
+            (
+                f"**NOT PRIVATE.** The noise was drawn with the seed {seed}, so anyone can remove"
+                " it. Run again without a seed"
+            ),
             "before publishing anything.",
             "",
         ]
     text += [
-        "Average image descriptors were published with noise, so that nobody who reads them can tell much about any one image.",
+        (
+            "Average image descriptors were published with noise, so that nobody who reads them can"
+            " tell much about any one image."
+        ),
         "",
         "## What everything together costs",
         "",
@@ -300,47 +379,88 @@ def _statement(
     for job in jobs:
         total = math.ceil(totals[job.name].epsilon(delta) * 1e4) / 1e4
         text.append(
-            f"| {job.name} | {len(job.descriptors)} | {job.count} | {len(job.releases)} | **{total:.4f}** | {delta:g} |"
+            f"| {job.name} | {len(job.descriptors)} | {job.count} | {len(job.releases)} |"
+            f" **{total:.4f}** | {delta:g} |"
         )
     listed = ", ".join(f"{e:g}" for e in epsilons)
     text += [
         "",
-        f"Each class mean was released {len(epsilons)} times, with epsilon = {listed} and delta = {delta:g} each. One image is",
-        "in one class only, and the labels are public, so classes do not add up (parallel composition); the releases of one",
-        "class do, and the total above is their exact composition, which is less than the sum. Several budgets are shown for",
-        "comparison: a real publication would choose one of them, and its epsilon alone is then the cost. A total above about",
+        (
+            f"Each class mean was released {len(epsilons)} times, with epsilon = {listed} and delta"
+            f" = {delta:g} each. One image is"
+        ),
+        (
+            "in one class only, and the labels are public, so classes do not add up (parallel"
+            " composition); the releases of one"
+        ),
+        (
+            "class do, and the total above is their exact composition, which is less than the sum."
+            " Several budgets are shown for"
+        ),
+        (
+            "comparison: a real publication would choose one of them, and its epsilon alone is then"
+            " the cost. A total above about"
+        ),
         "3 is a weak promise.",
         "",
-        "**In words.** Take any one image, and replace it by any other of the same class. Every event in everything released",
-        "then becomes at most e^epsilon times as likely, plus delta (replace-one differential privacy).",
+        (
+            "**In words.** Take any one image, and replace it by any other of the same class. Every"
+            " event in everything released"
+        ),
+        (
+            "then becomes at most e^epsilon times as likely, plus delta (replace-one differential"
+            " privacy)."
+        ),
         "",
         "## What it rests on",
         "",
-        "- Public: labels, the number of images, image size, and the constants here. Replace-one privacy protects what an image",
+        (
+            "- Public: labels, the number of images, image size, and the constants here."
+            " Replace-one privacy protects what an image"
+        ),
         "  shows, and whose it is; it does not hide how many images there are.",
     ]
     for job in jobs:
         release = next(iter(job.releases.values()))
         text.append(
-            f"- {job.name}: the descriptor of *any* image lies within {job.ball.radius:.4g} of a public centre (log-Euclidean\n"
-            f"  distance, eta = {ETA:g}; proved, and enforced by clamping), so one image moves the mean by at most "
-            f"{release.sensitivity:.4g}."
+            f"- {job.name}: the descriptor of *any* image lies within {job.ball.radius:.4g} of a"
+            f" public centre (log-Euclidean\n  distance, eta = {ETA:g}; proved, and enforced by"
+            f" clamping), so one image moves the mean by at most {release.sensitivity:.4g}."
         )
     text += [
-        "- Noise: Gaussian in the logarithm, calibrated exactly (not with the classical formula), from",
-        "  the operating system's cryptographic generator." if seed is None else "  a SEEDED generator in this run.",
+        (
+            "- Noise: Gaussian in the logarithm, calibrated exactly (not with the classical"
+            " formula), from"
+        ),
+        (
+            "  the operating system's cryptographic generator."
+            if seed is None
+            else "  a SEEDED generator in this run."
+        ),
     ]
     if any(job.key == "histology" for job in jobs):
-        text.append("- The histology patches come from one photograph: they stand for images of people, they are not people.")
+        text.append(
+            "- The histology patches come from one photograph: they stand for images of people,"
+            " they are not people."
+        )
     text += [
         "",
         "## What is not private",
         "",
         f"- `{MEASURED}` and the points, bars and grey line in the picture",
-        "  compare the releases with the images themselves. They are here to check the formulas on public demonstration data.",
-        "  With your own data, do not publish them: the *expected* error, a formula of public numbers, tells the same.",
+        (
+            "  compare the releases with the images themselves. They are here to check the formulas"
+            " on public demonstration data."
+        ),
+        (
+            "  With your own data, do not publish them: the *expected* error, a formula of public"
+            " numbers, tells the same."
+        ),
         "",
-        f"Made by riemdp {__version__}. Files: `{MATRICES}` (the released matrices), `{PICTURE}.png` and `.svg`, one",
+        (
+            f"Made by riemdp {__version__}. Files: `{MATRICES}` (the released matrices),"
+            f" `{PICTURE}.png` and `.svg`, one"
+        ),
         "`privacy-report-*.html` a data set.",
         "",
     ]
@@ -352,11 +472,15 @@ def _statement(
 
 @contextlib.contextmanager
 def _new_folder(out: Path) -> Iterator[Path]:
-    """A temporary folder beside `out` that takes its place when the body has succeeded, and vanishes when it has not."""
+    """A temporary folder beside `out` that takes its place when the body has succeeded, and
+    vanishes when it has not.
+    """
     if out.exists() and not out.is_dir():
         raise InvalidArgument(f"argument `out` = '{out}' is a file; name a folder")
     if out.exists() and any(out.iterdir()) and not (out / STATEMENT).is_file():
-        raise InvalidArgument(f"argument `out` = '{out}' is a folder with other content; name a new or an empty one")
+        raise InvalidArgument(
+            f"argument `out` = '{out}' is a folder with other content; name a new or an empty one"
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".part", dir=out.parent))
     try:
@@ -400,7 +524,12 @@ def _tracker(show: bool) -> Iterator[_Tracker]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as display:
         tracker = _Tracker(display)
         yield tracker

@@ -1,7 +1,8 @@
 """Named errors, warnings and argument checks that every room shares.
 
-An error raised to a user names the argument, shows its value and says what to do instead. Values of *records* are never put
-into a message: a message can end up in a log, and a log is not covered by the privacy guarantee.
+An error raised to a user names the argument, shows its value and says what to do instead. Values of
+*records* are never put into a message: a message can end up in a log, and a log is not covered by
+the privacy guarantee.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ class InvalidArgument(RiemdpError, ValueError):
 
 
 class BudgetExceeded(RiemdpError):
-    """A release would cost more than the ledger has left. Raised before anything is released; nothing was spent."""
+    """A release would cost more than the ledger has left. Raised before anything is released;
+    nothing was spent.
+    """
 
 
 class PrecisionError(RiemdpError):
-    """64-bit floating point has been forbidden, and the guarantees here are not made in 32-bit arithmetic."""
+    """64-bit floating point has been forbidden, and the guarantees here are not made in 32-bit
+    arithmetic.
+    """
 
 
 class DataUnavailable(RiemdpError):
@@ -43,7 +48,9 @@ class ConvergenceWarning(RiemdpWarning):
 
 
 class NotPrivateWarning(RiemdpWarning):
-    """The result must not be published as private (a seed was given, or private data decided something)."""
+    """The result must not be published as private (a seed was given, or private data decided
+    something).
+    """
 
 
 class SlowSamplerWarning(RiemdpWarning):
@@ -56,28 +63,53 @@ class SpreadWarning(RiemdpWarning):
 
 def invalid(name: str, value: Any, remedy: str) -> InvalidArgument:
     """The error for argument `name`: says what was given and what to give instead."""
-    shown = repr(value) if not hasattr(value, "shape") else f"an array of shape {tuple(value.shape)}"
+    shown = (
+        repr(value) if not hasattr(value, "shape") else f"an array of shape {tuple(value.shape)}"
+    )
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return InvalidArgument(f"argument `{name}` = {shown} is not usable: {remedy}")
 
 
-def real(name: str, value: Any, *, above: float = -math.inf, at_least: float = -math.inf, below: float = math.inf,
-         at_most: float = math.inf, finite: bool = True, remedy: str | None = None) -> float:
+def real(
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    below: float = math.inf,
+    at_most: float = math.inf,
+    finite: bool = True,
+    remedy: str | None = None,
+) -> float:
     """Check that a public scalar is a real number in the stated range, and return it as a float."""
     wanted = remedy or _range_in_words(above, at_least, below, at_most, finite)
-    is_number = isinstance(value, numbers.Real) or (hasattr(value, "shape") and np.shape(value) == ())
+    is_number = isinstance(value, numbers.Real) or (
+        hasattr(value, "shape") and np.shape(value) == ()
+    )
     if isinstance(value, bool | np.bool_) or not is_number:
         raise invalid(name, value, wanted)
     x = float(value)
-    if math.isnan(x) or (finite and math.isinf(x)) or x <= above or x < at_least or x > at_most or (
-        x >= below and not math.isinf(below)
+    if (
+        math.isnan(x)
+        or (finite and math.isinf(x))
+        or x <= above
+        or x < at_least
+        or x > at_most
+        or (x >= below and not math.isinf(below))
     ):
         raise invalid(name, value, wanted)
     return x
 
 
-def integer(name: str, value: Any, *, at_least: int = 1, at_most: int | None = None, remedy: str | None = None) -> int:
+def integer(
+    name: str,
+    value: Any,
+    *,
+    at_least: int = 1,
+    at_most: int | None = None,
+    remedy: str | None = None,
+) -> int:
     """Check that a public count is a whole number in the stated range, and return it as an int."""
     top = "" if at_most is None else f" and at most {at_most}"
     wanted = remedy or f"give a whole number that is at least {at_least}{top}"
@@ -96,7 +128,9 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def _range_in_words(above: float, at_least: float, below: float, at_most: float, finite: bool) -> str:
+def _range_in_words(
+    above: float, at_least: float, below: float, at_most: float, finite: bool
+) -> str:
     parts = []
     if above > -math.inf:
         parts.append(f"greater than {above:g}")
@@ -113,14 +147,16 @@ def _range_in_words(above: float, at_least: float, below: float, at_most: float,
 def require_float64() -> None:
     """Switch JAX to 64 bits, or say clearly why that is not possible.
 
-    Noise, sensitivities and geometry are computed in float64 throughout: in float32 a normal stops at 5.4 sigma, and a
-    guarantee at delta = 1e-8 would not hold. JAX_ENABLE_X64=0 in the environment is read as the user's wish to forbid it.
+    Noise, sensitivities and geometry are computed in float64 throughout: in float32 a normal stops
+    at 5.4 sigma, and a guarantee at delta = 1e-8 would not hold. JAX_ENABLE_X64=0 in the
+    environment is read as the user's wish to forbid it.
     """
     import jax
 
     if os.environ.get("JAX_ENABLE_X64", "").strip().lower() in {"0", "false", "off", "no"}:
         raise PrecisionError(
-            "JAX_ENABLE_X64 is set to a false value, but riemdp computes in float64 only (its privacy guarantees do not "
-            "hold in float32). Unset JAX_ENABLE_X64, or set it to 1, before importing riemdp."
+            "JAX_ENABLE_X64 is set to a false value, but riemdp computes in float64 only (its"
+            " privacy guarantees do not hold in float32). Unset JAX_ENABLE_X64, or set it to 1,"
+            " before importing riemdp."
         )
     jax.config.update("jax_enable_x64", True)

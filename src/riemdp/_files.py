@@ -11,12 +11,14 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[Path, ...]]:
-    """Yield one temporary path per target, in the target's own folder; on success they replace the targets.
+    """Yield one temporary path per target, in the target's own folder; on success they replace the
+    targets.
 
-    Entering fails with `OSError` where a folder is missing or not writable, so entering before any work is a check
-    that the output can be written. When the body raises (also on an interrupt) nothing is left behind and no target
-    has changed; after a crash or a power cut a reader finds the old file or the new one, never half of one.
-    A target that exists keeps its permissions, a new one gets `mode` as far as the process's umask allows.
+    Entering fails with `OSError` where a folder is missing or not writable, so entering before any
+    work is a check that the output can be written. When the body raises (also on an interrupt)
+    nothing is left behind and no target has changed; after a crash or a power cut a reader finds
+    the old file or the new one, never half of one. A target that exists keeps its permissions, a
+    new one gets `mode` as far as the process's umask allows.
     """
     made: list[tuple[Path, Path]] = []
     try:

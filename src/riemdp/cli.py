@@ -1,7 +1,8 @@
 """The command `riemdp`.
 
-Exit codes: 0 done; 2 the input, an option or a setting cannot be used; 3 the budget of the ledger would be exceeded; 4 the
-output cannot be written; 130 interrupted. In every case but 0 no file was written and nothing was charged to the ledger.
+Exit codes: 0 done; 2 the input, an option or a setting cannot be used; 3 the budget of the ledger
+would be exceeded; 4 the output cannot be written; 130 interrupted. In every case but 0 no file was
+written and nothing was charged to the ledger.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Console entry: run the command line on `arguments` (default: those of the process) and exit with its code."""
+    """Console entry: run the command line on `arguments` (default: those of the process) and exit
+    with its code.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments in (["--version"], ["-V"]):
         from ._version import __version__

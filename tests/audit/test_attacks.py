@@ -32,7 +32,9 @@ class Fake:
 
 @pytest.mark.parametrize("real", [1.0, 1 / 1.5])
 def test_mechanism_attack_refutes_exactly_the_fault(real: float) -> None:
-    result = audit_mechanism(Fake(1.0, real), np.ones(1), np.zeros(1), trials=TRIALS, score=lambda v: v[:, 0], rng=1)
+    result = audit_mechanism(
+        Fake(1.0, real), np.ones(1), np.zeros(1), trials=TRIALS, score=lambda v: v[:, 0], rng=1
+    )
     assert result.refuted == (real < 1.0)
     assert 0.8 / real < result.mu_lower <= 1.02 / real
     assert ("REFUTED" in str(result)) == result.refuted
@@ -47,7 +49,9 @@ def test_pure_claims_are_judged_too() -> None:
 
 def test_real_mechanism_and_its_twin_with_half_the_sensitivity() -> None:
     plane = riemdp.Euclidean(2)
-    mechanism = riemdp.WrappedGaussian(plane, np.zeros(2), sensitivity=1.0, budget=Budget(3.0, 1e-5))
+    mechanism = riemdp.WrappedGaussian(
+        plane, np.zeros(2), sensitivity=1.0, budget=Budget(3.0, 1e-5)
+    )
     with Ledger(Budget(0.001)) as ledger:  # an attack is not charged
         right = audit_mechanism(mechanism, np.array([1.0, 0.0]), np.zeros(2), trials=1500, rng=2)
     assert ledger.charges == 0
@@ -104,4 +108,6 @@ def test_table_lists_every_mechanism_and_optimiser() -> None:
     titles = " ".join(title for title, _ in [*table.mechanisms(), *table.optimisers()])
     not_mechanisms = {"Release"}
     for name in (*riemdp._ROOMS["mechanisms"], "DPRGD", "DPRSGD", "DPRSVRG"):
-        assert name in titles or name in not_mechanisms, f"{name} is not audited: add it to tools/audit_table.py"
+        assert name in titles or name in not_mechanisms, (
+            f"{name} is not audited: add it to tools/audit_table.py"
+        )

@@ -49,7 +49,9 @@ def scans(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _interrupts_are_heard():
-    """Ctrl-C as at a terminal: a job started in the background inherits that SIGINT is ignored, and so would these tests."""
+    """Ctrl-C as at a terminal: a job started in the background inherits that SIGINT is ignored, and
+    so would these tests.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,6 @@
-"""The table of bad inputs: what is said, the exit code; nothing left behind or spent, no traceback, no value of a record."""
+"""The table of bad inputs: what is said, the exit code; nothing left behind or spent, no traceback,
+no value of a record.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ import pytest
 
 from tests.cli.conftest import spd_records
 
-GOOD = ("--radius", 2, "--epsilon", 1, "--delta", 1e-6, "--metric", "log-euclidean", "--mechanism", "wrapped-gaussian")
+GOOD = (
+    "--radius",
+    2,
+    "--epsilon",
+    1,
+    "--delta",
+    1e-6,
+    "--metric",
+    "log-euclidean",
+    "--mechanism",
+    "wrapped-gaussian",
+)
 
 
 def write(path: Path, kind: str) -> Path:
@@ -70,7 +83,9 @@ def write(path: Path, kind: str) -> Path:
         path.mkdir()
     elif kind == "huge":
         with path.open("wb") as stream:
-            np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (2**37, 3, 3)})
+            np.lib.format.write_array_header_1_0(
+                stream, {"descr": "<f8", "fortran_order": False, "shape": (2**37, 3, 3)}
+            )
             stream.truncate(2**37 * 72)  # sparse: nothing is on the disk
     else:
         np.save(path, X)
@@ -110,7 +125,17 @@ def test_bad_file(kind, said, riemdp, tmp_path):
     assert riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5).code == 0
     before = book.read_bytes()
     names = sorted(p.name for p in tmp_path.iterdir())
-    run = riemdp("mean", bad, *GOOD, "--out", tmp_path / "m.npz", "--report", tmp_path / "r.html", "--ledger", book)
+    run = riemdp(
+        "mean",
+        bad,
+        *GOOD,
+        "--out",
+        tmp_path / "m.npz",
+        "--report",
+        tmp_path / "r.html",
+        "--ledger",
+        book,
+    )
     said_in_words = " ".join(run.err.split())
     assert run.code == 2
     assert said in said_in_words
@@ -179,7 +204,9 @@ def test_spent_ledger(riemdp, scans):
 
 
 def test_interrupted_run_spends_nothing(riemdp, scans, monkeypatch):
-    """Ctrl-C while the mean is computed, and Ctrl-C after the noise was drawn but before anything was put in place."""
+    """Ctrl-C while the mean is computed, and Ctrl-C after the noise was drawn but before anything
+    was put in place.
+    """
     book = scans.with_name("book.json")
     riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
     before = book.read_bytes()
@@ -202,7 +229,9 @@ def test_interrupted_run_spends_nothing(riemdp, scans, monkeypatch):
 
 
 def test_interrupt_between_charging_and_placing_waits(riemdp, scans, monkeypatch):
-    """The moment after the charge is shielded: the files are put in place first, then the interrupt is obeyed."""
+    """The moment after the charge is shielded: the files are put in place first, then the interrupt
+    is obeyed.
+    """
     from riemdp._cli._ledger_file import LedgerFile
 
     book, out = scans.with_name("book.json"), scans.with_name("m.npz")

@@ -1,4 +1,6 @@
-"""What the commands do when all is well: values, files, JSON, formats, and that the noise is really there."""
+"""What the commands do when all is well: values, files, JSON, formats, and that the noise is really
+there.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,38 @@ from riemdp._cli._readers import read_records
 from riemdp._cli._spaces import centre_for, space_for
 from tests.cli.conftest import spd_records
 
-GOOD = ("--radius", 2, "--epsilon", 1, "--delta", 1e-6, "--metric", "log-euclidean", "--mechanism", "wrapped-gaussian")
+GOOD = (
+    "--radius",
+    2,
+    "--epsilon",
+    1,
+    "--delta",
+    1e-6,
+    "--metric",
+    "log-euclidean",
+    "--mechanism",
+    "wrapped-gaussian",
+)
 
 
 def test_mean_writes_value_report_and_ledger(riemdp, scans):
     folder = scans.parent
     riemdp("ledger", "create", folder / "book.json", "--epsilon", 2, "--delta", 1e-5)
-    run = riemdp("mean", scans, *GOOD, "--out", folder / "m.npz", "--report", folder / "r.html", "--ledger", folder / "book.json",
-                 "--json", "--show-clamped", "--record-is", "one scan")  # fmt: skip
+    run = riemdp(
+        "mean",
+        scans,
+        *GOOD,
+        "--out",
+        folder / "m.npz",
+        "--report",
+        folder / "r.html",
+        "--ledger",
+        folder / "book.json",
+        "--json",
+        "--show-clamped",
+        "--record-is",
+        "one scan",
+    )
     assert run.code == 0, run.err
     said = json.loads(run.out)
     value = np.load(folder / "m.npz")["mean"]
@@ -34,11 +60,15 @@ def test_mean_writes_value_report_and_ledger(riemdp, scans):
     assert report["records"] == 60
     assert report["one_record_is"] == "one scan"
     space, ball = library.SPDLogEuclidean(3), library.Ball(np.eye(3), 2.0)
-    assert report["records_clamped"] == int(np.sum(~np.asarray(ball.contains(space, np.load(scans)))))
+    assert report["records_clamped"] == int(
+        np.sum(~np.asarray(ball.contains(space, np.load(scans))))
+    )
     assert report["guarantee"]["epsilon"] <= 1.0 + 1e-9
     assert "this release included" in report["ledger"]
     spent = json.loads(riemdp("ledger", "show", folder / "book.json", "--json").out)
-    assert spent["spent_epsilon"] == pytest.approx(library.Ledger.load(folder / "book.json").spent.epsilon(1e-5))
+    assert spent["spent_epsilon"] == pytest.approx(
+        library.Ledger.load(folder / "book.json").spent.epsilon(1e-5)
+    )
     assert spent["releases"] == 1
 
 
@@ -76,9 +106,13 @@ def test_mean_that_protects_the_number_of_records(riemdp, scans):
     assert str(count) not in shown.out.split("space")[0]
     book = scans.parent / "adjacency.json"
     riemdp("ledger", "create", book, "--epsilon", 2, "--delta", 1e-5)
-    for bad, word in (((), "--n-min"), (("--n-min", 0), "n_min"), (("--n-min", 40, "--show-clamped"), "--show-clamped"),
-                      (("--n-min", 40, "--adjacency", "replace-one"), "--n-min"),
-                      (("--adjacency", "other"), "adjacency")):  # fmt: skip
+    for bad, word in (
+        ((), "--n-min"),
+        (("--n-min", 0), "n_min"),
+        (("--n-min", 40, "--show-clamped"), "--show-clamped"),
+        (("--n-min", 40, "--adjacency", "replace-one"), "--n-min"),
+        (("--adjacency", "other"), "adjacency"),
+    ):
         refused = riemdp("mean", scans, *options, *bad, "--ledger", book)
         assert refused.code == 2
         assert word in refused.err
@@ -115,7 +149,21 @@ def test_pca(riemdp, tmp_path):
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(3000, 4)) * np.array([0.6, 0.1, 0.1, 0.1])
     np.savetxt(tmp_path / "t.csv", rows, delimiter=",", header="a,b,c,d", comments="")
-    run = riemdp("pca", tmp_path / "t.csv", "-k", 1, "--row-norm", 1, "-e", 1, "-d", 1e-6, "--json", "--out", tmp_path / "c.npy")
+    run = riemdp(
+        "pca",
+        tmp_path / "t.csv",
+        "-k",
+        1,
+        "--row-norm",
+        1,
+        "-e",
+        1,
+        "-d",
+        1e-6,
+        "--json",
+        "--out",
+        tmp_path / "c.npy",
+    )
     assert run.code == 0, run.err
     component = np.load(tmp_path / "c.npy")
     assert component.shape == (1, 4)
@@ -123,16 +171,35 @@ def test_pca(riemdp, tmp_path):
     report = json.loads(run.out)["report"]
     assert report["sensitivity"] == pytest.approx(np.sqrt(2) / 3000)
     for wrong in (("-k", 5), ("-k", 0), ("--row-norm", 0), ("--mechanism", "magic"), ("-e", -1)):
-        bad = riemdp("pca", tmp_path / "t.csv", "-k", 1, "--row-norm", 1, "-e", 1, "-d", 1e-6, *wrong)
+        bad = riemdp(
+            "pca", tmp_path / "t.csv", "-k", 1, "--row-norm", 1, "-e", 1, "-d", 1e-6, *wrong
+        )
         assert bad.code == 2, wrong
         assert "Traceback" not in bad.err
 
 
 def test_calibrate_and_guarantee_are_inverse(riemdp):
-    z = json.loads(riemdp("calibrate", "--epsilon", 1, "--delta", 1e-5, "--steps", 100, "--sensitivity", 0.5, "--json").out)
+    z = json.loads(
+        riemdp(
+            "calibrate",
+            "--epsilon",
+            1,
+            "--delta",
+            1e-5,
+            "--steps",
+            100,
+            "--sensitivity",
+            0.5,
+            "--json",
+        ).out
+    )
     assert z["noise_multiplier"] == pytest.approx(37.306, rel=1e-4)
     assert z["sigma"] == pytest.approx(z["noise_multiplier"] / 2)
-    g = json.loads(riemdp("guarantee", "-z", z["noise_multiplier"], "--steps", 100, "--delta", 1e-5, "--json").out)
+    g = json.loads(
+        riemdp(
+            "guarantee", "-z", z["noise_multiplier"], "--steps", 100, "--delta", 1e-5, "--json"
+        ).out
+    )
     assert g["epsilon"] == pytest.approx(1.0, rel=1e-6)
     assert riemdp("guarantee", "-z", 1, "--population", 100).code == 2
     assert riemdp("guarantee", "-z", 0).code == 2
@@ -140,7 +207,22 @@ def test_calibrate_and_guarantee_are_inverse(riemdp):
 
 
 def test_plan_marks_what_auto_would_use(riemdp, tmp_path):
-    run = riemdp("plan", "-n", 200, "-k", 3, "-r", 1.5, "-d", 1e-5, "-e", "0.5,2", "--metric", "log-euclidean", "--json")
+    run = riemdp(
+        "plan",
+        "-n",
+        200,
+        "-k",
+        3,
+        "-r",
+        1.5,
+        "-d",
+        1e-5,
+        "-e",
+        "0.5,2",
+        "--metric",
+        "log-euclidean",
+        "--json",
+    )
     assert run.code == 0, run.err
     rows = json.loads(run.out)["plan"]
     for epsilon in (0.5, 2.0):
@@ -158,7 +240,16 @@ def test_help_version_and_experiments(riemdp):
     assert riemdp("--version").out == f"riemdp {library.__version__}\n"
     text = riemdp("--help").out
     assert "Exit codes" in text
-    for command in ("mean", "pca", "plan", "calibrate", "guarantee", "demo", "experiments", "ledger"):
+    for command in (
+        "mean",
+        "pca",
+        "plan",
+        "calibrate",
+        "guarantee",
+        "demo",
+        "experiments",
+        "ledger",
+    ):
         assert command in text
         assert riemdp(command, "--help").code == 0
     listed = json.loads(riemdp("experiments", "list", "--json").out)["experiments"]
@@ -178,7 +269,8 @@ def test_ledger_is_not_replaced(riemdp, tmp_path):
     assert {p.name for p in tmp_path.iterdir() if p.suffix != ".lock"} == {"b.json"}
 
 
-# ---------------------------------------------------------------------------------------------- readers
+# ----------------------------------------------------------------------------------------------
+# readers
 def test_readers_agree(tmp_path):
     from scipy import io
 
@@ -187,11 +279,25 @@ def test_readers_agree(tmp_path):
     np.savez(tmp_path / "a.npz", scans=X)
     np.savez(tmp_path / "two.npz", scans=X, other=X[:2])
     io.savemat(tmp_path / "a.mat", {"scans": np.moveaxis(X, 0, 2)})
-    np.savetxt(tmp_path / "a.csv", X.reshape(7, 9), delimiter=",", fmt="%.17g", header=",".join("abcdefghi"), comments="")
+    np.savetxt(
+        tmp_path / "a.csv",
+        X.reshape(7, 9),
+        delimiter=",",
+        fmt="%.17g",
+        header=",".join("abcdefghi"),
+        comments="",
+    )
     np.savetxt(tmp_path / "a.tsv", X.reshape(7, 9), delimiter="\t", fmt="%.17g")
     np.savetxt(tmp_path / "a.txt", X.reshape(7, 9), fmt="%.17g")
-    for name, key in (("a.npy", None), ("a.npz", None), ("two.npz", "scans"), ("a.mat", None), ("a.csv", None), ("a.tsv", None),
-                      ("a.txt", None)):  # fmt: skip
+    for name, key in (
+        ("a.npy", None),
+        ("a.npz", None),
+        ("two.npz", "scans"),
+        ("a.mat", None),
+        ("a.csv", None),
+        ("a.tsv", None),
+        ("a.txt", None),
+    ):
         loaded = read_records(tmp_path / name, key=key)
         space, records = space_for("spd", "riemann", loaded.array)
         assert np.array_equal(records, X), name
@@ -204,7 +310,9 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputProblem) as caught:
         read_records(tmp_path / "a.parquet")
-    assert "pyarrow" in caught.value.problem + caught.value.remedy or "damaged" in caught.value.problem
+    assert (
+        "pyarrow" in caught.value.problem + caught.value.remedy or "damaged" in caught.value.problem
+    )
 
 
 def test_folder_of_images(riemdp, tmp_path):

@@ -24,18 +24,26 @@ CASES = [(1.0, 0.01, 1000), (2.0, 0.01, 1000), (0.7, 0.05, 100), (5.0, 0.3, 50),
 
 def law(z: float, q: float, steps: int, sampling: str):
     n = 10_000
-    return subsampled_gaussian(z, population=n, batch_size=round(q * n), steps=steps, sampling=sampling)
+    return subsampled_gaussian(
+        z, population=n, batch_size=round(q * n), steps=steps, sampling=sampling
+    )
 
 
 @pytest.mark.parametrize(("z", "delta"), [(0.5, 1e-5), (5.0, 1e-12), (40.0, 1e-3)])
 def test_gaussian(z: float, delta: float) -> None:
-    assert gaussian(z).epsilon(delta) == pytest.approx(dp.get_epsilon_gaussian(z, delta), rel=1e-4, abs=1e-9)
-    assert gaussian_noise_multiplier(Budget(1.0, delta)) == pytest.approx(dp.get_sigma_gaussian(1.0, delta), rel=1e-4)
+    assert gaussian(z).epsilon(delta) == pytest.approx(
+        dp.get_epsilon_gaussian(z, delta), rel=1e-4, abs=1e-9
+    )
+    assert gaussian_noise_multiplier(Budget(1.0, delta)) == pytest.approx(
+        dp.get_sigma_gaussian(1.0, delta), rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(("z", "q", "steps"), CASES)
 def test_poisson_is_dp_accountings_pld(z: float, q: float, steps: int) -> None:
-    theirs = pld.from_gaussian_mechanism(z, sampling_prob=q, value_discretization_interval=1e-4).self_compose(steps)
+    theirs = pld.from_gaussian_mechanism(
+        z, sampling_prob=q, value_discretization_interval=1e-4
+    ).self_compose(steps)
     ours = law(z, q, steps, "poisson")
     for delta in (1e-5, 1e-8):
         assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=4e-3)
@@ -44,7 +52,9 @@ def test_poisson_is_dp_accountings_pld(z: float, q: float, steps: int) -> None:
 
 
 def _symmetric_pld(z: float, q: float, interval: float):
-    """The same dominating profile, through dp-accounting's own interface, from the amplified curve alone."""
+    """The same dominating profile, through dp-accounting's own interface, from the amplified curve
+    alone.
+    """
     from dp_accounting.pld import pld_pmf
     from scipy.stats import norm
 
@@ -54,7 +64,9 @@ def _symmetric_pld(z: float, q: float, interval: float):
     delta = q * (norm.cdf(mu / 2 - base / mu) - np.exp(base + norm.logcdf(-mu / 2 - base / mu)))
     mirrored = -np.expm1(-k * interval) + np.exp(-k * interval) * delta
     curve = np.concatenate([mirrored[:0:-1], delta])
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -int(k[-1]), int(k[-1]), np.maximum(curve, 0.0))
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+        interval, -int(k[-1]), int(k[-1]), np.maximum(curve, 0.0)
+    )
     return pld.PrivacyLossDistribution(pmf)
 
 
@@ -68,17 +80,23 @@ def test_without_replacement_by_another_route(z: float, q: float, steps: int) ->
 @pytest.mark.parametrize(("z", "q", "steps"), CASES)
 def test_renyi_bound_is_never_below(z: float, q: float, steps: int) -> None:
     n = 10_000
-    event = dp.SelfComposedDpEvent(dp.SampledWithoutReplacementDpEvent(n, round(q * n), dp.GaussianDpEvent(z)), steps)
+    event = dp.SelfComposedDpEvent(
+        dp.SampledWithoutReplacementDpEvent(n, round(q * n), dp.GaussianDpEvent(z)), steps
+    )
     accountant = dp.rdp.RdpAccountant(neighboring_relation=dp.NeighboringRelation.REPLACE_ONE)
     accountant.compose(event)
     assert law(z, q, steps, "without-replacement").epsilon(1e-5) <= accountant.get_epsilon(1e-5)
     accountant = dp.rdp.RdpAccountant()
-    accountant.compose(dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(z)), steps))
+    accountant.compose(
+        dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(z)), steps)
+    )
     assert law(z, q, steps, "poisson").epsilon(1e-5) <= accountant.get_epsilon(1e-5)
 
 
 def test_the_replace_one_trap() -> None:
-    """dp-accounting doubles the sensitivity under REPLACE_ONE in PLD; our noise multiplier already is the replace-one one."""
+    """dp-accounting doubles the sensitivity under REPLACE_ONE in PLD; our noise multiplier already
+    is the replace-one one.
+    """
     accountant = dp.pld.PLDAccountant(dp.NeighboringRelation.REPLACE_ONE)
     accountant.compose(dp.GaussianDpEvent(10.0), 100)
     assert accountant.get_epsilon(1e-5) == pytest.approx(gaussian(5.0, 100).epsilon(1e-5), rel=2e-3)
@@ -92,8 +110,11 @@ def test_mixture_and_unlike_releases() -> None:
     ours = participation(gaussian(2.0), agents=10, sampled=1, rounds=30)
     assert ours.epsilon(1e-4) == pytest.approx(theirs.get_epsilon_for_delta(1e-4), rel=5e-3)
     both = pld.from_gaussian_mechanism(2.0, value_discretization_interval=1e-3).compose(
-        pld.from_randomized_response(2 / (1 + math.exp(0.5)), 2, value_discretization_interval=1e-3))  # fmt: skip
-    assert gaussian(2.0).compose(pure(0.5)).epsilon(1e-5) == pytest.approx(both.get_epsilon_for_delta(1e-5), rel=5e-3)
+        pld.from_randomized_response(2 / (1 + math.exp(0.5)), 2, value_discretization_interval=1e-3)
+    )
+    assert gaussian(2.0).compose(pure(0.5)).epsilon(1e-5) == pytest.approx(
+        both.get_epsilon_for_delta(1e-5), rel=5e-3
+    )
 
 
 @pytest.mark.parametrize(("z", "q", "steps"), [(1.0, 0.01, 1000), (2.0, 0.01, 1000)])
@@ -101,7 +122,9 @@ def test_poisson_lies_in_prv_accountants_interval(z: float, q: float, steps: int
     prv = pytest.importorskip("prv_accountant")
     accountant = prv.PRVAccountant(
         prvs=[prv.PoissonSubsampledGaussianMechanism(noise_multiplier=z, sampling_probability=q)],
-        max_self_compositions=[steps], eps_error=0.02, delta_error=1e-9,
-    )  # fmt: skip
+        max_self_compositions=[steps],
+        eps_error=0.02,
+        delta_error=1e-9,
+    )
     low, _, high = accountant.compute_epsilon(1e-5, [steps])
     assert low <= law(z, q, steps, "poisson").epsilon(1e-5) <= high * 1.003

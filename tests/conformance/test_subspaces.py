@@ -25,7 +25,9 @@ def _sample(manifold, length=1.2):
 
 
 def _pymanopt(name):
-    manifolds = pytest.importorskip("pymanopt.manifolds", reason="pymanopt is not installed (group `conformance`)")
+    manifolds = pytest.importorskip(
+        "pymanopt.manifolds", reason="pymanopt is not installed (group `conformance`)"
+    )
     return getattr(manifolds, name)(M, R)
 
 
@@ -45,10 +47,18 @@ def test_stiefel_agrees_with_pymanopt():
     p, v, q, u = _sample(STIEFEL)
     for i in range(N):
         np.testing.assert_allclose(q[i], peer.exp(p[i], v[i]), atol=1e-12)
-        np.testing.assert_allclose(STIEFEL.inner(p[i], u[i], v[i]), peer.inner_product(p[i], u[i], v[i]), atol=1e-12)
+        np.testing.assert_allclose(
+            STIEFEL.inner(p[i], u[i], v[i]), peer.inner_product(p[i], u[i], v[i]), atol=1e-12
+        )
         x = np.random.default_rng(i).standard_normal((M, R))
-        np.testing.assert_allclose(STIEFEL.to_tangent(p[i], x), peer.projection(p[i], x), atol=1e-13)
-        np.testing.assert_allclose(STIEFEL.egrad_to_rgrad(p[i], x), peer.euclidean_to_riemannian_gradient(p[i], x), atol=1e-13)
+        np.testing.assert_allclose(
+            STIEFEL.to_tangent(p[i], x), peer.projection(p[i], x), atol=1e-13
+        )
+        np.testing.assert_allclose(
+            STIEFEL.egrad_to_rgrad(p[i], x),
+            peer.euclidean_to_riemannian_gradient(p[i], x),
+            atol=1e-13,
+        )
     assert peer.dim == STIEFEL.dim
 
 
@@ -58,7 +68,9 @@ def test_grassmann_agrees_with_pymanopt():
     for i in range(N):
         theirs = peer.exp(p[i], v[i])
         np.testing.assert_allclose(q[i] @ q[i].T, theirs @ theirs.T, atol=1e-12)
-        np.testing.assert_allclose(GRASSMANN.dist(p[i], q[i]), peer.dist(p[i], q[i]), atol=1e-7)  # theirs is an arccos
+        np.testing.assert_allclose(
+            GRASSMANN.dist(p[i], q[i]), peer.dist(p[i], q[i]), atol=1e-7
+        )  # theirs is an arccos
         np.testing.assert_allclose(GRASSMANN.log(p[i], q[i]), peer.log(p[i], q[i]), atol=1e-11)
     assert peer.dim == GRASSMANN.dim
 

@@ -1,4 +1,5 @@
-"""Sphere, hyperboloid and Poincare ball against pymanopt and geomstats (the `conformance` dependency group).
+"""Sphere, hyperboloid and Poincare ball against pymanopt and geomstats (the `conformance`
+dependency group).
 
 Where a peer is known to differ on purpose or to be wrong, the test says so instead of following it.
 """
@@ -20,7 +21,8 @@ os.environ.setdefault("GEOMSTATS_BACKEND", "numpy")
 
 SPACES = [Sphere(4), Lorentz(4), PoincareBall(3)]
 IDS = ["sphere", "lorentz", "poincare"]
-TOLERANCE = 1e-12  # of peers whose formulas lose a few digits (arccos and arccosh distances) at distances of order 1
+# of peers whose formulas lose a few digits (arccos and arccosh distances) at distances of order 1
+TOLERANCE = 1e-12
 
 
 @pytest.fixture(scope="module", params=SPACES, ids=IDS)
@@ -36,18 +38,26 @@ def _geomstats(m):
         from geomstats.geometry.hypersphere import Hypersphere
         from geomstats.geometry.poincare_ball import PoincareBall as Ball
 
-    return {"Sphere": lambda: Hypersphere(3), "Lorentz": lambda: hyperbolic.Hyperboloid(3), "PoincareBall": lambda: Ball(3)}[
-        type(m).__name__
-    ]().metric
+    return {
+        "Sphere": lambda: Hypersphere(3),
+        "Lorentz": lambda: hyperbolic.Hyperboloid(3),
+        "PoincareBall": lambda: Ball(3),
+    }[type(m).__name__]().metric
 
 
 def test_geomstats_exp_log_dist_inner(drawn) -> None:
     m, p, q, u, v = drawn
     peer = _geomstats(m)
-    np.testing.assert_allclose(m.exp(p, v), peer.exp(v, base_point=p), atol=TOLERANCE, rtol=TOLERANCE)
-    np.testing.assert_allclose(m.log(p, q), peer.log(q, base_point=p), atol=TOLERANCE, rtol=TOLERANCE)
+    np.testing.assert_allclose(
+        m.exp(p, v), peer.exp(v, base_point=p), atol=TOLERANCE, rtol=TOLERANCE
+    )
+    np.testing.assert_allclose(
+        m.log(p, q), peer.log(q, base_point=p), atol=TOLERANCE, rtol=TOLERANCE
+    )
     np.testing.assert_allclose(m.dist(p, q), peer.dist(p, q), rtol=TOLERANCE)
-    np.testing.assert_allclose(m.inner(p, u, v), peer.inner_product(u, v, base_point=p), rtol=TOLERANCE, atol=TOLERANCE)
+    np.testing.assert_allclose(
+        m.inner(p, u, v), peer.inner_product(u, v, base_point=p), rtol=TOLERANCE, atol=TOLERANCE
+    )
 
 
 def test_geomstats_parallel_transport(drawn) -> None:
@@ -69,7 +79,9 @@ def test_pymanopt_exp_log_dist(drawn) -> None:
         np.testing.assert_allclose(found[0][i], peer.exp(p[i], v[i]), atol=TOLERANCE)
         np.testing.assert_allclose(found[1][i], peer.log(p[i], q[i]), atol=TOLERANCE)
         np.testing.assert_allclose(found[2][i], peer.dist(p[i], q[i]), rtol=TOLERANCE)
-        np.testing.assert_allclose(found[3][i], peer.inner_product(p[i], u[i], v[i]), atol=TOLERANCE)
+        np.testing.assert_allclose(
+            found[3][i], peer.inner_product(p[i], u[i], v[i]), atol=TOLERANCE
+        )
 
 
 def test_pymanopt_gradient_conversion(drawn) -> None:
@@ -81,4 +93,6 @@ def test_pymanopt_gradient_conversion(drawn) -> None:
     g = np.asarray(jax.random.normal(jax.random.key(0), u.shape))
     found = np.asarray(m.egrad_to_rgrad(p, g))
     for i in range(len(p)):
-        np.testing.assert_allclose(found[i], peer.euclidean_to_riemannian_gradient(p[i], g[i]), atol=TOLERANCE)
+        np.testing.assert_allclose(
+            found[i], peer.euclidean_to_riemannian_gradient(p[i], g[i]), atol=TOLERANCE
+        )

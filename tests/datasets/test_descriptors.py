@@ -1,4 +1,6 @@
-"""Covariance descriptors against a pixel-by-pixel oracle, and their public ball against images chosen to leave it."""
+"""Covariance descriptors against a pixel-by-pixel oracle, and their public ball against images
+chosen to leave it.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,22 @@ def _pixel(image, v, u):
 
 
 def _oracle(image, eta):
-    """Descriptor by loops over pixels and over the entries of the four kernels as printed in the paper."""
+    """Descriptor by loops over pixels and over the entries of the four kernels as printed in the
+    paper.
+    """
     sobel = np.array([[1, 0, -1], [2, 0, -2], [1, 0, -1]]) / 4
-    second = np.array([[1, 0, -2, 0, 1], [4, 0, -8, 0, 4], [6, 0, -12, 0, 6], [4, 0, -8, 0, 4], [1, 0, -2, 0, 1]]) / 32
+    second = (
+        np.array(
+            [
+                [1, 0, -2, 0, 1],
+                [4, 0, -8, 0, 4],
+                [6, 0, -12, 0, 6],
+                [4, 0, -8, 0, 4],
+                [1, 0, -2, 0, 1],
+            ]
+        )
+        / 32
+    )
     h, w = image.shape[:2]
     rows = []
     for v in range(h):
@@ -32,13 +47,16 @@ def _oracle(image, eta):
             for kernel in (sobel, sobel.T, second, second.T):
                 half = kernel.shape[0] // 2
                 terms = [
-                    kernel[half + a, half + b] * _pixel(image, v - a, u - b)  # convolution: the kernel is turned round
+                    kernel[half + a, half + b]
+                    * _pixel(image, v - a, u - b)  # convolution: the kernel is turned round
                     for a in range(-half, half + 1)
                     for b in range(-half, half + 1)
                 ]
                 value.append(abs(math.fsum(terms)))
             ix, iy, ixx, iyy = (0.0 if t < 1e-13 else t for t in value)
-            intensities = [float(image[v, u])] if image.ndim == 2 else [float(c) for c in image[v, u]]
+            intensities = (
+                [float(image[v, u])] if image.ndim == 2 else [float(c) for c in image[v, u]]
+            )
             x = u / (w - 1) if w > 1 else 0.0
             y = v / (h - 1) if h > 1 else 0.0
             angle = math.atan(ix / iy) if iy > 0 else (math.pi / 2 if ix > 0 else 0.0)
@@ -60,29 +78,41 @@ def test_matches_a_loop_over_pixels(shape, kind):
 
 
 def test_published_first_kernel_would_fail_the_oracle():
-    """The twin: the kernel printed in Utpala2023 ([1 0 -1; 2 0 -2; 6 0 -12]) is not what is computed here."""
+    """The twin: the kernel printed in Utpala2023 ([1 0 -1; 2 0 -2; 6 0 -12]) is not what is
+    computed here.
+    """
     wrong = np.array([[1, 0, -1], [2, 0, -2], [6, 0, -12]]) / 4
     assert wrong.sum() != 0
     assert np.abs(wrong[wrong < 0].sum()) > 1
     flat = np.full((1, 6, 6), 0.7)
     descriptor = np.asarray(covariance_descriptors(flat, eta=1e-3))[0]
-    assert np.all(descriptor[3:, 3:] == 1e-3 * np.eye(6))  # a flat image has derivatives and angle exactly zero
+    assert np.all(
+        descriptor[3:, 3:] == 1e-3 * np.eye(6)
+    )  # a flat image has derivatives and angle exactly zero
 
 
 def test_rounding_does_not_make_angles():
-    """A ramp along x has I_y = 0 exactly, also where intensities are not dyadic and the image is RGB."""
+    """A ramp along x has I_y = 0 exactly, also where intensities are not dyadic and the image is
+    RGB.
+    """
     ramp = np.broadcast_to((np.arange(8) * 0.1)[None, None, :, None], (1, 8, 8, 3))
     descriptor = np.asarray(covariance_descriptors(ramp, eta=1.0))[0]
     assert descriptor[6, 6] == 1.0  # variance of |I_y| is zero
-    assert descriptor[10, 10] == pytest.approx(1.0, abs=1e-9)  # the angle is pi/2 everywhere, borders included
+    assert descriptor[10, 10] == pytest.approx(
+        1.0, abs=1e-9
+    )  # the angle is pi/2 everywhere, borders included
 
 
 def test_dtypes_agree_and_threads_do_not_matter():
     images = RNG.integers(0, 256, (300, 12, 11)).astype(np.uint8)
     a = np.asarray(covariance_descriptors(images))
     np.testing.assert_array_equal(a, np.asarray(covariance_descriptors(images, threads=1)))
-    np.testing.assert_array_equal(a, np.asarray(covariance_descriptors(images[..., None], threads=3)))
-    np.testing.assert_allclose(a, np.asarray(covariance_descriptors(images.astype(np.uint16) * 257)), atol=1e-12)
+    np.testing.assert_array_equal(
+        a, np.asarray(covariance_descriptors(images[..., None], threads=3))
+    )
+    np.testing.assert_allclose(
+        a, np.asarray(covariance_descriptors(images.astype(np.uint16) * 257)), atol=1e-12
+    )
     np.testing.assert_allclose(a, np.asarray(covariance_descriptors(images / 255.0)), atol=1e-8)
     assert covariance_descriptors(np.zeros((0, 4, 4))).shape == (0, 9, 9)
 
@@ -96,14 +126,18 @@ def test_each_descriptor_depends_on_its_own_image_only():
 
 
 def _adversarial(channels):
-    """Images chosen for large derivatives: noise, stripes of every period and phase, checkerboards, single edges, spikes."""
+    """Images chosen for large derivatives: noise, stripes of every period and phase, checkerboards,
+    single edges, spikes.
+    """
     h, w = 12, 10
     v, u = np.mgrid[:h, :w]
     images = [RNG.integers(0, 2, (h, w)).astype(float) for _ in range(300)]
     for period in range(1, 8):
         for phase in range(2 * period):
             images += [(((t + phase) // period) % 2).astype(float) for t in (u, v, u + v, u - v)]
-    images += [(u > k).astype(float) for k in range(w)] + [(v + u > k).astype(float) for k in range(h + w)]
+    images += [(u > k).astype(float) for k in range(w)] + [
+        (v + u > k).astype(float) for k in range(h + w)
+    ]
     spike = np.zeros((h, w))
     spike[6, 5] = 1.0
     images += [spike, 1 - spike, np.zeros((h, w)), np.ones((h, w))]
@@ -111,7 +145,8 @@ def _adversarial(channels):
     if channels == 1:
         return stack
     return np.concatenate(
-        [np.repeat(stack[..., None], 3, axis=-1), RNG.integers(0, 2, (300, h, w, 3)).astype(float)], axis=0
+        [np.repeat(stack[..., None], 3, axis=-1), RNG.integers(0, 2, (300, h, w, 3)).astype(float)],
+        axis=0,
     )
 
 
@@ -140,8 +175,12 @@ def test_ball_contains_adversarial_images(channels, eta, center):
     eigenvalues = np.linalg.eigvalsh(descriptors)
     assert eigenvalues.min() >= eta * (1 - 1e-9)
     assert eigenvalues.max() <= eta + descriptor_spread(channels)
-    assert np.trace(descriptors, axis1=1, axis2=2).max() <= eta * descriptors.shape[1] + descriptor_spread(channels)
-    assert eigenvalues.max() > 0.2 * descriptor_spread(channels)  # the search did look for large ones
+    assert np.trace(descriptors, axis1=1, axis2=2).max() <= eta * descriptors.shape[
+        1
+    ] + descriptor_spread(channels)
+    assert eigenvalues.max() > 0.2 * descriptor_spread(
+        channels
+    )  # the search did look for large ones
     ball = descriptor_ball(channels, eta, center=center)
     middle = math.log(float(np.asarray(ball.center)[0, 0]))
     distance = np.sqrt(np.sum((np.log(eigenvalues) - middle) ** 2, axis=1))

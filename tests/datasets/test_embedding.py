@@ -19,7 +19,9 @@ def tree(depth: int = 4) -> datasets.Graph:
         while above:
             above = (above - 1) // 2
             edges.append((node, above))
-    return datasets.Graph(tuple(f"n{i}.n.01" for i in range(count)), np.array(edges), "tree", "test", "none")
+    return datasets.Graph(
+        tuple(f"n{i}.n.01" for i in range(count)), np.array(edges), "tree", "test", "none"
+    )
 
 
 def lorentz(xy: np.ndarray) -> np.ndarray:
@@ -34,19 +36,33 @@ def slow_score(graph: datasets.Graph, points: np.ndarray) -> float:
         if not own:
             continue
         minkowski = points[:, 0] * points[i, 0] - points[:, 1:] @ points[i, 1:]
-        rank = {b: sum(minkowski[j] <= minkowski[b] for j in range(len(graph)) if j != i) for b in own}
-        scores.append(np.mean([(k + 1) / rank[b] for k, b in enumerate(sorted(own, key=lambda b: rank[b]))]))
+        rank = {
+            b: sum(minkowski[j] <= minkowski[b] for j in range(len(graph)) if j != i) for b in own
+        }
+        scores.append(
+            np.mean([(k + 1) / rank[b] for k, b in enumerate(sorted(own, key=lambda b: rank[b]))])
+        )
     return float(np.mean(scores))
 
 
 def test_score_is_that_of_the_definition():
     graph = tree(3)
     points = lorentz(np.random.default_rng(0).standard_normal((len(graph), 2)))
-    assert datasets.mean_average_precision(graph, points) == pytest.approx(slow_score(graph, points), rel=1e-12)
+    assert datasets.mean_average_precision(graph, points) == pytest.approx(
+        slow_score(graph, points), rel=1e-12
+    )
     # A chain of three whose ancestors come first in order of distance.
-    chain = datasets.Graph(("a", "b", "c"), np.array([(1, 0), (2, 1), (2, 0)]), "chain", "test", "none")
-    assert datasets.mean_average_precision(chain, lorentz(np.array([[0.0, 0], [1.0, 0], [3.0, 0]]))) == 1.0
-    assert datasets.mean_average_precision(chain, lorentz(np.array([[0.0, 0], [9.0, 0], [0.1, 0]]))) < 1.0
+    chain = datasets.Graph(
+        ("a", "b", "c"), np.array([(1, 0), (2, 1), (2, 0)]), "chain", "test", "none"
+    )
+    assert (
+        datasets.mean_average_precision(chain, lorentz(np.array([[0.0, 0], [1.0, 0], [3.0, 0]])))
+        == 1.0
+    )
+    assert (
+        datasets.mean_average_precision(chain, lorentz(np.array([[0.0, 0], [9.0, 0], [0.1, 0]])))
+        < 1.0
+    )
     with pytest.raises(InvalidArgument, match="points"):
         datasets.mean_average_precision(chain, np.zeros((2, 3)))
 
@@ -56,11 +72,17 @@ def test_training_reconstructs_a_tree_and_is_reproducible():
     start = datasets.poincare_embedding(graph, epochs=60, rate=1e-9, seed=3)
     points = datasets.poincare_embedding(graph, epochs=60, rate=0.3, seed=3)
     assert points.shape == (31, 3)
-    np.testing.assert_allclose(points[:, 0] ** 2 - np.sum(points[:, 1:] ** 2, axis=1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(
+        points[:, 0] ** 2 - np.sum(points[:, 1:] ** 2, axis=1), 1.0, atol=1e-6
+    )
     assert np.all(np.arccosh(points[:, 0]) <= _embedding._REACH + 1e-6)
     assert datasets.mean_average_precision(graph, points) > 0.75
-    assert datasets.mean_average_precision(graph, start) < 0.5, "untrained points must not reach the score"
-    np.testing.assert_array_equal(points, datasets.poincare_embedding(graph, epochs=60, rate=0.3, seed=3))
+    assert datasets.mean_average_precision(graph, start) < 0.5, (
+        "untrained points must not reach the score"
+    )
+    np.testing.assert_array_equal(
+        points, datasets.poincare_embedding(graph, epochs=60, rate=0.3, seed=3)
+    )
     loops = datasets.Graph(("a", "b"), np.array([(0, 0)]), "loops", "test", "none")
     with pytest.raises(InvalidArgument, match="edge"):
         datasets.poincare_embedding(loops)
@@ -96,7 +118,11 @@ def test_the_stated_score_of_the_mammals():
     except DataUnavailable as error:
         pytest.skip(str(error))
     found = datasets.trained_mammals(download=False)
-    assert round(datasets.mean_average_precision(graph, found["lorentz_embedding"]), 2) == pytest.approx(0.71, abs=0.02)
+    assert round(
+        datasets.mean_average_precision(graph, found["lorentz_embedding"]), 2
+    ) == pytest.approx(0.71, abs=0.02)
     assert found["poincare_embedding"].shape == (1180, 2)
     assert np.max(np.linalg.norm(found["poincare_embedding"], axis=1)) < 1
-    np.testing.assert_array_equal(found["test_embedding"], found["lorentz_embedding"][graph.index("horse.n.01")])
+    np.testing.assert_array_equal(
+        found["test_embedding"], found["lorentz_embedding"][graph.index("horse.n.01")]
+    )

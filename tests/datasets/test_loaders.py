@@ -1,4 +1,6 @@
-"""Loaders on small files that the tests write themselves, on the real ones where they are, and without a network."""
+"""Loaders on small files that the tests write themselves, on the real ones where they are, and
+without a network.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,11 @@ def folders(tmp_path, monkeypatch):
 
 
 def _idx(array):
-    return struct.pack(">BBBB", 0, 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    return (
+        struct.pack(">BBBB", 0, 0, 8, array.ndim)
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.tobytes()
+    )
 
 
 def _write_mnist(folder, n=5):
@@ -39,20 +45,28 @@ def _write_mnist(folder, n=5):
     folder.mkdir(parents=True, exist_ok=True)
     truth = {}
     for part in ("train", "t10k"):
-        images, labels = rng.integers(0, 256, (n, 28, 28)).astype(np.uint8), rng.integers(0, 10, n).astype(np.uint8)
+        images, labels = (
+            rng.integers(0, 256, (n, 28, 28)).astype(np.uint8),
+            rng.integers(0, 10, n).astype(np.uint8),
+        )
         (folder / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(_idx(images)))
         (folder / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(_idx(labels)))
         truth[part] = images, labels
     return truth
 
 
-@pytest.mark.parametrize(("loader", "folder"), [("mnist", "mnist"), ("fashion_mnist", "fashion_mnist"), ("kmnist", "kmnist")])
+@pytest.mark.parametrize(
+    ("loader", "folder"),
+    [("mnist", "mnist"), ("fashion_mnist", "fashion_mnist"), ("kmnist", "kmnist")],
+)
 def test_idx_family(folders, loader, folder):
     truth = _write_mnist(folders[0] / folder)
     load = getattr(datasets, loader)
     train, both = load(), load("all")
     np.testing.assert_array_equal(train.images, truth["train"][0])
-    np.testing.assert_array_equal(both.labels, np.concatenate([truth["train"][1], truth["t10k"][1]]))
+    np.testing.assert_array_equal(
+        both.labels, np.concatenate([truth["train"][1], truth["t10k"][1]])
+    )
     assert len(both) == 10
     assert len(both.classes) == 10
     assert len(both.of_class(3)) == np.sum(both.labels == 3)
@@ -84,7 +98,9 @@ def test_damaged_idx_files_are_refused_by_name(folders, damage):
     elif damage == "gzip":
         path.write_bytes(path.read_bytes()[:40])
     else:
-        (folder / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(_idx(np.zeros(4, np.uint8))))
+        (folder / "train-labels-idx1-ubyte.gz").write_bytes(
+            gzip.compress(_idx(np.zeros(4, np.uint8)))
+        )
     with pytest.raises(DataUnavailable, match="train-images"):
         datasets.mnist()
 
@@ -92,8 +108,13 @@ def test_damaged_idx_files_are_refused_by_name(folders, damage):
 def test_medmnist(folders):
     rng = np.random.default_rng(2)
     (folders[0] / "medmnist").mkdir()
-    arrays = {f"{s}_images": rng.integers(0, 256, (4, 28, 28, 3)).astype(np.uint8) for s in ("train", "val", "test")}
-    arrays |= {f"{s}_labels": rng.integers(0, 9, (4, 1)).astype(np.uint8) for s in ("train", "val", "test")}
+    arrays = {
+        f"{s}_images": rng.integers(0, 256, (4, 28, 28, 3)).astype(np.uint8)
+        for s in ("train", "val", "test")
+    }
+    arrays |= {
+        f"{s}_labels": rng.integers(0, 9, (4, 1)).astype(np.uint8) for s in ("train", "val", "test")
+    }
     np.savez(folders[0] / "medmnist" / "pathmnist.npz", **arrays)
     images = datasets.pathmnist("all")
     assert images.images.shape == (12, 28, 28, 3)
@@ -167,16 +188,30 @@ def test_erp_scale_is_a_public_constant(folders):
 
 
 def test_nothing_there_and_no_network(folders, monkeypatch):
-    """Every downloadable file ends in one error that names the address and the place, and leaves no half file behind."""
+    """Every downloadable file ends in one error that names the address and the place, and leaves no
+    half file behind.
+    """
     import pooch
 
     def no_network(*_, **__):
         raise OSError("network is unreachable")
 
     monkeypatch.setattr(pooch, "retrieve", no_network)
-    files = [*_images._MNIST.values(), *_images._FASHION.values(), *_images._KMNIST.values(), _images._PATHMNIST,
-             _images._OCTMNIST, _images._CIFAR10, _tables._IJCNN1, _tables._IJCNN_MAT, _tables._SATIMAGE_MAT, _tables._ERP,
-             _tables._MOVIELENS, _graphs._CLOSURE, _graphs._EMBEDDING]  # fmt: skip
+    files = [
+        *_images._MNIST.values(),
+        *_images._FASHION.values(),
+        *_images._KMNIST.values(),
+        _images._PATHMNIST,
+        _images._OCTMNIST,
+        _images._CIFAR10,
+        _tables._IJCNN1,
+        _tables._IJCNN_MAT,
+        _tables._SATIMAGE_MAT,
+        _tables._ERP,
+        _tables._MOVIELENS,
+        _graphs._CLOSURE,
+        _graphs._EMBEDDING,
+    ]
     for file in files:
         with pytest.raises(DataUnavailable) as caught:
             _files.find(file)
@@ -193,7 +228,9 @@ def test_cache_is_used_only_with_the_right_checksum(folders):
     import hashlib
 
     content = b"the published bytes"
-    file = _files.PublicFile("set", "file.bin", (), "md5:" + hashlib.md5(content).hexdigest(), "public domain")
+    file = _files.PublicFile(
+        "set", "file.bin", (), "md5:" + hashlib.md5(content).hexdigest(), "public domain"
+    )
     path = folders[1] / "set" / "file.bin"
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
@@ -204,7 +241,9 @@ def test_cache_is_used_only_with_the_right_checksum(folders):
 
 
 def test_download_is_checked_and_shown(folders, tmp_path):
-    """A real download through pooch from a local server: right checksum kept, wrong one refused and not left in the cache."""
+    """A real download through pooch from a local server: right checksum kept, wrong one refused and
+    not left in the cache.
+    """
     import functools
     import hashlib
     import http.server
@@ -217,7 +256,9 @@ def test_download_is_checked_and_shown(folders, tmp_path):
         def log_message(self, format, *args):
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=tmp_path / "served"))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=tmp_path / "served")
+    )
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -227,7 +268,9 @@ def test_download_is_checked_and_shown(folders, tmp_path):
         with pytest.raises(DataUnavailable, match="hash"):
             _files.find(wrong)
         assert not (folders[1] / "set" / "wrong.bin").exists()
-        good = _files.PublicFile("set", "file.bin", (url + ".missing", url), right, "public domain")  # the mirror answers
+        good = _files.PublicFile(
+            "set", "file.bin", (url + ".missing", url), right, "public domain"
+        )  # the mirror answers
         assert _files.find(good).read_bytes() == b"x" * 5000
     finally:
         server.shutdown()
@@ -259,7 +302,9 @@ def test_bundled_images():
 
 
 def test_laplacian_eigenmap_of_a_path_graph():
-    """On a cycle the eigenvalues of the normalised Laplacian are 1 - cos(2 pi k / n): checked against the definition."""
+    """On a cycle the eigenvalues of the normalised Laplacian are 1 - cos(2 pi k / n): checked
+    against the definition.
+    """
     n = 9
     edges = np.array([(i, i + 1) for i in range(n - 1)])
     graph = datasets.Graph(tuple(f"node{i}.n.01" for i in range(n)), edges, "path", "test", "none")
@@ -267,19 +312,29 @@ def test_laplacian_eigenmap_of_a_path_graph():
     adjacency = np.zeros((n, n))
     adjacency[edges[:, 0], edges[:, 1]] = adjacency[edges[:, 1], edges[:, 0]] = 1
     degree = adjacency.sum(axis=1)
-    walk = np.eye(n) - adjacency / degree[:, None]  # random-walk Laplacian: its eigenvectors are the features
+    walk = (
+        np.eye(n) - adjacency / degree[:, None]
+    )  # random-walk Laplacian: its eigenvectors are the features
     expected = 1 - np.cos(np.pi * np.arange(1, 4) / (n - 1))
     np.testing.assert_allclose(walk @ features, features * expected, atol=1e-10)
     assert graph.index("node3") == 3
     assert graph.index("node3.n.01") == 3
     with pytest.raises(InvalidArgument, match="node"):
         graph.index("node")
-    split = datasets.Graph(("a.n.01", "b.n.01", "c.n.01", "d.n.01"), np.array([(0, 1), (2, 3)]), "two parts", "test", "none")
+    split = datasets.Graph(
+        ("a.n.01", "b.n.01", "c.n.01", "d.n.01"),
+        np.array([(0, 1), (2, 3)]),
+        "two parts",
+        "test",
+        "none",
+    )
     with pytest.raises(InvalidArgument, match="connected"):
         datasets.laplacian_eigenmap(split, 1)
 
 
-@pytest.mark.skipif(not REAL, reason="RIEMDP_DATA is not set: the real files are not on this machine")
+@pytest.mark.skipif(
+    not REAL, reason="RIEMDP_DATA is not set: the real files are not on this machine"
+)
 def test_real_files():
     mnist = datasets.mnist("all")
     assert np.bincount(mnist.labels)[[0, 1]].tolist() == [6903, 7877]
@@ -287,7 +342,9 @@ def test_real_files():
     assert datasets.riemopt_ijcnn().values.shape == (49990, 14)
     assert datasets.riemopt_satimage().values.shape == (6430, 36)
     erp = datasets.erp_covariances()
-    assert np.bincount(erp.labels).tolist() == [57, 49, 57, 53] or sorted(np.bincount(erp.labels)) == [49, 53, 57, 57]
+    assert np.bincount(erp.labels).tolist() == [57, 49, 57, 53] or sorted(
+        np.bincount(erp.labels)
+    ) == [49, 53, 57, 57]
     assert np.linalg.eigvalsh(erp.matrices).min() > 0
     mammals = datasets.wordnet_mammals()
     assert (len(mammals), len(mammals.edges)) == (1180, 6540)
@@ -295,4 +352,6 @@ def test_real_files():
     assert features.shape == (1180, 3)
     assert np.all(np.isfinite(features))
     points = datasets.mammals_embedding()["lorentz_embedding"]
-    np.testing.assert_allclose(-(points[:, 0] ** 2) + np.sum(points[:, 1:] ** 2, axis=1), -1, atol=1e-8)
+    np.testing.assert_allclose(
+        -(points[:, 0] ** 2) + np.sum(points[:, 1:] ** 2, axis=1), -1, atol=1e-8
+    )

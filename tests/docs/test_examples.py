@@ -1,4 +1,6 @@
-"""Every example runs to its end, says something, and leaves its picture; every picture of the gallery belongs to an example."""
+"""Every example runs to its end, says something, and leaves its picture; every picture of the
+gallery belongs to an example.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
 def test_example_runs(example, tmp_path):
-    run = subprocess.run([sys.executable, str(example), str(tmp_path)], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    run = subprocess.run(
+        [sys.executable, str(example), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=300,
+    )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
     assert (tmp_path / f"{example.stem}.png").stat().st_size > 5000

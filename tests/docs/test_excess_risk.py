@@ -1,4 +1,6 @@
-"""The excess-risk table: its shortcut is the library's run, its rows are kept once, its document says what its results say."""
+"""The excess-risk table: its shortcut is the library's run, its rows are kept once, its document
+says what its results say.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ START = np.full(6, 6**-0.5)
 def tools():
     sys.path.insert(0, str(ROOT / "tools"))
     try:
-        parts = {name: importlib.import_module(f"excess_risk_{name}") for name in ("cases", "table", "words")}
+        parts = {
+            name: importlib.import_module(f"excess_risk_{name}")
+            for name in ("cases", "table", "words")
+        }
         return SimpleNamespace(**parts)
     finally:
         sys.path.remove(str(ROOT / "tools"))
@@ -37,10 +42,13 @@ def rows(tools):
     return tools.table.read(ROOT / tools.table.RESULTS)
 
 
-# ------------------------------------------------------------------------------------------------ the shortcut
+# ------------------------------------------------------------------------------------------------
+# the shortcut
 @pytest.mark.parametrize(("norm", "same"), [(1.0, True), (1.5, False)])
 def test_covariance_gives_the_gradient_while_nothing_is_clipped(tools, norm, same):
-    """With rows longer than the bound the records' gradients are clipped and the covariance no longer tells their mean."""
+    """With rows longer than the bound the records' gradients are clipped and the covariance no
+    longer tells their mean.
+    """
     x = norm * tools.cases.unit_rows(WIDE)
     problem = R.problems.principal_eigenvector(6)
     each = np.asarray(jax.vmap(problem.riemannian_gradient, (None, 0))(START, x))
@@ -51,15 +59,20 @@ def test_covariance_gives_the_gradient_while_nothing_is_clipped(tools, norm, sam
 
 
 @pytest.mark.parametrize(
-    ("rate", "average", "momentum"), [(0.7, True, 0.0), ("decreasing", False, 0.0), (0.4, False, 0.6)]
-)  # fmt: skip
+    ("rate", "average", "momentum"),
+    [(0.7, True, 0.0), ("decreasing", False, 0.0), (0.4, False, 0.6)],
+)
 def test_a_seed_of_the_shortcut_is_the_run_of_private_minimize(tools, rate, average, momentum):
     x = tools.cases.unit_rows(WIDE)
     problem = R.problems.principal_eigenvector(6)
     rate = tools.cases.Decreasing(2.0, 1.0) if rate == "decreasing" else rate
-    run = tools.cases.full_batch(300, x.T @ x / 300, START, 12, rate, average=average, momentum=momentum)
+    run = tools.cases.full_batch(
+        300, x.T @ x / 300, START, 12, rate, average=average, momentum=momentum
+    )
     points, guarantee = run(BUDGET, range(2))
-    optimizer = R.DPRGD(12, rate, momentum=momentum, output="geodesic-average" if average else "last")
+    optimizer = R.DPRGD(
+        12, rate, momentum=momentum, output="geodesic-average" if average else "last"
+    )
     for seed in range(2):
         whole = R.private_minimize(problem, x, START, optimizer, BUDGET, rng=seed)
         assert np.abs(points[seed] - np.asarray(whole.value)).max() < 1e-12
@@ -71,16 +84,22 @@ def test_projected_descent_and_input_perturbation_are_the_library_s(tools, metho
     x = tools.cases.unit_rows(WIDE)
     covariance = x.T @ x / 300
     run = tools.cases.input_perturbation(300, covariance) if method == "gmip" else None
-    points, guarantee = (run or tools.cases.projected_descent(300, covariance, START, None, None))(BUDGET, range(2))
+    points, guarantee = (run or tools.cases.projected_descent(300, covariance, START, None, None))(
+        BUDGET, range(2)
+    )
     for seed in range(2):
-        whole = R.optimizers.private_principal_eigenvector(x, BUDGET, method=method, initial=START, rng=seed)
+        whole = R.optimizers.private_principal_eigenvector(
+            x, BUDGET, method=method, initial=START, rng=seed
+        )
         assert abs(points[seed] @ np.asarray(whole.value)) == pytest.approx(1.0, abs=1e-12)
         assert guarantee.epsilon(1e-6) == pytest.approx(whole.guarantee.epsilon(1e-6), rel=1e-12)
 
 
 @pytest.mark.parametrize("eta", [0.01, 10.0])
 def test_bures_wasserstein_ball_holds_every_descriptor_and_is_not_larger(tools, eta):
-    """Eigenvalues in [eta, eta + s], trace at most 9 eta + s: random ones lie inside, the extreme one on the edge."""
+    """Eigenvalues in [eta, eta + s], trace at most 9 eta + s: random ones lie inside, the extreme
+    one on the edge.
+    """
     ball = tools.cases.bures_wasserstein_ball(eta)
     spread = R.datasets.descriptor_spread(1)
     shares = RNG.dirichlet(np.full(9, 0.2), 2000) * RNG.uniform(0, 1, (2000, 1))
@@ -94,9 +113,19 @@ def test_bures_wasserstein_ball_holds_every_descriptor_and_is_not_larger(tools, 
     assert float(exact) == pytest.approx(distances[1])
 
 
-# ------------------------------------------------------------------------------------------------ keeping results
+# ------------------------------------------------------------------------------------------------
+# keeping results
 def toy(tools, calls, methods):
-    case = tools.cases.Case("toy", "", 10, 1, methods, lambda p: np.abs(p[:, 0]), lambda p: np.abs(p[:, 0]), lambda b: "one")
+    case = tools.cases.Case(
+        "toy",
+        "",
+        10,
+        1,
+        methods,
+        lambda p: np.abs(p[:, 0]),
+        lambda p: np.abs(p[:, 0]),
+        lambda b: "one",
+    )
     calls.clear()
     return case
 
@@ -115,9 +144,21 @@ def test_rows_are_computed_once_and_settings_are_compared_on_other_seeds(tools, 
         raise R.InvalidArgument("not here")
 
     make, setting = tools.cases.Method, tools.cases.Setting
-    methods = (make("one", "one-shot", (setting("", at(5.0)),)), make("gone", "one-shot", (setting("", refused),)),
-               make("many", "iterative", (setting("far", at(3.0)), setting("no", refused), setting("near", at(2.0)),
-                                          setting("lost", at(math.nan))), "far, near"))  # fmt: skip
+    methods = (
+        make("one", "one-shot", (setting("", at(5.0)),)),
+        make("gone", "one-shot", (setting("", refused),)),
+        make(
+            "many",
+            "iterative",
+            (
+                setting("far", at(3.0)),
+                setting("no", refused),
+                setting("near", at(2.0)),
+                setting("lost", at(math.nan)),
+            ),
+            "far, near",
+        ),
+    )
     path = tmp_path / "rows.csv"
     case = toy(tools, calls, methods)
     assert tools.table.fill(path, case, [""], 4) == 12
@@ -127,7 +168,9 @@ def test_rows_are_computed_once_and_settings_are_compared_on_other_seeds(tools, 
     assert found["many"]["settings"] == "near"
     assert found["gone"]["settings"].startswith("not available")
     assert float(found["many"]["median"]) == pytest.approx(2.015)
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-2]))  # cut off: only what is missing is made again
+    path.write_text(
+        "".join(path.read_text().splitlines(keepends=True)[:-2])
+    )  # cut off: only what is missing is made again
     assert tools.table.fill(path, toy(tools, calls, methods), [""], 4) == 2
     assert {seeds for _, seeds in calls} == {tools.table.SELECTION, (0, 1, 2, 3)}
     assert not set(tools.table.SELECTION) & {0, 1, 2, 3}
@@ -142,7 +185,8 @@ def test_a_run_that_costs_more_than_the_budget_is_refused(tools, tmp_path):
         tools.table.fill(tmp_path / "rows.csv", toy(tools, [], methods), [""], 2)
 
 
-# ------------------------------------------------------------------------------------------------ the committed figures
+# ------------------------------------------------------------------------------------------------
+# the committed figures
 def test_document_holds_what_the_results_say(tools, rows):
     text = (ROOT / tools.table.DOCUMENT).read_text()
     assert tools.words.renewed(text, tools.words.Results(rows)) == text
@@ -152,15 +196,30 @@ def test_document_holds_what_the_results_say(tools, rows):
 
 def test_every_method_is_there_and_within_its_budget(tools, rows):
     results = tools.words.Results(rows)
-    wanted = ["DP-RGD", "DP-RSGD", "DP-RSGD, Poisson", "DP-RSVRG, as-published", "DP-RSVRG, anchored"]
+    wanted = [
+        "DP-RGD",
+        "DP-RSGD",
+        "DP-RSGD, Poisson",
+        "DP-RSVRG, as-published",
+        "DP-RSVRG, anchored",
+    ]
     for data in (*EIGENVECTORS, "descriptors, affine-invariant"):
         ours = data in EIGENVECTORS
-        for method in [*wanted, *(("GMIP", "DP-PGD", "DP-RGD, default") if ours else ("wrapped-gaussian", "extrinsic-gaussian"))]:
+        for method in [
+            *wanted,
+            *(
+                ("GMIP", "DP-PGD", "DP-RGD, default")
+                if ours
+                else ("wrapped-gaussian", "extrinsic-gaussian")
+            ),
+        ]:
             for epsilon in tools.words.EPSILONS:
                 assert (data, method, epsilon) in results.at
     for row in rows:
         if row["median"]:
-            assert float(row["certified_epsilon"]) <= float(row["epsilon"]) * (1 + 1e-5)  # six digits are kept
+            assert float(row["certified_epsilon"]) <= float(row["epsilon"]) * (
+                1 + 1e-5
+            )  # six digits are kept
             assert float(row["q25"]) <= float(row["median"]) <= float(row["q75"])
             assert bool(row["settings"]) == (row["family"] == "iterative" or bool(row["grid"]))
         else:
@@ -168,10 +227,17 @@ def test_every_method_is_there_and_within_its_budget(tools, rows):
 
 
 def test_orderings_that_the_document_states(tools, rows):
-    """Anchored ahead of as-published where the budget allows more than the start; GMIP ahead of DP-RGD with constant steps."""
+    """Anchored ahead of as-published where the budget allows more than the start; GMIP ahead of
+    DP-RGD with constant steps.
+    """
     results = tools.words.Results(rows)
     for data in EIGENVECTORS:
         for epsilon in ("0.5", "1"):
-            anchored, published = (results.median(data, f"DP-RSVRG, {v}", epsilon) for v in ("anchored", "as-published"))
+            anchored, published = (
+                results.median(data, f"DP-RSVRG, {v}", epsilon)
+                for v in ("anchored", "as-published")
+            )
             assert anchored < published, (data, epsilon)
-            assert results.median(data, "GMIP", epsilon) < results.median(data, "DP-RGD", epsilon), (data, epsilon)
+            assert results.median(data, "GMIP", epsilon) < results.median(
+                data, "DP-RGD", epsilon
+            ), (data, epsilon)

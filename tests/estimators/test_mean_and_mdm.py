@@ -1,4 +1,6 @@
-"""PrivateFrechetMean and PrivateMDM: guarantees, parallel composition, private labels, scikit-learn manners, bad input."""
+"""PrivateFrechetMean and PrivateMDM: guarantees, parallel composition, private labels, scikit-learn
+manners, bad input.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 import riemdp
-from riemdp import Ball, Budget, BudgetExceeded, InvalidArgument, Ledger, PrivateFrechetMean, PrivateMDM
+from riemdp import (
+    Ball,
+    Budget,
+    BudgetExceeded,
+    InvalidArgument,
+    Ledger,
+    PrivateFrechetMean,
+    PrivateMDM,
+)
 from riemdp.estimators import check_search
 from riemdp.estimators._mdm import half_budget
 
@@ -33,16 +43,32 @@ Y = np.array(["left"] * 120 + ["right"] * 80)
 
 
 def mdm(**options):
-    return PrivateMDM(**{"metric": "logeuclid", "budget": BUDGET, "ball": BALL, "mechanism": "wrapped-gaussian", **options})
+    return PrivateMDM(
+        **{
+            "metric": "logeuclid",
+            "budget": BUDGET,
+            "ball": BALL,
+            "mechanism": "wrapped-gaussian",
+            **options,
+        }
+    )
 
 
 def private_labels(**options):
-    return mdm(**{"labels": "private", "classes": ["left", "right"], "min_class_size": 60, **options})
+    return mdm(
+        **{"labels": "private", "classes": ["left", "right"], "min_class_size": 60, **options}
+    )
 
 
-# ---------------------------------------------------------------------------------------------- the mean
+# ---------------------------------------------------------------------------------------------- the
+# mean
 def test_mean_is_that_of_the_library():
-    parameters = {"manifold": SPACE, "budget": BUDGET, "ball": BALL, "mechanism": "wrapped-gaussian"}
+    parameters = {
+        "manifold": SPACE,
+        "budget": BUDGET,
+        "ball": BALL,
+        "mechanism": "wrapped-gaussian",
+    }
     fitted = PrivateFrechetMean(**parameters, random_state=3).fit(X)
     same = riemdp.private_frechet_mean(SPACE, X, BALL, BUDGET, mechanism="wrapped-gaussian", rng=3)
     assert np.array_equal(fitted.mean_, same.value)
@@ -51,33 +77,49 @@ def test_mean_is_that_of_the_library():
     again = [PrivateFrechetMean(**parameters).fit(X) for _ in range(2)]
     assert not np.array_equal(again[0].mean_, again[1].mean_)
     assert again[0].transform(X).shape == (200, 3)
-    assert np.allclose(np.sum(fitted.transform(X) ** 2, axis=1), np.asarray(SPACE.squared_dist(fitted.mean_, X)))
+    assert np.allclose(
+        np.sum(fitted.transform(X) ** 2, axis=1), np.asarray(SPACE.squared_dist(fitted.mean_, X))
+    )
     assert fitted.score(X) < 0
 
 
 @pytest.mark.parametrize("n_min", [150, 250])
 def test_mean_that_protects_the_number_of_records(n_min):
     options = {"adjacency": "add-or-remove-one", "n_min": n_min}
-    mean = PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL, mechanism="wrapped-gaussian", random_state=3, **options)
+    mean = PrivateFrechetMean(
+        manifold=SPACE,
+        budget=BUDGET,
+        ball=BALL,
+        mechanism="wrapped-gaussian",
+        random_state=3,
+        **options,
+    )
     fitted = clone(mean).fit(X)
-    same = riemdp.private_frechet_mean(SPACE, X, BALL, BUDGET, mechanism="wrapped-gaussian", rng=3, **options)
+    same = riemdp.private_frechet_mean(
+        SPACE, X, BALL, BUDGET, mechanism="wrapped-gaussian", rng=3, **options
+    )
     assert np.array_equal(fitted.mean_, same.value)
     assert fitted.guarantee_.adjacency == "add-or-remove-one"
     assert fitted.n_samples_ is None
     assert fitted.release_.details["n_min"] == n_min
-    assert fitted.release_.sensitivity == pytest.approx(2 * BALL.radius / (n_min + 1), rel=1e-6)  # not a function of n = 200
+    assert fitted.release_.sensitivity == pytest.approx(
+        2 * BALL.radius / (n_min + 1), rel=1e-6
+    )  # not a function of n = 200
     assert 200 not in fitted.release_.details.values()
     with pytest.raises(InvalidArgument, match="lower bound"):
         riemdp.report.privacy_report(fitted.release_, records=200)
 
 
-@pytest.mark.parametrize(("options", "name"), [
-    ({"adjacency": "add-or-remove-one"}, "n_min"),
-    ({"adjacency": "add-or-remove-one", "n_min": 0}, "n_min"),
-    ({"n_min": 10}, "n_min"),
-    ({"adjacency": "neighbours"}, "adjacency"),
-    ({"adjacency": "add-or-remove-one", "n_min": 10, "mechanism": "dp-rgd"}, "adjacency"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"adjacency": "add-or-remove-one"}, "n_min"),
+        ({"adjacency": "add-or-remove-one", "n_min": 0}, "n_min"),
+        ({"n_min": 10}, "n_min"),
+        ({"adjacency": "neighbours"}, "adjacency"),
+        ({"adjacency": "add-or-remove-one", "n_min": 10, "mechanism": "dp-rgd"}, "adjacency"),
+    ],
+)
 def test_mean_names_a_bad_adjacency_and_spends_nothing(options, name):
     mean = PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL, **options)
     with Ledger(Budget(1.0, 1e-5)) as ledger, pytest.raises(InvalidArgument, match=name):
@@ -85,7 +127,8 @@ def test_mean_names_a_bad_adjacency_and_spends_nothing(options, name):
     assert ledger.spent.epsilon(1e-5) == 0
 
 
-# ---------------------------------------------------------------------------------------------- class means
+# ----------------------------------------------------------------------------------------------
+# class means
 def test_public_labels_cost_the_budget_once():
     with Ledger(Budget(1.0001, 1e-5)) as ledger:
         fitted = mdm().fit(X, Y)
@@ -106,14 +149,18 @@ def test_private_labels_pay_for_two_classes():
     assert fitted.guarantee_ == one.compose(one) == ledger.spent
     assert 0.99 <= fitted.guarantee_.epsilon(1e-5) <= 1 + 1e-9
     z = riemdp.gaussian_noise_multiplier(BUDGET, 2)
-    for release in fitted.releases_:  # the noise is the same for both classes: sizes 120 and 80 are private
+    for (
+        release
+    ) in fitted.releases_:  # the noise is the same for both classes: sizes 120 and 80 are private
         assert release.sensitivity == pytest.approx(2 * 1.5 / 60, rel=1e-6)
         assert release.scale == pytest.approx(z * release.sensitivity, rel=1e-6)
     assert fitted.score(X, Y) > 0.9
 
 
 def exact_class_means(X, y, m):
-    """The private means before noise, by an independent route: matrix logarithms, padding with the identity, averaging."""
+    """The private means before noise, by an independent route: matrix logarithms, padding with the
+    identity, averaging.
+    """
     out = []
     for c in ("left", "right"):
         logs = []
@@ -129,8 +176,9 @@ def exact_class_means(X, y, m):
 
 @pytest.mark.parametrize("m", [1, 3, 60, 100])
 def test_two_classes_move_within_the_stated_sensitivity(m):
-    """Random and worst-case neighbours: a pair (matrix, label) replaced. At most two class means move, each by at most 2 r / m,
-    for class sizes below, at and above m, an empty class included."""
+    """Random and worst-case neighbours: a pair (matrix, label) replaced. At most two class means
+    move, each by at most 2 r / m, for class sizes below, at and above m, an empty class included.
+    """
     rng = np.random.default_rng(m)
     far = np.array([np.diag(np.exp([1.5, 0])), np.diag(np.exp([-1.5, 0]))])
     attained = 0.0
@@ -141,7 +189,9 @@ def test_two_classes_move_within_the_stated_sensitivity(m):
         i = int(rng.integers(len(y)))
         x2, y2 = x.copy(), y.copy()
         x2[i], y2[i] = far[rng.integers(2)], ["left", "right"][rng.integers(2)]
-        moved = np.linalg.norm(exact_class_means(x, y, m) - exact_class_means(x2, y2, m), axis=(1, 2))
+        moved = np.linalg.norm(
+            exact_class_means(x, y, m) - exact_class_means(x2, y2, m), axis=(1, 2)
+        )
         assert np.all(moved <= 2 * 1.5 / m + 1e-12)
         attained = max(attained, moved.max())
     assert attained > 0.4 * 2 * 1.5 / m
@@ -185,7 +235,9 @@ def test_pure_budget():
     fitted = private_labels(budget=Budget(2.0), mechanism="wrapped-laplace").fit(X, Y)
     assert fitted.guarantee_.epsilon(0.0) == pytest.approx(2.0)
     assert fitted.releases_[0].guarantee.epsilon(0.0) == pytest.approx(1.0)
-    assert mdm(budget=Budget(2.0), mechanism="auto").fit(X, Y).guarantee_.epsilon(0.0) == pytest.approx(2.0)
+    assert mdm(budget=Budget(2.0), mechanism="auto").fit(X, Y).guarantee_.epsilon(
+        0.0
+    ) == pytest.approx(2.0)
 
 
 def test_predictions():
@@ -205,8 +257,13 @@ def test_refused_by_the_ledger_before_any_noise():
     assert ledger.charges == 0
 
 
-# ---------------------------------------------------------------------------------------------- scikit-learn manners
-@pytest.mark.parametrize("estimator", [mdm(), PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL)], ids=["mdm", "mean"])
+# ----------------------------------------------------------------------------------------------
+# scikit-learn manners
+@pytest.mark.parametrize(
+    "estimator",
+    [mdm(), PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL)],
+    ids=["mdm", "mean"],
+)
 def test_manners(estimator):
     before = copy.deepcopy(estimator.get_params())
     fitted = clone(estimator).fit(X, Y)
@@ -222,7 +279,11 @@ def test_manners(estimator):
 
 
 def test_grid_search_and_its_cost():
-    search = GridSearchCV(mdm(budget=Budget(0.1)), {"budget": [Budget(0.1), Budget(0.3)], "mechanism": ["wrapped-laplace"]}, cv=2)
+    search = GridSearchCV(
+        mdm(budget=Budget(0.1)),
+        {"budget": [Budget(0.1), Budget(0.3)], "mechanism": ["wrapped-laplace"]},
+        cv=2,
+    )
     cost = check_search(search, X, Y)
     assert cost.epsilon(0.0) == pytest.approx(2 * 0.1 + 2 * 0.3 + 0.3)
     with Ledger(Budget(2.0)) as ledger:
@@ -242,7 +303,8 @@ def test_grid_search_and_its_cost():
         check_search(mdm(), X, Y)
 
 
-# ---------------------------------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------------------------------- bad
+# input
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -268,8 +330,11 @@ def test_bad_parameters(change, named):
     assert ledger.charges == 0
 
 
-@pytest.mark.parametrize(("x", "y", "named"), [(X[0], Y[:1], "X"), (X[:, :, 0], Y, "X"), (X, Y[:5], "y"), ([["a"]], Y, "X")],
-                         ids=["one", "vectors", "labels", "words"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("x", "y", "named"),
+    [(X[0], Y[:1], "X"), (X[:, :, 0], Y, "X"), (X, Y[:5], "y"), ([["a"]], Y, "X")],
+    ids=["one", "vectors", "labels", "words"],
+)
 def test_bad_data(x, y, named):
     with pytest.raises(InvalidArgument, match=f"`{named}`"):
         mdm().fit(x, y)

@@ -23,7 +23,9 @@ def table(n: int = 400, d: int = 5, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.filterwarnings("ignore")
 def test_sklearn_checks():
-    check_estimator(PrivatePCA(n_components=1, budget=Budget(50.0, 1e-2), row_norm=5.0, random_state=0))
+    check_estimator(
+        PrivatePCA(n_components=1, budget=Budget(50.0, 1e-2), row_norm=5.0, random_state=0)
+    )
 
 
 def test_packing_is_an_isometry():
@@ -34,7 +36,9 @@ def test_packing_is_an_isometry():
 
 
 def moment_noise(scale: float = 1.0) -> np.ndarray:
-    """Noise of 400 releases of a 3 x 3 second-moment matrix in an orthonormal frame (an independent one: W A W^T)."""
+    """Noise of 400 releases of a 3 x 3 second-moment matrix in an orthonormal frame (an independent
+    one: W A W^T).
+    """
     rows = clip_rows(table(50, 3), 1.0)
     exact = rows.T @ rows / len(rows)
     q = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
@@ -52,23 +56,35 @@ def test_noise_law_and_planted_faults():
     noise = moment_noise()
     assert gaussian_p_value(noise, sigma) > ALPHA
     assert gaussian_p_value(0.8 * noise, sigma) < ALPHA  # too little noise
-    assert gaussian_p_value(noise, sigma * 2 / np.sqrt(2)) < ALPHA  # the published sensitivity 2 R^2 / n
-    lopsided = noise * np.r_[np.ones(3), np.full(3, np.sqrt(0.5))]  # off-diagonal entries without their sqrt(2)
+    assert (
+        gaussian_p_value(noise, sigma * 2 / np.sqrt(2)) < ALPHA
+    )  # the published sensitivity 2 R^2 / n
+    lopsided = (
+        noise * np.r_[np.ones(3), np.full(3, np.sqrt(0.5))]
+    )  # off-diagonal entries without their sqrt(2)
     assert gaussian_p_value(lopsided, sigma) < ALPHA
 
 
 def test_sensitivity_is_never_exceeded_and_attained():
     rng = np.random.default_rng(2)
     bound = 1.7
-    rows = clip_rows(rng.normal(size=(20000, 2, 4)).reshape(-1, 4) * rng.exponential(size=(40000, 1)), bound).reshape(-1, 2, 4)
-    moved = np.linalg.norm(rows[:, 0, :, None] * rows[:, 0, None] - rows[:, 1, :, None] * rows[:, 1, None], axis=(1, 2))
+    rows = clip_rows(
+        rng.normal(size=(20000, 2, 4)).reshape(-1, 4) * rng.exponential(size=(40000, 1)), bound
+    ).reshape(-1, 2, 4)
+    moved = np.linalg.norm(
+        rows[:, 0, :, None] * rows[:, 0, None] - rows[:, 1, :, None] * rows[:, 1, None], axis=(1, 2)
+    )
     assert moved.max() <= np.sqrt(2) * bound**2
     e = bound * np.eye(4)
-    assert np.linalg.norm(np.outer(e[0], e[0]) - np.outer(e[1], e[1])) == pytest.approx(np.sqrt(2) * bound**2)
+    assert np.linalg.norm(np.outer(e[0], e[0]) - np.outer(e[1], e[1])) == pytest.approx(
+        np.sqrt(2) * bound**2
+    )
 
 
 def test_clipping():
-    rows = np.array([[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0], [np.inf, 0.0], [1e300, 1e300], [0.0, 0.0]])
+    rows = np.array(
+        [[3.0, 4.0], [0.3, 0.4], [np.nan, 1.0], [np.inf, 0.0], [1e300, 1e300], [0.0, 0.0]]
+    )
     out = clip_rows(rows, 1.0)
     assert np.all(np.linalg.norm(out, axis=1) <= 1.0)
     assert np.allclose(out[0], [0.6, 0.8])
@@ -83,7 +99,10 @@ def test_a_row_far_away_moves_the_components_no_more_than_one_at_the_bound():
     far, near = X.copy(), X.copy()
     far[3] = [1e9, 0, 0, 0, 0]
     near[3] = [2.0, 0, 0, 0, 0]
-    fit = [PrivatePCA(n_components=2, budget=BUDGET, row_norm=2.0, random_state=4).fit(x).components_ for x in (far, near)]
+    fit = [
+        PrivatePCA(n_components=2, budget=BUDGET, row_norm=2.0, random_state=4).fit(x).components_
+        for x in (far, near)
+    ]
     assert np.allclose(fit[0], fit[1], atol=1e-9)
 
 
@@ -97,7 +116,9 @@ def test_finds_the_components_and_spends_the_budget():
         assert ledger.charges == 1
     assert np.allclose(np.abs(pca.components_), np.eye(5)[:2], atol=0.1)
     assert np.allclose(pca.components_ @ pca.components_.T, np.eye(2))
-    assert 0.99 * BUDGET.epsilon <= pca.guarantee_.epsilon(BUDGET.delta) <= BUDGET.epsilon * (1 + 1e-9)
+    assert (
+        0.99 * BUDGET.epsilon <= pca.guarantee_.epsilon(BUDGET.delta) <= BUDGET.epsilon * (1 + 1e-9)
+    )
     assert pca.mechanism_ == "input-perturbation"
     assert not pca.reproducible_
     assert pca.transform(X).shape == (20000, 2)

@@ -1,4 +1,6 @@
-"""PrivateMDM beside pyRiemann: the same classifier when the noise is negligible, and its own transformers in a pipeline."""
+"""PrivateMDM beside pyRiemann: the same classifier when the noise is negligible, and its own
+transformers in a pipeline.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ ALMOST_NONE = Budget(1e7, 1e-3)
 def epochs(n: int = 60, seed: int = 0):
     """Two classes of signals (n, channels, samples) with different mixing."""
     rng = np.random.default_rng(seed)
-    mixing = np.array([[[1.2, 0.3, 0.0], [0.0, 1.0, 0.2], [0.0, 0.0, 0.8]], [[0.8, 0.0, 0.1], [0.3, 1.0, 0.0], [0.0, 0.1, 1.2]]])
+    mixing = np.array(
+        [
+            [[1.2, 0.3, 0.0], [0.0, 1.0, 0.2], [0.0, 0.0, 0.8]],
+            [[0.8, 0.0, 0.1], [0.3, 1.0, 0.0], [0.0, 0.1, 1.2]],
+        ]
+    )
     y = np.arange(n) % 2
     return mixing[y] @ rng.normal(size=(n, 3, 60)), y
 
@@ -30,7 +37,9 @@ def test_same_as_pyriemann_without_noise(metric):
     signals, y = epochs()
     X = Covariances("scm").fit_transform(signals)
     theirs = MDM(metric=metric).fit(X, y)
-    ours = PrivateMDM(metric=metric, budget=ALMOST_NONE, ball=Ball(np.eye(3), 5.0), mechanism="wrapped-gaussian").fit(X, y)
+    ours = PrivateMDM(
+        metric=metric, budget=ALMOST_NONE, ball=Ball(np.eye(3), 5.0), mechanism="wrapped-gaussian"
+    ).fit(X, y)
     assert np.allclose(ours.covmeans_, theirs.covmeans_, atol=1e-2)
     assert np.array_equal(ours.classes_, theirs.classes_)
     assert np.allclose(ours.transform(X), theirs.transform(X), atol=2e-2)
@@ -59,7 +68,9 @@ def test_tangent_space_at_a_private_mean():
     signals, y = epochs(200)
     X = Covariances("scm").fit_transform(signals)
     space = riemdp.SPDAffineInvariant(3)
-    mean = PrivateFrechetMean(manifold=space, budget=Budget(2.0, 1e-5), ball=Ball(np.eye(3), 2.0), random_state=2).fit(X)
+    mean = PrivateFrechetMean(
+        manifold=space, budget=Budget(2.0, 1e-5), ball=Ball(np.eye(3), 2.0), random_state=2
+    ).fit(X)
     projection = TangentSpace(metric="riemann")
     projection.reference_ = np.asarray(mean.mean_)
     theirs, ours = projection.transform(X), mean.transform(X)

@@ -20,7 +20,9 @@ NAMES = [name for name in experiments.names() if name.startswith("han2024-")]
 
 
 def test_every_artefact_is_registered():
-    assert set(NAMES) == {f"han2024-figure-{x}" for x in ("1a", "1b", "1c", "2a", "2b", "2c", "3a", "3b", "4")}
+    assert set(NAMES) == {
+        f"han2024-figure-{x}" for x in ("1a", "1b", "1c", "2a", "2b", "2c", "3a", "3b", "4")
+    }
 
 
 @pytest.mark.slow
@@ -43,7 +45,9 @@ def test_stated_noise_is_too_small(epsilon, delta, true_delta, constant):
 def test_stated_multiplier_composes_to_the_same_guarantee_for_any_number_of_steps():
     for steps in (1, 20, 300):
         z = paper.stated_multiplier(0.1, 1e-3, steps)
-        assert riemdp.privacy.gaussian(z, steps).epsilon(1e-3) == pytest.approx(paper.stated_true_epsilon(0.1, 1e-3), rel=1e-9)
+        assert riemdp.privacy.gaussian(z, steps).epsilon(1e-3) == pytest.approx(
+            paper.stated_true_epsilon(0.1, 1e-3), rel=1e-9
+        )
 
 
 def test_the_run_reports_the_epsilon_of_the_stated_noise():
@@ -52,11 +56,21 @@ def test_the_run_reports_the_epsilon_of_the_stated_noise():
     ball = riemdp.Ball(np.eye(2), 1.0)
     X = paper.wishart_ball(np.random.default_rng(0), m, n, 1.0)
     sigma = 2 * math.sqrt(steps * math.log(1e3)) / (n * 0.1)
-    result = riemdp.private_minimize(riemdp.problems.frechet_mean(m, ball=ball), X, np.eye(2), riemdp.DPRGD(steps, 0.005, 2.0),
-                                     noise_std=sigma, rng=1)  # fmt: skip
-    assert result.guarantee.epsilon(1e-3) == pytest.approx(paper.stated_true_epsilon(0.1, 1e-3), rel=1e-6)
+    result = riemdp.private_minimize(
+        riemdp.problems.frechet_mean(m, ball=ball),
+        X,
+        np.eye(2),
+        riemdp.DPRGD(steps, 0.005, 2.0),
+        noise_std=sigma,
+        rng=1,
+    )
+    assert result.guarantee.epsilon(1e-3) == pytest.approx(
+        paper.stated_true_epsilon(0.1, 1e-3), rel=1e-6
+    )
     halved = riemdp.privacy.gaussian(sigma / 2 / (4 / n), steps)
-    assert halved.epsilon(1e-3) > 1.5 * paper.stated_true_epsilon(0.1, 1e-3)  # a wrong sensitivity would be seen
+    assert halved.epsilon(1e-3) > 1.5 * paper.stated_true_epsilon(
+        0.1, 1e-3
+    )  # a wrong sensitivity would be seen
 
 
 def test_data_lie_in_their_balls():

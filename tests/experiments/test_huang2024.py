@@ -9,7 +9,14 @@ import pytest
 
 import riemdp
 from riemdp.experiments import run
-from riemdp.experiments._huang2024 import LOCAL, PRINTED, ROUNDS, local_step, table_row, to_three_digits
+from riemdp.experiments._huang2024 import (
+    LOCAL,
+    PRINTED,
+    ROUNDS,
+    local_step,
+    table_row,
+    to_three_digits,
+)
 from riemdp.experiments._huang2024_runs import (
     C,
     Federation,
@@ -53,7 +60,9 @@ def test_the_local_step_is_exactly_what_the_paper_states():
 
 
 def test_published_dp_rsvrg_noise_on_mnist_is_no_privacy():
-    """N_i = 1200, m = 166, K = 3, stated (0.15, 1e-4): a true epsilon about 230, and every digit of sigma from the formula."""
+    """N_i = 1200, m = 166, K = 3, stated (0.15, 1e-4): a true epsilon about 230, and every digit of
+    sigma from the formula.
+    """
     problem = riemdp.problems.principal_eigenvector(4)
     local = DPRSVRG(3, 166, 0.1, 2.0, variant="as-published")
     sigma = published_sigma(3 * 166, 2.0, 1200, 0.15, 1e-4)
@@ -61,7 +70,9 @@ def test_published_dp_rsvrg_noise_on_mnist_is_no_privacy():
     assert 150 < local_epsilon(problem, local, 1200, sigma, 1e-4) < 300
 
 
-@pytest.mark.parametrize("local", [DPRSGD(3, 20, 0.1, 1.0), DPRSVRG(2, 4, 0.1, 1.0, variant="as-published")])
+@pytest.mark.parametrize(
+    "local", [DPRSGD(3, 20, 0.1, 1.0), DPRSVRG(2, 4, 0.1, 1.0, variant="as-published")]
+)
 def test_certified_local_noise_is_within_the_stated_budget_and_tight(local):
     problem = riemdp.problems.principal_eigenvector(4)
     sigma = local_sigma(problem, local, 40, 0.15, 1e-4)
@@ -80,10 +91,14 @@ def test_a_small_federation_reports_every_arm():
     z = rng.standard_normal((3, 40, 4))
     z /= np.linalg.norm(z, axis=-1, keepdims=True)
     problem = riemdp.problems.principal_eigenvector(4)
-    f = Federation("small", problem, list(z), np.full(4, 0.5), 2.0, 0.15, 1e-4, 0.1, (2, 20), (2, 4))
+    f = Federation(
+        "small", problem, list(z), np.full(4, 0.5), 2.0, 0.15, 1e-4, 0.1, (2, 20), (2, 4)
+    )
     arms = locals_of(f)
     assert [name for name in arms if name.endswith(P)] == [f"DP-RSGD, {P}", f"DP-RSVRG, {P}"]
-    curves = run_federation(f, rounds=4, runs=2, seed=0, points=2, measure=lambda row: row.objective)
+    curves = run_federation(
+        f, rounds=4, runs=2, seed=0, points=2, measure=lambda row: row.objective
+    )
     assert set(curves) == set(arms)
     for name, c in curves.items():
         assert c.y.shape == (2, 2)
@@ -94,8 +109,16 @@ def test_a_small_federation_reports_every_arm():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["huang2024-table-1", *(f"huang2024-figure-{i}" for i in range(1, 7))])
+@pytest.mark.parametrize(
+    "name", ["huang2024-table-1", *(f"huang2024-figure-{i}" for i in range(1, 7))]
+)
 def test_each_artefact_in_quick_mode(name, tmp_path):
     folder = run(name, quick=True, out=tmp_path)
-    assert {p.name for p in folder.iterdir()} >= {"data.csv", "figure.png", "figure.svg", "verdict.md", "meta.json"}
+    assert {p.name for p in folder.iterdir()} >= {
+        "data.csv",
+        "figure.png",
+        "figure.svg",
+        "verdict.md",
+        "meta.json",
+    }
     assert "nan" not in (folder / "verdict.md").read_text()

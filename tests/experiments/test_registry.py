@@ -18,7 +18,15 @@ class _Figure:
 
 
 def _result(rows):
-    return Result(rows=rows, figure=_Figure(), paper_shows="a", published="b", certified="c", true_epsilon="d", data="none")
+    return Result(
+        rows=rows,
+        figure=_Figure(),
+        paper_shows="a",
+        published="b",
+        certified="c",
+        true_epsilon="d",
+        data="none",
+    )
 
 
 @pytest.fixture
@@ -59,7 +67,9 @@ def test_a_failed_run_leaves_nothing_and_an_old_result_stays(registry, tmp_path)
 def test_a_failed_write_keeps_the_old_result(registry, tmp_path, monkeypatch):
     folder = run("han2024-figure-9z", out=tmp_path)
     before = (folder / "meta.json").read_text()
-    monkeypatch.setattr(_Figure, "savefig", lambda self, path, dpi=None: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(
+        _Figure, "savefig", lambda self, path, dpi=None: (_ for _ in ()).throw(OSError("disk full"))
+    )
     with pytest.raises(OSError, match="disk full"):
         run("han2024-figure-9z", out=tmp_path)
     assert (folder / "meta.json").read_text() == before
@@ -108,7 +118,9 @@ def test_an_interrupted_run_all_says_what_is_whole_and_ends_with_130(monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr(experiments, "run_all", interrupted)
-    monkeypatch.setattr(experiments, "is_done", lambda out, name, quick: name.startswith("reimherr"))
+    monkeypatch.setattr(
+        experiments, "is_done", lambda out, name, quick: name.startswith("reimherr")
+    )
     monkeypatch.setattr(commands, "_leave", left.append)
     commands.run_all(quick=False, out=tmp_path)
     assert left == [130]

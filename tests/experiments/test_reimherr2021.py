@@ -1,4 +1,6 @@
-"""Reimherr2021: the exact numbers behind the figures, and how the searches and the draws are checked."""
+"""Reimherr2021: the exact numbers behind the figures, and how the searches and the draws are
+checked.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,9 @@ def test_search_lies_between_flat_and_both_bounds(radius):
 
 
 def test_largest_log_spread_against_the_manifold():
-    """Another route: riemdp's logarithm at points inside and on the boundary never exceeds the boundary search by more than its
-    grid error."""
+    """Another route: riemdp's logarithm at points inside and on the boundary never exceeds the
+    boundary search by more than its grid error.
+    """
     rng = np.random.default_rng(0)
     m = riemdp.Sphere(3)
     p, x, y = (paper.polar_cap(rng, (4000,), 0.6) for _ in range(3))
@@ -54,14 +57,21 @@ def test_largest_log_spread_against_the_manifold():
 
 
 def test_worst_shift_is_attained_by_real_means_and_respects_the_bound():
-    """The configuration that the first-order search finds, replayed with Frechet means of 4000 records."""
+    """The configuration that the first-order search finds, replayed with Frechet means of 4000
+    records.
+    """
     worst, found = bounds.worst_configuration(R, draws=100_000)
     m, n = riemdp.Sphere(3), 4000
     ball = riemdp.Ball(np.array([0.0, 0.0, 1.0]), R)
     phi = np.array([found["a"], -found["a"], found["x"], found["y"]])
-    X = np.stack([math.sin(R) * np.cos(phi), math.sin(R) * np.sin(phi), np.full(4, math.cos(R))], axis=1)
+    X = np.stack(
+        [math.sin(R) * np.cos(phi), math.sin(R) * np.sin(phi), np.full(4, math.cos(R))], axis=1
+    )
     heavy = (n - 1) * np.array([found["share"], 1 - found["share"]])
-    means = [np.asarray(riemdp.frechet_mean(m, X, weights=np.array([*heavy, *last])).value) for last in ((1.0, 0.0), (0.0, 1.0))]
+    means = [
+        np.asarray(riemdp.frechet_mean(m, X, weights=np.array([*heavy, *last])).value)
+        for last in ((1.0, 0.0), (0.0, 1.0))
+    ]
     shift = n * float(m.dist(*means))
     assert shift == pytest.approx(worst, rel=2e-3)
     assert 2 * R < 0.8195 <= shift  # positive curvature: the flat bound 2 r / n is not valid
@@ -69,7 +79,9 @@ def test_worst_shift_is_attained_by_real_means_and_respects_the_bound():
 
 
 def test_ambient_noise_of_the_paper_is_too_small_on_spd():
-    """2 (e^r - 1) / n is exceeded by collinear records, 2 r e^r / n is not; 2 r / n is attained exactly."""
+    """2 (e^r - 1) / n is exceeded by collinear records, 2 r e^r / n is not; 2 r / n is attained
+    exactly.
+    """
     for n in (20, 160):
         geodesic, frobenius = bounds.collinear_shift(1.5, n)
         assert geodesic == pytest.approx(3.0 / n, rel=1e-10)
@@ -78,7 +90,10 @@ def test_ambient_noise_of_the_paper_is_too_small_on_spd():
 
 def test_many_means_agree_with_frechet_mean():
     rng = np.random.default_rng(3)
-    cases = (riemdp.SPDAffineInvariant(2), paper.wishart_in_ball), (riemdp.Sphere(3), paper.polar_cap)
+    cases = (
+        (riemdp.SPDAffineInvariant(2), paper.wishart_in_ball),
+        (riemdp.Sphere(3), paper.polar_cap),
+    )
     for m, draw in cases:
         X = draw(rng, (3, 20))
         for mean, records in zip(paper.many_means(m, X), X, strict=True):
@@ -93,11 +108,17 @@ def test_data_lie_in_their_balls():
 
 
 def test_draws_have_the_law_of_the_mechanisms():
-    """Lengths of both kinds of noise: E |v| = 3 s in the ambient space and, for small s, 3 s on the manifold."""
+    """Lengths of both kinds of noise: E |v| = 3 s in the ambient space and, for small s, 3 s on the
+    manifold.
+    """
     means = np.repeat(np.array([[[0.8, 0.1], [0.1, 0.6]]]), 4000, axis=0)
     s = 0.01
-    inside = np.asarray(riemdp.SPDAffineInvariant(2).dist(means, paper._spd_intrinsic(means, s, (1, 2))))
+    inside = np.asarray(
+        riemdp.SPDAffineInvariant(2).dist(means, paper._spd_intrinsic(means, s, (1, 2)))
+    )
     outside = np.linalg.norm(paper._spd_ambient(means, s, (1, 2)) - means, axis=(1, 2))
     for lengths in (inside, outside):
         assert abs(np.mean(lengths) / s - 3) < 5 * math.sqrt(3 / 4000)
-    assert abs(np.mean(0.8 * outside) / s - 3) > 5 * math.sqrt(3 / 4000)  # the planted fault would be seen
+    assert abs(np.mean(0.8 * outside) / s - 3) > 5 * math.sqrt(
+        3 / 4000
+    )  # the planted fault would be seen

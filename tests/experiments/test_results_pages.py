@@ -1,4 +1,6 @@
-"""The pages of results show every artefact, with its picture and its numbers, and the summary leaves no gap."""
+"""The pages of results show every artefact, with its picture and its numbers, and the summary
+leaves no gap.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import pytest
 from riemdp import experiments
 
 PAGES = Path(__file__).parents[2] / "docs" / "results"
-pytestmark = pytest.mark.skipif(not PAGES.is_dir(), reason="the documentation is not part of this installation")
+pytestmark = pytest.mark.skipif(
+    not PAGES.is_dir(), reason="the documentation is not part of this installation"
+)
 
 
 @pytest.mark.parametrize("name", experiments.names())
@@ -19,8 +23,13 @@ def test_every_artefact_has_its_picture_numbers_and_verdict(name):
     page = (PAGES / f"{experiments.get(name).paper}.md").read_text()
     start = page.index(f"](figures/{name}.png)")
     body = page[start:].split("\n## ")[0]
-    for head in ("**Data.**", "**The paper shows.**", "**With the published noise.**", "**With certified noise.**",
-                 "**True epsilon of the published noise.**"):  # fmt: skip
+    for head in (
+        "**Data.**",
+        "**The paper shows.**",
+        "**With the published noise.**",
+        "**With certified noise.**",
+        "**True epsilon of the published noise.**",
+    ):
         assert head in body
     assert not re.search(r"\bnan\b", body)
     assert (PAGES / "figures" / f"{name}.png").stat().st_size > 5000

@@ -10,10 +10,25 @@ import pytest
 
 import riemdp
 from riemdp.experiments import run
-from riemdp.experiments._moments import ALPHA_OPTIMAL, bracket, rsvrg_epsilon, rsvrg_epsilon_by_moments, subsampled_moments
+from riemdp.experiments._moments import (
+    ALPHA_OPTIMAL,
+    bracket,
+    rsvrg_epsilon,
+    rsvrg_epsilon_by_moments,
+    subsampled_moments,
+)
 from riemdp.experiments._tangent_sampling import Sampler
 from riemdp.experiments._utpala2023 import _PANELS, SETTING, base_point, best_alpha
-from riemdp.experiments._utpala2023_risk import RGD, RSGD, RSVRG, Task, disk_points, methods, published_sigma, run_task
+from riemdp.experiments._utpala2023_risk import (
+    RGD,
+    RSGD,
+    RSVRG,
+    Task,
+    disk_points,
+    methods,
+    published_sigma,
+    run_task,
+)
 from riemdp.privacy import gaussian
 
 SPACES = {
@@ -26,11 +41,15 @@ SPACES = {
     "stiefel": ((5, 2), lambda: riemdp.Stiefel(5, 2)),
     "grassmann": ((5, 2), lambda: riemdp.Grassmann(5, 2)),
 }
-ARTEFACTS = [f"utpala2023-figure-1{p}" for p in _PANELS] + ["utpala2023-figure-2", "utpala2023-table-2"]
+ARTEFACTS = [f"utpala2023-figure-1{p}" for p in _PANELS] + [
+    "utpala2023-figure-2",
+    "utpala2023-table-2",
+]
 ARTEFACTS += [f"utpala2023-figure-3{p}" for p in "abc"]
 
 
-# ------------------------------------------------------------------------------------------------------ alpha, Figure 2
+# ------------------------------------------------------------------------------------------------------
+# alpha, Figure 2
 def test_alpha_is_the_minimum_of_the_printed_bracket():
     grid = np.linspace(0.001, 0.999, 99_801)
     assert grid[np.argmin(bracket(grid))] == pytest.approx(ALPHA_OPTIMAL, abs=1e-5)
@@ -63,12 +82,18 @@ def test_moments_are_those_of_the_plain_gaussian_when_every_record_is_taken():
     assert np.all(subsampled_moments(3.0, 1e-3, orders) < 1e-3 * orders / (2 * 9.0))
 
 
-# ------------------------------------------------------------------------------------------------------------- samplers
+# -------------------------------------------------------------------------------------------------------------
+# samplers
 @pytest.mark.parametrize("space", SPACES)
 def test_bases_are_orthonormal_in_the_metric(space):
     shape, make = SPACES[space]
     manifold, sampler = make(), Sampler(space, shape)
-    w = base_point(space, shape[0], shape[1] if space in ("stiefel", "grassmann") else 0, np.random.default_rng(3))
+    w = base_point(
+        space,
+        shape[0],
+        shape[1] if space in ("stiefel", "grassmann") else 0,
+        np.random.default_rng(3),
+    )
     basis = sampler.mover(w)(sampler.reference(np.eye(sampler.dim)))
     assert sampler.dim == manifold.dim
     gram = jax.vmap(lambda u: jax.vmap(lambda v: manifold.inner(w, u, v))(basis))(basis)
@@ -76,7 +101,9 @@ def test_bases_are_orthonormal_in_the_metric(space):
     assert np.all(manifold.is_tangent(w, basis, 1e-10))
 
 
-@pytest.mark.parametrize("space", ["spd-affine", "spd-bures-wasserstein", "spd-log-euclidean", "lorentz"])
+@pytest.mark.parametrize(
+    "space", ["spd-affine", "spd-bures-wasserstein", "spd-log-euclidean", "lorentz"]
+)
 def test_gram_schmidt_uses_the_metric_of_the_point(space):
     shape, make = SPACES[space]
     sampler = Sampler(space, shape)
@@ -97,7 +124,8 @@ def test_all_baselines_have_the_law_of_an_isotropic_gaussian(space):
         count = 400
         v = np.stack([getattr(sampler, way)(w, rng) for _ in range(count)])
         squares = np.asarray(manifold.norm(w, v)) ** 2
-        # A chi-square of dim x count degrees of freedom: five standard deviations, two-sided, false alarm 6e-7 each.
+        # A chi-square of dim x count degrees of freedom: five standard deviations, two-sided, false
+        # alarm 6e-7 each.
         allowed = 5 * math.sqrt(2 * sampler.dim * count)
         assert abs(squares.sum() - sampler.dim * count) < allowed, way
         assert abs(0.64 * squares.sum() - sampler.dim * count) > allowed, "noise x 0.8 must be seen"
@@ -110,16 +138,21 @@ def test_sparse_basis_is_the_dense_one():
         np.testing.assert_allclose(sampler.reference_sparse().toarray(), dense)
 
 
-# ------------------------------------------------------------------------------------------------------------- Figure 3
+# -------------------------------------------------------------------------------------------------------------
+# Figure 3
 def test_published_sigma_is_the_printed_formula():
-    assert published_sigma(100, 0.5, 1000, 0.1, 1e-6) == pytest.approx(10 * math.sqrt(math.log(1e6)) * 0.5 / 100)
+    assert published_sigma(100, 0.5, 1000, 0.1, 1e-6) == pytest.approx(
+        10 * math.sqrt(math.log(1e6)) * 0.5 / 100
+    )
 
 
 def test_published_noise_of_full_batches_spends_more_than_stated():
     """mu = 2 eps / sqrt(log 1/delta) whatever T, n and C are."""
     sigma = published_sigma(7, 1.0, 500, 0.3, 1e-6)
     mu = 2 * 0.3 / math.sqrt(math.log(1e6))
-    assert gaussian(sigma * 500 / 2, steps=7).epsilon(1e-6) == pytest.approx(gaussian(1 / mu).epsilon(1e-6), rel=1e-6)
+    assert gaussian(sigma * 500 / 2, steps=7).epsilon(1e-6) == pytest.approx(
+        gaussian(1 / mu).epsilon(1e-6), rel=1e-6
+    )
     assert gaussian(1 / mu).epsilon(1e-6) > 1.5 * 0.3
 
 
@@ -127,10 +160,21 @@ def test_every_method_gets_about_the_same_work_and_certified_noise_is_within_the
     rng = np.random.default_rng(0)
     problem = riemdp.problems.frechet_mean(riemdp.Euclidean(2))
     x = rng.standard_normal((60, 2))
-    task = Task("flat", problem, x, np.zeros(2), float(problem.objective(x.mean(0), x)), 1.0, (0.3, 0.01, 0.02), 4)
+    task = Task(
+        "flat",
+        problem,
+        x,
+        np.zeros(2),
+        float(problem.objective(x.mean(0), x)),
+        1.0,
+        (0.3, 0.01, 0.02),
+        4,
+    )
     chosen = methods(task)
     assert chosen[RSGD].steps == 240
-    assert chosen[RSVRG].epochs * (60 + 2 * chosen[RSVRG].inner_steps) == pytest.approx(240, rel=0.2)
+    assert chosen[RSVRG].epochs * (60 + 2 * chosen[RSVRG].inner_steps) == pytest.approx(
+        240, rel=0.2
+    )
     curves = run_task(task, 0.5, runs=2, seed=1)
     for name, c in curves.items():
         epsilon = c.guarantee.epsilon(1e-6)
@@ -154,7 +198,11 @@ def test_disk_points_from_the_hyperboloid():
 @pytest.mark.parametrize("name", ARTEFACTS)
 def test_each_artefact_in_quick_mode(name, tmp_path):
     folder = run(name, quick=True, out=tmp_path)
-    assert {p.name for p in folder.iterdir()} >= {"data.csv", "figure.png", "figure.svg", "verdict.md", "meta.json"}
+    assert {p.name for p in folder.iterdir()} >= {
+        "data.csv",
+        "figure.png",
+        "figure.svg",
+        "verdict.md",
+        "meta.json",
+    }
     assert "nan" not in (folder / "verdict.md").read_text()
-
-

@@ -18,8 +18,18 @@ NAMES = [name for name in experiments.names() if name.startswith("utpala2023le-"
 
 
 def test_every_artefact_is_registered():
-    assert set(NAMES) == {f"utpala2023le-{x}" for x in
-                          ("figure-1", "figure-2", "figure-3", "figure-4a", "figure-4b", "figure-4c", "table-1")}  # fmt: skip
+    assert set(NAMES) == {
+        f"utpala2023le-{x}"
+        for x in (
+            "figure-1",
+            "figure-2",
+            "figure-3",
+            "figure-4a",
+            "figure-4b",
+            "figure-4c",
+            "table-1",
+        )
+    }
 
 
 @pytest.mark.slow
@@ -30,7 +40,9 @@ def test_quick_run(name, tmp_path):
 
 
 def test_theorem_4_constant():
-    """E rho^2 = 8 r^2 ln(1.25/delta) d / (n eps)^2 with the classical calibration: twice the printed 4 r^2."""
+    """E rho^2 = 8 r^2 ln(1.25/delta) d / (n eps)^2 with the classical calibration: twice the
+    printed 4 r^2.
+    """
     k, n, r, eps, delta = 5, 500, 0.3, 0.2, 1e-6
     sigma = paper.gaussian_multiplier(eps, delta, "classical") * 2 * r / n
     exact = 8 * r**2 * math.log(1.25 / delta) * paper.dimension(k) / (n * eps) ** 2
@@ -44,9 +56,14 @@ def test_laws_of_both_errors():
     k = 2
     d = paper.dimension(k)
     m = riemdp.SPDLogEuclidean(k)
-    mechanism = riemdp.mechanisms.WrappedGaussian(m, np.eye(k), sensitivity=1e-3, budget=riemdp.Budget(1.0, 1e-6))
+    mechanism = riemdp.mechanisms.WrappedGaussian(
+        m, np.eye(k), sensitivity=1e-3, budget=riemdp.Budget(1.0, 1e-6)
+    )
     value = m.project(np.array([[1.2, 0.2], [0.2, 0.7]]))
-    squares = np.asarray(m.squared_dist(value, paper.released(mechanism, value, 600, 11))) / mechanism.sigma**2
+    squares = (
+        np.asarray(m.squared_dist(value, paper.released(mechanism, value, 600, 11)))
+        / mechanism.sigma**2
+    )
     law = gamma(d / 2, scale=2.0).cdf
     assert kstest(squares, law).pvalue > 1e-6
     assert kstest(0.64 * squares, law).pvalue < 1e-6
@@ -69,16 +86,23 @@ def test_laplace_is_better_for_small_matrices():
 def test_classical_noise_is_more_than_needed():
     z = paper.gaussian_multiplier(0.1, 1e-6, "classical")
     assert paper.true_epsilon(1 / z, 1e-6) < 0.1
-    assert paper.true_epsilon(1 / paper.gaussian_multiplier(0.1, 1e-6), 1e-6) == pytest.approx(0.1, rel=1e-6)
+    assert paper.true_epsilon(1 / paper.gaussian_multiplier(0.1, 1e-6), 1e-6) == pytest.approx(
+        0.1, rel=1e-6
+    )
 
 
 def test_ambient_sensitivity_is_exceeded_and_the_proved_one_is_not():
-    """Two collinear data sets in the log-Euclidean ball, their real means: beyond 2(e^r - 1)/n, within 2 r e^r / n."""
+    """Two collinear data sets in the log-Euclidean ball, their real means: beyond 2(e^r - 1)/n,
+    within 2 r e^r / n.
+    """
     n, r = 500, math.sqrt(30) / 4
     c = paper.ambient_constants(r, n)
     X = np.stack([np.diag([math.exp(r), 1.0]), np.diag([math.exp(-r), 1.0])])
     m = riemdp.SPDLogEuclidean(2)
-    means = [np.asarray(riemdp.frechet_mean(m, X, weights=np.array([n - last, last])).value) for last in (0.0, 1.0)]
+    means = [
+        np.asarray(riemdp.frechet_mean(m, X, weights=np.array([n - last, last])).value)
+        for last in (0.0, 1.0)
+    ]
     shift = float(np.linalg.norm(means[0] - means[1]))
     assert shift == pytest.approx(c["attained"], rel=1e-9)
     assert c["published"] < shift <= c["proved"]
@@ -99,7 +123,9 @@ def test_radii():
     assert images.published_radius(3) == pytest.approx(math.sqrt(11) * 6 * math.log(10), rel=1e-12)
     assert riemdp.datasets.descriptor_spread(1) == pytest.approx(2.867, abs=5e-4)
     assert riemdp.datasets.descriptor_spread(3) == pytest.approx(3.367, abs=5e-4)
-    assert riemdp.datasets.descriptor_ball(1, center="middle").radius == pytest.approx(22.3, abs=0.05)
+    assert riemdp.datasets.descriptor_ball(1, center="middle").radius == pytest.approx(
+        22.3, abs=0.05
+    )
 
 
 def test_tightness_obeys_the_corrected_bounds_and_not_smaller_ones():

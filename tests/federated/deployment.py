@@ -1,11 +1,13 @@
-"""A real deployment on loopback, run as a script inside a network namespace of its own: prints what happened as JSON.
+"""A real deployment on loopback, run as a script inside a network namespace of its own: prints what
+happened as JSON.
 
     python -m tests.federated.deployment FOLDER
 
-One SuperLink over TLS with node authentication. Everybody who is there is invited in every round, so that each fault has its
-round: `FAULTS` in app/faulty/client.py for the hostile agent 2; the server process is killed in the open round 2 and started
-again on the saved state; agent 3 comes with the restart and agent 4 to the running server; agent 1 is killed while it works on
-round 7; a stranger has a key that nobody registered.
+One SuperLink over TLS with node authentication. Everybody who is there is invited in every round,
+so that each fault has its round: `FAULTS` in app/faulty/client.py for the hostile agent 2; the
+server process is killed in the open round 2 and started again on the saved state; agent 3 comes
+with the restart and agent 4 to the running server; agent 1 is killed while it works on round 7; a
+stranger has a key that nobody registered.
 """
 
 from __future__ import annotations
@@ -33,24 +35,34 @@ LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
 
 
 class Deployment:
-    """Processes of one deployment, known by name; everything that they start is found again by its private FLWR_HOME."""
+    """Processes of one deployment, known by name; everything that they start is found again by its
+    private FLWR_HOME.
+    """
 
-    def __init__(self, folder: Path, port: int = PORT, agents: int = AGENTS, app: Path = HERE / "app"):
+    def __init__(
+        self, folder: Path, port: int = PORT, agents: int = AGENTS, app: Path = HERE / "app"
+    ):
         self.folder, self.port, self.agents = folder, port, agents
         self.keys, self.home = folder / "keys", folder / "home"
         self.processes: dict[str, subprocess.Popen] = {}
         self.env = os.environ | {
-            "FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1", "FLWR_HOME": str(self.home),
-            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2", "OMP_NUM_THREADS": "1",
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_HOME": str(self.home),
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
+            "OMP_NUM_THREADS": "1",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        }  # fmt: skip
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
         shutil.copytree(app, folder / "app")
 
     # ---------------------------------------------------------------- starting
     def start(self, name: str, *command: str) -> subprocess.Popen:
-        log = open(self.folder / f"{name}.log", "w")  # noqa: SIM115 - belongs to the process
-        process = subprocess.Popen(command, env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        log = open(self.folder / f"{name}.log", "w")
+        process = subprocess.Popen(
+            command, env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
         self.processes[name] = process
         return process
 
@@ -61,17 +73,32 @@ class Deployment:
         return done.stdout + done.stderr
 
     def server(self) -> None:
-        subprocess.run([str(CERTIFICATES), str(self.keys), "127.0.0.1", str(self.agents + 1)], check=True, capture_output=True)
+        subprocess.run(
+            [str(CERTIFICATES), str(self.keys), "127.0.0.1", str(self.agents + 1)],
+            check=True,
+            capture_output=True,
+        )
         self.home.mkdir()
         (self.home / "config.toml").write_text(
             f'[superlink]\ndefault = "lo"\n\n[superlink.lo]\naddress = "127.0.0.1:{self.port}"\n'
             f'root-certificates = "{self.keys / "ca.crt"}"\n'
         )
         self.start(
-            "superlink", "flower-superlink", "--ssl-ca-certfile", f"{self.keys}/ca.crt", "--ssl-certfile",
-            f"{self.keys}/server.pem", "--ssl-keyfile", f"{self.keys}/server.key", "--enable-supernode-auth",
-            "--disable-runtime-dependency-installation", "--host", "127.0.0.1", "--port", str(self.port),
-        )  # fmt: skip
+            "superlink",
+            "flower-superlink",
+            "--ssl-ca-certfile",
+            f"{self.keys}/ca.crt",
+            "--ssl-certfile",
+            f"{self.keys}/server.pem",
+            "--ssl-keyfile",
+            f"{self.keys}/server.key",
+            "--enable-supernode-auth",
+            "--disable-runtime-dependency-installation",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+        )
         if not wait(lambda: any(a.endswith(f":{self.port:04X}") for a in self.listening()), 90):
             raise RuntimeError((self.folder / "superlink.log").read_text()[-3000:])
         for i in range(self.agents):
@@ -79,38 +106,72 @@ class Deployment:
 
     def node(self, i: int, config: str = "", name: str | None = None) -> subprocess.Popen:
         return self.start(
-            name or f"node{i}", "flower-supernode", "--root-certificates", f"{self.keys}/ca.crt",
-            "--superlink", f"127.0.0.1:{self.port}", "--auth-supernode-private-key", f"{self.keys}/hospital-{i}",
-            "--host", "127.0.0.1", "--port", str(self.port + 10 + i), "--ssl-ca-certfile", f"{self.keys}/ca.crt",
-            "--ssl-certfile", f"{self.keys}/local-{i}.pem", "--ssl-keyfile", f"{self.keys}/local-{i}.key", "--max-retries", "5",
-            "--node-config", f'name="agent-{i}" partition-id={i} book="{self.folder}/book-{i}.json" {config}',
-        )  # fmt: skip
+            name or f"node{i}",
+            "flower-supernode",
+            "--root-certificates",
+            f"{self.keys}/ca.crt",
+            "--superlink",
+            f"127.0.0.1:{self.port}",
+            "--auth-supernode-private-key",
+            f"{self.keys}/hospital-{i}",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port + 10 + i),
+            "--ssl-ca-certfile",
+            f"{self.keys}/ca.crt",
+            "--ssl-certfile",
+            f"{self.keys}/local-{i}.pem",
+            "--ssl-keyfile",
+            f"{self.keys}/local-{i}.key",
+            "--max-retries",
+            "5",
+            "--node-config",
+            f'name="agent-{i}" partition-id={i} book="{self.folder}/book-{i}.json" {config}',
+        )
 
     def run(self, name: str, config: str) -> subprocess.Popen:
-        return self.start(name, "flwr", "run", str(self.folder / "app"), "lo", "--stream", "--run-config", config)
+        return self.start(
+            name, "flwr", "run", str(self.folder / "app"), "lo", "--stream", "--run-config", config
+        )
 
     # ---------------------------------------------------------------- looking
     def own(self) -> dict[int, str]:
-        """Every living process of this deployment with its command line: its environment has our private FLWR_HOME."""
+        """Every living process of this deployment with its command line: its environment has our
+        private FLWR_HOME.
+        """
         mark = f"FLWR_HOME={self.home}".encode()
         found = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
                 with contextlib.suppress(OSError):
                     if mark in (entry / "environ").read_bytes().split(b"\0"):
-                        found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                        found[int(entry.name)] = (
+                            (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                        )
         return {pid: line for pid, line in found.items() if line}  # a zombie has no command line
 
     def listening(self) -> set[str]:
-        """Local addresses, as the kernel prints them, on which processes of this deployment listen (TCP) or are bound (UDP)."""
+        """Local addresses, as the kernel prints them, on which processes of this deployment listen
+        (TCP) or are bound (UDP).
+        """
         sockets = set()
         for pid in self.own():
             with contextlib.suppress(OSError):
                 sockets |= {os.readlink(f) for f in Path(f"/proc/{pid}/fd").iterdir()}
         found = set()
-        for table, wanted in (("tcp", {"0A"}), ("tcp6", {"0A"}), ("udp", {"07", "01"}), ("udp6", {"07", "01"})):
+        for table, wanted in (
+            ("tcp", {"0A"}),
+            ("tcp6", {"0A"}),
+            ("udp", {"07", "01"}),
+            ("udp6", {"07", "01"}),
+        ):
             rows = Path(f"/proc/net/{table}")
-            for row in [line.split() for line in rows.read_text().splitlines()[1:]] if rows.exists() else []:
+            for row in (
+                [line.split() for line in rows.read_text().splitlines()[1:]]
+                if rows.exists()
+                else []
+            ):
                 if row[3] in wanted and f"socket:[{row[9]}]" in sockets:
                     found.add(row[1])
         return found
@@ -134,14 +195,18 @@ class Deployment:
         return len(pids)
 
     def stop(self) -> list[str]:
-        """End everything, politely first; returns the command lines of what outlived its parents' end."""
+        """End everything, politely first; returns the command lines of what outlived its parents'
+        end.
+        """
         for process in self.processes.values():
             if process.poll() is None:
                 process.terminate()
         for process in self.processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=20)
-        wait(lambda: not self.own(), 90)  # an app process looks for its parent from time to time only
+        wait(
+            lambda: not self.own(), 90
+        )  # an app process looks for its parent from time to time only
         left = self.own()
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
@@ -154,7 +219,12 @@ class Watch(threading.Thread):
 
     def __init__(self, deployment: Deployment):
         super().__init__(daemon=True)
-        self.deployment, self.closed, self.addresses, self.over = deployment, {}, set(), threading.Event()
+        self.deployment, self.closed, self.addresses, self.over = (
+            deployment,
+            {},
+            set(),
+            threading.Event(),
+        )
 
     def run(self) -> None:
         turn = 0
@@ -176,12 +246,17 @@ def wait(condition, seconds: float) -> bool:
 
 
 def speaks_tls(port: int, authority: str | None) -> bool:
-    """Whether a TLS client that trusts `authority` (None: what the system trusts) accepts the server."""
+    """Whether a TLS client that trusts `authority` (None: what the system trusts) accepts the
+    server.
+    """
     import socket
 
     context = ssl.create_default_context(cafile=authority)
     try:
-        with socket.create_connection(("127.0.0.1", port), 10) as raw, context.wrap_socket(raw, server_hostname="127.0.0.1") as s:
+        with (
+            socket.create_connection(("127.0.0.1", port), 10) as raw,
+            context.wrap_socket(raw, server_hostname="127.0.0.1") as s,
+        ):
             return s.version() in ("TLSv1.2", "TLSv1.3")
     except ssl.SSLError:
         return False
@@ -204,7 +279,8 @@ def main(folder: Path) -> dict:
         deployment.node(2, "hostile=true")
         deployment.run("first", config)
         facts["server_killed_in_open_round"] = wait(
-            lambda: done() == KILLED_SERVER and deployment.state()["open"] is not None, 600)  # fmt: skip
+            lambda: done() == KILLED_SERVER and deployment.state()["open"] is not None, 600
+        )
         facts["server_processes_killed"] = deployment.kill_server_app()
         facts["rounds_at_restart"] = done()
         facts["restart"] = time.monotonic()
@@ -218,13 +294,19 @@ def main(folder: Path) -> dict:
         deployment.kill("node1")
         facts["ended"] = wait((folder / "result.json").exists, 600)
         facts["run_finished"] = wait(lambda: second.poll() is not None, 60)
-        facts["stranger_refused"] = wait(lambda: stranger.poll() is not None, 30) and stranger.returncode != 0
+        facts["stranger_refused"] = (
+            wait(lambda: stranger.poll() is not None, 30) and stranger.returncode != 0
+        )
         facts["stranger_log"] = (folder / "stranger.log").read_text()
     finally:
         watch.over.set()
         facts["left_behind"] = deployment.stop()
     facts["closed"], facts["addresses"] = watch.closed, sorted(watch.addresses)
-    facts["result"] = json.loads((folder / "result.json").read_text()) if (folder / "result.json").exists() else None
+    facts["result"] = (
+        json.loads((folder / "result.json").read_text())
+        if (folder / "result.json").exists()
+        else None
+    )
     return facts
 
 

@@ -12,16 +12,41 @@ from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, InvalidArgument, PriRFed, pri
 from riemdp.federated import Coordinator, FederatedPlan, plan_federated, published_guarantee
 from riemdp.randomness import noise_source
 
-# Huang2024 Table 1, as printed: (N, s) -> epsilon' and delta' for each number of rounds T in ROUNDS.
+# Huang2024 Table 1, as printed: (N, s) -> epsilon' and delta' for each number of rounds T in
+# ROUNDS.
 TABLE_1 = {
-    (100, 1): ((4.26e-2, 6.04e-2, 8.55e-2, 1.05e-1, 1.21e-1, 1.36e-1), (1.05e-3, 1.10e-3, 1.20e-3, 1.30e-3, 1.40e-3, 1.50e-3)),
-    (100, 5): ((1.58, 2.32, 3.46, 4.41, 5.25, 6.03), (2.25e-3, 3.50e-3, 6.00e-3, 8.50e-3, 1.10e-2, 1.35e-2)),
-    (200, 1): ((2.13e-2, 3.01e-2, 4.26e-2, 5.23e-2, 6.04e-2, 6.76e-2), (1.03e-3, 1.05e-3, 1.10e-3, 1.15e-3, 1.20e-3, 1.25e-3)),
-    (500, 5): ((2.98e-1, 4.25e-1, 6.09e-1, 7.52e-1, 8.75e-1, 9.85e-1), (1.25e-3, 1.50e-3, 2.00e-3, 2.50e-3, 3.00e-3, 3.50e-3)),
-    (300, 5): ((5.02e-1, 7.20e-1, 1.04, 1.29, 1.51, 1.70), (1.42e-3, 1.83e-3, 2.67e-3, 3.50e-3, 4.33e-3, 5.17e-3)),
-    (300, 10): ((3.52, 5.36, 8.32, 1.09e1, 1.33e1, 1.55e1), (2.67e-3, 4.33e-3, 7.67e-3, 1.10e-2, 1.43e-2, 1.77e-2)),
-    (400, 5): ((3.74e-1, 5.35e-1, 7.68e-1, 9.51e-1, 1.11, 1.25), (1.31e-3, 1.63e-3, 2.25e-3, 2.88e-3, 3.50e-3, 4.13e-3)),
-    (400, 10): ((2.56, 3.83, 5.84, 7.55, 9.11, 1.06e1), (2.25e-3, 3.50e-3, 6.00e-3, 8.50e-3, 1.10e-2, 1.35e-2)),
+    (100, 1): (
+        (4.26e-2, 6.04e-2, 8.55e-2, 1.05e-1, 1.21e-1, 1.36e-1),
+        (1.05e-3, 1.10e-3, 1.20e-3, 1.30e-3, 1.40e-3, 1.50e-3),
+    ),
+    (100, 5): (
+        (1.58, 2.32, 3.46, 4.41, 5.25, 6.03),
+        (2.25e-3, 3.50e-3, 6.00e-3, 8.50e-3, 1.10e-2, 1.35e-2),
+    ),
+    (200, 1): (
+        (2.13e-2, 3.01e-2, 4.26e-2, 5.23e-2, 6.04e-2, 6.76e-2),
+        (1.03e-3, 1.05e-3, 1.10e-3, 1.15e-3, 1.20e-3, 1.25e-3),
+    ),
+    (500, 5): (
+        (2.98e-1, 4.25e-1, 6.09e-1, 7.52e-1, 8.75e-1, 9.85e-1),
+        (1.25e-3, 1.50e-3, 2.00e-3, 2.50e-3, 3.00e-3, 3.50e-3),
+    ),
+    (300, 5): (
+        (5.02e-1, 7.20e-1, 1.04, 1.29, 1.51, 1.70),
+        (1.42e-3, 1.83e-3, 2.67e-3, 3.50e-3, 4.33e-3, 5.17e-3),
+    ),
+    (300, 10): (
+        (3.52, 5.36, 8.32, 1.09e1, 1.33e1, 1.55e1),
+        (2.67e-3, 4.33e-3, 7.67e-3, 1.10e-2, 1.43e-2, 1.77e-2),
+    ),
+    (400, 5): (
+        (3.74e-1, 5.35e-1, 7.68e-1, 9.51e-1, 1.11, 1.25),
+        (1.31e-3, 1.63e-3, 2.25e-3, 2.88e-3, 3.50e-3, 4.13e-3),
+    ),
+    (400, 10): (
+        (2.56, 3.83, 5.84, 7.55, 9.11, 1.06e1),
+        (2.25e-3, 3.50e-3, 6.00e-3, 8.50e-3, 1.10e-2, 1.35e-2),
+    ),
 }
 ROUNDS = (50, 100, 200, 300, 400, 500)
 LOCAL = privacy.gaussian(1 / 0.0583)  # (0.15, 1e-4), calibrated exactly
@@ -38,26 +63,35 @@ def _plan(agents: int, local=LOCAL) -> FederatedPlan:
 
 def _coordinator(prirfed, agents, budget=None, local=LOCAL, rng=7):
     names = {f"a{i}": 10 for i in range(agents)}
-    return Coordinator(prirfed, _plan(agents, local), names, np.eye(4)[0], budget, noise_source(rng))
+    return Coordinator(
+        prirfed, _plan(agents, local), names, np.eye(4)[0], budget, noise_source(rng)
+    )
 
 
 @pytest.mark.parametrize(("agents", "sampled"), TABLE_1)
 def test_published_formula_gives_the_papers_digits(agents, sampled):
     for rounds, epsilon, delta in zip(ROUNDS, *TABLE_1[agents, sampled], strict=True):
-        got = published_guarantee(0.15, 1e-4, agents=agents, sampled=sampled, rounds=rounds, delta_hat=1e-3)
+        got = published_guarantee(
+            0.15, 1e-4, agents=agents, sampled=sampled, rounds=rounds, delta_hat=1e-3
+        )
         assert got.epsilon == pytest.approx(epsilon, rel=6e-3)
         assert got.delta == pytest.approx(delta, rel=6e-3)
         assert got.proved is False
 
 
-@pytest.mark.parametrize(("delta", "mixture", "in_turn"), [(1e-4, 0.427, 0.372), (1e-3, 0.296, 0.272), (3.5e-3, 0.217, 0.206)])
+@pytest.mark.parametrize(
+    ("delta", "mixture", "in_turn"),
+    [(1e-4, 0.427, 0.372), (1e-3, 0.296, 0.272), (3.5e-3, 0.217, 0.206)],
+)
 def test_certified_figures(delta, mixture, in_turn):
     total = privacy.participation(LOCAL, agents=100, sampled=5, rounds=100)
     assert total.epsilon(delta) == pytest.approx(mixture, abs=6e-4)
     assert LOCAL.repeat(5).epsilon(delta) == pytest.approx(in_turn, abs=6e-4)
 
 
-@pytest.mark.parametrize(("eligible", "over_invite", "expected"), [(100, 0, 0.427), (50, 0, 0.595), (100, 2, 0.500)])
+@pytest.mark.parametrize(
+    ("eligible", "over_invite", "expected"), [(100, 0, 0.427), (50, 0, 0.595), (100, 2, 0.500)]
+)
 def test_dropouts_and_over_invitation_are_counted(eligible, over_invite, expected):
     server = _coordinator(_settings(over_invite=over_invite), 100)
     there = [f"a{i}" for i in range(eligible)]
@@ -87,7 +121,9 @@ def test_an_open_round_is_already_spent():
 
 
 def test_dropouts_end_a_run_before_they_overspend():
-    planned = Budget(privacy.participation(LOCAL, agents=100, sampled=5, rounds=100).epsilon(1e-4) * 1.001, 1e-4)
+    planned = Budget(
+        privacy.participation(LOCAL, agents=100, sampled=5, rounds=100).epsilon(1e-4) * 1.001, 1e-4
+    )
     server = _coordinator(_settings(), 100, planned)
     there = [f"a{i}" for i in range(50)]
     while not server.finished and server.may_invite(there):
@@ -98,7 +134,11 @@ def test_dropouts_end_a_run_before_they_overspend():
     assert not server.may_invite([])
 
 
-LOCALS = {"rgd": DPRGD(2, 0.1, 1.0), "rsgd": DPRSGD(3, 10, 0.1, 1.0), "rsvrg": DPRSVRG(2, 4, 0.1, 1.0, batch_size=5)}
+LOCALS = {
+    "rgd": DPRGD(2, 0.1, 1.0),
+    "rsgd": DPRSGD(3, 10, 0.1, 1.0),
+    "rsvrg": DPRSVRG(2, 4, 0.1, 1.0, batch_size=5),
+}
 
 
 @pytest.mark.parametrize("local", LOCALS.values(), ids=LOCALS)
@@ -109,7 +149,9 @@ def test_calibration_is_within_the_budget_and_tight(local, participation):
     plan = plan_federated(prirfed, [40] * 8, budget)
     assert plan.guarantee.within(budget)
     assert plan.guarantee.epsilon(1e-5) >= 0.985
-    if isinstance(local, DPRGD):  # planted fault: sensitivity / 2 would be accepted as half the sigma, and must not be within
+    if isinstance(
+        local, DPRGD
+    ):  # planted fault: sensitivity / 2 would be accepted as half the sigma, and must not be within
         halved = plan_federated(prirfed, [40] * 8, None, noise_std=plan.sigmas[0] / 2)
         assert not halved.guarantee.within(budget)
 
@@ -119,7 +161,9 @@ def test_agents_of_different_sizes_each_meet_the_budget():
     plan = plan_federated(prirfed, [20, 40, 40, 80], Budget(1.0, 1e-5))
     assert plan.sigma_of[20] > plan.sigma_of[40] > plan.sigma_of[80]
     assert all(g.within(Budget(1.0, 1e-5)) for g in plan.totals.values())
-    assert plan.guarantee.epsilon(1e-5) == pytest.approx(max(g.epsilon(1e-5) for g in plan.totals.values()))
+    assert plan.guarantee.epsilon(1e-5) == pytest.approx(
+        max(g.epsilon(1e-5) for g in plan.totals.values())
+    )
 
 
 def test_no_noise_is_no_privacy():
@@ -155,7 +199,9 @@ def test_bad_plans_are_named():
     with pytest.raises(InvalidArgument, match="agents_per_round"):
         plan_federated(_settings(), [10] * 4, None)
     with pytest.raises(InvalidArgument, match="batch_size"):
-        plan_federated(_settings(DPRSGD(3, 50, 0.1, 1.0), agents_per_round=1), [10] * 4, Budget(1.0, 1e-5))
+        plan_federated(
+            _settings(DPRSGD(3, 50, 0.1, 1.0), agents_per_round=1), [10] * 4, Budget(1.0, 1e-5)
+        )
     with pytest.raises(InvalidArgument, match="exclude"):
         plan_federated(_settings(agents_per_round=1), [10], Budget(1.0, 1e-5), noise_std=1.0)
     with pytest.raises(InvalidArgument, match="delta"):

@@ -1,4 +1,6 @@
-"""A real deployment with every fault: TLS, node authentication, hostile replies, a killed agent, a killed server. Slow."""
+"""A real deployment with every fault: TLS, node authentication, hostile replies, a killed agent, a
+killed server. Slow.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,23 @@ from .deployment import AGENTS, KILLED_AGENT, KILLED_SERVER, LOOPBACK, ROUNDS
 
 pytestmark = pytest.mark.federated_deployment
 ROOT = Path(__file__).parent.parent.parent
-TIMEOUT, START = 90.0, 60.0  # of a round in app/faulty/server.py; a generous start of processes on a busy machine
+TIMEOUT, START = (
+    90.0,
+    60.0,
+)  # of a round in app/faulty/server.py; a generous start of processes on a busy machine
 DELTA = 1e-5
 
 
 def _isolated() -> list[str]:
-    """Prefix that gives the deployment a network of its own with nothing but loopback, where that is allowed."""
+    """Prefix that gives the deployment a network of its own with nothing but loopback, where that
+    is allowed.
+    """
     prefix = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    if shutil.which("unshare") and shutil.which("ip") and subprocess.run([*prefix, "true"], capture_output=True).returncode == 0:
+    if (
+        shutil.which("unshare")
+        and shutil.which("ip")
+        and subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
+    ):
         return prefix
     return []
 
@@ -72,10 +83,14 @@ def test_the_run_ends_with_a_valid_point(facts, rounds):
     assert np.linalg.norm(point) == pytest.approx(1.0, abs=1e-12)
     assert np.any(point != np.eye(4)[0])
     assert [r["round"] for r in rounds] == list(range(ROUNDS))
-    assert all(r["accepted"] + r["refused"] + r["missing"] == r["invited"] == r["eligible"] for r in rounds)
+    assert all(
+        r["accepted"] + r["refused"] + r["missing"] == r["invited"] == r["eligible"] for r in rounds
+    )
 
 
-@pytest.mark.parametrize("number", [0, 1, 3, 4], ids=["nan", "wrong-shape", "off-the-manifold", "antipode"])
+@pytest.mark.parametrize(
+    "number", [0, 1, 3, 4], ids=["nan", "wrong-shape", "off-the-manifold", "antipode"]
+)
 def test_a_bad_reply_is_refused_and_the_others_used(rounds, number):
     assert rounds[number]["refused"] == 1
     assert rounds[number]["accepted"] >= 2
@@ -113,29 +128,41 @@ def test_late_joiners_took_part(facts, rounds):
 
 
 def test_the_servers_account_is_right(facts, rounds, plan):
-    """Recomputed from the rounds alone: every invitation counts, also in the lost round and of the killed agent."""
+    """Recomputed from the rounds alone: every invitation counts, also in the lost round and of the
+    killed agent.
+    """
     result = facts["result"]
     assert sum(result["invitations"].values()) == sum(r["invited"] for r in rounds)
     (local,) = plan.local.values()
-    spent = privacy.participation(local, invited=[r["invited"] for r in rounds], eligible=[r["eligible"] for r in rounds])
+    spent = privacy.participation(
+        local, invited=[r["invited"] for r in rounds], eligible=[r["eligible"] for r in rounds]
+    )
     assert result["epsilon"] == pytest.approx(spent.epsilon(DELTA), rel=1e-6)
     assert 0 < result["epsilon"] <= 20.0
     for agent, times in result["invitations"].items():  # and what each agent states for itself
-        assert result["participation_epsilon"][agent] == pytest.approx(local.repeat(times).epsilon(DELTA), rel=1e-6)
+        assert result["participation_epsilon"][agent] == pytest.approx(
+            local.repeat(times).epsilon(DELTA), rel=1e-6
+        )
     assert result["private"] is True
 
 
 def test_the_agents_own_books_agree(facts, rounds, plan):
-    """Nobody was charged less than it released: accepted replies <= charges in the agent's book <= invitations counted."""
+    """Nobody was charged less than it released: accepted replies <= charges in the agent's book <=
+    invitations counted.
+    """
     result, (local,) = facts["result"], plan.local.values()
     charges = {}
     for i in range(AGENTS):
         own = Ledger.open(facts["folder"] / f"book-{i}.json")
         charges[i] = own.charges
         assert 1 <= own.charges <= result["invitations"][f"agent-{i}"]
-        assert own.spent.epsilon(DELTA) == pytest.approx(local.repeat(own.charges).epsilon(DELTA), rel=1e-9)
+        assert own.spent.epsilon(DELTA) == pytest.approx(
+            local.repeat(own.charges).epsilon(DELTA), rel=1e-9
+        )
     assert sum(charges.values()) >= sum(r["accepted"] + r["refused"] for r in rounds)
-    assert charges[2] >= 8  # the hostile agent's bad, late and failed replies were charged too: all but, perhaps, the lost round
+    assert (
+        charges[2] >= 8
+    )  # the hostile agent's bad, late and failed replies were charged too: all but, perhaps, the lost round
 
 
 def test_no_round_hangs_beyond_its_timeout(facts):

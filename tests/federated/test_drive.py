@@ -1,4 +1,6 @@
-"""Driving a run over a transport with faults: nothing hangs, x_t stays valid, every invitation is charged."""
+"""Driving a run over a transport with faults: nothing hangs, x_t stays valid, every invitation is
+charged.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Clock:
 
 
 class Fake:
-    """A transport whose agents behave as told: 'good', a fault, 'dead' (invited, never answers), or ('slow', seconds)."""
+    """A transport whose agents behave as told: 'good', a fault, 'dead' (invited, never answers), or
+    ('slow', seconds).
+    """
 
     def __init__(self, behaviour, clock, joins=None, leaves=None):
         self.behaviour, self.clock = behaviour, clock
@@ -78,9 +82,19 @@ def _setup(agents, rounds=4, per_round=2, **keywords):
 
 def _run(behaviour, setup, timing=None, **keywords):
     clock = Clock()
-    fake = Fake(behaviour, clock, **{k: keywords.pop(k) for k in ("joins", "leaves") if k in keywords})
+    fake = Fake(
+        behaviour, clock, **{k: keywords.pop(k) for k in ("joins", "leaves") if k in keywords}
+    )
 
-    server = drive(setup, fake, noise_source(3), timing=timing or Timing(), clock=clock, pause=clock.sleep, **keywords)
+    server = drive(
+        setup,
+        fake,
+        noise_source(3),
+        timing=timing or Timing(),
+        clock=clock,
+        pause=clock.sleep,
+        **keywords,
+    )
     return server, fake, clock
 
 
@@ -99,7 +113,9 @@ def test_every_fault_keeps_the_point_valid_and_is_charged(fault):
     assert [r.moved for r in server.records] == [False] * 4
     assert clock.now <= 4 * 30.2
     clean, _, _ = _run({"a": "good", "b": "good"}, setup)
-    assert server.guarantee().epsilon(1e-5) == clean.guarantee().epsilon(1e-5)  # a lost reply costs what a good one costs
+    assert server.guarantee().epsilon(1e-5) == clean.guarantee().epsilon(
+        1e-5
+    )  # a lost reply costs what a good one costs
 
 
 def test_one_fault_among_good_ones_is_left_out():
@@ -109,14 +125,18 @@ def test_one_fault_among_good_ones_is_left_out():
 
 
 def test_a_round_closes_after_the_grace_period_not_the_timeout():
-    server, _, clock = _run({"a": "dead", "b": "good"}, _setup(2), Timing(timeout=1000.0, grace=7.0))
+    server, _, clock = _run(
+        {"a": "dead", "b": "good"}, _setup(2), Timing(timeout=1000.0, grace=7.0)
+    )
     assert clock.now == pytest.approx(4 * 7.0, abs=1.0)
     assert [r.missing for r in server.records] == [1] * 4
 
 
 def test_over_invitation_closes_when_enough_have_answered():
     behaviour = {"a": "good", "b": "good", "c": ("slow", 50.0)}
-    server, _, clock = _run(behaviour, _setup(3, per_round=2, over_invite=1), Timing(timeout=100.0, grace=90.0))
+    server, _, clock = _run(
+        behaviour, _setup(3, per_round=2, over_invite=1), Timing(timeout=100.0, grace=90.0)
+    )
     assert clock.now == 0.0
     assert all(r.invited == 3 for r in server.records)
 
@@ -140,7 +160,9 @@ def test_a_run_ends_before_dropouts_overspend():
 
 def test_a_run_ends_cleanly_when_everybody_has_gone():
     setup = _setup(2, rounds=6)
-    server, _, clock = _run({"a": "good", "b": "good"}, setup, Timing(patience=5.0), leaves={"a": 2, "b": 2})
+    server, _, clock = _run(
+        {"a": "good", "b": "good"}, setup, Timing(patience=5.0), leaves={"a": 2, "b": 2}
+    )
     assert len(server.records) == 2
     assert clock.now <= 6.0
 

@@ -1,4 +1,6 @@
-"""The Flower adapter: a grid that misbehaves, what an agent says when it fails, the simulation engine."""
+"""The Flower adapter: a grid that misbehaves, what an agent says when it fails, the simulation
+engine.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,23 @@ def _engine():
     pytest.importorskip("flwr", reason="needs the extra `federated`")
     from flwr.supercore.task_identity import TaskIdentity
 
-    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1  # a Message wants to know who sends it
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = (
+        1,
+        1,
+        1,
+    )  # a Message wants to know who sends it
 
 
 class Grid:
     """Nodes answer as `answers[(node, kind)]` says: content, or an exception's text, or nothing."""
 
     def __init__(self, answers):
-        self.answers, self.nodes, self.box, self.count = answers, sorted({n for n, _ in answers}), {}, 0
+        self.answers, self.nodes, self.box, self.count = (
+            answers,
+            sorted({n for n, _ in answers}),
+            {},
+            0,
+        )
 
     def get_node_ids(self):
         return list(self.nodes)
@@ -47,10 +58,14 @@ class Grid:
             if i in self.box:
                 content = self.box.pop(i)
                 failed = isinstance(content, str)
-                replies.append(SimpleNamespace(
-                    metadata=SimpleNamespace(reply_to_message_id=i, src_node_id=1), content=content, has_error=lambda f=failed: f,
-                    error=SimpleNamespace(reason=content),
-                ))  # fmt: skip
+                replies.append(
+                    SimpleNamespace(
+                        metadata=SimpleNamespace(reply_to_message_id=i, src_node_id=1),
+                        content=content,
+                        has_error=lambda f=failed: f,
+                        error=SimpleNamespace(reason=content),
+                    )
+                )
         return replies
 
 
@@ -59,7 +74,12 @@ def _transport(answers, **keywords):
 
     grid, clock = Grid(answers), SimpleNamespace(now=0.0)
     transport = GridTransport(
-        grid, E1, ttl=60.0, make_message=lambda content, node, kind, group, ttl: (node, kind), clock=lambda: clock.now, **keywords
+        grid,
+        E1,
+        ttl=60.0,
+        make_message=lambda content, node, kind, group, ttl: (node, kind),
+        clock=lambda: clock.now,
+        **keywords,
     )
     transport.agents()  # asks
     return grid, clock, transport
@@ -75,11 +95,19 @@ HELLO, TRAIN = "query.hello", "train"
 
 
 def test_agents_are_enrolled_by_their_answers():
-    grid, clock, transport = _transport({
-        (1, HELLO): _hello("a"), (2, HELLO): _hello("b", 20), (3, HELLO): _hello("a", 99), (4, HELLO): "no such file",
-        (5, HELLO): _hello("zero", 0),
-    })  # fmt: skip
-    assert transport.agents() == {"a": 10, "b": 20}  # the second "a" is not taken in, the failed and the empty one neither
+    grid, clock, transport = _transport(
+        {
+            (1, HELLO): _hello("a"),
+            (2, HELLO): _hello("b", 20),
+            (3, HELLO): _hello("a", 99),
+            (4, HELLO): "no such file",
+            (5, HELLO): _hello("zero", 0),
+        }
+    )
+    assert transport.agents() == {
+        "a": 10,
+        "b": 20,
+    }  # the second "a" is not taken in, the failed and the empty one neither
     grid.nodes.remove(1)
     assert transport.agents() == {"b": 20}
     clock.now = 5.0  # asked again, and now the name is free
@@ -88,8 +116,12 @@ def test_agents_are_enrolled_by_their_answers():
 
 
 def test_an_agent_that_would_add_less_noise_than_planned_is_not_enrolled(caplog):
-    answers = {(1, HELLO): _hello("a", 10, 1.0), (2, HELLO): _hello("b", 10, 0.9), (3, HELLO): _hello("c", 10, float("nan")),
-               (4, HELLO): _hello("d", 10, 1.5)}  # fmt: skip
+    answers = {
+        (1, HELLO): _hello("a", 10, 1.0),
+        (2, HELLO): _hello("b", 10, 0.9),
+        (3, HELLO): _hello("c", 10, float("nan")),
+        (4, HELLO): _hello("d", 10, 1.5),
+    }
     _, _, transport = _transport(answers, planned=lambda records: 1.0)
     assert transport.agents() == {"a": 10, "d": 10}
     assert "'b' says it would add noise" in caplog.text
@@ -102,7 +134,11 @@ def test_replies_are_matched_by_the_message_they_answer(caplog):
 
     names = "abcde"
     answers = {(i + 1, HELLO): _hello(name) for i, name in enumerate(names)}
-    answers |= {(1, TRAIN): pack(E1, records=10), (2, TRAIN): "declined", (3, TRAIN): RecordDict()}  # d and e are silent
+    answers |= {
+        (1, TRAIN): pack(E1, records=10),
+        (2, TRAIN): "declined",
+        (3, TRAIN): RecordDict(),
+    }  # d and e are silent
     grid, _, transport = _transport(answers)
     transport.agents()
     transport.send(tuple("abcd"), E1, 0)
@@ -120,12 +156,18 @@ def test_replies_are_matched_by_the_message_they_answer(caplog):
     assert [name for name, *_ in transport.replies()] == ["e"]
 
 
-# ------------------------------------------------------------------------------------------------ the agent
+# ------------------------------------------------------------------------------------------------
+# the agent
 def _setup(budget=None, rounds=3, agents=4, per_round=2):
     from riemdp.federated import flower
 
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(2, 0.1, 1.0), rounds=rounds, agents_per_round=per_round,
-                      participation="round-robin")  # fmt: skip
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM),
+        DPRGD(2, 0.1, 1.0),
+        rounds=rounds,
+        agents_per_round=per_round,
+        participation="round-robin",
+    )
     return flower.Setup(prirfed, E1, budget, agents)
 
 
@@ -139,7 +181,9 @@ def _ask(app, kind, point=E1):
 
     from riemdp.federated.flower._messages import pack
 
-    context = Context(run_id=1, node_id=1, node_config={"name": "a"}, state=RecordDict(), run_config={})
+    context = Context(
+        run_id=1, node_id=1, node_config={"name": "a"}, state=RecordDict(), run_config={}
+    )
     return app(Message(pack(point, round=0), 1, kind), context)
 
 
@@ -155,7 +199,9 @@ def test_an_agent_answers_with_a_private_point_and_charges_its_book():
     assert book.charges == 0
     points = [unpack(_ask(app, TRAIN).content, E1) for _ in range(2)]
     assert not np.array_equal(*points)  # noise of its own
-    assert all(riemdp.federated.validate_reply(setup.prirfed.problem.manifold, E1, p) for p in points)
+    assert all(
+        riemdp.federated.validate_reply(setup.prirfed.problem.manifold, E1, p) for p in points
+    )
     assert book.charges == 2
     local = plan_federated(setup.prirfed, [30] * 4, setup.budget).local[30]
     assert book.spent.epsilon(1e-5) == pytest.approx(local.repeat(2).epsilon(1e-5), rel=1e-9)
@@ -191,7 +237,8 @@ def test_an_agent_declines_what_its_book_does_not_allow_and_what_is_no_point():
     assert book.charges == 0
 
 
-# ------------------------------------------------------------------------------------------------ the simulation engine
+# ------------------------------------------------------------------------------------------------
+# the simulation engine
 def test_the_simulation_engine_agrees_with_the_reference(monkeypatch, tmp_path):
     pytest.importorskip("ray", reason="the engine simulates with Ray")
     from riemdp.federated import flower, run_in_process

@@ -1,4 +1,6 @@
-"""The commands of examples/hospitals/README.md, run exactly as they are written there, in a copy of the folder. Slow."""
+"""The commands of examples/hospitals/README.md, run exactly as they are written there, in a copy of
+the folder. Slow.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from .test_deployment import ROOT, _isolated
 
 EXAMPLE = ROOT / "examples" / "hospitals"
 
-# What a person does with the README's blocks, each terminal a session of its own; `pip` has been run already.
+# What a person does with the README's blocks, each terminal a session of its own; `pip` has been
+# run already.
 BY_HAND = """
 set -eu
 pip() { :; }
@@ -43,19 +46,30 @@ def _blocks() -> list[str]:
 @pytest.mark.federated_deployment
 def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     pytest.importorskip("flwr", reason="needs the extra `federated`")
-    if not Path("/proc/net/tcp").exists() or shutil.which("openssl") is None or shutil.which("ssh-keygen") is None:
+    if (
+        not Path("/proc/net/tcp").exists()
+        or shutil.which("openssl") is None
+        or shutil.which("ssh-keygen") is None
+    ):
         pytest.skip("needs Linux, openssl and ssh-keygen")
     folder = tmp_path / "hospitals"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "certificates", "flwr-home"))
+    shutil.copytree(
+        EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "certificates", "flwr-home")
+    )
     setup, server, register, hospital, run = _blocks()
     assert "i=0   # 1, 2\n" in hospital
     for name, text in {"setup": setup, "server": server, "register": register, "run": run}.items():
         (tmp_path / f"{name}.sh").write_text(text)
     for k in range(3):
         (tmp_path / f"hospital-{k}.sh").write_text(hospital.replace("i=0   # 1, 2\n", f"i={k}\n"))
-    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    env = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+    }
     command = [*_isolated(), "bash", "-c", BY_HAND]
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=1800)
+    done = subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=1800
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "round 9: 2 invited, 2 accepted" in done.stdout + done.stderr
     facts = json.loads((folder / "result.json").read_text())

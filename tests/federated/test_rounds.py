@@ -7,8 +7,26 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, BudgetExceeded, InvalidArgument, Ledger, PriRFed, privacy, problems
-from riemdp.federated import Coordinator, aggregate, local_update, plan_federated, run_in_process, validate_reply
+from riemdp import (
+    DPRGD,
+    DPRSGD,
+    DPRSVRG,
+    Budget,
+    BudgetExceeded,
+    InvalidArgument,
+    Ledger,
+    PriRFed,
+    privacy,
+    problems,
+)
+from riemdp.federated import (
+    Coordinator,
+    aggregate,
+    local_update,
+    plan_federated,
+    run_in_process,
+    validate_reply,
+)
 from riemdp.randomness import noise_source
 
 from ..statistical import ALPHA, gaussian_p_value
@@ -27,7 +45,8 @@ def _start():
     return np.ones(DIM) / np.sqrt(DIM)
 
 
-# ------------------------------------------------------------------------------------------------ replies
+# ------------------------------------------------------------------------------------------------
+# replies
 SPHERE = riemdp.Sphere(4)
 E1 = np.array([1.0, 0.0, 0.0, 0.0])
 
@@ -87,9 +106,12 @@ def test_tangent_mean_by_hand():
     np.testing.assert_array_equal(aggregate(m, x, [], []), x)
 
 
-# ------------------------------------------------------------------------------------------------ whole runs
+# ------------------------------------------------------------------------------------------------
+# whole runs
 def _simulation(datasets, start, *, steps, rate, turns):
-    """Independent NumPy PriRFed without noise: local gradient descent on -(w.z)^2, tangent mean weighted by size."""
+    """Independent NumPy PriRFed without noise: local gradient descent on -(w.z)^2, tangent mean
+    weighted by size.
+    """
     x = start.copy()
 
     def exp(p, v):
@@ -116,25 +138,39 @@ def _simulation(datasets, start, *, steps, rate, turns):
     return x
 
 
-LOCALS = {"rgd": DPRGD(3, 0.1), "rsgd": DPRSGD(3, N_RECORDS, 0.1), "rsvrg": DPRSVRG(1, 3, 0.1, batch_size=N_RECORDS)}
+LOCALS = {
+    "rgd": DPRGD(3, 0.1),
+    "rsgd": DPRSGD(3, N_RECORDS, 0.1),
+    "rsvrg": DPRSVRG(1, 3, 0.1, batch_size=N_RECORDS),
+}
 
 
 @pytest.mark.parametrize("local", LOCALS.values(), ids=LOCALS)
 def test_zero_noise_equals_an_independent_simulation(datasets, local):
     uneven = [datasets[0][:20], *datasets[1:]] if isinstance(local, DPRGD) else datasets
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), local, rounds=5, agents_per_round=2, participation="round-robin")
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM),
+        local,
+        rounds=5,
+        agents_per_round=2,
+        participation="round-robin",
+    )
     got = run_in_process(prirfed, uneven, _start(), None, rng=0)
     turns = [[(2 * t) % N_AGENTS, (2 * t + 1) % N_AGENTS] for t in range(5)]
     expected = _simulation(uneven, _start(), steps=3, rate=0.1, turns=turns)
     np.testing.assert_allclose(got.value, expected, atol=1e-12)
-    off = _simulation(uneven, _start(), steps=3, rate=0.1 * (1 + 1e-9), turns=turns)  # planted fault: seen at this tolerance
+    off = _simulation(
+        uneven, _start(), steps=3, rate=0.1 * (1 + 1e-9), turns=turns
+    )  # planted fault: seen at this tolerance
     assert np.abs(np.asarray(got.value) - off).max() > 1e-12
     assert got.guarantee.epsilon(0.1) == np.inf
     assert got.gradient_calls > 0
 
 
 def test_a_private_run_states_what_the_budget_bought(datasets):
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=4, agents_per_round=2)
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=4, agents_per_round=2
+    )
     budget = Budget(2.0, 1e-5)
     got = run_in_process(prirfed, datasets, _start(), budget, rng=5)
     assert got.guarantee.within(budget)
@@ -144,7 +180,9 @@ def test_a_private_run_states_what_the_budget_bought(datasets):
     assert sum(got.invitations.values()) == 8
     assert got.sigma == plan_federated(prirfed, [N_RECORDS] * N_AGENTS, budget).sigmas[0]
     assert got.participation_guarantee(0).epsilon(1e-5) == 0.0
-    assert got.participation_guarantee(4).epsilon(1e-5) > got.participation_guarantee(1).epsilon(1e-5)
+    assert got.participation_guarantee(4).epsilon(1e-5) > got.participation_guarantee(1).epsilon(
+        1e-5
+    )
     most = max(got.invitations.values())
     assert f"{most} times can state: {got.participation_guarantee(most)}" in str(got)
     assert got.reproducible
@@ -157,15 +195,21 @@ def test_a_private_run_states_what_the_budget_bought(datasets):
 
 
 def test_gaussian_local_steps_state_mu_root_k(datasets):
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=3, agents_per_round=2)
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=3, agents_per_round=2
+    )
     got = run_in_process(prirfed, datasets, _start(), None, rng=1, noise_std=0.5)
     z = 0.5 / (2 * 1.0 / N_RECORDS)
-    assert got.participation_guarantee(9).epsilon(1e-5) == pytest.approx(privacy.gaussian(z / 3).epsilon(1e-5), rel=1e-9)
+    assert got.participation_guarantee(9).epsilon(1e-5) == pytest.approx(
+        privacy.gaussian(z / 3).epsilon(1e-5), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.8])
 def test_local_noise_has_the_planned_law(monkeypatch, factor):
-    """At a zero gradient a local step is pure noise: x_1 - x_0 = -rate sigma N on flat space. 0.8 of it must fail the test."""
+    """At a zero gradient a local step is pure noise: x_1 - x_0 = -rate sigma N on flat space. 0.8
+    of it must fail the test.
+    """
     m = riemdp.Euclidean(300)
     problem = problems.frechet_mean(m)
     prirfed = PriRFed(problem, DPRGD(1, 0.5, 1.0), rounds=1, agents_per_round=1)
@@ -178,13 +222,20 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
 
         monkeypatch.setattr(_loop, "RULES", _loop.RULES._replace(noisy_mean=weak))
     records = np.zeros((4, 300))
-    moves = np.stack([np.asarray(local_update(prirfed, records, np.zeros(300), plan.sigmas[0], rng=i).value) for i in range(60)])
+    moves = np.stack(
+        [
+            np.asarray(local_update(prirfed, records, np.zeros(300), plan.sigmas[0], rng=i).value)
+            for i in range(60)
+        ]
+    )
     p = gaussian_p_value(moves, 0.5 * plan.sigmas[0])
     assert (p > ALPHA) if factor == 1.0 else (p < ALPHA)
 
 
 def test_the_ledger_is_charged_the_plan_once_and_refuses_before_drawing(datasets):
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=3, agents_per_round=2)
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=3, agents_per_round=2
+    )
     ledger = Ledger(Budget(1.05, 1e-5))
     with ledger:
         got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
@@ -196,7 +247,9 @@ def test_the_ledger_is_charged_the_plan_once_and_refuses_before_drawing(datasets
 
 
 def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=6, agents_per_round=2)
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=6, agents_per_round=2
+    )
     count = {"n": 0}
     real = Coordinator.close
 
@@ -211,23 +264,34 @@ def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):
     assert got.status == "interrupted"
     assert got.steps == 2
     whole = plan_federated(prirfed, [N_RECORDS] * N_AGENTS, Budget(1.0, 1e-5)).guarantee
-    assert 0 < got.guarantee.epsilon(1e-5) < whole.epsilon(1e-5)  # the third round was open: counted
+    assert (
+        0 < got.guarantee.epsilon(1e-5) < whole.epsilon(1e-5)
+    )  # the third round was open: counted
 
 
 def test_uniform_output_is_one_of_the_iterates(datasets):
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=5, agents_per_round=2, output="uniform")
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM),
+        DPRGD(1, 0.1, 1.0),
+        rounds=5,
+        agents_per_round=2,
+        output="uniform",
+    )
     with pytest.warns(riemdp.NotPrivateWarning):
         got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=4, record_every=1)
     assert any(np.array_equal(row.value, got.value) for row in got.history)
     assert len(got.history) == 5
 
 
-# ------------------------------------------------------------------------------------------------ the server's state machine
+# ------------------------------------------------------------------------------------------------
+# the server's state machine
 def _server(quorum=1, **keywords):
     settings = {"rounds": 4, "agents_per_round": 3, "quorum": quorum} | keywords
     prirfed = PriRFed(problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), **settings)
     plan = plan_federated(prirfed, [10] * 5, Budget(2.0, 1e-5))
-    return Coordinator(prirfed, plan, {f"a{i}": 10 for i in range(5)}, E1, Budget(2.0, 1e-5), noise_source(1))
+    return Coordinator(
+        prirfed, plan, {f"a{i}": 10 for i in range(5)}, E1, Budget(2.0, 1e-5), noise_source(1)
+    )
 
 
 def test_faulty_replies_keep_the_run_valid():
@@ -283,9 +347,12 @@ def test_restart_closes_the_open_round_as_lost(tmp_path):
         other.load(tmp_path / "state.npz")
 
 
-# ------------------------------------------------------------------------------------------------ bad input
+# ------------------------------------------------------------------------------------------------
+# bad input
 def test_bad_data_is_named(datasets):
-    prirfed = PriRFed(problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=1, agents_per_round=1)
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=1, agents_per_round=1
+    )
     for bad, named in [
         ([np.zeros((3, DIM + 1))], "datasets"),
         ([np.zeros((0, DIM))], "datasets"),
@@ -304,6 +371,9 @@ def test_the_core_does_not_import_the_engine():
     import subprocess
     import sys
 
-    code = "import sys, riemdp; riemdp.federated.run_in_process; print([m for m in sys.modules if m.startswith(('flwr', 'ray'))])"
+    code = (
+        "import sys, riemdp; riemdp.federated.run_in_process; print([m for m in sys.modules if"
+        " m.startswith(('flwr', 'ray'))])"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"

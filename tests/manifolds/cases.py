@@ -1,7 +1,8 @@
-"""THE table of spaces: every geometry test is parametrised over it. Instances are small and few, as each one is compiled.
+"""THE table of spaces: every geometry test is parametrised over it. Instances are small and few, as
+each one is compiled.
 
-To add a space, append a row. Keep dimensions different from one another and from the batch size 5, so that a mixed-up axis
-shows as a wrong shape.
+To add a space, append a row. Keep dimensions different from one another and from the batch size 5,
+so that a mixed-up axis shows as a wrong shape.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from riemdp.manifolds import (
 class Case:
     """One space and what may be expected of it.
 
-    radius: largest norm of the tangent vectors that the property tests draw (None: the default of `check`).
-    tolerances: property name -> tolerance, only where the default of `check` is too strict, with the reason in a comment.
-    not_offered: the operations that must raise NotImplementedError here, and no others.
-    parallel: whether `transport` is parallel transport.
+    radius: largest norm of the tangent vectors that the property tests draw (None: the default of
+    `check`). tolerances: property name -> tolerance, only where the default of `check` is too
+    strict, with the reason in a comment. not_offered: the operations that must raise
+    NotImplementedError here, and no others. parallel: whether `transport` is parallel transport.
     """
 
     name: str
@@ -59,7 +60,10 @@ CASES: list[Case] = [
     Case("poincare", PoincareBall(2), radius=3.0),
     Case("grassmann", Grassmann(6, 2), radius=1.5),
     Case(
-        "stiefel", Stiefel(6, 2), radius=1.5, parallel=False,
+        "stiefel",
+        Stiefel(6, 2),
+        radius=1.5,
+        parallel=False,
         not_offered=frozenset({"log", "dist", "squared_dist", "log_volume_density"}),
     ),
     Case("product", Product(Sphere(3), Euclidean(2))),
@@ -72,6 +76,12 @@ BY_NAME: dict[str, Case] = {case.name: case for case in CASES}
 
 
 def over_cases(*names: str, where: str | None = None) -> pytest.MarkDecorator:
-    """Parametrise a test by `case`: all rows, or those named, or those with a flag (`where="has_log"`)."""
-    chosen = [case for case in CASES if (not names or case.name in names) and (where is None or getattr(case, where))]
+    """Parametrise a test by `case`: all rows, or those named, or those with a flag
+    (`where="has_log"`).
+    """
+    chosen = [
+        case
+        for case in CASES
+        if (not names or case.name in names) and (where is None or getattr(case, where))
+    ]
     return pytest.mark.parametrize("case", chosen, ids=lambda case: case.name)

@@ -1,8 +1,8 @@
 """Textbook formulas in 60-digit arithmetic, and the worst error of the library against them.
 
-The oracles use other formulas than the library wherever there are some (arccos and arccosh distances, transport through two
-logarithms, Mobius additions): at 60 digits cancellation does not matter. Inputs are the library's float64 points, put exactly
-on the space first.
+The oracles use other formulas than the library wherever there are some (arccos and arccosh
+distances, transport through two logarithms, Mobius additions): at 60 digits cancellation does not
+matter. Inputs are the library's float64 points, put exactly on the space first.
 """
 
 from __future__ import annotations
@@ -141,13 +141,20 @@ class PoincareOracle:
         return (len(p) - 1) * mp.log(mp.sinh(t) / t)
 
 
-ORACLES: dict[str, Any] = {"sphere": SphereOracle(), "lorentz": LorentzOracle(), "poincare": PoincareOracle()}
+ORACLES: dict[str, Any] = {
+    "sphere": SphereOracle(),
+    "lorentz": LorentzOracle(),
+    "poincare": PoincareOracle(),
+}
 
 
-# ------------------------------------------------------------------------------------------------ samples and errors
+# ------------------------------------------------------------------------------------------------
+# samples and errors
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Base points, their images and two tangent vectors, as NumPy arrays (n, length); q = exp(p, v) in float64."""
+    """Base points, their images and two tangent vectors, as NumPy arrays (n, length); q = exp(p, v)
+    in float64.
+    """
 
     p: np.ndarray
     q: np.ndarray
@@ -156,12 +163,16 @@ class Inputs:
 
 
 def ordinary(m: AbstractManifold, radius: float | None, key: int = 0) -> Inputs:
-    s = draw_sample(m, key=key, radius=radius)  # the batch size of `check`, so that both use one compilation
+    s = draw_sample(
+        m, key=key, radius=radius
+    )  # the batch size of `check`, so that both use one compilation
     return Inputs(*(np.asarray(x) for x in (s.p, s.q, s.u, s.v)))
 
 
 def scaled(m: AbstractManifold, length: float, key: int = 0) -> Inputs:
-    """Tangent vectors v of exactly this Riemannian length (1e-12, or just under the injectivity radius, or far)."""
+    """Tangent vectors v of exactly this Riemannian length (1e-12, or just under the injectivity
+    radius, or far).
+    """
     s = ordinary(m, None, key)
     v = s.v * (length / np.asarray(m.norm(s.p, s.v)))[:, None]
     return Inputs(s.p, np.asarray(m.exp(s.p, v)), s.u, v)
@@ -180,15 +191,21 @@ def both_far(m: AbstractManifold, distance: float, key: int = 0) -> Inputs:
 def worst_errors(m: AbstractManifold, oracle: Any, inputs: Inputs) -> dict[str, float]:
     """Operation -> worst relative error against the oracle.
 
-    Points: ambient error relative to the ambient size. Tangent vectors: Riemannian length of the error relative to that of the
-    vector, and numbers relative to themselves, so that vectors of length 1e-12 have to be right to 16 digits too.
+    Points: ambient error relative to the ambient size. Tangent vectors: Riemannian length of the
+    error relative to that of the vector, and numbers relative to themselves, so that vectors of
+    length 1e-12 have to be right to 16 digits too.
     """
     p, q, u, v = inputs.p, inputs.q, inputs.u, inputs.v
     found: dict[str, Any] = {
-        "exp": m.exp(p, v), "log": m.log(p, q), "dist": m.dist(p, q), "squared_dist": m.squared_dist(p, q),
-        "norm": m.norm(p, v), "inner": m.inner(p, u, v), "transport": m.transport(p, q, u),
+        "exp": m.exp(p, v),
+        "log": m.log(p, q),
+        "dist": m.dist(p, q),
+        "squared_dist": m.squared_dist(p, q),
+        "norm": m.norm(p, v),
+        "inner": m.inner(p, u, v),
+        "transport": m.transport(p, q, u),
         "log_volume_density": m.log_volume_density(p, v),
-    }  # fmt: skip
+    }
     errors: dict[str, list[float]] = {name: [] for name in found}
     with mpmath.workdps(DIGITS):
         for i in range(len(p)):
@@ -197,13 +214,18 @@ def worst_errors(m: AbstractManifold, oracle: Any, inputs: Inputs) -> dict[str, 
             d = oracle.dist(a, b)
             longer, length = (mp.sqrt(oracle.inner(a, w, w)) for w in (x, y))
             numbers = {
-                "dist": (d, d), "squared_dist": (d**2, d**2), "norm": (length, length),
+                "dist": (d, d),
+                "squared_dist": (d**2, d**2),
+                "norm": (length, length),
                 "inner": (oracle.inner(a, x, y), longer * length),
                 "log_volume_density": (oracle.log_volume_density(a, y),) * 2,
-            }  # fmt: skip
+            }
             for name, (value, size) in numbers.items():
                 errors[name].append(abs((mp.mpf(float(found[name][i])) - value) / size))
-            for name, base, value, size in (("log", a, oracle.log(a, b), d), ("transport", b, oracle.transport(a, b, x), longer)):
+            for name, base, value, size in (
+                ("log", a, oracle.log(a, b), d),
+                ("transport", b, oracle.transport(a, b, x), longer),
+            ):
                 wrong = oracle.vector(base, _add(_exact(np.asarray(found[name][i])), value, -1))
                 errors[name].append(mp.sqrt(oracle.inner(base, wrong, wrong)) / size)
             end = oracle.exp(a, y)

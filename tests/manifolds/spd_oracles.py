@@ -1,6 +1,8 @@
-"""Independent sources for the tests of the SPD spaces: SciPy's general matrix functions, and mpmath with 60 digits.
+"""Independent sources for the tests of the SPD spaces: SciPy's general matrix functions, and mpmath
+with 60 digits.
 
-Nothing here shares a formula with the library: Pade and Schur based matrix functions (SciPy), or 60-digit eigenvectors.
+Nothing here shares a formula with the library: Pade and Schur based matrix functions (SciPy), or
+60-digit eigenvectors.
 """
 
 from __future__ import annotations
@@ -184,9 +186,12 @@ def exact_log(metric: str, a: Any, b: Any) -> mp.matrix:
     return t * a + a * t - 2 * a
 
 
-# ---------------------------------------------------------------- checks that the three metrics share
+# ---------------------------------------------------------------- checks that the three metrics
+# share
 def compare_with_scipy(manifold: Any, oracle: Any) -> None:
-    """exp, log, dist, inner and transport of a batch of generic points, and of the identity (all eigenvalues equal)."""
+    """exp, log, dist, inner and transport of a batch of generic points, and of the identity (all
+    eigenvalues equal).
+    """
     k = manifold.k
     rng = np.random.default_rng(5)
     p = np.stack([spd_matrix(rng, k), spd_matrix(rng, k), np.eye(k)])
@@ -205,7 +210,9 @@ def compare_with_scipy(manifold: Any, oracle: Any) -> None:
 
 
 def relative_errors(manifold: Any, metric: str, condition: float) -> dict[str, float]:
-    """Worst relative errors against 60 digits: dist and log of far points, dist of points 1e-3 .. 1e-12 apart."""
+    """Worst relative errors against 60 digits: dist and log of far points, dist of points 1e-3 ..
+    1e-12 apart.
+    """
     k = manifold.k
     rng = np.random.default_rng(6)
     worst = {"dist": 0.0, "log": 0.0, "close": 0.0}
@@ -215,17 +222,23 @@ def relative_errors(manifold: Any, metric: str, condition: float) -> dict[str, f
         worst["dist"] = max(worst["dist"], abs(float(manifold.dist(a, b)) / far - 1))
         missing = exact(manifold.log(a, b)) - exact_log(metric, a, b)
         worst["log"] = max(worst["log"], exact_norm(metric, a, missing.tolist()) / far)
-        v = np.asarray(manifold.from_coordinates(a, rng.standard_normal(manifold.dim) / manifold.dim**0.5))
+        v = np.asarray(
+            manifold.from_coordinates(a, rng.standard_normal(manifold.dim) / manifold.dim**0.5)
+        )
         for h in (1e-3, 1e-6, 1e-12):
             x = np.asarray(manifold.exp(a, h * v))
-            worst["close"] = max(worst["close"], abs(float(manifold.dist(a, x)) / exact_dist(metric, a, x) - 1))
+            worst["close"] = max(
+                worst["close"], abs(float(manifold.dist(a, x)) / exact_dist(metric, a, x) - 1)
+            )
     return worst
 
 
 def sectional_curvature(manifold: Any, p: Any, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """K of planes spanned by orthonormal coordinate vectors x, y (n, dim): side opposite the angle in small geodesic triangles.
+    """K of planes spanned by orthonormal coordinate vectors x, y (n, dim): side opposite the angle
+    in small geodesic triangles.
 
-    dist(exp tx, exp ty)^2 = t^2 |x - y|^2 - K t^4 / 3 + O(t^5) for orthonormal x, y; the t^5 term cancels between t and -t.
+    dist(exp tx, exp ty)^2 = t^2 |x - y|^2 - K t^4 / 3 + O(t^5) for orthonormal x, y; the t^5 term
+    cancels between t and -t.
     """
     total, t = 0.0, 0.02
 
@@ -233,7 +246,9 @@ def sectional_curvature(manifold: Any, p: Any, x: np.ndarray, y: np.ndarray) -> 
         return manifold.exp(p, manifold.from_coordinates(p, c))
 
     def estimate(t: float) -> np.ndarray:
-        return 3.0 * (2.0 * t**2 - np.asarray(manifold.squared_dist(ends(t * x), ends(t * y)))) / t**4
+        return (
+            3.0 * (2.0 * t**2 - np.asarray(manifold.squared_dist(ends(t * x), ends(t * y)))) / t**4
+        )
 
     for sign in (1.0, -1.0):
         coarse, fine = estimate(sign * t), estimate(sign * t / 2)
@@ -242,7 +257,9 @@ def sectional_curvature(manifold: Any, p: Any, x: np.ndarray, y: np.ndarray) -> 
 
 
 def numeric_log_volume(manifold: Any, p: Any, v: Any) -> float:
-    """log |det D exp_p(v)| between orthonormal frames by central differences with one extrapolation."""
+    """log |det D exp_p(v)| between orthonormal frames by central differences with one
+    extrapolation.
+    """
     c = np.asarray(manifold.to_coordinates(p, v))
     end = manifold.exp(p, v)
 

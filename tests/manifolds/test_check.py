@@ -1,4 +1,6 @@
-"""`check` finds planted faults: a manifold that is wrong in one place fails the property that names the fault."""
+"""`check` finds planted faults: a manifold that is wrong in one place fails the property that names
+the fault.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +147,9 @@ def test_planted_fault_is_found(broken: Sphere, name: str) -> None:
 
 def test_a_failure_raises_only_when_asked() -> None:
     broken = NoiseTimesPointEight(3)
-    assert check(broken, properties=["noise_is_isotropic"])["noise_is_isotropic"].error == pytest.approx(0.36)
+    assert check(broken, properties=["noise_is_isotropic"])[
+        "noise_is_isotropic"
+    ].error == pytest.approx(0.36)
     with pytest.raises(ManifoldCheckError, match="noise_is_isotropic"):
         check(broken, properties=["noise_is_isotropic"], raise_on_failure=True)
 

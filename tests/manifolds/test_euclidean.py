@@ -22,7 +22,9 @@ def test_formulas_are_those_of_numpy() -> None:
     np.testing.assert_array_equal(M.log(p, q), q - p)
     np.testing.assert_allclose(M.dist(p, q), np.linalg.norm(q - p, axis=(1, 2)), rtol=1e-15)
     np.testing.assert_allclose(M.inner(p, u, v), np.sum(u * v, axis=(1, 2)), rtol=1e-13)
-    np.testing.assert_allclose(M.norm(p, 1e-12 * v), 1e-12 * np.linalg.norm(v, axis=(1, 2)), rtol=1e-15)
+    np.testing.assert_allclose(
+        M.norm(p, 1e-12 * v), 1e-12 * np.linalg.norm(v, axis=(1, 2)), rtol=1e-15
+    )
     np.testing.assert_array_equal(M.transport(p, q, v), v)
     np.testing.assert_array_equal(M.to_coordinates(p, v), v.reshape(5, 6))
     np.testing.assert_array_equal(M.from_coordinates(p, v.reshape(5, 6)), v)
@@ -48,7 +50,9 @@ def test_real_numbers_are_a_manifold_of_dimension_one() -> None:
 
 
 def test_tangent_noise_is_gaussian() -> None:
-    c = np.asarray(M.to_coordinates(M.origin, M.tangent_normal(jax.random.key(1), M.origin, 0.3, (20_000,))))
+    c = np.asarray(
+        M.to_coordinates(M.origin, M.tangent_normal(jax.random.key(1), M.origin, 0.3, (20_000,)))
+    )
     assert gaussian_p_value(c, 0.3) > ALPHA
     assert gaussian_p_value(0.8 * c, 0.3) < ALPHA
 

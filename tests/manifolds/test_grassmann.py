@@ -1,4 +1,6 @@
-"""Grassmann: subspaces are told apart and frames are not, derivatives are finite at ties, angles are right up to pi/2."""
+"""Grassmann: subspaces are told apart and frames are not, derivatives are finite at ties, angles
+are right up to pi/2.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ COUNT = 40
 
 
 def points(m: Grassmann, seed: int = 0, spread: float = 0.6):
-    """Base points, tangent vectors whose largest principal angle is below pi/2, and the points they lead to."""
+    """Base points, tangent vectors whose largest principal angle is below pi/2, and the points they
+    lead to.
+    """
     keys = jax.random.split(jax.random.key(seed), 2)
     p = m.random_point(keys[0], (COUNT,))
     v = m.tangent_normal(keys[1], p, 1.0)
@@ -39,9 +43,15 @@ def test_operations_agree_with_scipy_and_the_textbook(m):
         a, s, bt = np.linalg.svd(v[i], full_matrices=False)
         end = p[i] @ bt.T @ np.diag(np.cos(s)) @ bt + a @ np.diag(np.sin(s)) @ bt
         np.testing.assert_allclose(q[i], end, atol=1e-13)
-        np.testing.assert_allclose(distance[i], np.linalg.norm(linalg.subspace_angles(p[i], q[i])), rtol=1e-13)
+        np.testing.assert_allclose(
+            distance[i], np.linalg.norm(linalg.subspace_angles(p[i], q[i])), rtol=1e-13
+        )
         np.testing.assert_allclose(log[i], v[i], atol=1e-13)
-        along = (-p[i] @ bt.T @ np.diag(np.sin(s)) + a @ np.diag(np.cos(s))) @ a.T @ u[i] + u[i] - a @ a.T @ u[i]
+        along = (
+            (-p[i] @ bt.T @ np.diag(np.sin(s)) + a @ np.diag(np.cos(s))) @ a.T @ u[i]
+            + u[i]
+            - a @ a.T @ u[i]
+        )
         np.testing.assert_allclose(moved[i], along, atol=1e-13)
 
 
@@ -51,7 +61,9 @@ def test_the_representative_does_not_matter():
     np.testing.assert_allclose(M.dist(p @ o, q @ o2), M.dist(p, q), rtol=1e-13)
     np.testing.assert_allclose(M.log(p @ o, q @ o2), M.log(p, q) @ o, atol=1e-13)
     u = M.tangent_normal(jax.random.key(2), p)
-    np.testing.assert_allclose(M.transport(p @ o, q @ o2, u @ o), M.transport(p, q, u) @ o2, atol=1e-13)
+    np.testing.assert_allclose(
+        M.transport(p @ o, q @ o2, u @ o), M.transport(p, q, u) @ o2, atol=1e-13
+    )
     np.testing.assert_allclose(M.exp(p @ o, u @ o), M.exp(p, u) @ o, atol=1e-13)
 
 
@@ -60,10 +72,14 @@ def test_one_subspace_in_two_frames_is_at_distance_exactly_zero():
     for q in (p, p @ rotations(M.r)):
         assert np.all(np.asarray(M.dist(p, q)) == 0.0)
         assert np.all(np.asarray(M.log(p, q)) == 0.0)
-    slightly_off = p * (1.0 + 1e-9)  # a frame in single precision, say: still at distance 0 from itself
+    slightly_off = p * (
+        1.0 + 1e-9
+    )  # a frame in single precision, say: still at distance 0 from itself
     assert np.all(np.asarray(M.dist(slightly_off, slightly_off)) == 0.0)
     near = M.exp(p, 1e-12 * v) @ rotations(M.r)
-    np.testing.assert_allclose(M.dist(p, near), 1e-12 * M.norm(p, v), rtol=2e-3)  # frames carry 1e-16: not one bit more
+    np.testing.assert_allclose(
+        M.dist(p, near), 1e-12 * M.norm(p, v), rtol=2e-3
+    )  # frames carry 1e-16: not one bit more
 
 
 ANGLES = [
@@ -96,7 +112,9 @@ def test_distance_and_gradient_at_ties_and_at_the_cut_locus(angles):
     np.testing.assert_allclose(M.to_tangent(p, gradient), -2.0 * M.log(p, q), atol=1e-12)
     log = np.array(M.log(p, q))
     assert float(M.dist(M.exp(p, log), q)) < 1e-9
-    log[:, 0] *= np.sign(log[:, 0] @ a[:, 0]) if angles[0] == np.pi / 2 else 1.0  # two geodesics are shortest there
+    log[:, 0] *= (
+        np.sign(log[:, 0] @ a[:, 0]) if angles[0] == np.pi / 2 else 1.0
+    )  # two geodesics are shortest there
     np.testing.assert_allclose(log, a @ np.diag(angles), atol=1e-9)
     slopes = _log_derivative(p, q)
     assert all(np.all(np.isfinite(x)) for x in slopes)
@@ -120,9 +138,13 @@ def test_derivatives_of_exp_and_log_agree_with_differences(angles):
     d, e = M.to_tangent(p, z[0]), M.to_tangent(q, z[1])
     h = 1e-5
     expected = (M.exp(p, v + h * d) - M.exp(p, v - h * d)) / (2 * h)
-    np.testing.assert_allclose(jax.jvp(lambda x: M.exp(p, x), (jnp.asarray(v),), (d,))[1], expected, atol=1e-8)
+    np.testing.assert_allclose(
+        jax.jvp(lambda x: M.exp(p, x), (jnp.asarray(v),), (d,))[1], expected, atol=1e-8
+    )
     expected = (M.log(p, M.exp(q, h * e)) - M.log(p, M.exp(q, -h * e))) / (2 * h)
-    np.testing.assert_allclose(jax.jvp(lambda x: M.log(p, x), (jnp.asarray(q),), (e,))[1], expected, atol=1e-8)
+    np.testing.assert_allclose(
+        jax.jvp(lambda x: M.log(p, x), (jnp.asarray(q),), (e,))[1], expected, atol=1e-8
+    )
 
 
 def test_second_derivative_of_squared_distance_at_the_point_itself_is_twice_the_metric():
@@ -130,10 +152,13 @@ def test_second_derivative_of_squared_distance_at_the_point_itself_is_twice_the_
 
     @jax.jit
     def hessian(p, q):
-        return jax.hessian(lambda c: M._squared_dist(M._exp(p, M._from_coordinates(p, c)), q))(jnp.zeros(M.dim))
+        return jax.hessian(lambda c: M._squared_dist(M._exp(p, M._from_coordinates(p, c)), q))(
+            jnp.zeros(M.dim)
+        )
 
     np.testing.assert_allclose(hessian(p, p), 2.0 * np.eye(M.dim), atol=1e-12)
-    # In the planes of curvature 0 and K: 2 and 2 t cot t with t = sqrt(K) d, and for equal angles K = 2 along (1, 1).
+    # In the planes of curvature 0 and K: 2 and 2 t cot t with t = sqrt(K) d, and for equal angles K
+    # = 2 along (1, 1).
     values = np.linalg.eigvalsh(hessian(p, q))
     assert np.all(np.isfinite(values))
     assert values[-1] == pytest.approx(2.0, abs=1e-9)
@@ -146,7 +171,9 @@ def test_a_singular_value_decomposition_differentiated_plainly_fails_where_the_l
 
     def through_vectors(x):
         a, s, bt = jnp.linalg.svd(x.T @ q)
-        return jnp.sum((q - x @ (x.T @ q)) @ (bt.T * (jnp.arccos(s) / jnp.sin(jnp.arccos(s)))) @ a.T)
+        return jnp.sum(
+            (q - x @ (x.T @ q)) @ (bt.T * (jnp.arccos(s) / jnp.sin(jnp.arccos(s)))) @ a.T
+        )
 
     assert np.isfinite(float(through_vectors(jnp.asarray(p))))
     assert not np.all(np.isfinite(jax.grad(through_vectors)(jnp.asarray(p))))
@@ -159,7 +186,7 @@ def test_accuracy_against_60_digits():
         c = mpmath.matrix(p.tolist()).T * mpmath.matrix(q.tolist())
         pp, qq = (mpmath.matrix(x.tolist()).T * mpmath.matrix(x.tolist()) for x in (p, q))
         # Gram matrices make it exact for the spans of frames that are orthonormal to 1e-16 only.
-        cosines = mpmath.eig(pp ** -1 * c * qq ** -1 * c.T)[0]
+        cosines = mpmath.eig(pp**-1 * c * qq**-1 * c.T)[0]
         expected = mpmath.sqrt(sum(mpmath.acos(mpmath.sqrt(mpmath.re(x))) ** 2 for x in cosines))
     assert float(M.dist(p, q)) == pytest.approx(float(expected), rel=1e-15)
 
@@ -172,7 +199,9 @@ def test_large_velocities_stay_orthonormal_and_follow_the_geodesic():
     b = np.swapaxes(bt, -1, -2)
     end = np.asarray(p) @ (b * np.cos(s)[:, None, :]) @ bt + (a * np.sin(s)[:, None, :]) @ bt
     np.testing.assert_allclose(far, end, atol=1e-11)
-    assert bool(jnp.all(jnp.isnan(M.exp(p, 1e6 * v))))  # beyond the stated range: NaN, not a wrong point
+    assert bool(
+        jnp.all(jnp.isnan(M.exp(p, 1e6 * v)))
+    )  # beyond the stated range: NaN, not a wrong point
 
 
 def test_volume_density_is_the_jacobian_also_when_subspaces_are_large():
@@ -181,11 +210,15 @@ def test_volume_density_is_the_jacobian_also_when_subspaces_are_large():
     # Near the cut locus of lines it is (dim - 1) log sinc.
     lines = Grassmann(5, 1)
     v = lines.from_coordinates(lines.origin, np.array([1.5, 0.0, 0.0, 0.0]))
-    assert float(lines.log_volume_density(lines.origin, v)) == pytest.approx(3 * np.log(np.sin(1.5) / 1.5), rel=1e-14)
+    assert float(lines.log_volume_density(lines.origin, v)) == pytest.approx(
+        3 * np.log(np.sin(1.5) / 1.5), rel=1e-14
+    )
 
 
 def test_curvature_bounds_are_attained_and_not_exceeded():
-    """Sectional curvature of horizontal X, Y at the origin: (|X^T Y - Y^T X|^2 + |X Y^T - Y X^T|^2) / 2 for orthonormal X, Y."""
+    """Sectional curvature of horizontal X, Y at the origin: (|X^T Y - Y^T X|^2 + |X Y^T - Y X^T|^2)
+    / 2 for orthonormal X, Y.
+    """
     assert Grassmann(6, 2).curvature_bounds == (0.0, 2.0)
     assert Grassmann(5, 4).curvature_bounds == Grassmann(5, 1).curvature_bounds == (1.0, 1.0)
 
@@ -207,7 +240,9 @@ def test_curvature_bounds_are_attained_and_not_exceeded():
     assert curvature(x, y) == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize(("m", "r"), [(1, 1), (3, 0), (3, 3), (3, 4), (2.0, 1), (3, True), ("3", 1)])
+@pytest.mark.parametrize(
+    ("m", "r"), [(1, 1), (3, 0), (3, 3), (3, 4), (2.0, 1), (3, True), ("3", 1)]
+)
 def test_bad_sizes_are_refused_with_the_argument_named(m, r):
     with pytest.raises(InvalidArgument, match=r"argument `[mr]`"):
         Grassmann(m, r)

@@ -1,4 +1,6 @@
-"""The hyperboloid against 60-digit arithmetic and against the Poincare ball, near the origin and far out."""
+"""The hyperboloid against 60-digit arithmetic and against the Poincare ball, near the origin and
+far out.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,15 @@ ULP = 2.0**-52
 
 @pytest.mark.parametrize("length", [1e-12, 1e-5, 1.0])
 def test_every_operation_to_sixteen_digits(length: float) -> None:
-    assert max(worst_errors(LORENTZ, ORACLES["lorentz"], scaled(LORENTZ, length)).values()) < 50 * ULP
+    assert (
+        max(worst_errors(LORENTZ, ORACLES["lorentz"], scaled(LORENTZ, length)).values()) < 50 * ULP
+    )
 
 
 def test_ordinary_points() -> None:
-    assert max(worst_errors(LORENTZ, ORACLES["lorentz"], ordinary(LORENTZ, 3.0)).values()) < 50 * ULP
+    assert (
+        max(worst_errors(LORENTZ, ORACLES["lorentz"], ordinary(LORENTZ, 3.0)).values()) < 50 * ULP
+    )
 
 
 @pytest.mark.parametrize("distance", [5.0, 10.0, 16.0])
@@ -44,13 +50,17 @@ def test_distance_from_the_origin_is_exact_to_the_end_of_the_range() -> None:
 
 
 def test_the_three_forms_of_the_chord_meet() -> None:
-    """Walk a second point through the borders between the forms (time 4, radius 1/2): no step in d, d^2 or the gradient."""
+    """Walk a second point through the borders between the forms (time 4, radius 1/2): no step in d,
+    d^2 or the gradient.
+    """
     radii = np.linspace(0.3, 3.2, 400)
     c = np.stack([radii, 0.1 * radii, np.zeros(400)], axis=-1)
     q = LORENTZ.exp(LORENTZ.origin, LORENTZ.from_coordinates(LORENTZ.origin, c))
     slope = jax.jit(jax.grad(lambda a, b: jnp.sum(LORENTZ.squared_dist(a, b)), argnums=1))
     for other in (0.45, 0.55, 1.7, 2.2):
-        p = LORENTZ.exp(LORENTZ.origin, LORENTZ.from_coordinates(LORENTZ.origin, np.array([0.0, other, 0.1])))
+        p = LORENTZ.exp(
+            LORENTZ.origin, LORENTZ.from_coordinates(LORENTZ.origin, np.array([0.0, other, 0.1]))
+        )
         x, y = np.asarray(p), np.asarray(q)
         expected = np.arccosh(y[:, 0] * x[0] - y[:, 1:] @ x[1:])
         np.testing.assert_allclose(LORENTZ.dist(p, q), expected, rtol=1e-13)
@@ -63,7 +73,10 @@ def test_isometric_to_the_poincare_ball() -> None:
     def to_ball(x: jax.Array) -> jax.Array:
         return x[..., 1:] / (1.0 + x[..., :1])
 
-    p, r = LORENTZ.random_point(jax.random.key(0), (5,)), LORENTZ.random_point(jax.random.key(1), (5,))
+    p, r = (
+        LORENTZ.random_point(jax.random.key(0), (5,)),
+        LORENTZ.random_point(jax.random.key(1), (5,)),
+    )
     u = LORENTZ.tangent_normal(jax.random.key(2), p)
     a, b = to_ball(p), to_ball(r)
     push = jax.jvp(to_ball, (p,), (u,))[1]
@@ -80,7 +93,9 @@ def test_results_stay_on_the_sheet() -> None:
     for _ in range(50):
         q = LORENTZ.exp(p, v)
         p, v = q, -LORENTZ.transport(p, q, v)
-        np.testing.assert_allclose(p[:, 0], np.sqrt(1.0 + np.sum(np.asarray(p)[:, 1:] ** 2, axis=-1)), rtol=4 * ULP)
+        np.testing.assert_allclose(
+            p[:, 0], np.sqrt(1.0 + np.sum(np.asarray(p)[:, 1:] ** 2, axis=-1)), rtol=4 * ULP
+        )
     assert bool(jnp.all(LORENTZ.belongs(p)))
     assert not bool(LORENTZ.belongs(np.array([-1.0, 0, 0, 0])))
     assert not bool(LORENTZ.belongs(np.array([1.1, 0, 0, 0])))
@@ -89,7 +104,9 @@ def test_results_stay_on_the_sheet() -> None:
 
 def test_tangent_noise_is_gaussian_and_the_published_ones_are_not() -> None:
     p = LORENTZ.project(np.array([0.0, 1.0, -2.0, 0.5]))
-    c = np.asarray(LORENTZ.to_coordinates(p, LORENTZ.tangent_normal(jax.random.key(5), p, 0.7, (20_000,))))
+    c = np.asarray(
+        LORENTZ.to_coordinates(p, LORENTZ.tangent_normal(jax.random.key(5), p, 0.7, (20_000,)))
+    )
     assert gaussian_p_value(c, 0.7) > ALPHA
     assert gaussian_p_value(0.8 * c, 0.7) < ALPHA
     z = 0.7 * np.random.default_rng(0).standard_normal((20_000, 4))

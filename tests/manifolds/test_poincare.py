@@ -39,8 +39,13 @@ def test_results_stay_inside_whatever_the_step() -> None:
         q = BALL.exp(p, scale * v)
         assert bool(jnp.all(BALL.belongs(q)))
         assert bool(jnp.all(jnp.isfinite(BALL.dist(p, q))))
-        assert all(bool(jnp.all(jnp.isfinite(g))) for g in jax.grad(lambda a, b: jnp.sum(BALL.exp(a, b)), (0, 1))(p, scale * v))
-    assert bool(jnp.all(BALL.belongs(BALL.project(np.array([[3.0, 4.0], [1e200, 0.0], [1.0, 0.0]])))))
+        assert all(
+            bool(jnp.all(jnp.isfinite(g)))
+            for g in jax.grad(lambda a, b: jnp.sum(BALL.exp(a, b)), (0, 1))(p, scale * v)
+        )
+    assert bool(
+        jnp.all(BALL.belongs(BALL.project(np.array([[3.0, 4.0], [1e200, 0.0], [1.0, 0.0]]))))
+    )
     assert not bool(jnp.any(BALL.belongs(np.array([[0.6, 0.8], [1.0, 0.0], [2.0, 0.0]]), atol=1.0)))
 
 
@@ -48,10 +53,16 @@ def test_transport_equals_the_gyration_for_long_vectors() -> None:
     """The Mobius form needs vectors inside the ball; the library's form is linear and takes any."""
     p, q = BALL.random_point(jax.random.key(0), (5,)), BALL.random_point(jax.random.key(1), (5,))
     u = BALL.tangent_normal(jax.random.key(2), p, 1.0)
-    np.testing.assert_allclose(BALL.transport(p, q, 1e6 * u), 1e6 * BALL.transport(p, q, u), rtol=1e-12)
-    np.testing.assert_allclose(BALL.norm(q, BALL.transport(p, q, 1e6 * u)), 1e6 * BALL.norm(p, u), rtol=1e-13)
+    np.testing.assert_allclose(
+        BALL.transport(p, q, 1e6 * u), 1e6 * BALL.transport(p, q, u), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        BALL.norm(q, BALL.transport(p, q, 1e6 * u)), 1e6 * BALL.norm(p, u), rtol=1e-13
+    )
     from_centre = BALL.transport(BALL.origin, q, u)
-    np.testing.assert_allclose(from_centre, (1.0 - jnp.sum(q**2, -1, keepdims=True)) * u, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        from_centre, (1.0 - jnp.sum(q**2, -1, keepdims=True)) * u, rtol=1e-12, atol=1e-15
+    )
 
 
 def test_tangent_noise_is_gaussian_and_the_published_factors_are_not() -> None:
@@ -62,8 +73,12 @@ def test_tangent_noise_is_gaussian_and_the_published_factors_are_not() -> None:
     a = 0.7 * np.random.default_rng(0).standard_normal((20_000, 2))
     gap = 1.0 - float(jnp.sum(p**2))
     assert gaussian_p_value(np.asarray(BALL.to_coordinates(p, a * gap / 2.0)), 0.7) > ALPHA
-    assert gaussian_p_value(np.asarray(BALL.to_coordinates(p, a * gap / 4.0)), 0.7) < ALPHA  # Utpala2023: a / 4
-    assert gaussian_p_value(np.asarray(BALL.to_coordinates(p, a * gap**0.5 / 2.0)), 0.7) < ALPHA  # metric without the square
+    assert (
+        gaussian_p_value(np.asarray(BALL.to_coordinates(p, a * gap / 4.0)), 0.7) < ALPHA
+    )  # Utpala2023: a / 4
+    assert (
+        gaussian_p_value(np.asarray(BALL.to_coordinates(p, a * gap**0.5 / 2.0)), 0.7) < ALPHA
+    )  # metric without the square
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.0])

@@ -32,12 +32,20 @@ def test_operations_act_factor_by_factor(drawn: tuple) -> None:
         assert isinstance(found, tuple)
         np.testing.assert_allclose(found[0], a, atol=1e-15)
         np.testing.assert_allclose(found[1], b, atol=1e-15)
-    np.testing.assert_allclose(M.squared_dist(p, q), S.squared_dist(p[0], q[0]) + E.squared_dist(p[1], q[1]), rtol=1e-14)
-    np.testing.assert_allclose(M.dist(p, q), np.hypot(S.dist(p[0], q[0]), E.dist(p[1], q[1])), rtol=1e-14)
     np.testing.assert_allclose(
-        M.to_coordinates(p, v), np.concatenate([S.to_coordinates(p[0], v[0]), v[1]], axis=-1), atol=1e-15
+        M.squared_dist(p, q), S.squared_dist(p[0], q[0]) + E.squared_dist(p[1], q[1]), rtol=1e-14
     )
-    np.testing.assert_allclose(M.log_volume_density(p, v), S.log_volume_density(p[0], v[0]), rtol=1e-14)
+    np.testing.assert_allclose(
+        M.dist(p, q), np.hypot(S.dist(p[0], q[0]), E.dist(p[1], q[1])), rtol=1e-14
+    )
+    np.testing.assert_allclose(
+        M.to_coordinates(p, v),
+        np.concatenate([S.to_coordinates(p[0], v[0]), v[1]], axis=-1),
+        atol=1e-15,
+    )
+    np.testing.assert_allclose(
+        M.log_volume_density(p, v), S.log_volume_density(p[0], v[0]), rtol=1e-14
+    )
 
 
 def test_noise_of_the_factors_is_independent() -> None:
@@ -45,7 +53,9 @@ def test_noise_of_the_factors_is_independent() -> None:
     c = np.asarray(M.to_coordinates(p, M.tangent_normal(jax.random.key(1), p, 0.3, (20_000,))))
     assert gaussian_p_value(c, 0.3) > ALPHA
     assert gaussian_p_value(0.8 * c, 0.3) < ALPHA
-    shared = np.concatenate([c[:, :2], c[:, :2]], axis=-1)  # the planted fault: the same normals for both factors
+    shared = np.concatenate(
+        [c[:, :2], c[:, :2]], axis=-1
+    )  # the planted fault: the same normals for both factors
     assert gaussian_p_value(shared, 0.3) < ALPHA
 
 
@@ -67,7 +77,9 @@ def test_products_nest() -> None:
     nested = Product(M, Euclidean())
     p = nested.origin
     v = nested.tangent_normal(jax.random.key(0), p)
-    np.testing.assert_allclose(nested.from_coordinates(p, nested.to_coordinates(p, v))[0][0], v[0][0], atol=1e-15)
+    np.testing.assert_allclose(
+        nested.from_coordinates(p, nested.to_coordinates(p, v))[0][0], v[0][0], atol=1e-15
+    )
     assert nested.to_coordinates(p, v).shape == (5,)
     assert float(nested.dist(p, p)) == 0.0
 

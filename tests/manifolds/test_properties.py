@@ -1,4 +1,6 @@
-"""Every space of the table has the properties of a Riemannian manifold, at drawn points (the functions behind `check`)."""
+"""Every space of the table has the properties of a Riemannian manifold, at drawn points (the
+functions behind `check`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from riemdp.manifolds._properties import PROPERTIES
 
 from .cases import CASES, Case, over_cases
 
-# These two recompile every formula, which is most of the time of a check; the quick run leaves them to `make test-slow`.
+# These two recompile every formula, which is most of the time of a check; the quick run leaves them
+# to `make test-slow`.
 _RECOMPILING = ("batching", "compiling")
 _QUICK = [name for name in PROPERTIES if name not in _RECOMPILING]
 
@@ -24,7 +27,9 @@ _QUICK = [name for name in PROPERTIES if name not in _RECOMPILING]
 @settings(max_examples=4)
 @given(key=st.integers(0, 2**31 - 1))
 def test_every_property_holds(case: Case, key: int) -> None:
-    report = check(case.manifold, key=key, radius=case.radius, tolerances=case.tolerances, properties=_QUICK)
+    report = check(
+        case.manifold, key=key, radius=case.radius, tolerances=case.tolerances, properties=_QUICK
+    )
     assert report.ok, str(report)
     assert set(report.not_offered) == case.not_offered
     assert case.manifold.transport_is_parallel == case.parallel
@@ -34,7 +39,13 @@ def test_every_property_holds(case: Case, key: int) -> None:
 @over_cases()
 def test_batches_and_compiled_formulas_agree_with_single_points(case: Case) -> None:
     for key in range(3):
-        report = check(case.manifold, key=key, radius=case.radius, tolerances=case.tolerances, properties=_RECOMPILING)
+        report = check(
+            case.manifold,
+            key=key,
+            radius=case.radius,
+            tolerances=case.tolerances,
+            properties=_RECOMPILING,
+        )
         assert report.ok, str(report)
 
 
@@ -52,7 +63,9 @@ def test_shapes_follow_the_batch(case: Case) -> None:
 
 @over_cases()
 def test_tangent_normal_is_the_formula_of_the_check_times_sigma(case: Case) -> None:
-    """E|v|^2 = dim sigma^2 follows from the covariance that `noise_is_isotropic` checks; here: the scale, and sigma = 0."""
+    """E|v|^2 = dim sigma^2 follows from the covariance that `noise_is_isotropic` checks; here: the
+    scale, and sigma = 0.
+    """
     m, key = case.manifold, jax.random.key(3)
     p = m.random_point(jax.random.key(1), (5,))
     z = jax.random.normal(key, (5, m.noise_size), dtype=jnp.float64)

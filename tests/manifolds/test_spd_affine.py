@@ -1,4 +1,6 @@
-"""Affine-invariant SPD matrices against SciPy, 60-digit arithmetic, finite differences and planted faults."""
+"""Affine-invariant SPD matrices against SciPy, 60-digit arithmetic, finite differences and planted
+faults.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def test_operations_agree_with_scipy():
 
 @pytest.mark.parametrize(("condition", "far", "close"), [(10.0, 1e-13, 1e-13), (1e8, 1e-7, 1e-7)])
 def test_accuracy_against_60_digits(condition, far, close):
-    """With condition number 1e8 of both points the spectrum of p^-1 q spans 1e16; eps * condition = 2e-8 is what floats allow."""
+    """With condition number 1e8 of both points the spectrum of p^-1 q spans 1e16; eps * condition =
+    2e-8 is what floats allow.
+    """
     errors = oracle.relative_errors(M, "affine-invariant", condition)
     assert errors["dist"] < far
     assert errors["log"] < far
@@ -32,7 +36,9 @@ def test_accuracy_against_60_digits(condition, far, close):
 
 
 def test_a_plain_eigendecomposition_would_fail_the_accuracy_test():
-    """The planted twin: over a dozen pairs, some eigenvalue of L^-1 q L^-T itself is wrong (or negative) there."""
+    """The planted twin: over a dozen pairs, some eigenvalue of L^-1 q L^-T itself is wrong (or
+    negative) there.
+    """
     rng = np.random.default_rng(6)
     ours, plain = 0.0, 0.0
     for _ in range(12):
@@ -76,13 +82,21 @@ def test_derivatives_are_finite_at_equal_points_and_repeated_eigenvalues():
 
 
 def test_volume_density_against_finite_differences():
-    """A peer library pins values that finite differences refute; so the truth here is numerical, and closed form for k = 2."""
+    """A peer library pins values that finite differences refute; so the truth here is numerical,
+    and closed form for k = 2.
+    """
     for size in (0.3, 1.5):
         v = M.from_coordinates(P, size * np.random.default_rng(3).standard_normal(M.dim))
-        assert float(M.log_volume_density(P, v)) == pytest.approx(oracle.numeric_log_volume(M, P, v), abs=1e-6)
+        assert float(M.log_volume_density(P, v)) == pytest.approx(
+            oracle.numeric_log_volume(M, P, v), abs=1e-6
+        )
     flat = SPDAffineInvariant(2)
-    assert float(flat.log_volume_density(np.eye(2), np.diag([3.0, 1.0]))) == pytest.approx(np.log(np.sinh(1.0)), rel=1e-14)
-    assert float(flat.log_volume_density(np.eye(2), np.diag([3e-9, 1e-9]))) == pytest.approx(1e-18 / 6, rel=1e-9)
+    assert float(flat.log_volume_density(np.eye(2), np.diag([3.0, 1.0]))) == pytest.approx(
+        np.log(np.sinh(1.0)), rel=1e-14
+    )
+    assert float(flat.log_volume_density(np.eye(2), np.diag([3e-9, 1e-9]))) == pytest.approx(
+        1e-18 / 6, rel=1e-9
+    )
 
 
 def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():
@@ -92,7 +106,13 @@ def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():
     assert random.min() > -0.5 - 1e-4
     assert random.max() < 1e-4
     x, y, z = np.zeros((3, M.dim))
-    x[0], x[1], y[4], z[0], z[1] = 0.5**0.5, -(0.5**0.5), 1.0, 0.5**0.5, 0.5**0.5  # (E11 - E22)/sqrt2, E12, (E11 + E22)/sqrt2
+    x[0], x[1], y[4], z[0], z[1] = (
+        0.5**0.5,
+        -(0.5**0.5),
+        1.0,
+        0.5**0.5,
+        0.5**0.5,
+    )  # (E11 - E22)/sqrt2, E12, (E11 + E22)/sqrt2
     found = oracle.sectional_curvature(M, P, np.stack([x, x]), np.stack([y, z]))
     np.testing.assert_allclose(found, [-0.5, 0.0], atol=1e-4)
     assert M.curvature_bounds == (-0.5, 0.0)
@@ -101,7 +121,9 @@ def test_curvature_is_between_minus_one_half_and_zero_and_both_are_attained():
 
 def test_tangent_normal_is_isotropic_and_planted_faults_are_rejected():
     n = 20_000
-    coordinates = np.asarray(M.to_coordinates(P, M.tangent_normal(jax.random.PRNGKey(0), P, 0.7, (n,))))
+    coordinates = np.asarray(
+        M.to_coordinates(P, M.tangent_normal(jax.random.PRNGKey(0), P, 0.7, (n,)))
+    )
     assert gaussian_p_value(coordinates, 0.7) > ALPHA
     assert gaussian_p_value(0.8 * coordinates, 0.7) < ALPHA
     z = np.random.default_rng(2).standard_normal((n, 4, 4))
@@ -109,14 +131,29 @@ def test_tangent_normal_is_isotropic_and_planted_faults_are_rejected():
     at_identity = np.asarray(M.to_coordinates(P, s))  # not carried to P
     assert gaussian_p_value(at_identity, 1.0) < ALPHA
     lower = np.linalg.cholesky(P)
-    unscaled = np.triu(z) + np.swapaxes(np.triu(z, 1), 1, 2)  # off-diagonal variance 1 instead of 1/2
-    assert gaussian_p_value(np.asarray(M.to_coordinates(P, lower @ unscaled @ lower.T)), 1.0) < ALPHA
+    unscaled = np.triu(z) + np.swapaxes(
+        np.triu(z, 1), 1, 2
+    )  # off-diagonal variance 1 instead of 1/2
+    assert (
+        gaussian_p_value(np.asarray(M.to_coordinates(P, lower @ unscaled @ lower.T)), 1.0) < ALPHA
+    )
     assert gaussian_p_value(np.asarray(M.to_coordinates(P, lower @ s @ lower.T)), 1.0) > ALPHA
 
 
-@pytest.mark.parametrize("space", [M, SPDLogEuclidean(4), SPDBuresWasserstein(4)], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "space", [M, SPDLogEuclidean(4), SPDBuresWasserstein(4)], ids=lambda m: type(m).__name__
+)
 def test_points_vectors_and_bad_input(space):
-    bad = np.stack([P, P + 1e-3 * np.triu(np.ones((4, 4)), 1), P - np.eye(4), np.full((4, 4), np.nan), P + np.inf, 0 * P])
+    bad = np.stack(
+        [
+            P,
+            P + 1e-3 * np.triu(np.ones((4, 4)), 1),
+            P - np.eye(4),
+            np.full((4, 4), np.nan),
+            P + np.inf,
+            0 * P,
+        ]
+    )
     np.testing.assert_array_equal(space.belongs(bad), [True] + [False] * 5)
     np.testing.assert_array_equal(space.is_tangent(P, bad), [True, False, True, False, False, True])
     projected = space.project(bad[:3])

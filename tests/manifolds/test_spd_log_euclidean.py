@@ -1,4 +1,6 @@
-"""Log-Euclidean SPD matrices against SciPy, 60-digit arithmetic, finite differences and planted faults."""
+"""Log-Euclidean SPD matrices against SciPy, 60-digit arithmetic, finite differences and planted
+faults.
+"""
 
 from __future__ import annotations
 
@@ -75,19 +77,28 @@ def test_gradient_is_minus_twice_the_log_and_finite_at_ties():
 
 def test_tangent_normal_is_isotropic_and_published_faults_are_rejected():
     n = 20_000
-    coordinates = np.asarray(M.to_coordinates(P, M.tangent_normal(jax.random.PRNGKey(0), P, 0.7, (n,))))
+    coordinates = np.asarray(
+        M.to_coordinates(P, M.tangent_normal(jax.random.PRNGKey(0), P, 0.7, (n,)))
+    )
     assert gaussian_p_value(coordinates, 0.7) > ALPHA
     assert gaussian_p_value(0.8 * coordinates, 0.7) < ALPHA
-    # By hand: D exp at log P multiplies entries in the eigenbasis by (a - b)/(log a - log b). Utpala2023 prints the reciprocal.
+    # By hand: D exp at log P multiplies entries in the eigenbasis by (a - b)/(log a - log b).
+    # Utpala2023 prints the reciprocal.
     z = np.random.default_rng(2).standard_normal((n, 4, 4))
     s = (z + np.swapaxes(z, 1, 2)) / 2
     values, q = np.linalg.eigh(P)
     gap = values[:, None] - values[None] + np.eye(4)
-    kernel = np.where(np.eye(4) > 0, values, gap / (np.log(values)[:, None] - np.log(values)[None] + np.eye(4)))
-    right, published = (np.asarray(M.to_coordinates(P, q @ (k * s) @ q.T)) for k in (kernel, 1 / kernel))
+    kernel = np.where(
+        np.eye(4) > 0, values, gap / (np.log(values)[:, None] - np.log(values)[None] + np.eye(4))
+    )
+    right, published = (
+        np.asarray(M.to_coordinates(P, q @ (k * s) @ q.T)) for k in (kernel, 1 / kernel)
+    )
     assert gaussian_p_value(right, 1.0) > ALPHA
     assert gaussian_p_value(published, 1.0) < ALPHA
     # The same oracle draw fed through the library must be the library's own vector.
-    c = np.concatenate([np.diagonal(s, axis1=1, axis2=2), 2**0.5 * s[:, *np.triu_indices(4, 1)]], axis=1)
+    c = np.concatenate(
+        [np.diagonal(s, axis1=1, axis2=2), 2**0.5 * s[:, *np.triu_indices(4, 1)]], axis=1
+    )
     ours = M.tangent_from_normals(P, c)
     assert gaussian_p_value(np.asarray(M.to_coordinates(P, ours)), 1.0) > ALPHA

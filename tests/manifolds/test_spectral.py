@@ -1,4 +1,6 @@
-"""Matrix functions: values and derivatives against SciPy, mpmath and closed forms, above all where eigenvalues coincide."""
+"""Matrix functions: values and derivatives against SciPy, mpmath and closed forms, above all where
+eigenvalues coincide.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ FUNCTIONS = {
     "invsqrt": (sp.invsqrtm, lambda a: np.linalg.inv(sl.sqrtm(a))),
     "cube root": (lambda a: sp.powm(a, 1 / 3), lambda a: sl.fractional_matrix_power(a, 1 / 3)),
 }
-POINTS = np.stack([spd_matrix(np.random.default_rng(i), K) for i in range(2)] + [np.eye(K), np.diag([2.0, 2.0, 2.0 + 1e-9, 5.0])])
+POINTS = np.stack(
+    [spd_matrix(np.random.default_rng(i), K) for i in range(2)]
+    + [np.eye(K), np.diag([2.0, 2.0, 2.0 + 1e-9, 5.0])]
+)
 DIRECTIONS = np.stack([symmetric(np.random.default_rng(10 + i), K) for i in range(4)])
 
 
@@ -39,7 +44,8 @@ def test_values_and_first_derivatives(name):
     for i, a in enumerate(POINTS):
         np.testing.assert_allclose(value[i], np.real(theirs(a)), atol=2e-13)
         if i < 2:
-            # Off the diagonal blocks SciPy's own error is about 1e-14 / gap; the ties are checked by closed forms below.
+            # Off the diagonal blocks SciPy's own error is about 1e-14 / gap; the ties are checked
+            # by closed forms below.
             np.testing.assert_allclose(slope[i], frechet(theirs, a, DIRECTIONS[i]), atol=1e-11)
     step = 1e-5
     numeric = (ours(POINTS + step * DIRECTIONS) - ours(POINTS - step * DIRECTIONS)) / (2 * step)
@@ -60,7 +66,9 @@ def test_gradient_at_repeated_eigenvalues_is_exact_where_the_naive_one_is_nan():
 
 
 def test_derivatives_of_every_order_at_ties():
-    """At 2 I the n-th derivative is f^(n)(2) h^n: orders 1 to 4, forward over forward and forward over reverse."""
+    """At 2 I the n-th derivative is f^(n)(2) h^n: orders 1 to 4, forward over forward and forward
+    over reverse.
+    """
     h = DIRECTIONS[0]
     a = 2.0 * jnp.eye(K)
     powers = [np.linalg.matrix_power(h, n) for n in range(5)]
@@ -83,11 +91,23 @@ def test_derivatives_of_every_order_at_ties():
     for name, coefficients in exact.items():
         found = jax.jit(lambda name=name: nested(FUNCTIONS[name][0]))()
         for n, value in enumerate(found, start=1):
-            np.testing.assert_allclose(value, coefficients[n] * powers[n], rtol=1e-11, atol=1e-11, err_msg=f"{name}, order {n}")
+            np.testing.assert_allclose(
+                value,
+                coefficients[n] * powers[n],
+                rtol=1e-11,
+                atol=1e-11,
+                err_msg=f"{name}, order {n}",
+            )
 
     weight = jnp.asarray(DIRECTIONS[1])
-    mixed = jax.jit(lambda x: jax.jvp(jax.grad(lambda y: jnp.sum(sp.logm(y) * weight)), (x,), (jnp.asarray(h),))[1])(a)
-    np.testing.assert_allclose(mixed, -0.125 * (h @ weight + weight @ h), atol=1e-13)  # transpose of D^2 log[h, .]
+    mixed = jax.jit(
+        lambda x: jax.jvp(
+            jax.grad(lambda y: jnp.sum(sp.logm(y) * weight)), (x,), (jnp.asarray(h),)
+        )[1]
+    )(a)
+    np.testing.assert_allclose(
+        mixed, -0.125 * (h @ weight + weight @ h), atol=1e-13
+    )  # transpose of D^2 log[h, .]
 
 
 def test_second_derivative_agrees_with_differences_and_is_symmetric():
@@ -102,7 +122,9 @@ def test_second_derivative_agrees_with_differences_and_is_symmetric():
         value = second(a, u, v)
         np.testing.assert_allclose(value, second(a, v, u), rtol=1e-9, atol=1e-10)
         numeric = (first(a + step * v, u) - first(a - step * v, u)) / (2 * step)
-        np.testing.assert_allclose(value, numeric, rtol=1e-5, atol=1e-6 * float(jnp.max(jnp.abs(value))))
+        np.testing.assert_allclose(
+            value, numeric, rtol=1e-5, atol=1e-6 * float(jnp.max(jnp.abs(value)))
+        )
 
 
 def test_hessians_agree_in_every_mode():
@@ -111,7 +133,13 @@ def test_hessians_agree_in_every_mode():
     def f(a):
         return jnp.sum(sp.logm(sp.sym(a)) * w) + jnp.sum(sp.sqrtm(sp.sym(a)) ** 2)
 
-    modes = jax.jit(lambda a: [jax.jacfwd(jax.jacfwd(f))(a), jax.jacfwd(jax.jacrev(f))(a), jax.jacrev(jax.jacrev(f))(a)])
+    modes = jax.jit(
+        lambda a: [
+            jax.jacfwd(jax.jacfwd(f))(a),
+            jax.jacfwd(jax.jacrev(f))(a),
+            jax.jacrev(jax.jacrev(f))(a),
+        ]
+    )
     for a in (jnp.asarray(POINTS[0][:2, :2]), jnp.eye(2)):
         first, *others = modes(a)
         assert np.isfinite(first).all()
@@ -121,7 +149,9 @@ def test_hessians_agree_in_every_mode():
 
 @pytest.mark.parametrize("kind", ["log", "exp", "power", "power -0.5", "power 0.3"])
 def test_divided_differences_against_mpmath(kind):
-    """Orders 1 and 2 on a spectrum with clusters of relative width 1e-12 to 1e-2 and a spread of 1e6."""
+    """Orders 1 and 2 on a spectrum with clusters of relative width 1e-12 to 1e-2 and a spread of
+    1e6.
+    """
     name, _, text = kind.partition(" ")
     t = float(text or 0.5)
     f = {"log": mp.log, "exp": mp.exp, "power": lambda x: x ** mp.mpf(t)}[name]
@@ -133,18 +163,26 @@ def test_divided_differences_against_mpmath(kind):
     second = sp._divided_differences(name, t, jnp.asarray(nodes), jnp.zeros(()), 2)
 
     def exact(*points):
-        # Coalescing nodes are set apart by 1e-25, which costs 1e-25 here and keeps ten digits of sixty to spare.
-        x = [mp.mpf(float(p)) * (1 + mp.mpf(10) ** -25 * i) + mp.mpf(10) ** -25 * i for i, p in enumerate(points)]
+        # Coalescing nodes are set apart by 1e-25, which costs 1e-25 here and keeps ten digits of
+        # sixty to spare.
+        x = [
+            mp.mpf(float(p)) * (1 + mp.mpf(10) ** -25 * i) + mp.mpf(10) ** -25 * i
+            for i, p in enumerate(points)
+        ]
         table = [f(p) for p in x]
         for order in range(1, len(x)):
-            table = [(table[i + 1] - table[i]) / (x[i + order] - x[i]) for i in range(len(table) - 1)]
+            table = [
+                (table[i + 1] - table[i]) / (x[i + order] - x[i]) for i in range(len(table) - 1)
+            ]
         return float(table[0])
 
     with mp.workdps(120):
         for i, j in itertools.combinations_with_replacement(range(len(nodes)), 2):
             assert float(first[i, j]) == pytest.approx(exact(nodes[i], nodes[j]), rel=4e-15)
         for i, j, m in itertools.combinations_with_replacement(range(len(nodes)), 3):
-            assert float(second[i, j, m]) == pytest.approx(exact(nodes[i], nodes[j], nodes[m]), rel=1e-11)
+            assert float(second[i, j, m]) == pytest.approx(
+                exact(nodes[i], nodes[j], nodes[m]), rel=1e-11
+            )
 
 
 def test_batching_matches_a_loop_and_unbatched_arguments_keep_their_shape():
@@ -162,7 +200,8 @@ def test_batching_matches_a_loop_and_unbatched_arguments_keep_their_shape():
     def total(x, y):
         return jnp.sum(sp.apply("log", x, sp.spectrum(x), y) ** 2)
 
-    # The gradient with respect to one matrix used by a batch of directions is the sum over the batch.
+    # The gradient with respect to one matrix used by a batch of directions is the sum over the
+    # batch.
     together = jax.grad(total)(a[0], h)
     assert together.shape == (K, K)
     np.testing.assert_allclose(together, sum(jax.grad(total)(a[0], y) for y in h), rtol=1e-10)
@@ -173,11 +212,17 @@ def test_lyapunov_and_floor():
     w, u = POINTS[0], DIRECTIONS[0]
     np.testing.assert_allclose(sp.lyapunov(w, u), sl.solve_continuous_lyapunov(w, u), atol=1e-12)
     step = 1e-6
-    slope = jax.jvp(lambda x: sp.lyapunov(x, jnp.asarray(u)), (jnp.asarray(w),), (jnp.asarray(DIRECTIONS[1]),))[1]
-    numeric = (sp.lyapunov(w + step * DIRECTIONS[1], u) - sp.lyapunov(w - step * DIRECTIONS[1], u)) / (2 * step)
+    slope = jax.jvp(
+        lambda x: sp.lyapunov(x, jnp.asarray(u)), (jnp.asarray(w),), (jnp.asarray(DIRECTIONS[1]),)
+    )[1]
+    numeric = (
+        sp.lyapunov(w + step * DIRECTIONS[1], u) - sp.lyapunov(w - step * DIRECTIONS[1], u)
+    ) / (2 * step)
     np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-6 * np.abs(numeric).max())
     a = jnp.diag(jnp.array([-1.0, 0.2, 0.5, 3.0]))
-    np.testing.assert_allclose(sp.apply("floor", a, sp.spectrum(a), offset=jnp.array(0.3)), np.diag([0.3, 0.3, 0.5, 3.0]))
+    np.testing.assert_allclose(
+        sp.apply("floor", a, sp.spectrum(a), offset=jnp.array(0.3)), np.diag([0.3, 0.3, 0.5, 3.0])
+    )
 
 
 def test_gradient_of_a_symmetric_function_of_eigenvalues_at_ties():
@@ -195,7 +240,9 @@ def test_rare_refinement_touches_only_flagged_entries_also_under_vmap():
     np.testing.assert_array_equal(refined(x), expected)
     np.testing.assert_array_equal(jax.vmap(refined)(x), expected)
     np.testing.assert_array_equal(jax.vmap(jax.vmap(refined))(x), expected)
-    assert " cond[" in str(jax.make_jaxpr(jax.vmap(refined))(x))  # still skipped when nothing is flagged
+    assert " cond[" in str(
+        jax.make_jaxpr(jax.vmap(refined))(x)
+    )  # still skipped when nothing is flagged
 
 
 def test_packing_is_an_isometry():

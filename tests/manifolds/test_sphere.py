@@ -20,7 +20,8 @@ ULP = 2.0**-52
 @pytest.mark.parametrize("length", [1e-12, 1e-5, 1.0, 3.0])
 def test_every_operation_to_sixteen_digits(length: float) -> None:
     errors = worst_errors(SPHERE, ORACLES["sphere"], scaled(SPHERE, length))
-    # transport and volume density are conditioned like 1 / (pi - distance): a factor 7 at distance 3
+    # transport and volume density are conditioned like 1 / (pi - distance): a factor 7 at distance
+    # 3
     assert max(errors.values()) < 30 * ULP, errors
 
 
@@ -33,7 +34,9 @@ def test_near_the_cut_locus(gap: float) -> None:
     errors = worst_errors(SPHERE, ORACLES["sphere"], scaled(SPHERE, np.pi - gap))
     conditioned = {name: errors.pop(name) for name in ("transport", "log_volume_density")}
     assert max(errors.values()) < 10 * ULP, errors
-    assert max(conditioned.values()) < 10 * ULP / gap, conditioned  # the data are only known to 1 ulp
+    assert max(conditioned.values()) < 10 * ULP / gap, (
+        conditioned
+    )  # the data are only known to 1 ulp
 
 
 def test_at_the_cut_locus_everything_is_finite() -> None:
@@ -43,16 +46,30 @@ def test_at_the_cut_locus_everything_is_finite() -> None:
     assert bool(jnp.all(SPHERE.is_tangent(p, v)))
     assert bool(jnp.all(SPHERE.dist(p, -p) == jnp.pi))
     u = SPHERE.tangent_normal(jax.random.key(0), p)
-    np.testing.assert_allclose(SPHERE.norm(-p, SPHERE.transport(p, -p, u)), SPHERE.norm(p, u), rtol=1e-15)
+    np.testing.assert_allclose(
+        SPHERE.norm(-p, SPHERE.transport(p, -p, u)), SPHERE.norm(p, u), rtol=1e-15
+    )
 
     def total(a: jax.Array, b: jax.Array) -> jax.Array:
         return jnp.sum(SPHERE.dist(a, b) + SPHERE.squared_dist(a, b)) + jnp.sum(SPHERE.log(a, b))
 
-    assert all(bool(jnp.all(jnp.isfinite(g))) for g in jax.jit(jax.grad(total, argnums=(0, 1)))(p, -p))
+    assert all(
+        bool(jnp.all(jnp.isfinite(g))) for g in jax.jit(jax.grad(total, argnums=(0, 1)))(p, -p)
+    )
 
 
 def test_frames_are_exact_where_the_pole_would_be_singular() -> None:
-    p = SPHERE.project(np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0], [-1.0, 1e-9, 0, 0], [0.0, 1, 0, 0], [-1e-300, 0, 1, 0]]))
+    p = SPHERE.project(
+        np.array(
+            [
+                [1.0, 0, 0, 0],
+                [-1.0, 0, 0, 0],
+                [-1.0, 1e-9, 0, 0],
+                [0.0, 1, 0, 0],
+                [-1e-300, 0, 1, 0],
+            ]
+        )
+    )
     frame = SPHERE.from_coordinates(p[:, None], jnp.eye(3))
     gram = jnp.einsum("nik,njk->nij", frame, frame)
     np.testing.assert_allclose(gram, np.broadcast_to(np.eye(3), gram.shape), atol=4 * ULP)

@@ -1,4 +1,6 @@
-"""Stiefel: exp against SciPy's matrix exponential, the transport that never flips, the closed forms of sphere and group."""
+"""Stiefel: exp against SciPy's matrix exponential, the transport that never flips, the closed forms
+of sphere and group.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def textbook_exp(w: np.ndarray, u: np.ndarray) -> np.ndarray:
     return np.hstack([w, u]) @ block[:, :r] @ linalg.expm(-a)
 
 
-# -------------------------------------------------------------------------------------------------------------- general r
+# --------------------------------------------------------------------------------------------------------------
+# general r
 @pytest.mark.parametrize("length", [1e-12, 1e-3, 1.0, 10.0])
 def test_exp_agrees_with_the_textbook_formula_by_scipy(length):
     p, v, q = (np.asarray(x) for x in points(M, length))
@@ -39,7 +42,9 @@ def test_exp_agrees_with_the_textbook_formula_by_scipy(length):
         expected = textbook_exp(p[i], v[i])
         np.testing.assert_allclose(q[i], expected, atol=1e-13)
         if length < 1e-2:
-            np.testing.assert_allclose(q[i] - p[i], v[i] - 0.5 * p[i] @ v[i].T @ v[i], atol=1e-15 + length**3)
+            np.testing.assert_allclose(
+                q[i] - p[i], v[i] - 0.5 * p[i] @ v[i].T @ v[i], atol=1e-15 + length**3
+            )
     assert np.max(np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(2))) < 1e-14
 
 
@@ -47,8 +52,12 @@ def test_exp_for_long_and_for_endless_velocities():
     p, v, _ = points(M, 1.0)
     far = M.exp(p, 500.0 * v)
     assert bool(jnp.all(M.belongs(far, 1e-13)))
-    np.testing.assert_allclose(far[0], textbook_exp(np.asarray(p[0]), 500.0 * np.asarray(v[0])), atol=1e-10)
-    assert bool(jnp.all(jnp.isnan(M.exp(p, 1e9 * v))))  # beyond the stated range: NaN, not a wrong point
+    np.testing.assert_allclose(
+        far[0], textbook_exp(np.asarray(p[0]), 500.0 * np.asarray(v[0])), atol=1e-10
+    )
+    assert bool(
+        jnp.all(jnp.isnan(M.exp(p, 1e9 * v)))
+    )  # beyond the stated range: NaN, not a wrong point
 
 
 def test_geodesics_solve_their_equation():
@@ -62,7 +71,9 @@ def test_geodesics_solve_their_equation():
 
 
 def test_transport_is_an_isometry_that_never_flips_along_a_loop():
-    """Along a closed path in small steps q moves and comes back: the transported vector returns to itself exactly."""
+    """Along a closed path in small steps q moves and comes back: the transported vector returns to
+    itself exactly.
+    """
     p, v, _ = points(M, 0.9)
     keys = jax.random.split(jax.random.key(4), 3)
     u, w, side = (M.tangent_normal(k, p) for k in keys)
@@ -71,7 +82,10 @@ def test_transport_is_an_isometry_that_never_flips_along_a_loop():
     path = np.stack([np.asarray(M.exp(p, np.cos(t) * v + np.sin(t) * side)) for t in steps])
     moved = np.asarray(M.transport(p, path, u))
     np.testing.assert_allclose(moved[0], moved[-1], atol=1e-12)
-    turn = np.max(np.linalg.norm(moved[1:] - moved[:-1], axis=(-2, -1)) / np.linalg.norm(moved[1:], axis=(-2, -1)))
+    turn = np.max(
+        np.linalg.norm(moved[1:] - moved[:-1], axis=(-2, -1))
+        / np.linalg.norm(moved[1:], axis=(-2, -1))
+    )
     assert turn < 0.5  # a flipped column would be a jump of order 1; a step of the path is 0.1 long
     products = M.inner(path, moved, M.transport(p, path, w))
     np.testing.assert_allclose(products, np.tile(M.inner(p, u, w), (61, 1)), rtol=1e-12, atol=1e-12)
@@ -98,7 +112,9 @@ def test_transport_on_horizontal_vectors_is_that_of_the_subspaces():
     g = Grassmann(6, 2)
     p, _, q = points(M, 0.8)
     u = g.tangent_normal(jax.random.key(3), p)
-    np.testing.assert_allclose(g.transport(p, q, u), g.to_tangent(q, M.transport(p, q, u)), atol=1e-12)
+    np.testing.assert_allclose(
+        g.transport(p, q, u), g.to_tangent(q, M.transport(p, q, u)), atol=1e-12
+    )
 
 
 def test_retract_and_its_derivative_are_finite_where_singular_values_coincide():
@@ -108,7 +124,7 @@ def test_retract_and_its_derivative_are_finite_where_singular_values_coincide():
         np.testing.assert_allclose(y[i], linalg.polar(np.asarray(p[i] + v[i]))[0], atol=1e-13)
     for operation in ("retract", "exp"):
         f = getattr(M, operation)
-        slope = jax.jvp(lambda x: f(p, x), (jnp.zeros_like(v),), (v,))[1]  # noqa: B023
+        slope = jax.jvp(lambda x: f(p, x), (jnp.zeros_like(v),), (v,))[1]
         np.testing.assert_allclose(slope, v, atol=1e-14)
     projected = jax.jacfwd(M.project)(jnp.eye(6, 2) * 2.0)
     assert bool(jnp.all(jnp.isfinite(projected)))
@@ -117,7 +133,9 @@ def test_retract_and_its_derivative_are_finite_where_singular_values_coincide():
 @pytest.mark.parametrize("operation", ["log", "dist", "squared_dist"])
 def test_what_has_no_closed_form_says_what_to_use_instead(operation):
     p, _, q = points(M, 1.0)
-    with pytest.raises(NotImplementedError, match=rf"Stiefel\(m=6, r=2\).*`{operation}`.*log_numerical"):
+    with pytest.raises(
+        NotImplementedError, match=rf"Stiefel\(m=6, r=2\).*`{operation}`.*log_numerical"
+    ):
         getattr(M, operation)(p, q)
     with pytest.raises(NotImplementedError, match="log_volume_density"):
         M.log_volume_density(p, q)
@@ -130,7 +148,9 @@ def test_log_numerical_inverts_exp_within_the_injectivity_radius_and_flags_the_r
     assert bool(jnp.all(found.shortest))
     assert float(jnp.max(found.residual)) <= 1e-10
     np.testing.assert_allclose(found.value, v, atol=1e-8)
-    beyond = M.log_numerical(p, M.exp(p, 1.4 * v))  # length 4.2 > pi: whatever is found, it is not called the distance
+    beyond = M.log_numerical(
+        p, M.exp(p, 1.4 * v)
+    )  # length 4.2 > pi: whatever is found, it is not called the distance
     length = M.norm(p, beyond.value)
     assert not bool(jnp.any(beyond.shortest & (length >= jnp.pi)))
     assert bool(jnp.any(~beyond.shortest))
@@ -144,7 +164,9 @@ def test_log_numerical_inverts_exp_within_the_injectivity_radius_and_flags_the_r
 
 
 def test_curvature_stays_within_its_bounds():
-    """Gauss equation K = <II(X, X), II(Y, Y)> - |II(X, Y)|^2 of the embedding, on random orthonormal pairs."""
+    """Gauss equation K = <II(X, X), II(Y, Y)> - |II(X, Y)|^2 of the embedding, on random
+    orthonormal pairs.
+    """
     low, high = M.curvature_bounds
     w = np.asarray(M.origin)
     x, y = (np.array(M.tangent_normal(jax.random.key(k), w, shape=(2000,))) for k in (1, 2))
@@ -160,7 +182,8 @@ def test_curvature_stays_within_its_bounds():
     assert low <= k.min() < 0.0 < k.max() <= high
 
 
-# ------------------------------------------------------------------------------------------------- r = 1 and r = m
+# -------------------------------------------------------------------------------------------------
+# r = 1 and r = m
 def test_one_column_is_the_sphere():
     m, s = Stiefel(5, 1), Sphere(5)
     p, v, q = points(m, 2.9)
@@ -168,8 +191,12 @@ def test_one_column_is_the_sphere():
     np.testing.assert_allclose(m.log(p, q), v, atol=1e-13)
     np.testing.assert_allclose(m.dist(p, q), 2.9, rtol=1e-14)
     assert (m.curvature_bounds, m.transport_is_parallel, m.dim) == (s.curvature_bounds, True, s.dim)
-    np.testing.assert_allclose(m.transport(p, q, v)[..., 0], s.transport(p[..., 0], q[..., 0], v[..., 0]), atol=1e-14)
-    np.testing.assert_allclose(m.log_volume_density(p, v), s.log_volume_density(p[..., 0], v[..., 0]), rtol=1e-14)
+    np.testing.assert_allclose(
+        m.transport(p, q, v)[..., 0], s.transport(p[..., 0], q[..., 0], v[..., 0]), atol=1e-14
+    )
+    np.testing.assert_allclose(
+        m.log_volume_density(p, v), s.log_volume_density(p[..., 0], v[..., 0]), rtol=1e-14
+    )
 
 
 @pytest.mark.parametrize("length", [1e-9, 1.0, 4.0])
@@ -178,27 +205,35 @@ def test_all_columns_are_the_orthogonal_group(length):
     for i in range(0, COUNT, 8):
         a = p[i].T @ v[i]
         np.testing.assert_allclose(q[i], p[i] @ linalg.expm(a), atol=1e-13)
-        np.testing.assert_allclose(GROUP.log(p[i], q[i]), p[i] @ linalg.logm(p[i].T @ q[i]).real, atol=1e-12)
+        np.testing.assert_allclose(
+            GROUP.log(p[i], q[i]), p[i] @ linalg.logm(p[i].T @ q[i]).real, atol=1e-12
+        )
     np.testing.assert_allclose(GROUP.log(p, q), v, atol=1e-14 if length < 1 else 1e-12)
     np.testing.assert_allclose(GROUP.dist(p, q), length, rtol=1e-6 if length < 1 else 1e-13)
     half = np.asarray(GROUP.exp(p, 0.5 * v))
     u = np.asarray(GROUP.tangent_normal(jax.random.key(8), p))
     # Parallel transport of a bi-invariant metric: p B -> half-way translations on both sides.
     root = np.swapaxes(p, -1, -2) @ half
-    np.testing.assert_allclose(GROUP.transport(p, q, u), half @ (np.swapaxes(p, -1, -2) @ u) @ root, atol=1e-12)
+    np.testing.assert_allclose(
+        GROUP.transport(p, q, u), half @ (np.swapaxes(p, -1, -2) @ u) @ root, atol=1e-12
+    )
 
 
 def test_the_group_near_its_cut_locus_and_at_repeated_angles():
     p = np.eye(4)
     for angles in [(np.pi - 1e-7, 0.3), (1.1, 1.1), (np.pi - 1e-9, np.pi - 1e-9), (0.0, 0.0)]:
         a = linalg.block_diag(*[np.array([[0.0, -t], [t, 0.0]]) for t in angles])
-        q = linalg.block_diag(*[np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in angles])
+        q = linalg.block_diag(
+            *[np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in angles]
+        )
         assert float(GROUP.dist(p, q)) == pytest.approx(np.linalg.norm(a), rel=1e-15)
         if max(angles) < 3.0:
             np.testing.assert_allclose(GROUP.log(p, q), a, atol=1e-14)
             gradient = jax.grad(GROUP.squared_dist)(jnp.asarray(p), jnp.asarray(q))
             np.testing.assert_allclose(GROUP.to_tangent(p, gradient), -2.0 * a, atol=1e-13)
-            assert bool(jnp.all(jnp.isfinite(jax.jacfwd(GROUP.log, 1)(jnp.asarray(p), jnp.asarray(q)))))
+            assert bool(
+                jnp.all(jnp.isfinite(jax.jacfwd(GROUP.log, 1)(jnp.asarray(p), jnp.asarray(q))))
+            )
 
 
 def test_the_two_components_of_the_group_are_not_joined():
@@ -209,7 +244,8 @@ def test_the_two_components_of_the_group_are_not_joined():
     assert bool(jnp.all(jnp.linalg.det(GROUP.random_point(jax.random.key(0), (COUNT,))) > 0.0))
 
 
-# ------------------------------------------------------------------------------------------------------------ sad paths
+# ------------------------------------------------------------------------------------------------------------
+# sad paths
 @pytest.mark.parametrize(("m", "r"), [(1, 1), (3, 0), (3, 4), (2.5, 1), (3, False), ("3", 1)])
 def test_bad_sizes_are_refused_with_the_argument_named(m, r):
     with pytest.raises(InvalidArgument, match=r"argument `[mr]`"):
@@ -231,7 +267,9 @@ def test_bad_arrays():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("m", [Stiefel(2, 2), Stiefel(3, 3), Stiefel(4, 1), Stiefel(4, 3), Stiefel(5, 5)], ids=str)
+@pytest.mark.parametrize(
+    "m", [Stiefel(2, 2), Stiefel(3, 3), Stiefel(4, 1), Stiefel(4, 3), Stiefel(5, 5)], ids=str
+)
 def test_every_property_holds_at_the_edges(m):
     report = check(m)
     assert report.ok, str(report)

@@ -1,8 +1,10 @@
-"""The law of tangent noise on every space, in orthonormal coordinates that the library has no part in.
+"""The law of tangent noise on every space, in orthonormal coordinates that the library has no part
+in.
 
-Metric and tangent space of each space are written here in NumPy and SciPy from their definitions. The Gram matrix of a spanning
-set of tangent vectors gives an orthonormal frame, and the samples must lie in its span and be iid N(0, sigma^2) in it. The
-same test must reject noise x 0.8 everywhere, and the factors that were published for several spaces.
+Metric and tangent space of each space are written here in NumPy and SciPy from their definitions.
+The Gram matrix of a spanning set of tangent vectors gives an orthonormal frame, and the samples
+must lie in its span and be iid N(0, sigma^2) in it. The same test must reject noise x 0.8
+everywhere, and the factors that were published for several spaces.
 """
 
 from __future__ import annotations
@@ -22,17 +24,30 @@ from .cases import BY_NAME, Case, over_cases
 
 COUNT = 4000
 SIGMA = 0.7
-TEN = {"Euclidean", "Sphere", "Lorentz", "PoincareBall", "SPDAffineInvariant", "SPDBuresWasserstein", "SPDLogEuclidean",
-       "Stiefel", "Grassmann", "Product"}  # fmt: skip
+TEN = {
+    "Euclidean",
+    "Sphere",
+    "Lorentz",
+    "PoincareBall",
+    "SPDAffineInvariant",
+    "SPDBuresWasserstein",
+    "SPDLogEuclidean",
+    "Stiefel",
+    "Grassmann",
+    "Product",
+}
 
 
-# ------------------------------------------------------------------------- definitions: metric and tangent space in NumPy
+# ------------------------------------------------------------------------- definitions: metric and
+# tangent space in NumPy
 def _minkowski(u: np.ndarray, v: np.ndarray) -> float:
     return float(u[1:] @ v[1:] - u[0] * v[0])
 
 
 def _derivative_of_logarithm(w: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """From the definition of the logarithm alone: the solution X of D expm(log w)[X] = u, by SciPy's Frechet derivative."""
+    """From the definition of the logarithm alone: the solution X of D expm(log w)[X] = u, by
+    SciPy's Frechet derivative.
+    """
     k = len(w)
     a = linalg.logm(w).real
     units = [np.eye(k * k)[i].reshape(k, k) for i in range(k * k)]
@@ -42,7 +57,9 @@ def _derivative_of_logarithm(w: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 def _log_euclidean(w: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
     k = len(w)
-    d_log = np.stack([_derivative_of_logarithm(w, e.reshape(k, k)).ravel() for e in np.eye(k * k)], axis=1)
+    d_log = np.stack(
+        [_derivative_of_logarithm(w, e.reshape(k, k)).ravel() for e in np.eye(k * k)], axis=1
+    )
     return lambda u, v: float((d_log @ u.ravel()) @ (d_log @ v.ravel()))
 
 
@@ -67,7 +84,9 @@ def metric(space: str, p: np.ndarray) -> Callable[[np.ndarray, np.ndarray], floa
 
 
 def tangent_space(space: str, p: np.ndarray) -> list[np.ndarray]:
-    """Arrays that span the tangent space at p (not a basis: there may be more of them than dimensions)."""
+    """Arrays that span the tangent space at p (not a basis: there may be more of them than
+    dimensions).
+    """
     units = [e.reshape(p.shape) for e in np.eye(p.size)]
     match space:
         case "Sphere":
@@ -86,7 +105,9 @@ def tangent_space(space: str, p: np.ndarray) -> list[np.ndarray]:
 
 
 def frame(manifold, p) -> tuple[np.ndarray, np.ndarray]:
-    """(an orthonormal basis of the tangent space at p as flat rows, the matrix that reads coordinates off a flat vector)."""
+    """(an orthonormal basis of the tangent space at p as flat rows, the matrix that reads
+    coordinates off a flat vector).
+    """
     if isinstance(manifold, Product):
         blocks = [frame(part, x) for part, x in zip(manifold.manifolds, p, strict=True)]
         return tuple(linalg.block_diag(*part) for part in zip(*blocks, strict=True))
@@ -99,7 +120,8 @@ def frame(manifold, p) -> tuple[np.ndarray, np.ndarray]:
     combination = vectors[:, keep] / np.sqrt(values[keep])
     flat = np.stack([v.ravel() for v in spanning])
     basis = combination.T @ flat
-    # Coordinates c = <E_k, v>: read them off the spanning set, v = sum_j a_j S_j with <E_k, S_j> known.
+    # Coordinates c = <E_k, v>: read them off the spanning set, v = sum_j a_j S_j with <E_k, S_j>
+    # known.
     return basis, combination.T @ gram @ np.linalg.pinv(flat).T
 
 
@@ -109,7 +131,9 @@ def flattened(v) -> np.ndarray:
 
 
 def p_value(manifold, p, v, sigma: float = SIGMA) -> float:
-    """p-value that the tangent arrays v are iid isotropic normal of variance sigma^2 at p; 0 if they are not tangent."""
+    """p-value that the tangent arrays v are iid isotropic normal of variance sigma^2 at p; 0 if
+    they are not tangent.
+    """
     basis, reader = frame(manifold, p)
     flat = flattened(v)
     c = flat @ reader.T
@@ -119,17 +143,22 @@ def p_value(manifold, p, v, sigma: float = SIGMA) -> float:
 
 
 def point(case_or_manifold, seed: int = 3):
-    """A base point at distance 1.2 from the origin: far enough for a formula that is right only at the origin to fail."""
+    """A base point at distance 1.2 from the origin: far enough for a formula that is right only at
+    the origin to fail.
+    """
     manifold = case_or_manifold.manifold if isinstance(case_or_manifold, Case) else case_or_manifold
     c = np.random.default_rng(seed).standard_normal(manifold.dim)
-    return manifold.exp(manifold.origin, manifold.from_coordinates(manifold.origin, 1.2 * c / np.linalg.norm(c)))
+    return manifold.exp(
+        manifold.origin, manifold.from_coordinates(manifold.origin, 1.2 * c / np.linalg.norm(c))
+    )
 
 
 def normals(*shape: int) -> np.ndarray:
     return np.random.default_rng(11).standard_normal(shape)
 
 
-# --------------------------------------------------------------------------------------------------------- every space
+# ---------------------------------------------------------------------------------------------------------
+# every space
 def test_all_ten_spaces_are_in_the_table():
     assert {type(case.manifold).__name__ for case in BY_NAME.values()} == TEN
 
@@ -144,7 +173,9 @@ def test_tangent_normal_is_isotropic_in_the_metric_and_noise_times_four_fifths_i
 
 @over_cases()
 def test_noise_of_a_release_has_the_same_law(case):
-    """`tangent_from_normals`, on which every mechanism stands, at the origin and on normals that JAX did not draw."""
+    """`tangent_from_normals`, on which every mechanism stands, at the origin and on normals that
+    JAX did not draw.
+    """
     m = case.manifold
     v = m.tangent_from_normals(m.origin, normals(COUNT, m.noise_size))
     assert p_value(m, m.origin, v, 1.0) > ALPHA
@@ -157,12 +188,18 @@ def test_batch_axes_of_key_and_point(case):
     pair = jax.tree.map(lambda x: np.stack([x, x]), p)
     v = m.tangent_normal(jax.random.key(7), pair, SIGMA, (COUNT // 2,))
     assert {np.shape(x)[:2] for x in jax.tree.leaves(v)} == {(COUNT // 2, 2)}
-    assert p_value(m, p, v) > ALPHA  # both points are the same, so all COUNT vectors have one law and are independent
+    assert (
+        p_value(m, p, v) > ALPHA
+    )  # both points are the same, so all COUNT vectors have one law and are independent
     again = m.tangent_normal(jax.random.key(7), pair, SIGMA, (COUNT // 2,))
-    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(v), jax.tree.leaves(again), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(jax.tree.leaves(v), jax.tree.leaves(again), strict=True)
+    )
 
 
-# ------------------------------- wrong factors: those published (Poincare, sphere, Lorentz) and likely slips (the others)
+# ------------------------------- wrong factors: those published (Poincare, sphere, Lorentz) and
+# likely slips (the others)
 def poincare(w: np.ndarray, divisor: float) -> np.ndarray:
     return normals(COUNT, w.size) * (1.0 - w @ w) / divisor
 
@@ -193,7 +230,9 @@ def lorentz_projection(w: np.ndarray) -> np.ndarray:
 
 
 def stiefel_block(w: np.ndarray, scale: float) -> np.ndarray:
-    """W A + (I - W W^T) Z with A skew, its entries of standard deviation `scale` (1/sqrt 2 is right)."""
+    """W A + (I - W W^T) Z with A skew, its entries of standard deviation `scale` (1/sqrt 2 is
+    right).
+    """
     m, r = w.shape
     z, a = normals(COUNT, m, r), np.zeros((COUNT, r, r))
     extra = np.random.default_rng(12).standard_normal((COUNT, r, r))
@@ -204,18 +243,45 @@ def stiefel_block(w: np.ndarray, scale: float) -> np.ndarray:
 
 FACTORS = [
     # space, name, the right formula, the wrong one
-    (PoincareBall(3), "a quarter instead of a half", lambda w: poincare(w, 2.0), lambda w: poincare(w, 4.0)),
-    (Sphere(4), "basis e_i - w_i w", lambda w: sphere_basis(w, True), lambda w: sphere_basis(w, False)),
+    (
+        PoincareBall(3),
+        "a quarter instead of a half",
+        lambda w: poincare(w, 2.0),
+        lambda w: poincare(w, 4.0),
+    ),
+    (
+        Sphere(4),
+        "basis e_i - w_i w",
+        lambda w: sphere_basis(w, True),
+        lambda w: sphere_basis(w, False),
+    ),
     (Lorentz(4), "minus sign", lambda w: lorentz_boost(w, 1.0), lambda w: lorentz_boost(w, -1.0)),
     (Lorentz(4), "basis with e_i + w", lambda w: lorentz_boost(w, 1.0), lorentz_basis_as_published),
     (Lorentz(4), "projected ambient noise", lambda w: lorentz_boost(w, 1.0), lorentz_projection),
-    (Stiefel(6, 2), "skew part of variance 1", lambda w: stiefel_block(w, np.sqrt(0.5)), lambda w: stiefel_block(w, 1.0)),
-    (Stiefel(6, 2), "skew part left out", lambda w: stiefel_block(w, np.sqrt(0.5)), lambda w: stiefel_block(w, 0.0)),
-    (Grassmann(6, 2), "not horizontal", lambda w: stiefel_block(w, 0.0), lambda w: stiefel_block(w, np.sqrt(0.5))),
+    (
+        Stiefel(6, 2),
+        "skew part of variance 1",
+        lambda w: stiefel_block(w, np.sqrt(0.5)),
+        lambda w: stiefel_block(w, 1.0),
+    ),
+    (
+        Stiefel(6, 2),
+        "skew part left out",
+        lambda w: stiefel_block(w, np.sqrt(0.5)),
+        lambda w: stiefel_block(w, 0.0),
+    ),
+    (
+        Grassmann(6, 2),
+        "not horizontal",
+        lambda w: stiefel_block(w, 0.0),
+        lambda w: stiefel_block(w, np.sqrt(0.5)),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("manifold", "name", "right", "wrong"), FACTORS, ids=[f"{f[0]} {f[1]}" for f in FACTORS])
+@pytest.mark.parametrize(
+    ("manifold", "name", "right", "wrong"), FACTORS, ids=[f"{f[0]} {f[1]}" for f in FACTORS]
+)
 def test_a_wrong_factor_fails_the_test_that_the_right_one_passes(manifold, name, right, wrong):
     p = point(manifold)
     w = np.asarray(p)
@@ -223,9 +289,13 @@ def test_a_wrong_factor_fails_the_test_that_the_right_one_passes(manifold, name,
     assert p_value(manifold, p, wrong(w), 1.0) < ALPHA
 
 
-@pytest.mark.parametrize(("manifold", "_", "right", "wrong"), [FACTORS[0], FACTORS[2]], ids=["poincare", "lorentz"])
+@pytest.mark.parametrize(
+    ("manifold", "_", "right", "wrong"), [FACTORS[0], FACTORS[2]], ids=["poincare", "lorentz"]
+)
 def test_the_library_uses_the_right_formula_draw_by_draw(manifold, _, right, wrong):
-    """Where the specification gives one formula for the noise, the library's vectors are that formula's on the same normals."""
+    """Where the specification gives one formula for the noise, the library's vectors are that
+    formula's on the same normals.
+    """
     p = point(manifold)
     v = manifold.tangent_from_normals(p, normals(COUNT, manifold.noise_size))
     np.testing.assert_allclose(v, right(np.asarray(p)), rtol=1e-12, atol=1e-12)

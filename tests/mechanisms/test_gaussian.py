@@ -50,7 +50,9 @@ def noise_of(mechanism, value, count):
 SLOW_TO_COMPILE = {"Grassmann(4,2)", "Product", "PoincareBall(3)"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(s, marks=pytest.mark.slow) if s in SLOW_TO_COMPILE else s for s in SPACES])
+@pytest.mark.parametrize(
+    "name", [pytest.param(s, marks=pytest.mark.slow) if s in SLOW_TO_COMPILE else s for s in SPACES]
+)
 def test_wrapped_gaussian_noise_has_the_law_it_was_accounted_for(name):
     manifold, radius, count = SPACES[name]
     base = manifold.origin
@@ -59,7 +61,9 @@ def test_wrapped_gaussian_noise_has_the_law_it_was_accounted_for(name):
     noise = noise_of(mechanism, near(manifold, base, 0.8 * radius), count)
     assert gaussian_p_value(noise, mechanism.sigma) > ALPHA
     assert gaussian_p_value(0.8 * noise, mechanism.sigma) < ALPHA  # planted: noise x 0.8
-    assert gaussian_p_value(noise, 2 * mechanism.sigma) < ALPHA  # planted: noise for half the sensitivity
+    assert (
+        gaussian_p_value(noise, 2 * mechanism.sigma) < ALPHA
+    )  # planted: noise for half the sensitivity
     guarantee = mechanism.release(base, rng=0).guarantee
     assert guarantee.epsilon(BUDGET.delta) <= BUDGET.epsilon
     assert guarantee.epsilon(BUDGET.delta) > 0.999 * BUDGET.epsilon
@@ -70,7 +74,9 @@ def test_wrapped_gaussian_noise_has_the_law_it_was_accounted_for(name):
 def test_wrapped_laplace_noise_has_the_law_it_was_accounted_for(name):
     manifold, radius, count = SPACES[name]
     base, d = manifold.origin, manifold.dim
-    mechanism = WrappedLaplace(manifold, base, sensitivity=0.01, epsilon=1.0, ball=R.Ball(base, radius))
+    mechanism = WrappedLaplace(
+        manifold, base, sensitivity=0.01, epsilon=1.0, ball=R.Ball(base, radius)
+    )
     noise = noise_of(mechanism, near(manifold, base, 0.8 * radius), 2 * count)
     length = np.linalg.norm(noise, axis=1)
     assert ks_p_value(length, lambda r: stats.gamma.cdf(r, d, scale=mechanism.scale)) > ALPHA
@@ -83,17 +89,27 @@ def test_wrapped_laplace_noise_has_the_law_it_was_accounted_for(name):
 def test_positively_curved_spaces_pay_for_the_logarithm():
     sphere = R.Sphere(3)
     r = 0.7
-    m = WrappedGaussian(sphere, sphere.origin, sensitivity=0.1, budget=BUDGET, ball=R.Ball(sphere.origin, r))
+    m = WrappedGaussian(
+        sphere, sphere.origin, sensitivity=0.1, budget=BUDGET, ball=R.Ball(sphere.origin, r)
+    )
     assert m.tangent_sensitivity == pytest.approx(0.1 * r / math.sin(r), rel=1e-12)
     off = WrappedGaussian(
-        sphere, near(sphere, sphere.origin, 0.05), sensitivity=0.1, budget=BUDGET, ball=R.Ball(sphere.origin, r)
+        sphere,
+        near(sphere, sphere.origin, 0.05),
+        sensitivity=0.1,
+        budget=BUDGET,
+        ball=R.Ball(sphere.origin, r),
     )
     assert off.tangent_sensitivity == pytest.approx(0.1 * 0.75 / math.sin(0.75), rel=1e-9)
-    # the bound is what the logarithm really needs: pairs of close points on the edge of the ball, across the radius
-    a, b = (sphere.exp(sphere.origin, r * np.array([0.0, math.cos(t), math.sin(t)])) for t in (0.0, 1e-5))
-    stretch = float(np.linalg.norm(np.asarray(sphere.log(sphere.origin, a) - sphere.log(sphere.origin, b)))) / float(
-        sphere.dist(a, b)
+    # the bound is what the logarithm really needs: pairs of close points on the edge of the ball,
+    # across the radius
+    a, b = (
+        sphere.exp(sphere.origin, r * np.array([0.0, math.cos(t), math.sin(t)]))
+        for t in (0.0, 1e-5)
     )
+    stretch = float(
+        np.linalg.norm(np.asarray(sphere.log(sphere.origin, a) - sphere.log(sphere.origin, b)))
+    ) / float(sphere.dist(a, b))
     assert stretch == pytest.approx(r / math.sin(r), rel=1e-6)
 
 
@@ -101,14 +117,19 @@ def test_values_outside_the_public_ball_are_clamped_first():
     sphere = R.Sphere(3)
     ball = R.Ball(sphere.origin, 0.3)
     m = WrappedGaussian(sphere, sphere.origin, sensitivity=1e-3, budget=BUDGET, ball=ball)
-    far, edge = near(sphere, sphere.origin, 1.4, 3), near(sphere, sphere.origin, 0.3 * (1 - 1e-12), 3)
+    far, edge = (
+        near(sphere, sphere.origin, 1.4, 3),
+        near(sphere, sphere.origin, 0.3 * (1 - 1e-12), 3),
+    )
     np.testing.assert_allclose(m.release(far, rng=1).value, m.release(edge, rng=1).value, atol=1e-9)
 
 
 def test_log_euclidean_at_the_identity_is_expm_of_logm_plus_a_symmetric_gaussian():
     manifold = R.SPDLogEuclidean(3)
     value = np.asarray(near(manifold, np.eye(3), 1.0))
-    release = WrappedGaussian(manifold, np.eye(3), sensitivity=0.2, budget=BUDGET).release(value, rng=5)
+    release = WrappedGaussian(manifold, np.eye(3), sensitivity=0.2, budget=BUDGET).release(
+        value, rng=5
+    )
     z = R.noise_source(5).normals((6,))
     s = np.zeros((3, 3))
     w, q = np.linalg.eigh(value)
@@ -119,7 +140,9 @@ def test_log_euclidean_at_the_identity_is_expm_of_logm_plus_a_symmetric_gaussian
 
 def test_classical_calibration_is_the_published_formula_and_the_analytic_one_is_smaller():
     manifold, budget = R.SPDLogEuclidean(3), R.Budget(0.5, 1e-5)
-    classical = WrappedGaussian(manifold, np.eye(3), sensitivity=0.2, budget=budget, calibration="classical")
+    classical = WrappedGaussian(
+        manifold, np.eye(3), sensitivity=0.2, budget=budget, calibration="classical"
+    )
     analytic = WrappedGaussian(manifold, np.eye(3), sensitivity=0.2, budget=budget)
     assert classical.sigma == pytest.approx(0.2 * math.sqrt(2 * math.log(1.25e5)) / 0.5, rel=1e-12)
     assert analytic.sigma < classical.sigma
@@ -132,17 +155,23 @@ def test_tangent_gaussian_is_isotropic_in_the_metric_of_the_point():
     v = np.asarray(manifold.tangent_normal(jax.random.key(1), at))
     m = TangentGaussian(manifold, at, sensitivity=0.3, budget=BUDGET)
     out = np.stack([m.release(v, rng=i).value for i in range(400)])
-    noise = np.asarray(manifold.to_coordinates(at, out)) - np.asarray(manifold.to_coordinates(at, v))
+    noise = np.asarray(manifold.to_coordinates(at, out)) - np.asarray(
+        manifold.to_coordinates(at, v)
+    )
     assert gaussian_p_value(noise, m.sigma) > ALPHA
     assert gaussian_p_value(0.8 * noise, m.sigma) < ALPHA
     ambient = (out - v).reshape(-1, 4)[:, [0, 3, 1]]
-    assert gaussian_p_value(ambient, m.sigma) < ALPHA  # planted: noise that ignores the metric would pass this
+    assert (
+        gaussian_p_value(ambient, m.sigma) < ALPHA
+    )  # planted: noise that ignores the metric would pass this
     assert m.release(v, rng=0).expected_error == pytest.approx(m.sigma * math.sqrt(3))
 
 
 def test_noise_at_the_private_value_is_not_offered_and_why():
-    """On hyperbolic space the delta of Exp_value(xi) with xi at the private value exceeds the Euclidean formula (dim 10, sigma 1,
-    distance .5, epsilon .5: .42 against .052). Checked from densities, as the reason why bases here are public."""
+    """On hyperbolic space the delta of Exp_value(xi) with xi at the private value exceeds the
+    Euclidean formula (dim 10, sigma 1, distance .5, epsilon .5: .42 against .052). Checked from
+    densities, as the reason why bases here are public.
+    """
     rng, d, delta, eps = np.random.default_rng(0), 10, 0.5, 0.5
     m = R.Lorentz(d + 1)
     p = np.asarray(m.origin)
@@ -159,7 +188,8 @@ def test_noise_at_the_private_value_is_not_offered_and_why():
     true_delta = np.mean(np.maximum(0.0, 1 - np.exp(eps - loss)))
     assert true_delta > 0.3
     assert R.gaussian(1 / delta).delta(eps) == pytest.approx(0.0524, abs=1e-3)
-    # the mechanism offered here, at the same scale, keeps to the Gaussian figure: its base is public
+    # the mechanism offered here, at the same scale, keeps to the Gaussian figure: its base is
+    # public
     log_p, log_q = m.log(p, p[None]), m.log(p, q[None])
     assert float(np.linalg.norm(np.asarray(log_p - log_q))) <= delta + 1e-12
 
@@ -168,12 +198,20 @@ def test_bures_wasserstein_output_is_positive_definite_beyond_the_domain_of_the_
     w, rng = np.diag([1.0, 0.3]), np.random.default_rng(2)
     manifold = R.SPDBuresWasserstein(2)
     for scale in (0.1, 1.0, 10.0):
-        u = np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size))) * scale
-        v = np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size))) * scale
+        u = (
+            np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size)))
+            * scale
+        )
+        v = (
+            np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size)))
+            * scale
+        )
         x, y = np.asarray(_bures_wasserstein_exp(w, u)), np.asarray(_bures_wasserstein_exp(w, v))
         assert np.all(np.linalg.eigvalsh(x) > 0)
         assert float(manifold.dist(x, y)) <= float(manifold.norm(w, u - v)) * (1 + 1e-6) + 1e-5
-    small = 0.05 * np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size)))
+    small = 0.05 * np.asarray(
+        manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size))
+    )
     np.testing.assert_allclose(_bures_wasserstein_exp(w, small), manifold.exp(w, small), atol=1e-12)
 
 
@@ -189,14 +227,24 @@ def test_release_says_what_it_is_and_pickles_without_noise():
     m = WrappedGaussian(R.SPDLogEuclidean(2), np.eye(2), sensitivity=0.1, budget=BUDGET)
     release = m.release(np.eye(2), rng=1)
     text = str(release)
-    for part in ("(2, 2)", "wrapped-gaussian", "replace-one", f"{release.scale:.6g}", "must not be published as private"):
+    for part in (
+        "(2, 2)",
+        "wrapped-gaussian",
+        "replace-one",
+        f"{release.scale:.6g}",
+        "must not be published as private",
+    ):
         assert part in text
     fresh = m.release(np.eye(2))
     assert not fresh.reproducible
     assert "NOT PRIVATE" not in str(fresh)
     back = pickle.loads(pickle.dumps(release))
     np.testing.assert_array_equal(back.value, release.value)
-    assert (back.guarantee, back.scale, back.mechanism) == (release.guarantee, release.scale, release.mechanism)
+    assert (back.guarantee, back.scale, back.mechanism) == (
+        release.guarantee,
+        release.scale,
+        release.mechanism,
+    )
     assert back.expected_error == release.expected_error
     with pytest.raises(dataclasses.FrozenInstanceError):
         release.scale = 0.0
@@ -218,8 +266,13 @@ def test_expected_error_and_quantiles_hold_on_flat_space():
         release.error_quantile(1.0)
 
 
-@pytest.mark.parametrize(("manifold", "exact"), [(R.Lorentz(4), True), (R.SPDAffineInvariant(3), False), (R.Sphere(4), False)])
-def test_error_formula_on_curved_spaces_is_an_upper_bound_and_attained_on_hyperbolic_space(manifold, exact):
+@pytest.mark.parametrize(
+    ("manifold", "exact"),
+    [(R.Lorentz(4), True), (R.SPDAffineInvariant(3), False), (R.Sphere(4), False)],
+)
+def test_error_formula_on_curved_spaces_is_an_upper_bound_and_attained_on_hyperbolic_space(
+    manifold, exact
+):
     base, radius = manifold.origin, 0.7
     m = WrappedGaussian(manifold, base, sensitivity=0.1, budget=BUDGET, ball=R.Ball(base, radius))
     value = near(manifold, base, radius * (1 - 1e-9))
@@ -245,7 +298,10 @@ BAD = {
     "pure budget": ({"budget": R.Budget(1.0)}, "delta > 0"),
     "not a budget": ({"budget": 1.0}, "budget"),
     "unknown calibration": ({"calibration": "renyi"}, "calibration"),
-    "classical beyond 1": ({"calibration": "classical", "budget": R.Budget(2.0, 1e-5)}, "epsilon <= 1"),
+    "classical beyond 1": (
+        {"calibration": "classical", "budget": R.Budget(2.0, 1e-5)},
+        "epsilon <= 1",
+    ),
     "base off the manifold": ({"base": np.array([1.0, 1.0, 0.0])}, "base"),
     "base with batch axes": ({"base": np.array([[1.0, 0.0, 0.0]])}, "base"),
     "no ball on the sphere": ({"ball": None}, "ball"),
@@ -257,23 +313,33 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments_are_named(case):
     changed, match = BAD[case]
-    arguments = {"base": np.array([1.0, 0.0, 0.0]), "sensitivity": 0.1, "budget": BUDGET,
-                 "ball": R.Ball(np.array([1.0, 0.0, 0.0]), 0.3)} | changed  # fmt: skip
+    arguments = {
+        "base": np.array([1.0, 0.0, 0.0]),
+        "sensitivity": 0.1,
+        "budget": BUDGET,
+        "ball": R.Ball(np.array([1.0, 0.0, 0.0]), 0.3),
+    } | changed
     with pytest.raises(R.InvalidArgument, match=match):
         WrappedGaussian(R.Sphere(3), arguments.pop("base"), **arguments)
 
 
 @pytest.mark.parametrize(
     ("value", "match"),
-    [(np.full(3, np.nan), "not finite"), (np.array([1.0, 1.0, 1.0]), "not a point"), (np.zeros(4), "value"),
-     (np.eye(3), "batch axes")],
-)  # fmt: skip
+    [
+        (np.full(3, np.nan), "not finite"),
+        (np.array([1.0, 1.0, 1.0]), "not a point"),
+        (np.zeros(4), "value"),
+        (np.eye(3), "batch axes"),
+    ],
+)
 def test_bad_values_spend_nothing_and_are_not_shown(value, match):
     sphere = R.Sphere(3)
     ball = R.Ball(sphere.origin, 0.3)
     ledger = R.Ledger(R.Budget(10.0, 1e-3))
-    for m in (WrappedGaussian(sphere, sphere.origin, sensitivity=0.1, budget=BUDGET, ball=ball),
-              WrappedLaplace(sphere, sphere.origin, sensitivity=0.1, epsilon=1.0, ball=ball)):  # fmt: skip
+    for m in (
+        WrappedGaussian(sphere, sphere.origin, sensitivity=0.1, budget=BUDGET, ball=ball),
+        WrappedLaplace(sphere, sphere.origin, sensitivity=0.1, epsilon=1.0, ball=ball),
+    ):
         with pytest.raises(R.InvalidArgument, match=match) as error:
             m.release(value, ledger=ledger)
         assert "nan" not in str(error.value)
@@ -292,13 +358,23 @@ def test_ledger_is_charged_once_and_refuses_before_noise_is_drawn():
         m.release(np.zeros(2), ledger=ledger)
     with R.Ledger(R.Budget(5.0, 1e-4)) as ambient:
         m.release(np.zeros(2))
-        WrappedLaplace(manifold, manifold.origin, sensitivity=0.1, epsilon=BUDGET).release(np.zeros(2))
+        WrappedLaplace(manifold, manifold.origin, sensitivity=0.1, epsilon=BUDGET).release(
+            np.zeros(2)
+        )
     assert ambient.spent == R.gaussian(R.gaussian_noise_multiplier(BUDGET)).compose(R.pure(1.0))
 
 
 def test_spaces_without_a_logarithm_are_refused_with_the_reason():
     stiefel = R.Stiefel(4, 2)
     with pytest.raises(NotImplementedError, match="logarithm"):
-        WrappedGaussian(stiefel, stiefel.origin, sensitivity=0.1, budget=BUDGET, ball=R.Ball(stiefel.origin, 0.1))
+        WrappedGaussian(
+            stiefel,
+            stiefel.origin,
+            sensitivity=0.1,
+            budget=BUDGET,
+            ball=R.Ball(stiefel.origin, 0.1),
+        )
     v = stiefel.to_tangent(stiefel.origin, np.ones((4, 2)))
-    assert TangentGaussian(stiefel, stiefel.origin, sensitivity=0.1, budget=BUDGET).release(v, rng=1).value.shape == (4, 2)
+    assert TangentGaussian(stiefel, stiefel.origin, sensitivity=0.1, budget=BUDGET).release(
+        v, rng=1
+    ).value.shape == (4, 2)

@@ -1,4 +1,6 @@
-"""Riemannian Laplace, K-norm gradient, extrinsic baselines: pure epsilon on grids, the law of what is released, refusals."""
+"""Riemannian Laplace, K-norm gradient, extrinsic baselines: pure epsilon on grids, the law of what
+is released, refusals.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ import pytest
 from scipy import stats
 
 import riemdp as R
-from riemdp.mechanisms import ExtrinsicGaussian, ExtrinsicLaplace, KNormGradient, MeanGradient, RiemannianLaplace
+from riemdp.mechanisms import (
+    ExtrinsicGaussian,
+    ExtrinsicLaplace,
+    KNormGradient,
+    MeanGradient,
+    RiemannianLaplace,
+)
 from riemdp.statistics import mean_gradient_sensitivity, strong_convexity
 from tests.sampling import oracles
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
@@ -18,15 +26,27 @@ from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 def hyperbolic_grid(r, n=(400, 180)):
     """Points of H^2 within r of the origin, with log volume weights."""
-    rho, phi = np.meshgrid((np.arange(n[0]) + 0.5) / n[0] * r, (np.arange(n[1]) + 0.5) / n[1] * 2 * np.pi, indexing="ij")
+    rho, phi = np.meshgrid(
+        (np.arange(n[0]) + 0.5) / n[0] * r,
+        (np.arange(n[1]) + 0.5) / n[1] * 2 * np.pi,
+        indexing="ij",
+    )
     rho, phi = rho.ravel(), phi.ravel()
-    return np.stack([np.cosh(rho), np.sinh(rho) * np.cos(phi), np.sinh(rho) * np.sin(phi)], axis=1), np.log(np.sinh(rho))
+    return np.stack(
+        [np.cosh(rho), np.sinh(rho) * np.cos(phi), np.sinh(rho) * np.sin(phi)], axis=1
+    ), np.log(np.sinh(rho))
 
 
 def sphere_grid(r, n=(400, 180)):
-    rho, phi = np.meshgrid((np.arange(n[0]) + 0.5) / n[0] * r, (np.arange(n[1]) + 0.5) / n[1] * 2 * np.pi, indexing="ij")
+    rho, phi = np.meshgrid(
+        (np.arange(n[0]) + 0.5) / n[0] * r,
+        (np.arange(n[1]) + 0.5) / n[1] * 2 * np.pi,
+        indexing="ij",
+    )
     rho, phi = rho.ravel(), phi.ravel()
-    return np.stack([np.cos(rho), np.sin(rho) * np.cos(phi), np.sin(rho) * np.sin(phi)], axis=1), np.log(np.sin(rho))
+    return np.stack(
+        [np.cos(rho), np.sin(rho) * np.cos(phi), np.sin(rho) * np.sin(phi)], axis=1
+    ), np.log(np.sin(rho))
 
 
 def largest_loss(exponent_a, exponent_b, log_volume):
@@ -43,16 +63,22 @@ def largest_loss(exponent_a, exponent_b, log_volume):
 @pytest.mark.parametrize("space", ["H2", "S2"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.5])
 def test_laplace_is_pure_and_tight_on_a_grid(space, epsilon):
-    """The law of the mechanism at two values `sensitivity` apart, normalised numerically: loss <= eps and >= .9 eps."""
+    """The law of the mechanism at two values `sensitivity` apart, normalised numerically: loss <=
+    eps and >= .9 eps.
+    """
     manifold = R.Lorentz(3) if space == "H2" else R.Sphere(3)
-    points, log_volume = hyperbolic_grid(30 * 0.1 / epsilon) if space == "H2" else sphere_grid(math.pi)
+    points, log_volume = (
+        hyperbolic_grid(30 * 0.1 / epsilon) if space == "H2" else sphere_grid(math.pi)
+    )
     m = RiemannianLaplace(manifold, sensitivity=0.1, epsilon=epsilon)
     a = np.asarray(manifold.exp(manifold.origin, np.array([0.0, 0.05, 0.0])))
     b = np.asarray(manifold.exp(manifold.origin, np.array([0.0, -0.05, 0.0])))
     da, db = (np.asarray(manifold.dist(x, points)) for x in (a, b))
     loss = largest_loss(-da / m.scale, -db / m.scale, log_volume)
     assert 0.9 * epsilon <= loss <= epsilon * (1 + 1e-3)
-    assert largest_loss(-da / (m.scale / 2), -db / (m.scale / 2), log_volume) > 1.5 * epsilon  # planted: half the sensitivity
+    assert (
+        largest_loss(-da / (m.scale / 2), -db / (m.scale / 2), log_volume) > 1.5 * epsilon
+    )  # planted: half the sensitivity
 
 
 def test_truncated_laplace_needs_and_gets_twice_the_scale():
@@ -66,7 +92,9 @@ def test_truncated_laplace_needs_and_gets_twice_the_scale():
     b = np.asarray(manifold.exp(manifold.origin, np.array([0.0, 0.8, 0.0])))
     da, db = (np.asarray(manifold.dist(x, points)) for x in (a, b))
     assert largest_loss(-da / m.scale, -db / m.scale, log_volume) <= epsilon
-    assert largest_loss(-2 * da / m.scale, -2 * db / m.scale, log_volume) > epsilon  # planted: the untruncated scale
+    assert (
+        largest_loss(-2 * da / m.scale, -2 * db / m.scale, log_volume) > epsilon
+    )  # planted: the untruncated scale
     out = np.stack([m.release(a, rng=i).value for i in range(40)])
     assert np.all(np.asarray(manifold.dist(manifold.origin, out)) <= 1.0)
 
@@ -80,9 +108,12 @@ def test_bures_wasserstein_pays_twice_because_its_constant_moves():
 
 @pytest.mark.parametrize(
     ("manifold", "cdf"),
-    [(R.Lorentz(3), lambda s: oracles.hyperbolic(2, s)), (R.SPDLogEuclidean(2), lambda s: stats.gamma(3, scale=s).cdf),
-     (R.SPDAffineInvariant(2), lambda s: oracles.affine_2(s)[0])],
-)  # fmt: skip
+    [
+        (R.Lorentz(3), lambda s: oracles.hyperbolic(2, s)),
+        (R.SPDLogEuclidean(2), lambda s: stats.gamma(3, scale=s).cdf),
+        (R.SPDAffineInvariant(2), lambda s: oracles.affine_2(s)[0]),
+    ],
+)
 def test_released_distance_follows_the_accounted_law(manifold, cdf):
     m = RiemannianLaplace(manifold, sensitivity=0.1, epsilon=1.0)
     value = manifold.random_point(jax.random.key(3))
@@ -97,11 +128,16 @@ def test_released_distance_follows_the_accounted_law(manifold, cdf):
 
 
 @pytest.mark.parametrize(
-    "manifold", [R.Lorentz(4), R.Sphere(4), R.SPDAffineInvariant(3), R.Grassmann(5, 2), R.SPDLogEuclidean(3)]
+    "manifold",
+    [R.Lorentz(4), R.Sphere(4), R.SPDAffineInvariant(3), R.Grassmann(5, 2), R.SPDLogEuclidean(3)],
 )
 def test_error_law_agrees_with_many_exact_draws(manifold):
     m = RiemannianLaplace(manifold, sensitivity=0.1, epsilon=0.7)
-    d = np.asarray(manifold.dist(manifold.origin, R.riemannian_laplace(1, manifold, manifold.origin, m.scale, (20_000,))))
+    d = np.asarray(
+        manifold.dist(
+            manifold.origin, R.riemannian_laplace(1, manifold, manifold.origin, m.scale, (20_000,))
+        )
+    )
     law = m.error_law
     assert law.mean_square == pytest.approx(np.mean(d**2), rel=0.03)
     for q in (0.1, 0.5, 0.9):
@@ -138,10 +174,14 @@ def gradient_norms(manifold, records, points):
 
 
 def k_norm(manifold, ball, records, epsilon):
-    return KNormGradient(manifold, objective_gradient=MeanGradient(manifold, records), epsilon=epsilon,
-                         sensitivity=mean_gradient_sensitivity(manifold, ball, len(records)),
-                         strong_convexity=strong_convexity(manifold, ball),
-                         ball=None if manifold.is_hadamard else ball)  # fmt: skip
+    return KNormGradient(
+        manifold,
+        objective_gradient=MeanGradient(manifold, records),
+        epsilon=epsilon,
+        sensitivity=mean_gradient_sensitivity(manifold, ball, len(records)),
+        strong_convexity=strong_convexity(manifold, ball),
+        ball=None if manifold.is_hadamard else ball,
+    )
 
 
 def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
@@ -153,10 +193,15 @@ def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
     log_density = log_volume - gradient_norms(manifold, records, points) / m.scale
     cdf = oracles.cdf_from_weights(np.asarray(manifold.dist(manifold.origin, points)), log_density)
     exact = solved_mean(manifold, records)
-    rough = np.asarray(manifold.exp(exact, np.array(manifold.to_tangent(exact, np.array([0.0, 0.02, 0.01])))))
-    wrong = np.log(np.sinh(1e-9 + np.asarray(manifold.dist(exact, points))))  # the Laplace law of the same scale
+    rough = np.asarray(
+        manifold.exp(exact, np.array(manifold.to_tangent(exact, np.array([0.0, 0.02, 0.01]))))
+    )
+    wrong = np.log(
+        np.sinh(1e-9 + np.asarray(manifold.dist(exact, points)))
+    )  # the Laplace law of the same scale
     other = oracles.cdf_from_weights(
-        np.asarray(manifold.dist(exact, points)), log_volume - np.asarray(manifold.dist(exact, points)) / m.scale
+        np.asarray(manifold.dist(exact, points)),
+        log_volume - np.asarray(manifold.dist(exact, points)) / m.scale,
     )
     assert wrong.shape == log_volume.shape
     old, _knorm._BATCH = _knorm._BATCH, 4096
@@ -170,7 +215,9 @@ def test_k_norm_draws_follow_its_density_even_from_an_inexact_minimiser():
                 kept.append(np.asarray(proposals)[np.log(source.uniforms((4096,))) < ratio])
             drawn = np.concatenate(kept)
             assert ks_p_value(manifold.dist(manifold.origin, drawn), cdf) > ALPHA
-            assert ks_p_value(manifold.dist(exact, drawn), other) < ALPHA  # planted: proposals taken without the acceptance
+            assert (
+                ks_p_value(manifold.dist(exact, drawn), other) < ALPHA
+            )  # planted: proposals taken without the acceptance
     finally:
         _knorm._BATCH = old
 
@@ -221,7 +268,9 @@ def k_norm_draws(m, value, rounds=2):
 
 
 def test_k_norm_at_a_larger_size_against_importance_weights():
-    """H^5: E d(x, mean) under exp(-|grad F| / s) from flat Laplace tangent vectors weighted by the volume (sinh r / r)^4."""
+    """H^5: E d(x, mean) under exp(-|grad F| / s) from flat Laplace tangent vectors weighted by the
+    volume (sinh r / r)^4.
+    """
     manifold, d, rng = R.Lorentz(6), 5, np.random.default_rng(2)
     v = np.zeros((6, 6))
     v[:, 1:] = rng.standard_normal((6, 5)) * 0.6
@@ -244,8 +293,12 @@ def test_k_norm_at_a_larger_size_against_importance_weights():
         r = max(float(length(step)[0]), 1e-300)
         mean = np.cosh(r) * mean + np.sinh(r) / r * step
     mean = mean[0] * np.sqrt(1 / (mean[0, 0] ** 2 - mean[0, 1:] @ mean[0, 1:]))
-    m = KNormGradient(manifold, objective_gradient=MeanGradient(manifold, records), sensitivity=0.04, epsilon=1.0)
-    drawn = k_norm_draws(m, mean, rounds=10)  # so many that the planted fault below is seen with any seed
+    m = KNormGradient(
+        manifold, objective_gradient=MeanGradient(manifold, records), sensitivity=0.04, epsilon=1.0
+    )
+    drawn = k_norm_draws(
+        m, mean, rounds=10
+    )  # so many that the planted fault below is seen with any seed
     mine = np.arccosh(np.maximum(1.0, mean[0] * drawn[:, 0] - drawn[:, 1:] @ mean[1:]))
 
     n = 60_000
@@ -263,36 +316,52 @@ def test_k_norm_at_a_larger_size_against_importance_weights():
     assert np.sum(w) ** 2 / np.sum(w**2) > 5000
 
     def p(values):
-        return 2 * stats.norm.sf(abs(values.mean() - expected) / np.hypot(se, values.std() / np.sqrt(values.size)))
+        return 2 * stats.norm.sf(
+            abs(values.mean() - expected) / np.hypot(se, values.std() / np.sqrt(values.size))
+        )
 
     assert p(mine) > ALPHA
     assert p(1.1 * mine) < ALPHA  # planted: scale x 1.1
     proposals = np.asarray(m._proposals(mean, R.noise_source(1)))
     assert proposals.shape == (8, 6)
     without = np.asarray(R.riemannian_laplace(1, manifold, mean, m.scale, (4096,)))
-    assert p(np.arccosh(np.maximum(1.0, mean[0] * without[:, 0] - without[:, 1:] @ mean[1:]))) < ALPHA  # acceptance left out
+    assert (
+        p(np.arccosh(np.maximum(1.0, mean[0] * without[:, 0] - without[:, 1:] @ mean[1:]))) < ALPHA
+    )  # acceptance left out
 
 
 def test_k_norm_refuses_what_it_cannot_draw_exactly():
     sphere, ball = R.Sphere(3), R.Ball(R.Sphere(3).origin, 0.4)
     with pytest.raises(R.InvalidArgument, match="strong_convexity"):
-        KNormGradient(sphere, objective_gradient=lambda x: x, sensitivity=0.1, epsilon=1.0, ball=ball)
+        KNormGradient(
+            sphere, objective_gradient=lambda x: x, sensitivity=0.1, epsilon=1.0, ball=ball
+        )
     with pytest.raises(R.InvalidArgument, match="ball"):
-        KNormGradient(sphere, objective_gradient=lambda x: x, sensitivity=0.1, epsilon=1.0, strong_convexity=0.5)
+        KNormGradient(
+            sphere,
+            objective_gradient=lambda x: x,
+            sensitivity=0.1,
+            epsilon=1.0,
+            strong_convexity=0.5,
+        )
     with pytest.raises(R.InvalidArgument, match="objective_gradient"):
         KNormGradient(R.Euclidean(2), objective_gradient=3, sensitivity=0.1, epsilon=1.0)
     flat = R.Euclidean(2)
     ledger = R.Ledger(R.Budget(5.0))
-    weak = KNormGradient(flat, objective_gradient=lambda x: 0.5 * x, sensitivity=0.1, epsilon=1.0)  # only 1/2-strongly monotone
+    weak = KNormGradient(
+        flat, objective_gradient=lambda x: 0.5 * x, sensitivity=0.1, epsilon=1.0
+    )  # only 1/2-strongly monotone
     with pytest.raises(R.InvalidArgument, match="exact sampling is impossible"):
         weak.release(np.zeros(2), rng=1, ledger=ledger)
-    broken = KNormGradient(flat, objective_gradient=lambda x: x * np.nan, sensitivity=0.1, epsilon=1.0)
+    broken = KNormGradient(
+        flat, objective_gradient=lambda x: x * np.nan, sensitivity=0.1, epsilon=1.0
+    )
     with pytest.raises(R.InvalidArgument, match="not finite"):
         broken.release(np.zeros(2), rng=1, ledger=ledger)
     assert ledger.spent.epsilon(0.0) == 0.0
-    good = KNormGradient(flat, objective_gradient=lambda x: x, sensitivity=0.1, epsilon=1.0).release(
-        np.zeros(2), rng=1, ledger=ledger
-    )
+    good = KNormGradient(
+        flat, objective_gradient=lambda x: x, sensitivity=0.1, epsilon=1.0
+    ).release(np.zeros(2), rng=1, ledger=ledger)
     assert ledger.spent == R.pure(1.0)
     assert good.scale == pytest.approx(0.2)
 
@@ -312,11 +381,15 @@ def test_extrinsic_gaussian_noise_fills_the_symmetric_matrices_isotropically():
 def test_extrinsic_laplace_has_the_l2_law_of_the_ambient_dimension_and_projects():
     sphere = R.Sphere(4)
     m = ExtrinsicLaplace(sphere, sensitivity=0.1, epsilon=1.0, project=False)
-    noise = np.stack([m.release(sphere.origin, rng=i).value for i in range(400)]) - np.asarray(sphere.origin)
-    cdf = lambda r: stats.gamma.cdf(r, 4, scale=0.1)  # noqa: E731
+    noise = np.stack([m.release(sphere.origin, rng=i).value for i in range(400)]) - np.asarray(
+        sphere.origin
+    )
+    cdf = lambda r: stats.gamma.cdf(r, 4, scale=0.1)
     assert ks_p_value(np.linalg.norm(noise, axis=1), cdf) > ALPHA
     assert ks_p_value(0.8 * np.linalg.norm(noise, axis=1), cdf) < ALPHA
-    projected = ExtrinsicLaplace(sphere, sensitivity=0.1, epsilon=R.Budget(1.0, 1e-5)).release(sphere.origin, rng=0)
+    projected = ExtrinsicLaplace(sphere, sensitivity=0.1, epsilon=R.Budget(1.0, 1e-5)).release(
+        sphere.origin, rng=0
+    )
     assert bool(sphere.belongs(projected.value))
     assert projected.guarantee == R.pure(1.0)
 
@@ -324,13 +397,21 @@ def test_extrinsic_laplace_has_the_l2_law_of_the_ambient_dimension_and_projects(
 # -------------------------------------------------------------------- refusals and the ledger
 @pytest.mark.parametrize(
     ("arguments", "match"),
-    [({"sensitivity": 0.0}, "sensitivity"), ({"epsilon": 0.0}, "epsilon"), ({"epsilon": math.inf}, "epsilon"),
-     ({"epsilon": -1.0}, "epsilon"), ({"epsilon": "1"}, "epsilon"), ({"sensitivity": 0.8}, "sigma < 0.707107"),
-     ({"ball": 3.0}, "ball")],
-)  # fmt: skip
+    [
+        ({"sensitivity": 0.0}, "sensitivity"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": math.inf}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"sensitivity": 0.8}, "sigma < 0.707107"),
+        ({"ball": 3.0}, "ball"),
+    ],
+)
 def test_bad_arguments_are_named(arguments, match):
     with pytest.raises(R.InvalidArgument, match=match):
-        RiemannianLaplace(R.SPDAffineInvariant(3), **({"sensitivity": 0.1, "epsilon": 1.0} | arguments))
+        RiemannianLaplace(
+            R.SPDAffineInvariant(3), **({"sensitivity": 0.1, "epsilon": 1.0} | arguments)
+        )
 
 
 def test_where_the_law_does_not_exist_a_ball_truncates_it():

@@ -1,4 +1,6 @@
-"""Attacks on whole runs: worst-case neighbours, and a refutation at a stated error rate of the guarantee that the run claims."""
+"""Attacks on whole runs: worst-case neighbours, and a refutation at a stated error rate of the
+guarantee that the run claims.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +20,34 @@ N, B, TRIALS = 4, 2, 100_000
 CLIP, RATE = 1.0, 0.1
 EPSILONS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0])
 
-# Steps of plain gradients: every record but the last rests at the start, the last one pulls as far as the clip allows, to
-# either side. Its gradient is beyond every clip norm, wherever the run goes.
+# Steps of plain gradients: every record but the last rests at the start, the last one pulls as far
+# as the clip allows, to either side. Its gradient is beyond every clip norm, wherever the run goes.
 FAR = problems.frechet_mean(LINE)
 
 
-# Variance reduction: a record s has the gradient s K w, K beyond every clip norm, so that its difference to the anchor is clipped
-# to c_t, in the direction of w - anchor; one of s = 0 pulls with a fixed gradient along the axis. The start is on the positive
-# side and the others drift outwards, so the full gradient and every difference push the same way, by the full sensitivity.
+# Variance reduction: a record s has the gradient s K w, K beyond every clip norm, so that its
+# difference to the anchor is clipped to c_t, in the direction of w - anchor; one of s = 0 pulls
+# with a fixed gradient along the axis. The start is on the positive side and the others drift
+# outwards, so the full gradient and every difference push the same way, by the full sensitivity.
 def _drifting(w, z):
     return jnp.sum(jnp.where(z == 0.0, -w, 0.5e6 * z * w * w))
 
 
 DRIFTING = Problem(LINE, _drifting, gradient=lambda w, z: jnp.where(z == 0.0, -1.0, 1e6 * z * w))
 
-# As published, the difference of clipped gradients is largest where they are opposite: a record that pulls one way at the anchor
-# and the other way everywhere else.
-TURNING = Problem(LINE, lambda w, z: jnp.sum(z * w), gradient=lambda w, z: 1e6 * z * jnp.where(w == 1.0, -1.0, 1.0))
+# As published, the difference of clipped gradients is largest where they are opposite: a record
+# that pulls one way at the anchor and the other way everywhere else.
+TURNING = Problem(
+    LINE,
+    lambda w, z: jnp.sum(z * w),
+    gradient=lambda w, z: 1e6 * z * jnp.where(w == 1.0, -1.0, 1.0),
+)
 
 
 def attacked(optimizer):
-    """(problem, neighbouring data sets, start): under add-or-remove-one the record is there or pulls nowhere."""
+    """(problem, neighbouring data sets, start): under add-or-remove-one the record is there or
+    pulls nowhere.
+    """
     if isinstance(optimizer, DPRSVRG):
         x, y = np.zeros((N, 1)), np.zeros((N, 1))
         x[-1], y[-1] = -1.0, 1.0
@@ -51,22 +60,28 @@ def attacked(optimizer):
 
 
 def scores(optimizer, noise, rules=None, attack=None, seed=1):
-    """Final iterates under the two neighbours, and the guarantee claimed for the run. `noise`: sigma, or a budget."""
+    """Final iterates under the two neighbours, and the guarantee claimed for the run. `noise`:
+    sigma, or a budget.
+    """
     problem, pair, start = attack or attacked(optimizer)
     given = {"budget": noise} if isinstance(noise, Budget) else {"noise_std": noise}
     found, claim = [], None
     for i, data in enumerate(pair):
-        values, claim = replicate(problem, data, start, optimizer, repetitions=TRIALS, rng=seed + i, rules=rules, **given)
+        values, claim = replicate(
+            problem, data, start, optimizer, repetitions=TRIALS, rng=seed + i, rules=rules, **given
+        )
         found.append(np.asarray(values)[:, 0])
     return found[0], found[1], claim
 
 
 def excess(a, b, claim, alpha=ALPHA):
-    """How far the claim is exceeded for certain: > 0 refutes it, wrongly with probability at most `alpha`.
+    """How far the claim is exceeded for certain: > 0 refutes it, wrongly with probability at most
+    `alpha`.
 
-    (epsilon, delta)-privacy means P_a(S) <= e^epsilon P_b(S) + delta for every set S. The half-line S (and which side is a) is
-    chosen on the first half of the trials, its two probabilities are bounded on the second half (Clopper-Pearson), and delta is
-    the claim's own at every epsilon of a grid.
+    (epsilon, delta)-privacy means P_a(S) <= e^epsilon P_b(S) + delta for every set S. The half-line
+    S (and which side is a) is chosen on the first half of the trials, its two probabilities are
+    bounded on the second half (Clopper-Pearson), and delta is the claim's own at every epsilon of a
+    grid.
     """
     half = len(a) // 2
     bounds = np.array([claim.delta(float(e)) for e in EPSILONS])
@@ -78,7 +93,9 @@ def excess(a, b, claim, alpha=ALPHA):
         if gained.max() > best[0]:
             best = (gained.max(), (left, right, cuts[np.argmax(gained)]))
     left, right, cut = best[1]
-    return float(_gain(*_counts(left[half:], right[half:], np.array([cut])), len(a) - half, bounds, alpha)[0])
+    return float(
+        _gain(*_counts(left[half:], right[half:], np.array([cut])), len(a) - half, bounds, alpha)[0]
+    )
 
 
 def _counts(left, right, cuts):
@@ -87,17 +104,22 @@ def _counts(left, right, cuts):
 
 def _gain(hits, alarms, n, bounds, alpha):
     low = np.where(hits > 0, stats.beta.ppf(alpha / 2, np.maximum(hits, 1), n - hits + 1), 0.0)
-    high = np.where(alarms < n, stats.beta.ppf(1 - alpha / 2, alarms + 1, np.maximum(n - alarms, 1)), 1.0)
+    high = np.where(
+        alarms < n, stats.beta.ppf(1 - alpha / 2, alarms + 1, np.maximum(n - alarms, 1)), 1.0
+    )
     return np.max(low[:, None] - np.exp(EPSILONS) * high[:, None] - bounds, axis=1)
 
 
-# ------------------------------------------------------------------------------------------------ faults in a step
+# ------------------------------------------------------------------------------------------------
+# faults in a step
 def no_clip(norms, clip):
     return jnp.ones_like(norms)
 
 
 def inverted_clip(norms, clip):
-    return jnp.minimum(norms / jnp.maximum(clip, 1e-300), 1.0)  # the printed formula: does nothing to a long gradient
+    return jnp.minimum(
+        norms / jnp.maximum(clip, 1e-300), 1.0
+    )  # the printed formula: does nothing to a long gradient
 
 
 def clip_after_averaging(kernel, state, batch, mask, clip, factors):
@@ -120,12 +142,15 @@ def difference_clipped_after_averaging(rules, kernel, point, anchor, batch, clip
 def by_realised_size(kernel, state, batch, mask, clip, factors):
     """A Poisson batch divided by the number of records that came, not by the expected one."""
     total = _loop.clipped_sum(kernel, state, batch, mask, clip, factors)
-    came = jnp.sum(mask * jnp.all(jnp.isfinite(batch), axis=1))  # the record that is not there (see `crowd`) does not come
+    came = jnp.sum(
+        mask * jnp.all(jnp.isfinite(batch), axis=1)
+    )  # the record that is not there (see `crowd`) does not come
     return jax.tree.map(lambda t: t * CROWD_BATCH / jnp.maximum(1.0, came), total)
 
 
-# What a realised denominator leaks is how many came: all others pull one way, so that their mean says nothing, and the record the
-# other way, which moves the mean of k + 1 by 2 C / (k + 1) instead of C / b.
+# What a realised denominator leaks is how many came: all others pull one way, so that their mean
+# says nothing, and the record the other way, which moves the mean of k + 1 by 2 C / (k + 1) instead
+# of C / b.
 CROWD, CROWD_BATCH = 8, 4
 
 
@@ -134,7 +159,9 @@ def crowd():
     x = np.full((CROWD, 1), -1e6)
     x[-1] = 1e6
     y = np.array(x)
-    y[-1] = np.nan  # a gradient that is not finite counts as zero: with a public denominator, as if it were not there
+    y[-1] = (
+        np.nan
+    )  # a gradient that is not finite counts as zero: with a public denominator, as if it were not there
     return FAR, (x, y), np.zeros(1)
 
 
@@ -151,9 +178,20 @@ OPTIMIZERS = {
     "DPRSGD-poisson": (DPRSGD(3, B, RATE, CLIP, sampling="poisson"), 0.5),
     "DPRSVRG": (DPRSVRG(2, 3, RATE, CLIP, full_clip_norm=1.0, batch_size=B, smoothness=3.0), 0.7),
     "DPRSVRG-convexity": (
-        DPRSVRG(2, 3, RATE, CLIP, full_clip_norm=1.0, batch_size=B, smoothness=4.0, convexity=-2.0), 0.7,
+        DPRSVRG(2, 3, RATE, CLIP, full_clip_norm=1.0, batch_size=B, smoothness=4.0, convexity=-2.0),
+        0.7,
     ),
     "DPRSVRG-as-published": (
-        DPRSVRG(1, 12, RATE, CLIP, full_clip_norm=0.01, batch_size=3, smoothness=3.0, variant="as-published"), 2.5,
+        DPRSVRG(
+            1,
+            12,
+            RATE,
+            CLIP,
+            full_clip_norm=0.01,
+            batch_size=3,
+            smoothness=3.0,
+            variant="as-published",
+        ),
+        2.5,
     ),
-}  # fmt: skip
+}

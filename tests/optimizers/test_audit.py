@@ -1,6 +1,8 @@
-"""Every optimiser, attacked over several steps with its worst neighbours: sound as it is, refuted with a fault planted.
+"""Every optimiser, attacked over several steps with its worst neighbours: sound as it is, refuted
+with a fault planted.
 
-10^5 runs a side of the compiled steps of `private_minimize` (`test_replicated_runs_are_the_runs` ties the two); error rate 1e-6.
+10^5 runs a side of the compiled steps of `private_minimize` (`test_replicated_runs_are_the_runs`
+ties the two); error rate 1e-6.
 """
 
 from __future__ import annotations
@@ -23,8 +25,14 @@ def test_no_claim_is_refuted(name):
 
 
 def with_numbers(monkeypatch, change):
-    """Plant a fault in the public numbers that the compiled steps are given (nothing is compiled anew)."""
-    steps, inner, full = _loop.run_repetitions, _loop.run_inner_repetitions, _loop.full_query_repetitions
+    """Plant a fault in the public numbers that the compiled steps are given (nothing is compiled
+    anew).
+    """
+    steps, inner, full = (
+        _loop.run_repetitions,
+        _loop.run_inner_repetitions,
+        _loop.full_query_repetitions,
+    )
     monkeypatch.setattr(_loop, "run_repetitions", lambda *a: steps(*a[:-2], change(a[-2]), a[-1]))
     monkeypatch.setattr(_loop, "run_inner_repetitions", lambda *a: inner(*a[:-1], change(a[-1])))
     monkeypatch.setattr(_loop, "full_query_repetitions", lambda *a: full(*a[:-1], change(a[-1])))
@@ -43,11 +51,15 @@ def test_less_noise_is_caught(name, monkeypatch):
 
 @pytest.mark.parametrize("name", ALL)
 def test_noise_of_the_mean_on_a_sum_is_caught(name, monkeypatch):
-    """sum / b + sigma N is the same run as sum + b sigma N: with sigma on the sum there is b times too little noise."""
+    """sum / b + sigma N is the same run as sum + b sigma N: with sigma on the sum there is b times
+    too little noise.
+    """
     size = 4 if name == "DPRGD" else OPTIMIZERS[name][0].batch_size
 
     def change(numbers):
-        return scaled(numbers, 1 / (numbers.denominator if hasattr(numbers, "denominator") else size))
+        return scaled(
+            numbers, 1 / (numbers.denominator if hasattr(numbers, "denominator") else size)
+        )
 
     with_numbers(monkeypatch, change)
     assert excess(*scores(*OPTIMIZERS[name])) > 0
@@ -57,7 +69,8 @@ CLIPS = {
     "none": _loop.Rules(clip_factors=audits.no_clip),
     "inverted": _loop.Rules(clip_factors=audits.inverted_clip),
     "after-averaging": _loop.Rules(
-        clipped_sum=audits.clip_after_averaging, differences=audits.difference_clipped_after_averaging
+        clipped_sum=audits.clip_after_averaging,
+        differences=audits.difference_clipped_after_averaging,
     ),
 }
 
@@ -66,8 +79,13 @@ def _clip_cases():
     """All of them; by default the fault that is hardest to see, on every optimiser."""
     for name in ALL:
         for fault in CLIPS:
-            quick = fault == ("after-averaging" if name != "DPRGD" else "inverted") and name != "DPRSVRG-as-published"
-            yield pytest.param(name, fault, marks=[] if quick else [pytest.mark.slow], id=f"{name}-{fault}")
+            quick = (
+                fault == ("after-averaging" if name != "DPRGD" else "inverted")
+                and name != "DPRSVRG-as-published"
+            )
+            yield pytest.param(
+                name, fault, marks=[] if quick else [pytest.mark.slow], id=f"{name}-{fault}"
+            )
 
 
 @pytest.mark.parametrize(("name", "fault"), _clip_cases())
@@ -82,8 +100,13 @@ def test_batches_that_are_not_refreshed_are_caught(kind, monkeypatch):
     if kind == "DPRSGD":
         attack, run, sigma, steps = audits.lonely(20), DPRSGD(10, 1, RATE, CLIP), 2.0, 10
     else:
-        # c_t = 2 C1 as soon as the iterate has left the anchor, always to the same side; the full gradient says next to nothing.
-        attack, steps, sigma = (audits.TURNING, audits.lonely(20)[1], np.ones(1)), 31, Budget(2.5, 1e-5)
+        # c_t = 2 C1 as soon as the iterate has left the anchor, always to the same side; the full
+        # gradient says next to nothing.
+        attack, steps, sigma = (
+            (audits.TURNING, audits.lonely(20)[1], np.ones(1)),
+            31,
+            Budget(2.5, 1e-5),
+        )
         run = DPRSVRG(1, steps, RATE, CLIP, full_clip_norm=0.02, batch_size=1, smoothness=1e6)
     assert excess(*scores(run, sigma, attack=attack)) <= 0
     fresh = _batches.subsets
@@ -104,7 +127,9 @@ def test_a_realised_batch_size_as_denominator_is_caught():
 
 
 def test_the_attack_itself_is_calibrated():
-    """Two equal data sets refute nothing; the exact Gaussian is not refuted, and one with a tenth less noise is."""
+    """Two equal data sets refute nothing; the exact Gaussian is not refuted, and one with a tenth
+    less noise is.
+    """
     from riemdp import gaussian
 
     rng = np.random.default_rng(0)
@@ -114,7 +139,8 @@ def test_the_attack_itself_is_calibrated():
     assert excess(a + 1.0 / 0.9, b, gaussian(1.0)) > 0
 
 
-# ------------------------------------------------------------------------------------------------ what was attacked is what runs
+# ------------------------------------------------------------------------------------------------
+# what was attacked is what runs
 P = problems.principal_eigenvector(4)
 X = np.random.default_rng(0).normal(size=(50, 4))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -125,9 +151,14 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
     [
         DPRGD(6, 0.3, momentum=0.5),
         DPRSGD(6, 8, 0.3, output="geodesic-average"),
-        pytest.param(DPRSGD(6, 8, 0.3, sampling="poisson", output="uniform"), marks=pytest.mark.slow),
+        pytest.param(
+            DPRSGD(6, 8, 0.3, sampling="poisson", output="uniform"), marks=pytest.mark.slow
+        ),
         DPRSVRG(2, 5, 0.3, batch_size=4, restarts=2, output="uniform"),
-        pytest.param(DPRSVRG(2, 5, 0.3, batch_size=4, variant="as-published", output="geodesic-average"), marks=pytest.mark.slow),
+        pytest.param(
+            DPRSVRG(2, 5, 0.3, batch_size=4, variant="as-published", output="geodesic-average"),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=lambda o: f"{type(o).__name__}-{o.output}",
 )

@@ -1,4 +1,6 @@
-"""What a run takes for itself when the user gives nothing: from public numbers only, and better than the plain choice."""
+"""What a run takes for itself when the user gives nothing: from public numbers only, and better
+than the plain choice.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_default_rates_have_less_risk_than_a_constant_one():
 
     def risk(optimizer):
         w = np.asarray(replicate(p, x, start, optimizer, budget=budget, repetitions=30, rng=1)[0])
-        return np.median(np.linalg.eigvalsh(covariance)[-1] - np.einsum("si,ij,sj->s", w, covariance, w))
+        return np.median(
+            np.linalg.eigvalsh(covariance)[-1] - np.einsum("si,ij,sj->s", w, covariance, w)
+        )
 
     half = plan_optimizer(p, 4000, DPRGD(), budget).steps // 2
     assert risk(DPRGD()) < 0.5 * risk(DPRGD(half, 0.5))
@@ -44,7 +48,11 @@ def test_default_rates_have_less_risk_than_a_constant_one():
 def test_defaults_come_from_public_numbers():
     r = private_minimize(P, X, START, DPRGD(), BUDGET, rng=1)
     other = private_minimize(P, 0.1 * X[::-1], START, DPRGD(), BUDGET, rng=1)
-    assert (r.steps, r.sigma, r.details["clip_norm"]) == (other.steps, other.sigma, other.details["clip_norm"])
+    assert (r.steps, r.sigma, r.details["clip_norm"]) == (
+        other.steps,
+        other.sigma,
+        other.details["clip_norm"],
+    )
     assert r.details["clip_norm"] == 1.0
     plan = plan_optimizer(P, 10, DPRGD(), Budget(0.01, 1e-6))
     assert plan.noise_to_signal > 1

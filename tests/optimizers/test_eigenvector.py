@@ -1,4 +1,6 @@
-"""Private principal eigenvector: sensitivities by brute force, noise law of the input perturbation, choice without data."""
+"""Private principal eigenvector: sensitivities by brute force, noise law of the input perturbation,
+choice without data.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_each_method_finds_the_eigenvector_within_its_budget(method):
 
 
 def test_sensitivities_hold_and_are_attained():
-    """Input perturbation sqrt 2 R^2 (printed: 2), iterative methods 2 R^2, over random pairs and the worst one."""
+    """Input perturbation sqrt 2 R^2 (printed: 2), iterative methods 2 R^2, over random pairs and
+    the worst one.
+    """
     z, y = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in RNG.normal(size=(2, 4000, 3)))
     w = RNG.normal(size=(4000, 3))
     w /= np.linalg.norm(w, axis=1, keepdims=True)
@@ -37,11 +41,16 @@ def test_sensitivities_hold_and_are_attained():
 
 
 def test_input_noise_is_isotropic_and_scaled_noise_fails(monkeypatch):
-    """The matrix handed to eigh minus the covariance, in orthonormal coordinates of symmetric matrices."""
+    """The matrix handed to eigh minus the covariance, in orthonormal coordinates of symmetric
+    matrices.
+    """
     seen = []
     real = np.linalg.eigh
     monkeypatch.setattr(ev.np.linalg, "eigh", lambda a: (seen.append(np.array(a)), real(a))[1])
-    sigmas = [private_principal_eigenvector(X[:40], BUDGET, method="gmip", rng=k).sigma for k in range(1500)]
+    sigmas = [
+        private_principal_eigenvector(X[:40], BUDGET, method="gmip", rng=k).sigma
+        for k in range(1500)
+    ]
     sigma = min(sigmas)
     noise = np.array(seen) - X[:40].T @ X[:40] / 40
     i, j = np.triu_indices(5)

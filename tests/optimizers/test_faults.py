@@ -1,4 +1,6 @@
-"""Moments of single steps, exactly, with planted faults that the same tests must catch (attacks on runs: `test_audit`)."""
+"""Moments of single steps, exactly, with planted faults that the same tests must catch (attacks on
+runs: `test_audit`).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ PROBLEM = problems.frechet_mean(FLAT)
 
 
 def neighbours():
-    """Records at the start, except the last: far out on either side (gradient 2e3, so that clipping decides)."""
+    """Records at the start, except the last: far out on either side (gradient 2e3, so that clipping
+    decides).
+    """
     x = np.zeros((N, D))
     y = np.zeros((N, D))
     x[-1, 0], y[-1, 0] = 1e3, -1e3
@@ -30,23 +34,36 @@ def scores(optimizer, rules=None, data=None, seed=1, sigma=SIGMA):
     out = []
     for i, x in enumerate(pair):
         values, claim = replicate(
-            PROBLEM, x, np.zeros(D), optimizer, noise_std=sigma, repetitions=TRIALS, rng=seed + i, rules=rules
+            PROBLEM,
+            x,
+            np.zeros(D),
+            optimizer,
+            noise_std=sigma,
+            repetitions=TRIALS,
+            rng=seed + i,
+            rules=rules,
         )
         out.append(np.asarray(values)[:, 0])
     return out[0], out[1], claim
 
 
-LINEAR = Problem(FLAT, lambda w, z: jnp.sum(w * z))  # its gradient is the record itself, wherever w is
+LINEAR = Problem(
+    FLAT, lambda w, z: jnp.sum(w * z)
+)  # its gradient is the record itself, wherever w is
 
 
 def test_batches_are_fresh_at_every_step_and_frozen_ones_are_caught(monkeypatch):
-    """One secret batch used at all T steps gives the record T times or never: variance T^2 p(1-p) C^2 instead of T p(1-p) C^2."""
+    """One secret batch used at all T steps gives the record T times or never: variance T^2 p(1-p)
+    C^2 instead of T p(1-p) C^2.
+    """
     kind = DPRSGD(12, 1, RATE, CLIP)
     x = neighbours()[0]
     expected = 12 * RATE**2 * (SIGMA**2 + CLIP**2 * 0.25 * 0.75)
 
     def relative_variance():
-        values, _ = replicate(LINEAR, x, np.zeros(D), kind, noise_std=SIGMA, repetitions=TRIALS, rng=3)
+        values, _ = replicate(
+            LINEAR, x, np.zeros(D), kind, noise_std=SIGMA, repetitions=TRIALS, rng=3
+        )
         return np.var(np.asarray(values)[:, 0]) / expected
 
     tolerance = 6 * np.sqrt(2 / TRIALS)
@@ -60,9 +77,12 @@ def test_batches_are_fresh_at_every_step_and_frozen_ones_are_caught(monkeypatch)
     assert relative_variance() > 1 + tolerance
 
 
-# ------------------------------------------------------------------------------------------------ moments, exactly
+# ------------------------------------------------------------------------------------------------
+# moments, exactly
 def test_poisson_uses_the_expected_size_and_the_realised_one_is_caught():
-    """E[step] = -rate * (q n C) / b * direction = -rate * C when every record pulls with norm C, whatever size came."""
+    """E[step] = -rate * (q n C) / b * direction = -rate * C when every record pulls with norm C,
+    whatever size came.
+    """
     data = np.tile([1e3, 0.0], (N, 1))
     kind = DPRSGD(1, B, RATE, CLIP, sampling="poisson")
     right, _, claim = scores(kind, data=(data, data))
@@ -99,11 +119,21 @@ def test_poisson_batches_hold_each_record_independently_and_nothing_is_cut():
 
 
 def test_every_part_of_a_product_is_clipped():
-    """The norm is that of the whole tuple; clipping only its first part lets the second one move without bound."""
+    """The norm is that of the whole tuple; clipping only its first part lets the second one move
+    without bound.
+    """
     m = Product(Euclidean(1), Euclidean(1))
     data = (np.zeros((3, 1)), np.array([[0.0], [0.0], [1e3]]))
     start = (np.zeros(1), np.zeros(1))
-    right, _ = replicate(problems.frechet_mean(m), data, start, DPRGD(1, 1.0, 1.0), noise_std=0.0, repetitions=1, rng=0)
+    right, _ = replicate(
+        problems.frechet_mean(m),
+        data,
+        start,
+        DPRGD(1, 1.0, 1.0),
+        noise_std=0.0,
+        repetitions=1,
+        rng=0,
+    )
     assert float(right[1][0, 0]) == pytest.approx(1 / 3)
 
     def first_leaf_only(kernel, state, batch, mask, clip, factors):
@@ -112,9 +142,15 @@ def test_every_part_of_a_product_is_clipped():
         return (first[0], jnp.sum(parts[1], axis=0))
 
     wrong, _ = replicate(
-        problems.frechet_mean(m), data, start, DPRGD(1, 1.0, 1.0), noise_std=0.0, repetitions=1, rng=0,
+        problems.frechet_mean(m),
+        data,
+        start,
+        DPRGD(1, 1.0, 1.0),
+        noise_std=0.0,
+        repetitions=1,
+        rng=0,
         rules=_loop.Rules(clipped_sum=first_leaf_only),
-    )  # fmt: skip
+    )
     assert float(wrong[1][0, 0]) > 100
 
 
@@ -122,7 +158,9 @@ def test_every_part_of_a_product_is_clipped():
 def test_a_gradient_that_is_not_finite_counts_as_zero(bad):
     x = np.zeros((3, D))
     x[1] = bad
-    values, _ = replicate(PROBLEM, x, np.zeros(D), DPRGD(1, 1.0, 1.0), noise_std=0.0, repetitions=1, rng=0)
+    values, _ = replicate(
+        PROBLEM, x, np.zeros(D), DPRGD(1, 1.0, 1.0), noise_std=0.0, repetitions=1, rng=0
+    )
     assert np.all(np.isfinite(values))
     assert np.linalg.norm(values) <= 1 / 3 + 1e-12
 
@@ -132,25 +170,38 @@ def test_clipping_is_in_the_riemannian_norm():
     m = SPDLogEuclidean(2)
     start = np.diag([100.0, 0.01])
     x = np.array([np.eye(2)])
-    got, _ = replicate(problems.frechet_mean(m), x, start, DPRGD(1, 1.0, 0.25), noise_std=0.0, repetitions=1, rng=0)
+    got, _ = replicate(
+        problems.frechet_mean(m), x, start, DPRGD(1, 1.0, 0.25), noise_std=0.0, repetitions=1, rng=0
+    )
     assert float(m.dist(start, got[0])) == pytest.approx(0.25, rel=1e-9)
 
 
-# ------------------------------------------------------------------------------------------------ DP-RSVRG
+# ------------------------------------------------------------------------------------------------
+# DP-RSVRG
 def inner_contribution(c_bound, record, anchored=True):
     """Noise-free contribution of one record to an inner step on R^2, at distance 1 from the anchor."""
     quartic = Problem(FLAT, lambda w, z: jnp.sum((w - z) ** 4))
     kernel = _kernels.Generic(FLAT, False, _kernels.gradient_function(quartic))
     out = _loop.clipped_differences(
-        _loop.RULES, kernel, jnp.array([1.0, 0.0]), jnp.zeros(2), jnp.asarray(record)[None], c_bound, anchored
+        _loop.RULES,
+        kernel,
+        jnp.array([1.0, 0.0]),
+        jnp.zeros(2),
+        jnp.asarray(record)[None],
+        c_bound,
+        anchored,
     )
     return float(jnp.linalg.norm(out))
 
 
 def test_variance_reduced_contributions_stay_within_the_bound():
-    assert inner_contribution(0.3, [50.0, 20.0]) == pytest.approx(0.3, rel=1e-12)  # a difference clipped to c_t
+    assert inner_contribution(0.3, [50.0, 20.0]) == pytest.approx(
+        0.3, rel=1e-12
+    )  # a difference clipped to c_t
     assert inner_contribution(0.3, [np.nan, 0.0]) == 0.0
-    assert inner_contribution(0.3, [50.0, 20.0], anchored=False) <= 0.6  # a difference of clipped gradients
+    assert (
+        inner_contribution(0.3, [50.0, 20.0], anchored=False) <= 0.6
+    )  # a difference of clipped gradients
 
 
 @pytest.mark.parametrize("variant", ["anchored", "as-published"])
@@ -161,7 +212,9 @@ def test_variance_reduced_accounting_counts_every_query(variant):
     shape, _ = _svrg_plan._shape_of(LINEAR, 50, optimizer, Budget(1.0, 1e-5), None)
     fulls, inners = (6, 36) if variant == "anchored" else (42, 42)
     assert shape.queries == (fulls, inners)
-    expected = gaussian(9.0, fulls).compose(subsampled_gaussian(1.3, population=50, batch_size=2, steps=inners))
+    expected = gaussian(9.0, fulls).compose(
+        subsampled_gaussian(1.3, population=50, batch_size=2, steps=inners)
+    )
     assert shape.total(9.0, 1.3).epsilon(1e-5) == pytest.approx(expected.epsilon(1e-5), rel=1e-9)
     split = _svrg_plan.choose_split(shape, Budget(1.0, 1e-5), None)
     assert 0.98 <= shape.total(split.z1, split.z2).epsilon(1e-5) <= 1.0

@@ -1,4 +1,6 @@
-"""The host side of a run: arguments, ledger, outputs, history, interruption, checkpoints, compilations."""
+"""The host side of a run: arguments, ledger, outputs, history, interruption, checkpoints,
+compilations.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +43,19 @@ BUDGET = Budget(1.0, 1e-5)
 
 
 def run(optimizer=None, budget=BUDGET, data=X, **more):
-    return private_minimize(P, data, START, optimizer or DPRGD(6, 0.3), budget, rng=more.pop("rng", 1), **more)
+    return private_minimize(
+        P, data, START, optimizer or DPRGD(6, 0.3), budget, rng=more.pop("rng", 1), **more
+    )
 
 
-# ------------------------------------------------------------------------------------------------ guarantees
+# ------------------------------------------------------------------------------------------------
+# guarantees
 def test_budget_is_met_and_sigma_is_the_calibrated_one():
     r = run(DPRGD(6, 0.3, 0.5))
     assert 0.99 <= r.guarantee.epsilon(1e-5) <= 1.0
-    assert r.guarantee.epsilon(1e-5) == pytest.approx(gaussian(r.sigma / (2 * 0.5 / N), 6).epsilon(1e-5), rel=1e-9)
+    assert r.guarantee.epsilon(1e-5) == pytest.approx(
+        gaussian(r.sigma / (2 * 0.5 / N), 6).epsilon(1e-5), rel=1e-9
+    )
     assert r.reproducible
     assert "NOT PRIVATE" in str(r)
     assert not private_minimize(P, X, START, DPRGD(6, 0.3), BUDGET).reproducible
@@ -94,9 +101,11 @@ def test_the_ledger_is_charged_and_refuses_before_anything_is_drawn():
     assert 0 < outer.spent.epsilon(1e-5) < 2.0
 
 
-# ------------------------------------------------------------------------------------------------ outputs
+# ------------------------------------------------------------------------------------------------
+# outputs
 def test_outputs_last_uniform_and_average():
-    # Prefixes of the same seeded stream: sigma is given, so that it does not depend on the number of steps.
+    # Prefixes of the same seeded stream: sigma is given, so that it does not depend on the number
+    # of steps.
     trace = [np.asarray(run(DPRGD(t, 0.3), None, noise_std=0.05, rng=4).value) for t in range(1, 7)]
     average = trace[0]
     for k, w in enumerate(trace[1:], start=2):
@@ -106,7 +115,9 @@ def test_outputs_last_uniform_and_average():
     picked = [run(DPRGD(6, 0.3, output="uniform"), None, noise_std=0.05, rng=k) for k in range(40)]
     assert {r.steps for r in picked} == set(range(1, 7))  # w_1..w_6, never the start
     full = run(DPRGD(6, 0.3), None, noise_std=0.05).guarantee
-    assert all(r.guarantee.epsilon(1e-5) == full.epsilon(1e-5) for r in picked)  # charged for all six, whichever was drawn
+    assert all(
+        r.guarantee.epsilon(1e-5) == full.epsilon(1e-5) for r in picked
+    )  # charged for all six, whichever was drawn
 
 
 def test_schedule_is_evaluated_on_the_host_and_checked():
@@ -123,7 +134,9 @@ def test_history_is_off_by_default_and_marked():
         r = run(DPRGD(6, 0.3), record_every=2)
     assert [row.step for row in r.history] == [2, 4, 6]
     assert r.history[-1].gradient_calls == 6 * N == r.gradient_calls
-    assert r.history[-1].objective == pytest.approx(-np.mean((X @ np.asarray(r.value)) ** 2), abs=1e-12)
+    assert r.history[-1].objective == pytest.approx(
+        -np.mean((X @ np.asarray(r.value)) ** 2), abs=1e-12
+    )
     assert "NOT PRIVATE" in repr(r.history)
     assert "NOT PRIVATE" in str(r)
     plain = run(DPRGD(6, 0.3))
@@ -138,7 +151,11 @@ def test_plan_of_dprsvrg_states_what_the_run_then_does(variant):
     plan = plan_optimizer(P, len(X), optimizer, BUDGET)
     run = private_minimize(P, X, START, optimizer, BUDGET, rng=1)
     assert (run.steps, run.sigma) == (plan.steps, plan.sigma)
-    assert run.guarantee.epsilon(BUDGET.delta) == plan.guarantee().epsilon(BUDGET.delta) <= BUDGET.epsilon
+    assert (
+        run.guarantee.epsilon(BUDGET.delta)
+        == plan.guarantee().epsilon(BUDGET.delta)
+        <= BUDGET.epsilon
+    )
     assert plan.noise_to_signal == pytest.approx(np.sqrt(P.manifold.dim) * run.sigma)
     hopeless = plan_optimizer(P, 10, optimizer, Budget(0.01, 1e-6))
     assert hopeless.noise_to_signal > 1
@@ -146,7 +163,8 @@ def test_plan_of_dprsvrg_states_what_the_run_then_does(variant):
     assert "noise to signal: 0 " in str(plan_optimizer(P, 10, optimizer, None))
 
 
-# ------------------------------------------------------------------------------------------------ interruption, checkpoint
+# ------------------------------------------------------------------------------------------------
+# interruption, checkpoint
 class _Interrupt:
     """Stops the run after some recorded steps, as Ctrl-C would."""
 
@@ -179,7 +197,9 @@ class _Crash(Exception):
     pass
 
 
-def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(monkeypatch, tmp_path):
+def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
+    monkeypatch, tmp_path
+):
     monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
     path = tmp_path / "run.npz"
     seen = []
@@ -232,7 +252,9 @@ def _spied(monkeypatch):
 
     def spy(source, shape=(), helper=None):
         out = original(source, shape, helper)
-        if helper is None or source.reproducible or out.size < _source.PARALLEL:  # else it is seen as two halves
+        if (
+            helper is None or source.reproducible or out.size < _source.PARALLEL
+        ):  # else it is seen as two halves
             seen.append(np.array(out).reshape(-1, M.noise_size))
         return out
 
@@ -242,8 +264,10 @@ def _spied(monkeypatch):
 
 @pytest.mark.parametrize("variant", ["anchored", "as-published"])
 def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, tmp_path):
-    """Crash in the second epoch. Resumed with the same seed: no row of noise twice, no more charged than the whole run costs, no
-    exact gradient in the file, and the anchor's answer not asked for again."""
+    """Crash in the second epoch. Resumed with the same seed: no row of noise twice, no more charged
+    than the whole run costs, no exact gradient in the file, and the anchor's answer not asked for
+    again.
+    """
     monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
     path = tmp_path / "run.npz"
     kind = DPRSVRG(2, 8, 0.3, batch_size=5, variant=variant)
@@ -251,7 +275,9 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
     seen = _spied(monkeypatch)
     more = {"noise_std": 0.05, "checkpoint": path, "rng": 9, "ledger": book}
     with monkeypatch.context() as inner:
-        _Interrupt(inner, 13, _Crash)  # in the second block of the second epoch, which is thereby lost
+        _Interrupt(
+            inner, 13, _Crash
+        )  # in the second block of the second epoch, which is thereby lost
         with pytest.raises(_Crash):
             run(kind, None, **more)
     content = path.read_bytes()
@@ -271,7 +297,9 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
     assert book.spent.epsilon(1e-5) == pytest.approx(r.guarantee.epsilon(1e-5), rel=1e-6)
 
 
-def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted_cleanly(monkeypatch, tmp_path):
+def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted_cleanly(
+    monkeypatch, tmp_path
+):
     monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
     path = tmp_path / "run.npz"
     kind = DPRSVRG(2, 8, 0.3, batch_size=5)
@@ -282,13 +310,17 @@ def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted
         first = run(kind, None, ledger=book, **calls)
     assert (first.status, first.steps) == ("interrupted", 4)
     whole = run(kind, None, noise_std=0.05)
-    assert first.guarantee.epsilon(1e-5) < whole.guarantee.epsilon(1e-5)  # one anchor, three answers
+    assert first.guarantee.epsilon(1e-5) < whole.guarantee.epsilon(
+        1e-5
+    )  # one anchor, three answers
     assert book.spent.epsilon(1e-5) == pytest.approx(first.guarantee.epsilon(1e-5), rel=1e-6)
     asked = _loop.TRACES["full_query"]
     second = run(kind, None, **calls)
     assert _loop.TRACES["full_query"] == asked
     assert second.steps == 16
-    assert second.gradient_calls == 12 * 10 + N  # twelve more steps, and only the second anchor's gradient
+    assert (
+        second.gradient_calls == 12 * 10 + N
+    )  # twelve more steps, and only the second anchor's gradient
     assert second.guarantee.epsilon(1e-5) == pytest.approx(whole.guarantee.epsilon(1e-5), rel=1e-9)
     with monkeypatch.context() as inner:
         _Interrupt(inner, 4)
@@ -298,7 +330,9 @@ def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted
 
 
 def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path):
-    """The released directions are those of the same seed; only what is done with them differs. Guarantee and sigma stay."""
+    """The released directions are those of the same seed; only what is done with them differs.
+    Guarantee and sigma stay.
+    """
     plain, heavy = (run(DPRGD(8, 0.3, momentum=b), None, noise_std=0.05) for b in (0.0, 0.6))
     assert heavy.guarantee.epsilon(1e-5) == plain.guarantee.epsilon(1e-5)
     assert heavy.sigma == plain.sigma
@@ -325,7 +359,9 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
 
 
 def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monkeypatch):
-    """Two threads draw the next block while a block runs. What an interrupt leaves of it is charged and in no later run."""
+    """Two threads draw the next block while a block runs. What an interrupt leaves of it is charged
+    and in no later run.
+    """
     monkeypatch.setattr(_loop, "capacity", lambda steps, width: 64)
     monkeypatch.setattr(_source, "PARALLEL", 1)
     seen = _spied(monkeypatch)
@@ -342,7 +378,9 @@ def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monke
     assert len(rows) == drawn + 200
     assert len(np.unique(rows[:, 0])) == len(rows)
     a, b = (run(DPRGD(200, 0.3), None, noise_std=0.05, rng=3) for _ in range(2))
-    np.testing.assert_array_equal(a.value, b.value)  # a seeded run does not depend on how threads take turns
+    np.testing.assert_array_equal(
+        a.value, b.value
+    )  # a seeded run does not depend on how threads take turns
 
 
 def test_a_run_without_interruption_is_the_same_with_a_checkpoint(tmp_path):
@@ -351,7 +389,8 @@ def test_a_run_without_interruption_is_the_same_with_a_checkpoint(tmp_path):
     np.testing.assert_array_equal(a.value, b.value)
 
 
-# ------------------------------------------------------------------------------------------------ compilations, bad input
+# ------------------------------------------------------------------------------------------------
+# compilations, bad input
 def test_one_compilation_serves_every_number_of_steps_and_every_setting():
     _loop.run_steps.clear_cache()
     before = _loop.TRACES["steps"]
@@ -412,12 +451,30 @@ class _Vector:
         (lambda: private_minimize(P, X, 2 * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, np.nan * START, DPRGD(3, 0.1), BUDGET), "initial"),
         (lambda: private_minimize(P, X, START[:3], DPRGD(3, 0.1), BUDGET), "initial"),
-        (lambda: private_minimize(Problem(M, _Vector()), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "loss"),
-        (lambda: private_minimize(_with_gradient(lambda w, z: w[:2]), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "gradient"),
-        (lambda: private_minimize(_with_gradient(lambda w, z: w @ X), X, START, DPRGD(3, 0.1, 1.0), BUDGET), "gradient"),
-        (lambda: private_minimize(Problem(M, lambda w, z: jnp.nan * w[0]), X, START, DPRGD(3, 0.1), None), "loss"),
+        (
+            lambda: private_minimize(Problem(M, _Vector()), X, START, DPRGD(3, 0.1, 1.0), BUDGET),
+            "loss",
+        ),
+        (
+            lambda: private_minimize(
+                _with_gradient(lambda w, z: w[:2]), X, START, DPRGD(3, 0.1, 1.0), BUDGET
+            ),
+            "gradient",
+        ),
+        (
+            lambda: private_minimize(
+                _with_gradient(lambda w, z: w @ X), X, START, DPRGD(3, 0.1, 1.0), BUDGET
+            ),
+            "gradient",
+        ),
+        (
+            lambda: private_minimize(
+                Problem(M, lambda w, z: jnp.nan * w[0]), X, START, DPRGD(3, 0.1), None
+            ),
+            "loss",
+        ),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_named_and_nothing_is_spent(call, name):
     book = Ledger(Budget(9.0, 1e-5))
     with book, pytest.raises(InvalidArgument, match=f"`{name}`"):
@@ -452,8 +509,17 @@ def test_bursting_steps_never_leave_the_manifold():
     assert np.all(np.isfinite(r.value))
     assert 0 < r.details["skipped_steps"] <= 30
     assert f"{r.details['skipped_steps']} steps overflowed" in str(r)
-    v = private_minimize(f, x, h.origin, DPRSVRG(2, 5, 1.0, batch_size=2), None, noise_std=300.0, rng=0)
+    v = private_minimize(
+        f, x, h.origin, DPRSVRG(2, 5, 1.0, batch_size=2), None, noise_std=300.0, rng=0
+    )
     assert 0 < v.details["skipped_steps"] <= 10
-    e = private_minimize(problems.frechet_mean(Euclidean(2)), np.ones((3, 2)), np.zeros(2), DPRGD(5, 0.3, 1.0), BUDGET, rng=0)
+    e = private_minimize(
+        problems.frechet_mean(Euclidean(2)),
+        np.ones((3, 2)),
+        np.zeros(2),
+        DPRGD(5, 0.3, 1.0),
+        BUDGET,
+        rng=0,
+    )
     assert e.value.dtype == jnp.float64
     assert e.details["skipped_steps"] == 0

@@ -1,4 +1,6 @@
-"""What the compiled steps compute: optima without noise, equality of kernels, and the law of the noise."""
+"""What the compiled steps compute: optima without noise, equality of kernels, and the law of the
+noise.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +38,23 @@ def spread(manifold, n=40, sigma=0.3):
 
 
 MEANS = [
-    Euclidean(3), Sphere(4), Lorentz(3), PoincareBall(2), Grassmann(5, 2), SPDAffineInvariant(3), SPDLogEuclidean(3),
-    SPDBuresWasserstein(3), Product(Sphere(3), Euclidean(2)),
-]  # fmt: skip
+    Euclidean(3),
+    Sphere(4),
+    Lorentz(3),
+    PoincareBall(2),
+    Grassmann(5, 2),
+    SPDAffineInvariant(3),
+    SPDLogEuclidean(3),
+    SPDBuresWasserstein(3),
+    Product(Sphere(3), Euclidean(2)),
+]
 
 
 @pytest.mark.parametrize("manifold", MEANS, ids=repr)
 def test_without_noise_the_frechet_mean_is_a_stationary_point(manifold):
-    """Own Karcher condition: sum of logs at the result is zero (for which no optimiser code is used)."""
+    """Own Karcher condition: sum of logs at the result is zero (for which no optimiser code is
+    used).
+    """
     x, start = spread(manifold)
     result = private_minimize(problems.frechet_mean(manifold), x, start, DPRGD(60, 0.4), None)
     logs = jax.vmap(manifold._log, (None, 0))(result.value, x)
@@ -58,11 +69,17 @@ def test_without_noise_eigenvector_and_subspace_are_those_of_eigh():
     z /= np.linalg.norm(z, axis=1).max()
     vectors = np.linalg.eigh(z.T @ z)[1]
     m = Sphere(6)
-    one = private_minimize(problems.principal_eigenvector(6), z, m.random_point(KEY), DPRGD(3000, 0.9), None)
+    one = private_minimize(
+        problems.principal_eigenvector(6), z, m.random_point(KEY), DPRGD(3000, 0.9), None
+    )
     assert 1 - abs(float(one.value @ vectors[:, -1])) < 1e-12
     g = Grassmann(6, 2)
-    two = private_minimize(problems.principal_subspace(6, 2), z, g.random_point(KEY), DPRGD(3000, 0.9), None)
-    assert np.linalg.norm(vectors[:, -2:].T @ np.asarray(two.value)) ** 2 == pytest.approx(2.0, abs=1e-10)
+    two = private_minimize(
+        problems.principal_subspace(6, 2), z, g.random_point(KEY), DPRGD(3000, 0.9), None
+    )
+    assert np.linalg.norm(vectors[:, -2:].T @ np.asarray(two.value)) ** 2 == pytest.approx(
+        2.0, abs=1e-10
+    )
 
 
 def test_without_noise_prediction_and_completion_reach_their_optimum():
@@ -73,12 +90,15 @@ def test_without_noise_prediction_and_completion_reach_their_optimum():
     found = private_minimize(p, (alpha, y), start, DPRGD(200, 0.3), None)
     logs = np.asarray(jax.vmap(m._log, (None, 0))(found.value, y))
     assert np.abs((alpha[:, None] * logs).mean(0)).max() < 1e-8  # weighted Karcher condition
-    # Completion: an exactly rank-2 matrix with 70 % of entries observed is recovered (up to the ridge).
+    # Completion: an exactly rank-2 matrix with 70 % of entries observed is recovered (up to the
+    # ridge).
     u = np.linalg.qr(RNG.normal(size=(8, 2)))[0]
     x = RNG.normal(size=(120, 2)) @ u.T
     mask = (RNG.random((120, 8)) < 0.7).astype(float)
     q = problems.matrix_completion(8, 2, ridge=1e-8)
-    got = private_minimize(q, (x * mask, mask), Grassmann(8, 2).random_point(KEY), DPRGD(1500, 0.2), None)
+    got = private_minimize(
+        q, (x * mask, mask), Grassmann(8, 2).random_point(KEY), DPRGD(1500, 0.2), None
+    )
     assert np.linalg.norm(np.asarray(got.value).T @ u) ** 2 == pytest.approx(2.0, abs=1e-6)
 
 
@@ -87,9 +107,13 @@ def test_a_users_loss_on_stiefel_uses_automatic_differentiation():
     z = RNG.normal(size=(200, 4)) * np.array([2.0, 1.4, 0.7, 0.4])
     weights = jnp.array([2.0, 1.0])
     p = Problem(Stiefel(4, 2), lambda w, row: -jnp.sum(weights * (row @ w) ** 2), smoothness=20.0)
-    got = private_minimize(p, z, Stiefel(4, 2).random_point(KEY), DPRGD(800, 0.05, update="retract"), None)
+    got = private_minimize(
+        p, z, Stiefel(4, 2).random_point(KEY), DPRGD(800, 0.05, update="retract"), None
+    )
     vectors = np.linalg.eigh(z.T @ z)[1][:, ::-1]
-    assert np.allclose(np.abs(np.sum(np.asarray(got.value) * vectors[:, :2], axis=0)), 1.0, atol=1e-6)
+    assert np.allclose(
+        np.abs(np.sum(np.asarray(got.value) * vectors[:, :2], axis=0)), 1.0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("variant", ["anchored", "as-published"])
@@ -101,7 +125,8 @@ def test_without_noise_variance_reduction_reaches_the_optimum(variant):
     assert float(jnp.linalg.norm(jnp.mean(m.log(got.value, x), axis=0))) < 1e-7
 
 
-# ------------------------------------------------------------------------------------------------ kernels agree
+# ------------------------------------------------------------------------------------------------
+# kernels agree
 @pytest.mark.parametrize("sampling", ["full", "without-replacement", "poisson"])
 @pytest.mark.parametrize("which", ["spd", "sphere", "grassmann"])
 def test_fast_kernels_equal_the_generic_one(which, sampling):
@@ -120,11 +145,21 @@ def test_fast_kernels_equal_the_generic_one(which, sampling):
         p, start = problems.principal_subspace(5, 2), Grassmann(5, 2).random_point(KEY)
         x = RNG.normal(size=(40, 5))
         x[3] = np.nan
-    # With the same orthonormal noise the fast SPD kernel moves by the same law but in another frame: compare without noise.
+    # With the same orthonormal noise the fast SPD kernel moves by the same law but in another
+    # frame: compare without noise.
     sigma = 0.0 if which == "spd" else 0.05
     o = DPRGD(6, 0.1, 0.8) if sampling == "full" else DPRSGD(6, 8, 0.1, 0.8, sampling=sampling)
     fast, slow = (
-        replicate(p, x, start, o, noise_std=sigma, repetitions=3, rng=5, kernel=_kernels.choose_kernel(p, False, generic=g))[0]
+        replicate(
+            p,
+            x,
+            start,
+            o,
+            noise_std=sigma,
+            repetitions=3,
+            rng=5,
+            kernel=_kernels.choose_kernel(p, False, generic=g),
+        )[0]
         for g in (False, True)
     )
     assert type(_kernels.choose_kernel(p, False)) is not _kernels.Generic
@@ -149,11 +184,21 @@ def test_chunks_do_not_change_the_sum():
     state = kernel.start(start)
     whole = _loop.full_sum(_loop.RULES, kernel, state, x, 0.5, 40)
     for chunk in (1, 7, 13, 39):
-        np.testing.assert_allclose(_loop.full_sum(_loop.RULES, kernel, state, x, 0.5, chunk), whole, atol=1e-12)
+        np.testing.assert_allclose(
+            _loop.full_sum(_loop.RULES, kernel, state, x, 0.5, chunk), whole, atol=1e-12
+        )
 
 
-# ------------------------------------------------------------------------------------------------ the law of the noise
-NOISY = [Sphere(4), Lorentz(3), Grassmann(4, 2), SPDAffineInvariant(3), SPDBuresWasserstein(2), Product(Sphere(3), Euclidean(2))]
+# ------------------------------------------------------------------------------------------------
+# the law of the noise
+NOISY = [
+    Sphere(4),
+    Lorentz(3),
+    Grassmann(4, 2),
+    SPDAffineInvariant(3),
+    SPDBuresWasserstein(2),
+    Product(Sphere(3), Euclidean(2)),
+]
 
 
 def first_step_coordinates(manifold, rules=None, n=4000, sigma=0.02, rate=0.5):
@@ -161,7 +206,14 @@ def first_step_coordinates(manifold, rules=None, n=4000, sigma=0.02, rate=0.5):
     start = manifold.random_point(jax.random.key(5))
     data = jax.tree.map(lambda x: jnp.broadcast_to(x, (7, *x.shape)), start)
     values, _ = replicate(
-        problems.frechet_mean(manifold), data, start, DPRGD(1, rate, 1.0), noise_std=sigma, repetitions=n, rng=11, rules=rules
+        problems.frechet_mean(manifold),
+        data,
+        start,
+        DPRGD(1, rate, 1.0),
+        noise_std=sigma,
+        repetitions=n,
+        rng=11,
+        rules=rules,
     )
     logs = jax.vmap(manifold._log, (None, 0))(start, values)
     return np.asarray(manifold.to_coordinates(start, logs)), rate * sigma
@@ -183,7 +235,9 @@ def test_noise_of_one_step_is_isotropic_with_the_stated_sigma(manifold):
 
 @pytest.mark.parametrize("fault", [noise_too_small, mean_noise_on_a_sum])
 def test_planted_noise_faults_fail_the_same_test(fault):
-    samples, sigma = first_step_coordinates(SPDAffineInvariant(3), rules=_loop.Rules(noisy_mean=fault))
+    samples, sigma = first_step_coordinates(
+        SPDAffineInvariant(3), rules=_loop.Rules(noisy_mean=fault)
+    )
     assert gaussian_p_value(samples, sigma) < ALPHA
 
 
@@ -191,17 +245,25 @@ def test_noise_of_an_empty_poisson_batch_is_the_full_noise():
     m = Sphere(4)
     start = m.random_point(KEY)
     data = jnp.broadcast_to(m.exp(start, m.tangent_normal(KEY, start)), (500, 4))
-    # One expected record in 500, one step: 37 % of the batches are empty. The gradient is tiny next to the noise.
+    # One expected record in 500, one step: 37 % of the batches are empty. The gradient is tiny next
+    # to the noise.
     values, _ = replicate(
-        problems.frechet_mean(m), data, start, DPRSGD(1, 1, 0.5, 1e-6, sampling="poisson"), noise_std=0.02,
-        repetitions=4000, rng=2,
-    )  # fmt: skip
+        problems.frechet_mean(m),
+        data,
+        start,
+        DPRSGD(1, 1, 0.5, 1e-6, sampling="poisson"),
+        noise_std=0.02,
+        repetitions=4000,
+        rng=2,
+    )
     coordinates = np.asarray(m.to_coordinates(start, m.log(start, values)))
     assert gaussian_p_value(coordinates, 0.01) > ALPHA
 
 
 def test_variance_reduced_noise_follows_the_public_bound():
-    """Anchored: step 0 carries the anchor's noise only; step 1 adds z2 * 2 c_1 / b with c_1 = min(2 C1, L d(w_1, anchor))."""
+    """Anchored: step 0 carries the anchor's noise only; step 1 adds z2 * 2 c_1 / b with c_1 = min(2
+    C1, L d(w_1, anchor)).
+    """
     m = Euclidean(6)
     kernel = _kernels.Generic(m, False, _kernels.gradient_function(problems.frechet_mean(m)))
     z = np.asarray(RNG.normal(size=(6000, 2, 6)))
@@ -214,10 +276,13 @@ def test_variance_reduced_noise_follows_the_public_bound():
         block = _loop.Block(normals, rates, indices, None)
         epoch, numbers = _loop.Epoch(jnp.zeros(6), full), _loop.InnerNumbers(0.5, 10.0, 2.0)
         carry = _loop.Carry(jnp.zeros(6))
-        return _loop.run_inner_steps(_loop.RULES, kernel, True, carry, epoch, data, block, 0, 2, 0, 0.0, numbers).state
+        return _loop.run_inner_steps(
+            _loop.RULES, kernel, True, carry, epoch, data, block, 0, 2, 0, 0.0, numbers
+        ).state
 
     got = np.asarray(jax.vmap(run)(z))
-    # w_1 = -full exactly; c_1 = 2 * 0.3; the gradient difference 2 (w_1 - 0) is 0.6 long and so not clipped.
+    # w_1 = -full exactly; c_1 = 2 * 0.3; the gradient difference 2 (w_1 - 0) is 0.6 long and so not
+    # clipped.
     expected = -np.asarray(full) * 2 + 2 * np.asarray(full)
     assert gaussian_p_value(got - expected, 0.5 * 0.6) > ALPHA
     assert gaussian_p_value(got - expected, 0.5 * 0.6 / 0.8) < ALPHA

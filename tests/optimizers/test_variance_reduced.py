@@ -1,4 +1,6 @@
-"""DP-RSVRG between anchors: what bounds on the Hessian tell about a difference of gradients, and what they save."""
+"""DP-RSVRG between anchors: what bounds on the Hessian tell about a difference of gradients, and
+what they save.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from riemdp import DPRSVRG, Ball, Budget, InvalidArgument, Problem, gaussian, private_minimize, problems
+from riemdp import (
+    DPRSVRG,
+    Ball,
+    Budget,
+    InvalidArgument,
+    Problem,
+    gaussian,
+    private_minimize,
+    problems,
+)
 from riemdp.manifolds import (
     Euclidean,
     Lorentz,
@@ -35,7 +46,7 @@ SPACES = [
     (SPDBuresWasserstein(3), np.diag([1.0, 2.0, 3.0]), 0.4),
     (SPDLogEuclidean(3), np.eye(3), 3.0),
     (Product(Sphere(3), Euclidean(2)), (np.eye(3)[0], np.zeros(2)), 0.35),
-]  # fmt: skip
+]
 
 
 def in_ball(m, center, radius, count, seed):
@@ -50,8 +61,13 @@ def in_ball(m, center, radius, count, seed):
 def offsets(m, problem, w, anchor, records, middle):
     """|grad f(w) - PT grad f(anchor) + middle log_w(anchor)| / d(w, anchor) of many triples."""
 
-    # The bounds are about parallel transport. Where steps use another isometry, clipping may bite a little more.
-    carry = partial(m._transport_in_steps, steps=40) if isinstance(m, SPDBuresWasserstein) else m._transport
+    # The bounds are about parallel transport. Where steps use another isometry, clipping may bite a
+    # little more.
+    carry = (
+        partial(m._transport_in_steps, steps=40)
+        if isinstance(m, SPDBuresWasserstein)
+        else m._transport
+    )
 
     @jax.jit
     @jax.vmap
@@ -64,9 +80,13 @@ def offsets(m, problem, w, anchor, records, middle):
     return np.asarray(one(w, anchor, records))
 
 
-@pytest.mark.parametrize(("m", "center", "radius"), SPACES, ids=lambda x: repr(x) if hasattr(x, "dim") else "")
+@pytest.mark.parametrize(
+    ("m", "center", "radius"), SPACES, ids=lambda x: repr(x) if hasattr(x, "dim") else ""
+)
 def test_differences_of_gradients_lie_where_the_hessian_bounds_say(m, center, radius):
-    """Inside the ball no difference is clipped; about 0, where the plain bound L d puts it, the half width would not do."""
+    """Inside the ball no difference is clipped; about 0, where the plain bound L d puts it, the
+    half width would not do.
+    """
     problem = problems.frechet_mean(m, ball=Ball(center, radius))
     plan = plan_optimizer(problem, 500, DPRSVRG(2, 3, batch_size=10), Budget(1.0, 1e-5))
     w, a, z = (in_ball(m, center, radius, 3000, seed) for seed in (1, 2, 3))
@@ -85,9 +105,18 @@ def test_a_record_moves_an_inner_step_by_no_more_than_the_bound_about_any_centre
     about = jnp.array([0.7, -0.2])
 
     def contribution(record):
-        return np.asarray(_loop.clipped_differences(
-            _loop.RULES, kernel, jnp.array([1.0, 0.0]), jnp.zeros(2), jnp.asarray(record)[None], 0.3, True, about
-        ))  # fmt: skip
+        return np.asarray(
+            _loop.clipped_differences(
+                _loop.RULES,
+                kernel,
+                jnp.array([1.0, 0.0]),
+                jnp.zeros(2),
+                jnp.asarray(record)[None],
+                0.3,
+                True,
+                about,
+            )
+        )
 
     far = [contribution(r) for r in ([50.0, 20.0], [-80.0, 3.0], [0.0, 0.0])]
     assert max(np.linalg.norm(x - y) for x in far for y in far) <= 0.6 + 1e-12
@@ -96,15 +125,22 @@ def test_a_record_moves_an_inner_step_by_no_more_than_the_bound_about_any_centre
 
 
 def test_in_flat_space_nothing_is_asked_between_anchors():
-    """Means in R^d: every Hessian is 2, so the budget is that of the S anchors, and inner steps follow the quadratic exactly."""
+    """Means in R^d: every Hessian is 2, so the budget is that of the S anchors, and inner steps
+    follow the quadratic exactly.
+    """
     problem = problems.frechet_mean(FLAT, ball=Ball(np.zeros(6), 1.0))
     optimizer = DPRSVRG(2, 40, 0.25, batch_size=5)
     plan = plan_optimizer(problem, 200, optimizer, Budget(1.0, 1e-5))
     assert plan.shape.queries == (2, 0)
-    assert plan.guarantee().epsilon(1e-5) == pytest.approx(gaussian(plan.split.z1, 2).epsilon(1e-5), rel=1e-12)
-    # Law of the result: the anchor's noisy gradient is 2 (w - mean) + sigma N, and 40 steps of rate 1/4 halve the rest each time.
+    assert plan.guarantee().epsilon(1e-5) == pytest.approx(
+        gaussian(plan.split.z1, 2).epsilon(1e-5), rel=1e-12
+    )
+    # Law of the result: the anchor's noisy gradient is 2 (w - mean) + sigma N, and 40 steps of rate
+    # 1/4 halve the rest each time.
     x = RNG.normal(size=(200, 6)) * 0.1
-    values, claim = replicate(problem, x, np.zeros(6), optimizer, budget=Budget(1.0, 1e-5), repetitions=5000, rng=1)
+    values, claim = replicate(
+        problem, x, np.zeros(6), optimizer, budget=Budget(1.0, 1e-5), repetitions=5000, rng=1
+    )
     assert claim.epsilon(1e-5) <= 1.0
     moved = np.asarray(values) - x.mean(axis=0)
     assert gaussian_p_value(moved, plan.sigma / 2) > ALPHA
@@ -123,7 +159,7 @@ def test_noise_between_anchors_follows_the_width():
         epoch, carry = _loop.Epoch(jnp.zeros(6), full), _loop.Carry(jnp.zeros(6))
         return _loop.run_inner_steps(
             _loop.RULES, kernel, True, carry, epoch, jnp.zeros((9, 6)), block, 0, 2, 0, 0.0, numbers
-        ).state  # fmt: skip
+        ).state
 
     got = np.asarray(jax.vmap(run)(z))
     # The difference 2 (w_1 - 0) is a quarter of |w_1| from the middle: not clipped.
@@ -140,16 +176,26 @@ def test_without_noise_it_converges_with_and_without_the_bound():
     run = DPRSVRG(8, 30, 0.2, batch_size=6)
     mean = private_minimize(problem, x, np.eye(3), run, None).value
     bounded = private_minimize(problem, x, np.eye(3), run, None, noise_std=0.0, rng=1).value
-    plain = private_minimize(problem, x, np.eye(3), replace(run, convexity=-10.0), None, noise_std=0.0, rng=1).value
+    plain = private_minimize(
+        problem, x, np.eye(3), replace(run, convexity=-10.0), None, noise_std=0.0, rng=1
+    ).value
     logs = jnp.mean(jax.vmap(m._log, (None, 0))(mean, x), axis=0)
     assert float(m.norm(mean, logs)) < 1e-6
     assert float(m.dist(mean, bounded)) < 1e-6
     assert float(m.dist(mean, plain)) < 1e-6
 
 
-@pytest.mark.parametrize("given", [{"convexity": 3.0}, {"convexity": 1.0, "smoothness": 0.5}, {"convexity": float("nan")}])
+@pytest.mark.parametrize(
+    "given",
+    [{"convexity": 3.0}, {"convexity": 1.0, "smoothness": 0.5}, {"convexity": float("nan")}],
+)
 def test_a_lower_bound_above_the_upper_one_is_refused(given):
     with pytest.raises(InvalidArgument, match="convexity"):
-        plan_optimizer(problems.frechet_mean(FLAT, ball=Ball(np.zeros(6), 1.0)), 50, DPRSVRG(1, 2, **given), Budget(1.0, 1e-5))
+        plan_optimizer(
+            problems.frechet_mean(FLAT, ball=Ball(np.zeros(6), 1.0)),
+            50,
+            DPRSVRG(1, 2, **given),
+            Budget(1.0, 1e-5),
+        )
     with pytest.raises(InvalidArgument, match="convexity"):
         Problem(FLAT, lambda w, z: 0.0, **({"smoothness": 2.0} | given))

@@ -19,11 +19,15 @@ def _line(ax, label):
 
 def test_error_against_epsilon_draws_the_numbers():
     ax = plots.error_against_epsilon(
-        {"a": [(2.0, 0.5), (1.0, 1.0), (4.0, None)]}, {"a": {1.0: [0.8, 1.2], 2.0: [0.4, 0.6, 0.5]}}, reference=("typical", 0.7)
+        {"a": [(2.0, 0.5), (1.0, 1.0), (4.0, None)]},
+        {"a": {1.0: [0.8, 1.2], 2.0: [0.4, 0.6, 0.5]}},
+        reference=("typical", 0.7),
     )
     np.testing.assert_allclose(_line(ax, "a").get_xydata(), [[1, 1], [2, 0.5]])
     centre = next(c for c in ax.containers if c.get_label() == "a: measured").lines[0].get_ydata()
-    np.testing.assert_allclose(centre, [np.sqrt((0.64 + 1.44) / 2), np.sqrt((0.16 + 0.36 + 0.25) / 3)])
+    np.testing.assert_allclose(
+        centre, [np.sqrt((0.64 + 1.44) / 2), np.sqrt((0.16 + 0.36 + 0.25) / 3)]
+    )
     assert ax.get_xscale() == ax.get_yscale() == "log"
     assert ax.get_xlabel()
     assert ax.get_ylabel()
@@ -41,7 +45,8 @@ def test_trade_off_curve_of_a_pure_guarantee_is_the_known_polygon():
     ax = plots.trade_off_curve({"pure": riemdp.pure(eps)})
     alpha, beta = _line(ax, "pure").get_xydata().T
     wanted = np.maximum(0, np.maximum(1 - np.exp(eps) * alpha, np.exp(-eps) * (1 - alpha)))
-    # the drawn curve is an envelope over a grid of epsilon: never above the true one (that would overstate privacy)
+    # the drawn curve is an envelope over a grid of epsilon: never above the true one (that would
+    # overstate privacy)
     assert np.all(beta <= wanted + 1e-9)
     assert np.max(wanted - beta) < 0.02
     stronger = _line(plots.trade_off_curve({"pure": riemdp.pure(0.1)}), "pure").get_ydata()
@@ -50,8 +55,15 @@ def test_trade_off_curve_of_a_pure_guarantee_is_the_known_polygon():
 
 def test_expected_error_table_marks_the_best_eligible_row():
     budget = riemdp.Budget(1.0)
-    rows = [SimpleNamespace(mechanism=m, budget=budget, expected_error=e, eligible=ok)
-            for m, e, ok in [("one", 2.0, True), ("two", 1.0, False), ("three", 3.0, True), ("none", None, False)]]  # fmt: skip
+    rows = [
+        SimpleNamespace(mechanism=m, budget=budget, expected_error=e, eligible=ok)
+        for m, e, ok in [
+            ("one", 2.0, True),
+            ("two", 1.0, False),
+            ("three", 3.0, True),
+            ("none", None, False),
+        ]
+    ]
     ax = plots.expected_error_table(rows)
     assert sorted(bar.get_width() for bar in ax.patches) == [1.0, 2.0, 3.0]
     marked = [t.get_text() for t in ax.texts if "auto" in t.get_text()]
@@ -62,7 +74,9 @@ def test_ellipse_has_half_axes_root_eigenvalue():
     ax = plots.spd_ellipses({"one": np.diag([4.0, 0.25])})
     outline = _line(ax, "one").get_xydata()
     np.testing.assert_allclose(outline.max(0), [2.0, 0.5], rtol=1e-3)
-    np.testing.assert_allclose(np.einsum("ni,ij,nj->n", outline, np.diag([0.25, 4.0]), outline), 1.0)
+    np.testing.assert_allclose(
+        np.einsum("ni,ij,nj->n", outline, np.diag([0.25, 4.0]), outline), 1.0
+    )
 
 
 def test_disk_accepts_the_hyperboloid_and_draws_geodesics():
@@ -105,9 +119,9 @@ def test_save_writes_both_or_neither(tmp_path, monkeypatch):
 
 def test_matplotlib_is_lazy_and_its_state_untouched():
     code = (
-        "import sys, riemdp.plots as p; assert 'matplotlib' not in sys.modules;"
-        "import matplotlib; before = dict(matplotlib.rcParams); p.error_curves({'x': [(1, 2), (2, 1)]});"
-        "assert dict(matplotlib.rcParams) == before; assert 'matplotlib.pyplot' not in sys.modules"
+        "import sys, riemdp.plots as p; assert 'matplotlib' not in sys.modules;import matplotlib;"
+        " before = dict(matplotlib.rcParams); p.error_curves({'x': [(1, 2), (2, 1)]});assert"
+        " dict(matplotlib.rcParams) == before; assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

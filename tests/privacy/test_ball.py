@@ -20,9 +20,11 @@ _SLOW = [
     riemdp.Grassmann(5, 2),
 ]
 SPACES = [
-    riemdp.Sphere(4), riemdp.Lorentz(4), riemdp.SPDAffineInvariant(3),
+    riemdp.Sphere(4),
+    riemdp.Lorentz(4),
+    riemdp.SPDAffineInvariant(3),
     *(pytest.param(space, marks=pytest.mark.slow) for space in _SLOW),
-]  # fmt: skip
+]
 
 
 def _records(manifold, length: float, n: int = 12):
@@ -30,7 +32,9 @@ def _records(manifold, length: float, n: int = 12):
     origin = manifold.origin
     c = np.random.default_rng(0).normal(size=(n, manifold.dim))
     c *= length / np.linalg.norm(c, axis=1, keepdims=True)
-    return manifold.exp(origin, manifold.from_coordinates(jnp.broadcast_to(origin, (n, *origin.shape)), c))
+    return manifold.exp(
+        origin, manifold.from_coordinates(jnp.broadcast_to(origin, (n, *origin.shape)), c)
+    )
 
 
 @pytest.mark.parametrize("manifold", SPACES, ids=repr)
@@ -44,7 +48,11 @@ def test_clamp(manifold) -> None:
     assert np.all(ball.contains(manifold, moved))
     assert not np.any(ball.contains(manifold, far))
     # Radially: the direction is that of the record.
-    assert np.allclose(manifold.log(manifold.origin, moved) / 0.4, manifold.log(manifold.origin, far) / 0.7, atol=1e-6)
+    assert np.allclose(
+        manifold.log(manifold.origin, moved) / 0.4,
+        manifold.log(manifold.origin, far) / 0.7,
+        atol=1e-6,
+    )
     # A fault would be to leave far records where they are: the same check fails on them.
     assert np.all(np.asarray(manifold.dist(manifold.origin, far)) > 0.4 + 1e-3)
 
@@ -57,7 +65,11 @@ def test_invalid_records_go_to_the_center(manifold) -> None:
     x[3].flat[0] = -np.inf
     wrecked = [1, 2, 3]
     if not isinstance(manifold, riemdp.Euclidean):
-        x[4] = -5.0 * np.ones(manifold.shape) if "SPD" in type(manifold).__name__ else 7.0 * np.ones(manifold.shape)
+        x[4] = (
+            -5.0 * np.ones(manifold.shape)
+            if "SPD" in type(manifold).__name__
+            else 7.0 * np.ones(manifold.shape)
+        )
         wrecked.append(4)
     clamped = np.asarray(ball.clamp(manifold, x))
     assert np.all(np.isfinite(clamped))
@@ -89,7 +101,9 @@ def test_product() -> None:
     assert float(product.dist(center, moved)) == pytest.approx(0.5)
     assert np.allclose(moved[1], np.asarray(v[1]) / 2, atol=1e-9)
     broken = (x[0], np.array([np.nan, 0.0]))
-    assert all(np.array_equal(a, b) for a, b in zip(ball.clamp(product, broken), center, strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(ball.clamp(product, broken), center, strict=True)
+    )
 
 
 def test_each_record_is_clamped_on_its_own() -> None:
@@ -114,28 +128,38 @@ def test_works_under_jit_and_on_batches_of_any_shape() -> None:
     assert ball.clamp(sphere, np.empty((0, 4))).shape == (0, 4)
 
 
-@pytest.mark.parametrize(("call", "name"), [
-    (lambda: Ball(np.eye(3)[0], 0.0), "radius"), (lambda: Ball(np.eye(3)[0], np.inf), "radius"),
-    (lambda: Ball(np.eye(3)[0], np.nan), "radius"),
-    (lambda: Ball(np.eye(3)[0], 4.0).clamp(riemdp.Sphere(3), np.eye(3)), "radius"),
-    (lambda: Ball(2 * np.eye(3)[0], 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),
-    (lambda: Ball(np.eye(3), 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),
-    (lambda: Ball(np.eye(3)[0], 0.4).clamp(riemdp.Sphere(3), np.eye(4)), "`x`"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: Ball(np.eye(3)[0], 0.0), "radius"),
+        (lambda: Ball(np.eye(3)[0], np.inf), "radius"),
+        (lambda: Ball(np.eye(3)[0], np.nan), "radius"),
+        (lambda: Ball(np.eye(3)[0], 4.0).clamp(riemdp.Sphere(3), np.eye(3)), "radius"),
+        (lambda: Ball(2 * np.eye(3)[0], 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),
+        (lambda: Ball(np.eye(3), 0.4).clamp(riemdp.Sphere(3), np.eye(3)), "center"),
+        (lambda: Ball(np.eye(3)[0], 0.4).clamp(riemdp.Sphere(3), np.eye(4)), "`x`"),
+    ],
+)
 def test_bad_input(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()
 
 
 def _transported(c: np.ndarray, x: np.ndarray, share: float) -> np.ndarray:
-    """The point `share` of the way along the Bures-Wasserstein geodesic, by the optimal transport map: another formula."""
+    """The point `share` of the way along the Bures-Wasserstein geodesic, by the optimal transport
+    map: another formula.
+    """
     root = np.asarray(scipy.linalg.sqrtm(c)).real
     inverse = np.linalg.inv(root)
-    move = (1 - share) * np.eye(len(c)) + share * inverse @ np.asarray(scipy.linalg.sqrtm(root @ x @ root)).real @ inverse
+    move = (1 - share) * np.eye(len(c)) + share * inverse @ np.asarray(
+        scipy.linalg.sqrtm(root @ x @ root)
+    ).real @ inverse
     return move @ c @ move
 
 
-def test_bures_wasserstein_records_beyond_the_injectivity_radius_move_along_their_geodesic() -> None:
+def test_bures_wasserstein_records_beyond_the_injectivity_radius_move_along_their_geodesic() -> (
+    None
+):
     manifold, c, radius = riemdp.SPDBuresWasserstein(3), np.diag([1.0, 2.0, 0.5]), 0.6
     ball = Ball(c, radius)
     a = np.random.default_rng(0).standard_normal((6, 3, 3))
@@ -147,13 +171,22 @@ def test_bures_wasserstein_records_beyond_the_injectivity_radius_move_along_thei
         moved = np.asarray(ball.clamp(manifold, x))
         assert np.all(np.asarray(manifold.dist(c, moved)) <= radius)
         assert np.all(ball.contains(manifold, moved))
-        assert np.all(np.asarray(manifold.dist(c, moved)) > radius * (1 - 1e-6))  # planted: the centre, where they used to go
+        assert np.all(
+            np.asarray(manifold.dist(c, moved)) > radius * (1 - 1e-6)
+        )  # planted: the centre, where they used to go
         if size < 1e20:
             for one, d, far in zip(moved, distance, x, strict=True):
                 np.testing.assert_allclose(one, _transported(c, far, radius / d), atol=1e-6)
     # whatever cannot be verified is at the centre, and nothing is outside
-    worst = np.stack([np.diag([1e300, 1e-300, 1.0]), np.diag([1e150, 1e-160, 1e-10]), np.zeros((3, 3)), -np.eye(3),
-                      1e308 * np.ones((3, 3))])  # fmt: skip
+    worst = np.stack(
+        [
+            np.diag([1e300, 1e-300, 1.0]),
+            np.diag([1e150, 1e-160, 1e-10]),
+            np.zeros((3, 3)),
+            -np.eye(3),
+            1e308 * np.ones((3, 3)),
+        ]
+    )
     kept = np.asarray(ball.clamp(manifold, worst))
     assert np.all(np.isfinite(kept))
     assert np.all(np.asarray(manifold.dist(c, kept)) <= radius)

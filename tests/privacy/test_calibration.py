@@ -21,11 +21,14 @@ from riemdp.privacy import (
 
 
 def test_published_figure() -> None:
-    assert gaussian_noise_multiplier(Budget(1.0, 1e-5), steps=100) == pytest.approx(37.306, rel=1e-4)
+    assert gaussian_noise_multiplier(Budget(1.0, 1e-5), steps=100) == pytest.approx(
+        37.306, rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta", "steps"), itertools.product((1e-3, 0.1, 1.0, 50.0), (1e-12, 1e-5, 0.01), (1, 3, 10**6))
+    ("epsilon", "delta", "steps"),
+    itertools.product((1e-3, 0.1, 1.0, 50.0), (1e-12, 1e-5, 0.01), (1, 3, 10**6)),
 )
 def test_gaussian_is_exact(epsilon: float, delta: float, steps: int) -> None:
     budget = Budget(epsilon, delta)
@@ -45,14 +48,20 @@ def test_planned_steps_can_be_charged_one_by_one(steps: int) -> None:
 
 
 CASES = [
-    (Budget(1.0, 1e-5), 10_000, 100, 1000), (Budget(0.01, 1e-9), 10_000, 100, 1000), (Budget(8.0, 1e-5), 500, 400, 50),
-    (Budget(50.0, 1e-12), 1000, 10, 100), (Budget(0.5, 1e-5), 10_000, 1, 30_000), (Budget(0.3, 1e-6), 100, 99, 2),
-]  # fmt: skip
+    (Budget(1.0, 1e-5), 10_000, 100, 1000),
+    (Budget(0.01, 1e-9), 10_000, 100, 1000),
+    (Budget(8.0, 1e-5), 500, 400, 50),
+    (Budget(50.0, 1e-12), 1000, 10, 100),
+    (Budget(0.5, 1e-5), 10_000, 1, 30_000),
+    (Budget(0.3, 1e-6), 100, 99, 2),
+]
 
 
 @pytest.mark.parametrize("sampling", ["without-replacement", "poisson"])
 @pytest.mark.parametrize(("budget", "population", "batch_size", "steps"), CASES)
-def test_sampled_is_within_and_tight(budget: Budget, population: int, batch_size: int, steps: int, sampling: str) -> None:
+def test_sampled_is_within_and_tight(
+    budget: Budget, population: int, batch_size: int, steps: int, sampling: str
+) -> None:
     law = {"population": population, "batch_size": batch_size, "steps": steps, "sampling": sampling}
     z = subsampled_gaussian_noise_multiplier(budget, **law)
     spent = subsampled_gaussian(z, **law)
@@ -64,18 +73,24 @@ def test_repeated_calibration_is_remembered() -> None:
     law = {"population": 10_000, "batch_size": 100, "steps": 1000}
     first = subsampled_gaussian_noise_multiplier(Budget(1.0, 1e-5), **law)
     start = time.perf_counter()
-    assert all(subsampled_gaussian_noise_multiplier(Budget(1.0, 1e-5), **law) == first for _ in range(100))
+    assert all(
+        subsampled_gaussian_noise_multiplier(Budget(1.0, 1e-5), **law) == first for _ in range(100)
+    )
     assert time.perf_counter() - start < 5.0  # without memory it would take half a minute
 
 
 def test_more_budget_less_noise() -> None:
     law = {"population": 1000, "batch_size": 50, "steps": 100}
-    scales = [subsampled_gaussian_noise_multiplier(Budget(e, 1e-6), **law) for e in (0.1, 0.3, 1.0, 3.0)]
+    scales = [
+        subsampled_gaussian_noise_multiplier(Budget(e, 1e-6), **law) for e in (0.1, 0.3, 1.0, 3.0)
+    ]
     assert scales == sorted(scales, reverse=True)
 
 
 def test_full_batch_is_the_closed_form() -> None:
-    sampled = subsampled_gaussian_noise_multiplier(Budget(1.0, 1e-5), population=7, batch_size=7, steps=4)
+    sampled = subsampled_gaussian_noise_multiplier(
+        Budget(1.0, 1e-5), population=7, batch_size=7, steps=4
+    )
     assert sampled == gaussian_noise_multiplier(Budget(1.0, 1e-5), 4)
 
 
@@ -86,15 +101,34 @@ def test_any_composition_can_be_calibrated() -> None:
     assert 0.99 * 0.5 <= spent <= 0.5
 
 
-@pytest.mark.parametrize(("call", "name"), [
-    (lambda: gaussian_noise_multiplier(Budget(1.0)), "delta > 0"), (lambda: gaussian_noise_multiplier(1.0), "budget"),
-    (lambda: gaussian_noise_multiplier(Budget(1.0, 1e-5), 0), "steps"),
-    (lambda: subsampled_gaussian_noise_multiplier(Budget(1.0), population=10, batch_size=1, steps=1), "delta > 0"),
-    (lambda: subsampled_gaussian_noise_multiplier(Budget(1.0, 1e-5), population=10, batch_size=11, steps=1), "batch_size"),
-    (lambda: subsampled_gaussian_noise_multiplier(Budget(1.0, 0.2), population=100, batch_size=1, steps=2), "needs no noise"),
-    (lambda: calibrate(lambda z: none(), Budget(1.0, 1e-5)), "any amount of noise"),
-    (lambda: calibrate(gaussian, 1.0), "budget"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: gaussian_noise_multiplier(Budget(1.0)), "delta > 0"),
+        (lambda: gaussian_noise_multiplier(1.0), "budget"),
+        (lambda: gaussian_noise_multiplier(Budget(1.0, 1e-5), 0), "steps"),
+        (
+            lambda: subsampled_gaussian_noise_multiplier(
+                Budget(1.0), population=10, batch_size=1, steps=1
+            ),
+            "delta > 0",
+        ),
+        (
+            lambda: subsampled_gaussian_noise_multiplier(
+                Budget(1.0, 1e-5), population=10, batch_size=11, steps=1
+            ),
+            "batch_size",
+        ),
+        (
+            lambda: subsampled_gaussian_noise_multiplier(
+                Budget(1.0, 0.2), population=100, batch_size=1, steps=2
+            ),
+            "needs no noise",
+        ),
+        (lambda: calibrate(lambda z: none(), Budget(1.0, 1e-5)), "any amount of noise"),
+        (lambda: calibrate(gaussian, 1.0), "budget"),
+    ],
+)
 def test_bad_input(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()

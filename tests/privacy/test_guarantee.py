@@ -1,4 +1,6 @@
-"""Guarantees: the figures of the specification, composition, closed forms, planted faults, bad input."""
+"""Guarantees: the figures of the specification, composition, closed forms, planted faults, bad
+input.
+"""
 
 from __future__ import annotations
 
@@ -32,47 +34,70 @@ def wor(z: float, population: int = 10_000, batch_size: int = 100, steps: int = 
     return subsampled_gaussian(z, population=population, batch_size=batch_size, steps=steps)
 
 
-def poisson(z: float, population: int = 10_000, batch_size: int = 100, steps: int = 1000) -> Guarantee:
-    return subsampled_gaussian(z, population=population, batch_size=batch_size, steps=steps, sampling="poisson")
+def poisson(
+    z: float, population: int = 10_000, batch_size: int = 100, steps: int = 1000
+) -> Guarantee:
+    return subsampled_gaussian(
+        z, population=population, batch_size=batch_size, steps=steps, sampling="poisson"
+    )
 
 
-# ------------------------------------------------------------------------------------------------ published figures
+# ------------------------------------------------------------------------------------------------
+# published figures
 @pytest.mark.parametrize(("z", "epsilon"), [(5, 9.9973), (10, 4.3772), (50, 0.7255)])
 def test_full_batch_closed_form(z: float, epsilon: float) -> None:
     assert gaussian(z, steps=100).epsilon(D) == pytest.approx(epsilon, rel=1e-4)
 
 
-@pytest.mark.parametrize(("guarantee", "epsilon", "attainable"), [
-    (poisson(1), 1.828, 1.8275), (poisson(2), 0.622, 0.6215), (wor(1), 2.199, 1.828), (wor(2), 0.719, 0.622),
-    (wor(1, batch_size=1, steps=30_000), 0.0904, 0.0), (wor(2, batch_size=1, steps=30_000), 0.0299, 0.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("guarantee", "epsilon", "attainable"),
+    [
+        (poisson(1), 1.828, 1.8275),
+        (poisson(2), 0.622, 0.6215),
+        (wor(1), 2.199, 1.828),
+        (wor(2), 0.719, 0.622),
+        (wor(1, batch_size=1, steps=30_000), 0.0904, 0.0),
+        (wor(2, batch_size=1, steps=30_000), 0.0299, 0.0),
+    ],
+)
 def test_sampled_figures(guarantee: Guarantee, epsilon: float, attainable: float) -> None:
     """Within 1 % of the reference figures, and never below what an attacker can attain."""
     assert guarantee.epsilon(D) == pytest.approx(epsilon, rel=0.01)
     assert guarantee.epsilon(D) >= attainable
 
 
-@pytest.mark.parametrize(("delta", "mixture", "five_times"), [(1e-4, 0.427, 0.372), (1e-3, 0.296, 0.272), (3.5e-3, 0.217, 0.206)])
+@pytest.mark.parametrize(
+    ("delta", "mixture", "five_times"),
+    [(1e-4, 0.427, 0.372), (1e-3, 0.296, 0.272), (3.5e-3, 0.217, 0.206)],
+)
 def test_federated_figures(delta: float, mixture: float, five_times: float) -> None:
     local = gaussian(1 / gaussian_mu(0.15, 1e-4))
     assert local.epsilon(1e-4) == pytest.approx(0.15, rel=1e-9)
-    assert participation(local, agents=100, sampled=5, rounds=100).epsilon(delta) == pytest.approx(mixture, rel=0.01)
+    assert participation(local, agents=100, sampled=5, rounds=100).epsilon(delta) == pytest.approx(
+        mixture, rel=0.01
+    )
     assert local.repeat(5).epsilon(delta) == pytest.approx(five_times, rel=0.003)
 
 
 def test_overinvitation_and_offline_agents_cost_more() -> None:
     local = gaussian(1 / gaussian_mu(0.15, 1e-4))
-    assert participation(local, invited=5, eligible=50, rounds=100).epsilon(1e-4) == pytest.approx(0.595, rel=0.01)
-    assert participation(local, invited=[7] * 100, eligible=[100] * 100).epsilon(1e-4) == pytest.approx(0.500, rel=0.01)
+    assert participation(local, invited=5, eligible=50, rounds=100).epsilon(1e-4) == pytest.approx(
+        0.595, rel=0.01
+    )
+    assert participation(local, invited=[7] * 100, eligible=[100] * 100).epsilon(
+        1e-4
+    ) == pytest.approx(0.500, rel=0.01)
 
 
 def test_randomised_response_agent_known_only_as_pure() -> None:
     assert pure(0.15).repeat(5).epsilon(1e-3) == pytest.approx(0.728, rel=0.01)
 
 
-# ------------------------------------------------------------------------------------------------ closed forms
+# ------------------------------------------------------------------------------------------------
+# closed forms
 @pytest.mark.parametrize(
-    ("epsilon", "mu"), [(0.0, 1.0), (1.0, 0.2), (1e-3, 1e-4), (50.0, 8.0), (0.5, 3.0), (1e-3, 1.3e-4), (3.0, 0.5)]
+    ("epsilon", "mu"),
+    [(0.0, 1.0), (1.0, 0.2), (1e-3, 1e-4), (50.0, 8.0), (0.5, 3.0), (1e-3, 1.3e-4), (3.0, 0.5)],
 )
 def test_gaussian_delta_has_full_relative_precision(epsilon: float, mu: float) -> None:
     mpmath.mp.dps = 60
@@ -104,7 +129,11 @@ def test_pure_composition_is_the_binomial_one() -> None:
     e, k, target = 0.3, 12, 1.5
     p = math.exp(e) / (1 + math.exp(e))
     exact = sum(
-        math.comb(k, j) * p**j * (1 - p) ** (k - j) * max(0.0, 1 - math.exp(target - e * (2 * j - k))) for j in range(k + 1)
+        math.comb(k, j)
+        * p**j
+        * (1 - p) ** (k - j)
+        * max(0.0, 1 - math.exp(target - e * (2 * j - k)))
+        for j in range(k + 1)
     )
     got = pure(e).repeat(k).delta(target)
     assert exact <= got <= exact * 1.01
@@ -124,7 +153,9 @@ def test_approximate() -> None:
 def test_heterogeneous_composition_is_below_adding_and_above_each() -> None:
     parts = [gaussian(2.0), pure(0.5), wor(1.0, steps=100)]
     whole = parts[0].compose(*parts[1:])
-    assert max(p.epsilon(D) for p in parts) < whole.epsilon(D) < sum(p.epsilon(D / 3) for p in parts)
+    assert (
+        max(p.epsilon(D) for p in parts) < whole.epsilon(D) < sum(p.epsilon(D / 3) for p in parts)
+    )
     assert whole == parts[2].compose(parts[1], parts[0])
 
 
@@ -134,7 +165,8 @@ def test_lattice_route_agrees_with_closed_form_from_above() -> None:
         assert exact <= pld.epsilon(gaussian(z).parts, delta) <= exact * 1.003
 
 
-# ------------------------------------------------------------------------------------------------ structure
+# ------------------------------------------------------------------------------------------------
+# structure
 def test_full_sampling_is_the_full_batch_and_vanishing_sampling_is_free() -> None:
     assert wor(1.5, 50, 50, 7) == gaussian(1.5, 7)
     assert wor(1.0, 10**9, 1, 1).epsilon(1e-6) == 0.0
@@ -145,7 +177,9 @@ def test_full_sampling_is_the_full_batch_and_vanishing_sampling_is_free() -> Non
 def test_one_step_is_the_amplified_profile() -> None:
     q, mu = 0.01, 1.0
     for epsilon in (0.0, 0.01, 0.1, 1.0):
-        assert wor(1.0, steps=1).delta(epsilon) == pytest.approx(q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), mu))
+        assert wor(1.0, steps=1).delta(epsilon) == pytest.approx(
+            q * gaussian_delta(math.log1p(math.expm1(epsilon) / q), mu)
+        )
 
 
 def test_none_absorbs_and_nothing_is_neutral() -> None:
@@ -167,8 +201,11 @@ def test_unlike_adjacencies_raise() -> None:
 
 
 def test_dictionaries_words_and_pickles() -> None:
-    g = gaussian(3.0).compose(pure(0.1), approximate(0.1, 1e-7), wor(2.0)).compose(
-        participation(wor(2.0, steps=3), agents=10, sampled=2, rounds=4))  # fmt: skip
+    g = (
+        gaussian(3.0)
+        .compose(pure(0.1), approximate(0.1, 1e-7), wor(2.0))
+        .compose(participation(wor(2.0, steps=3), agents=10, sampled=2, rounds=4))
+    )
     assert Guarantee.from_dict(g.to_dict()) == g
     assert pickle.loads(pickle.dumps(g)) == g
     assert "replace-one" in str(g)
@@ -185,10 +222,15 @@ def test_dictionaries_words_and_pickles() -> None:
 
 
 @given(
-    z=st.floats(0.7, 20), population=st.integers(20, 10**6), share=st.floats(1e-4, 0.9), steps=st.sampled_from([1, 3, 40, 3000])
+    z=st.floats(0.7, 20),
+    population=st.integers(20, 10**6),
+    share=st.floats(1e-4, 0.9),
+    steps=st.sampled_from([1, 3, 40, 3000]),
 )
 def test_order(z: float, population: int, share: float, steps: int) -> None:
-    """More noise, smaller batches, fewer steps and larger deltas never cost more (0.3 %: two lattices)."""
+    """More noise, smaller batches, fewer steps and larger deltas never cost more (0.3 %: two
+    lattices).
+    """
     b = max(1, int(share * population) - 1)
     base = wor(z, population, b, steps).epsilon(D)
     slack = 1.003
@@ -207,39 +249,62 @@ def test_delta_and_epsilon_are_inverse(z: float, epsilon: float) -> None:
         assert g.epsilon(delta) == pytest.approx(epsilon, rel=3e-3, abs=3e-3)
 
 
-# ------------------------------------------------------------------------------------------------ planted faults
+# ------------------------------------------------------------------------------------------------
+# planted faults
 def test_planted_faults_are_seen() -> None:
-    """Factor-2 sensitivity, batch size off by one, a forgotten step: each moves the figure by more than the tolerance allows."""
+    """Factor-2 sensitivity, batch size off by one, a forgotten step: each moves the figure by more
+    than the tolerance allows.
+    """
     assert wor(0.5).epsilon(D) > 1.5 * wor(1.0).epsilon(D)  # sensitivity C/b taken for 2C/b
     assert gaussian(5.0, 100).epsilon(D) > 1.5 * gaussian(10.0, 100).epsilon(D)
     assert wor(1.0, 100, 3, 50).epsilon(D) > 1.1 * wor(1.0, 100, 2, 50).epsilon(D)
     assert gaussian(10.0, 100).epsilon(D) > gaussian(10.0, 99).epsilon(D) * (1 + 3e-3)
 
 
-# ------------------------------------------------------------------------------------------------ bad input
-@pytest.mark.parametrize(("call", "name"), [
-    (lambda: gaussian(-1.0), "noise_multiplier"), (lambda: gaussian(0.0), "noise_multiplier"),
-    (lambda: gaussian(math.nan), "noise_multiplier"),
-    (lambda: gaussian(1.0, 0), "steps"), (lambda: gaussian(1.0, 2.5), "steps"), (lambda: gaussian(1.0, True), "steps"),
-    (lambda: gaussian(1.0, adjacency="zero-out"), "adjacency"), (lambda: pure(-0.1), "epsilon"),
-    (lambda: pure(math.inf), "epsilon"),
-    (lambda: approximate(1.0, 1.0), "delta"), (lambda: approximate(1.0, -1e-9), "delta"),
-    (lambda: wor(1.0, 10, 11), "batch_size"), (lambda: wor(1.0, 10, 0), "batch_size"), (lambda: wor(1.0, 0, 1), "population"),
-    (lambda: wor(1.0, 10, 1, 0), "steps"),
-    (lambda: subsampled_gaussian(1.0, population=10, batch_size=1, sampling="shuffle"), "sampling"),
-    (lambda: gaussian(1.0).epsilon(1.0), "delta"), (lambda: gaussian(1.0).epsilon(-0.1), "delta"),
-    (lambda: gaussian(1.0).delta(-1.0), "epsilon"),
-    (lambda: gaussian(1.0).delta(math.nan), "epsilon"), (lambda: gaussian(1.0).compose(1.0), "others"),
-    (lambda: gaussian(1.0).repeat(-1), "times"), (lambda: participation(gaussian(1.0), agents=5, sampled=6, rounds=1), "sampled"),
-    (lambda: participation(gaussian(1.0), agents=5, sampled=1), "rounds"),
-    (lambda: participation(0.5, agents=5, sampled=1, rounds=1), "local"),
-    (lambda: participation(gaussian(1.0), invited=[1, 2], eligible=[5, 5, 5]), "invited"),
-    (lambda: participation(gaussian(1.0), invited=[6], eligible=[5]), "invited"),
-    (lambda: participation(gaussian(1.0), invited=3), "eligible"),
-    (lambda: Budget(0.0), "epsilon"), (lambda: Budget(math.inf), "epsilon"), (lambda: Budget(1.0, 1.0), "delta"),
-    (lambda: Budget(1.0, -1e-9), "delta"),
-    (lambda: Budget("1"), "epsilon"), (lambda: Budget(True), "epsilon"),
-])  # fmt: skip
+# ------------------------------------------------------------------------------------------------
+# bad input
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: gaussian(-1.0), "noise_multiplier"),
+        (lambda: gaussian(0.0), "noise_multiplier"),
+        (lambda: gaussian(math.nan), "noise_multiplier"),
+        (lambda: gaussian(1.0, 0), "steps"),
+        (lambda: gaussian(1.0, 2.5), "steps"),
+        (lambda: gaussian(1.0, True), "steps"),
+        (lambda: gaussian(1.0, adjacency="zero-out"), "adjacency"),
+        (lambda: pure(-0.1), "epsilon"),
+        (lambda: pure(math.inf), "epsilon"),
+        (lambda: approximate(1.0, 1.0), "delta"),
+        (lambda: approximate(1.0, -1e-9), "delta"),
+        (lambda: wor(1.0, 10, 11), "batch_size"),
+        (lambda: wor(1.0, 10, 0), "batch_size"),
+        (lambda: wor(1.0, 0, 1), "population"),
+        (lambda: wor(1.0, 10, 1, 0), "steps"),
+        (
+            lambda: subsampled_gaussian(1.0, population=10, batch_size=1, sampling="shuffle"),
+            "sampling",
+        ),
+        (lambda: gaussian(1.0).epsilon(1.0), "delta"),
+        (lambda: gaussian(1.0).epsilon(-0.1), "delta"),
+        (lambda: gaussian(1.0).delta(-1.0), "epsilon"),
+        (lambda: gaussian(1.0).delta(math.nan), "epsilon"),
+        (lambda: gaussian(1.0).compose(1.0), "others"),
+        (lambda: gaussian(1.0).repeat(-1), "times"),
+        (lambda: participation(gaussian(1.0), agents=5, sampled=6, rounds=1), "sampled"),
+        (lambda: participation(gaussian(1.0), agents=5, sampled=1), "rounds"),
+        (lambda: participation(0.5, agents=5, sampled=1, rounds=1), "local"),
+        (lambda: participation(gaussian(1.0), invited=[1, 2], eligible=[5, 5, 5]), "invited"),
+        (lambda: participation(gaussian(1.0), invited=[6], eligible=[5]), "invited"),
+        (lambda: participation(gaussian(1.0), invited=3), "eligible"),
+        (lambda: Budget(0.0), "epsilon"),
+        (lambda: Budget(math.inf), "epsilon"),
+        (lambda: Budget(1.0, 1.0), "delta"),
+        (lambda: Budget(1.0, -1e-9), "delta"),
+        (lambda: Budget("1"), "epsilon"),
+        (lambda: Budget(True), "epsilon"),
+    ],
+)
 def test_bad_input_names_the_argument(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()

@@ -77,11 +77,19 @@ def _hammer(ledger: Ledger, make, threads: int, each: int) -> list[int]:
     return granted
 
 
-@pytest.mark.parametrize("make", [
-    lambda r: gaussian(10 ** r.uniform(1.0, 3.0)),
-    lambda r: pure(r.choice([0.0001, 0.0007, 0.002, 0.013])),
-    lambda r: gaussian(10 ** r.uniform(1.2, 3.0)) if r.random() < 0.5 else pure(r.choice([0.001, 0.003, 0.01])),
-], ids=["gaussian", "pure", "mixed"])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda r: gaussian(10 ** r.uniform(1.0, 3.0)),
+        lambda r: pure(r.choice([0.0001, 0.0007, 0.002, 0.013])),
+        lambda r: (
+            gaussian(10 ** r.uniform(1.2, 3.0))
+            if r.random() < 0.5
+            else pure(r.choice([0.001, 0.003, 0.01]))
+        ),
+    ],
+    ids=["gaussian", "pure", "mixed"],
+)
 def test_hundred_thousand_operations_from_eight_threads_never_overspend(make) -> None:
     budget = Budget(2.0, 1e-6)
     ledger = Ledger(budget)
@@ -112,7 +120,8 @@ def test_a_lost_update_would_be_seen() -> None:
     assert ledger.spent.epsilon(0.0) < sum(granted)
 
 
-# ------------------------------------------------------------------------------------------------ context
+# ------------------------------------------------------------------------------------------------
+# context
 def test_innermost_context_is_charged_and_only_it() -> None:
     with Ledger(Budget(1.0)) as outer:
         charge(pure(0.1))
@@ -159,17 +168,29 @@ def test_another_thread_is_warned() -> None:
     assert [w.category for w in caught] == [RiemdpWarning]
 
 
-# ------------------------------------------------------------------------------------------------ JSON and files
+# ------------------------------------------------------------------------------------------------
+# JSON and files
 def test_json_round_trip_and_broken_text() -> None:
     ledger = Ledger(Budget(4.0, 1e-5))
-    for g in (gaussian(3.0), pure(0.1), subsampled_gaussian(2.0, population=100, batch_size=10, steps=5)):
+    for g in (
+        gaussian(3.0),
+        pure(0.1),
+        subsampled_gaussian(2.0, population=100, batch_size=10, steps=5),
+    ):
         ledger.spend(g)
     again = Ledger.from_json(ledger.to_json())
     assert again.spent == ledger.spent
     assert (again.budget, again.charges) == (ledger.budget, 3)
     state = json.loads(ledger.to_json())
-    for broken in ("", "{", "[]", "{}", json.dumps(state | {"version": 99}), json.dumps(state | {"charges": -1}),
-                   json.dumps(state | {"budget": {"epsilon": -1, "delta": 0}})):  # fmt: skip
+    for broken in (
+        "",
+        "{",
+        "[]",
+        "{}",
+        json.dumps(state | {"version": 99}),
+        json.dumps(state | {"charges": -1}),
+        json.dumps(state | {"budget": {"epsilon": -1, "delta": 0}}),
+    ):
         with pytest.raises(ValueError):
             Ledger.from_json(broken)
 
@@ -187,10 +208,16 @@ def test_file_is_followed_by_several_ledgers(tmp_path: Path) -> None:
         Ledger(Budget(2.0), path=path)
     one.save(tmp_path / "copy.json")
     assert Ledger.load(tmp_path / "copy.json").spent == one.spent
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.json", "ledger.json", "ledger.json.lock"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "copy.json",
+        "ledger.json",
+        "ledger.json.lock",
+    ]
 
 
-def test_a_charge_that_cannot_be_written_is_not_granted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_charge_that_cannot_be_written_is_not_granted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger(Budget(1.0), path=tmp_path / "ledger.json")
 
     def full(*_: object) -> None:
@@ -249,7 +276,10 @@ print(granted)
 
 def test_processes_share_one_budget(tmp_path: Path) -> None:
     path = str(tmp_path / "ledger.json")
-    workers = [subprocess.Popen([sys.executable, "-c", SPENDER, path], stdout=subprocess.PIPE) for _ in range(3)]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", SPENDER, path], stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
     granted = [int(w.communicate()[0]) for w in workers]
     assert sum(granted) == 100
     assert Ledger.open(path).spent.epsilon(0.0) == 1.0
@@ -262,10 +292,16 @@ def test_no_copies() -> None:
             duplicate(ledger)
 
 
-@pytest.mark.parametrize(("call", "name"), [
-    (lambda: Ledger(1.0), "budget"), (lambda: Ledger(Budget(1.0)).spend(0.5), "guarantee"), (lambda: charge(0.5), "guarantee"),
-    (lambda: charge(pure(0.1), "book"), "ledger"), (lambda: Ledger(Budget(1.0)).remaining(1.0), "delta"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: Ledger(1.0), "budget"),
+        (lambda: Ledger(Budget(1.0)).spend(0.5), "guarantee"),
+        (lambda: charge(0.5), "guarantee"),
+        (lambda: charge(pure(0.1), "book"), "ledger"),
+        (lambda: Ledger(Budget(1.0)).remaining(1.0), "delta"),
+    ],
+)
 def test_bad_input(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()

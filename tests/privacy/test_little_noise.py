@@ -1,4 +1,6 @@
-"""Guarantees of runs with next to no noise: losses far above what can be exponentiated must be counted, not forgotten."""
+"""Guarantees of runs with next to no noise: losses far above what can be exponentiated must be
+counted, not forgotten.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def run(z, sampling, steps=STEPS):
 
 
 def attack(z):
-    """Log of the odds of "some step saw more than 1/z - 6": an epsilon that the run has at least (up to DELTA in `SEEN`)."""
+    """Log of the odds of "some step saw more than 1/z - 6": an epsilon that the run has at least
+    (up to DELTA in `SEEN`).
+    """
     log_false_alarm = math.log(STEPS) + float(log_ndtr(-(1 / z - 6)))
     return math.log(0.999 * SEEN - DELTA) - log_false_alarm
 
@@ -62,4 +66,8 @@ def test_agents_with_little_noise_that_take_part_now_and_then(z):
 def test_one_release_without_protection_spoils_a_composition():
     both = gaussian(1e-3).compose(run(1.0, "without-replacement"))
     assert both.delta(50.0) == pytest.approx(1.0)
-    assert 0.9 * gaussian(1e-3).epsilon(DELTA) <= both.epsilon(DELTA) <= 1.1 * gaussian(1e-3).epsilon(DELTA) + 100
+    assert (
+        0.9 * gaussian(1e-3).epsilon(DELTA)
+        <= both.epsilon(DELTA)
+        <= 1.1 * gaussian(1e-3).epsilon(DELTA) + 100
+    )

@@ -1,4 +1,6 @@
-"""The figures on the page about published noise are what the library computes, and what the specification says."""
+"""The figures on the page about published noise are what the library computes, and what the
+specification says.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,14 @@ def test_page_is_what_the_code_computes() -> None:
         assert float(shown) == pytest.approx(float(found), rel=2e-3)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "real_delta", "factor"), [
-    (0.1, 1e-3, 3.5e-3, 1.75), (0.15, 1e-4, 3.0e-3, 2.88), (0.3, 1e-5, 3.8e-3, 3.95),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "real_delta", "factor"),
+    [
+        (0.1, 1e-3, 3.5e-3, 1.75),
+        (0.15, 1e-4, 3.0e-3, 2.88),
+        (0.3, 1e-5, 3.8e-3, 3.95),
+    ],
+)
 def test_published_claims(epsilon: float, delta: float, real_delta: float, factor: float) -> None:
     real = _table().full_batch(epsilon, delta)
     assert real["delta"] == pytest.approx(real_delta, rel=0.02)

@@ -1,4 +1,6 @@
-"""Ready problems: gradients against finite differences, stated constants against brute force, refusals."""
+"""Ready problems: gradients against finite differences, stated constants against brute force,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from riemdp.manifolds import (
 )
 
 KEY = jax.random.key(7)
-SPACES = [Lorentz(4), SPDAffineInvariant(3), SPDBuresWasserstein(3), Product(Sphere(3), Euclidean(2))]
+SPACES = [
+    Lorentz(4),
+    SPDAffineInvariant(3),
+    SPDBuresWasserstein(3),
+    Product(Sphere(3), Euclidean(2)),
+]
 
 
 @pytest.mark.parametrize("manifold", SPACES, ids=repr)
@@ -35,12 +42,28 @@ def test_frechet_gradient_matches_finite_differences(manifold):
     [
         (problems.principal_eigenvector(4), np.array([0.3, -0.5, 0.2, 0.4])),
         (problems.principal_subspace(5, 2), np.array([0.3, -0.5, 0.2, 0.4, 0.1])),
-        (problems.matrix_completion(5, 2), (np.array([1.0, -2.0, 0.5, 0.3, 0.1]), np.array([1.0, 0.0, 1.0, 1.0, 0.0]))),
-        (problems.matrix_completion(5, 2), (np.array([1.0, -2.0, 0.5, 0.3, 0.1]), np.array([1.0, 0.0, 0.0, 0.0, 0.0]))),
+        (
+            problems.matrix_completion(5, 2),
+            (np.array([1.0, -2.0, 0.5, 0.3, 0.1]), np.array([1.0, 0.0, 1.0, 1.0, 0.0])),
+        ),
+        (
+            problems.matrix_completion(5, 2),
+            (np.array([1.0, -2.0, 0.5, 0.3, 0.1]), np.array([1.0, 0.0, 0.0, 0.0, 0.0])),
+        ),
         (problems.hyperbolic_prediction(3), (np.array(-0.7), np.array([np.sqrt(1.25), 0.3, -0.4]))),
-        (problems.hyperbolic_prediction(2, model="poincare"), (np.array(1.7), np.array([0.3, -0.4]))),
+        (
+            problems.hyperbolic_prediction(2, model="poincare"),
+            (np.array(1.7), np.array([0.3, -0.4])),
+        ),
     ],
-    ids=["eigenvector", "subspace", "completion", "completion-underdetermined", "lorentz", "poincare"],
+    ids=[
+        "eigenvector",
+        "subspace",
+        "completion",
+        "completion-underdetermined",
+        "lorentz",
+        "poincare",
+    ],
 )
 def test_closed_gradients_match_finite_differences(problem, record):
     w = problem.manifold.random_point(KEY)
@@ -52,13 +75,17 @@ def test_automatic_gradient_of_a_users_loss_equals_the_closed_form():
     closed = problems.frechet_mean(m)
     user = Problem(m, lambda w, z: m._squared_dist(w, z))
     w, z = m.random_point(jax.random.key(1)), m.random_point(jax.random.key(2))
-    np.testing.assert_allclose(user.riemannian_gradient(w, z), closed.riemannian_gradient(w, z), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(
+        user.riemannian_gradient(w, z), closed.riemannian_gradient(w, z), rtol=1e-9, atol=1e-10
+    )
 
 
 def test_check_gradient_catches_half_the_gradient_and_a_euclidean_one():
     m = SPDAffineInvariant(3)
     w, z = m.random_point(jax.random.key(1)), m.random_point(jax.random.key(2))
-    half = Problem(m, lambda w, z: m._squared_dist(w, z), gradient=lambda w, z: -m._log(w, z))  # a printed formula
+    half = Problem(
+        m, lambda w, z: m._squared_dist(w, z), gradient=lambda w, z: -m._log(w, z)
+    )  # a printed formula
     with pytest.raises(InvalidArgument, match="gradient"):
         check_gradient(half, w, z)
     ambient = Problem(m, lambda w, z: jnp.sum((w - z) ** 2), gradient=lambda w, z: 2 * (w - z))
@@ -76,7 +103,9 @@ def test_check_gradient_names_a_loss_that_is_nan_or_a_vector():
 
 
 def test_eigenvector_constants_are_attained_and_never_exceeded():
-    """|grad| = |z|^2 |sin 2t|: sup is |z|^2 (half of the printed 2 |z|^2), and neighbours can differ by twice that."""
+    """|grad| = |z|^2 |sin 2t|: sup is |z|^2 (half of the printed 2 |z|^2), and neighbours can
+    differ by twice that.
+    """
     p = problems.principal_eigenvector(5, row_norm=2.0)
     assert p.lipschitz == 4.0
     assert p.smoothness == 8.0
@@ -104,7 +133,9 @@ def test_subspace_gradient_is_rank_one_with_the_same_bound():
 
 
 def test_hyperbolic_smoothness_bounds_the_hessian():
-    """Largest Hessian eigenvalue of d^2 at distance D is 2 D coth D (3.1626 at the printed example's distance)."""
+    """Largest Hessian eigenvalue of d^2 at distance D is 2 D coth D (3.1626 at the printed
+    example's distance).
+    """
     p = problems.frechet_mean(Lorentz(4), ball=Ball(Lorentz(4).origin, 0.7))
     assert p.smoothness == pytest.approx(2 * 1.4 / np.tanh(1.4))
     assert problems.frechet_mean(SPDLogEuclidean(3)).smoothness == 2.0
@@ -115,7 +146,9 @@ def test_weights_solve_the_kernel_system_and_features_must_be_public():
     x = np.random.default_rng(0).normal(size=(20, 3))
     alpha = problems.prediction_weights(x, np.zeros(3), bandwidth=0.5, regularisation=1e-3)
     gram = np.exp(-((x[:, None] - x[None]) ** 2).sum(-1) / 0.5)
-    np.testing.assert_allclose((gram + 1e-3 * np.eye(20)) @ alpha, np.exp(-(x**2).sum(-1) / 0.5), atol=1e-9)
+    np.testing.assert_allclose(
+        (gram + 1e-3 * np.eye(20)) @ alpha, np.exp(-(x**2).sum(-1) / 0.5), atol=1e-9
+    )
     with pytest.raises(InvalidArgument, match="protects"):
         problems.hyperbolic_prediction(3, protects="pairs")
     assert "labels" in problems.hyperbolic_prediction(3).protects

@@ -44,7 +44,9 @@ def test_both_of_a_pair_are_independent() -> None:
     assert ks_p_value((np.arctan2(b, a) / (2 * np.pi)) % 1.0, "uniform") > ALPHA
     assert ks_p_value((a * a + b * b) / 2, "expon") > ALPHA
     for left, right in ((a, b), (a * a, b * b), (np.abs(a[1:]), np.abs(a[:-1]))):
-        assert float(np.corrcoef(left, right)[0, 1]) ** 2 < stats.norm.isf(ALPHA / 2) ** 2 / left.size
+        assert (
+            float(np.corrcoef(left, right)[0, 1]) ** 2 < stats.norm.isf(ALPHA / 2) ** 2 / left.size
+        )
     # planted: the angle not doubled, so that the cosine is never negative
     half = np.hypot(a, b) * np.cos(np.arctan2(b, a) / 2)
     assert ks_p_value(half, "norm") < ALPHA
@@ -57,25 +59,34 @@ def test_as_many_beyond_five_deviations_as_there_should_be() -> None:
         count, extreme = count + z.size, max(extreme, float(np.max(z)))
         beyond, narrow = beyond + int(np.sum(z > 5.0)), narrow + int(np.sum(0.9 * z > 5.0))
     expected = count * 2 * stats.norm.sf(5.0)  # 22.9
-    two_sided = lambda seen: 2 * min(stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected))  # noqa: E731
+    two_sided = lambda seen: (
+        2 * min(stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected))
+    )
     assert two_sided(beyond) > ALPHA
     assert two_sided(narrow) < ALPHA  # planted: noise x 0.9
     assert extreme > 5.2
 
 
 def test_pairs_against_thirty_digits_to_the_last_words() -> None:
-    """Every radius up to 9.5 deviations, at the edges of the words too; no infinity and nothing that is not a number."""
+    """Every radius up to 9.5 deviations, at the edges of the words too; no infinity and nothing
+    that is not a number.
+    """
     top = 2**64 - 1
     radii = [0, 1, 2, 1000, 2**20, 2**53 + 1, 2**63, 3 * 2**62, top - 2**20, top]
     angles = [0, 1, 2**20, 2**61, 2**62, 2**63 - 1, 2**63, 2**63 + 2**61, top - 5, top]
-    got = from_words([r for r in radii for _ in angles], angles * len(radii)).reshape(2, len(radii), len(angles))
+    got = from_words([r for r in radii for _ in angles], angles * len(radii)).reshape(
+        2, len(radii), len(angles)
+    )
     assert np.all(np.isfinite(got))
-    assert np.max(np.abs(got)) == pytest.approx(math.sqrt(130 * math.log(2)), rel=1e-14)  # u = 2^-65: 9.49
+    assert np.max(np.abs(got)) == pytest.approx(
+        math.sqrt(130 * math.log(2)), rel=1e-14
+    )  # u = 2^-65: 9.49
     with mpmath.workdps(30):
         for i, r in enumerate(radii):
             u = (mpmath.mpf(r) + 0.5) / 2**64
             radius = mpmath.sqrt(-2 * mpmath.log(u))
-            # u is rounded to 53 bits, which moves the radius by the relative error of u over the radius
+            # u is rounded to 53 bits, which moves the radius by the relative error of u over the
+            # radius
             allowed = 4e-16 * float(radius) + min(2.2e-16 / float(radius), 2.2e-8)
             for j, a in enumerate(angles):
                 angle = 2 * mpmath.pi * (a if a < 2**63 else a - 2**64) / 2**64
@@ -84,10 +95,12 @@ def test_pairs_against_thirty_digits_to_the_last_words() -> None:
 
 
 def test_words_are_those_of_chacha_with_twenty_rounds() -> None:
-    """The same stream from an independent implementation, through the formula written out; eight rounds (planted) differ."""
+    """The same stream from an independent implementation, through the formula written out; eight
+    rounds (planted) differ.
+    """
     for count in (4, 5, 1000, 3 * _bulk._WORDS + 7):
         block = _bulk.block_size(count)
-        assert block % 2 == 0 and block <= _bulk._WORDS  # noqa: PT018
+        assert block % 2 == 0 and block <= _bulk._WORDS
         stop = [min(block, count - low) for low in range(0, count, block)]
         for rounds in (20, 8):
             words = ChaCha(key=int.from_bytes(KEY, "little"), rounds=rounds)
@@ -96,7 +109,9 @@ def test_words_are_those_of_chacha_with_twenty_rounds() -> None:
                 m = (size + 1) // 2
                 u, v = (np.asarray(words.random_raw(2 * m)).reshape(2, m) + 0.5) / 2.0**64
                 r = np.sqrt(-2 * np.log(u))
-                parts.append(np.concatenate([r * np.cos(2 * np.pi * v), r * np.sin(2 * np.pi * v)])[:size])
+                parts.append(
+                    np.concatenate([r * np.cos(2 * np.pi * v), r * np.sin(2 * np.pi * v)])[:size]
+                )
             same = np.allclose(normals(count), np.concatenate(parts), rtol=0, atol=1e-13)
             assert same == (rounds == 20)
 
@@ -105,7 +120,9 @@ def test_each_request_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     many = (_source._MANY // 2, 2)
     keys: list[bytes] = []
     real = _bulk.fill_with_normals
-    monkeypatch.setattr(_source, "fill_with_normals", lambda key, out: (keys.append(key), real(key, out)))
+    monkeypatch.setattr(
+        _source, "fill_with_normals", lambda key, out: (keys.append(key), real(key, out))
+    )
     seeded = [noise_source(3) for _ in range(2)]
     draws = [s.normals(many) for s in (noise_source(), noise_source(), *seeded)]
     assert all(d.shape == many and d.dtype == np.float64 for d in draws)

@@ -22,7 +22,8 @@ from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 N = 200_000
 
 
-# ------------------------------------------------------------------------------------------------ laws
+# ------------------------------------------------------------------------------------------------
+# laws
 def test_normals_uniforms_gammas_betas() -> None:
     source = noise_source(1)
     normals = source.normals((N // 4, 4))
@@ -41,7 +42,9 @@ def test_normals_uniforms_gammas_betas() -> None:
 
 
 def test_normals_have_float64_tails() -> None:
-    """Float32 generators stop at 5.4 sigma; 4e7 draws should pass 5.2, and the mantissa must be a full one."""
+    """Float32 generators stop at 5.4 sigma; 4e7 draws should pass 5.2, and the mantissa must be a
+    full one.
+    """
     normals = noise_source(2).normals(4_000_000)
     assert np.abs(normals).max() > 4.8
     low_bits = np.ascontiguousarray(normals).view(np.uint64) & np.uint64((1 << 20) - 1)
@@ -57,12 +60,20 @@ def test_subsets_are_uniform(population: int, size: int) -> None:
     assert set(seen) <= set(possible)
     if len(possible) > 1:
         assert stats.chisquare([seen[s] for s in possible]).pvalue > ALPHA
-        with_replacement = np.random.default_rng(0).integers(0, population, (60_000, size))  # the planted twin
+        with_replacement = np.random.default_rng(0).integers(
+            0, population, (60_000, size)
+        )  # the planted twin
         assert size == 1 or any(len(set(row)) < size for row in with_replacement.tolist())
 
 
 def test_large_subsets_are_distinct_and_even() -> None:
-    for population, size, count in ((10_000, 100, 500), (1000, 400, 200), (300, 290, 100), (10**7, 3, 1000), (50, 7, 0)):
+    for population, size, count in (
+        (10_000, 100, 500),
+        (1000, 400, 200),
+        (300, 290, 100),
+        (10**7, 3, 1000),
+        (50, 7, 0),
+    ):
         rows = noise_source(4).subsets(population, size, count)
         assert rows.shape == (count, size)
         assert all(len(np.unique(row)) == size for row in rows)
@@ -72,7 +83,8 @@ def test_large_subsets_are_distinct_and_even() -> None:
     assert stats.chisquare(hits).pvalue > ALPHA
 
 
-# ------------------------------------------------------------------------------------------------ seeds
+# ------------------------------------------------------------------------------------------------
+# seeds
 def test_seed_reproduces_and_seeds_differ() -> None:
     assert np.array_equal(noise_source(7).normals(9), noise_source(np.int64(7)).normals(9))
     assert not np.array_equal(noise_source(7).normals(9), noise_source(8).normals(9))
@@ -83,16 +95,32 @@ def test_seed_reproduces_and_seeds_differ() -> None:
 
 
 def test_fresh_sources_never_agree() -> None:
-    """Noise reuse across releases: two sources from the operating system share no draw; two of one seed share all (planted)."""
+    """Noise reuse across releases: two sources from the operating system share no draw; two of one
+    seed share all (planted).
+    """
     fresh = [noise_source().normals(4).tobytes() for _ in range(200)]
     assert len(set(fresh)) == 200
     assert len({noise_source(0).normals(4).tobytes() for _ in range(200)}) == 1
     source = noise_source(0)
-    assert len({source.normals(4).tobytes() for _ in range(200)}) == 200  # one source moves on from release to release
+    assert (
+        len({source.normals(4).tobytes() for _ in range(200)}) == 200
+    )  # one source moves on from release to release
 
 
 @pytest.mark.parametrize(
-    "rng", [True, False, -1, 1.5, "seed", np.random.default_rng(0), None.__class__, [1], np.array([1, 2]), np.bool_(True)]
+    "rng",
+    [
+        True,
+        False,
+        -1,
+        1.5,
+        "seed",
+        np.random.default_rng(0),
+        None.__class__,
+        [1],
+        np.array([1, 2]),
+        np.bool_(True),
+    ],
 )
 def test_bad_rng_is_named(rng: object) -> None:
     with pytest.raises(ValueError, match="rng"):
@@ -104,7 +132,8 @@ def test_a_source_is_passed_through() -> None:
     assert noise_source(source) is source
 
 
-# ------------------------------------------------------------------------------------------------ no trace
+# ------------------------------------------------------------------------------------------------
+# no trace
 @pytest.mark.parametrize("source", [NoiseSource(), NoiseSource(5)], ids=["os", "seed"])
 def test_not_pickled_copied_or_shown(source: NoiseSource) -> None:
     source.normals(3)
@@ -120,12 +149,14 @@ def test_not_pickled_copied_or_shown(source: NoiseSource) -> None:
     logging.getLogger("t").addHandler(logging.StreamHandler(log))
     logging.getLogger("t").warning("%r %s", source, source)
     assert log.getvalue().strip() in {
-        f"NoiseSource({kind}) NoiseSource({kind})" for kind in ("operating system", "seeded, not private")
+        f"NoiseSource({kind}) NoiseSource({kind})"
+        for kind in ("operating system", "seeded, not private")
     }
     assert not hasattr(source, "__dict__")
 
 
-# ------------------------------------------------------------------------------------------------ threads and forks
+# ------------------------------------------------------------------------------------------------
+# threads and forks
 @pytest.mark.parametrize("seed", [None, 3])
 def test_threads_share_no_draw(seed: int | None) -> None:
     source, found = NoiseSource(seed), []
@@ -187,7 +218,10 @@ def test_planted_plain_generator_repeats_itself_after_a_fork() -> None:
     """What the guard is for: an ordinary generator gives both children the same noise."""
     context = multiprocessing.get_context("fork")
     generator, queue = np.random.default_rng(), context.Queue()
-    children = [context.Process(target=lambda: queue.put(generator.standard_normal(3).tolist())) for _ in range(2)]
+    children = [
+        context.Process(target=lambda: queue.put(generator.standard_normal(3).tolist()))
+        for _ in range(2)
+    ]
     for child in children:
         child.start()
     answers = [queue.get(timeout=60) for _ in children]
@@ -204,7 +238,9 @@ def test_children_have_keys_of_their_own_and_repeat_only_with_the_seed():
     assert all(c.reproducible for c in a)
     parent = noise_source(5)
     assert parent.children(1)[0].normals(4).tobytes() != parent.children(1)[0].normals(4).tobytes()
-    fresh = [c.normals(4).tobytes() for c in noise_source().children(2) + noise_source().children(2)]
+    fresh = [
+        c.normals(4).tobytes() for c in noise_source().children(2) + noise_source().children(2)
+    ]
     assert len(set(fresh)) == 4
     assert not any(c.reproducible for c in noise_source().children(2))
     assert noise_source().children(0) == []

@@ -1,4 +1,6 @@
-"""Add-or-remove-one neighbours: the number of records is private too. Leaks, worst cases, planted faults, refusals."""
+"""Add-or-remove-one neighbours: the number of records is private too. Leaks, worst cases, planted
+faults, refusals.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ N_MIN = 4
 OUTPUT = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
 MECHANISMS = ("auto", *OUTPUT, "extrinsic-gaussian", "extrinsic-laplace")
 SPACES = {"Euclidean(2)": (R.Euclidean(2), 1.0), "Sphere(3)": (R.Sphere(3), 0.4)}
-COUNTS = {"Euclidean(2)": (0, 3, 9), "Sphere(3)": (2, 5)}  # below n_min and above; a shape compiles anew on the sphere
+COUNTS = {
+    "Euclidean(2)": (0, 3, 9),
+    "Sphere(3)": (2, 5),
+}  # below n_min and above; a shape compiles anew on the sphere
 
 
 def records(manifold, radius, n, seed=0):
@@ -31,7 +36,9 @@ def release(manifold, x, ball, budget=BUDGET, n_min=N_MIN, **options):
     return R.private_frechet_mean(manifold, x, ball, budget, adjacency=AR, n_min=n_min, **options)
 
 
-@pytest.mark.parametrize("name", ["Euclidean(2)", pytest.param("Sphere(3)", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["Euclidean(2)", pytest.param("Sphere(3)", marks=pytest.mark.slow)]
+)
 def test_nothing_that_is_stated_depends_on_how_many_records_there_are(name):
     """No record, fewer than n_min, and more: everything but the value is the same."""
     manifold, radius = SPACES[name]
@@ -47,8 +54,17 @@ def test_nothing_that_is_stated_depends_on_how_many_records_there_are(name):
             assert made.guarantee.adjacency == AR
             assert AR in str(made.guarantee)
             assert made.guarantee.epsilon(1e-5) <= 1.0
-            seen.append((made.mechanism, made.scale, made.sensitivity, made.expected_error, made.guarantee, dict(made.details),
-                         ledger.to_json()))  # fmt: skip
+            seen.append(
+                (
+                    made.mechanism,
+                    made.scale,
+                    made.sensitivity,
+                    made.expected_error,
+                    made.guarantee,
+                    dict(made.details),
+                    ledger.to_json(),
+                )
+            )
         assert all(facts == seen[0] for facts in seen)
         assert "n" not in seen[0][5]
         assert seen[0][5]["n_min"] == N_MIN
@@ -57,7 +73,10 @@ def test_nothing_that_is_stated_depends_on_how_many_records_there_are(name):
 def test_replace_one_tells_how_many_records_there_are():
     """The planted twin: the comparison above finds it."""
     ball = R.Ball(np.zeros(2), 1.0)
-    few, many = (R.private_frechet_mean(R.Euclidean(2), np.zeros((n, 2)), ball, BUDGET, rng=1) for n in (3, 9))
+    few, many = (
+        R.private_frechet_mean(R.Euclidean(2), np.zeros((n, 2)), ball, BUDGET, rng=1)
+        for n in (3, 9)
+    )
     assert few.scale != many.scale
     assert few.details["n"] != many.details["n"]
 
@@ -68,27 +87,44 @@ def test_the_value_is_the_mean_of_the_records_filled_up_with_the_centre():
     rich = R.Budget(1e7, 1e-5)
 
     def value(y, **options):
-        return np.asarray(release(manifold, y, ball, rich, rng=1, mechanism="wrapped-gaussian", **options).value)
+        return np.asarray(
+            release(manifold, y, ball, rich, rng=1, mechanism="wrapped-gaussian", **options).value
+        )
 
     np.testing.assert_allclose(value(x), (x.sum(0) + 2 * np.array([1.0, 0.0])) / 4, atol=1e-2)
     np.testing.assert_allclose(value(x, n_min=1), x.mean(0), atol=1e-2)
     np.testing.assert_allclose(value(x[:0]), [1.0, 0.0], atol=1e-2)
-    # the records' own weights are moved into [0, 1], whatever they are, and a wild record into the ball
+    # the records' own weights are moved into [0, 1], whatever they are, and a wild record into the
+    # ball
     np.testing.assert_allclose(value(x, weights=[7.0, np.nan], n_min=1), x[0], atol=1e-2)
-    np.testing.assert_allclose(value(x, weights=[-3.0, 0.25], n_min=1), 0.25 * x[1] + 0.75 * np.array([1.0, 0.0]), atol=1e-2)
+    np.testing.assert_allclose(
+        value(x, weights=[-3.0, 0.25], n_min=1),
+        0.25 * x[1] + 0.75 * np.array([1.0, 0.0]),
+        atol=1e-2,
+    )
     np.testing.assert_allclose(value(np.array([[1e6, 0.0]]), n_min=1), [2.0, 0.0], atol=1e-2)
 
 
 @pytest.mark.parametrize(
-    ("manifold", "n"), [(R.Euclidean(2), 0), (R.Euclidean(2), 4), pytest.param(R.Lorentz(3), 4, marks=pytest.mark.slow)]
+    ("manifold", "n"),
+    [
+        (R.Euclidean(2), 0),
+        (R.Euclidean(2), 4),
+        pytest.param(R.Lorentz(3), 4, marks=pytest.mark.slow),
+    ],
 )
 def test_worst_neighbours_attain_the_claim_and_no_more(manifold, n):
-    """Exact attack on the wrapped Gaussian: all records at one edge, one more at the other; or none and one, n_min = 1. The
-    distance of the two noise-free tangent vectors over sigma is the true mu of this pair."""
+    """Exact attack on the wrapped Gaussian: all records at one edge, one more at the other; or none
+    and one, n_min = 1. The distance of the two noise-free tangent vectors over sigma is the true mu
+    of this pair.
+    """
     ball, n_min = R.Ball(manifold.origin, 1.0), max(n, 1)
     far = manifold.from_coordinates(manifold.origin, np.eye(manifold.dim)[0] * 1.0)
     left, right = (np.asarray(manifold.exp(manifold.origin, s * np.asarray(far))) for s in (-1, 1))
-    small, large = np.stack([left] * n) if n else np.empty((0, *manifold.shape)), np.stack([left] * n + [right])
+    small, large = (
+        np.stack([left] * n) if n else np.empty((0, *manifold.shape)),
+        np.stack([left] * n + [right]),
+    )
     made = release(manifold, large, ball, n_min=n_min, mechanism="wrapped-gaussian", rng=1)
     tangents = []
     for x in (small, large):
@@ -102,15 +138,22 @@ def test_worst_neighbours_attain_the_claim_and_no_more(manifold, n):
 
 
 def scores(n, count, first):
-    """Attack through the front door: one coordinate of releases from `count` seeds, data of n records at the left edge."""
+    """Attack through the front door: one coordinate of releases from `count` seeds, data of n
+    records at the left edge.
+    """
     manifold, ball = R.Euclidean(2), R.Ball(np.zeros(2), 1.0)
     x = np.tile([-1.0, 0.0], (n, 1))
-    made = [release(manifold, x, ball, R.Budget(3.0, 1e-3), mechanism="wrapped-gaussian", rng=first + i) for i in range(count)]
+    made = [
+        release(manifold, x, ball, R.Budget(3.0, 1e-3), mechanism="wrapped-gaussian", rng=first + i)
+        for i in range(count)
+    ]
     return np.array([-float(r.value[0]) for r in made]), made[0].guarantee
 
 
 def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
-    """None against one record: within the claim. Not filled up (two records for one), or noise for the n there is: refuted."""
+    """None against one record: within the claim. Not filled up (two records for one), or noise for
+    the n there is: refuted.
+    """
     count = 120
     none, guarantee = scores(0, count, 0)
     one, _ = scores(1, count, 10_000)
@@ -142,8 +185,13 @@ def test_auto_and_the_plan_agree_on_n_min():
     assert made.mechanism == plan.best().mechanism
     assert made.details["plan"] == str(plan)
     assert "n >= 4" in str(plan)
-    assert made.sensitivity == pytest.approx(frechet_mean_sensitivity(manifold, ball, N_MIN, adjacency=AR), rel=1e-6)
-    assert "Not available, dividing by the number of records, which is private here: dp-rgd, dp-rsgd, dp-rsvrg" in str(plan)
+    assert made.sensitivity == pytest.approx(
+        frechet_mean_sensitivity(manifold, ball, N_MIN, adjacency=AR), rel=1e-6
+    )
+    assert (
+        "Not available, dividing by the number of records, which is private here: dp-rgd, dp-rsgd,"
+        " dp-rsvrg" in str(plan)
+    )
 
 
 def test_formulas():
@@ -153,24 +201,51 @@ def test_formulas():
     assert frechet_mean_sensitivity(flat, unit, 9, adjacency=AR) == pytest.approx(0.2)
     h = 0.8 / math.tan(0.8)
     assert frechet_mean_sensitivity(sphere, ball, 9, adjacency=AR) == pytest.approx(0.4 * 0.2 / h)
-    assert frechet_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(0.4 * 0.8 / math.sin(0.8) / h)
-    assert ambient_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(2 * math.sin(0.2))
+    assert frechet_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(
+        0.4 * 0.8 / math.sin(0.8) / h
+    )
+    assert ambient_mean_sensitivity(sphere, ball, 1, adjacency=AR) == pytest.approx(
+        2 * math.sin(0.2)
+    )
     assert ambient_mean_sensitivity(flat, unit, 9, adjacency=AR) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
     ("changed", "match"),
-    [({"mechanism": "dp-rgd"}, "number of records"), ({"mechanism": "dp-rsgd"}, "number of records"),
-     ({"mechanism": "dp-rsvrg"}, "number of records"), ({"n_min": None}, "n_min"), ({"n_min": 0}, "n_min"),
-     ({"n_min": 2.5}, "n_min"), ({"adjacency": "replace-one"}, "n_min"), ({"adjacency": "edge"}, "adjacency"),
-     ({"weights": [1.0]}, "weights"), ({"weights": ["a"] * 5}, "weights"), ({"X": np.zeros((5, 3))}, "X"),
-     ({"mechanism": "wrapped-gaussian", "budget": R.Budget(1.0)}, "delta"), ({"ball": R.Ball(np.zeros(3), 1.0)}, "center")],
-)  # fmt: skip
+    [
+        ({"mechanism": "dp-rgd"}, "number of records"),
+        ({"mechanism": "dp-rsgd"}, "number of records"),
+        ({"mechanism": "dp-rsvrg"}, "number of records"),
+        ({"n_min": None}, "n_min"),
+        ({"n_min": 0}, "n_min"),
+        ({"n_min": 2.5}, "n_min"),
+        ({"adjacency": "replace-one"}, "n_min"),
+        ({"adjacency": "edge"}, "adjacency"),
+        ({"weights": [1.0]}, "weights"),
+        ({"weights": ["a"] * 5}, "weights"),
+        ({"X": np.zeros((5, 3))}, "X"),
+        ({"mechanism": "wrapped-gaussian", "budget": R.Budget(1.0)}, "delta"),
+        ({"ball": R.Ball(np.zeros(3), 1.0)}, "center"),
+    ],
+)
 def test_refusals_spend_nothing(changed, match):
-    given = {"X": np.zeros((5, 2)), "ball": R.Ball(np.zeros(2), 1.0), "budget": BUDGET, "adjacency": AR, "n_min": 2} | changed
+    given = {
+        "X": np.zeros((5, 2)),
+        "ball": R.Ball(np.zeros(2), 1.0),
+        "budget": BUDGET,
+        "adjacency": AR,
+        "n_min": 2,
+    } | changed
     ledger = R.Ledger(BUDGET)
     with pytest.raises(R.InvalidArgument, match=match):
-        R.private_frechet_mean(R.Euclidean(2), given.pop("X"), given.pop("ball"), given.pop("budget"), ledger=ledger, **given)
+        R.private_frechet_mean(
+            R.Euclidean(2),
+            given.pop("X"),
+            given.pop("ball"),
+            given.pop("budget"),
+            ledger=ledger,
+            **given,
+        )
     assert ledger.charges == 0
 
 
@@ -187,6 +262,8 @@ def test_a_ledger_does_not_mix_the_two_kinds_of_neighbours():
 
 def test_the_plan_refuses_weights_of_private_records():
     with pytest.raises(R.InvalidArgument, match="weights"):
-        R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, adjacency=AR, weights=[1, 1, 1])
+        R.plan_private_mean(
+            R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, adjacency=AR, weights=[1, 1, 1]
+        )
     with pytest.raises(R.InvalidArgument, match="weights"):
         R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, weights=[1, 1])

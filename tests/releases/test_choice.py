@@ -1,4 +1,6 @@
-"""What "auto" picks is what loses least, by simulation, with the mean at the centre and half the radius away from it."""
+"""What "auto" picks is what loses least, by simulation, with the mean at the centre and half the
+radius away from it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from riemdp.sampling._laplace import draw, draw_in_ball
 
 ONE_SHOT = ("wrapped-gaussian", "riemannian-laplace", "wrapped-laplace")
 TOLERATED = 1.25
-# space, radius, n, epsilon, delta; the first is where worst cases at the edge of the ball once picked Riemannian Laplace
+# space, radius, n, epsilon, delta; the first is where worst cases at the edge of the ball once
+# picked Riemannian Laplace
 QUICK = [
     (R.SPDAffineInvariant(9), 12.0, 2000, 1.0, 1e-6),
     (R.SPDLogEuclidean(5), 2.0, 30, 0.3, 1e-5),
@@ -42,7 +45,9 @@ MORE = [
 
 
 def simulated(mechanism, manifold, ball, share, count, source):
-    """Root mean squared distance of `count` releases to a mean at `share` of the radius, in a random direction."""
+    """Root mean squared distance of `count` releases to a mean at `share` of the radius, in a
+    random direction.
+    """
     v = manifold.tangent_from_normals(ball.center, source.normals((manifold.noise_size,)))
     v = v * (share * ball.radius / manifold.norm(ball.center, v))
     mean = manifold.exp(ball.center, v)
@@ -61,16 +66,29 @@ def simulated(mechanism, manifold, ball, share, count, source):
         else:
             norms = np.asarray(jax.vmap(lambda each: manifold.norm(ball.center, each))(xi))
             lengths = mechanism.scale * source.gammas(float(manifold.dim), (count,)) / norms
-        released = manifold.exp(ball.center, v + jnp.asarray(lengths).reshape((-1,) + (1,) * v.ndim) * xi)
+        released = manifold.exp(
+            ball.center, v + jnp.asarray(lengths).reshape((-1,) + (1,) * v.ndim) * xi
+        )
     return math.sqrt(float(np.mean(np.asarray(manifold.dist(mean, released)) ** 2)))
 
 
 def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5), count=200):
-    ball, budget, source = R.Ball(manifold.origin, radius), R.Budget(epsilon, delta), noise_source(5)
+    ball, budget, source = (
+        R.Ball(manifold.origin, radius),
+        R.Budget(epsilon, delta),
+        noise_source(5),
+    )
     plan = R.plan_private_mean(manifold, ball, n, budget)
     rows = {row.mechanism: row for row in plan if row.eligible}
-    built = {name: try_build(name, manifold, ball, n, budget, tolerance=1e-10)[0] for name in ONE_SHOT if name in rows}
-    losses = {s: {name: simulated(m, manifold, ball, s, count, source) for name, m in built.items()} for s in shares}
+    built = {
+        name: try_build(name, manifold, ball, n, budget, tolerance=1e-10)[0]
+        for name in ONE_SHOT
+        if name in rows
+    }
+    losses = {
+        s: {name: simulated(m, manifold, ball, s, count, source) for name, m in built.items()}
+        for s in shares
+    }
     return plan.best().mechanism, rows, losses
 
 
@@ -80,7 +98,8 @@ def check(case):
         assert of_share[pick] <= TOLERATED * min(of_share.values())
     for name, loss in losses[0.5].items():
         formula = rows[name].typical_error
-        # 200 draws: 10 % is four deviations or more. An upper figure where releases are moved into the ball.
+        # 200 draws: 10 % is four deviations or more. An upper figure where releases are moved into
+        # the ball.
         assert loss <= 1.1 * formula
         if rows[name].kind == "exact" or name.startswith("wrapped"):
             assert loss >= 0.9 * formula
@@ -110,7 +129,9 @@ def test_releases_that_are_moved_into_the_ball_are_compared_as_such():
     row, same = plain[0], moved[0]
     assert (row.mechanism, row.expected_error) == (same.mechanism, same.expected_error)
     assert row.typical_error == pytest.approx(row.expected_error)
-    assert row.typical_error > 1.9 > 1.2 > same.typical_error  # sigma sqrt(20) = 2.01, in a ball of radius 1
+    assert (
+        row.typical_error > 1.9 > 1.2 > same.typical_error
+    )  # sigma sqrt(20) = 2.01, in a ball of radius 1
     assert plain.best().mechanism == "riemannian-laplace"
     far = np.full((50, 20), np.nan)
     release = R.private_frechet_mean(manifold, far, ball, budget, rng=1, clamp_release=True)
@@ -119,19 +140,38 @@ def test_releases_that_are_moved_into_the_ball_are_compared_as_such():
 
 
 def test_typical_error_of_affine_noise_against_hyperbolic_planes_and_flat_limits():
-    """SPD(2) is H^2 of curvature -1/2 times a line; small balls are flat; balls beyond float64 fall back to the bound."""
+    """SPD(2) is H^2 of curvature -1/2 times a line; small balls are flat; balls beyond float64 fall
+    back to the bound.
+    """
     for radius in (1e-3, 0.5):
         manifold = R.SPDAffineInvariant(4)
-        m, _ = try_build("wrapped-gaussian", manifold, R.Ball(np.eye(4), radius), 1000, R.Budget(1.0, 1e-6), tolerance=1e-10)
+        m, _ = try_build(
+            "wrapped-gaussian",
+            manifold,
+            R.Ball(np.eye(4), radius),
+            1000,
+            R.Budget(1.0, 1e-6),
+            tolerance=1e-10,
+        )
         assert _typical.typical_error(m, False) == pytest.approx(math.sqrt(10) * m.sigma, rel=0.02)
     manifold = R.SPDAffineInvariant(2)
-    m, _ = try_build("wrapped-gaussian", manifold, R.Ball(np.eye(2), 6.0), 10**5, R.Budget(1.0, 1e-6), tolerance=1e-10)
-    # one direction along the geodesic and one along the centre do not stretch; the third by sinh(x) / x, x = 3 sin(t) / sqrt 2,
-    # with t the uniform direction's angle to the line of scalar matrices
+    m, _ = try_build(
+        "wrapped-gaussian",
+        manifold,
+        R.Ball(np.eye(2), 6.0),
+        10**5,
+        R.Budget(1.0, 1e-6),
+        tolerance=1e-10,
+    )
+    # one direction along the geodesic and one along the centre do not stretch; the third by sinh(x)
+    # / x, x = 3 sin(t) / sqrt 2, with t the uniform direction's angle to the line of scalar
+    # matrices
     cosine = (np.arange(4000) + 0.5) / 4000
     x = 3.0 * np.sqrt(1 - cosine**2) / math.sqrt(2)
     expected = m.sigma * math.sqrt(2 + np.mean((np.sinh(x) / x) ** 2))
     assert _typical.typical_error(m, False) == pytest.approx(expected, rel=0.06)
-    huge = R.plan_private_mean(R.SPDAffineInvariant(2), R.Ball(np.eye(2), 80.0), 10**5, R.Budget(1.0, 1e-6))
+    huge = R.plan_private_mean(
+        R.SPDAffineInvariant(2), R.Ball(np.eye(2), 80.0), 10**5, R.Budget(1.0, 1e-6)
+    )
     assert huge[0].typical_error is not None
     assert math.isfinite(huge[0].typical_error)

@@ -1,4 +1,6 @@
-"""The curvature bound of Bures-Wasserstein balls: its inequality, its tightness, and searches that try to exceed it."""
+"""The curvature bound of Bures-Wasserstein balls: its inequality, its tightness, and searches that
+try to exceed it.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ BALLS = [(np.diag([0.3, 2.0]), 0.2), (np.diag([0.5, 0.6, 3.0]), 0.25)]
 
 
 def sectional_curvature(p, u, v):
-    """O'Neill's formula for A -> A A^T, whose total space is flat: K = 3 |vertical part of D_U V|^2 / area^2; NumPy alone.
+    """O'Neill's formula for A -> A A^T, whose total space is flat: K = 3 |vertical part of D_U V|^2
+    / area^2; NumPy alone.
 
-    At A = p^1/2 the horizontal lift of u is L_u A, L_u p + p L_u = u, and vertical vectors are A K, K skew. D_U V is L_v L_u A
-    and a horizontal rest, so A^T A K + K A^T A = A^T (L_v L_u - L_u L_v) A.
+    At A = p^1/2 the horizontal lift of u is L_u A, L_u p + p L_u = u, and vertical vectors are A K,
+    K skew. D_U V is L_v L_u A and a horizontal rest, so A^T A K + K A^T A = A^T (L_v L_u - L_u L_v)
+    A.
     """
     values, q = np.linalg.eigh(p)
 
@@ -35,14 +39,19 @@ def sectional_curvature(p, u, v):
 
 
 def curvature_by_distances(manifold, p, u, v, t=0.08):
-    """Independent of any formula for the curvature: d(exp tu, exp tv)^2 = t^2 |u - v|^2 - K t^4 |u ^ v|^2 / 3 + ... ."""
+    """Independent of any formula for the curvature: d(exp tu, exp tv)^2 = t^2 |u - v|^2 - K t^4 |u
+    ^ v|^2 / 3 + ... .
+    """
 
     def squared(t):
         a, b = manifold.exp(p, t * u), manifold.exp(p, t * v)
         return float(manifold.squared_dist(a, b))
 
     flat = float(manifold.inner(p, u - v, u - v))
-    area = float(manifold.inner(p, u, u)) * float(manifold.inner(p, v, v)) - float(manifold.inner(p, u, v)) ** 2
+    area = (
+        float(manifold.inner(p, u, u)) * float(manifold.inner(p, v, v))
+        - float(manifold.inner(p, u, v)) ** 2
+    )
 
     def estimate(t):
         return -3 * ((squared(t) + squared(-t)) / 2 - t**2 * flat) / (t**4 * area)
@@ -61,30 +70,46 @@ def test_the_two_curvatures_agree():
     for u, v in zip(*random_planes(3, 3, 0), strict=True):
         scale = [float(manifold.norm(p, w)) for w in (u, v)]
         u, v = u / scale[0], v / scale[1]
-        assert sectional_curvature(p, u, v) == pytest.approx(curvature_by_distances(manifold, p, u, v), rel=2e-2, abs=1e-3)
+        assert sectional_curvature(p, u, v) == pytest.approx(
+            curvature_by_distances(manifold, p, u, v), rel=2e-2, abs=1e-3
+        )
 
 
 @pytest.mark.parametrize(("center", "radius"), BALLS)
 def test_no_plane_in_the_ball_has_more_curvature_and_one_nearly_attains_it(center, radius):
-    k, bound = len(center), curvature_in_ball(R.SPDBuresWasserstein(len(center)), R.Ball(center, radius))
+    k, bound = (
+        len(center),
+        curvature_in_ball(R.SPDBuresWasserstein(len(center)), R.Ball(center, radius)),
+    )
     manifold = R.SPDBuresWasserstein(k)
     v = manifold.tangent_normal(jax.random.key(2), center, 1.0, (150,))
     length = np.asarray(manifold.norm(center, v))[:, None, None]
-    points = np.asarray(manifold.exp(center, radius * np.asarray(v) / length))  # on the edge, where it is largest
+    points = np.asarray(
+        manifold.exp(center, radius * np.asarray(v) / length)
+    )  # on the edge, where it is largest
     roots = np.sqrt(np.diag(center))
     nearest = roots.copy()  # the point of the ball that the bound is taken at
     nearest[:2] *= 1 - radius / math.hypot(*roots[:2])
     worst = np.diag(nearest**2)
     assert float(manifold.dist(center, worst)) == pytest.approx(radius, rel=1e-9)
-    largest = max(sectional_curvature(p, u, w) for p in (*points, worst) for u, w in zip(*random_planes(k, 20, 3), strict=True))
+    largest = max(
+        sectional_curvature(p, u, w)
+        for p in (*points, worst)
+        for u, w in zip(*random_planes(k, 20, 3), strict=True)
+    )
     assert largest <= bound * (1 + 1e-9)
     u, w = np.diag([1.0] + [0.0] * (k - 1)), np.zeros((k, k))
     u[1, 1] = -1.0
     w[0, 1] = w[1, 0] = 1.0
-    planes = [(np.diag([math.cos(a), math.sin(a)] + [0.0] * (k - 2)), w) for a in np.linspace(0, math.pi, 400)]
+    planes = [
+        (np.diag([math.cos(a), math.sin(a)] + [0.0] * (k - 2)), w)
+        for a in np.linspace(0, math.pi, 400)
+    ]
     attained = max(sectional_curvature(worst, *plane) for plane in planes)
     assert bound * (1 - 1e-3) <= attained <= bound * (1 + 1e-9)
-    assert attained > 1.05 * 3 / (roots[0] ** 2 + roots[1] ** 2)  # planted: the centre's own curvature is exceeded in the ball
+    assert attained > 1.05 * 3 / (
+        roots[0] ** 2 + roots[1] ** 2
+    )  # planted: the centre's own curvature is exceeded in the ball
 
 
 def test_roots_of_eigenvalues_are_no_farther_apart_than_the_matrices():
@@ -93,7 +118,9 @@ def test_roots_of_eigenvalues_are_no_farther_apart_than_the_matrices():
         a = rng.standard_normal((2000, 2, k, k)) * np.exp(rng.standard_normal((2000, 2, k, 1)))
         x = a @ a.swapaxes(-1, -2)
         roots = np.sqrt(np.maximum(np.linalg.eigvalsh(x), 0))
-        nuclear = np.linalg.svd(a[:, 0].swapaxes(-1, -2) @ a[:, 1], compute_uv=False).sum(-1)  # tr (A^1/2 B A^1/2)^1/2
+        nuclear = np.linalg.svd(a[:, 0].swapaxes(-1, -2) @ a[:, 1], compute_uv=False).sum(
+            -1
+        )  # tr (A^1/2 B A^1/2)^1/2
         squared = np.trace(x, axis1=-2, axis2=-1).sum(-1) - 2 * nuclear
         lower = np.sum((roots[:, 0] - roots[:, 1]) ** 2, axis=-1)
         assert np.all(lower <= squared + 1e-9 * np.abs(x).max())
@@ -116,12 +143,16 @@ def test_the_ball_is_convex_up_to_the_limit(center, share):
 
 def test_figures():
     bures = R.SPDBuresWasserstein(2)
-    assert curvature_in_ball(bures, R.Ball(np.eye(2), 0.3)) == pytest.approx(3 / (math.sqrt(2) - 0.3) ** 2)
+    assert curvature_in_ball(bures, R.Ball(np.eye(2), 0.3)) == pytest.approx(
+        3 / (math.sqrt(2) - 0.3) ** 2
+    )
     assert curvature_in_ball(bures, R.Ball(np.eye(2), 1e-9)) == pytest.approx(1.5)
     limit = convexity_limit(bures, np.eye(2))
     kappa = curvature_in_ball(bures, R.Ball(np.eye(2), limit))
     assert 2 * limit * math.sqrt(kappa) == pytest.approx(math.pi / 2)
-    assert convexity_limit(bures, np.diag([0.01, 4.0])) == pytest.approx(0.1)  # the smaller root of an eigenvalue
+    assert convexity_limit(bures, np.diag([0.01, 4.0])) == pytest.approx(
+        0.1
+    )  # the smaller root of an eigenvalue
     assert convexity_limit(R.SPDBuresWasserstein(1), np.eye(1)) == 1.0
     assert curvature_in_ball(R.SPDBuresWasserstein(1), R.Ball(np.eye(1), 0.5)) == 0.0
     product = R.Product(bures, R.Sphere(3))

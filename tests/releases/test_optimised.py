@@ -1,4 +1,6 @@
-"""The dp-* mechanisms through `private_frechet_mean`: near the mean when the budget is large, charged exactly, or not at all."""
+"""The dp-* mechanisms through `private_frechet_mean`: near the mean when the budget is large,
+charged exactly, or not at all.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import riemdp as R
 N = 400
 LARGE = R.Budget(50.0, 1e-5)
 DP = {"dp-rgd": R.DPRGD, "dp-rsgd": R.DPRSGD, "dp-rsvrg": R.DPRSVRG}
-# How near the mean, as a share of its distance from the centre, a run with public defaults and the large budget comes.
+# How near the mean, as a share of its distance from the centre, a run with public defaults and the
+# large budget comes.
 NEAR = {"dp-rgd": 0.1, "dp-rsgd": 0.7, "dp-rsvrg": 0.35}
 SPACES = {
     "SPDLogEuclidean(2)": (R.SPDLogEuclidean(2), 1.0),
@@ -18,9 +21,14 @@ SPACES = {
     "SPDBuresWasserstein(2)": (R.SPDBuresWasserstein(2), 0.3),
     "Lorentz(3)": (R.Lorentz(3), 1.0),
 }
-# One run in the default tests; the others differ in the space and the loop, which tests/optimizers covers.
+# One run in the default tests; the others differ in the space and the loop, which tests/optimizers
+# covers.
 CASES = [
-    pytest.param(space, name, marks=() if (space, name) == ("SPDLogEuclidean(2)", "dp-rgd") else pytest.mark.slow)
+    pytest.param(
+        space,
+        name,
+        marks=() if (space, name) == ("SPDLogEuclidean(2)", "dp-rgd") else pytest.mark.slow,
+    )
     for space in SPACES
     for name in DP
 ]
@@ -46,7 +54,9 @@ def test_a_run_comes_near_the_mean_and_is_charged_exactly(space, name):
     assert release.mechanism == name
     assert bool(manifold.belongs(release.value, 1e-6))
     assert bool(ball.contains(manifold, release.value))
-    assert float(manifold.dist(truth, release.value)) < NEAR[name] * away  # planted: the centre, a run of no step, is at `away`
+    assert (
+        float(manifold.dist(truth, release.value)) < NEAR[name] * away
+    )  # planted: the centre, a run of no step, is at `away`
     # charged: what the release states, no more, and that is within the budget and nearly all of it
     assert ledger.spent == release.guarantee
     assert release.guarantee.adjacency == "replace-one"
@@ -58,20 +68,29 @@ def test_a_run_comes_near_the_mean_and_is_charged_exactly(space, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DP)
 def test_a_wild_record_moves_a_run_no_more_than_one_on_the_edge(name):
-    """Same noise, one record far away, one not a point at all: the same release as with the record on the edge, or the centre."""
+    """Same noise, one record far away, one not a point at all: the same release as with the record
+    on the edge, or the centre.
+    """
     manifold, ball = R.SPDLogEuclidean(2), R.Ball(np.eye(2), 1.0)
     x = off_centre(manifold, 1.0)
     unit = np.diag([1.0, 0.0])
     wild, edge = x.copy(), x.copy()
     wild[0], edge[0] = np.diag([np.exp(20.0), 1.0]), np.asarray(manifold.exp(np.eye(2), unit))
     wild[1], edge[1] = np.nan, np.eye(2)
-    a, b = (R.private_frechet_mean(manifold, y, ball, LARGE, mechanism=name, rng=3).value for y in (wild, edge))
+    a, b = (
+        R.private_frechet_mean(manifold, y, ball, LARGE, mechanism=name, rng=3).value
+        for y in (wild, edge)
+    )
     assert float(manifold.dist(a, b)) < 1e-6
 
 
 @pytest.mark.parametrize("name", DP)
 def test_failures_spend_nothing(name):
-    manifold, ball, x = R.Sphere(3), R.Ball(R.Sphere(3).origin, 0.5), np.tile(R.Sphere(3).origin, (N, 1))
+    manifold, ball, x = (
+        R.Sphere(3),
+        R.Ball(R.Sphere(3).origin, 0.5),
+        np.tile(R.Sphere(3).origin, (N, 1)),
+    )
     other = R.DPRGD(steps=2) if name != "dp-rgd" else R.DPRSGD(steps=2)
     ledger = R.Ledger(R.Budget(1.0, 1e-4))
     calls = [
@@ -82,11 +101,21 @@ def test_failures_spend_nothing(name):
         ({"budget": R.Budget(2.0, 1e-5)}, R.BudgetExceeded, "budget"),
     ]
     if name == "dp-rsgd":
-        calls.append(({"optimizer": R.DPRSGD(steps=2, sampling="poisson")}, R.InvalidArgument, "Poisson"))
+        calls.append(
+            ({"optimizer": R.DPRSGD(steps=2, sampling="poisson")}, R.InvalidArgument, "Poisson")
+        )
     for changed, error, match in calls:
         given = {"ball": ball, "budget": R.Budget(1.0, 1e-5)} | changed
         with pytest.raises(error, match=match):
-            R.private_frechet_mean(manifold, x, given.pop("ball"), given.pop("budget"), mechanism=name, ledger=ledger, **given)
+            R.private_frechet_mean(
+                manifold,
+                x,
+                given.pop("ball"),
+                given.pop("budget"),
+                mechanism=name,
+                ledger=ledger,
+                **given,
+            )
         assert ledger.charges == 0
         assert ledger.spent.epsilon(0.0) == 0.0
 
@@ -105,8 +134,15 @@ def test_settings_of_the_user_are_what_runs():
     manifold, ball = R.Sphere(3), R.Ball(R.Sphere(3).origin, 0.5)
     x = off_centre(manifold, 0.5)
     budget = R.Budget(1.0, 1e-5)
-    release = R.private_frechet_mean(manifold, x, ball, budget, mechanism="dp-rgd", rng=1,
-                                     optimizer=R.DPRGD(steps=7, learning_rate=0.3, clip_norm=0.4))  # fmt: skip
+    release = R.private_frechet_mean(
+        manifold,
+        x,
+        ball,
+        budget,
+        mechanism="dp-rgd",
+        rng=1,
+        optimizer=R.DPRGD(steps=7, learning_rate=0.3, clip_norm=0.4),
+    )
     assert release.details["steps"] == 7
     # exact: seven Gaussian releases of multiplier sigma / (2 C / n)
     seven = R.privacy.gaussian(release.scale / (0.8 / N), 7)

@@ -1,4 +1,6 @@
-"""`private_frechet_mean` and its plan: enforced domain, ledger, choice by formula, errors at equal certified privacy."""
+"""`private_frechet_mean` and its plan: enforced domain, ledger, choice by formula, errors at equal
+certified privacy.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,14 @@ SPACES = {
 
 
 def records(manifold, radius, n, seed=0):
-    v = manifold.tangent_normal(jax.random.key(seed), manifold.origin, radius / (2 * math.sqrt(manifold.dim)), (n,))
+    v = manifold.tangent_normal(
+        jax.random.key(seed), manifold.origin, radius / (2 * math.sqrt(manifold.dim)), (n,)
+    )
     return manifold.exp(manifold.origin, v)
 
 
-# One flat and one curved space by default: compiling is what takes the time, and tests/mechanisms covers every space.
+# One flat and one curved space by default: compiling is what takes the time, and tests/mechanisms
+# covers every space.
 DEFAULT = {"SPDLogEuclidean(2)", "Sphere(3)"}
 
 
@@ -47,7 +52,9 @@ def test_every_output_mechanism_releases_a_point_near_the_mean_within_the_budget
     truth = R.frechet_mean(manifold, ball.clamp(manifold, x)).value
     for mechanism in OUTPUT:
         ledger = R.Ledger(BUDGET)
-        release = R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism=mechanism, rng=3, ledger=ledger)
+        release = R.private_frechet_mean(
+            manifold, x, ball, BUDGET, mechanism=mechanism, rng=3, ledger=ledger
+        )
         assert release.mechanism == mechanism
         assert bool(manifold.belongs(release.value, 1e-6))
         assert ledger.spent == release.guarantee
@@ -59,12 +66,16 @@ def test_every_output_mechanism_releases_a_point_near_the_mean_within_the_budget
 
 
 def test_noise_about_the_mean_has_the_scale_of_the_sensitivity():
-    """End to end: the spread of releases about the true mean is that of 2 r / n, not of the sum, of r / n, or of the data; and
-    the errors have the law that was promised before anything was spent."""
+    """End to end: the spread of releases about the true mean is that of 2 r / n, not of the sum, of
+    r / n, or of the data; and the errors have the law that was promised before anything was spent.
+    """
     manifold, n = R.SPDLogEuclidean(2), N
     ball, x = R.Ball(np.eye(2), 1.0), records(manifold, 1.0, n)
     truth = R.frechet_mean(manifold, x).value
-    made = [R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=i) for i in range(250)]
+    made = [
+        R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=i)
+        for i in range(250)
+    ]
     out = np.stack([release.value for release in made])
     noise = np.asarray(manifold.to_coordinates(np.eye(2), manifold.log(np.eye(2), out)))
     noise = noise - np.asarray(manifold.to_coordinates(np.eye(2), manifold.log(np.eye(2), truth)))
@@ -79,7 +90,10 @@ def test_noise_about_the_mean_has_the_scale_of_the_sensitivity():
     quantiles = [row.error_quantile(q) for q in probabilities]
 
     def law(shrunk):
-        return ks_p_value(shrunk * errors, lambda t: np.interp(t, [0.0, *quantiles, 10 * quantiles[-1]], [0, *probabilities, 1]))
+        return ks_p_value(
+            shrunk * errors,
+            lambda t: np.interp(t, [0.0, *quantiles, 10 * quantiles[-1]], [0, *probabilities, 1]),
+        )
 
     assert law(1.0) > ALPHA
     assert law(0.6) < ALPHA  # planted: a law for more noise than there is
@@ -87,44 +101,69 @@ def test_noise_about_the_mean_has_the_scale_of_the_sensitivity():
 
 @pytest.mark.parametrize("name", some("SPDLogEuclidean(2)", "Lorentz(3)", "Sphere(3)"))
 def test_a_wild_record_moves_the_release_no_more_than_one_on_the_edge(name):
-    """Same noise, one record far away against the same record on the edge of the ball: the same release."""
+    """Same noise, one record far away against the same record on the edge of the ball: the same
+    release.
+    """
     manifold, radius = SPACES[name]
     ball, x = R.Ball(manifold.origin, radius), np.array(records(manifold, radius, N))
     v = np.asarray(manifold.tangent_normal(jax.random.key(5), manifold.origin))
     unit = v / float(manifold.norm(manifold.origin, v))
-    far = {"Sphere(3)": 3.0, "Lorentz(3)": 15.0, "SPDAffineInvariant(2)": 20.0, "SPDLogEuclidean(2)": 20.0}[name]
+    far = {
+        "Sphere(3)": 3.0,
+        "Lorentz(3)": 15.0,
+        "SPDAffineInvariant(2)": 20.0,
+        "SPDLogEuclidean(2)": 20.0,
+    }[name]
     wild, edge = x.copy(), x.copy()
-    wild[0], edge[0] = manifold.exp(manifold.origin, far * unit), manifold.exp(manifold.origin, radius * unit)
+    wild[0], edge[0] = (
+        manifold.exp(manifold.origin, far * unit),
+        manifold.exp(manifold.origin, radius * unit),
+    )
     for mechanism in OUTPUT:
-        a, b = (R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism=mechanism, rng=7).value for y in (wild, edge))
+        a, b = (
+            R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism=mechanism, rng=7).value
+            for y in (wild, edge)
+        )
         assert float(manifold.dist(a, b)) < 1e-5
     unclamped = R.frechet_mean(manifold, wild).value
-    assert float(manifold.dist(unclamped, R.frechet_mean(manifold, edge).value)) > frechet_mean_sensitivity(manifold, ball, N) / 5
+    assert (
+        float(manifold.dist(unclamped, R.frechet_mean(manifold, edge).value))
+        > frechet_mean_sensitivity(manifold, ball, N) / 5
+    )
 
 
 @pytest.mark.parametrize("mechanism", [*OUTPUT, "extrinsic-gaussian", "extrinsic-laplace"])
 def test_a_record_at_distance_a_million(mechanism):
-    """On flat space every distance can be written down. Planted: without the clamp the same record moves the mean by 25 000."""
+    """On flat space every distance can be written down. Planted: without the clamp the same record
+    moves the mean by 25 000.
+    """
     manifold, ball = R.Euclidean(3), R.Ball(np.zeros(3), 1.0)
     x = np.random.default_rng(0).normal(size=(N, 3)) * 0.2
     wild, edge = x.copy(), x.copy()
     wild[0], edge[0] = [1e6, 0, 0], [1, 0, 0]
-    a, b = (R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism=mechanism, rng=7).value for y in (wild, edge))
+    a, b = (
+        R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism=mechanism, rng=7).value
+        for y in (wild, edge)
+    )
     np.testing.assert_allclose(a, b, atol=1e-9)
     assert float(manifold.dist(*(R.frechet_mean(manifold, y).value for y in (wild, edge)))) > 2e4
 
 
 @pytest.mark.slow
 def test_a_record_at_distance_a_million_on_bures_wasserstein_space():
-    """Beyond the injectivity radius a record counts as the centre, so it moves the release less than one on the edge does."""
+    """Beyond the injectivity radius a record counts as the centre, so it moves the release less
+    than one on the edge does.
+    """
     manifold, ball = R.SPDBuresWasserstein(2), R.Ball(np.eye(2), 0.2)
     wild = np.array(records(manifold, 0.2, N))
     edge, centre = wild.copy(), wild.copy()
     wild[0], edge[0], centre[0] = np.diag([(1 + 1e6) ** 2, 1.0]), np.diag([1.2**2, 1.0]), np.eye(2)
     assert float(manifold.dist(np.eye(2), wild[0])) == pytest.approx(1e6)
     for mechanism in OUTPUT:
-        a, b, c = (R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism=mechanism, rng=7).value
-                   for y in (wild, edge, centre))  # fmt: skip
+        a, b, c = (
+            R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism=mechanism, rng=7).value
+            for y in (wild, edge, centre)
+        )
         assert float(manifold.dist(a, c)) <= float(manifold.dist(b, c)) + 1e-6
         assert float(manifold.dist(b, c)) > 1e-3
 
@@ -136,7 +175,10 @@ def test_records_that_are_not_points_count_as_the_centre_and_are_never_shown():
     broken[0], broken[1], broken[2] = np.nan, -np.eye(2), [[1.0, 5.0], [0.0, 1.0]]
     centred[:3] = np.eye(2)
     a, b = (
-        R.private_frechet_mean(manifold, y, ball, BUDGET, mechanism="riemannian-laplace", rng=1).value for y in (broken, centred)
+        R.private_frechet_mean(
+            manifold, y, ball, BUDGET, mechanism="riemannian-laplace", rng=1
+        ).value
+        for y in (broken, centred)
     )
     np.testing.assert_allclose(a, b, atol=1e-8)
 
@@ -144,13 +186,21 @@ def test_records_that_are_not_points_count_as_the_centre_and_are_never_shown():
 def test_one_record_is_legal_and_gets_the_noise_it_needs():
     manifold, one = R.SPDLogEuclidean(2), np.diag([1.2, 0.9])[None]
     for mechanism in (*OUTPUT, "auto"):
-        release = R.private_frechet_mean(manifold, one, R.Ball(np.eye(2), 0.5), BUDGET, mechanism=mechanism, rng=1)
+        release = R.private_frechet_mean(
+            manifold, one, R.Ball(np.eye(2), 0.5), BUDGET, mechanism=mechanism, rng=1
+        )
         assert release.sensitivity == pytest.approx(1.0, rel=1e-6)  # the whole diameter
-    near = R.private_frechet_mean(manifold, one, R.Ball(np.eye(2), 0.5), R.Budget(1e8), mechanism="wrapped-laplace", rng=1)
+    near = R.private_frechet_mean(
+        manifold, one, R.Ball(np.eye(2), 0.5), R.Budget(1e8), mechanism="wrapped-laplace", rng=1
+    )
     assert float(manifold.dist(one[0], near.value)) < 1e-5
     sphere = R.Sphere(3)
-    release = R.private_frechet_mean(sphere, sphere.origin[None], R.Ball(sphere.origin, 0.5), R.Budget(1.0), rng=1)
-    assert release.sensitivity == pytest.approx(1.0, rel=1e-6)  # two points of the ball are no farther apart, whatever the bound
+    release = R.private_frechet_mean(
+        sphere, sphere.origin[None], R.Ball(sphere.origin, 0.5), R.Budget(1.0), rng=1
+    )
+    assert release.sensitivity == pytest.approx(
+        1.0, rel=1e-6
+    )  # two points of the ball are no farther apart, whatever the bound
 
 
 def test_public_weights_change_mean_and_sensitivity():
@@ -158,7 +208,9 @@ def test_public_weights_change_mean_and_sensitivity():
     x = np.array([[0.5, 0.0], [0.0, 0.5], [-0.5, 0.0]])
     w = np.array([1.0, 2.0, 5.0])
     for mechanism in (*OUTPUT, "extrinsic-gaussian", "extrinsic-laplace", "auto"):
-        release = R.private_frechet_mean(manifold, x, ball, R.Budget(1e6, 1e-5), mechanism=mechanism, weights=w, rng=1)
+        release = R.private_frechet_mean(
+            manifold, x, ball, R.Budget(1e6, 1e-5), mechanism=mechanism, weights=w, rng=1
+        )
         assert release.sensitivity == pytest.approx(2 * 5 / 8, rel=1e-6)
         np.testing.assert_allclose(release.value, w @ x / 8, atol=0.01)
         assert np.linalg.norm(np.asarray(release.value) - x.mean(axis=0)) > 0.1
@@ -169,8 +221,9 @@ def test_public_weights_change_mean_and_sensitivity():
 
 
 def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatch):
-    """SPDLogEuclidean: h = 1, so 2 tolerance more; the sphere: 2 tolerance / h. The solver is asked for it, and what it reports
-    changes nothing that is stated."""
+    """SPDLogEuclidean: h = 1, so 2 tolerance more; the sphere: 2 tolerance / h. The solver is asked
+    for it, and what it reports changes nothing that is stated.
+    """
     from riemdp import statistics
 
     asked = []
@@ -178,29 +231,46 @@ def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatc
 
     def watched(manifold, X, *, weights=None, tol):
         asked.append(tol)
-        return dataclasses.replace(solver(manifold, X, weights=weights, tol=tol), residual=tol * asked.count(tol) / 10)
+        return dataclasses.replace(
+            solver(manifold, X, weights=weights, tol=tol), residual=tol * asked.count(tol) / 10
+        )
 
     monkeypatch.setattr(statistics, "frechet_mean", watched)
     flat, sphere = R.SPDLogEuclidean(2), R.Sphere(3)
     h = 0.6 / math.tan(0.6)
-    for manifold, radius, plain, added in ((flat, 0.5, 1 / N, 0.02), (sphere, 0.3, 0.6 / (N * math.cos(0.6)), 0.02 / h)):
+    for manifold, radius, plain, added in (
+        (flat, 0.5, 1 / N, 0.02),
+        (sphere, 0.3, 0.6 / (N * math.cos(0.6)), 0.02 / h),
+    ):
         ball, x = R.Ball(manifold.origin, radius), records(manifold, radius, N)
-        made = [R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-laplace", tolerance=0.01, rng=i)
-                for i in range(2)]  # fmt: skip
+        made = [
+            R.private_frechet_mean(
+                manifold, x, ball, BUDGET, mechanism="wrapped-laplace", tolerance=0.01, rng=i
+            )
+            for i in range(2)
+        ]
         assert asked[-1] == 0.01
         assert made[0].sensitivity == pytest.approx(plain + added, rel=1e-9)
         assert made[0].scale == made[1].scale
-        assert made[0].scale > 1.5 * plain / BUDGET.epsilon  # planted: a scale without the tolerance is much smaller
-        assert R.plan_private_mean(manifold, ball, N, BUDGET, tolerance=0.01)[2].scale == made[0].scale
+        assert (
+            made[0].scale > 1.5 * plain / BUDGET.epsilon
+        )  # planted: a scale without the tolerance is much smaller
+        assert (
+            R.plan_private_mean(manifold, ball, N, BUDGET, tolerance=0.01)[2].scale == made[0].scale
+        )
 
 
 def test_extrinsic_baselines_run_and_say_what_they_are():
     manifold, radius = SPACES["SPDLogEuclidean(2)"]
     ball, x = R.Ball(np.eye(2), radius), records(manifold, radius, N)
-    release = R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="extrinsic-gaussian", rng=1)
+    release = R.private_frechet_mean(
+        manifold, x, ball, BUDGET, mechanism="extrinsic-gaussian", rng=1
+    )
     assert release.details["baseline"] == "ambient noise"
     assert release.expected_error is None
-    np.testing.assert_allclose(release.value, np.mean(np.asarray(x), axis=0), atol=6 * release.scale)
+    np.testing.assert_allclose(
+        release.value, np.mean(np.asarray(x), axis=0), atol=6 * release.scale
+    )
     with pytest.raises(R.InvalidArgument, match="no formula"):
         release.error_quantile(0.5)
 
@@ -211,9 +281,17 @@ def test_auto_is_the_row_of_the_plan_and_never_looks_at_the_data():
     ball = R.Ball(np.eye(2), radius)
     for budget in (BUDGET, R.Budget(0.5), R.Budget(5.0, 0.01)):
         plan = R.plan_private_mean(manifold, ball, N, budget)
-        chosen = {R.private_frechet_mean(manifold, records(manifold, s, N, i), ball, budget, rng=1).mechanism
-                  for i, s in enumerate((0.01, 1.0, 3.0))}  # fmt: skip
-        chosen.add(R.private_frechet_mean(manifold, np.full((N, 2, 2), np.nan), ball, budget, rng=1).mechanism)
+        chosen = {
+            R.private_frechet_mean(
+                manifold, records(manifold, s, N, i), ball, budget, rng=1
+            ).mechanism
+            for i, s in enumerate((0.01, 1.0, 3.0))
+        }
+        chosen.add(
+            R.private_frechet_mean(
+                manifold, np.full((N, 2, 2), np.nan), ball, budget, rng=1
+            ).mechanism
+        )
         assert chosen == {plan.best().mechanism}
         release = R.private_frechet_mean(manifold, records(manifold, 1.0, N), ball, budget, rng=1)
         assert release.details["plan"] == str(plan)
@@ -238,18 +316,24 @@ def test_plan_figures_are_those_of_the_release():
         for row in R.plan_private_mean(manifold, ball, N, BUDGET):
             if row.expected_error is None:
                 continue
-            release = R.private_frechet_mean(manifold, records(manifold, radius, N), ball, BUDGET, mechanism=row.mechanism, rng=1)
+            release = R.private_frechet_mean(
+                manifold, records(manifold, radius, N), ball, BUDGET, mechanism=row.mechanism, rng=1
+            )
             assert release.expected_error == pytest.approx(row.expected_error)
             assert release.scale == pytest.approx(row.scale)
             assert row.error_quantile(0.9) == pytest.approx(release.error_quantile(0.9))
 
 
 def test_plan_says_each_reason_once_and_takes_lists_of_budgets():
-    plan = R.plan_private_mean(R.Stiefel(4, 2), R.Ball(R.Stiefel(4, 2).origin, 0.2), 100, [BUDGET, 0.5])
+    plan = R.plan_private_mean(
+        R.Stiefel(4, 2), R.Ball(R.Stiefel(4, 2).origin, 0.2), 100, [BUDGET, 0.5]
+    )
     with pytest.raises(R.InvalidArgument, match="no mechanism") as caught:
         plan.best(BUDGET)
     for text in (str(plan), str(caught.value)):
-        assert text.count("no closed-form distance") == 1  # for riemannian-laplace and k-norm-gradient, both budgets
+        assert (
+            text.count("no closed-form distance") == 1
+        )  # for riemannian-laplace and k-norm-gradient, both budgets
     assert "[1]" in str(plan)
     assert max(map(len, str(plan).splitlines())) <= 150
     with pytest.raises(R.InvalidArgument, match="budget"):
@@ -258,11 +342,17 @@ def test_plan_says_each_reason_once_and_takes_lists_of_budgets():
         plan.best(R.Budget(7.0))
     bures = R.SPDBuresWasserstein(2)
     too_large = R.plan_private_mean(bures, R.Ball(np.eye(2), 0.6), 100, [BUDGET, 0.5])
-    assert str(too_large).count("must be below 0.441209") == 1  # the limit itself, not what the curvature at 0.6 would ask for
+    assert (
+        str(too_large).count("must be below 0.441209") == 1
+    )  # the limit itself, not what the curvature at 0.6 would ask for
     with pytest.raises(R.InvalidArgument, match=r"k-norm-gradient: argument `ball\.radius` = 0\.6"):
         too_large.best(BUDGET)
-    assert R.plan_private_mean(bures, R.Ball(np.eye(2), 0.441), 100, BUDGET).best().expected_error > 0
-    two = R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 100, [R.Budget(0.1), R.Budget(1.0)])
+    assert (
+        R.plan_private_mean(bures, R.Ball(np.eye(2), 0.441), 100, BUDGET).best().expected_error > 0
+    )
+    two = R.plan_private_mean(
+        R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 100, [R.Budget(0.1), R.Budget(1.0)]
+    )
     assert two.best(R.Budget(0.1)).expected_error > two.best(R.Budget(1.0)).expected_error
 
 
@@ -282,8 +372,22 @@ def test_failures_spend_nothing():
         ({"ball": None}, "ball"),
         ({"ball": 1.0}, "ball"),
         ({"ball": R.Ball(-np.eye(2), 1.0)}, "center"),
-        ({"manifold": R.Sphere(3), "X": np.tile([1.0, 0, 0], (3, 1)), "ball": R.Ball([1.0, 0, 0], 0.8)}, "0.785398"),
-        ({"mechanism": "wrapped-gaussian", "calibration": "classical", "budget": R.Budget(2.0, 1e-5)}, "calibration"),
+        (
+            {
+                "manifold": R.Sphere(3),
+                "X": np.tile([1.0, 0, 0], (3, 1)),
+                "ball": R.Ball([1.0, 0, 0], 0.8),
+            },
+            "0.785398",
+        ),
+        (
+            {
+                "mechanism": "wrapped-gaussian",
+                "calibration": "classical",
+                "budget": R.Budget(2.0, 1e-5),
+            },
+            "calibration",
+        ),
         ({"weights": np.full(N, -1.0)}, "weights"),
         ({"tolerance": 0.0}, "tolerance"),
         ({"tolerance": 1.0}, "tolerance"),
@@ -302,19 +406,30 @@ def test_failures_spend_nothing():
     assert ledger.spent.epsilon(0.0) == 0.0
 
 
-@pytest.mark.parametrize(("converged", "value"), [(False, [1.0, 0, 0]), (True, [-1.0, 0, 0]), (True, [np.nan, 0, 0])])
+@pytest.mark.parametrize(
+    ("converged", "value"), [(False, [1.0, 0, 0]), (True, [-1.0, 0, 0]), (True, [np.nan, 0, 0])]
+)
 def test_a_mean_that_was_not_found_is_not_released(monkeypatch, converged, value):
-    """Not converged, another stationary point outside the ball, or not finite: the same error, before anything is spent."""
+    """Not converged, another stationary point outside the ball, or not finite: the same error,
+    before anything is spent.
+    """
     from riemdp import statistics
 
     def stuck(manifold, X, **kwargs):
-        return statistics.MeanResult(value=np.array(value), residual=0.0, iterations=200, converged=converged)
+        return statistics.MeanResult(
+            value=np.array(value), residual=0.0, iterations=200, converged=converged
+        )
 
     monkeypatch.setattr(statistics, "frechet_mean", stuck)
     manifold = R.Sphere(3)
     ball = R.Ball([1.0, 0, 0], 0.5)
-    with R.Ledger(R.Budget(3.0, 1e-4)) as ledger, pytest.raises(MeanNotConverged, match="Nothing was spent"):
-        R.private_frechet_mean(manifold, np.tile([1.0, 0, 0], (N, 1)), ball, BUDGET, mechanism="wrapped-laplace")
+    with (
+        R.Ledger(R.Budget(3.0, 1e-4)) as ledger,
+        pytest.raises(MeanNotConverged, match="Nothing was spent"),
+    ):
+        R.private_frechet_mean(
+            manifold, np.tile([1.0, 0, 0], (N, 1)), ball, BUDGET, mechanism="wrapped-laplace"
+        )
     assert ledger.spent.epsilon(0.0) == 0.0
     assert ledger.charges == 0
 
@@ -324,7 +439,9 @@ def test_budget_errors_come_from_the_ambient_ledger_and_products_work():
     ball = R.Ball(manifold.origin, 0.3)
     x = records(manifold, 0.3, N)
     with R.Ledger(BUDGET) as ledger:
-        release = R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=1)
+        release = R.private_frechet_mean(
+            manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=1
+        )
         assert isinstance(release.value, tuple)
         with pytest.raises(R.BudgetExceeded):
             R.private_frechet_mean(manifold, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=1)
@@ -334,7 +451,9 @@ def test_budget_errors_come_from_the_ambient_ledger_and_products_work():
 def test_plan_draws_its_table():
     import matplotlib.pyplot as plt
 
-    plan = R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 100, [R.Budget(0.1, 1e-5), R.Budget(1.0, 1e-5)])
+    plan = R.plan_private_mean(
+        R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 100, [R.Budget(0.1, 1e-5), R.Budget(1.0, 1e-5)]
+    )
     axes = plan.plot(logy=False)
     try:
         assert "n = 100" in axes.get_title(loc="left") + axes.get_title()

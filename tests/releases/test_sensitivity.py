@@ -1,4 +1,6 @@
-"""Sensitivities: formulas, empirical refutation attempts over random neighbouring pairs, tight cases, conditions."""
+"""Sensitivities: formulas, empirical refutation attempts over random neighbouring pairs, tight
+cases, conditions.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.statistics import ambient_mean_sensitivity, frechet_mean_sensitivity, mean_gradient_sensitivity, strong_convexity
+from riemdp.statistics import (
+    ambient_mean_sensitivity,
+    frechet_mean_sensitivity,
+    mean_gradient_sensitivity,
+    strong_convexity,
+)
 
 N_RECORDS = 3
 SPACES = {
@@ -29,24 +36,31 @@ SPACES = {
 
 @functools.partial(jax.jit, static_argnums=(0, 3))
 def fixed_point_means(manifold, records, weights, steps):
-    """Weighted Frechet means of a batch of small data sets (batch, n, *shape) by Karcher's iteration; an oracle of its own."""
+    """Weighted Frechet means of a batch of small data sets (batch, n, *shape) by Karcher's
+    iteration; an oracle of its own.
+    """
 
     def mean_log(x):
         logs = manifold._log(jax.tree.map(lambda leaf: leaf[:, None], x), records)
         return jax.tree.map(lambda leaf: jnp.einsum("bn,bn...->b...", weights, leaf), logs)
 
     start = jax.tree.map(lambda leaf: leaf[:, -1], records)  # the centre
-    x, _ = jax.lax.scan(lambda x, _: (manifold._exp(x, mean_log(x)), None), start, None, length=steps)
+    x, _ = jax.lax.scan(
+        lambda x, _: (manifold._exp(x, mean_log(x)), None), start, None, length=steps
+    )
     return x, manifold._norm(x, mean_log(x))
 
 
 def points_in(manifold, ball, pairs, seed=0):
-    """N_RECORDS + 1 points and the centre, for every pair of neighbours: most on the edge of the ball, and in every second pair
-    the last record opposite the first."""
+    """N_RECORDS + 1 points and the centre, for every pair of neighbours: most on the edge of the
+    ball, and in every second pair the last record opposite the first.
+    """
     keys = jax.random.split(jax.random.key(seed), 3)
     v = manifold.tangent_normal(keys[0], ball.center, 1.0, (pairs, N_RECORDS + 1))
     reach = jnp.where(
-        jax.random.uniform(keys[1], (pairs, N_RECORDS + 1)) < 0.7, 1.0, jax.random.uniform(keys[2], (pairs, N_RECORDS + 1))
+        jax.random.uniform(keys[1], (pairs, N_RECORDS + 1)) < 0.7,
+        1.0,
+        jax.random.uniform(keys[2], (pairs, N_RECORDS + 1)),
     )
     factor = reach * ball.radius * (1 - 1e-9) / manifold.norm(ball.center, v)
 
@@ -64,11 +78,17 @@ def points_in(manifold, ball, pairs, seed=0):
 
 
 def shift_of_means(manifold, x, weights, steps=30):
-    """Distance between the means of the same points under two rows of weights, the largest over the pairs."""
+    """Distance between the means of the same points under two rows of weights, the largest over the
+    pairs.
+    """
     means = []
     for w in weights:
-        w = np.broadcast_to(np.asarray(w, dtype=np.float64), (jax.tree.leaves(x)[0].shape[0], N_RECORDS + 2))
-        value, residual = jax.block_until_ready(fixed_point_means(manifold, x, w / w.sum(axis=1, keepdims=True), steps))
+        w = np.broadcast_to(
+            np.asarray(w, dtype=np.float64), (jax.tree.leaves(x)[0].shape[0], N_RECORDS + 2)
+        )
+        value, residual = jax.block_until_ready(
+            fixed_point_means(manifold, x, w / w.sum(axis=1, keepdims=True), steps)
+        )
         assert float(jnp.max(residual)) < 1e-7
         means.append(value)
     return float(jnp.max(manifold.dist(*means)))
@@ -78,13 +98,16 @@ def largest_shift(name, pairs, radius=None):
     manifold = SPACES[name][0]
     ball = R.Ball(manifold.origin, SPACES[name][1] if radius is None else radius)
     x = points_in(manifold, ball, pairs)
-    shift = shift_of_means(manifold, x, ([1, 1, 1, 0, 0], [0, 1, 1, 1, 0]))  # the first record replaced by the last
+    shift = shift_of_means(
+        manifold, x, ([1, 1, 1, 0, 0], [0, 1, 1, 1, 0])
+    )  # the first record replaced by the last
     return shift, frechet_mean_sensitivity(manifold, ball, N_RECORDS)
 
 
 def weights_of_one_more(pairs, n_min):
-    """Data sets of none to N_RECORDS records with weights in [0, 1] of their own, and the same with one record more; both filled
-    up to n_min with the centre (last column)."""
+    """Data sets of none to N_RECORDS records with weights in [0, 1] of their own, and the same with
+    one record more; both filled up to n_min with the centre (last column).
+    """
     rng = np.random.default_rng(4)
     present = rng.integers(0, N_RECORDS + 1, pairs)[:, None] > np.arange(N_RECORDS)
     own = present * np.where(rng.random((pairs, 1)) < 0.5, 1.0, rng.random((pairs, N_RECORDS)))
@@ -96,17 +119,27 @@ def weights_of_one_more(pairs, n_min):
 def largest_shift_by_one_more(name, pairs, n_min=2):
     manifold = SPACES[name][0]
     ball = R.Ball(manifold.origin, SPACES[name][1])
-    shift = shift_of_means(manifold, points_in(manifold, ball, pairs, seed=3), weights_of_one_more(pairs, n_min))
+    shift = shift_of_means(
+        manifold, points_in(manifold, ball, pairs, seed=3), weights_of_one_more(pairs, n_min)
+    )
     return shift, frechet_mean_sensitivity(manifold, ball, n_min, adjacency="add-or-remove-one")
 
 
 # Compiling dominates here: the others run with the ten thousand pairs of the slow test.
-QUICK = ["Euclidean(2)", "Lorentz(3)", "SPDAffineInvariant(2)", "Sphere(3)", "SPDBuresWasserstein(2)"]
+QUICK = [
+    "Euclidean(2)",
+    "Lorentz(3)",
+    "SPDAffineInvariant(2)",
+    "Sphere(3)",
+    "SPDBuresWasserstein(2)",
+]
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_random_neighbours_never_exceed_the_bound(name):
-    """Replace-one and add-or-remove-one; in each, half the sensitivity (planted) is refuted by the same pairs."""
+    """Replace-one and add-or-remove-one; in each, half the sensitivity (planted) is refuted by the
+    same pairs.
+    """
     for measured in (largest_shift, largest_shift_by_one_more):
         shift, bound = measured(name, 500)
         assert bound / 2 < shift <= bound * (1 + 1e-6)
@@ -139,13 +172,23 @@ def test_random_neighbours_never_exceed_the_gradient_bound_in_the_ball(name):
     logs = manifold.log(at[:, None], x)
 
     def largest(shares):
-        change = jnp.einsum("bn,bn...->b...", np.broadcast_to(np.asarray(shares, dtype=np.float64), (pairs, 5)), logs)
+        change = jnp.einsum(
+            "bn,bn...->b...",
+            np.broadcast_to(np.asarray(shares, dtype=np.float64), (pairs, 5)),
+            logs,
+        )
         return float(jnp.max(manifold.norm(at, change)))
 
-    worst, bound = largest(np.array([1, 0, 0, -1, 0]) / 5), mean_gradient_sensitivity(manifold, ball, 5)
+    worst, bound = (
+        largest(np.array([1, 0, 0, -1, 0]) / 5),
+        mean_gradient_sensitivity(manifold, ball, 5),
+    )
     assert bound / 2 < worst <= bound * (1 + 1e-9)
     without, with_one = weights_of_one_more(pairs, n_min)
-    worst = largest(with_one / with_one.sum(axis=1, keepdims=True) - without / without.sum(axis=1, keepdims=True))
+    worst = largest(
+        with_one / with_one.sum(axis=1, keepdims=True)
+        - without / without.sum(axis=1, keepdims=True)
+    )
     bound = mean_gradient_sensitivity(manifold, ball, n_min, adjacency="add-or-remove-one")
     assert bound / 2 < worst <= bound * (1 + 1e-9)
 
@@ -174,10 +217,14 @@ def test_formulas_of_the_specification():
     sphere = R.Sphere(3)
     ball = R.Ball(sphere.origin, math.pi / 8)
     assert 100 * frechet_mean_sensitivity(sphere, ball, 100) == pytest.approx(1.1107, abs=1e-4)
-    assert 100 * frechet_mean_sensitivity(sphere, ball, 100, constant="reimherr2021") == pytest.approx(1.2146, abs=1e-4)
+    assert 100 * frechet_mean_sensitivity(
+        sphere, ball, 100, constant="reimherr2021"
+    ) == pytest.approx(1.2146, abs=1e-4)
     wide = R.Ball(sphere.origin, 0.7)
     assert 1e3 * frechet_mean_sensitivity(sphere, wide, 1000) == pytest.approx(8.24, abs=0.01)
-    assert 1e3 * frechet_mean_sensitivity(sphere, wide, 1000, constant="reimherr2021") == pytest.approx(10.20, abs=0.01)
+    assert 1e3 * frechet_mean_sensitivity(
+        sphere, wide, 1000, constant="reimherr2021"
+    ) == pytest.approx(10.20, abs=0.01)
     assert mean_gradient_sensitivity(sphere, wide, 1) == pytest.approx(1.4 * 1.4 / math.sin(1.4))
     assert strong_convexity(sphere, wide) == pytest.approx(1.4 / math.tan(1.4))
     flat = R.SPDLogEuclidean(3)
@@ -188,7 +235,9 @@ def test_formulas_of_the_specification():
     assert frechet_mean_sensitivity(flat, unit, 10, tolerance=0.01) == pytest.approx(0.22)
     assert frechet_mean_sensitivity(flat, unit, 4, weights=[1, 1, 1, 5]) == pytest.approx(2 * 5 / 8)
     assert frechet_mean_sensitivity(flat, unit, 1) == 2.0
-    assert frechet_mean_sensitivity(sphere, wide, 1) == 1.4  # a mean inside the ball moves at most its diameter
+    assert (
+        frechet_mean_sensitivity(sphere, wide, 1) == 1.4
+    )  # a mean inside the ball moves at most its diameter
 
 
 def test_the_tight_bound_is_never_above_the_published_one():
@@ -201,17 +250,24 @@ def test_the_tight_bound_is_never_above_the_published_one():
 
 
 def test_two_r_over_n_is_not_valid_on_the_sphere():
-    """Why kappa > 0 needs a larger constant: random pairs already move the mean farther than 2 r / n."""
+    """Why kappa > 0 needs a larger constant: random pairs already move the mean farther than 2 r /
+    n.
+    """
     shift, bound = largest_shift("Sphere(3)", 2000, radius=0.6)
     assert 1.05 * 2 * 0.6 / N_RECORDS < shift <= bound
 
 
 @pytest.mark.parametrize(
     ("manifold", "radius", "match"),
-    [(R.Sphere(3), 0.8, "0.785398"), (R.Grassmann(5, 2), 0.56, "0.55536"), (R.SPDBuresWasserstein(2), 0.6, "0.441209"),
-     (R.SPDBuresWasserstein(2), 0.45, "0.441209"), (R.Product(R.Sphere(3), R.Euclidean(1)), 0.8, "0.785398"),
-     (R.Product(R.SPDBuresWasserstein(2), R.Sphere(3)), 0.5, "0.441209")],
-)  # fmt: skip
+    [
+        (R.Sphere(3), 0.8, "0.785398"),
+        (R.Grassmann(5, 2), 0.56, "0.55536"),
+        (R.SPDBuresWasserstein(2), 0.6, "0.441209"),
+        (R.SPDBuresWasserstein(2), 0.45, "0.441209"),
+        (R.Product(R.Sphere(3), R.Euclidean(1)), 0.8, "0.785398"),
+        (R.Product(R.SPDBuresWasserstein(2), R.Sphere(3)), 0.5, "0.441209"),
+    ],
+)
 def test_a_ball_too_large_for_the_curvature_is_refused_with_the_limit(manifold, radius, match):
     with pytest.raises(R.InvalidArgument, match=match):
         frechet_mean_sensitivity(manifold, R.Ball(manifold.origin, radius), 10)
@@ -219,12 +275,20 @@ def test_a_ball_too_large_for_the_curvature_is_refused_with_the_limit(manifold, 
 
 @pytest.mark.parametrize(
     ("kwargs", "name"),
-    [({"n": 0}, "n"), ({"n": 2.0}, "n"), ({"tolerance": -1.0}, "tolerance"), ({"adjacency": "edge"}, "adjacency"),
-     ({"constant": "best"}, "constant"), ({"weights": [1.0]}, "weights"), ({"weights": [1, -1, 1]}, "weights"),
-     ({"weights": [0, 0, 0]}, "weights"), ({"weights": [1, math.nan, 1]}, "weights"),
-     ({"weights": [1, 1, 1], "adjacency": "add-or-remove-one"}, "weights"),
-     ({"constant": "han2024", "adjacency": "add-or-remove-one"}, "constant")],
-)  # fmt: skip
+    [
+        ({"n": 0}, "n"),
+        ({"n": 2.0}, "n"),
+        ({"tolerance": -1.0}, "tolerance"),
+        ({"adjacency": "edge"}, "adjacency"),
+        ({"constant": "best"}, "constant"),
+        ({"weights": [1.0]}, "weights"),
+        ({"weights": [1, -1, 1]}, "weights"),
+        ({"weights": [0, 0, 0]}, "weights"),
+        ({"weights": [1, math.nan, 1]}, "weights"),
+        ({"weights": [1, 1, 1], "adjacency": "add-or-remove-one"}, "weights"),
+        ({"constant": "han2024", "adjacency": "add-or-remove-one"}, "constant"),
+    ],
+)
 def test_bad_arguments_are_named(kwargs, name):
     with pytest.raises(R.InvalidArgument, match=name):
         frechet_mean_sensitivity(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), **({"n": 3} | kwargs))
@@ -232,9 +296,15 @@ def test_bad_arguments_are_named(kwargs, name):
 
 @pytest.mark.parametrize(
     ("manifold", "radius"),
-    [(R.Sphere(3), 0.6), (R.SPDAffineInvariant(2), 0.8), (R.SPDLogEuclidean(2), 0.8), (R.SPDBuresWasserstein(2), 0.3),
-     (R.PoincareBall(2), 1.0), (R.Lorentz(3), 1.0)],
-)  # fmt: skip
+    [
+        (R.Sphere(3), 0.6),
+        (R.SPDAffineInvariant(2), 0.8),
+        (R.SPDLogEuclidean(2), 0.8),
+        (R.SPDBuresWasserstein(2), 0.3),
+        (R.PoincareBall(2), 1.0),
+        (R.Lorentz(3), 1.0),
+    ],
+)
 def test_ambient_diameter_bounds_hold_away_from_the_origin_too(manifold, radius):
     for center in (manifold.origin, manifold.random_point(jax.random.key(8))):
         scale = (
@@ -247,7 +317,10 @@ def test_ambient_diameter_bounds_hold_away_from_the_origin_too(manifold, radius)
         length = manifold.norm(center, v).reshape((4000,) + (1,) * len(manifold.shape))
         x = np.asarray(manifold.exp(center, ball.radius * v / length)).reshape(4000, -1)
         y = np.asarray(manifold.exp(center, -ball.radius * v / length)).reshape(4000, -1)
-        spread = max(float(np.max(np.linalg.norm(x - y, axis=1))), float(np.max(np.linalg.norm(x[:2000] - x[2000:], axis=1))))
+        spread = max(
+            float(np.max(np.linalg.norm(x - y, axis=1))),
+            float(np.max(np.linalg.norm(x[:2000] - x[2000:], axis=1))),
+        )
         bound = ambient_mean_sensitivity(manifold, ball, 1)
         assert spread <= bound * (1 + 1e-9)
         assert spread > 0.2 * bound

@@ -1,4 +1,6 @@
-"""The trade-off curve against exact curves that are known in closed form, and against simulated attacks."""
+"""The trade-off curve against exact curves that are known in closed form, and against simulated
+attacks.
+"""
 
 from __future__ import annotations
 
@@ -64,12 +66,15 @@ def test_no_privacy_has_no_curve():
 
 @pytest.mark.parametrize("mu", [0.3, 1.5])
 def test_loss_bound_holds_and_is_not_wasteful(mu):
-    """The privacy loss of a Gaussian is N(mu^2/2, mu^2): its exact tail beyond the bound is at most delta."""
+    """The privacy loss of a Gaussian is N(mu^2/2, mu^2): its exact tail beyond the bound is at most
+    delta.
+    """
     delta = 1e-4
     x = trade_off(privacy.gaussian(1 / mu)).loss_bound(delta)
     assert stats.norm.sf((x - mu**2 / 2) / mu) <= delta
     assert stats.norm.sf((0.8 * x - mu**2 / 2) / mu) > delta
-    # the epsilon of the (epsilon, delta) statement is smaller and does not bound the loss with probability 1 - delta
+    # the epsilon of the (epsilon, delta) statement is smaller and does not bound the loss with
+    # probability 1 - delta
     assert stats.norm.sf((privacy.gaussian(1 / mu).epsilon(delta) - mu**2 / 2) / mu) > delta
 
 

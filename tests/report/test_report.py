@@ -1,4 +1,6 @@
-"""The report: what it says, that it holds nothing secret, that it is one safe page, written whole or not at all."""
+"""The report: what it says, that it holds nothing secret, that it is one safe page, written whole
+or not at all.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ BUDGET = Budget(1.0, 1e-5)
 def make(rng=None, budget=BUDGET, **options):
     mechanism = WrappedGaussian(SPACE, np.zeros(3), sensitivity=0.01, budget=budget)
     release = mechanism.release(np.array([0.123456789, 0.2, 0.3]), rng)
-    return release, privacy_report(release, records=400, manifold=SPACE, ball=BALL, budget=budget, **options)
+    return release, privacy_report(
+        release, records=400, manifold=SPACE, ball=BALL, budget=budget, **options
+    )
 
 
 class Page(HTMLParser):
@@ -69,7 +73,9 @@ def test_page_is_self_contained_and_well_formed():
     assert "http" not in report.html().replace("http-equiv", "")
     assert page.tags.count("svg") == 2
     assert "<b>scan" not in report.html()
-    assert any("one <b>scan</b> & its mask" in t for t in page.text)  # escaped in the source, read back as text
+    assert any(
+        "one <b>scan</b> & its mask" in t for t in page.text
+    )  # escaped in the source, read back as text
 
 
 def test_figures_are_those_of_the_guarantee():
@@ -85,7 +91,9 @@ def test_figures_are_those_of_the_guarantee():
     mu = release.sensitivity / release.scale
     from scipy import stats
 
-    assert facts["attacker"]["best_guess_between_two_candidates"] == pytest.approx(stats.norm.cdf(mu / 2), rel=1e-6)
+    assert facts["attacker"]["best_guess_between_two_candidates"] == pytest.approx(
+        stats.norm.cdf(mu / 2), rel=1e-6
+    )
     assert "400" in report.html()
     assert rounded_up(report.epsilon) in report.html()
 
@@ -112,7 +120,11 @@ def test_seeded_release_gets_a_red_banner_and_no_signature():
 
 
 def test_no_guarantee_says_so():
-    plain = type("Plain", (), {"guarantee": privacy.none(), "scale": 0.0, "mechanism": "none", "reproducible": False})()
+    plain = type(
+        "Plain",
+        (),
+        {"guarantee": privacy.none(), "scale": 0.0, "mechanism": "none", "reproducible": False},
+    )()
     report = privacy_report(plain, records=3)
     assert report.private is False
     assert "Not private" in report.html()
@@ -132,7 +144,9 @@ def test_ledger_clamped_count_and_checksum_are_shown_only_when_given():
     ledger = Ledger(Budget(2.0, 1e-4))
     mechanism = WrappedGaussian(SPACE, np.zeros(3), sensitivity=0.01, budget=BUDGET)
     release = mechanism.release(np.zeros(3), ledger=ledger)
-    shown = privacy_report(release, records=400, ball=BALL, clamped=12, ledger=ledger, checksum="ab" * 32).html()
+    shown = privacy_report(
+        release, records=400, ball=BALL, clamped=12, ledger=ledger, checksum="ab" * 32
+    ).html()
     assert "12 of 400 records were moved" in shown
     assert "of 2 spent so far" in shown
     assert "ab" * 32 in shown
@@ -141,7 +155,10 @@ def test_ledger_clamped_count_and_checksum_are_shown_only_when_given():
     assert "Ledger" not in hidden
 
 
-@pytest.mark.parametrize("wrong", [{"records": 0}, {"records": 2.5}, {"records": 3, "clamped": 4}, {"records": 3, "clamped": -1}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"records": 0}, {"records": 2.5}, {"records": 3, "clamped": 4}, {"records": 3, "clamped": -1}],
+)
 def test_bad_arguments_are_named(wrong):
     release, _ = make()
     with pytest.raises(InvalidArgument, match=r"records|clamped"):
@@ -162,6 +179,7 @@ def test_saved_whole_or_not_at_all(tmp_path):
 
 def test_staged_files_leave_nothing_behind_on_failure(tmp_path):
     (tmp_path / "a").write_text("old")
+
     def interrupted() -> None:
         with staged(tmp_path / "a", tmp_path / "b") as (a, b):
             a.write_text("new")
@@ -191,7 +209,9 @@ def test_numbers_in_words():
 def test_a_protected_number_of_records_is_not_printed():
     records = np.zeros((37, 3))
     neighbours = {"adjacency": "add-or-remove-one", "n_min": 30}
-    release = private_frechet_mean(SPACE, records, BALL, BUDGET, mechanism="wrapped-gaussian", **neighbours)
+    release = private_frechet_mean(
+        SPACE, records, BALL, BUDGET, mechanism="wrapped-gaussian", **neighbours
+    )
     with pytest.raises(InvalidArgument, match="n_min = 30") as caught:
         privacy_report(release, records=37, manifold=SPACE, ball=BALL, budget=BUDGET)
     assert "37" not in str(caught.value)

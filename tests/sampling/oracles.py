@@ -1,4 +1,6 @@
-"""Independent laws of the distance to the footpoint: quadrature on grids, none of it shared with the samplers."""
+"""Independent laws of the distance to the footpoint: quadrature on grids, none of it shared with
+the samplers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ import numpy as np
 def cdf_from_grid(points, log_density):
     """Distribution function by the trapezoidal rule on a grid of radii."""
     weights = np.exp(log_density - np.max(log_density))
-    cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (weights[1:] + weights[:-1]) * np.diff(points))])
+    cumulative = np.concatenate(
+        [[0.0], np.cumsum(0.5 * (weights[1:] + weights[:-1]) * np.diff(points))]
+    )
     cumulative /= cumulative[-1]
     return lambda x: np.interp(x, points, cumulative)
 
@@ -33,9 +37,11 @@ def sphere(dim, s, n=400_001):
 
 
 def affine_2(s, end=None, n=700):
-    """SPD(2) affine-invariant: S = a I/sqrt2 + a traceless part of length rho, volume rho sinhc(rho / sqrt2) da drho.
+    """SPD(2) affine-invariant: S = a I/sqrt2 + a traceless part of length rho, volume rho sinhc(rho
+    / sqrt2) da drho.
 
-    Returns the distribution functions of R = |S|_F and of rho."""
+    Returns the distribution functions of R = |S|_F and of rho.
+    """
     top = 35 / (1 / s - np.sqrt(0.5)) if end is None else end
     a = (np.arange(2 * n) + 0.5) / n * top - top
     rho = (np.arange(n) + 0.5) / n * top
@@ -50,7 +56,9 @@ def affine_2(s, end=None, n=700):
 
 
 def bures_distance_2(a, b):
-    """Bures-Wasserstein distances of 2 x 2 matrices: tr sqrt(M) = sqrt(tr M + 2 sqrt(det M)), M = A B."""
+    """Bures-Wasserstein distances of 2 x 2 matrices: tr sqrt(M) = sqrt(tr M + 2 sqrt(det M)), M = A
+    B.
+    """
     m = a @ b
     root = np.sqrt(np.trace(m, axis1=-2, axis2=-1) + 2 * np.sqrt(np.linalg.det(m)))
     traces = np.trace(a, axis1=-2, axis2=-1) + np.trace(b, axis1=-2, axis2=-1)
@@ -63,8 +71,10 @@ def principal_angles(w, x):
 
 
 def bures_2(eta_diagonal, s, n=(150, 150, 60), top=None):
-    """SPD(2) Bures-Wasserstein: X = Q(phi) diag(y1^2, y2^2) Q(phi)^T, volume |x1 - x2| / sqrt(x1 + x2) dy1 dy2 dphi, by
-    the metric 1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2. Law of the distance to diag(eta_diagonal)."""
+    """SPD(2) Bures-Wasserstein: X = Q(phi) diag(y1^2, y2^2) Q(phi)^T, volume |x1 - x2| / sqrt(x1 +
+    x2) dy1 dy2 dphi, by the metric 1/2 tr(L U) = dy1^2 + dy2^2 + (x1 - x2)^2 / (x1 + x2) dphi^2.
+    Law of the distance to diag(eta_diagonal).
+    """
     top = np.sqrt(max(eta_diagonal)) + 22 * s if top is None else top
     y1 = (np.arange(n[0]) + 0.5) / n[0] * top
     y2 = (np.arange(n[1]) + 0.5) / n[1] * top

@@ -1,4 +1,6 @@
-"""Exponentials by matrix products: as accurate as by eigenvectors, positive definite, the same whatever the threads."""
+"""Exponentials by matrix products: as accurate as by eigenvectors, positive definite, the same
+whatever the threads.
+"""
 
 from __future__ import annotations
 
@@ -38,21 +40,32 @@ def exactly(s):
 
 
 def errors(s, computed):
-    """(error relative to the norm, error of the smallest eigenvalue relative to it and to the condition number)."""
+    """(error relative to the norm, error of the smallest eigenvalue relative to it and to the
+    condition number).
+    """
     x, low, high = exactly(s)
     k = len(s)
     with mpmath.workdps(40):
-        entry = max(abs(mpmath.mpf(float(computed[i, j])) - x[i, j]) for i in range(k) for j in range(k)) / high
+        entry = (
+            max(
+                abs(mpmath.mpf(float(computed[i, j])) - x[i, j]) for i in range(k) for j in range(k)
+            )
+            / high
+        )
         smallest = mpmath.eigsy(mpmath.matrix(computed.tolist()), eigvals_only=True)[0]
         return float(entry), float(abs(smallest / low - 1) * low / high)
 
 
-@pytest.mark.parametrize("radius", [0.0, 1e-9, 0.05, 0.13, 0.15, 0.29, 0.64, 0.66, 1.25, 1.35, 3.0, 11.0, 14.0])
+@pytest.mark.parametrize(
+    "radius", [0.0, 1e-9, 0.05, 0.13, 0.15, 0.29, 0.64, 0.66, 1.25, 1.35, 3.0, 11.0, 14.0]
+)
 def test_as_accurate_as_eigenvectors_against_forty_digits(radius):
     for k in (1, 2, 5):
         s = symmetric(k, radius, 1, seed=k)
         mine, usual = by_products(s), ex.exponential_by_eigenvectors(s, 0.0)
-        allowed = 1e-15 * (1 + radius)  # rounding of an eigenvalue of size `radius`, and of the squarings, moves exp by so much
+        allowed = 1e-15 * (
+            1 + radius
+        )  # rounding of an eigenvalue of size `radius`, and of the squarings, moves exp by so much
         for ours, theirs in zip(errors(s[0], mine[0]), errors(s[0], usual[0]), strict=True):
             assert ours <= max(allowed, 2 * theirs)
         # planted: a polynomial used 15 % beyond its interval
@@ -78,7 +91,9 @@ def test_thirty_rows_beside_scipy_and_eigenvectors(radius):
     assert np.max(np.abs(x - usual)) < 5e-15 * size
     assert np.max(np.abs(x - scipy.linalg.expm(s - 2.0 * np.eye(30)))) < 3e-14 * size
     low = np.linalg.eigvalsh(x)[:, 0]
-    np.testing.assert_allclose(low, np.linalg.eigvalsh(usual)[:, 0], rtol=2e-15 * np.exp(2 * radius) + 1e-13)
+    np.testing.assert_allclose(
+        low, np.linalg.eigvalsh(usual)[:, 0], rtol=2e-15 * np.exp(2 * radius) + 1e-13
+    )
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-8, 1.0, 30.0, 1e3, 1e6, 1e200])
@@ -103,9 +118,13 @@ def test_seeded_draws_do_not_depend_on_threads_and_blocks_do_not_repeat(monkeypa
     monkeypatch.setattr(ex, "_cores", lambda: 3)
     several = ex.exponentials_of_directions(center, lengths, noise_source(7))
     monkeypatch.setattr(ex, "_cores", lambda: 1)
-    np.testing.assert_array_equal(several, ex.exponentials_of_directions(center, lengths, noise_source(7)))
+    np.testing.assert_array_equal(
+        several, ex.exponentials_of_directions(center, lengths, noise_source(7))
+    )
     assert len(np.unique(several[:, 0, 1])) == len(lengths)
-    assert not np.array_equal(several, ex.exponentials_of_directions(center, lengths, noise_source(8)))
+    assert not np.array_equal(
+        several, ex.exponentials_of_directions(center, lengths, noise_source(8))
+    )
     fresh = ex.exponentials_of_directions(center, lengths, noise_source())
     assert len(np.unique(np.concatenate([fresh[:, 0, 1], several[:, 0, 1]]))) == 2 * len(lengths)
 
@@ -118,14 +137,20 @@ def test_a_failure_in_a_thread_is_raised(monkeypatch):
 
 
 def test_many_draws_at_ten_rows_are_isotropic_with_the_radius_of_the_law():
-    """From keys of several blocks: coordinates of log(x) - log(eta) over their length, times a chi variable, are normal."""
+    """From keys of several blocks: coordinates of log(x) - log(eta) over their length, times a chi
+    variable, are normal.
+    """
     manifold, s, n = R.SPDLogEuclidean(10), 0.02, 4200
     eta = np.diag(np.linspace(0.5, 3.0, 10))
     x = np.asarray(riemannian_laplace(3, manifold, eta, s, (n,)))
     w, q = np.linalg.eigh(x)
-    logs = (q * np.log(w)[:, None, :]) @ np.swapaxes(q, 1, 2) - np.diag(np.log(np.linspace(0.5, 3.0, 10)))
+    logs = (q * np.log(w)[:, None, :]) @ np.swapaxes(q, 1, 2) - np.diag(
+        np.log(np.linspace(0.5, 3.0, 10))
+    )
     rows, columns = np.triu_indices(10, 1)
-    c = np.concatenate([logs[:, np.arange(10), np.arange(10)], np.sqrt(2) * logs[:, rows, columns]], axis=1)
+    c = np.concatenate(
+        [logs[:, np.arange(10), np.arange(10)], np.sqrt(2) * logs[:, rows, columns]], axis=1
+    )
     length = np.linalg.norm(c, axis=1)
     assert ks_p_value(length, lambda r: stats.gamma.cdf(r, 55, scale=s)) > ALPHA
     assert ks_p_value(1.1 * length, lambda r: stats.gamma.cdf(r, 55, scale=s)) < ALPHA

@@ -35,7 +35,9 @@ def test_hull_dominates_and_draws_follow_the_density(name):
     hull = HULLS[name]()
     x = hull.draw(noise_source(7), 20_000)
     grid = np.linspace(
-        x.min() * 0.2, x.max() + 0.9 * (hull._right[-1] - x.max() if np.isfinite(hull._right[-1]) else x.std()), 4001
+        x.min() * 0.2,
+        x.max() + 0.9 * (hull._right[-1] - x.max() if np.isfinite(hull._right[-1]) else x.std()),
+        4001,
     )
     piece = np.clip(np.searchsorted(hull._right, grid), 0, hull._right.size - 1)
     upper = hull._value[piece] + hull._slope[piece] * (grid - hull._x[piece])
@@ -47,7 +49,9 @@ def test_hull_dominates_and_draws_follow_the_density(name):
 
 
 def test_a_density_that_is_not_log_concave_is_caught_not_sampled():
-    bumpy = TangentHull(lambda x: -x + 3 * np.sin(3 * x), lambda x: -1 + 9 * np.cos(3 * x), 0.0, np.inf)
+    bumpy = TangentHull(
+        lambda x: -x + 3 * np.sin(3 * x), lambda x: -1 + 9 * np.cos(3 * x), 0.0, np.inf
+    )
     with pytest.raises(ArithmeticError, match="does not dominate"):
         bumpy.draw(noise_source(1), 10_000)
 

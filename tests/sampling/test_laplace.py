@@ -1,4 +1,6 @@
-"""Every Riemannian Laplace sampler against an independent law, with planted faults that the same tests reject."""
+"""Every Riemannian Laplace sampler against an independent law, with planted faults that the same
+tests reject.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ CASES = {
     "Euclidean(3)": (R.Euclidean(3), 0.7, lambda: gamma(3, 0.7), None),
     "SPDLogEuclidean(2)": (R.SPDLogEuclidean(2), 0.4, lambda: gamma(3, 0.4), None),
     "SPDLogEuclidean(8)": (R.SPDLogEuclidean(8), 0.05, lambda: gamma(36, 0.05), None),
-    "Product flat": (R.Product(R.Euclidean(2), R.SPDLogEuclidean(2)), 0.3, lambda: gamma(5, 0.3), None),
+    "Product flat": (
+        R.Product(R.Euclidean(2), R.SPDLogEuclidean(2)),
+        0.3,
+        lambda: gamma(5, 0.3),
+        None,
+    ),
     "Lorentz(3)": (R.Lorentz(3), 0.5, lambda: oracles.hyperbolic(2, 0.5), gamma(2, 0.5)),
     "Lorentz(21)": (R.Lorentz(21), 0.03, lambda: oracles.hyperbolic(20, 0.03), gamma(20, 0.03)),
     "PoincareBall(2)": (R.PoincareBall(2), 0.3, lambda: oracles.hyperbolic(2, 0.3), gamma(2, 0.3)),
@@ -41,10 +48,21 @@ CASES = {
     "Sphere(3)": (R.Sphere(3), 0.4, lambda: oracles.sphere(2, 0.4), gamma(2, 0.4)),
     "Sphere(51)": (R.Sphere(51), 0.03, lambda: oracles.sphere(50, 0.03), gamma(50, 0.03)),
     "Stiefel(4,1)": (R.Stiefel(4, 1), 0.2, lambda: oracles.sphere(3, 0.2), gamma(3, 0.2)),
-    "Grassmann(2,1)": (R.Grassmann(2, 1), 0.5, lambda: oracles.cdf_from_grid(g := np.linspace(0, np.pi / 2, 999), -2 * g), None),
-    "Grassmann(4,1)": (R.Grassmann(4, 1), 0.3, lambda: oracles.cdf_from_grid(
-        g := np.linspace(1e-9, np.pi / 2, 99999), 2 * np.log(np.sin(g)) - g / 0.3), gamma(3, 0.3)),
-}  # fmt: skip
+    "Grassmann(2,1)": (
+        R.Grassmann(2, 1),
+        0.5,
+        lambda: oracles.cdf_from_grid(g := np.linspace(0, np.pi / 2, 999), -2 * g),
+        None,
+    ),
+    "Grassmann(4,1)": (
+        R.Grassmann(4, 1),
+        0.3,
+        lambda: oracles.cdf_from_grid(
+            g := np.linspace(1e-9, np.pi / 2, 99999), 2 * np.log(np.sin(g)) - g / 0.3
+        ),
+        gamma(3, 0.3),
+    ),
+}
 
 
 def distances(name, seed=11):
@@ -63,7 +81,9 @@ def test_distance_follows_the_law_and_faults_are_rejected(name):
         assert ks_p_value(d, without_jacobian) < ALPHA  # Jacobian dropped
 
 
-@pytest.mark.parametrize("name", ["Lorentz(3)", "PoincareBall(2)", "Sphere(3)", "SPDLogEuclidean(2)", "Product flat"])
+@pytest.mark.parametrize(
+    "name", ["Lorentz(3)", "PoincareBall(2)", "Sphere(3)", "SPDLogEuclidean(2)", "Product flat"]
+)
 def test_direction_is_uniform(name):
     manifold, s, _, _ = CASES[name]
     eta = footpoint(manifold)
@@ -72,10 +92,21 @@ def test_direction_is_uniform(name):
     u = c / np.linalg.norm(c, axis=1, keepdims=True)
     d = manifold.dim
     for i in range(d):
-        assert ks_p_value((1 + u[:, i]) / 2, lambda t: stats.beta.cdf(t, (d - 1) / 2, (d - 1) / 2)) > ALPHA
-    assert min(mean_p_value(u[:, i] * u[:, j], 0.0) for i in range(d) for j in range(i)) > ALPHA / d**2
+        assert (
+            ks_p_value((1 + u[:, i]) / 2, lambda t: stats.beta.cdf(t, (d - 1) / 2, (d - 1) / 2))
+            > ALPHA
+        )
+    assert (
+        min(mean_p_value(u[:, i] * u[:, j], 0.0) for i in range(d) for j in range(i)) > ALPHA / d**2
+    )
     skewed = u + 0.05
-    assert ks_p_value((1 + np.clip(skewed[:, 0], -1, 1)) / 2, lambda t: stats.beta.cdf(t, (d - 1) / 2, (d - 1) / 2)) < ALPHA
+    assert (
+        ks_p_value(
+            (1 + np.clip(skewed[:, 0], -1, 1)) / 2,
+            lambda t: stats.beta.cdf(t, (d - 1) / 2, (d - 1) / 2),
+        )
+        < ALPHA
+    )
 
 
 @pytest.mark.parametrize("s", [0.2, 0.8, 1.2])
@@ -86,7 +117,8 @@ def test_affine_invariant_2_against_quadrature(s):
         x = np.asarray(riemannian_laplace(2, manifold, eta, s, (N,)))
         low = np.linalg.inv(np.linalg.cholesky(np.asarray(eta)))
         w = np.log(np.linalg.eigvalsh(low @ x @ low.T))
-    else:  # so wide that points leave what float64 can hold: test the logarithms that they are made from
+    # so wide that points leave what float64 can hold: test the logarithms that they are made from
+    else:
         w = affine_tangents(2, s, N, noise_source(2), np.inf)[1]
     r, rho = np.linalg.norm(w, axis=1), np.abs(w[:, 1] - w[:, 0]) / np.sqrt(2)
     cdf_r, cdf_rho = oracles.affine_2(s)
@@ -99,14 +131,18 @@ def test_affine_invariant_2_against_quadrature(s):
 
 def test_points_beyond_float64_are_pulled_in_along_their_geodesic():
     for manifold in (R.SPDAffineInvariant(2), R.SPDLogEuclidean(2)):
-        x = riemannian_laplace(2, manifold, np.eye(2), 1.3 if manifold.curvature_bounds[0] < 0 else 30.0, (2000,))
+        x = riemannian_laplace(
+            2, manifold, np.eye(2), 1.3 if manifold.curvature_bounds[0] < 0 else 30.0, (2000,)
+        )
         assert bool(np.all(np.asarray(manifold.belongs(x))))
         assert np.all(np.linalg.eigvalsh(np.asarray(x)) > 0)
 
 
 @pytest.mark.parametrize(("k", "fraction"), [(3, 0.5), (5, 0.5), (11, 0.4)])
 def test_affine_invariant_against_importance_weights(k, fraction):
-    """E r under the law from flat Laplace draws weighted by the Jacobian, a method without rejection or envelope."""
+    """E r under the law from flat Laplace draws weighted by the Jacobian, a method without
+    rejection or envelope.
+    """
     manifold, s = R.SPDAffineInvariant(k), fraction * np.sqrt(12 / (k * (k * k - 1)))
     x = riemannian_laplace(8, manifold, manifold.origin, s, (N // 4,))
     d = np.asarray(manifold.dist(manifold.origin, x))
@@ -115,7 +151,8 @@ def test_affine_invariant_against_importance_weights(k, fraction):
     z = rng.standard_normal((m, k, k))
     v = (z + np.swapaxes(z, 1, 2)) / 2
     u = np.linalg.eigvalsh(v / np.linalg.norm(v, axis=(1, 2))[:, None, None])
-    # The radius is drawn at the scale that the Jacobian's growth makes of s, so that weights stay even.
+    # The radius is drawn at the scale that the Jacobian's growth makes of s, so that weights stay
+    # even.
     wide = s / (1 - fraction * 0.35)
     r = rng.gamma(dim, wide, m)
     i, j = np.triu_indices(k, 1)
@@ -136,15 +173,23 @@ def test_affine_invariant_against_importance_weights(k, fraction):
 
 
 def weighted_mean(values, log_weights):
-    """Self-normalised importance estimate of E values, its standard error and the effective number of points."""
+    """Self-normalised importance estimate of E values, its standard error and the effective number
+    of points.
+    """
     w = np.exp(log_weights - np.max(log_weights))
     mean = np.sum(w * values) / np.sum(w)
-    return mean, np.sqrt(np.sum(w**2 * (values - mean) ** 2)) / np.sum(w), np.sum(w) ** 2 / np.sum(w**2)
+    return (
+        mean,
+        np.sqrt(np.sum(w**2 * (values - mean) ** 2)) / np.sum(w),
+        np.sum(w) ** 2 / np.sum(w**2),
+    )
 
 
 def agreement(values, mean, se):
     """p-value that the mean of `values` is the importance estimate."""
-    return 2 * stats.norm.sf(abs(np.mean(values) - mean) / np.hypot(se, np.std(values) / np.sqrt(values.size)))
+    return 2 * stats.norm.sf(
+        abs(np.mean(values) - mean) / np.hypot(se, np.std(values) / np.sqrt(values.size))
+    )
 
 
 @pytest.mark.parametrize(("m", "r", "s"), [(5, 2, 0.3), (5, 3, 0.3), (6, 3, 0.25)])
@@ -166,7 +211,9 @@ def test_grassmann_against_haar_weights(m, r, s):
 def test_bures_wasserstein_2_against_quadrature(e, s):
     eta = np.diag(e)
     cdf = oracles.bures_2(e, s)
-    d = oracles.bures_distance_2(eta, np.asarray(riemannian_laplace(6, R.SPDBuresWasserstein(2), eta, s, (N,))))
+    d = oracles.bures_distance_2(
+        eta, np.asarray(riemannian_laplace(6, R.SPDBuresWasserstein(2), eta, s, (N,)))
+    )
     assert ks_p_value(d, cdf) > ALPHA
     assert ks_p_value(1.1 * d, cdf) < ALPHA
     if s == 0.3:
@@ -174,8 +221,9 @@ def test_bures_wasserstein_2_against_quadrature(e, s):
 
 
 def test_bures_wasserstein_4_against_weighted_wishart_matrices():
-    """Wishart matrices about 1.1 eta, weighted by the volume prod_{i<=j} (x_i + x_j)^-1/2 of the metric 1/2 tr(L U): neither
-    exponential map nor acceptance."""
+    """Wishart matrices about 1.1 eta, weighted by the volume prod_{i<=j} (x_i + x_j)^-1/2 of the
+    metric 1/2 tr(L U): neither exponential map nor acceptance.
+    """
     k, s, dof = 4, 0.07, 8
     e = np.array([1.0, 0.8, 1.3, 0.9])
     x = np.asarray(riemannian_laplace(6, R.SPDBuresWasserstein(k), np.diag(e), s, (N // 2,)))
@@ -184,13 +232,19 @@ def test_bures_wasserstein_4_against_weighted_wishart_matrices():
     def distance(x):
         root = np.sqrt(e)[:, None] * x * np.sqrt(e)
         traces = np.trace(x, axis1=1, axis2=2) + e.sum()
-        return np.sqrt(np.maximum(traces - 2 * np.sum(np.sqrt(np.maximum(np.linalg.eigvalsh(root), 0.0)), axis=1), 0.0))
+        return np.sqrt(
+            np.maximum(
+                traces - 2 * np.sum(np.sqrt(np.maximum(np.linalg.eigvalsh(root), 0.0)), axis=1), 0.0
+            )
+        )
 
     z = rng.standard_normal((100_000, k, dof)) * np.sqrt(1.1 * e / dof)[:, None]
     proposal = z @ np.swapaxes(z, 1, 2)
     values, d = np.linalg.eigvalsh(proposal), distance(proposal)
     i, j = np.triu_indices(k)
-    log_wishart = (dof - k - 1) / 2 * np.sum(np.log(values), axis=1) - dof / 2 * np.einsum("qii,i->q", proposal, 1 / (1.1 * e))
+    log_wishart = (dof - k - 1) / 2 * np.sum(np.log(values), axis=1) - dof / 2 * np.einsum(
+        "qii,i->q", proposal, 1 / (1.1 * e)
+    )
     log_volume = -0.5 * np.sum(np.log(values[:, i] + values[:, j]), axis=1)
     mean, se, effective = weighted_mean(d, log_volume - d / s - log_wishart)
     mine = distance(x)
@@ -201,7 +255,9 @@ def test_bures_wasserstein_4_against_weighted_wishart_matrices():
 
 
 def test_truncated_at_a_larger_size_against_the_whole_law_kept_inside():
-    """H^10, footpoint off the centre: radii cut and rejected, against whole-space draws (a Beta law) that fall inside."""
+    """H^10, footpoint off the centre: radii cut and rejected, against whole-space draws (a Beta
+    law) that fall inside.
+    """
     manifold, s, r = R.Lorentz(11), 0.06, 0.8
     ball = R.Ball(manifold.origin, r)
     eta = np.asarray(manifold.exp(manifold.origin, np.eye(11)[1] * 0.5))
@@ -220,7 +276,9 @@ def test_truncated_at_a_larger_size_against_the_whole_law_kept_inside():
 
 
 def test_truncated_hyperbolic_plane_off_centre():
-    """A ball of radius 1 and a footpoint off its centre, at a scale where the law has no untruncated form."""
+    """A ball of radius 1 and a footpoint off its centre, at a scale where the law has no
+    untruncated form.
+    """
     manifold, s, r = R.Lorentz(3), 3.0, 1.0
     ball = R.Ball(manifold.origin, r)
     eta = manifold.exp(manifold.origin, np.array([0.0, 0.7, 0.0]))
@@ -228,7 +286,9 @@ def test_truncated_hyperbolic_plane_off_centre():
     rho = (np.arange(600) + 0.5) / 600 * r
     phi = (np.arange(200) + 0.5) / 200 * 2 * np.pi
     rho, phi = (g.ravel() for g in np.meshgrid(rho, phi, indexing="ij"))
-    points = np.stack([np.cosh(rho), np.sinh(rho) * np.cos(phi), np.sinh(rho) * np.sin(phi)], axis=1)
+    points = np.stack(
+        [np.cosh(rho), np.sinh(rho) * np.cos(phi), np.sinh(rho) * np.sin(phi)], axis=1
+    )
     d = np.asarray(manifold.dist(eta, points))
     cdf = oracles.cdf_from_weights(d, np.log(np.sinh(rho)) - d / s)
     assert np.max(np.asarray(manifold.dist(manifold.origin, x))) <= r
@@ -246,9 +306,12 @@ def test_truncated_affine_invariant_beyond_the_limit():
     assert ks_p_value(r, oracles.affine_2(1.5, end=1.5)[0]) < ALPHA
 
 
-# -------------------------------------------------------------------- faults of published code, each caught by the same test
+# -------------------------------------------------------------------- faults of published code,
+# each caught by the same test
 def metropolis_sphere(s, steps, chains, *, redraw, rng):
-    """Random-walk Metropolis on S^2 as it should be (stay on rejection) or as published (redraw until accepted)."""
+    """Random-walk Metropolis on S^2 as it should be (stay on rejection) or as published (redraw
+    until accepted).
+    """
     x = np.tile([0.0, 0.0, 1.0], (chains, 1))
     for _ in range(steps):
         pending = np.arange(chains)
@@ -267,9 +330,13 @@ def metropolis_sphere(s, steps, chains, *, redraw, rng):
 
 
 def walk_affine_2(s, steps, chains, *, hastings, rng):
-    """Metropolis on SPD(2), affine-invariant, by steps that are symmetric in log X but not for the volume, with and without the
-    correction for that (the ratio of volume densities, sinhc of half the gap of the log-eigenvalues)."""
-    x = np.zeros((chains, 3))  # (a, b, c): log X = [[a + b, c], [c, a - b]] / sqrt 2, an orthonormal frame
+    """Metropolis on SPD(2), affine-invariant, by steps that are symmetric in log X but not for the
+    volume, with and without the correction for that (the ratio of volume densities, sinhc of half
+    the gap of the log-eigenvalues).
+    """
+    x = np.zeros(
+        (chains, 3)
+    )  # (a, b, c): log X = [[a + b, c], [c, a - b]] / sqrt 2, an orthonormal frame
 
     def log_target(x):
         gap = np.sqrt(2) * np.hypot(x[:, 1], x[:, 2])
@@ -295,16 +362,24 @@ def test_published_metropolis_faults_are_rejected():
     s, rng = 0.2, np.random.default_rng(3)
     cdf = oracles.sphere(2, s)
     assert ks_p_value(metropolis_sphere(s, 150, 16_000, redraw=False, rng=rng), cdf) > ALPHA
-    assert ks_p_value(metropolis_sphere(s, 60, 16_000, redraw=True, rng=rng), cdf) < ALPHA  # "redraw until accepted"
+    assert (
+        ks_p_value(metropolis_sphere(s, 60, 16_000, redraw=True, rng=rng), cdf) < ALPHA
+    )  # "redraw until accepted"
     d = distances("Sphere(3)")
-    projected = np.minimum(d, 0.955 * d)  # a sampler that projects after acceptance loses 4.5 % of its noise
+    projected = np.minimum(
+        d, 0.955 * d
+    )  # a sampler that projects after acceptance loses 4.5 % of its noise
     assert ks_p_value(projected, CASES["Sphere(3)"][2]()) < ALPHA
 
 
 # -------------------------------------------------------------------- refusals, warnings, shapes
 @pytest.mark.parametrize(
     ("manifold", "s", "number"),
-    [(R.SPDAffineInvariant(3), 0.7072, "0.707107"), (R.Lorentz(6), 0.25, "0.25"), (R.PoincareBall(3), 0.6, "0.5")],
+    [
+        (R.SPDAffineInvariant(3), 0.7072, "0.707107"),
+        (R.Lorentz(6), 0.25, "0.25"),
+        (R.PoincareBall(3), 0.6, "0.5"),
+    ],
 )
 def test_a_law_that_does_not_exist_is_refused_with_the_number(manifold, s, number):
     with pytest.raises(R.InvalidArgument, match=f"sigma < {number}"):
@@ -333,9 +408,16 @@ def test_spaces_without_an_exact_sampler_say_so(manifold):
 
 @pytest.mark.parametrize(
     ("kwargs", "name"),
-    [({"sigma": 0.0}, "sigma"), ({"sigma": float("nan")}, "sigma"), ({"sigma": -1.0}, "sigma"), ({"eta": np.zeros(3)}, "eta"),
-     ({"eta": np.zeros((2, 3))}, "eta"), ({"shape": (-1,)}, "shape"), ({"shape": 1.5}, "shape")],
-)  # fmt: skip
+    [
+        ({"sigma": 0.0}, "sigma"),
+        ({"sigma": float("nan")}, "sigma"),
+        ({"sigma": -1.0}, "sigma"),
+        ({"eta": np.zeros(3)}, "eta"),
+        ({"eta": np.zeros((2, 3))}, "eta"),
+        ({"shape": (-1,)}, "shape"),
+        ({"shape": 1.5}, "shape"),
+    ],
+)
 def test_bad_arguments_are_named(kwargs, name):
     arguments = {"eta": np.array([1.0, 0.0, 0.0]), "sigma": 0.1, "shape": ()} | kwargs
     with pytest.raises(R.InvalidArgument, match=name):
@@ -344,7 +426,9 @@ def test_bad_arguments_are_named(kwargs, name):
 
 def test_footpoint_outside_the_ball_is_refused():
     with pytest.raises(R.InvalidArgument, match="outside `ball`"):
-        riemannian_laplace(1, R.Euclidean(2), np.array([2.0, 0.0]), 0.1, ball=R.Ball(np.zeros(2), 1.0))
+        riemannian_laplace(
+            1, R.Euclidean(2), np.array([2.0, 0.0]), 0.1, ball=R.Ball(np.zeros(2), 1.0)
+        )
 
 
 def test_shapes_keys_and_seeds():
@@ -355,11 +439,17 @@ def test_shapes_keys_and_seeds():
     assert riemannian_laplace(1, manifold, eye, 0.1, (2, 3)).shape == (2, 3, 2, 2)
     assert riemannian_laplace(1, manifold, eye, 0.1, (0,)).shape == (0, 2, 2)
     for key in (jax.random.key(4), jax.random.PRNGKey(4), 4):
-        np.testing.assert_array_equal(riemannian_laplace(key, manifold, eye, 0.1), riemannian_laplace(key, manifold, eye, 0.1))
-    a, b = riemannian_laplace(None, manifold, eye, 0.1), riemannian_laplace(None, manifold, eye, 0.1)
+        np.testing.assert_array_equal(
+            riemannian_laplace(key, manifold, eye, 0.1), riemannian_laplace(key, manifold, eye, 0.1)
+        )
+    a, b = (
+        riemannian_laplace(None, manifold, eye, 0.1),
+        riemannian_laplace(None, manifold, eye, 0.1),
+    )
     assert not np.array_equal(a, b)
     assert not np.array_equal(
-        riemannian_laplace(jax.random.key(5), manifold, eye, 0.1), riemannian_laplace(jax.random.key(4), manifold, eye, 0.1)
+        riemannian_laplace(jax.random.key(5), manifold, eye, 0.1),
+        riemannian_laplace(jax.random.key(4), manifold, eye, 0.1),
     )
 
 

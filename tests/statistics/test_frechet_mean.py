@@ -1,4 +1,6 @@
-"""The Frechet mean against closed forms, brute-force minimisation, its own definition, and planted faults."""
+"""The Frechet mean against closed forms, brute-force minimisation, its own definition, and planted
+faults.
+"""
 
 from __future__ import annotations
 
@@ -28,26 +30,43 @@ from riemdp.statistics import _affine_mean, _frechet_mean
 
 KEY = jax.random.PRNGKey(20)
 SPACES = [
-    Euclidean(2, 3), Sphere(4), Lorentz(4), PoincareBall(3), SPDAffineInvariant(3), SPDBuresWasserstein(3), SPDLogEuclidean(3),
-    Grassmann(5, 2), Product(Sphere(3), Lorentz(3), Euclidean(2)),
-]  # fmt: skip
+    Euclidean(2, 3),
+    Sphere(4),
+    Lorentz(4),
+    PoincareBall(3),
+    SPDAffineInvariant(3),
+    SPDBuresWasserstein(3),
+    SPDLogEuclidean(3),
+    Grassmann(5, 2),
+    Product(Sphere(3), Lorentz(3), Euclidean(2)),
+]
 
 
 # one space a solver: fewer compilations
-FEW = [m for m in SPACES if isinstance(m, Sphere | SPDAffineInvariant | SPDBuresWasserstein | SPDLogEuclidean)]
+FEW = [
+    m
+    for m in SPACES
+    if isinstance(m, Sphere | SPDAffineInvariant | SPDBuresWasserstein | SPDLogEuclidean)
+]
 
 
 def _records(manifold, n=40, spread=0.35):
     base = manifold.origin
     v = manifold.tangent_normal(KEY, base, spread / math.sqrt(manifold.dim), (n,))
-    return manifold.exp(base, jax.tree.map(lambda t: t + 0.7 * t[:1], v))  # off centre: the mean is not the origin
+    return manifold.exp(
+        base, jax.tree.map(lambda t: t + 0.7 * t[:1], v)
+    )  # off centre: the mean is not the origin
 
 
 def _gradient_norm(manifold, p, X, w=None):
     """The residual from the public `log` only."""
     n = jax.tree.leaves(X)[0].shape[0]
     w = np.full(n, 1.0 / n) if w is None else w
-    return float(manifold.norm(p, jax.tree.map(lambda v: np.tensordot(w, np.asarray(v), axes=1), manifold.log(p, X))))
+    return float(
+        manifold.norm(
+            p, jax.tree.map(lambda v: np.tensordot(w, np.asarray(v), axes=1), manifold.log(p, X))
+        )
+    )
 
 
 @pytest.mark.parametrize("manifold", SPACES, ids=lambda m: type(m).__name__)
@@ -63,7 +82,9 @@ def test_residual_is_what_it_says_and_the_point_is_a_minimum(manifold):
     steps = jax.tree.map(lambda v: np.concatenate([np.zeros_like(v[:1]), v]), steps)
     moved = jax.tree.map(lambda a: a[:, None], manifold.exp(result.value, steps))
     costs = np.asarray(manifold.squared_dist(moved, X)).mean(axis=1)
-    assert costs[1:].min() > costs[0]  # the planted twin: a point 1e-3 off is worse, in every direction tried
+    assert (
+        costs[1:].min() > costs[0]
+    )  # the planted twin: a point 1e-3 off is worse, in every direction tried
 
 
 @pytest.mark.parametrize("manifold", FEW, ids=lambda m: type(m).__name__)
@@ -97,12 +118,24 @@ def test_closed_forms():
     rng = np.random.default_rng(1)
     A = rng.standard_normal((2, 4, 9))
     a, b = A @ A.swapaxes(1, 2)
-    middle = scipy.linalg.sqrtm(a) @ scipy.linalg.sqrtm(np.linalg.inv(scipy.linalg.sqrtm(a)) @ b @ np.linalg.inv(
-        scipy.linalg.sqrtm(a))) @ scipy.linalg.sqrtm(a)  # fmt: skip
-    np.testing.assert_allclose(frechet_mean(SPDAffineInvariant(4), np.stack([a, b])).value, middle.real, rtol=1e-9)
+    middle = (
+        scipy.linalg.sqrtm(a)
+        @ scipy.linalg.sqrtm(
+            np.linalg.inv(scipy.linalg.sqrtm(a)) @ b @ np.linalg.inv(scipy.linalg.sqrtm(a))
+        )
+        @ scipy.linalg.sqrtm(a)
+    )
+    np.testing.assert_allclose(
+        frechet_mean(SPDAffineInvariant(4), np.stack([a, b])).value, middle.real, rtol=1e-9
+    )
     logs = np.mean([scipy.linalg.logm(m) for m in (a, b)], axis=0)
-    np.testing.assert_allclose(frechet_mean(SPDLogEuclidean(4), np.stack([a, b])).value, scipy.linalg.expm(logs), rtol=1e-10)
-    # commuting matrices: geometric mean (affine-invariant), squared mean of roots (Bures-Wasserstein)
+    np.testing.assert_allclose(
+        frechet_mean(SPDLogEuclidean(4), np.stack([a, b])).value,
+        scipy.linalg.expm(logs),
+        rtol=1e-10,
+    )
+    # commuting matrices: geometric mean (affine-invariant), squared mean of roots
+    # (Bures-Wasserstein)
     d = np.exp(rng.standard_normal((30, 3)))
     D = np.stack([np.diag(x) for x in d])
     np.testing.assert_allclose(
@@ -112,7 +145,9 @@ def test_closed_forms():
         np.diag(frechet_mean(SPDBuresWasserstein(3), D).value), np.sqrt(d).mean(0) ** 2, rtol=1e-9
     )
     p, q = np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
-    np.testing.assert_allclose(frechet_mean(Sphere(3), np.stack([p, q])).value, (p + q) / math.sqrt(2), atol=1e-10)
+    np.testing.assert_allclose(
+        frechet_mean(Sphere(3), np.stack([p, q])).value, (p + q) / math.sqrt(2), atol=1e-10
+    )
 
 
 def _wishart(n, k, seed=0):
@@ -129,7 +164,9 @@ def _oracle_residual(M, X):
 
 @pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-9, 1e-11])
 def test_affine_bound_without_a_last_pass_is_a_bound(tol):
-    """The residual stated after a Newton step that no pass follows is never below the true one (a few units of rounding)."""
+    """The residual stated after a Newton step that no pass follows is never below the true one (a
+    few units of rounding).
+    """
     X = _wishart(1100, 4)
     for scale in (1.0, 2.0):
         values, q = np.linalg.eigh(X)
@@ -145,18 +182,31 @@ def test_affine_mean_is_the_same_through_subsamples_and_threads(monkeypatch):
     plain = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)
     monkeypatch.setattr(_affine_mean, "PART", 100)
     monkeypatch.setattr(_affine_mean, "SUBSAMPLES", (32, 128))
-    np.testing.assert_allclose(np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), plain, atol=1e-12)
+    np.testing.assert_allclose(
+        np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), plain, atol=1e-12
+    )
     monkeypatch.setattr(_affine_mean.os, "sched_getaffinity", lambda _: {0}, raising=False)
     again = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)
-    monkeypatch.setattr(_affine_mean.os, "sched_getaffinity", lambda _: set(range(7)), raising=False)
-    np.testing.assert_array_equal(np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), again)
+    monkeypatch.setattr(
+        _affine_mean.os, "sched_getaffinity", lambda _: set(range(7)), raising=False
+    )
+    np.testing.assert_array_equal(
+        np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value), again
+    )
 
 
 def test_affine_mean_is_equivariant_and_handles_ill_conditioned_records():
     X = _wishart(60, 4, seed=3)
-    G = np.diag([1e4, 1.0, 1.0, 1e-4]) @ scipy.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
+    G = (
+        np.diag([1e4, 1.0, 1.0, 1e-4])
+        @ scipy.linalg.qr(np.random.default_rng(2).standard_normal((4, 4)))[0]
+    )
     M = np.asarray(frechet_mean(SPDAffineInvariant(4), X).value)
-    moved = np.asarray(frechet_mean(SPDAffineInvariant(4), 0.5 * (Y := G @ X @ G.T) + 0.5 * Y.swapaxes(1, 2), tol=1e-7).value)
+    moved = np.asarray(
+        frechet_mean(
+            SPDAffineInvariant(4), 0.5 * (Y := G @ X @ G.T) + 0.5 * Y.swapaxes(1, 2), tol=1e-7
+        ).value
+    )
     wanted = G @ M @ G.T
     np.testing.assert_allclose(moved, wanted, atol=1e-6 * np.abs(wanted).max())
     # records with spectra over nine decades in different directions: the careful formulas take over
@@ -169,7 +219,9 @@ def test_affine_mean_is_equivariant_and_handles_ill_conditioned_records():
 
 
 def test_newton_that_overshoots_is_taken_back(monkeypatch):
-    """With every Newton step made 30 times too long the safeguard still finds the mean, and says honestly how well."""
+    """With every Newton step made 30 times too long the safeguard still finds the mean, and says
+    honestly how well.
+    """
     honest = _affine_mean._solve
 
     def too_long(*arguments):
@@ -190,7 +242,9 @@ def test_failure_to_converge_is_said(monkeypatch):
         result = frechet_mean(SPDBuresWasserstein(3), X, tol=1e-12)
     assert not result.converged
     assert result.residual > 1e-12
-    assert _gradient_norm(SPDBuresWasserstein(3), result.value, X) == pytest.approx(result.residual, rel=1e-3)
+    assert _gradient_norm(SPDBuresWasserstein(3), result.value, X) == pytest.approx(
+        result.residual, rel=1e-3
+    )
 
 
 def test_spread_beyond_convexity_is_reported():
@@ -202,7 +256,9 @@ def test_spread_beyond_convexity_is_reported():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         frechet_mean(Sphere(4), _records(Sphere(4)))
-        frechet_mean(Lorentz(4), Lorentz(4).random_point(KEY, (40,)))  # no such limit where curvature is not positive
+        frechet_mean(
+            Lorentz(4), Lorentz(4).random_point(KEY, (40,))
+        )  # no such limit where curvature is not positive
 
 
 def test_antipodal_points_end_without_nan():
@@ -255,7 +311,9 @@ def test_bad_records_are_refused_without_showing_them(X, word):
         assert "5." not in str(caught.value)
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1, -1], [0, 0], [np.nan, 1], [np.inf, 1], "equal", [[1, 1]]])
+@pytest.mark.parametrize(
+    "weights", [[1.0], [1, -1], [0, 0], [np.nan, 1], [np.inf, 1], "equal", [[1, 1]]]
+)
 def test_bad_weights(weights):
     with pytest.raises(InvalidArgument, match="weights"):
         frechet_mean(Euclidean(1), np.zeros((2, 1)), weights=weights)

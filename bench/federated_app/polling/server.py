@@ -1,4 +1,5 @@
-"""One run whose rounds wait for their replies in two ways, in turn: our polling, and the engine's `Grid.send_and_receive`.
+"""One run whose rounds wait for their replies in two ways, in turn: our polling, and the engine's
+`Grid.send_and_receive`.
 
 Everything else of a round is the same: the invited agents, the message, the checks, the average.
 """
@@ -39,12 +40,17 @@ def main(grid, context):
         else:
             node_of = {name: node for node, name in transport._names.items()}
             content = pack(server.value, round=len(server.records))
-            messages = [_message(content, node_of[a], TRAIN, str(len(server.records)), 600.0) for a in invited]
+            messages = [
+                _message(content, node_of[a], TRAIN, str(len(server.records)), 600.0)
+                for a in invited
+            ]
             names = {node_of[a]: a for a in invited}
             for reply in grid.send_and_receive(messages, timeout=120.0):
                 if not reply.has_error():
                     point = unpack(reply.content, setup.initial)
-                    server.receive(names[reply.metadata.src_node_id], point, fact(reply.content, "records"))
+                    server.receive(
+                        names[reply.metadata.src_node_id], point, fact(reply.content, "records")
+                    )
         record = server.close()
         if record.accepted == AGENTS:
             took[way].append(time.monotonic() - begin)

@@ -15,7 +15,9 @@ from .setup import ETA, make_setup
 
 
 def load_records(node: Mapping[str, Any]) -> np.ndarray:
-    """This hospital's share of scikit-learn's digit images, as covariance descriptors (stands for your own images)."""
+    """This hospital's share of scikit-learn's digit images, as covariance descriptors (stands for
+    your own images).
+    """
     from sklearn.datasets import load_digits
 
     images = load_digits().images / 16.0
@@ -24,7 +26,9 @@ def load_records(node: Mapping[str, Any]) -> np.ndarray:
 
 
 def book(node: Mapping[str, Any]) -> Ledger | None:
-    """The hospital's own ledger, a file in its own house: whatever the server asks for, no more than this is ever released."""
+    """The hospital's own ledger, a file in its own house: whatever the server asks for, no more
+    than this is ever released.
+    """
     path = node.get("book")
     return None if path is None else Ledger(Budget(5.0, 1e-5), path=str(path))
 

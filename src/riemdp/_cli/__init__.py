@@ -1,1 +1,3 @@
-"""The command line, in small pieces: readers, checks, ledger file, output, and one module per group of commands."""
+"""The command line, in small pieces: readers, checks, ledger file, output, and one module per group
+of commands.
+"""

@@ -13,12 +13,25 @@ from ._exits import InputProblem
 from ._run import command, console, print_json
 
 Steps = Annotated[int, typer.Option("--steps", help="How many releases, or steps of an optimiser.")]
-Population = Annotated[int | None, typer.Option("--population", help="Number of records, for random batches.")]
+Population = Annotated[
+    int | None, typer.Option("--population", help="Number of records, for random batches.")
+]
 BatchSize = Annotated[int | None, typer.Option("--batch-size", help="Records in a random batch.")]
-NeededDelta = Annotated[float, typer.Option("--delta", "-d", help="Probability of the exceptional case, above 0.",
-                                            show_default=False)]
-Size = Annotated[str, typer.Option("--size", "-k", help="Rows of a matrix, length of a vector, or MxR for frames.",
-                                   show_default=False)]
+NeededDelta = Annotated[
+    float,
+    typer.Option(
+        "--delta", "-d", help="Probability of the exceptional case, above 0.", show_default=False
+    ),
+]
+Size = Annotated[
+    str,
+    typer.Option(
+        "--size",
+        "-k",
+        help="Rows of a matrix, length of a vector, or MxR for frames.",
+        show_default=False,
+    ),
+]
 SamplingOption = Annotated[o.Sampling, typer.Option("--sampling", help="How batches are drawn.")]
 
 
@@ -30,10 +43,14 @@ def calibrate(
     population: Population = None,
     batch_size: BatchSize = None,
     sampling: SamplingOption = o.Sampling.without_replacement,
-    sensitivity: Annotated[float | None, typer.Option("--sensitivity", help="State sigma for this sensitivity too.")] = None,
+    sensitivity: Annotated[
+        float | None, typer.Option("--sensitivity", help="State sigma for this sensitivity too.")
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """The smallest Gaussian noise multiplier (sigma / sensitivity) that keeps within epsilon and delta."""
+    """The smallest Gaussian noise multiplier (sigma / sensitivity) that keeps within epsilon and
+    delta.
+    """
     from .. import privacy
     from .._errors import real
     from ..report._words import number
@@ -43,41 +60,69 @@ def calibrate(
         sensitivity = real("sensitivity", sensitivity, above=0.0)
     _batches(population, batch_size)
     if population is not None and batch_size is not None:
-        z = privacy.subsampled_gaussian_noise_multiplier(budget, population=population, batch_size=batch_size, steps=steps,
-                                                         sampling=sampling.value)  # fmt: skip
-        made = privacy.subsampled_gaussian(z, population=population, batch_size=batch_size, steps=steps, sampling=sampling.value)
+        z = privacy.subsampled_gaussian_noise_multiplier(
+            budget,
+            population=population,
+            batch_size=batch_size,
+            steps=steps,
+            sampling=sampling.value,
+        )
+        made = privacy.subsampled_gaussian(
+            z, population=population, batch_size=batch_size, steps=steps, sampling=sampling.value
+        )
     else:
         z = privacy.gaussian_noise_multiplier(budget, steps)
         made = privacy.gaussian(z, steps)
-    result: dict[str, Any] = {"noise_multiplier": z, "epsilon": made.epsilon(delta), "delta": delta, "steps": steps,
-                              "adjacency": made.adjacency}  # fmt: skip
-    rows = [("noise multiplier", f"{z:.6g}"), ("guarantee", f"epsilon {made.epsilon(delta):.6g} at delta {delta:g}, "
-                                                            f"{made.adjacency}")]
+    result: dict[str, Any] = {
+        "noise_multiplier": z,
+        "epsilon": made.epsilon(delta),
+        "delta": delta,
+        "steps": steps,
+        "adjacency": made.adjacency,
+    }
+    rows = [
+        ("noise multiplier", f"{z:.6g}"),
+        ("guarantee", f"epsilon {made.epsilon(delta):.6g} at delta {delta:g}, {made.adjacency}"),
+    ]
     if sensitivity is not None:
         result["sigma"] = z * sensitivity
-        rows.insert(1, ("sigma", f"{number(z * sensitivity)} for sensitivity {number(sensitivity)}"))
+        rows.insert(
+            1, ("sigma", f"{number(z * sensitivity)} for sensitivity {number(sensitivity)}")
+        )
     _show(result, rows, as_json)
 
 
 @command
 def guarantee(
-    noise_multiplier: Annotated[float, typer.Option("--noise-multiplier", "-z", help="sigma / sensitivity.", show_default=False)],
-    delta: Annotated[float, typer.Option("--delta", "-d", help="Delta at which epsilon is stated.")] = 1e-5,
+    noise_multiplier: Annotated[
+        float,
+        typer.Option("--noise-multiplier", "-z", help="sigma / sensitivity.", show_default=False),
+    ],
+    delta: Annotated[
+        float, typer.Option("--delta", "-d", help="Delta at which epsilon is stated.")
+    ] = 1e-5,
     steps: Steps = 1,
     population: Population = None,
     batch_size: BatchSize = None,
     sampling: SamplingOption = o.Sampling.without_replacement,
     as_json: o.Json = False,
 ) -> None:
-    """What Gaussian noise of a given size really guarantees, and what the best attack achieves against it."""
+    """What Gaussian noise of a given size really guarantees, and what the best attack achieves
+    against it.
+    """
     from .. import privacy
     from ..report import trade_off
     from ..report._words import percent
 
     _batches(population, batch_size)
     if population is not None and batch_size is not None:
-        made = privacy.subsampled_gaussian(noise_multiplier, population=population, batch_size=batch_size, steps=steps,
-                                           sampling=sampling.value)  # fmt: skip
+        made = privacy.subsampled_gaussian(
+            noise_multiplier,
+            population=population,
+            batch_size=batch_size,
+            steps=steps,
+            sampling=sampling.value,
+        )
     else:
         made = privacy.gaussian(noise_multiplier, steps)
     epsilon, bound = made.epsilon(delta), trade_off(made)
@@ -91,26 +136,43 @@ def guarantee(
     rows = [
         ("epsilon", f"{epsilon:.6g} at delta {delta:g}"),
         ("neighbours", made.adjacency),
-        ("best guess", f"right at most {percent(bound.best_guess, up=True)} of the time (a coin: 50 %)"),
-        ("at 1 % false alarms", f"an attack finds a record at most {percent(bound.detected(0.01), up=True)} of the time"),
+        (
+            "best guess",
+            f"right at most {percent(bound.best_guess, up=True)} of the time (a coin: 50 %)",
+        ),
+        (
+            "at 1 % false alarms",
+            (
+                f"an attack finds a record at most {percent(bound.detected(0.01), up=True)} of the"
+                " time"
+            ),
+        ),
     ]
     _show(result, rows, as_json)
 
 
 @command
 def plan(
-    records: Annotated[int, typer.Option("--records", "-n", help="Number of records (public).", show_default=False)],
+    records: Annotated[
+        int, typer.Option("--records", "-n", help="Number of records (public).", show_default=False)
+    ],
     size: Size,
     radius: o.Radius,
     delta: o.Delta = 0.0,
-    epsilon: Annotated[str, typer.Option("--epsilon", "-e", help="One or several, separated by commas.")] = "0.1,0.3,1,3,10",
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", "-e", help="One or several, separated by commas.")
+    ] = "0.1,0.3,1,3,10",
     metric: o.MetricOption = o.Metric.affine_invariant,
     space: o.SpaceOption = o.Space.spd,
     center: o.Center = "identity",
-    plot: Annotated[Path | None, typer.Option("--plot", help="Write the picture too (.png, .svg or .pdf).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Write the picture too (.png, .svg or .pdf).")
+    ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """Expected error of a private mean against epsilon, from public facts only. Costs nothing and reads no data."""
+    """Expected error of a private mean against epsilon, from public facts only. Costs nothing and
+    reads no data.
+    """
     import numpy as np
 
     from .. import privacy, releases
@@ -119,17 +181,25 @@ def plan(
 
     integer("records", records, at_least=1)
     budgets = [privacy.Budget(e, delta) for e in _numbers(epsilon)]
-    manifold, _ = space_for(space.value, metric.value, np.empty((1 if space is not o.Space.spd else 2, *_shape(space, size))))
+    manifold, _ = space_for(
+        space.value,
+        metric.value,
+        np.empty((1 if space is not o.Space.spd else 2, *_shape(space, size))),
+    )
     ball = privacy.Ball(centre_for(manifold, center), radius)
     if plot is not None and plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
-        raise InputProblem(f"--plot {plot} has an ending that is not known", "use .png, .svg or .pdf")
+        raise InputProblem(
+            f"--plot {plot} has an ending that is not known", "use .png, .svg or .pdf"
+        )
     table = releases.plan_private_mean(manifold, ball, records, budgets)
     if plot is not None:
         from .._files import staged
 
         with staged(plot) as (part,):
             figure = table.plot()
-            getattr(figure, "figure", figure).savefig(part, format=plot.suffix[1:].lower(), dpi=150, bbox_inches="tight")
+            getattr(figure, "figure", figure).savefig(
+                part, format=plot.suffix[1:].lower(), dpi=150, bbox_inches="tight"
+            )
     _show_plan(table, as_json, radius, plot)
 
 
@@ -142,7 +212,10 @@ def _show_plan(table: Any, as_json: bool, radius: float, plot: Path | None) -> N
     if as_json:
         print_json({"radius": radius, "plan": rows})
         return
-    title = f"Expected error (root mean squared distance) of a private mean; the domain has radius {radius:g}"
+    title = (
+        "Expected error (root mean squared distance) of a private mean; the domain has radius"
+        f" {radius:g}"
+    )
     screen = Table(title=title, title_justify="left")
     for head in ("epsilon", "mechanism", "expected error", "share of the radius", ""):
         screen.add_column(head, justify="right" if head not in {"mechanism", ""} else "left")
@@ -153,8 +226,13 @@ def _show_plan(table: Any, as_json: bool, radius: float, plot: Path | None) -> N
         last = row["epsilon"]
         error = row["expected_error"]
         known = isinstance(error, float)
-        screen.add_row(f"{row['epsilon']:g}", row["mechanism"], number(error) if known else "-",
-                       f"{100 * error / radius:.3g} %" if known else "-", "<- auto" if row["chosen"] else "")
+        screen.add_row(
+            f"{row['epsilon']:g}",
+            row["mechanism"],
+            number(error) if known else "-",
+            f"{100 * error / radius:.3g} %" if known else "-",
+            "<- auto" if row["chosen"] else "",
+        )
     console().print(screen)
     if plot is not None:
         console().print(f"picture: {plot}", markup=False)
@@ -172,27 +250,39 @@ def plan_rows(table: Any) -> list[dict[str, Any]]:
             chosen[budget] = None
     return [
         {
-            "epsilon": row.epsilon, "delta": row.delta, "mechanism": row.mechanism, "expected_error": row.expected_error,
-            "kind": row.kind, "noise_scale": row.scale, "chosen": row.mechanism == chosen[row.budget], "note": row.note,
+            "epsilon": row.epsilon,
+            "delta": row.delta,
+            "mechanism": row.mechanism,
+            "expected_error": row.expected_error,
+            "kind": row.kind,
+            "noise_scale": row.scale,
+            "chosen": row.mechanism == chosen[row.budget],
+            "note": row.note,
         }
         for row in table
         if row.expected_error is not None or row.note
-    ]  # fmt: skip
+    ]
 
 
 @command
 def ledger_create(
     path: Annotated[Path, typer.Argument(help="The file to make.", show_default=False)],
     epsilon: o.Epsilon,
-    delta: Annotated[float, typer.Option("--delta", "-d", help="Total delta of everything released.")] = 0.0,
+    delta: Annotated[
+        float, typer.Option("--delta", "-d", help="Total delta of everything released.")
+    ] = 0.0,
 ) -> None:
     """Make a ledger file with a total budget for one data set."""
     from .. import privacy
 
     if path.exists():
-        raise InputProblem(f"{path} exists already", "choose another name; a ledger in use must not be replaced")
+        raise InputProblem(
+            f"{path} exists already", "choose another name; a ledger in use must not be replaced"
+        )
     privacy.Ledger(privacy.Budget(epsilon, delta)).save(path)
-    console().print(f"ledger {path}: epsilon {epsilon:g} at delta {delta:g}, nothing spent", markup=False)
+    console().print(
+        f"ledger {path}: epsilon {epsilon:g} at delta {delta:g}, nothing spent", markup=False
+    )
 
 
 @command
@@ -206,17 +296,29 @@ def ledger_show(
     ledger = read(path)
     delta = ledger.budget.delta
     spent, left = ledger.spent.epsilon(delta), ledger.remaining(delta)
-    result = {"budget": [ledger.budget.epsilon, delta], "spent_epsilon": spent, "remaining_epsilon": left,
-              "releases": ledger.charges, "adjacency": ledger.spent.adjacency}  # fmt: skip
+    result = {
+        "budget": [ledger.budget.epsilon, delta],
+        "spent_epsilon": spent,
+        "remaining_epsilon": left,
+        "releases": ledger.charges,
+        "adjacency": ledger.spent.adjacency,
+    }
     releases = f"{ledger.charges} release" + ("" if ledger.charges == 1 else "s")
-    rows = [("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"), ("spent", f"epsilon {spent:.6g} by {releases}"),
-            ("left", f"epsilon {left:.6g}"), ("neighbours", ledger.spent.adjacency)]  # fmt: skip
+    rows = [
+        ("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"),
+        ("spent", f"epsilon {spent:.6g} by {releases}"),
+        ("left", f"epsilon {left:.6g}"),
+        ("neighbours", ledger.spent.adjacency),
+    ]
     _show(result, rows, as_json)
 
 
 def _batches(population: int | None, batch_size: int | None) -> None:
     if (population is None) != (batch_size is None):
-        raise InputProblem("--population and --batch-size go together", "give both, or neither for whole-data releases")
+        raise InputProblem(
+            "--population and --batch-size go together",
+            "give both, or neither for whole-data releases",
+        )
 
 
 def _numbers(text: str) -> list[float]:
@@ -225,7 +327,9 @@ def _numbers(text: str) -> list[float]:
     except ValueError:
         found = []
     if not found:
-        raise InputProblem(f"--epsilon {text} is not a list of numbers", "write for example --epsilon 0.1,1,10")
+        raise InputProblem(
+            f"--epsilon {text} is not a list of numbers", "write for example --epsilon 0.1,1,10"
+        )
     return found
 
 
@@ -236,7 +340,10 @@ def _shape(space: o.Space, size: str) -> tuple[int, ...]:
         parts = []
     wanted = 2 if space in {o.Space.stiefel, o.Space.grassmann} else 1
     if len(parts) != wanted or min(parts, default=0) < 1:
-        raise InputProblem(f"--size {size} does not fit {space.value}", "give one whole number, or MxR for stiefel and grassmann")
+        raise InputProblem(
+            f"--size {size} does not fit {space.value}",
+            "give one whole number, or MxR for stiefel and grassmann",
+        )
     return (parts[0], parts[0]) if space is o.Space.spd else tuple(parts)
 
 

@@ -9,20 +9,28 @@ import typer
 from . import _account, _experiments, _mean, _pca
 
 EXITS = (
-    "Exit codes: 0 done; 2 unusable input or option; 3 the ledger's budget would be exceeded; 4 output cannot be written; "
-    "130 interrupted. Unless it is 0, no file was written and nothing was charged."
+    "Exit codes: 0 done; 2 unusable input or option; 3 the ledger's budget would be exceeded; 4"
+    " output cannot be written; 130 interrupted. Unless it is 0, no file was written and nothing"
+    " was charged."
 )
 
 app = typer.Typer(
     name="riemdp",
-    help="Differential privacy on manifolds: private means and principal components, with the guarantee that they really have.",
+    help=(
+        "Differential privacy on manifolds: private means and principal components, with the"
+        " guarantee that they really have."
+    ),
     epilog=EXITS,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
     rich_markup_mode="rich",
 )
-experiments = typer.Typer(help="Tables and figures of five papers, recomputed.", no_args_is_help=True, rich_markup_mode="rich")
+experiments = typer.Typer(
+    help="Tables and figures of five papers, recomputed.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
 ledger = typer.Typer(help="A budget kept in a file.", no_args_is_help=True, rich_markup_mode="rich")
 
 
@@ -36,7 +44,10 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-V", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
 ) -> None:
     pass
 

@@ -15,28 +15,45 @@ from ._run import command, console, print_json, say_error
 
 
 def _leave(code: int) -> None:
-    """End the process at once. Ctrl-C may have come inside a compilation, after which the compiler's objects cannot always be
-    taken apart: an ordinary exit then ends in a segmentation fault. Everything written is whole at this point.
+    """End the process at once. Ctrl-C may have come inside a compilation, after which the
+    compiler's objects cannot always be taken apart: an ordinary exit then ends in a segmentation
+    fault. Everything written is whole at this point.
     """
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
-Quick = Annotated[bool, typer.Option("--quick/--full", help="Small sizes and few repetitions, or the sizes of the papers.")]
-Folder = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results, one folder an experiment.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Recompute also what the folder holds already.")]
-Name = Annotated[str, typer.Argument(help="A name from `riemdp experiments list`.", show_default=False)]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick/--full", help="Small sizes and few repetitions, or the sizes of the papers."
+    ),
+]
+Folder = Annotated[
+    Path, typer.Option("--out", "-o", help="Folder for the results, one folder an experiment.")
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Recompute also what the folder holds already.")
+]
+Name = Annotated[
+    str, typer.Argument(help="A name from `riemdp experiments list`.", show_default=False)
+]
 
 
 @command
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the released means, the plot and the statement.")] = Path(
-        "riemdp-demo"
-    ),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="Folder for the released means, the plot and the statement."
+        ),
+    ] = Path("riemdp-demo"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer images and epsilons.")] = False,
 ) -> None:
-    """Real images, private means per class for several epsilon, a plot and a plain statement. Under a minute."""
+    """Real images, private means per class for several epsilon, a plot and a plain statement. Under
+    a minute.
+    """
     from .._demo import run_demo
 
     run_demo(out, quick=quick)
@@ -56,7 +73,9 @@ def list_experiments(as_json: o.Json = False) -> None:
 
 
 @command
-def run_experiment(name: Name, quick: Quick = True, out: Folder = Path("results"), as_json: o.Json = False) -> None:
+def run_experiment(
+    name: Name, quick: Quick = True, out: Folder = Path("results"), as_json: o.Json = False
+) -> None:
     """Recompute one artefact: published noise beside certified noise, as CSV, picture and verdict."""
     from .. import experiments
 
@@ -69,7 +88,8 @@ def run_experiment(name: Name, quick: Quick = True, out: Folder = Path("results"
 
 @command
 def run_all(quick: Quick = True, out: Folder = Path("results"), fresh: Fresh = False) -> None:
-    """Recompute everything that the folder does not hold yet; interrupting loses only the one under way.
+    """Recompute everything that the folder does not hold yet; interrupting loses only the one under
+    way.
 
     The same command goes on where it stopped.
     """
@@ -82,7 +102,9 @@ def run_all(quick: Quick = True, out: Folder = Path("results"), fresh: Fresh = F
         experiments.run_all(quick=quick, out=out, fresh=fresh, report=say)
     except KeyboardInterrupt:
         there = sum(experiments.is_done(out, name, quick=quick) for name in experiments.names())
-        say_error(f"interrupted; {there} of {len(experiments.names())} results are whole in {out}",
-                  "give the same command again: it goes on where it stopped")  # fmt: skip
+        say_error(
+            f"interrupted; {there} of {len(experiments.names())} results are whole in {out}",
+            "give the same command again: it goes on where it stopped",
+        )
         _leave(INTERRUPTED)
     console().print(f"results in {out}", markup=False)

@@ -23,7 +23,10 @@ def mean(
     metric: o.MetricOption = o.Metric.affine_invariant,
     space: o.SpaceOption = o.Space.spd,
     center: o.Center = "identity",
-    mechanism: Annotated[str, typer.Option("--mechanism", help="auto chooses the smallest expected error by formula.")] = "auto",
+    mechanism: Annotated[
+        str,
+        typer.Option("--mechanism", help="auto chooses the smallest expected error by formula."),
+    ] = "auto",
     adjacency: o.AdjacencyOption = o.Adjacency.replace_one,
     n_min: o.LeastRecords = None,
     out: o.Out = None,
@@ -39,8 +42,8 @@ def mean(
 ) -> None:
     """Release the private mean of the records in FILE.
 
-    The centre, the radius and the budget must be chosen without looking at the records. One record is what the guarantee
-    protects; combine several records of one person into one first.
+    The centre, the radius and the budget must be chosen without looking at the records. One record
+    is what the guarantee protects; combine several records of one person into one first.
     """
     from .. import privacy, releases
     from ._readers import read_records
@@ -51,12 +54,22 @@ def mean(
     outputs.check()
     protected = adjacency is o.Adjacency.add_or_remove_one
     if protected and show_clamped:
-        raise InputProblem("--show-clamped counts records, and add-or-remove-one protects how many there are", "leave it out")
+        raise InputProblem(
+            "--show-clamped counts records, and add-or-remove-one protects how many there are",
+            "leave it out",
+        )
     if protected and n_min is None:
-        raise InputProblem("--adjacency add-or-remove-one needs --n-min, a public lower bound of the number of records",
-                           "give one that does not come from the data (fewer records are filled up with the centre)")
+        raise InputProblem(
+            "--adjacency add-or-remove-one needs --n-min, a public lower bound of the number of"
+            " records",
+            "give one that does not come from the data (fewer records are filled up with the"
+            " centre)",
+        )
     if n_min is not None and not protected:
-        raise InputProblem(f"--n-min {n_min} is for --adjacency add-or-remove-one", "leave it out, or give that adjacency")
+        raise InputProblem(
+            f"--n-min {n_min} is for --adjacency add-or-remove-one",
+            "leave it out, or give that adjacency",
+        )
     loaded = read_records(file, key=key, eta=eta)
     manifold, records = space_for(space.value, metric.value, loaded.array)
     ball = privacy.Ball(centre_for(manifold, center), radius)
@@ -64,22 +77,41 @@ def mean(
 
     def work(opened: LedgerFile | None) -> Any:
         return releases.private_frechet_mean(
-            manifold, records, ball, budget, mechanism=mechanism, rng=seed, ledger=None if opened is None else opened.ledger,
-            adjacency=adjacency.value, n_min=n_min,
-        )  # fmt: skip
+            manifold,
+            records,
+            ball,
+            budget,
+            mechanism=mechanism,
+            rng=seed,
+            ledger=None if opened is None else opened.ledger,
+            adjacency=adjacency.value,
+            n_min=n_min,
+        )
 
     def describe(result: Any, checksum: str | None, charged: Any) -> tuple[Any, dict[str, Any]]:
         from ..report import privacy_report
 
-        clamped = int(np.sum(~np.asarray(ball.contains(manifold, records)))) if show_clamped else None
+        clamped = (
+            int(np.sum(~np.asarray(ball.contains(manifold, records)))) if show_clamped else None
+        )
         page = privacy_report(
-            result, records=len(records) if n_min is None else n_min, manifold=manifold, ball=ball, budget=budget,
-            query="Fréchet mean", record_is=record_is,
-            domain=f"all points within distance {radius:g} of the public centre ({center})", clamped=clamped, ledger=charged,
+            result,
+            records=len(records) if n_min is None else n_min,
+            manifold=manifold,
+            ball=ball,
+            budget=budget,
+            query="Fréchet mean",
+            record_is=record_is,
+            domain=f"all points within distance {radius:g} of the public centre ({center})",
+            clamped=clamped,
+            ledger=charged,
             checksum=checksum,
-        )  # fmt: skip
-        return page, {"mean": np.asarray(result.value).tolist(), "report": page.to_dict(),
-                      "files": [str(p) for p in (out, report) if p is not None]}
+        )
+        return page, {
+            "mean": np.asarray(result.value).tolist(),
+            "report": page.to_dict(),
+            "files": [str(p) for p in (out, report) if p is not None],
+        }
 
     result, page, machine = released(outputs, ledger, work, describe)
     if as_json:
@@ -95,11 +127,14 @@ def _check(manifold: Any, records: np.ndarray, on_invalid: o.OnInvalid, file: Pa
         return  # Ball.clamp counts them as the centre; how many there are is not said
     count, first = invalid_records(manifold, records)
     if count:
-        shown = "; ".join(f"record {i} {why}" for i, why in first) + ("; and so on" if count > len(first) else "")
+        shown = "; ".join(f"record {i} {why}" for i, why in first) + (
+            "; and so on" if count > len(first) else ""
+        )
         raise InputProblem(
-            f"{count} of {len(records)} records in {file} are not points of {manifold!r}: {shown} (counted from 0)",
-            "mend them; or give --on-invalid center to count each as the public centre. This message is for whoever holds the "
-            "data",
+            f"{count} of {len(records)} records in {file} are not points of {manifold!r}: {shown}"
+            " (counted from 0)",
+            "mend them; or give --on-invalid center to count each as the public centre. This"
+            " message is for whoever holds the data",
         )
 
 
@@ -112,20 +147,48 @@ def show_release(value: Any, page: Any, out: Path | None, report: Path | None, n
 
     screen = console()
     if page.reproducible:
-        screen.print(Text("NOT PRIVATE: made with a seed, for trying out only. Do not publish.", style="bold white on red"))
+        screen.print(
+            Text(
+                "NOT PRIVATE: made with a seed, for trying out only. Do not publish.",
+                style="bold white on red",
+            )
+        )
     bound = page.trade_off
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = [
-        ("records", f"at least {page.records:,}; how many is protected" if page.at_least else f"{page.records:,} ({note})"),
+        (
+            "records",
+            (
+                f"at least {page.records:,}; how many is protected"
+                if page.at_least
+                else f"{page.records:,} ({note})"
+            ),
+        ),
         ("space", page.space),
         ("domain", page.domain),
         ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),
-        ("guarantee", f"epsilon {rounded_up(page.epsilon)} at delta {rounded_up(page.delta) if page.delta else 0}, "
-                      f"{page.guarantee.adjacency}"),
-        ("best attack", f"guesses right at most {percent(bound.best_guess, up=True)} of the time (a coin: 50 %)"),
+        (
+            "guarantee",
+            (
+                f"epsilon {rounded_up(page.epsilon)} at delta"
+                f" {rounded_up(page.delta) if page.delta else 0}, {page.guarantee.adjacency}"
+            ),
+        ),
+        (
+            "best attack",
+            (
+                f"guesses right at most {percent(bound.best_guess, up=True)} of the time (a coin:"
+                " 50 %)"
+            ),
+        ),
     ]
     if page.expected_error is not None:
-        rows.append(("expected error", f"{number(page.expected_error)} (root mean squared distance, by formula)"))
+        rows.append(
+            (
+                "expected error",
+                f"{number(page.expected_error)} (root mean squared distance, by formula)",
+            )
+        )
     if page.clamped is not None:
         rows.append(("moved into domain", f"{page.clamped:,} (declared public)"))
     if page.ledger is not None:

@@ -43,30 +43,102 @@ class OnInvalid(StrEnum):
     to_center = "center"
 
 
-File = Annotated[Path, typer.Argument(help="npy, npz, csv, parquet or mat file with one record a row, or a folder of images.",
-                                      show_default=False)]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="npy, npz, csv, parquet or mat file with one record a row, or a folder of images.",
+        show_default=False,
+    ),
+]
 SpaceOption = Annotated[Space, typer.Option("--space", help="What kind of point a record is.")]
-MetricOption = Annotated[Metric, typer.Option("--metric", help="Metric of positive definite matrices (spd).")]
-Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget: smaller is more private.", show_default=False)]
-Delta = Annotated[float, typer.Option("--delta", "-d", help="Probability of the exceptional case; 0 asks for pure privacy.")]
-Radius = Annotated[float, typer.Option("--radius", "-r", help="Public radius of the domain; farther records are moved inside.",
-                                       show_default=False)]
-Center = Annotated[str, typer.Option("--center", help="Public centre: identity, diag:A (A times the identity), or a file.")]
-AdjacencyOption = Annotated[Adjacency, typer.Option("--adjacency", help="What is protected: one record's content, or also "
-                                                                        "whether it is there (needs --n-min).")]
-LeastRecords = Annotated[int | None, typer.Option("--n-min", help="Public lower bound of the number of records, for "
-                                                                  "add-or-remove-one.", show_default=False)]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Write the released value (.npy, .npz, .csv or .json).")]
-Report = Annotated[Path | None, typer.Option("--report", help="Write the privacy report (.html, and .json beside it).")]
+MetricOption = Annotated[
+    Metric, typer.Option("--metric", help="Metric of positive definite matrices (spd).")
+]
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon", "-e", help="Privacy budget: smaller is more private.", show_default=False
+    ),
+]
+Delta = Annotated[
+    float,
+    typer.Option(
+        "--delta", "-d", help="Probability of the exceptional case; 0 asks for pure privacy."
+    ),
+]
+Radius = Annotated[
+    float,
+    typer.Option(
+        "--radius",
+        "-r",
+        help="Public radius of the domain; farther records are moved inside.",
+        show_default=False,
+    ),
+]
+Center = Annotated[
+    str,
+    typer.Option(
+        "--center", help="Public centre: identity, diag:A (A times the identity), or a file."
+    ),
+]
+AdjacencyOption = Annotated[
+    Adjacency,
+    typer.Option(
+        "--adjacency",
+        help=(
+            "What is protected: one record's content, or also whether it is there (needs --n-min)."
+        ),
+    ),
+]
+LeastRecords = Annotated[
+    int | None,
+    typer.Option(
+        "--n-min",
+        help="Public lower bound of the number of records, for add-or-remove-one.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Write the released value (.npy, .npz, .csv or .json)."),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option("--report", help="Write the privacy report (.html, and .json beside it)."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
-LedgerOption = Annotated[Path | None, typer.Option("--ledger", help="Charge this ledger file (see `riemdp ledger create`).")]
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="Charge this ledger file (see `riemdp ledger create`)."),
+]
 Key = Annotated[str | None, typer.Option("--key", help="Name of the array in an npz or mat file.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="Reproducible noise, for trying out. NOT PRIVATE: never publish it.")]
-RecordIs = Annotated[str, typer.Option("--record-is", help="What one record is, in words, for the report.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", help="Reproducible noise, for trying out. NOT PRIVATE: never publish it."
+    ),
+]
+RecordIs = Annotated[
+    str, typer.Option("--record-is", help="What one record is, in words, for the report.")
+]
 Eta = Annotated[float, typer.Option("--eta", help="Public regulariser of image descriptors.")]
-ShowClamped = Annotated[bool, typer.Option("--show-clamped", help="State how many records were moved into the domain. The "
-                                                                  "count comes "
-                                           "from the data without noise: only where it is public.")]
-Invalid = Annotated[OnInvalid, typer.Option("--on-invalid", help="Records that are not points of the space: refuse to run, or "
-                                                                 "count "
-                                            "them as the centre.")]
+ShowClamped = Annotated[
+    bool,
+    typer.Option(
+        "--show-clamped",
+        help=(
+            "State how many records were moved into the domain. The "
+            "count comes "
+            "from the data without noise: only where it is public."
+        ),
+    ),
+]
+Invalid = Annotated[
+    OnInvalid,
+    typer.Option(
+        "--on-invalid",
+        help=(
+            "Records that are not points of the space: refuse to run, or count them as the centre."
+        ),
+    ),
+]

@@ -1,4 +1,6 @@
-"""Read records from a file or a folder: npy, npz, csv, parquet, mat, or images. Nothing is guessed from the values."""
+"""Read records from a file or a folder: npy, npz, csv, parquet, mat, or images. Nothing is guessed
+from the values.
+"""
 
 from __future__ import annotations
 
@@ -26,31 +28,53 @@ class Loaded:
 
 
 def read_records(path: str | Path, *, key: str | None = None, eta: float = 1e-6) -> Loaded:
-    """Read `path`. `key` names an array of an npz or mat file; `eta` is the public regulariser of image descriptors.
+    """Read `path`. `key` names an array of an npz or mat file; `eta` is the public regulariser of
+    image descriptors.
 
-    Raises `InputProblem` with the remedy; records are checked for their type and common size here, for their geometry later.
+    Raises `InputProblem` with the remedy; records are checked for their type and common size here,
+    for their geometry later.
     """
     source = Path(path)
     if not source.exists():
         near = _nearest(source)
-        raise InputProblem(f"there is no file {source}", f"did you mean {near}?" if near else "check the name and the folder")
+        raise InputProblem(
+            f"there is no file {source}",
+            f"did you mean {near}?" if near else "check the name and the folder",
+        )
     try:
         if source.is_dir():
             return _folder_of_images(source, eta)
         suffix = source.suffix.lower()
         if suffix in IMAGES:
-            raise InputProblem(f"{source} is one image", "give the folder that holds the images, one record an image")
-        reader = {".npy": _npy, ".npz": _npz, ".csv": _csv, ".tsv": _csv, ".txt": _csv, ".parquet": _parquet, ".mat": _mat}
+            raise InputProblem(
+                f"{source} is one image",
+                "give the folder that holds the images, one record an image",
+            )
+        reader = {
+            ".npy": _npy,
+            ".npz": _npz,
+            ".csv": _csv,
+            ".tsv": _csv,
+            ".txt": _csv,
+            ".parquet": _parquet,
+            ".mat": _mat,
+        }
         if suffix not in reader:
-            raise InputProblem(f"{source} has the unknown ending {suffix or '(none)'!r}",
-                               f"give one of {', '.join(FORMATS)}, or a folder of images")
+            raise InputProblem(
+                f"{source} has the unknown ending {suffix or '(none)'!r}",
+                f"give one of {', '.join(FORMATS)}, or a folder of images",
+            )
         if source.stat().st_size == 0:
             raise InputProblem(f"{source} is an empty file", "write the records to it first")
         loaded = reader[suffix](source, key)
     except PermissionError as error:
-        raise InputProblem(f"{source} may not be read", "check the permissions of the file") from error
+        raise InputProblem(
+            f"{source} may not be read", "check the permissions of the file"
+        ) from error
     except MemoryError as error:
-        raise InputProblem(f"{source} does not fit into memory", "use a larger machine, or fewer records per file") from error
+        raise InputProblem(
+            f"{source} does not fit into memory", "use a larger machine, or fewer records per file"
+        ) from error
     return dataclasses.replace(loaded, array=_real(loaded.array, source))
 
 
@@ -76,9 +100,15 @@ def _load_numpy(source: Path) -> Any:
     except ValueError as error:
         if "allow_pickle" in str(error) or "Object array" in str(error):
             raise _objects(source) from error
-        raise InputProblem(f"{source} is damaged or not a NumPy file", "write it again with numpy.save or numpy.savez") from error
+        raise InputProblem(
+            f"{source} is damaged or not a NumPy file",
+            "write it again with numpy.save or numpy.savez",
+        ) from error
     except (OSError, EOFError, SyntaxError, KeyError, _bad_zip()) as error:
-        raise InputProblem(f"{source} is damaged or not a NumPy file", "write it again with numpy.save or numpy.savez") from error
+        raise InputProblem(
+            f"{source} is damaged or not a NumPy file",
+            "write it again with numpy.save or numpy.savez",
+        ) from error
 
 
 def _bad_zip() -> type[Exception]:
@@ -89,7 +119,8 @@ def _bad_zip() -> type[Exception]:
 
 def _objects(source: Path) -> InputProblem:
     return InputProblem(
-        f"{source} holds Python objects instead of one array of numbers; often that means records of different sizes",
+        f"{source} holds Python objects instead of one array of numbers; often that means records"
+        " of different sizes",
         "stack records of one common size: numpy.save(file, numpy.stack(records))",
     )
 
@@ -103,27 +134,40 @@ def _csv(source: Path, key: str | None) -> Loaded:
             separator = next((s for s in (";", "\t", " ") if s in first.strip()), separator)
         width = len(_cells(first, separator))
         header = not all(_is_number(cell) for cell in _cells(first, separator))
-        rows: list[list[float]] = [] if header else [[float(cell) for cell in _cells(first, separator)]]
+        rows: list[list[float]] = (
+            [] if header else [[float(cell) for cell in _cells(first, separator)]]
+        )
         for number, line in enumerate(stream, start=2):
             if not line.strip():
                 continue
             cells = _cells(line, separator)
             if len(cells) != width:
-                raise InputProblem(f"line {number} of {source} has {len(cells)} columns where the first line has {width}",
-                                   "all records need the same number of columns; remove or complete that line")
+                raise InputProblem(
+                    f"line {number} of {source} has {len(cells)} columns where the first line has"
+                    f" {width}",
+                    "all records need the same number of columns; remove or complete that line",
+                )
             try:
                 rows.append([float(cell) for cell in cells])
             except ValueError:
                 column = next(i for i, cell in enumerate(cells, start=1) if not _is_number(cell))
-                raise InputProblem(f"line {number}, column {column} of {source} is not a number",
-                                   "leave out columns of text; write missing values as nan") from None
+                raise InputProblem(
+                    f"line {number}, column {column} of {source} is not a number",
+                    "leave out columns of text; write missing values as nan",
+                ) from None
     if not rows:
         raise InputProblem(f"{source} has a header and no records", "write one record a line")
-    return Loaded(np.array(rows), f"{len(rows)} lines of {source.name}" + (", first line taken as header" if header else ""))
+    return Loaded(
+        np.array(rows),
+        f"{len(rows)} lines of {source.name}" + (", first line taken as header" if header else ""),
+    )
 
 
 def _cells(line: str, separator: str) -> list[str]:
-    return [cell.strip().strip('"') for cell in (line.split() if separator == " " else line.strip().split(separator))]
+    return [
+        cell.strip().strip('"')
+        for cell in (line.split() if separator == " " else line.strip().split(separator))
+    ]
 
 
 def _is_number(cell: str) -> bool:
@@ -138,17 +182,23 @@ def _parquet(source: Path, key: str | None) -> Loaded:
     try:
         import pyarrow.parquet as parquet  # type: ignore[reportMissingImports]
     except ImportError as error:
-        raise InputProblem("reading parquet needs the package pyarrow, which is not installed",
-                           "pip install pyarrow, or save the table as csv") from error
+        raise InputProblem(
+            "reading parquet needs the package pyarrow, which is not installed",
+            "pip install pyarrow, or save the table as csv",
+        ) from error
     try:
         table = parquet.read_table(source)
     except Exception as error:
-        raise InputProblem(f"{source} is damaged or not a parquet file", "write it again, or save the table as csv") from error
+        raise InputProblem(
+            f"{source} is damaged or not a parquet file", "write it again, or save the table as csv"
+        ) from error
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         values = column.to_numpy()
         if values.dtype.kind not in "fiub":
-            raise InputProblem(f"column {name!r} of {source} does not hold numbers", "leave out columns of text")
+            raise InputProblem(
+                f"column {name!r} of {source} does not hold numbers", "leave out columns of text"
+            )
         columns.append(values.astype(np.float64))
     if not columns:
         raise InputProblem(f"{source} has no columns", "write one record a row")
@@ -162,24 +212,38 @@ def _mat(source: Path, key: str | None) -> Loaded:
     try:
         content = io.loadmat(source)
     except NotImplementedError as error:
-        raise InputProblem(f"{source} is a MATLAB 7.3 file, which is not read here",
-                           "save it in MATLAB with save(file, name, '-v7')") from error
+        raise InputProblem(
+            f"{source} is a MATLAB 7.3 file, which is not read here",
+            "save it in MATLAB with save(file, name, '-v7')",
+        ) from error
     except Exception as error:  # scipy raises many kinds for a damaged file
-        raise InputProblem(f"{source} is damaged or not a MATLAB file", "save it again with save(file, name, '-v7')") from error
+        raise InputProblem(
+            f"{source} is damaged or not a MATLAB file",
+            "save it again with save(file, name, '-v7')",
+        ) from error
     named = {k: v for k, v in content.items() if not k.startswith("__")}
-    arrays = {k: v for k, v in named.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiubc"}
+    arrays = {
+        k: v for k, v in named.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiubc"
+    }
     name = _chosen(source, sorted(arrays), key)
     array, note = arrays[name], f"variable {name!r} of {source.name}"
     if array.ndim == 3 and array.shape[0] == array.shape[1] != array.shape[2]:
-        array, note = np.moveaxis(array, 2, 0), note + ", last axis taken as the records (MATLAB order)"
+        array, note = (
+            np.moveaxis(array, 2, 0),
+            note + ", last axis taken as the records (MATLAB order)",
+        )
     return Loaded(array, note)
 
 
 def _folder_of_images(source: Path, eta: float) -> Loaded:
-    files = sorted(p for p in source.rglob("*") if p.suffix.lower() in IMAGES and not p.name.startswith("."))
+    files = sorted(
+        p for p in source.rglob("*") if p.suffix.lower() in IMAGES and not p.name.startswith(".")
+    )
     if not files:
-        raise InputProblem(f"the folder {source} holds no images", "give a folder with files ending in "
-                                                                   f"{', '.join(sorted(IMAGES))}")
+        raise InputProblem(
+            f"the folder {source} holds no images",
+            f"give a folder with files ending in {', '.join(sorted(IMAGES))}",
+        )
     from PIL import Image, UnidentifiedImageError
 
     from ..datasets import covariance_descriptors
@@ -193,15 +257,23 @@ def _folder_of_images(source: Path, eta: float) -> Loaded:
             with warnings.catch_warnings(), Image.open(file) as opened:
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 if opened.size != size:
-                    raise InputProblem(f"record {index} ({file.name}) is {opened.size[0]} x {opened.size[1]} pixels, the first "
-                                       "image "
-                                       f"is {size[0]} x {size[1]}", "bring all images to one size first")
+                    raise InputProblem(
+                        f"record {index} ({file.name}) is {opened.size[0]} x {opened.size[1]}"
+                        f" pixels, the first image is {size[0]} x {size[1]}",
+                        "bring all images to one size first",
+                    )
                 pixels.append(np.asarray(opened.convert(mode)))
         except (UnidentifiedImageError, OSError, Image.DecompressionBombWarning) as error:
-            raise InputProblem(f"record {index} ({file.name}) cannot be read as an image", "remove or replace it") from error
+            raise InputProblem(
+                f"record {index} ({file.name}) cannot be read as an image", "remove or replace it"
+            ) from error
     kind = "grey" if mode == "L" else "colour"
     array = np.asarray(covariance_descriptors(np.stack(pixels), eta=eta))
-    return Loaded(array, f"covariance descriptors of {len(files)} {kind} images (eta = {eta:g})", 1 if mode == "L" else 3)
+    return Loaded(
+        array,
+        f"covariance descriptors of {len(files)} {kind} images (eta = {eta:g})",
+        1 if mode == "L" else 3,
+    )
 
 
 def _chosen(source: Path, names: list[str], key: str | None) -> str:
@@ -209,11 +281,16 @@ def _chosen(source: Path, names: list[str], key: str | None) -> str:
         raise InputProblem(f"{source} holds no array of numbers", "save the records as one array")
     if key is None:
         if len(names) > 1:
-            raise InputProblem(f"{source} holds several arrays: {', '.join(names[:8])}", "say which with --key, e.g. --key "
-                                                                                         f"{names[0]}")
+            raise InputProblem(
+                f"{source} holds several arrays: {', '.join(names[:8])}",
+                f"say which with --key, e.g. --key {names[0]}",
+            )
         return names[0]
     if key not in names:
-        raise InputProblem(f"{source} has no array {key!r}; it holds {', '.join(names[:8])}", f"e.g. --key {names[0]}")
+        raise InputProblem(
+            f"{source} has no array {key!r}; it holds {', '.join(names[:8])}",
+            f"e.g. --key {names[0]}",
+        )
     return key
 
 
@@ -221,25 +298,32 @@ def _real(array: np.ndarray, source: Path) -> np.ndarray:
     if array.dtype.kind == "c":
         raise InputProblem(f"{source} holds complex numbers", "the records have to be real")
     if array.dtype.kind not in "fiub":
-        raise InputProblem(f"{source} does not hold numbers (its type is {array.dtype})", "save the records as floating point "
-                                                                                          "numbers")
+        raise InputProblem(
+            f"{source} does not hold numbers (its type is {array.dtype})",
+            "save the records as floating point numbers",
+        )
     if array.ndim == 0 or array.size == 0:
-        raise InputProblem(f"{source} holds no records (its shape is {array.shape})", "at least one record is needed")
+        raise InputProblem(
+            f"{source} holds no records (its shape is {array.shape})",
+            "at least one record is needed",
+        )
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
 def _fits(source: Path, need: int) -> None:
-    """Refuse what cannot fit before reading it. Three copies are needed: the file, float64, and the clamped records."""
+    """Refuse what cannot fit before reading it. Three copies are needed: the file, float64, and the
+    clamped records.
+    """
     try:
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return
     if 3 * need > available:
         raise InputProblem(
-            f"{source} is too large for this machine: about {3 * need / 2**30:,.0f} GiB would be needed, "
-            f"{available / 2**30:,.0f} GiB exist",
-            "use a larger machine; or split the records, release one mean per part, and average the parts (each costs the "
-            "budget once)",
+            f"{source} is too large for this machine: about {3 * need / 2**30:,.0f} GiB would be"
+            f" needed, {available / 2**30:,.0f} GiB exist",
+            "use a larger machine; or split the records, release one mean per part, and average the"
+            " parts (each costs the budget once)",
         )
 
 
@@ -249,5 +333,7 @@ def _nearest(source: Path) -> str | None:
     folder = source.parent
     if not folder.is_dir():
         return None
-    found = difflib.get_close_matches(source.name, [p.name for p in folder.iterdir()], n=1, cutoff=0.7)
+    found = difflib.get_close_matches(
+        source.name, [p.name for p in folder.iterdir()], n=1, cutoff=0.7
+    )
     return str(folder / found[0]) if found else None

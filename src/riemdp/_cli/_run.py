@@ -1,4 +1,6 @@
-"""What every command shares: messages instead of tracebacks, exit codes, and the order check, compute, charge, put in place."""
+"""What every command shares: messages instead of tracebacks, exit codes, and the order check,
+compute, charge, put in place.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def say_error(problem: str, remedy: str = "") -> None:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Turn what a user can put right into a message and an exit code; a fault of ours keeps its traceback."""
+    """Turn what a user can put right into a message and an exit code; a fault of ours keeps its
+    traceback.
+    """
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> None:
@@ -68,11 +72,16 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             sys.stderr.close()  # the reader went away; Python would complain once more at exit
             raise typer.Exit(_exits.OUTPUT) from None
         except OSError as error:
-            say_error(f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), "check the name, the folder and its "
-                                                                                         "permissions")
+            say_error(
+                f"{error.strerror or error}: {error.filename or ''}".rstrip(": "),
+                "check the name, the folder and its permissions",
+            )
             raise typer.Exit(_exits.OUTPUT) from None
         except MemoryError:
-            say_error("the machine has too little memory for this input", "use fewer records, or a larger machine")
+            say_error(
+                "the machine has too little memory for this input",
+                "use fewer records, or a larger machine",
+            )
             raise typer.Exit(_exits.USAGE) from None
 
     return wrapped
@@ -105,20 +114,33 @@ class Outputs:
 
     def check(self) -> None:
         if self.out is not None and self.out.suffix.lower() not in VALUE_ENDINGS:
-            raise InputProblem(f"--out {self.out} has an ending that is not known", f"use one of {', '.join(VALUE_ENDINGS)}")
+            raise InputProblem(
+                f"--out {self.out} has an ending that is not known",
+                f"use one of {', '.join(VALUE_ENDINGS)}",
+            )
         if self.report is not None and self.report.suffix.lower() not in {".html", ".htm"}:
-            raise InputProblem(f"--report {self.report} does not end in .html", "give a name like report.html")
+            raise InputProblem(
+                f"--report {self.report} does not end in .html", "give a name like report.html"
+            )
         targets = [t.resolve() for t in self._targets()]
         if len(set(targets)) != len(targets):
-            raise InputProblem("--out and --report would write the same file", "give different names")
+            raise InputProblem(
+                "--out and --report would write the same file", "give different names"
+            )
 
     def _targets(self) -> list[Path]:
         targets = [] if self.out is None else [self.out]
-        return targets if self.report is None else [*targets, self.report, self.report.with_suffix(".json")]
+        return (
+            targets
+            if self.report is None
+            else [*targets, self.report, self.report.with_suffix(".json")]
+        )
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[list[Path]]:
-        """Make the temporary files now, so that an unwritable folder is found before anything is spent."""
+        """Make the temporary files now, so that an unwritable folder is found before anything is
+        spent.
+        """
         from .._files import staged
 
         with contextlib.ExitStack() as stack:
@@ -126,19 +148,26 @@ class Outputs:
                 parts = stack.enter_context(staged(*self._targets()))
             except OSError as error:
                 where = f" ({error.filename})" if error.filename else ""
-                raise OutputProblem(f"the output cannot be written: {error.strerror or error}{where}",
-                                    "check the folder and its permissions; nothing was computed or spent") from error
+                raise OutputProblem(
+                    f"the output cannot be written: {error.strerror or error}{where}",
+                    "check the folder and its permissions; nothing was computed or spent",
+                ) from error
             yield list(parts)
 
 
-def released(outputs: Outputs, ledger_path: Path | None, work: Callable[[LedgerFile | None], Any],
-             describe: Callable[[Any, str | None, Any], tuple[Any, dict[str, Any]]]) -> tuple[Any, Any, dict[str, Any]]:
+def released(
+    outputs: Outputs,
+    ledger_path: Path | None,
+    work: Callable[[LedgerFile | None], Any],
+    describe: Callable[[Any, str | None, Any], tuple[Any, dict[str, Any]]],
+) -> tuple[Any, Any, dict[str, Any]]:
     """Run one release in the only safe order and write its files.
 
-    1. the ledger is locked and read, the output files are reserved; 2. `work(ledger)` checks, computes, charges the ledger in
-    memory and draws the noise; 3. files are written under temporary names; 4. the ledger file is replaced; 5. the files are put
-    in place. A failure before 4 leaves the ledger as it was, and nothing was shown to anybody. `describe(result, checksum,
-    ledger)` gives the privacy report and the dictionary for --json.
+    1. the ledger is locked and read, the output files are reserved; 2. `work(ledger)` checks,
+       computes, charges the ledger in memory and draws the noise; 3. files are written under
+       temporary names; 4. the ledger file is replaced; 5. the files are put in place. A failure
+       before 4 leaves the ledger as it was, and nothing was shown to anybody. `describe(result,
+       checksum, ledger)` gives the privacy report and the dictionary for --json.
     """
     outputs.check()
     with opened(ledger_path) as ledger, contextlib.ExitStack() as last, outputs.reserved() as parts:

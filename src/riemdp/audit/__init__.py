@@ -3,4 +3,10 @@
 from ._attacks import AuditResult, audit_mechanism, audit_optimizer
 from ._bounds import epsilon_lower_bound, gaussian_mu_lower_bound
 
-__all__ = ["AuditResult", "audit_mechanism", "audit_optimizer", "epsilon_lower_bound", "gaussian_mu_lower_bound"]
+__all__ = [
+    "AuditResult",
+    "audit_mechanism",
+    "audit_optimizer",
+    "epsilon_lower_bound",
+    "gaussian_mu_lower_bound",
+]

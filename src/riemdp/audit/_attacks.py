@@ -1,4 +1,6 @@
-"""Ready attacks: on one release of a mechanism, and on a whole run of an optimiser, each with its worst neighbouring pair."""
+"""Ready attacks: on one release of a mechanism, and on a whole run of an optimiser, each with its
+worst neighbouring pair.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ from ._bounds import _mu, epsilon_lower_bound, gaussian_mu_lower_bound, operatin
 class AuditResult:
     """What an attack found, beside what was claimed.
 
-    `mu_lower` and `epsilon_lower` (at `delta`) are lower bounds, each at `confidence`; `claimed` is the guarantee under attack;
-    `refuted` says whether the observed error rates contradict it (a sound mechanism is refuted with probability at most
-    2 (1 - confidence)).
+    `mu_lower` and `epsilon_lower` (at `delta`) are lower bounds, each at `confidence`; `claimed` is
+    the guarantee under attack; `refuted` says whether the observed error rates contradict it (a
+    sound mechanism is refuted with probability at most 2 (1 - confidence)).
     """
 
     name: str
@@ -43,15 +45,20 @@ class AuditResult:
     def __str__(self) -> str:
         verdict = "REFUTED" if self.refuted else "not refuted"
         return (
-            f"{self.name}: {verdict}; at least epsilon {self.epsilon_lower:.3f}, mu {self.mu_lower:.3f} were seen in "
-            f"{self.trials} "
-            f"trials a side ({self.confidence:.0%} confidence), epsilon {self.claimed_epsilon:.3f} is claimed at delta "
-            f"{self.delta:g}"
+            f"{self.name}: {verdict}; at least epsilon {self.epsilon_lower:.3f}, mu"
+            f" {self.mu_lower:.3f} were seen in {self.trials} trials a side ({self.confidence:.0%}"
+            f" confidence), epsilon {self.claimed_epsilon:.3f} is claimed at delta {self.delta:g}"
         )
 
 
-def assess(name: str, scores_in: Any, scores_out: Any, claimed: Guarantee, delta: float = 1e-5,
-           confidence: float = 0.95) -> AuditResult:  # fmt: skip
+def assess(
+    name: str,
+    scores_in: Any,
+    scores_out: Any,
+    claimed: Guarantee,
+    delta: float = 1e-5,
+    confidence: float = 0.95,
+) -> AuditResult:
     """Lower bounds from the scores of any attack, held against the guarantee `claimed`."""
     fpr, fnr = operating_point(scores_in, scores_out, confidence, _mu)
     epsilon = epsilon_lower_bound(scores_in, scores_out, delta, confidence)
@@ -73,37 +80,59 @@ def audit_mechanism(
 ) -> AuditResult:
     """Attack one release: can an attacker tell `value_in` from `value_out`?
 
-    **Arguments.** `mechanism`: an object with `release(value, rng)`, or a function (value, rng) -> `Release`. `value_in`,
-    `value_out`: values of the query on two neighbouring data sets, chosen by you, as far apart as the sensitivity allows.
-    `trials` runs on each side. `score` maps the stacked released values to one number each, larger meaning "in"; by default
-    the log-likelihood ratio of the noise: linear in the tangent space at the mechanism's public base point (Gaussian), or
-    the difference of distances (Laplace, and everything without a base point). `rng`: None, a seed or a `NoiseSource`.
+    **Arguments.** `mechanism`: an object with `release(value, rng)`, or a function (value, rng) ->
+    `Release`. `value_in`, `value_out`: values of the query on two neighbouring data sets, chosen by
+    you, as far apart as the sensitivity allows. `trials` runs on each side. `score` maps the
+    stacked released values to one number each, larger meaning "in"; by default the log-likelihood
+    ratio of the noise: linear in the tangent space at the mechanism's public base point (Gaussian),
+    or the difference of distances (Laplace, and everything without a base point). `rng`: None, a
+    seed or a `NoiseSource`.
 
-    Nothing is charged to a ledger: the values are yours to choose, so do not attack with private data.
+    Nothing is charged to a ledger: the values are yours to choose, so do not attack with private
+    data.
     """
     trials = integer("trials", trials, at_least=16)
     release = mechanism.release if hasattr(mechanism, "release") else mechanism
     source = noise_source(rng)
     with uncharged():
         first = release(value_in, source)
-        runs = [[release(value, source).value for _ in range(trials)] for value in (value_in, value_out)]
-    stacked = [jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *values) for values in runs]
+        runs = [
+            [release(value, source).value for _ in range(trials)] for value in (value_in, value_out)
+        ]
+    stacked = [
+        jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *values) for values in runs
+    ]
     scorer = score or _default_score(mechanism, first, value_in, value_out)
     scores = [np.asarray(scorer(values), dtype=np.float64) for values in stacked]
-    return assess(first.mechanism, scores[0], scores[1], first.guarantee, delta, real("confidence", confidence))
+    return assess(
+        first.mechanism,
+        scores[0],
+        scores[1],
+        first.guarantee,
+        delta,
+        real("confidence", confidence),
+    )
 
 
-def _default_score(mechanism: Any, release: Any, value_in: Any, value_out: Any) -> Callable[[Any], Any]:
+def _default_score(
+    mechanism: Any, release: Any, value_in: Any, value_out: Any
+) -> Callable[[Any], Any]:
     manifold = getattr(mechanism, "manifold", None)
     if manifold is None:
-        raise InvalidArgument("argument `score` is needed for a mechanism without a `manifold`: give values -> scores")
+        raise InvalidArgument(
+            "argument `score` is needed for a mechanism without a `manifold`: give values -> scores"
+        )
     at = getattr(mechanism, "at", None)
     if at is not None:  # tangent-valued
-        direction = jax.tree.map(jnp.subtract, jax.tree.map(jnp.asarray, value_in), jax.tree.map(jnp.asarray, value_out))
+        direction = jax.tree.map(
+            jnp.subtract, jax.tree.map(jnp.asarray, value_in), jax.tree.map(jnp.asarray, value_out)
+        )
         return lambda v: manifold.inner(at, v, direction)
     base = getattr(mechanism, "base", None)
     if base is not None and "laplace" not in release.mechanism:
-        ahead = jax.tree.map(jnp.subtract, manifold.log(base, value_in), manifold.log(base, value_out))
+        ahead = jax.tree.map(
+            jnp.subtract, manifold.log(base, value_in), manifold.log(base, value_out)
+        )
         return lambda x: manifold.inner(base, manifold.log(base, x), ahead)
     if base is not None:
         a, b = (manifold.log(base, v) for v in (value_in, value_out))
@@ -129,14 +158,16 @@ def audit_optimizer(
 ) -> AuditResult:
     """Attack a whole run of an optimiser with its worst neighbouring pair and a linear score.
 
-    The loss is linear along one direction: the gradient of record z is z times a fixed unit tangent field, far above the clip
-    norm for the one record that differs (+ on one side, - on the other) and zero for all others. Every step then moves by
-    the full sensitivity, and the displacement along the field is, on a flat space, the attacker's best statistic.
+    The loss is linear along one direction: the gradient of record z is z times a fixed unit tangent
+    field, far above the clip norm for the one record that differs (+ on one side, - on the other)
+    and zero for all others. Every step then moves by the full sensitivity, and the displacement
+    along the field is, on a flat space, the attacker's best statistic.
 
-    **Arguments.** `optimizer`: a `DPRGD`, `DPRSGD` or `DPRSVRG` with explicit steps, learning rate and clip norm. `noise_std`:
-    sigma per orthonormal coordinate. `manifold`: Euclidean(2) by default, where the attack is sharp. `records`: n. `through`:
-    "replicate" runs the same compiled steps, vectorised over trials; "private_minimize" calls the public function each time
-    (slower; one compiled run each).
+    **Arguments.** `optimizer`: a `DPRGD`, `DPRSGD` or `DPRSVRG` with explicit steps, learning rate
+    and clip norm. `noise_std`: sigma per orthonormal coordinate. `manifold`: Euclidean(2) by
+    default, where the attack is sharp. `records`: n. `through`: "replicate" runs the same compiled
+    steps, vectorised over trials; "private_minimize" calls the public function each time (slower;
+    one compiled run each).
     """
     from .. import optimizers
     from ..manifolds import Euclidean
@@ -147,34 +178,65 @@ def audit_optimizer(
     start = manifold.origin
     field = _unit_field(manifold)
     problem = Problem(
-        manifold, lambda w, z: jnp.sum(z) * 0.0, gradient=lambda w, z: jax.tree.map(lambda f: z * f, field(w)), smoothness=1.0
+        manifold,
+        lambda w, z: jnp.sum(z) * 0.0,
+        gradient=lambda w, z: jax.tree.map(lambda f: z * f, field(w)),
+        smoothness=1.0,
     )
     source = noise_source(rng)
     pair = []
     with uncharged():
-        # A descent step goes against the gradient: a record below 0 pushes along the field. Under add-or-remove-one the other
-        # side lacks the record, which with a fixed denominator is the same as a record of gradient 0.
+        # A descent step goes against the gradient: a record below 0 pushes along the field. Under
+        # add-or-remove-one the other side lacks the record, which with a fixed denominator is the
+        # same as a record of gradient 0.
         lacking = getattr(optimizer, "sampling", "") == "poisson"
         for value in (-1e6, 0.0 if lacking else 1e6):
             data = np.zeros(n)
             data[0] = value
-            pair.append(_final_iterates(optimizers, through, problem, data, start, optimizer, noise_std, trials, source))
+            pair.append(
+                _final_iterates(
+                    optimizers, through, problem, data, start, optimizer, noise_std, trials, source
+                )
+            )
     ahead = field(start)
-    scores = [np.asarray(manifold.inner(start, manifold.log(start, values), ahead)) for values, _ in pair]
+    scores = [
+        np.asarray(manifold.inner(start, manifold.log(start, values), ahead)) for values, _ in pair
+    ]
     name = f"{type(optimizer).__name__} on {manifold!r}"
     return assess(name, scores[0], scores[1], pair[0][1], delta, confidence)
 
 
-def _final_iterates(optimizers: Any, through: str, problem: Any, data: Any, start: Any, optimizer: Any, noise_std: float,
-                    trials: int, source: Any) -> tuple[Any, Guarantee]:  # fmt: skip
+def _final_iterates(
+    optimizers: Any,
+    through: str,
+    problem: Any,
+    data: Any,
+    start: Any,
+    optimizer: Any,
+    noise_std: float,
+    trials: int,
+    source: Any,
+) -> tuple[Any, Guarantee]:
     if through == "replicate":
         from ..optimizers._minimize import replicate
 
-        return replicate(problem, data, start, optimizer, noise_std=noise_std, repetitions=trials, rng=source)
+        return replicate(
+            problem, data, start, optimizer, noise_std=noise_std, repetitions=trials, rng=source
+        )
     if through != "private_minimize":
-        raise InvalidArgument(f"argument `through` = {through!r} is not usable: choose 'replicate' or 'private_minimize'")
-    runs = [optimizers.private_minimize(problem, data, start, optimizer, rng=source, noise_std=noise_std) for _ in range(trials)]
-    values = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *[run.value for run in runs])
+        raise InvalidArgument(
+            f"argument `through` = {through!r} is not usable: choose 'replicate' or"
+            " 'private_minimize'"
+        )
+    runs = [
+        optimizers.private_minimize(
+            problem, data, start, optimizer, rng=source, noise_std=noise_std
+        )
+        for _ in range(trials)
+    ]
+    values = jax.tree.map(
+        lambda *leaves: jnp.asarray(np.stack(leaves)), *[run.value for run in runs]
+    )
     return values, runs[0].guarantee
 
 

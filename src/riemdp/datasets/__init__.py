@@ -1,4 +1,6 @@
-"""Data sets (from `RIEMDP_DATA`, a cache, or a checked download) and covariance descriptors of images."""
+"""Data sets (from `RIEMDP_DATA`, a cache, or a checked download) and covariance descriptors of
+images.
+"""
 
 from ._bundled import digits, faces, histology_patches, textures
 from ._descriptors import covariance_descriptors, descriptor_ball, descriptor_spread
@@ -7,7 +9,14 @@ from ._files import cache_folder, data_folder
 from ._graphs import laplacian_eigenmap, mammals_embedding, wordnet_mammals
 from ._images import cifar10, fashion_mnist, kmnist, mnist, octmnist, pathmnist, read_idx
 from ._records import Covariances, Graph, Images, Ratings, Table
-from ._tables import erp_covariances, ijcnn1, movielens_1m, read_libsvm, riemopt_ijcnn, riemopt_satimage
+from ._tables import (
+    erp_covariances,
+    ijcnn1,
+    movielens_1m,
+    read_libsvm,
+    riemopt_ijcnn,
+    riemopt_satimage,
+)
 
 __all__ = [
     "Covariances",

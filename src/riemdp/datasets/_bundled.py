@@ -1,4 +1,6 @@
-"""Real images that need no download: scikit-learn's digits and the photographs inside the scikit-image wheel."""
+"""Real images that need no download: scikit-learn's digits and the photographs inside the
+scikit-image wheel.
+"""
 
 from __future__ import annotations
 
@@ -17,33 +19,56 @@ def digits() -> Images:
     bunch: Any = load_digits()
     classes = tuple(str(d) for d in range(10))
     licence = "CC BY 4.0 (UCI, Alpaydin and Kaynak)"
-    return Images(bunch.images / 16.0, bunch.target.astype(np.int64), classes, "scikit-learn digits", "scikit-learn", licence)
+    return Images(
+        bunch.images / 16.0,
+        bunch.target.astype(np.int64),
+        classes,
+        "scikit-learn digits",
+        "scikit-learn",
+        licence,
+    )
 
 
 def histology_patches(size: int = 32, stride: int | None = None) -> Images:
-    """Patches of scikit-image's immunohistochemistry photograph (512x512 RGB, colon), uint8 (n, size, size, 3).
+    """Patches of scikit-image's immunohistochemistry photograph (512x512 RGB, colon), uint8 (n,
+    size, size, 3).
 
-    A stand-in for PathMNIST where that cannot be had: one photograph, so patches are *not* independent people. The two
-    classes are the left and the right half of the picture (a public rule; the photograph carries no labels). `stride`
-    defaults to `size` (no overlap): 256 patches of size 32.
+    A stand-in for PathMNIST where that cannot be had: one photograph, so patches are *not*
+    independent people. The two classes are the left and the right half of the picture (a public
+    rule; the photograph carries no labels). `stride` defaults to `size` (no overlap): 256 patches
+    of size 32.
     """
     photograph = _photograph("ihc.png", rgb=True)
-    return _patches([photograph[:, :256], photograph[:, 256:]], ("left half", "right half"), size, stride,
-                    "histology patches (scikit-image)", "CC0 (University of Oulu, via scikit-image)")  # fmt: skip
+    return _patches(
+        [photograph[:, :256], photograph[:, 256:]],
+        ("left half", "right half"),
+        size,
+        stride,
+        "histology patches (scikit-image)",
+        "CC0 (University of Oulu, via scikit-image)",
+    )
 
 
 def textures(size: int = 32, stride: int | None = None) -> Images:
-    """Patches of scikit-image's brick, grass and gravel photographs (512x512 grey each), uint8 (n, size, size).
+    """Patches of scikit-image's brick, grass and gravel photographs (512x512 grey each), uint8 (n,
+    size, size).
 
     A stand-in for the Kylberg texture set: 256 patches a class at size 32 without overlap.
     """
     names = ("brick", "grass", "gravel")
-    return _patches([_photograph(f"{n}.png", rgb=False) for n in names], names, size, stride,
-                    "brick, grass and gravel textures (scikit-image)", "CC0 (via scikit-image)")  # fmt: skip
+    return _patches(
+        [_photograph(f"{n}.png", rgb=False) for n in names],
+        names,
+        size,
+        stride,
+        "brick, grass and gravel textures (scikit-image)",
+        "CC0 (via scikit-image)",
+    )
 
 
 def faces() -> Images:
-    """scikit-image's 200 grey crops 25x25 of Labelled Faces in the Wild, float64 in [0, 1]: 100 faces, 100 others.
+    """scikit-image's 200 grey crops 25x25 of Labelled Faces in the Wild, float64 in [0, 1]: 100
+    faces, 100 others.
 
     A stand-in for Extended Yale-B.
     """
@@ -55,7 +80,12 @@ def faces() -> Images:
 
 
 def _patches(
-    photographs: list[np.ndarray], classes: tuple[str, ...], size: int, stride: int | None, name: str, licence: str
+    photographs: list[np.ndarray],
+    classes: tuple[str, ...],
+    size: int,
+    stride: int | None,
+    name: str,
+    licence: str,
 ) -> Images:
     size = integer("size", size, at_least=3)
     stride = size if stride is None else integer("stride", stride, at_least=1)
@@ -64,12 +94,16 @@ def _patches(
         raise invalid("size", size, f"a patch has to fit into {height}x{width} pixels")
     blocks, labels = [], []
     for number, photograph in enumerate(photographs):
-        windows = np.lib.stride_tricks.sliding_window_view(photograph, (size, size), (0, 1))[::stride, ::stride]  # pyright: ignore
+        windows = np.lib.stride_tricks.sliding_window_view(photograph, (size, size), (0, 1))[
+            ::stride, ::stride
+        ]  # pyright: ignore
         windows = np.moveaxis(windows, 2, -1) if photograph.ndim == 3 else windows
         flat = windows.reshape(-1, size, size, *photograph.shape[2:])
         blocks.append(np.ascontiguousarray(flat))
         labels.append(np.full(len(flat), number, dtype=np.int64))
-    return Images(np.concatenate(blocks), np.concatenate(labels), classes, name, "scikit-image", licence)
+    return Images(
+        np.concatenate(blocks), np.concatenate(labels), classes, name, "scikit-image", licence
+    )
 
 
 def _photograph(file_name: str, *, rgb: bool) -> np.ndarray:
@@ -77,17 +111,24 @@ def _photograph(file_name: str, *, rgb: bool) -> np.ndarray:
 
     path = _skimage_folder() / file_name
     if not path.is_file():
-        raise DataUnavailable(f"the installed scikit-image has no '{file_name}'; install the extra: pip install 'riemdp[images]'")
+        raise DataUnavailable(
+            f"the installed scikit-image has no '{file_name}'; install the extra: pip install"
+            " 'riemdp[images]'"
+        )
     with Image.open(path) as picture:
         return np.asarray(picture.convert("RGB" if rgb else "L"))
 
 
 def _skimage_folder():
-    """The data folder of the installed scikit-image, found without importing it (its import takes seconds)."""
+    """The data folder of the installed scikit-image, found without importing it (its import takes
+    seconds).
+    """
     import importlib.util
     from pathlib import Path
 
     spec = importlib.util.find_spec("skimage")
     if spec is None or spec.origin is None:
-        raise DataUnavailable("scikit-image is not installed; install the extra: pip install 'riemdp[images]'")
+        raise DataUnavailable(
+            "scikit-image is not installed; install the extra: pip install 'riemdp[images]'"
+        )
     return Path(spec.origin).parent / "data"

@@ -1,7 +1,8 @@
 """Covariance descriptors of images, and the public ball that provably contains every one of them.
 
-Utpala2023LE section 6.2 (after Tuzel et al. 2006) with the kernels as their appendix defines them. Each pixel gives a feature
-vector; the descriptor of the image is the population covariance of these vectors plus eta times the identity.
+Utpala2023LE section 6.2 (after Tuzel et al. 2006) with the kernels as their appendix defines them.
+Each pixel gives a feature vector; the descriptor of the image is the population covariance of these
+vectors plus eta times the identity.
 """
 
 from __future__ import annotations
@@ -17,34 +18,48 @@ from .._errors import InvalidArgument, invalid, one_of, real
 if TYPE_CHECKING:
     from ..privacy import Ball
 
-_CHUNK_PIXELS = 1 << 16  # half a megabyte a feature plane: the nine planes of a chunk stay in a core's cache
-_GREY_WEIGHTS = (299.0, 587.0, 114.0)  # thousandths, so that the grey of integer intensities is an exact integer
-_FLOAT_LEVELS = float(2**32)  # float images are read to 1/2^32: every kernel sum is then exact in float64
-# Half-ranges b_i/2 squared, summed: x, y, |I_x|, |I_y|, |I_xx|, |I_yy| and each intensity lie in [0, 1], the gradient norm in
-# [0, sqrt 2], the angle in [0, pi/2]. A variable in [0, b] has variance at most b^2/4, and lambda_max <= trace.
+_CHUNK_PIXELS = (
+    1 << 16
+)  # half a megabyte a feature plane: the nine planes of a chunk stay in a core's cache
+_GREY_WEIGHTS = (
+    299.0,
+    587.0,
+    114.0,
+)  # thousandths, so that the grey of integer intensities is an exact integer
+_FLOAT_LEVELS = float(
+    2**32
+)  # float images are read to 1/2^32: every kernel sum is then exact in float64
+# Half-ranges b_i/2 squared, summed: x, y, |I_x|, |I_y|, |I_xx|, |I_yy| and each intensity lie in
+# [0, 1], the gradient norm in [0, sqrt 2], the angle in [0, pi/2]. A variable in [0, b] has
+# variance at most b^2/4, and lambda_max <= trace.
 _SPREAD_WITHOUT_INTENSITIES = 0.25 * (6.0 + 2.0 + (np.pi / 2.0) ** 2)
 
 
 def covariance_descriptors(images: Any, *, eta: float = 1e-6, threads: int | None = None) -> Any:
-    """Covariance descriptors: SPD matrices (n, 9, 9) of grey images, (n, 11, 11) of RGB images, as a float64 JAX array.
+    """Covariance descriptors: SPD matrices (n, 9, 9) of grey images, (n, 11, 11) of RGB images, as
+    a float64 JAX array.
 
-    The features of a pixel at column u, row v of a height x width image are
-    [x, y, I (one or three), |I_x|, |I_y|, |I_xx|, |I_yy|, sqrt(I_x^2 + I_y^2), atan2(|I_x|, |I_y|)], with x = u / (width - 1),
-    y = v / (height - 1) (0 where that is 0/0), I_x = I * [1 0 -1; 2 0 -2; 1 0 -1] / 4, I_y its transpose, I_xx the 5x5 kernel
-    [1 4 6 4 1]^T [1 0 -2 0 1] / 32 and I_yy its transpose. Derivatives of an RGB image are those of its grey level
-    0.299 R + 0.587 G + 0.114 B. Borders repeat the edge pixel. The angle of a pixel without gradient is 0.
+    The features of a pixel at column u, row v of a height x width image are [x, y, I (one or
+    three), |I_x|, |I_y|, |I_xx|, |I_yy|, sqrt(I_x^2 + I_y^2), atan2(|I_x|, |I_y|)], with x = u /
+    (width - 1), y = v / (height - 1) (0 where that is 0/0), I_x = I * [1 0 -1; 2 0 -2; 1 0 -1] / 4,
+    I_y its transpose, I_xx the 5x5 kernel [1 4 6 4 1]^T [1 0 -2 0 1] / 32 and I_yy its transpose.
+    Derivatives of an RGB image are those of its grey level 0.299 R + 0.587 G + 0.114 B. Borders
+    repeat the edge pixel. The angle of a pixel without gradient is 0.
 
     **Arguments:**
-    - `images`: (n, height, width), (n, height, width, 1) or (n, height, width, 3). uint8 and uint16 are divided by 255 and
-      65535; bool is 0 or 1; floats are taken as intensities, clipped to [0, 1] and read to 1/2^32; a NaN pixel counts as 0. So
-      every image has a descriptor inside `descriptor_ball`, whatever its pixels are.
+    - `images`: (n, height, width), (n, height, width, 1) or (n, height, width, 3). uint8 and uint16
+      are divided by 255 and 65535; bool is 0 or 1; floats are taken as intensities, clipped to [0,
+      1] and read to 1/2^32; a NaN pixel counts as 0. So every image has a descriptor inside
+      `descriptor_ball`, whatever its pixels are.
     - `eta`: public regulariser > 0. A larger eta buys a smaller ball, so less noise.
-    - `threads`: how many chunks are computed at once; default the number of usable cores. The result does not depend on it.
+    - `threads`: how many chunks are computed at once; default the number of usable cores. The
+      result does not depend on it.
 
-    Raises `InvalidArgument` for a shape, dtype or eta it cannot use. Deterministic; each descriptor depends on its image only.
+    Raises `InvalidArgument` for a shape, dtype or eta it cannot use. Deterministic; each descriptor
+    depends on its image only.
 
-    Guarantee: none (a per-record transformation; privacy is the business of what is released from the descriptors).
-    Source: Utpala2023LE section 6.2 and Lemma A.6.
+    Guarantee: none (a per-record transformation; privacy is the business of what is released from
+    the descriptors). Source: Utpala2023LE section 6.2 and Lemma A.6.
     """
     eta = real("eta", eta, above=0.0)
     x, level = _intensities(images)
@@ -54,7 +69,9 @@ def covariance_descriptors(images: Any, *, eta: float = 1e-6, threads: int | Non
 
     if n == 0:
         return jnp.zeros((0, k, k))
-    workers = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    workers = max(
+        1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     workers = workers if threads is None else max(1, int(threads))
     step = max(1, _CHUNK_PIXELS // (x.shape[1] * x.shape[2]))
     result = np.empty((n, k, k))
@@ -66,31 +83,38 @@ def covariance_descriptors(images: Any, *, eta: float = 1e-6, threads: int | Non
         for start in range(0, n, step):
             work(start)
     else:
-        with ThreadPoolExecutor(workers) as pool:  # NumPy leaves the interpreter lock inside its loops
+        with ThreadPoolExecutor(
+            workers
+        ) as pool:  # NumPy leaves the interpreter lock inside its loops
             list(pool.map(work, range(0, n, step)))
     return jnp.asarray(result)
 
 
 def descriptor_spread(channels: int) -> float:
-    """Largest possible trace, hence eigenvalue, of the population covariance: 2.867 for grey (1), 3.367 for RGB (3) images."""
+    """Largest possible trace, hence eigenvalue, of the population covariance: 2.867 for grey (1),
+    3.367 for RGB (3) images.
+    """
     return _SPREAD_WITHOUT_INTENSITIES + 0.25 * _channels(channels)
 
 
 def descriptor_ball(channels: int, eta: float = 1e-6, *, center: str = "identity") -> Ball:
-    """The public log-Euclidean ball that contains the descriptor of *every* image with this many channels (1 or 3).
+    """The public log-Euclidean ball that contains the descriptor of *every* image with this many
+    channels (1 or 3).
 
-    The eigenvalues of a descriptor lie in [eta, eta + s] with s = `descriptor_spread(channels)`, so with k = 9 or 11 its
-    logarithm lies in a cube of diagonal matrices up to rotation, and
+    The eigenvalues of a descriptor lie in [eta, eta + s] with s = `descriptor_spread(channels)`, so
+    with k = 9 or 11 its logarithm lies in a cube of diagonal matrices up to rotation, and
 
-    - `center="identity"`: radius sqrt(k) max(|ln eta|, |ln(eta + s)|) about I (the form of Utpala2023LE Theorem 5, with the
-      constant 14 or 16 replaced by s; 41.4 for grey images at eta = 1e-6);
-    - `center="middle"`: radius (sqrt(k) / 2) ln((eta + s) / eta) about sqrt(eta (eta + s)) I: 22.3 for the same images. The
-      sensitivity of a mean is proportional to the radius, so this center nearly halves the noise at no cost.
+    - `center="identity"`: radius sqrt(k) max(|ln eta|, |ln(eta + s)|) about I (the form of
+      Utpala2023LE Theorem 5, with the constant 14 or 16 replaced by s; 41.4 for grey images at eta
+      = 1e-6);
+    - `center="middle"`: radius (sqrt(k) / 2) ln((eta + s) / eta) about sqrt(eta (eta + s)) I: 22.3
+      for the same images. The sensitivity of a mean is proportional to the radius, so this center
+      nearly halves the noise at no cost.
 
     Both are statements about every possible image; nothing is taken from data.
 
-    Guarantee: none needed. Raises `InvalidArgument`. Source: Utpala2023LE Theorem 5 and appendix A.5, with per-coordinate
-    ranges: a variable in [0, b] has variance at most b^2 / 4.
+    Guarantee: none needed. Raises `InvalidArgument`. Source: Utpala2023LE Theorem 5 and appendix
+    A.5, with per-coordinate ranges: a variable in [0, b] has variance at most b^2 / 4.
     """
     from ..privacy import Ball
 
@@ -114,13 +138,15 @@ def _intensities(images: Any) -> tuple[np.ndarray, float]:
     try:
         x = np.asarray(images)
     except ValueError as error:
-        raise InvalidArgument("argument `images` is ragged; all images need the same height and width") from error
+        raise InvalidArgument(
+            "argument `images` is ragged; all images need the same height and width"
+        ) from error
     if x.ndim == 4 and x.shape[-1] == 1:
         x = x[..., 0]
     if x.ndim not in (3, 4) or (x.ndim == 4 and x.shape[-1] != 3) or 0 in x.shape[1:]:
         raise InvalidArgument(
-            f"argument `images` has shape {x.shape}; give (n, height, width) grey or (n, height, width, 3) RGB images "
-            "(one image: images[None])"
+            f"argument `images` has shape {x.shape}; give (n, height, width) grey or (n, height,"
+            " width, 3) RGB images (one image: images[None])"
         )
     if x.dtype == np.bool_:
         return x.astype(np.uint8), 1.0
@@ -129,15 +155,21 @@ def _intensities(images: Any) -> tuple[np.ndarray, float]:
     if np.issubdtype(x.dtype, np.floating):
         return x, 1.0 / _FLOAT_LEVELS
     raise InvalidArgument(
-        f"argument `images` has dtype {x.dtype}; give uint8, uint16, bool, or floats in [0, 1] (divide by the public maximum)"
+        f"argument `images` has dtype {x.dtype}; give uint8, uint16, bool, or floats in [0, 1]"
+        " (divide by the public maximum)"
     )
 
 
 def _descriptors(x: np.ndarray, level: float, eta: float) -> np.ndarray:
-    """Descriptors of one chunk. Derivatives are sums of whole numbers, so a flat region has a gradient of exactly 0; with
-    rounded intensities atan2 of two rounding errors would be an arbitrary angle."""
+    """Descriptors of one chunk. Derivatives are sums of whole numbers, so a flat region has a
+    gradient of exactly 0; with rounded intensities atan2 of two rounding errors would be an
+    arbitrary angle.
+    """
     if np.issubdtype(x.dtype, np.floating):
-        x = np.rint(np.clip(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0) * _FLOAT_LEVELS)
+        x = np.rint(
+            np.clip(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+            * _FLOAT_LEVELS
+        )
     else:
         x = x.astype(np.float64)
     n, height, width = x.shape[:3]
@@ -157,9 +189,16 @@ def _descriptors(x: np.ndarray, level: float, eta: float) -> np.ndarray:
     i_x = np.abs(across[:, :-2] + 2.0 * across[:, 1:-1] + across[:, 2:])
     i_y = np.abs(along[:, :, :-2] + 2.0 * along[:, :, 1:-1] + along[:, :, 2:])
     bend = padded[:, :, 4:] - 2.0 * padded[:, :, 2:-2] + padded[:, :, :-4]
-    i_xx = np.abs(bend[:, :-4] + bend[:, 4:] + 4.0 * (bend[:, 1:-3] + bend[:, 3:-1]) + 6.0 * bend[:, 2:-2])
+    i_xx = np.abs(
+        bend[:, :-4] + bend[:, 4:] + 4.0 * (bend[:, 1:-3] + bend[:, 3:-1]) + 6.0 * bend[:, 2:-2]
+    )
     bend = padded[:, 4:] - 2.0 * padded[:, 2:-2] + padded[:, :-4]
-    i_yy = np.abs(bend[:, :, :-4] + bend[:, :, 4:] + 4.0 * (bend[:, :, 1:-3] + bend[:, :, 3:-1]) + 6.0 * bend[:, :, 2:-2])
+    i_yy = np.abs(
+        bend[:, :, :-4]
+        + bend[:, :, 4:]
+        + 4.0 * (bend[:, :, 1:-3] + bend[:, :, 3:-1])
+        + 6.0 * bend[:, :, 2:-2]
+    )
 
     features = np.empty((n, 8 + channels, height, width))
     features[:, 0] = np.arange(width) / max(width - 1, 1)

@@ -1,7 +1,8 @@
-"""Where the bytes of a data set come from: the folder `RIEMDP_DATA`, then the cache, then its public address.
+"""Where the bytes of a data set come from: the folder `RIEMDP_DATA`, then the cache, then its
+public address.
 
-Downloads are checked against the publisher's checksum and arrive whole or not at all. Nothing here is imported at package
-import: `pooch` and `rich` are loaded when a file has to be fetched.
+Downloads are checked against the publisher's checksum and arrive whole or not at all. Nothing here
+is imported at package import: `pooch` and `rich` are loaded when a file has to be fetched.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from .._errors import DataUnavailable
 class PublicFile:
     """One file of a public data set.
 
-    `folder/name` is its place under `RIEMDP_DATA` and under the cache; `urls` are tried in order; `checksum` is
-    "md5:..." or "sha256:...", or None where the publisher states none (the reader then checks the content instead).
+    `folder/name` is its place under `RIEMDP_DATA` and under the cache; `urls` are tried in order;
+    `checksum` is "md5:..." or "sha256:...", or None where the publisher states none (the reader
+    then checks the content instead).
     """
 
     folder: str
@@ -32,20 +34,25 @@ class PublicFile:
 def data_folder() -> Path | None:
     """The folder that the environment variable `RIEMDP_DATA` names, or None when it is not set.
 
-    Raises `DataUnavailable` when it is set to something that is not a folder, so that a typing error is not silently
-    answered with a download.
+    Raises `DataUnavailable` when it is set to something that is not a folder, so that a typing
+    error is not silently answered with a download.
     """
     named = os.environ.get("RIEMDP_DATA", "").strip()
     if not named:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        raise DataUnavailable(f"RIEMDP_DATA = {named!r} is not a folder; set it to the folder with your data, or unset it")
+        raise DataUnavailable(
+            f"RIEMDP_DATA = {named!r} is not a folder; set it to the folder with your data, or"
+            " unset it"
+        )
     return folder
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: `RIEMDP_CACHE` if set, else the user's cache folder of the operating system."""
+    """Where downloads are kept: `RIEMDP_CACHE` if set, else the user's cache folder of the
+    operating system.
+    """
     named = os.environ.get("RIEMDP_CACHE", "").strip()
     if named:
         return Path(named).expanduser()
@@ -55,7 +62,9 @@ def cache_folder() -> Path:
 
 
 def local_path(file: PublicFile) -> Path | None:
-    """The path of `file` under `RIEMDP_DATA`, else in the cache with the right checksum; None if it is in neither."""
+    """The path of `file` under `RIEMDP_DATA`, else in the cache with the right checksum; None if it
+    is in neither.
+    """
     folder = data_folder()
     if folder is not None:
         for candidate in (folder / file.folder / file.name, folder / file.name):
@@ -70,13 +79,16 @@ def local_path(file: PublicFile) -> Path | None:
 def find(file: PublicFile, *, download: bool = True) -> Path:
     """Path of a file on this machine, downloading it if it is not there yet and `download` is true.
 
-    Raises `DataUnavailable` that names the public address, the place where the file may be put by hand, and its licence.
+    Raises `DataUnavailable` that names the public address, the place where the file may be put by
+    hand, and its licence.
     """
     path = local_path(file)
     if path is not None:
         return path
     if not download:
-        raise DataUnavailable(_remedy(file, "it is not on this machine and downloading was switched off"))
+        raise DataUnavailable(
+            _remedy(file, "it is not on this machine and downloading was switched off")
+        )
     import pooch
 
     target = cache_folder() / file.folder
@@ -85,23 +97,38 @@ def find(file: PublicFile, *, download: bool = True) -> Path:
         try:
             with _ProgressBar(file.name) as bar:
                 downloader: Any = pooch.HTTPDownloader(timeout=30, progressbar=cast(Any, bar))
-                got = pooch.retrieve(url, known_hash=file.checksum, fname=file.name, path=target, downloader=downloader)
+                got = pooch.retrieve(
+                    url,
+                    known_hash=file.checksum,
+                    fname=file.name,
+                    path=target,
+                    downloader=downloader,
+                )
                 return Path(got)
-        except Exception as error:  # every cause (no network, 404, wrong checksum, full disk) ends in one clear message
-            failures.append(f"{url}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:300])
+        # every cause (no network, 404, wrong checksum, full disk) ends in one clear message
+        except Exception as error:
+            failures.append(
+                f"{url}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[
+                    :300
+                ]
+            )
     raise DataUnavailable(_remedy(file, "; ".join(failures) or "it has no public address"))
 
 
 def unreadable(path: Path, reason: str) -> DataUnavailable:
     """The error for a file that is there but is not what it should be."""
-    return DataUnavailable(f"{path} cannot be used: {reason}. Delete or replace it; it will be fetched again if it was cached.")
+    return DataUnavailable(
+        f"{path} cannot be used: {reason}. Delete or replace it; it will be fetched again if it was"
+        " cached."
+    )
 
 
 def _remedy(file: PublicFile, cause: str) -> str:
     where = " or ".join(file.urls) or "its authors"
     return (
-        f"data file '{file.folder}/{file.name}' is not available ({cause}). Get it from {where} (licence: {file.licence}), "
-        f"put it at $RIEMDP_DATA/{file.folder}/{file.name} and set RIEMDP_DATA to that folder"
+        f"data file '{file.folder}/{file.name}' is not available ({cause}). Get it from {where}"
+        f" (licence: {file.licence}), put it at $RIEMDP_DATA/{file.folder}/{file.name} and set"
+        " RIEMDP_DATA to that folder"
     )
 
 
@@ -115,7 +142,9 @@ def _checksum_is_right(path: Path, checksum: str | None) -> bool:
 
 
 class _ProgressBar:
-    """The four methods that pooch asks of a progress bar, drawn by rich (on stderr, only on a terminal)."""
+    """The four methods that pooch asks of a progress bar, drawn by rich (on stderr, only on a
+    terminal).
+    """
 
     def __init__(self, title: str):
         self.total = 0
@@ -123,12 +152,22 @@ class _ProgressBar:
 
     def __enter__(self) -> _ProgressBar:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TransferSpeedColumn,
+        )
 
         self._progress: Any = Progress(
-            TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(),
-            console=Console(stderr=True), transient=True,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
         self._progress.start()
         self._task = self._progress.add_task(f"downloading {self._title}", total=None)
         return self

@@ -1,4 +1,6 @@
-"""The mammals of WordNet: the transitive closure, its Laplacian eigenmap computed here, and a trained embedding."""
+"""The mammals of WordNet: the transitive closure, its Laplacian eigenmap computed here, and a
+trained embedding.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,28 @@ _COPIES = (
     "https://raw.githubusercontent.com/ydtydr/HyperbolicTiling_Learning/7d045009bac7bb60f36d4db5683274c7f56778e8/",
     "https://raw.githubusercontent.com/canallee/MCF_hyperbolic_Learning/2c4ffd626b2da4bdb4ee5419d3c730ba45575ed5/",
 )
-# The order of the lines differs between public copies, so the digest of the *sorted* edges is checked, not the file's.
+# The order of the lines differs between public copies, so the digest of the *sorted* edges is
+# checked, not the file's.
 _CLOSURE = PublicFile(
-    "mammals", "mammal_closure.csv", tuple(u + "wordnet/mammal_closure.csv" for u in _COPIES), None, "WordNet licence"
+    "mammals",
+    "mammal_closure.csv",
+    tuple(u + "wordnet/mammal_closure.csv" for u in _COPIES),
+    None,
+    "WordNet licence",
 )
 _CLOSURE_DIGEST = "c5a4c6ff8e8fc9ed43fe11af67a0f2090a0d2cde7f1d5f5341502d7576aae33c"
 _EMBEDDING = PublicFile(
-    "mammals", "mammals_lorentz.npz", (), None, "none stated: measure with it, do not redistribute (authors of RFedAGS)"
+    "mammals",
+    "mammals_lorentz.npz",
+    (),
+    None,
+    "none stated: measure with it, do not redistribute (authors of RFedAGS)",
 )
 
 
 def wordnet_mammals(*, download: bool = True) -> Graph:
-    """The mammal subtree of WordNet: 1180 nodes, 6540 edges (child, ancestor) of its transitive closure.
+    """The mammal subtree of WordNet: 1180 nodes, 6540 edges (child, ancestor) of its transitive
+    closure.
 
     Nodes are sorted by name, so that positions do not depend on which public copy was read.
     """
@@ -46,12 +58,14 @@ def wordnet_mammals(*, download: bool = True) -> Graph:
 
 
 def laplacian_eigenmap(graph: Graph, dimension: int = 3) -> np.ndarray:
-    """Features (nodes, dimension) of the nodes: the eigenvectors of the smallest non-zero eigenvalues of the normalised
-    graph Laplacian I - D^(-1/2) A D^(-1/2) (edges taken without direction), each divided by sqrt(degree) and scaled to unit
-    norm, with the entry of largest size made positive, so that the result is the same on every machine up to rounding.
+    """Features (nodes, dimension) of the nodes: the eigenvectors of the smallest non-zero
+    eigenvalues of the normalised graph Laplacian I - D^(-1/2) A D^(-1/2) (edges taken without
+    direction), each divided by sqrt(degree) and scaled to unit norm, with the entry of largest size
+    made positive, so that the result is the same on every machine up to rounding.
 
-    Eigenvectors of a repeated eigenvalue are defined up to a rotation only. Source: Belkin and Niyogi (2003); used by
-    Han2024 section 6.3 and Huang2024 as features of the hyperbolic prediction problem.
+    Eigenvectors of a repeated eigenvalue are defined up to a rotation only. Source: Belkin and
+    Niyogi (2003); used by Han2024 section 6.3 and Huang2024 as features of the hyperbolic
+    prediction problem.
     """
     from scipy.linalg import eigh
 
@@ -69,7 +83,11 @@ def laplacian_eigenmap(graph: Graph, dimension: int = 3) -> np.ndarray:
     laplacian = np.eye(n) - root[:, None] * adjacency * root[None, :]
     values, vectors = eigh(laplacian, subset_by_index=(0, min(n - 1, dimension + 1)))
     if values[1] < 1e-10:
-        raise invalid("graph", repr(graph), "the graph has to be connected (its Laplacian has a repeated eigenvalue zero)")
+        raise invalid(
+            "graph",
+            repr(graph),
+            "the graph has to be connected (its Laplacian has a repeated eigenvalue zero)",
+        )
     features = vectors[:, 1 : dimension + 1] * root[:, None]
     features /= np.linalg.norm(features, axis=0)
     signs = np.sign(features[np.abs(features).argmax(axis=0), np.arange(dimension)])
@@ -77,14 +95,22 @@ def laplacian_eigenmap(graph: Graph, dimension: int = 3) -> np.ndarray:
 
 
 def mammals_embedding(*, download: bool = True) -> dict[str, np.ndarray]:
-    """A trained embedding of the mammals by the authors of RFedAGS, only where it is in `RIEMDP_DATA`.
+    """A trained embedding of the mammals by the authors of RFedAGS, only where it is in
+    `RIEMDP_DATA`.
 
-    Keys: `laplacian_features` (1180, 3), `lorentz_embedding` (1180, 3) with the time coordinate first,
-    `poincare_embedding` (1180, 2), `test_feature` (3,), `test_embedding` (3,). Its node order is the authors' own.
-    Lorentz points are projected back to the hyperboloid (the file stores them to limited accuracy).
+    Keys: `laplacian_features` (1180, 3), `lorentz_embedding` (1180, 3) with the time coordinate
+    first, `poincare_embedding` (1180, 2), `test_feature` (3,), `test_embedding` (3,). Its node
+    order is the authors' own. Lorentz points are projected back to the hyperboloid (the file stores
+    them to limited accuracy).
     """
     path = find(_EMBEDDING, download=download)
-    keys = ("laplacian_features", "lorentz_embedding", "poincare_embedding", "test_feature", "test_embedding")
+    keys = (
+        "laplacian_features",
+        "lorentz_embedding",
+        "poincare_embedding",
+        "test_feature",
+        "test_embedding",
+    )
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key].astype(np.float64) for key in keys}

@@ -13,8 +13,9 @@ from .._errors import invalid
 class Images:
     """Labelled images.
 
-    `images` (n, height, width) grey or (n, height, width, 3) RGB, as stored: uint8 in [0, 255] or float64 in [0, 1];
-    `labels` (n,) int64 indexes `classes`; `name` says what it is, `source` where the bytes came from, `licence` its terms.
+    `images` (n, height, width) grey or (n, height, width, 3) RGB, as stored: uint8 in [0, 255] or
+    float64 in [0, 1]; `labels` (n,) int64 indexes `classes`; `name` says what it is, `source` where
+    the bytes came from, `licence` its terms.
     """
 
     images: np.ndarray
@@ -28,19 +29,30 @@ class Images:
         return len(self.images)
 
     def __repr__(self) -> str:
-        return f"Images({self.name!r}, images={self.images.dtype}{list(self.images.shape)}, {len(self.classes)} classes)"
+        return (
+            f"Images({self.name!r}, images={self.images.dtype}{list(self.images.shape)},"
+            f" {len(self.classes)} classes)"
+        )
 
     def of_class(self, label: int | str) -> np.ndarray:
         """The images of one class, given by its number or its name."""
-        number = self.classes.index(label) if isinstance(label, str) and label in self.classes else label
+        number = (
+            self.classes.index(label) if isinstance(label, str) and label in self.classes else label
+        )
         if isinstance(number, str) or not 0 <= int(number) < len(self.classes):
-            raise invalid("label", label, f"choose a class number below {len(self.classes)} or one of {self.classes}")
+            raise invalid(
+                "label",
+                label,
+                f"choose a class number below {len(self.classes)} or one of {self.classes}",
+            )
         return self.images[self.labels == int(number)]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Table:
-    """A table of records: `values` (n, features) float64 and, where the set has them, `labels` (n,)."""
+    """A table of records: `values` (n, features) float64 and, where the set has them, `labels`
+    (n,).
+    """
 
     values: np.ndarray
     labels: np.ndarray | None
@@ -52,7 +64,10 @@ class Table:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Table({self.name!r}, values=float64{list(self.values.shape)}, labels={self.labels is not None})"
+        return (
+            f"Table({self.name!r}, values=float64{list(self.values.shape)},"
+            f" labels={self.labels is not None})"
+        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -70,7 +85,10 @@ class Covariances:
         return len(self.matrices)
 
     def __repr__(self) -> str:
-        return f"Covariances({self.name!r}, matrices=float64{list(self.matrices.shape)}, {len(self.classes)} classes)"
+        return (
+            f"Covariances({self.name!r}, matrices=float64{list(self.matrices.shape)},"
+            f" {len(self.classes)} classes)"
+        )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,7 +106,10 @@ class Ratings:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Ratings({self.name!r}, {len(self)} ratings, {self.shape[0]} users, {self.shape[1]} items)"
+        return (
+            f"Ratings({self.name!r}, {len(self)} ratings, {self.shape[0]} users, {self.shape[1]}"
+            " items)"
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,7 +117,9 @@ class Ratings:
         return int(self.users.max()) + 1, int(self.items.max()) + 1
 
     def matrix(self) -> tuple[np.ndarray, np.ndarray]:
-        """(values, observed): dense (users, items) arrays, zeros where a rating is missing, and the 0/1 mask of known ones."""
+        """(values, observed): dense (users, items) arrays, zeros where a rating is missing, and the
+        0/1 mask of known ones.
+        """
         values, observed = np.zeros(self.shape), np.zeros(self.shape)
         values[self.users, self.items] = self.values
         observed[self.users, self.items] = 1.0
@@ -105,7 +128,9 @@ class Ratings:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Graph:
-    """A directed graph: `nodes` are names, `edges` (m, 2) int64 are (child, parent) positions in `nodes`."""
+    """A directed graph: `nodes` are names, `edges` (m, 2) int64 are (child, parent) positions in
+    `nodes`.
+    """
 
     nodes: tuple[str, ...]
     edges: np.ndarray = field(repr=False)
@@ -120,10 +145,16 @@ class Graph:
         return f"Graph({self.name!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
 
     def index(self, node: str) -> int:
-        """Position of a node, by its full name ("horse.n.01") or by the word alone where that is unambiguous ("horse")."""
+        """Position of a node, by its full name ("horse.n.01") or by the word alone where that is
+        unambiguous ("horse").
+        """
         matches = [i for i, n in enumerate(self.nodes) if n == node or n.split(".")[0] == node]
         exact = [i for i in matches if self.nodes[i] == node]
         if len(exact) == 1 or len(matches) == 1:
             return (exact or matches)[0]
         near = [self.nodes[i] for i in matches][:5]
-        raise invalid("node", node, f"give one node name in full{', for instance ' + ', '.join(near) if near else ''}")
+        raise invalid(
+            "node",
+            node,
+            f"give one node name in full{', for instance ' + ', '.join(near) if near else ''}",
+        )

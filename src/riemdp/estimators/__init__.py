@@ -1,4 +1,6 @@
-"""scikit-learn estimators that release with differential privacy: the mean, class means (MDM), principal components."""
+"""scikit-learn estimators that release with differential privacy: the mean, class means (MDM),
+principal components.
+"""
 
 from ._mdm import PrivateMDM
 from ._mean import PrivateFrechetMean

@@ -20,40 +20,54 @@ LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Principal components of the rows of a table, released with differential privacy.
 
-    Components are the leading eigenvectors of A = (1/n) sum z z^T, z being a row after `center` is subtracted and its length
-    is clipped to `row_norm`. **Nothing is centred or scaled by the data**: that would be another release.
+    Components are the leading eigenvectors of A = (1/n) sum z z^T, z being a row after `center` is
+    subtracted and its length is clipped to `row_norm`. **Nothing is centred or scaled by the
+    data**: that would be another release.
 
     **Parameters** (keyword-only; the first three are required and public):
 
     - `n_components`: how many, at most the number of columns.
-    - `budget`: `Budget(epsilon, delta)`. **Every call of `fit` spends it**, and charges the innermost `with Ledger(...)`.
-    - `row_norm`: public bound R > 0 on the length of a row; longer rows are shortened to it, rows with NaN or infinity count
-      as 0.
+    - `budget`: `Budget(epsilon, delta)`. **Every call of `fit` spends it**, and charges the
+      innermost `with Ledger(...)`.
+    - `row_norm`: public bound R > 0 on the length of a row; longer rows are shortened to it, rows
+      with NaN or infinity count as 0.
     - `center`: a public vector to subtract, or None.
-    - `mechanism`: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann manifold), or "auto".
-    - `random_state`: None for noise from the operating system; an int makes the run reproducible and **not private**.
+    - `mechanism`: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
+      manifold), or "auto".
+    - `random_state`: None for noise from the operating system; an int makes the run reproducible
+      and **not private**.
 
-    "auto" decides from (n, d, budget) alone. Input perturbation costs an error of about z R^2 sqrt(k (d - k)) / n, z the noise
-    multiplier of the budget. A gradient of the k-component problem, averaged over n rows, has replace-one sensitivity R^2 / n in
-    units of A W, so T noisy gradients with the budget split among them leave, even when they are averaged perfectly and
-    converge at once, the same z R^2 sqrt(k (d - k)) / n. Iterating is therefore never better and "auto" perturbs the input,
-    except for more than 8192 columns, where A does not fit in memory.
+    "auto" decides from (n, d, budget) alone. Input perturbation costs an error of about z R^2
+    sqrt(k (d - k)) / n, z the noise multiplier of the budget. A gradient of the k-component
+    problem, averaged over n rows, has replace-one sensitivity R^2 / n in units of A W, so T noisy
+    gradients with the budget split among them leave, even when they are averaged perfectly and
+    converge at once, the same z R^2 sqrt(k (d - k)) / n. Iterating is therefore never better and
+    "auto" perturbs the input, except for more than 8192 columns, where A does not fit in memory.
 
-    **Attributes** after `fit`, all public: `components_` (k, d), orthonormal rows; `guarantee_`; `mechanism_`; `noise_scale_`;
-    `release_`; `reproducible_`; `n_samples_`. After input perturbation also `explained_variance_`, the eigenvalues of the
-    *noisy* matrix: they cost nothing more (post-processing), are biased upwards by the noise, and are not there otherwise.
+    **Attributes** after `fit`, all public: `components_` (k, d), orthonormal rows; `guarantee_`;
+    `mechanism_`; `noise_scale_`; `release_`; `reproducible_`; `n_samples_`. After input
+    perturbation also `explained_variance_`, the eigenvalues of the *noisy* matrix: they cost
+    nothing more (post-processing), are biased upwards by the noise, and are not there otherwise.
 
     `transform(X)` is one row per record and so **not private**.
 
-    Guarantee: replace-one, n public. Input perturbation: |z z^T - z' z'^T|_F <= sqrt(2) R^2, so A has sensitivity
-    sqrt(2) R^2 / n; Gaussian noise in an orthonormal frame of the symmetric matrices (delta > 0), or noise of density
-    exp(-|E|_F epsilon n / (sqrt(2) R^2)) (delta = 0).
+    Guarantee: replace-one, n public. Input perturbation: |z z^T - z' z'^T|_F <= sqrt(2) R^2, so A
+    has sensitivity sqrt(2) R^2 / n; Gaussian noise in an orthonormal frame of the symmetric
+    matrices (delta > 0), or noise of density exp(-|E|_F epsilon n / (sqrt(2) R^2)) (delta = 0).
 
     Source: Han2024 section 6 (GMIP baseline) with the sharper constant sqrt(2) R^2 / n.
     """
 
-    def __init__(self, *, n_components: int | None = None, budget: Any = None, row_norm: float | None = None, center: Any = None,
-                 mechanism: str = "auto", random_state: int | None = None):  # fmt: skip
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        budget: Any = None,
+        row_norm: float | None = None,
+        center: Any = None,
+        mechanism: str = "auto",
+        random_state: int | None = None,
+    ):
         self.n_components = n_components
         self.budget = budget
         self.row_norm = row_norm
@@ -63,12 +77,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # rows with NaN count as 0, silently: which ones they are is private
+        tags.input_tags.allow_nan = (
+            True  # rows with NaN count as 0, silently: which ones they are is private
+        )
         tags.non_deterministic = True
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the components of X, shape (n, d). `y` is ignored. Raises before anything is spent."""
+        """Release the components of X, shape (n, d). `y` is ignored. Raises before anything is
+        spent.
+        """
         required(self, n_components=self.n_components, budget=self.budget, row_norm=self.row_norm)
         one_of("mechanism", self.mechanism, MECHANISMS)
         bound = real("row_norm", self.row_norm, above=0.0)
@@ -107,7 +125,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         d = rows.shape[1]
         initial = np.eye(d, k)  # public
         optimizer = DPRGD(steps=20, learning_rate=0.5 / bound**2, clip_norm=bound**2)
-        return private_minimize(principal_subspace(d, k), rows, initial, optimizer, self.budget, rng=seed)
+        return private_minimize(
+            principal_subspace(d, k), rows, initial, optimizer, self.budget, rng=seed
+        )
 
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
         rows: Any = validate_data(self, X, dtype=np.float64, reset=reset, ensure_all_finite=False)
@@ -122,7 +142,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return center
 
     def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of each row along the components, shape (n, k). Rows are not clipped. Per record, hence not private."""
+        """Coordinates of each row along the components, shape (n, k). Rows are not clipped. Per
+        record, hence not private.
+        """
         check_is_fitted(self, "components_")
         rows = self._rows(X, reset=False)
         return (rows - self._center(rows.shape[1])) @ self.components_.T
@@ -132,7 +154,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         check_is_fitted(self, "components_")
         coordinates = np.asarray(X, dtype=np.float64)
         if coordinates.ndim != 2 or coordinates.shape[1] != len(self.components_):
-            raise InvalidArgument(f"argument `X` has shape {coordinates.shape}; give (n, {len(self.components_)}) coordinates")
+            raise InvalidArgument(
+                f"argument `X` has shape {coordinates.shape}; give (n, {len(self.components_)})"
+                " coordinates"
+            )
         return coordinates @ self.components_ + self._center(self.components_.shape[1])
 
     @property
@@ -141,30 +166,42 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
 
 def clip_rows(rows: np.ndarray, bound: float) -> np.ndarray:
-    """Each row shortened to length `bound`; a row that is not finite becomes 0. Each output depends on its own row only."""
+    """Each row shortened to length `bound`; a row that is not finite becomes 0. Each output depends
+    on its own row only.
+    """
     rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    scaled = rows / np.where(largest > 0, largest, 1.0)  # lengths near the largest float do not overflow
+    scaled = rows / np.where(
+        largest > 0, largest, 1.0
+    )  # lengths near the largest float do not overflow
     length = np.linalg.norm(scaled, axis=1, keepdims=True)
     inside = largest * length <= bound
-    return np.where(inside, rows, scaled * (bound * (1.0 - 1e-12) / np.where(length > 0, length, 1.0)))
+    return np.where(
+        inside, rows, scaled * (bound * (1.0 - 1e-12) / np.where(length > 0, length, 1.0))
+    )
 
 
 def second_moment(rows: np.ndarray, bound: float, budget: Any, seed: int | None) -> Release:
-    """Release A = (1/n) sum z z^T of rows already clipped to `bound`, as coordinates in an orthonormal frame (see `packed`)."""
+    """Release A = (1/n) sum z z^T of rows already clipped to `bound`, as coordinates in an
+    orthonormal frame (see `packed`).
+    """
     n = len(rows)
     a = packed(rows.T @ rows / n)
     space = Euclidean(a.size)
     sensitivity = np.sqrt(2.0) * bound**2 / n
     if budget.delta > 0:
-        mechanism: Any = WrappedGaussian(space, np.zeros(a.size), sensitivity=sensitivity, budget=budget)
+        mechanism: Any = WrappedGaussian(
+            space, np.zeros(a.size), sensitivity=sensitivity, budget=budget
+        )
     else:
         mechanism = WrappedLaplace(space, np.zeros(a.size), sensitivity=sensitivity, epsilon=budget)
     return mechanism.release(a, seed)
 
 
 def packed(a: np.ndarray) -> np.ndarray:
-    """A symmetric matrix as a vector of the same Frobenius length: diagonal, then sqrt(2) times the part above it."""
+    """A symmetric matrix as a vector of the same Frobenius length: diagonal, then sqrt(2) times the
+    part above it.
+    """
     upper = np.triu_indices(len(a), 1)
     return np.concatenate([np.diag(a), np.sqrt(2.0) * a[upper]])
 

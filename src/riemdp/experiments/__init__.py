@@ -1,6 +1,7 @@
 """Every table and figure of the five papers: published noise beside certified noise.
 
-`names()` lists them, `run(name, quick=True, out=...)` runs one, `run_all(...)` runs what is missing.
+`names()` lists them, `run(name, quick=True, out=...)` runs one, `run_all(...)` runs what is
+missing.
 """
 
 from . import _han2024 as _han2024
@@ -14,6 +15,28 @@ from . import _utpala2023 as _utpala2023
 from . import _utpala2023_risk as _utpala2023_risk
 from . import _utpala2023le as _utpala2023le
 from . import _utpala2023le_images as _utpala2023le_images
-from ._registry import PAPERS, Context, Experiment, Result, experiment, get, is_done, names, run, run_all
+from ._registry import (
+    PAPERS,
+    Context,
+    Experiment,
+    Result,
+    experiment,
+    get,
+    is_done,
+    names,
+    run,
+    run_all,
+)
 
-__all__ = ["PAPERS", "Context", "Experiment", "Result", "experiment", "get", "is_done", "names", "run", "run_all"]
+__all__ = [
+    "PAPERS",
+    "Context",
+    "Experiment",
+    "Result",
+    "experiment",
+    "get",
+    "is_done",
+    "names",
+    "run",
+    "run_all",
+]

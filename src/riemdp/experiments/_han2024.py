@@ -1,8 +1,9 @@
-"""Han2024: private means by gradient perturbation against output perturbation (figures 1a-c and 2a).
+"""Han2024: private means by gradient perturbation against output perturbation (figures 1a-c and
+2a).
 
-Published settings follow the text of the paper; where the authors' published code does something else, the verdict says so.
-In all runs the loss is d^2 with gradient -2 log, so a step size eta and noise sigma for their gradient -log become eta / 2 and
-2 sigma here.
+Published settings follow the text of the paper; where the authors' published code does something
+else, the verdict says so. In all runs the loss is d^2 with gradient -2 log, so a step size eta and
+noise sigma for their gradient -log become eta / 2 and 2 sigma here.
 """
 
 from __future__ import annotations
@@ -23,14 +24,19 @@ from ._summaries import number, quartiles, share_below
 DELTA = 1e-3
 
 
-# ------------------------------------------------------------------------------------------------------------ exact numbers
+# ------------------------------------------------------------------------------------------------------------
+# exact numbers
 def stated_multiplier(epsilon: float, delta: float, steps: int) -> float:
-    """sigma / sensitivity of the published sigma^2 = T log(1/delta) L0^2 / (n eps)^2, the sensitivity being 2 L0 / n."""
+    """sigma / sensitivity of the published sigma^2 = T log(1/delta) L0^2 / (n eps)^2, the
+    sensitivity being 2 L0 / n.
+    """
     return math.sqrt(steps * math.log(1 / delta)) / (2 * epsilon)
 
 
 def stated_delta(epsilon: float, delta: float) -> float:
-    """The true delta at the stated epsilon of the published noise on all records: mu = 2 eps / sqrt(log(1/delta)), any T."""
+    """The true delta at the stated epsilon of the published noise on all records: mu = 2 eps /
+    sqrt(log(1/delta)), any T.
+    """
     return gaussian(math.sqrt(math.log(1 / delta)) / (2 * epsilon)).delta(epsilon)
 
 
@@ -40,15 +46,22 @@ def stated_true_epsilon(epsilon: float, delta: float) -> float:
 
 
 def needed_constant(epsilon: float, delta: float) -> float:
-    """The factor that the published variance lacks: (needed multiplier / published multiplier)^2, whatever T."""
+    """The factor that the published variance lacks: (needed multiplier / published multiplier)^2,
+    whatever T.
+    """
     from ..privacy import gaussian_noise_multiplier
 
-    return (gaussian_noise_multiplier(Budget(epsilon, delta)) / stated_multiplier(epsilon, delta, 1)) ** 2
+    return (
+        gaussian_noise_multiplier(Budget(epsilon, delta)) / stated_multiplier(epsilon, delta, 1)
+    ) ** 2
 
 
-# ------------------------------------------------------------------------------------------------------------------- data
+# -------------------------------------------------------------------------------------------------------------------
+# data
 def random_start(seed: int) -> np.ndarray:
-    """The authors' random start: eigenvalues uniform on [1, 2], random axes. Public: it does not look at the data."""
+    """The authors' random start: eigenvalues uniform on [1, 2], random axes. Public: it does not
+    look at the data.
+    """
     rng = np.random.default_rng(seed)
     q, _ = np.linalg.qr(rng.standard_normal((2, 2)))
     return (q * (1 + rng.random(2))) @ q.T
@@ -69,10 +82,12 @@ def wishart_ball(rng: np.random.Generator, manifold: Any, n: int, radius: float)
 
 
 def two_by_two(images: np.ndarray, seed: int, count: int = 50) -> np.ndarray:
-    """`count` 2x2 matrices from images: covariance descriptors seen in a plane and a scale learned from *other*, public images.
+    """`count` 2x2 matrices from images: covariance descriptors seen in a plane and a scale learned
+    from *other*, public images.
 
-    A stand-in for Gabor covariances and geometry-aware PCA: the plane holds the two leading eigenvectors of the mean descriptor
-    of the public images, and the scale makes the projected public mean the identity.
+    A stand-in for Gabor covariances and geometry-aware PCA: the plane holds the two leading
+    eigenvectors of the mean descriptor of the public images, and the scale makes the projected
+    public mean the identity.
     """
     from ..datasets import covariance_descriptors
     from ..statistics import frechet_mean
@@ -87,18 +102,23 @@ def two_by_two(images: np.ndarray, seed: int, count: int = 50) -> np.ndarray:
     return lower @ plane.T @ private @ plane @ lower.T
 
 
-# ------------------------------------------------------------------------------------------------------------------- arms
-def excess_risk(manifold: Any, X: np.ndarray, optimum: Any, rows: int = 0, width: int = 0) -> Callable[[Any], np.ndarray]:
+# -------------------------------------------------------------------------------------------------------------------
+# arms
+def excess_risk(
+    manifold: Any, X: np.ndarray, optimum: Any, rows: int = 0, width: int = 0
+) -> Callable[[Any], np.ndarray]:
     """points (m, 2, 2) -> F(point) - F(optimum), F the mean squared distance.
 
-    Points and records are padded to `rows` and `width` by repeating the last one and what was padded is left out of the means,
-    so that one compilation serves every n of a figure.
+    Points and records are padded to `rows` and `width` by repeating the last one and what was
+    padded is left out of the means, so that one compilation serves every n of a figure.
     """
     n = len(X)
     records = _repeat_last(np.asarray(X), width)
 
     def values(points: np.ndarray) -> np.ndarray:
-        distances = np.asarray(manifold.squared_dist(_repeat_last(points, rows)[:, None], records[None]))
+        distances = np.asarray(
+            manifold.squared_dist(_repeat_last(points, rows)[:, None], records[None])
+        )
         return np.mean(distances[: len(points), :n], axis=1)
 
     least = float(values(np.asarray(optimum)[None])[0])
@@ -110,29 +130,64 @@ def _repeat_last(x: np.ndarray, count: int) -> np.ndarray:
     return x if len(x) >= count else np.concatenate([x, np.repeat(x[-1:], count - len(x), axis=0)])
 
 
-def gradient_runs(manifold: Any, X: np.ndarray, start: Any, ball: Ball, sigma: float, steps: int, rate: float, runs: int,
-                  seed: int) -> np.ndarray:  # fmt: skip
-    """Last iterates of `runs` DP-RGD runs with noise `sigma` on the averaged gradient of d^2, clipped to 2 r."""
+def gradient_runs(
+    manifold: Any,
+    X: np.ndarray,
+    start: Any,
+    ball: Ball,
+    sigma: float,
+    steps: int,
+    rate: float,
+    runs: int,
+    seed: int,
+) -> np.ndarray:
+    """Last iterates of `runs` DP-RGD runs with noise `sigma` on the averaged gradient of d^2,
+    clipped to 2 r.
+    """
     from ..optimizers import DPRGD
     from ..optimizers._minimize import replicate
     from ..problems import frechet_mean as mean_problem
 
     optimizer = DPRGD(steps, rate, 2 * ball.radius)
-    values, _ = replicate(mean_problem(manifold, ball=ball), X, start, optimizer, noise_std=sigma, repetitions=runs, rng=seed)
+    values, _ = replicate(
+        mean_problem(manifold, ball=ball),
+        X,
+        start,
+        optimizer,
+        noise_std=sigma,
+        repetitions=runs,
+        rng=seed,
+    )
     return np.asarray(values)
 
 
-def mean_arms(manifold: Any, X: np.ndarray, ball: Ball, epsilon: float, rate: float, runs: int, seed: int,
-              diameter: float, width: int = 0) -> dict[str, np.ndarray]:  # fmt: skip
-    """Excess risks of every method at (epsilon, 1e-3); an arm whose law does not exist is left out. `width`: see `excess_risk`.
+def mean_arms(
+    manifold: Any,
+    X: np.ndarray,
+    ball: Ball,
+    epsilon: float,
+    rate: float,
+    runs: int,
+    seed: int,
+    diameter: float,
+    width: int = 0,
+) -> dict[str, np.ndarray]:
+    """Excess risks of every method at (epsilon, 1e-3); an arm whose law does not exist is left out.
+    `width`: see `excess_risk`.
 
-    `diameter` is the paper's D_W, which bounds the gradient norm there: sigma^2 = T log(1/delta) D^2 / (n eps)^2, T = n.
+    `diameter` is the paper's D_W, which bounds the gradient norm there: sigma^2 = T log(1/delta)
+    D^2 / (n eps)^2, T = n.
     """
     from ..mechanisms import KNormGradient, MeanGradient
     from ..privacy import gaussian_noise_multiplier
     from ..releases import private_frechet_mean
     from ..sampling import laplace_scale_limit, riemannian_laplace
-    from ..statistics import frechet_mean, frechet_mean_sensitivity, mean_gradient_sensitivity, strong_convexity
+    from ..statistics import (
+        frechet_mean,
+        frechet_mean_sensitivity,
+        mean_gradient_sensitivity,
+        strong_convexity,
+    )
 
     n, budget, bures = len(X), Budget(epsilon, DELTA), isinstance(manifold, SPDBuresWasserstein)
     X = np.asarray(ball.clamp(manifold, _repeat_last(X, width)))[:n]
@@ -145,8 +200,12 @@ def mean_arms(manifold: Any, X: np.ndarray, ball: Ball, epsilon: float, rate: fl
     found = {
         "start, no data used": risk(np.stack([random_start(seed + i) for i in range(runs)])),
         "centre, no data used": risk(np.asarray(ball.center)[None]),
-        "DP-RGD, published noise": risk(gradient_runs(manifold, X, start, ball, stated, n, rate / 2, runs, seed)),
-        "DP-RGD, certified noise": risk(gradient_runs(manifold, X, start, ball, certified, n, rate / 2, runs, seed + 1)),
+        "DP-RGD, published noise": risk(
+            gradient_runs(manifold, X, start, ball, stated, n, rate / 2, runs, seed)
+        ),
+        "DP-RGD, certified noise": risk(
+            gradient_runs(manifold, X, start, ball, certified, n, rate / 2, runs, seed + 1)
+        ),
     }
     affine = SPDAffineInvariant(2)
     # The authors draw the affine-invariant Laplace law for both metrics.
@@ -154,42 +213,86 @@ def mean_arms(manifold: Any, X: np.ndarray, ball: Ball, epsilon: float, rate: fl
     if bures:
         loose = 2 * frechet_mean_sensitivity(manifold, ball, n, constant="han2024") / epsilon
     if loose < 0.97 * laplace_scale_limit(affine):
-        found["FM-LAP, published noise"] = risk(np.asarray(riemannian_laplace(seed + 3, affine, optimum, loose, (runs,))))
+        found["FM-LAP, published noise"] = risk(
+            np.asarray(riemannian_laplace(seed + 3, affine, optimum, loose, (runs,)))
+        )
     for name, mechanism in _RELEASES.items():
-        released = [private_frechet_mean(manifold, X, ball, budget, mechanism=mechanism, rng=seed + 10 + i, clamp_release=True)
-                    for i in range(runs)]
+        released = [
+            private_frechet_mean(
+                manifold,
+                X,
+                ball,
+                budget,
+                mechanism=mechanism,
+                rng=seed + 10 + i,
+                clamp_release=True,
+            )
+            for i in range(runs)
+        ]
         found[name] = risk(np.stack([np.asarray(one.value) for one in released]))
     # Padded with records of weight zero: one compilation serves every n.
     gradient = MeanGradient(manifold, _repeat_last(X, width), np.arange(max(n, width)) < n)
-    kng = KNormGradient(manifold, objective_gradient=gradient, epsilon=epsilon, ball=ball,
-                        sensitivity=mean_gradient_sensitivity(manifold, ball, n),
-                        strong_convexity=strong_convexity(manifold, ball))
-    found["FM-KNG, certified"] = risk(np.stack([np.asarray(kng.release(optimum, seed + 500 + i).value) for i in range(runs)]))
+    kng = KNormGradient(
+        manifold,
+        objective_gradient=gradient,
+        epsilon=epsilon,
+        ball=ball,
+        sensitivity=mean_gradient_sensitivity(manifold, ball, n),
+        strong_convexity=strong_convexity(manifold, ball),
+    )
+    found["FM-KNG, certified"] = risk(
+        np.stack([np.asarray(kng.release(optimum, seed + 500 + i).value) for i in range(runs)])
+    )
     return found
 
 
-# ---------------------------------------------------------------------------------------------------------------- verdicts
-_RELEASES = {"DP-RGD in the ball, certified": "dp-rgd", "FM-LAP, certified": "riemannian-laplace",
-             "wrapped Gaussian, certified": "wrapped-gaussian"}
+# ----------------------------------------------------------------------------------------------------------------
+# verdicts
+_RELEASES = {
+    "DP-RGD in the ball, certified": "dp-rgd",
+    "FM-LAP, certified": "riemannian-laplace",
+    "wrapped Gaussian, certified": "wrapped-gaussian",
+}
 _ALONE = ("start, no data used", "centre, no data used")
 _PUBLISHED = ("FM-LAP, published noise", "DP-RGD, published noise", *_ALONE)
-_CERTIFIED = (*_ALONE, "DP-RGD, certified noise", "DP-RGD in the ball, certified", "FM-LAP, certified", "FM-KNG, certified",
-              "wrapped Gaussian, certified")
-# One name, hence one colour, for a method in both panels: what noise it carries is said above the panel.
-_SHORT = {"start, no data used": "random starts, no data used", "centre, no data used": "public centre, no data used",
-          "DP-RGD in the ball, certified": "DP-RGD in the public ball (ours)",
-          "wrapped Gaussian, certified": "wrapped Gaussian (ours)"}
+_CERTIFIED = (
+    *_ALONE,
+    "DP-RGD, certified noise",
+    "DP-RGD in the ball, certified",
+    "FM-LAP, certified",
+    "FM-KNG, certified",
+    "wrapped Gaussian, certified",
+)
+# One name, hence one colour, for a method in both panels: what noise it carries is said above the
+# panel.
+_SHORT = {
+    "start, no data used": "random starts, no data used",
+    "centre, no data used": "public centre, no data used",
+    "DP-RGD in the ball, certified": "DP-RGD in the public ball (ours)",
+    "wrapped Gaussian, certified": "wrapped Gaussian (ours)",
+}
 _NAMES = tuple(dict.fromkeys((*_PUBLISHED, *_CERTIFIED)))
 
 
-def _sweep(xs: Sequence[float], arms_at: Callable[[int, float], dict[str, np.ndarray]], label: str) -> tuple[list, dict]:
+def _sweep(
+    xs: Sequence[float], arms_at: Callable[[int, float], dict[str, np.ndarray]], label: str
+) -> tuple[list, dict]:
     rows, values = [], {name: {} for name in _NAMES}
     for i, x in enumerate(xs):
         for name, risks in arms_at(i, x).items():
             values[name][x] = risks
             middle, low, high = quartiles(risks)
-            rows.append({label: x, "method": name, "median_excess_risk": middle, "lower_quartile": low, "upper_quartile": high,
-                         "mean_excess_risk": float(np.mean(risks)), "runs": len(risks)})
+            rows.append(
+                {
+                    label: x,
+                    "method": name,
+                    "median_excess_risk": middle,
+                    "lower_quartile": low,
+                    "upper_quartile": high,
+                    "mean_excess_risk": float(np.mean(risks)),
+                    "runs": len(risks),
+                }
+            )
     return rows, values
 
 
@@ -203,14 +306,25 @@ def _figure(xs: Sequence[float], values: dict, xlabel: str, title: str) -> Any:
             if at:
                 middle, low, high = zip(*(quartiles(values[name][x]) for x in at), strict=True)
                 plain, short = name in _ALONE, _SHORT.get(name, name.split(",")[0])
-                series.append(Series(short, at, middle, kind="curve") if plain else Series(short, at, middle, low, high))
+                series.append(
+                    Series(short, at, middle, kind="curve")
+                    if plain
+                    else Series(short, at, middle, low, high)
+                )
         return series
 
     ylabel = "excess risk F − F*"
-    every = np.concatenate([np.quantile(v, (0.25, 0.75)) for by_x in values.values() for v in by_x.values()])
+    every = np.concatenate(
+        [np.quantile(v, (0.25, 0.75)) for by_x in values.values() for v in by_x.values()]
+    )
     limits = (0.7 * float(np.min(every)), 1.4 * float(np.max(every)))
-    panels = [Panel(lines(names), xlabel, ylabel, head, logy=True, xticks=xs, ylim=limits)
-              for names, head in ((_PUBLISHED, "Noise as published (median, quartiles)"), (_CERTIFIED, "Certified noise"))]
+    panels = [
+        Panel(lines(names), xlabel, ylabel, head, logy=True, xticks=xs, ylim=limits)
+        for names, head in (
+            (_PUBLISHED, "Noise as published (median, quartiles)"),
+            (_CERTIFIED, "Certified noise"),
+        )
+    ]
     return panel_figure(panels, title=title, legend_columns=3)
 
 
@@ -222,77 +336,114 @@ def _comparison(values: dict, xs: Sequence[float], first: str, second: str) -> s
 
 
 def _medians(values: dict, name: str, xs: Sequence[float]) -> str:
-    return ", ".join(spread(values[name][x]) if len(values[name][x]) > 1 else number(float(values[name][x][0]))
-                     for x in xs if x in values[name])  # fmt: skip
+    return ", ".join(
+        spread(values[name][x]) if len(values[name][x]) > 1 else number(float(values[name][x][0]))
+        for x in xs
+        if x in values[name]
+    )
 
 
-def _verdict(values: dict, xs: Sequence[float], what: str, rate: float, steps: Sequence[float],
-             runs: int) -> tuple[str, str]:  # fmt: skip
+def _verdict(
+    values: dict, xs: Sequence[float], what: str, rate: float, steps: Sequence[float], runs: int
+) -> tuple[str, str]:
     def of(name: str) -> str:
         return _medians(values, name, xs)
 
     ours, laplace = "DP-RGD in the ball, certified", "FM-LAP, certified"
     published = (
-        f"Medians (quartiles) of {runs} runs at {what} = {', '.join(f'{x:g}' for x in xs)}: DP-RGD with the stated noise "
-        f"{of('DP-RGD, published noise')}; "
-        f"FM-LAP with the stated noise {of('FM-LAP, published noise')} (left out where its law is not normalisable). DP-RGD is "
-        "below FM-LAP in these shares of pairs of runs: "
-        f"{_comparison(values, xs, 'DP-RGD, published noise', 'FM-LAP, published noise')}. But T = n steps of {rate:g} "
-        f"leave {', '.join(f'{100 * (1 - rate) ** t:.0f} %' for t in steps)} of the way from its random start, and random starts "
-        f"alone, which look at no record, have {of('start, no data used')}."
+        f"Medians (quartiles) of {runs} runs at {what} = {', '.join(f'{x:g}' for x in xs)}: DP-RGD"
+        f" with the stated noise {of('DP-RGD, published noise')}; FM-LAP with the stated noise"
+        f" {of('FM-LAP, published noise')} (left out where its law is not normalisable). DP-RGD is"
+        " below FM-LAP in these shares of pairs of runs:"
+        f" {_comparison(values, xs, 'DP-RGD, published noise', 'FM-LAP, published noise')}. But T ="
+        f" n steps of {rate:g} leave {', '.join(f'{100 * (1 - rate) ** t:.0f} %' for t in steps)}"
+        " of the way from its random start, and random starts alone, which look at no record, have"
+        f" {of('start, no data used')}."
     )
     certified = (
-        f"DP-RGD with the same steps {of('DP-RGD, certified noise')}; the library's own DP-RGD, from the ball's centre and kept "
-        f"in the ball, {of(ours)}; FM-LAP {of(laplace)}; FM-KNG {of('FM-KNG, certified')}; wrapped Gaussian "
-        f"{of('wrapped Gaussian, certified')} (releases clamped to the public ball). DP-RGD in the ball is below FM-LAP in these "
-        f"shares of pairs: {_comparison(values, xs, ours, laplace)}. The public centre alone has "
-        f"{of('centre, no data used')}: where that is the least, the budget buys nothing at this n."
+        f"DP-RGD with the same steps {of('DP-RGD, certified noise')}; the library's own DP-RGD,"
+        f" from the ball's centre and kept in the ball, {of(ours)}; FM-LAP {of(laplace)}; FM-KNG"
+        f" {of('FM-KNG, certified')}; wrapped Gaussian {of('wrapped Gaussian, certified')}"
+        " (releases clamped to the public ball). DP-RGD in the ball is below FM-LAP in these"
+        f" shares of pairs: {_comparison(values, xs, ours, laplace)}. The public centre alone has"
+        f" {of('centre, no data used')}: where that is the least, the budget buys nothing at"
+        " this n."
     )
     return published, certified
 
 
-def _against_n(context: Context, manifold: Any, sizes: tuple[int, ...], runs: int, eps: float, *, radius: float,
-               stated: float) -> tuple[Any, Any, str, str]:  # fmt: skip
-    """Rows, values and the two verdicts of a mean of simulated matrices within `radius` of I; `stated` is the paper's D."""
+def _against_n(
+    context: Context,
+    manifold: Any,
+    sizes: tuple[int, ...],
+    runs: int,
+    eps: float,
+    *,
+    radius: float,
+    stated: float,
+) -> tuple[Any, Any, str, str]:
+    """Rows, values and the two verdicts of a mean of simulated matrices within `radius` of I;
+    `stated` is the paper's D.
+    """
     ball = Ball(np.eye(2), radius)
 
     def at(i: int, n: float) -> dict[str, np.ndarray]:
         context.report(f"n = {n:g}")
         X = wishart_ball(np.random.default_rng(context.seed + i), manifold, int(n), radius)
-        return mean_arms(manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, stated, max(sizes))
+        return mean_arms(
+            manifold, X, ball, eps, 0.01, runs, context.seed + 1000 * i, stated, max(sizes)
+        )
 
     rows, values = _sweep(sizes, at, "n")
     return rows, values, *_verdict(values, sizes, "n", 0.01, sizes, runs)
 
 
-@experiment("han2024-figure-1a", "Private Fréchet mean on SPD(2), synthetic: excess risk against the number of records")
+@experiment(
+    "han2024-figure-1a",
+    "Private Fréchet mean on SPD(2), synthetic: excess risk against the number of records",
+)
 def figure_1a(context: Context) -> Result:
-    sizes, runs, eps = context.choose((20, 60, 140), (20, 40, 80, 140, 200, 300)), context.choose(20, 100), 0.1
-    rows, values, published, certified = _against_n(context, SPDAffineInvariant(2), sizes, runs, eps, radius=1.0, stated=1.0)
+    sizes, runs, eps = (
+        context.choose((20, 60, 140), (20, 40, 80, 140, 200, 300)),
+        context.choose(20, 100),
+        0.1,
+    )
+    rows, values, published, certified = _against_n(
+        context, SPDAffineInvariant(2), sizes, runs, eps, radius=1.0, stated=1.0
+    )
     return Result(
-        rows, _figure(sizes, values, "number of records n", "SPD(2), ε = 0.1, δ = 1e-3"),
-        paper_shows="DP-RGD has a smaller excess risk than FM-LAP and FM-KNG for small n and is competitive for large "
-                    "n.",
+        rows,
+        _figure(sizes, values, "number of records n", "SPD(2), ε = 0.1, δ = 1e-3"),
+        paper_shows=(
+            "DP-RGD has a smaller excess risk than FM-LAP and FM-KNG for small n and is competitive"
+            " for large n."
+        ),
         published=published,
         certified=certified,
-        true_epsilon=f"sigma^2 = T log(1/delta) D^2/(n eps)^2 gives delta = {number(stated_delta(eps, DELTA))} at "
-                     "epsilon = 0.1 "
-                     f"(stated 1e-3), or epsilon = {number(stated_true_epsilon(eps, DELTA))} at delta = 1e-3: the "
-                     "variance lacks a factor "
-                     f"{number(needed_constant(eps, DELTA))}. FM-LAP as stated, s = 4D/(n eps), costs half the stated "
-                     "epsilon in a ball of "
-                     "radius D (the authors' code uses 2D/(n eps), which is exact), and does not exist below n = 29. "
-                     "Their code draws the "
-                     "data in a ball of *radius* D = 1, as here.",
+        true_epsilon=(
+            "sigma^2 = T log(1/delta) D^2/(n eps)^2 gives delta ="
+            f" {number(stated_delta(eps, DELTA))} at epsilon = 0.1 (stated 1e-3), or epsilon ="
+            f" {number(stated_true_epsilon(eps, DELTA))} at delta = 1e-3: the variance lacks a"
+            f" factor {number(needed_constant(eps, DELTA))}. FM-LAP as stated, s = 4D/(n eps),"
+            " costs half the stated epsilon in a ball of radius D (the authors' code uses 2D/(n"
+            " eps), which is exact), and does not exist below n = 29. Their code draws the data in"
+            " a ball of *radius* D = 1, as here."
+        ),
         data=f"simulated Wishart W(I/2, 2) matrices within 1 of I, {runs} runs",
-        facts={"delta_at_stated_epsilon": stated_delta(eps, DELTA), "true_epsilon": stated_true_epsilon(eps, DELTA),
-               "needed_constant": needed_constant(eps, DELTA)},
-    )  # fmt: skip
+        facts={
+            "delta_at_stated_epsilon": stated_delta(eps, DELTA),
+            "true_epsilon": stated_true_epsilon(eps, DELTA),
+            "needed_constant": needed_constant(eps, DELTA),
+        },
+    )
 
 
 def _on_images(context: Context, load: Callable[[], Any], words: str, title: str) -> Result:
     manifold, ball = SPDAffineInvariant(2), Ball(np.eye(2), 1.0)
-    epsilons, runs = context.choose((0.1, 0.5, 1.0), (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)), context.choose(20, 100)
+    epsilons, runs = (
+        context.choose((0.1, 0.5, 1.0), (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)),
+        context.choose(20, 100),
+    )
     X = two_by_two(np.asarray(load().images), context.seed)
     inside = float(np.mean(np.asarray(ball.contains(manifold, X))))
 
@@ -303,23 +454,31 @@ def _on_images(context: Context, load: Callable[[], Any], words: str, title: str
     rows, values = _sweep(epsilons, at, "epsilon")
     published, certified = _verdict(values, epsilons, "epsilon", 0.1, [len(X)], runs)
     return Result(
-        rows, _figure(epsilons, values, "ε", title),
-        paper_shows="On 2x2 covariance descriptors of 50 images DP-RGD has a smaller excess risk than FM-LAP and "
-                    "FM-KNG, most of all at "
-                    "small epsilon.",
+        rows,
+        _figure(epsilons, values, "ε", title),
+        paper_shows=(
+            "On 2x2 covariance descriptors of 50 images DP-RGD has a smaller excess risk than"
+            " FM-LAP and FM-KNG, most of all at small epsilon."
+        ),
         published=published,
         certified=certified,
-        true_epsilon=", ".join(f"{number(stated_true_epsilon(e, DELTA))} where {e:g} is stated" for e in epsilons)
-                     + f" (delta = 1e-3). The paper sets D = 1 without enforcing it; here {100 * inside:.0f} % of records lie "
-                       "within 1 of the public centre and the others are moved there.",
-        data=f"{words}; covariance descriptors in a public plane instead of Gabor descriptors and geometry-aware PCA; "
-             f"{runs} runs",
+        true_epsilon=", ".join(
+            f"{number(stated_true_epsilon(e, DELTA))} where {e:g} is stated" for e in epsilons
+        )
+        + f" (delta = 1e-3). The paper sets D = 1 without enforcing it; here {100 * inside:.0f} %"
+        " of records lie within 1 of the public centre and the others are moved there.",
+        data=(
+            f"{words}; covariance descriptors in a public plane instead of Gabor descriptors and"
+            f" geometry-aware PCA; {runs} runs"
+        ),
         stand_in=True,
         facts={"inside": inside},
-    )  # fmt: skip
+    )
 
 
-@experiment("han2024-figure-1b", "Private Fréchet mean of face descriptors: excess risk against epsilon")
+@experiment(
+    "han2024-figure-1b", "Private Fréchet mean of face descriptors: excess risk against epsilon"
+)
 def figure_1b(context: Context) -> Result:
     from ..datasets import faces
 
@@ -327,7 +486,9 @@ def figure_1b(context: Context) -> Result:
     return _on_images(context, faces, words, "50 face descriptors, δ = 1e-3")
 
 
-@experiment("han2024-figure-1c", "Private Fréchet mean of texture descriptors: excess risk against epsilon")
+@experiment(
+    "han2024-figure-1c", "Private Fréchet mean of texture descriptors: excess risk against epsilon"
+)
 def figure_1c(context: Context) -> Result:
     from ..datasets import textures
 
@@ -336,25 +497,42 @@ def figure_1c(context: Context) -> Result:
     return _on_images(context, load, words, "50 texture descriptors, δ = 1e-3")
 
 
-@experiment("han2024-figure-2a", "Private Bures-Wasserstein barycentre on SPD(2): excess risk against the number of records")
+@experiment(
+    "han2024-figure-2a",
+    "Private Bures-Wasserstein barycentre on SPD(2): excess risk against the number of records",
+)
 def figure_2a(context: Context) -> Result:
-    sizes, runs, eps = context.choose((20, 60, 140), (20, 40, 80, 140, 240)), context.choose(20, 100), 0.1
-    rows, values, published, certified = _against_n(context, SPDBuresWasserstein(2), sizes, runs, eps, radius=0.15, stated=0.3)
+    sizes, runs, eps = (
+        context.choose((20, 60, 140), (20, 40, 80, 140, 240)),
+        context.choose(20, 100),
+        0.1,
+    )
+    rows, values, published, certified = _against_n(
+        context, SPDBuresWasserstein(2), sizes, runs, eps, radius=0.15, stated=0.3
+    )
     factor = 2.0  # the stated D = 0.3 is the diameter, twice what the clipped gradient needs
     spent = gaussian(factor * math.sqrt(math.log(1 / DELTA)) / (2 * eps)).epsilon(DELTA)
     return Result(
-        rows, _figure(sizes, values, "number of records n", "Bures-Wasserstein SPD(2), ε = 0.1, δ = 1e-3"),
-        paper_shows="DP-RGD has a smaller excess risk than FM-LAP and FM-KNG for small n and is competitive for large "
-                    "n.",
+        rows,
+        _figure(
+            sizes, values, "number of records n", "Bures-Wasserstein SPD(2), ε = 0.1, δ = 1e-3"
+        ),
+        paper_shows=(
+            "DP-RGD has a smaller excess risk than FM-LAP and FM-KNG for small n and is competitive"
+            " for large n."
+        ),
         published=published,
         certified=certified,
-        true_epsilon="With gradients clipped to the radius 0.15 the stated noise (D = 0.3, the diameter) costs "
-                     f"epsilon = {number(spent)} "
-                     "at delta = 1e-3; with gradients as long as D, as the formula assumes, "
-                     f"{number(stated_true_epsilon(eps, DELTA))}. "
-                     "FM-LAP is drawn by the authors' code from the affine-invariant Laplace law around the "
-                     "Bures-Wasserstein mean, whose "
-                     "noise has no guarantee in terms of a Bures-Wasserstein sensitivity.",
-        data=f"simulated Wishart W(I/2, 2) matrices within 0.15 of I (the stated diameter 0.3), {runs} runs",
+        true_epsilon=(
+            "With gradients clipped to the radius 0.15 the stated noise (D = 0.3, the diameter)"
+            f" costs epsilon = {number(spent)} at delta = 1e-3; with gradients as long as D, as the"
+            f" formula assumes, {number(stated_true_epsilon(eps, DELTA))}. FM-LAP is drawn by the"
+            " authors' code from the affine-invariant Laplace law around the Bures-Wasserstein"
+            " mean, whose noise has no guarantee in terms of a Bures-Wasserstein sensitivity."
+        ),
+        data=(
+            "simulated Wishart W(I/2, 2) matrices within 0.15 of I (the stated diameter 0.3),"
+            f" {runs} runs"
+        ),
         facts={"true_epsilon_clipped": spent},
-    )  # fmt: skip
+    )

@@ -32,7 +32,9 @@ def local_step() -> Any:
 
 
 def table_row(agents: int, sampled: int, rounds: int) -> dict[str, Any]:
-    """The printed formula, and the two certified costs of the same plan at the delta' of the formula."""
+    """The printed formula, and the two certified costs of the same plan at the delta' of the
+    formula.
+    """
     from ..federated import published_guarantee
     from ..privacy import participation
 
@@ -40,10 +42,19 @@ def table_row(agents: int, sampled: int, rounds: int) -> dict[str, Any]:
     local = local_step()
     times = -(-rounds * sampled // agents)
     return {
-        "agents": agents, "sampled": sampled, "rounds": rounds, "delta": printed.delta, "published_formula": printed.epsilon,
-        "certified_mixture": float(participation(local, agents=agents, sampled=sampled, rounds=rounds).epsilon(printed.delta)),
-        "certified_round_robin": float(local.repeat(times).epsilon(printed.delta)), "round_robin_invitations": times,
-    }  # fmt: skip
+        "agents": agents,
+        "sampled": sampled,
+        "rounds": rounds,
+        "delta": printed.delta,
+        "published_formula": printed.epsilon,
+        "certified_mixture": float(
+            participation(local, agents=agents, sampled=sampled, rounds=rounds).epsilon(
+                printed.delta
+            )
+        ),
+        "certified_round_robin": float(local.repeat(times).epsilon(printed.delta)),
+        "round_robin_invitations": times,
+    }
 
 
 def to_three_digits(value: float) -> float:
@@ -51,7 +62,10 @@ def to_three_digits(value: float) -> float:
     return float(f"{value:.2e}")
 
 
-@experiment("huang2024-table-1", "What PriRFed costs after T rounds: the printed formula, the certified mixture, round-robin")
+@experiment(
+    "huang2024-table-1",
+    "What PriRFed costs after T rounds: the printed formula, the certified mixture, round-robin",
+)
 def table_1(context: Context) -> Result:
     from ..plots import Panel, Series, panel_figure
 
@@ -69,34 +83,64 @@ def table_1(context: Context) -> Result:
     panels = []
     for agents, sampled in ((100, 1), (100, 5), (300, 10)):
         own = [row for row in rows if (row["agents"], row["sampled"]) == (agents, sampled)]
-        panels.append(Panel([
-            Series("Theorem 4.2 (not proved for records)", ROUNDS, [x["published_formula"] for x in own]),
-            Series("certified: random participation, mixture", ROUNDS, [x["certified_mixture"] for x in own]),
-            Series("certified: round-robin", ROUNDS, [x["certified_round_robin"] for x in own]),
-        ], "rounds T", "ε at the δ′ of the table", f"N = {agents} agents, s = {sampled} a round", logy=True))  # fmt: skip
+        panels.append(
+            Panel(
+                [
+                    Series(
+                        "Theorem 4.2 (not proved for records)",
+                        ROUNDS,
+                        [x["published_formula"] for x in own],
+                    ),
+                    Series(
+                        "certified: random participation, mixture",
+                        ROUNDS,
+                        [x["certified_mixture"] for x in own],
+                    ),
+                    Series(
+                        "certified: round-robin", ROUNDS, [x["certified_round_robin"] for x in own]
+                    ),
+                ],
+                "rounds T",
+                "ε at the δ′ of the table",
+                f"N = {agents} agents, s = {sampled} a round",
+                logy=True,
+            )
+        )
     marked = next(r for r in rows if (r["agents"], r["sampled"], r["rounds"]) == (100, 5, 100))
     lower = sum(r["certified_mixture"] < r["published_formula"] for r in rows)
     below = [r for r in rows if r["sampled"] == 1]
-    ones = ", ".join(f"N = {r['agents']}, T = {r['rounds']}: {number(r['certified_mixture'])} against "
-                     f"{number(r['published_formula'])}"
-                     for r in below if r["rounds"] == 500)  # fmt: skip
+    ones = ", ".join(
+        f"N = {r['agents']}, T = {r['rounds']}: {number(r['certified_mixture'])} against "
+        f"{number(r['published_formula'])}"
+        for r in below
+        if r["rounds"] == 500
+    )
     return Result(
-        rows, panel_figure(panels, columns=3, size=(5.2, 4.4), legend_columns=3),
-        paper_shows="For N agents of whom s take part in each of T rounds, (eps', delta') of Theorem 4.2 with local "
-                    "(0.15, 1e-4).",
-        published=f"The formula gives the printed digits in {agree} of {agree + off} cells (largest relative difference "
-                  f"{worst:.1e}). At "
-                  f"N = 100, s = 5, T = 100 it says {marked['published_formula']:.3g} at delta' = {marked['delta']:.3g}. "
-                  f"Its amplification by "
-                  "rho does not hold for single records, and its factor s is not needed (agents hold disjoint records).",
-        certified=f"The mixture over random participation, which also holds against the server, costs "
-                  f"{marked['certified_mixture']:.3f} "
-                  f"there, and round-robin ({marked['round_robin_invitations']} invitations) "
-                  f"{marked['certified_round_robin']:.3f}. The "
-                  f"mixture is below the formula in {lower} of {len(rows)} cells; with one agent a round: {ones}.",
-        true_epsilon="The mixture column is exact against whoever sees who took part, when each invitation is a Gaussian "
-                     "release of exactly "
-                     "(0.15, 1e-4). The noise the paper then uses in its experiments is smaller: see its figures.",
+        rows,
+        panel_figure(panels, columns=3, size=(5.2, 4.4), legend_columns=3),
+        paper_shows=(
+            "For N agents of whom s take part in each of T rounds, (eps', delta') of Theorem 4.2"
+            " with local (0.15, 1e-4)."
+        ),
+        published=(
+            f"The formula gives the printed digits in {agree} of {agree + off} cells (largest"
+            f" relative difference {worst:.1e}). At N = 100, s = 5, T = 100 it says"
+            f" {marked['published_formula']:.3g} at delta' = {marked['delta']:.3g}. Its"
+            " amplification by rho does not hold for single records, and its factor s is not"
+            " needed (agents hold disjoint records)."
+        ),
+        certified=(
+            "The mixture over random participation, which also holds against the server, costs"
+            f" {marked['certified_mixture']:.3f} there, and round-robin"
+            f" ({marked['round_robin_invitations']} invitations)"
+            f" {marked['certified_round_robin']:.3f}. The mixture is below the formula in {lower}"
+            f" of {len(rows)} cells; with one agent a round: {ones}."
+        ),
+        true_epsilon=(
+            "The mixture column is exact against whoever sees who took part, when each invitation"
+            " is a Gaussian release of exactly (0.15, 1e-4). The noise the paper then uses in its"
+            " experiments is smaller: see its figures."
+        ),
         data="none: accounting",
         facts={"cells_that_agree": agree, "cells": agree + off, "N100_s5_T100": marked},
-    )  # fmt: skip
+    )

@@ -1,8 +1,10 @@
-"""What an experiment is, and how its results reach the disk: whole or not at all, resumable, with a verdict in words.
+"""What an experiment is, and how its results reach the disk: whole or not at all, resumable, with a
+verdict in words.
 
-An experiment is a function `run(context) -> Result` registered under the name of the artefact it reproduces,
-`<paper>-figure-<n><panel>` or `<paper>-table-<n>`. It computes; this module writes `data.csv`, `figure.png`, `figure.svg`,
-`verdict.md` and `meta.json` into a folder of that name, all at once, by renaming a finished temporary folder.
+An experiment is a function `run(context) -> Result` registered under the name of the artefact it
+reproduces, `<paper>-figure-<n><panel>` or `<paper>-table-<n>`. It computes; this module writes
+`data.csv`, `figure.png`, `figure.svg`, `verdict.md` and `meta.json` into a folder of that name, all
+at once, by renaming a finished temporary folder.
 """
 
 from __future__ import annotations
@@ -21,20 +23,34 @@ from .._errors import invalid
 from .._version import __version__
 
 PAPERS = {
-    "reimherr2021": "Reimherr, Bharath, Soto. Differential privacy over Riemannian manifolds. NeurIPS 2021.",
-    "utpala2023le": "Utpala, Vepakomma, Miolane. Differentially private Frechet mean on the manifold of SPD matrices with "
-    "log-Euclidean metric. TMLR 2023.",
-    "han2024": "Han, Mishra, Jawanpuria, Gao. Differentially private Riemannian optimization. Machine Learning 113, 2024.",
-    "utpala2023": "Utpala, Han, Jawanpuria, Mishra. Improved differentially private Riemannian optimization: fast sampling "
-    "and variance reduction. TMLR 2023.",
-    "huang2024": "Huang, Huang, Jawanpuria, Mishra. Federated learning on Riemannian manifolds with differential privacy. 2024.",
+    "reimherr2021": (
+        "Reimherr, Bharath, Soto. Differential privacy over Riemannian manifolds. NeurIPS 2021."
+    ),
+    "utpala2023le": (
+        "Utpala, Vepakomma, Miolane. Differentially private Frechet mean on the manifold of SPD"
+        " matrices with log-Euclidean metric. TMLR 2023."
+    ),
+    "han2024": (
+        "Han, Mishra, Jawanpuria, Gao. Differentially private Riemannian optimization. Machine"
+        " Learning 113, 2024."
+    ),
+    "utpala2023": (
+        "Utpala, Han, Jawanpuria, Mishra. Improved differentially private Riemannian optimization:"
+        " fast sampling and variance reduction. TMLR 2023."
+    ),
+    "huang2024": (
+        "Huang, Huang, Jawanpuria, Mishra. Federated learning on Riemannian manifolds with"
+        " differential privacy. 2024."
+    ),
 }
 _FILES = ("data.csv", "figure.png", "figure.svg", "verdict.md", "meta.json")
 
 
 @dataclass(frozen=True)
 class Context:
-    """What an experiment is given: how thorough to be, the seed of its simulation, and a place to report progress."""
+    """What an experiment is given: how thorough to be, the seed of its simulation, and a place to
+    report progress.
+    """
 
     quick: bool
     seed: int = 2026
@@ -49,9 +65,9 @@ class Context:
 class Result:
     """What an experiment returns. `rows` become the CSV; `figure` is drawn by `riemdp.plots`.
 
-    The four paragraphs of the verdict: what the paper shows; what its published noise gives; what certified noise gives at the
-    same stated (epsilon, delta); the true epsilon of the published noise. `data` says which data were used, and when a
-    stand-in was used it says so.
+    The four paragraphs of the verdict: what the paper shows; what its published noise gives; what
+    certified noise gives at the same stated (epsilon, delta); the true epsilon of the published
+    noise. `data` says which data were used, and when a stand-in was used it says so.
     """
 
     rows: Sequence[dict[str, Any]]
@@ -81,7 +97,9 @@ class Experiment:
 _REGISTRY: dict[str, Experiment] = {}
 
 
-def experiment(name: str, title: str) -> Callable[[Callable[[Context], Result]], Callable[[Context], Result]]:
+def experiment(
+    name: str, title: str
+) -> Callable[[Callable[[Context], Result]], Callable[[Context], Result]]:
     """Decorator: register `run(context) -> Result` under the artefact's name."""
     paper = name.split("-", 1)[0]
     if paper not in PAPERS:
@@ -124,9 +142,17 @@ def is_done(out: Path, name: str, *, quick: bool) -> bool:
     return found.get("version") == __version__ and found.get("quick") == quick
 
 
-def run(name: str, *, quick: bool = True, out: str | Path = "results", seed: int = 2026,
-        report: Callable[[str], None] = lambda message: None) -> Path:
-    """Run one experiment and write its folder `out/name`; returns that folder. A failed or interrupted run writes nothing."""
+def run(
+    name: str,
+    *,
+    quick: bool = True,
+    out: str | Path = "results",
+    seed: int = 2026,
+    report: Callable[[str], None] = lambda message: None,
+) -> Path:
+    """Run one experiment and write its folder `out/name`; returns that folder. A failed or
+    interrupted run writes nothing.
+    """
     chosen = get(name)
     target = Path(out) / name
     started, worked = time.perf_counter(), time.process_time()
@@ -136,10 +162,18 @@ def run(name: str, *, quick: bool = True, out: str | Path = "results", seed: int
     return target
 
 
-def run_all(*, quick: bool = True, out: str | Path = "results", seed: int = 2026, fresh: bool = False,
-            only: Sequence[str] | None = None, report: Callable[[str], None] = lambda message: None) -> list[Path]:
-    """Run every experiment that `out` does not hold yet (all of them with `fresh`); interrupting it loses only the one under
-    way, and calling it again goes on where it stopped."""
+def run_all(
+    *,
+    quick: bool = True,
+    out: str | Path = "results",
+    seed: int = 2026,
+    fresh: bool = False,
+    only: Sequence[str] | None = None,
+    report: Callable[[str], None] = lambda message: None,
+) -> list[Path]:
+    """Run every experiment that `out` does not hold yet (all of them with `fresh`); interrupting it
+    loses only the one under way, and calling it again goes on where it stopped.
+    """
     done = []
     chosen = list(only or names())
     for number, name in enumerate(chosen, 1):
@@ -148,13 +182,27 @@ def run_all(*, quick: bool = True, out: str | Path = "results", seed: int = 2026
         else:
             report(f"[{number}/{len(chosen)}] {name}: {get(name).title}")
             begin = time.perf_counter()
-            run(name, quick=quick, out=out, seed=seed, report=lambda message: report(f"    {message}"))
+            run(
+                name,
+                quick=quick,
+                out=out,
+                seed=seed,
+                report=lambda message: report(f"    {message}"),
+            )
             report(f"    done in {time.perf_counter() - begin:.0f} s")
         done.append(Path(out) / name)
     return done
 
 
-def _write(target: Path, chosen: Experiment, result: Result, *, quick: bool, seed: int, seconds: tuple[float, float]) -> None:
+def _write(
+    target: Path,
+    chosen: Experiment,
+    result: Result,
+    *,
+    quick: bool,
+    seed: int,
+    seconds: tuple[float, float],
+) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{chosen.name}-", dir=target.parent))
     try:
@@ -167,10 +215,17 @@ def _write(target: Path, chosen: Experiment, result: Result, *, quick: bool, see
         result.figure.savefig(temporary / "figure.svg")
         (temporary / "verdict.md").write_text(_verdict(chosen, result))
         meta = {
-            "name": chosen.name, "title": chosen.title, "version": __version__, "quick": quick, "seed": seed,
-            "seconds": round(seconds[0], 2), "processor_seconds": round(seconds[1], 2),
-            "data": result.data, "stand_in": result.stand_in, "facts": _plain(result.facts),
-        }  # fmt: skip
+            "name": chosen.name,
+            "title": chosen.title,
+            "version": __version__,
+            "quick": quick,
+            "seed": seed,
+            "seconds": round(seconds[0], 2),
+            "processor_seconds": round(seconds[1], 2),
+            "data": result.data,
+            "stand_in": result.stand_in,
+            "facts": _plain(result.facts),
+        }
         (temporary / "meta.json").write_text(json.dumps(meta, indent=2, allow_nan=True) + "\n")
         if target.exists():
             shutil.rmtree(target)
@@ -183,10 +238,12 @@ def _write(target: Path, chosen: Experiment, result: Result, *, quick: bool, see
 def _verdict(chosen: Experiment, result: Result) -> str:
     stand_in = " **(a stand-in: the paper's data could not be had)**" if result.stand_in else ""
     return (
-        f"# {chosen.title}\n\n*{PAPERS[chosen.paper]}* Artefact `{chosen.name}`.\n\n**Data.** {result.data}{stand_in}\n\n"
-        f"**The paper shows.** {result.paper_shows}\n\n**With the published noise.** {result.published}\n\n"
-        f"**With certified noise.** {result.certified}\n\n**True epsilon of the published noise.** {result.true_epsilon}\n\n"
-        "These are simulations with a seed for study; they are not private releases.\n"
+        f"# {chosen.title}\n\n*{PAPERS[chosen.paper]}* Artefact `{chosen.name}`.\n\n**Data.**"
+        f" {result.data}{stand_in}\n\n**The paper shows.** {result.paper_shows}\n\n**With the"
+        f" published noise.** {result.published}\n\n**With certified noise.**"
+        f" {result.certified}\n\n**True epsilon of the published noise.**"
+        f" {result.true_epsilon}\n\nThese are simulations with a seed for study; they are not"
+        " private releases.\n"
     )
 
 

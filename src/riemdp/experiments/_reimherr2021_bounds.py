@@ -16,7 +16,9 @@ def curvature_factor(radius: float, kappa: float = 1.0) -> float:
 
 
 def log_spread_bounds(radius: float) -> dict[str, float]:
-    """Bounds of |log_m x - log_m y| over a ball of the unit sphere: flat 2r, the paper's 2r(2 - h), ours 2r theta/sin theta."""
+    """Bounds of |log_m x - log_m y| over a ball of the unit sphere: flat 2r, the paper's 2r(2 - h),
+    ours 2r theta/sin theta.
+    """
     theta = 2 * radius
     return {
         "flat": 2 * radius,
@@ -26,12 +28,21 @@ def log_spread_bounds(radius: float) -> dict[str, float]:
 
 
 def largest_log_spread(radius: float, points: int = 720) -> float:
-    """max |log_m x - log_m y| for m, x, y on the boundary of a cap of the unit sphere, over a grid of the boundary (B.1).
+    """max |log_m x - log_m y| for m, x, y on the boundary of a cap of the unit sphere, over a grid
+    of the boundary (B.1).
 
-    By symmetry m is fixed. A grid of a compact set: a lower bound of the supremum, with an error of order 1/points^2.
+    By symmetry m is fixed. A grid of a compact set: a lower bound of the supremum, with an error of
+    order 1/points^2.
     """
     phi = 2 * np.pi * np.arange(points) / points
-    x = np.stack([np.sin(radius) * np.cos(phi), np.sin(radius) * np.sin(phi), np.full(points, np.cos(radius))], axis=1)
+    x = np.stack(
+        [
+            np.sin(radius) * np.cos(phi),
+            np.sin(radius) * np.sin(phi),
+            np.full(points, np.cos(radius)),
+        ],
+        axis=1,
+    )
     m = x[0]
     dots = np.clip(x @ m, -1.0, 1.0)
     ambient = x - dots[:, None] * m
@@ -42,17 +53,23 @@ def largest_log_spread(radius: float, points: int = 720) -> float:
 
 
 def worst_mean_shift(radius: float, seed: int = 1, draws: int = 400_000) -> float:
-    """n times the largest shift of a mean on the unit sphere that `worst_configuration` finds for large n."""
+    """n times the largest shift of a mean on the unit sphere that `worst_configuration` finds for
+    large n.
+    """
     return worst_configuration(radius, seed, draws)[0]
 
 
-def worst_configuration(radius: float, seed: int = 1, draws: int = 400_000) -> tuple[float, dict[str, float]]:
-    """n times the largest shift of a mean on the unit sphere found for large n, by search over data on two boundary points.
+def worst_configuration(
+    radius: float, seed: int = 1, draws: int = 400_000
+) -> tuple[float, dict[str, float]]:
+    """n times the largest shift of a mean on the unit sphere found for large n, by search over data
+    on two boundary points.
 
-    All but one record lie at boundary points a, b with shares l and 1 - l; the last moves from x to x' on the boundary. To
-    first order in 1/n the mean moves by H^{-1}(log x' - log x) / n, H = 1 along the geodesic a b and the mean of t cot t across
-    it. A lower bound of the true sensitivity: what an attacker's pair of data sets really attains. Also returns the azimuths
-    of a, x and x' (that of b is minus that of a) and the share of a.
+    All but one record lie at boundary points a, b with shares l and 1 - l; the last moves from x to
+    x' on the boundary. To first order in 1/n the mean moves by H^{-1}(log x' - log x) / n, H = 1
+    along the geodesic a b and the mean of t cot t across it. A lower bound of the true sensitivity:
+    what an attacker's pair of data sets really attains. Also returns the azimuths of a, x and x'
+    (that of b is minus that of a) and the share of a.
     """
     rng = np.random.default_rng(seed)
     half, l = 0.5 * math.pi * rng.random(draws), rng.random(draws)
@@ -86,14 +103,25 @@ def worst_configuration(radius: float, seed: int = 1, draws: int = 400_000) -> t
     u, v = log_at_mean(first), log_at_mean(second)
     shifts = np.hypot(u[0] - v[0], (u[1] - v[1]) / stiffness)
     i = int(np.argmax(shifts))
-    return float(shifts[i]), {"a": float(half[i]), "share": float(l[i]), "x": float(first[i]), "y": float(second[i])}
+    return float(shifts[i]), {
+        "a": float(half[i]),
+        "share": float(l[i]),
+        "x": float(first[i]),
+        "y": float(second[i]),
+    }
 
 
 def collinear_shift(radius: float, n: int) -> tuple[float, float]:
-    """(geodesic, Frobenius) shift of the mean on SPD(2) when one of n records at exp(r e1) jumps to exp(-r e1)."""
+    """(geodesic, Frobenius) shift of the mean on SPD(2) when one of n records at exp(r e1) jumps to
+    exp(-r e1).
+    """
     from ..statistics import frechet_mean
 
     ends = np.stack([np.diag([math.exp(radius), 1.0]), np.diag([math.exp(-radius), 1.0])])
-    before = np.asarray(frechet_mean(SPDAffineInvariant(2), ends, weights=np.array([1.0, 0.0])).value)
-    after = np.asarray(frechet_mean(SPDAffineInvariant(2), ends, weights=np.array([1 - 1 / n, 1 / n])).value)
+    before = np.asarray(
+        frechet_mean(SPDAffineInvariant(2), ends, weights=np.array([1.0, 0.0])).value
+    )
+    after = np.asarray(
+        frechet_mean(SPDAffineInvariant(2), ends, weights=np.array([1 - 1 / n, 1 / n])).value
+    )
     return float(SPDAffineInvariant(2).dist(before, after)), float(np.linalg.norm(before - after))

@@ -1,4 +1,6 @@
-"""Repeated private runs drawn as curves: medians with quartiles against work, and how often one method ends below another."""
+"""Repeated private runs drawn as curves: medians with quartiles against work, and how often one
+method ends below another.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from ._summaries import share_below
 
 @dataclass(frozen=True)
 class Curves:
-    """Repeated runs of one method: `x` (points,), `y` (runs, points), and the guarantee of one run (None without noise)."""
+    """Repeated runs of one method: `x` (points,), `y` (runs, points), and the guarantee of one run
+    (None without noise).
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -27,9 +31,17 @@ class Curves:
         return self.y[:, -1]
 
 
-def repeat(one: Callable[[int], Any], *, runs: int, seed: int, against: str = "gradient_calls",
-           measure: Callable[[Any], float]) -> Curves:  # fmt: skip
-    """`one(seed)` makes a result with a history; `measure(row)` is the height of the curve at a recorded row."""
+def repeat(
+    one: Callable[[int], Any],
+    *,
+    runs: int,
+    seed: int,
+    against: str = "gradient_calls",
+    measure: Callable[[Any], float],
+) -> Curves:
+    """`one(seed)` makes a result with a history; `measure(row)` is the height of the curve at a
+    recorded row.
+    """
     xs, ys, last = [], [], None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
@@ -39,7 +51,9 @@ def repeat(one: Callable[[int], Any], *, runs: int, seed: int, against: str = "g
             ys.append([measure(row) for row in last.history])
     assert last is not None
     heights = np.asarray(ys, dtype=np.float64)
-    heights = np.where(np.isnan(heights), np.inf, heights)  # a run that left the numbers of the machine counts as the worst
+    heights = np.where(
+        np.isnan(heights), np.inf, heights
+    )  # a run that left the numbers of the machine counts as the worst
     return Curves(np.asarray(xs[0], dtype=np.float64), heights, last.guarantee, float(last.sigma))
 
 
@@ -47,7 +61,9 @@ def quarters(y: Any, axis: int = 0) -> np.ndarray:
     """(lower quartile, median, upper quartile) along an axis, also where some runs are infinite."""
     with np.errstate(invalid="ignore"):
         smooth = np.percentile(y, [25, 50, 75], axis=axis)
-    return np.where(np.isnan(smooth), np.percentile(y, [25, 50, 75], axis=axis, method="inverted_cdf"), smooth)
+    return np.where(
+        np.isnan(smooth), np.percentile(y, [25, 50, 75], axis=axis, method="inverted_cdf"), smooth
+    )
 
 
 def curve_rows(panel: Mapping[str, Any], curves: Mapping[str, Curves]) -> list[dict[str, Any]]:
@@ -56,13 +72,25 @@ def curve_rows(panel: Mapping[str, Any], curves: Mapping[str, Curves]) -> list[d
     for name, c in curves.items():
         low, middle, high = quarters(c.y)
         for i, x in enumerate(c.x):
-            rows.append({**panel, "method": name, "x": float(x), "median": float(middle[i]), "lower_quartile": float(low[i]),
-                         "upper_quartile": float(high[i]), "runs": len(c.y), "sigma": c.sigma})  # fmt: skip
+            rows.append(
+                {
+                    **panel,
+                    "method": name,
+                    "x": float(x),
+                    "median": float(middle[i]),
+                    "lower_quartile": float(low[i]),
+                    "upper_quartile": float(high[i]),
+                    "runs": len(c.y),
+                    "sigma": c.sigma,
+                }
+            )
     return rows
 
 
 def curve_series(curves: Mapping[str, Curves], shift: float = 0.0) -> list[Any]:
-    """Medians with bands of quartiles, for `panel_figure`; `shift` is taken from every height (an optimal value)."""
+    """Medians with bands of quartiles, for `panel_figure`; `shift` is taken from every height (an
+    optimal value).
+    """
     from ..plots import Series
 
     out = []
@@ -77,7 +105,11 @@ def spread(values: Any) -> str:
     low, middle, high = quarters(values)
     if not np.isfinite(middle):
         return "not finite in most runs"
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})" if np.isfinite(high) else f"{middle:.3g} ({low:.3g} to not finite)"
+    return (
+        f"{middle:.3g} ({low:.3g} to {high:.3g})"
+        if np.isfinite(high)
+        else f"{middle:.3g} ({low:.3g} to not finite)"
+    )
 
 
 def ending(curves: Mapping[str, Curves], names: Sequence[str]) -> str:

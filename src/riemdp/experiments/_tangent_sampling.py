@@ -1,7 +1,9 @@
-"""Four ways to draw one isotropic Gaussian tangent vector: Gram-Schmidt, explicit basis, sparse explicit basis, transport.
+"""Four ways to draw one isotropic Gaussian tangent vector: Gram-Schmidt, explicit basis, sparse
+explicit basis, transport.
 
-The baselines of Utpala2023 Figure 1, as NumPy code and with correct constants (the printed Bures-Wasserstein and Poincare
-scales are wrong, see the errata). They exist to be timed and checked; releases draw their noise elsewhere.
+The baselines of Utpala2023 Figure 1, as NumPy code and with correct constants (the printed
+Bures-Wasserstein and Poincare scales are wrong, see the errata). They exist to be timed and
+checked; releases draw their noise elsewhere.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import numpy as np
 class Sampler:
     """How Utpala2023 samples at a point `w` of one space.
 
-    `dim`: number of coordinates; `place(w)` prepares the point and returns `move`, which takes coordinates (count, dim) to
-    tangent vectors (count, *shape); `inner(w)` returns the metric as a function of two stacks of vectors, for Gram-Schmidt.
-    `sparse`: whether the basis at the reference point is sparse and moves by one multiplication.
+    `dim`: number of coordinates; `place(w)` prepares the point and returns `move`, which takes
+    coordinates (count, dim) to tangent vectors (count, *shape); `inner(w)` returns the metric as a
+    function of two stacks of vectors, for Gram-Schmidt. `sparse`: whether the basis at the
+    reference point is sparse and moves by one multiplication.
     """
 
     name: str
@@ -37,7 +40,8 @@ class Sampler:
             return r * (m - r)
         return self.shape[0] if self.name == "poincare" else self.shape[0] - 1
 
-    # ------------------------------------------------------------------------------------------- reference point
+    # -------------------------------------------------------------------------------------------
+    # reference point
     def reference(self, a: np.ndarray) -> np.ndarray:
         """Coordinates (count, dim) as vectors at the reference point, orthonormal in its metric."""
         count = len(a)
@@ -45,7 +49,9 @@ class Sampler:
         if self.name.startswith("spd"):
             m = self.shape[0]
             diagonal, (i, j) = np.arange(m), np.triu_indices(m, 1)
-            scale = 2.0 if self.name == "spd-bures-wasserstein" else 1.0  # the metric at I is tr(UV)/4 there
+            scale = (
+                2.0 if self.name == "spd-bures-wasserstein" else 1.0
+            )  # the metric at I is tr(UV)/4 there
             out[:, diagonal, diagonal] = scale * a[:, :m]
             out[:, i, j] = scale / math.sqrt(2) * a[:, m:]
             out[:, j, i] = out[:, i, j]
@@ -64,7 +70,9 @@ class Sampler:
         return out
 
     def reference_sparse(self) -> Any:
-        """The orthonormal basis at the reference point as a sparse matrix (dim, entries), built entry by entry."""
+        """The orthonormal basis at the reference point as a sparse matrix (dim, entries), built
+        entry by entry.
+        """
         from scipy import sparse
 
         if self.name == "poincare":
@@ -85,7 +93,8 @@ class Sampler:
         parts = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
         return sparse.csr_matrix(parts, shape=(self.dim, m * r))
 
-    # ------------------------------------------------------------------------------------------------- transport
+    # -------------------------------------------------------------------------------------------------
+    # transport
     def mover(self, w: np.ndarray) -> Any:
         """The linear isometry from the reference point to `w`, as a function of stacks of vectors."""
         if self.name == "spd-affine":
@@ -98,7 +107,9 @@ class Sampler:
                 logs = np.log(values)
                 gap = logs[:, None] - logs
                 near = np.abs(gap) < 1e-8
-                kernel = np.where(near, values[:, None], (values[:, None] - values) / np.where(near, 1.0, gap))
+                kernel = np.where(
+                    near, values[:, None], (values[:, None] - values) / np.where(near, 1.0, gap)
+                )
             else:
                 kernel = np.sqrt((values[:, None] + values) / 2)
             return lambda v: p @ (kernel * (p.T @ v @ p)) @ p.T
@@ -112,8 +123,13 @@ class Sampler:
         return self._householder(w)
 
     def _householder(self, w: np.ndarray) -> Any:
-        """v -> Q v with the full orthogonal factor of `w`, applied as r reflections and never formed: O(m r^2)."""
-        from scipy.linalg.lapack import dgeqrf, dormqr  # pyright: ignore[reportAttributeAccessIssue]
+        """v -> Q v with the full orthogonal factor of `w`, applied as r reflections and never
+        formed: O(m r^2).
+        """
+        from scipy.linalg.lapack import (
+            dgeqrf,
+            dormqr,
+        )  # pyright: ignore[reportAttributeAccessIssue]
 
         m, r = self.shape
         reflections, tau, *_ = dgeqrf(w)
@@ -128,7 +144,9 @@ class Sampler:
         return move
 
     def inner(self, w: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Inner products (count_u, count_v) in the metric at `w`, for the spaces that have the Gram-Schmidt baseline."""
+        """Inner products (count_u, count_v) in the metric at `w`, for the spaces that have the
+        Gram-Schmidt baseline.
+        """
         if self.name == "lorentz":
             signs = np.ones(len(w))
             signs[0] = -1.0
@@ -142,11 +160,14 @@ class Sampler:
             logs = np.log(values)
             gap = values[:, None] - values
             near = np.abs(gap) < 1e-10 * values[:, None]
-            kernel = np.where(near, 1 / values[:, None], (logs[:, None] - logs) / np.where(near, 1.0, gap))
+            kernel = np.where(
+                near, 1 / values[:, None], (logs[:, None] - logs) / np.where(near, 1.0, gap)
+            )
         a, b = ((kernel * (p.T @ x @ p)).reshape(len(x), -1) for x in (u, v))
         return a @ b.T
 
-    # --------------------------------------------------------------------------------------------- the four ways
+    # ---------------------------------------------------------------------------------------------
+    # the four ways
     def transport(self, w: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Algorithm 2: a Gaussian at the reference point, moved to `w`."""
         return self.mover(w)(self.reference(rng.standard_normal((1, self.dim))))[0]
@@ -162,11 +183,15 @@ class Sampler:
         return self.mover(w)(combined.reshape(1, *self.shape))[0]
 
     def gram_schmidt(self, w: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A basis orthonormal for the Euclidean metric, made orthonormal for that of `w` one vector at a time."""
+        """A basis orthonormal for the Euclidean metric, made orthonormal for that of `w` one vector
+        at a time.
+        """
         basis = self.euclidean_basis(w)
         for k in range(self.dim):
             if k:
-                basis[k] -= np.tensordot(self.inner(w, basis[k : k + 1], basis[:k])[0], basis[:k], axes=1)
+                basis[k] -= np.tensordot(
+                    self.inner(w, basis[k : k + 1], basis[:k])[0], basis[:k], axes=1
+                )
             basis[k] /= math.sqrt(float(self.inner(w, basis[k : k + 1], basis[k : k + 1])[0, 0]))
         return np.tensordot(rng.standard_normal(self.dim), basis, axes=1)
 

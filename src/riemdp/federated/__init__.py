@@ -1,7 +1,8 @@
-"""Federated optimisation on manifolds with record-level privacy: PriRFed, its accounting, and an adapter to a real engine.
+"""Federated optimisation on manifolds with record-level privacy: PriRFed, its accounting, and an
+adapter to a real engine.
 
-The core here needs no engine: `run_in_process` is the reference. `riemdp.federated.flower` (extra `federated`) runs the same core
-on Flower, as a simulation or over TLS between machines.
+The core here needs no engine: `run_in_process` is the reference. `riemdp.federated.flower` (extra
+`federated`) runs the same core on Flower, as a simulation or over TLS between machines.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""What a federated run costs each record: the mixture over random participation, or the exact count of a round-robin.
+"""What a federated run costs each record: the mixture over random participation, or the exact count
+of a round-robin.
 
-One round costs what ONE agent costs (agents hold disjoint records), and only when it is drawn. Nothing is claimed for hiding
-who took part, so the bound holds against the server. Amplification of epsilon by the sampling rate is not claimed: replacing a
-sampled agent replaces its whole data set, and the coupling behind that amplification speaks of one record only.
+One round costs what ONE agent costs (agents hold disjoint records), and only when it is drawn.
+Nothing is claimed for hiding who took part, so the bound holds against the server. Amplification of
+epsilon by the sampling rate is not claimed: replacing a sampled agent replaces its whole data set,
+and the coupling behind that amplification speaks of one record only.
 """
 
 from __future__ import annotations
@@ -21,13 +23,17 @@ from ._prirfed import PriRFed
 
 
 def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
-    """The guarantee of one invitation of an agent with `records` records, when its local noise is `sigma`.
+    """The guarantee of one invitation of an agent with `records` records, when its local noise is
+    `sigma`.
 
-    `sigma` per orthonormal coordinate of the averaged gradient (DP-RSVRG: of the full gradient). Replace-one.
+    `sigma` per orthonormal coordinate of the averaged gradient (DP-RSVRG: of the full gradient).
+    Replace-one.
     """
     if sigma == 0.0:
         return none()
-    return plan_optimizer(prirfed.problem, records, prirfed.local, None, noise_std=sigma).guarantee()
+    return plan_optimizer(
+        prirfed.problem, records, prirfed.local, None, noise_std=sigma
+    ).guarantee()
 
 
 def most_participations(prirfed: PriRFed, agents: int) -> int:
@@ -39,17 +45,22 @@ def planned_guarantee(prirfed: PriRFed, local: Guarantee, agents: int) -> Guaran
     """The guarantee of the whole plan for a record of an agent whose one invitation costs `local`."""
     if prirfed.participation == "round-robin":
         return local.repeat(most_participations(prirfed, agents))
-    return participation(local, agents=agents, sampled=prirfed.invited_per_round, rounds=prirfed.rounds)
+    return participation(
+        local, agents=agents, sampled=prirfed.invited_per_round, rounds=prirfed.rounds
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class FederatedPlan:
-    """Noise and guarantees of a federated run, from public numbers only: made before any agent is asked.
+    """Noise and guarantees of a federated run, from public numbers only: made before any agent is
+    asked.
 
-    - `sizes`: number of records of each agent; `sigmas`: noise of each agent's local steps (equal sizes, equal noise).
-    - `local`: what one invitation costs a record, for each distinct size. `totals`: what the whole run costs it.
-    - `guarantee`: holds for every record of every agent; exact where all agents have the same size, otherwise the worst of
-      `totals` at `delta` (the budget's), stated as (epsilon, delta).
+    - `sizes`: number of records of each agent; `sigmas`: noise of each agent's local steps (equal
+      sizes, equal noise).
+    - `local`: what one invitation costs a record, for each distinct size. `totals`: what the whole
+      run costs it.
+    - `guarantee`: holds for every record of every agent; exact where all agents have the same size,
+      otherwise the worst of `totals` at `delta` (the budget's), stated as (epsilon, delta).
     """
 
     sizes: tuple[int, ...]
@@ -64,24 +75,34 @@ class FederatedPlan:
         return tuple(self.sigma_of[n] for n in self.sizes)
 
 
-def plan_federated(prirfed: PriRFed, sizes: Sequence[int], budget: Budget | None, *,
-                   noise_std: float | None = None) -> FederatedPlan:  # fmt: skip
-    """Calibrate every agent's noise so that the whole run is within `budget` for each record of each agent.
+def plan_federated(
+    prirfed: PriRFed, sizes: Sequence[int], budget: Budget | None, *, noise_std: float | None = None
+) -> FederatedPlan:
+    """Calibrate every agent's noise so that the whole run is within `budget` for each record of
+    each agent.
 
-    **Arguments.** `sizes`: the (public) number of records of each agent. `budget`: with delta > 0; None means no noise, or, with
-    `noise_std`, that sigma for every agent and the guarantee which it really gives.
+    **Arguments.** `sizes`: the (public) number of records of each agent. `budget`: with delta > 0;
+    None means no noise, or, with `noise_std`, that sigma for every agent and the guarantee which it
+    really gives.
 
-    Guarantee: as in `PriRFed`, replace-one. Raises `InvalidArgument` naming the argument (more agents invited than there are,
-    batch larger than an agent's records, ...).
+    Guarantee: as in `PriRFed`, replace-one. Raises `InvalidArgument` naming the argument (more
+    agents invited than there are, batch larger than an agent's records, ...).
     """
     sizes = tuple(integer("datasets", n) for n in sizes)
     if not sizes:
-        raise InvalidArgument("argument `datasets` is empty; a federated run needs at least one agent")
+        raise InvalidArgument(
+            "argument `datasets` is empty; a federated run needs at least one agent"
+        )
     if prirfed.invited_per_round > len(sizes):
-        raise invalid("agents_per_round", prirfed.agents_per_round,
-                      f"a round invites {prirfed.invited_per_round} and there are only {len(sizes)} agents")  # fmt: skip
+        raise invalid(
+            "agents_per_round",
+            prirfed.agents_per_round,
+            f"a round invites {prirfed.invited_per_round} and there are only {len(sizes)} agents",
+        )
     if budget is not None and noise_std is not None:
-        raise InvalidArgument("arguments `budget` and `noise_std` exclude each other: give one of them")
+        raise InvalidArgument(
+            "arguments `budget` and `noise_std` exclude each other: give one of them"
+        )
     if noise_std is not None:
         given = real("noise_std", noise_std, at_least=0.0)
         sigma_of = dict.fromkeys(sizes, given)
@@ -97,7 +118,9 @@ def plan_federated(prirfed: PriRFed, sizes: Sequence[int], budget: Budget | None
 
 
 def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
-    """One guarantee that holds for the records behind each of `guarantees` (they are about disjoint records)."""
+    """One guarantee that holds for the records behind each of `guarantees` (they are about disjoint
+    records).
+    """
     first = guarantees[0]
     if all(g == first for g in guarantees):
         return first
@@ -109,7 +132,8 @@ def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
 
 
 def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> float:
-    """The smallest sigma with which the whole plan is within `budget` (spending at least 99 % of it) for an agent of this size.
+    """The smallest sigma with which the whole plan is within `budget` (spending at least 99 % of
+    it) for an agent of this size.
 
     **Raises** `InvalidArgument` where no noise at all would do: a delta that large protects nobody.
     """
@@ -117,13 +141,27 @@ def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> fl
 
 
 class _Setting:
-    """Hashable key of a calibration: settings that do not decide noise (rates, outputs, aggregation) are left out."""
+    """Hashable key of a calibration: settings that do not decide noise (rates, outputs,
+    aggregation) are left out.
+    """
 
     def __init__(self, prirfed: PriRFed, records: int, agents: int):
         self.prirfed, self.records, self.agents = prirfed, records, agents
         local = dataclasses.replace(prirfed.local, output="last")
-        rounds = most_participations(prirfed, agents) if prirfed.participation == "round-robin" else prirfed.rounds
-        self.key = (id(prirfed.problem), local, records, agents, prirfed.participation, prirfed.invited_per_round, rounds)
+        rounds = (
+            most_participations(prirfed, agents)
+            if prirfed.participation == "round-robin"
+            else prirfed.rounds
+        )
+        self.key = (
+            id(prirfed.problem),
+            local,
+            records,
+            agents,
+            prirfed.participation,
+            prirfed.invited_per_round,
+            rounds,
+        )
 
     def __hash__(self) -> int:
         return hash(self.key)
@@ -142,41 +180,61 @@ def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     def planned(sigma: float) -> Guarantee:
         return planned_guarantee(prirfed, local_guarantee(prirfed, n, sigma), agents)
 
-    sigma = unit * privacy_calibrate(lambda z: planned(z * unit), budget, guess=gaussian_noise_multiplier(budget))
+    sigma = unit * privacy_calibrate(
+        lambda z: planned(z * unit), budget, guess=gaussian_noise_multiplier(budget)
+    )
     while not planned(sigma).within(budget):  # `within` may ask a finer lattice than the search did
         sigma *= 1.001
     return sigma
 
 
 class PublishedGuarantee(NamedTuple):
-    """Figures of a published theorem, for comparison. `proved` is False: not a guarantee of this library."""
+    """Figures of a published theorem, for comparison. `proved` is False: not a guarantee of this
+    library.
+    """
 
     epsilon: float
     delta: float
     proved: bool = False
 
 
-def published_guarantee(epsilon: float, delta: float, *, agents: int, sampled: int, rounds: int, delta_hat: float = 1e-3
-                        ) -> PublishedGuarantee:  # fmt: skip
-    """Huang2024 Theorem 4.2 as printed, for reproduction. NOT proved for records, and not used for any release here.
+def published_guarantee(
+    epsilon: float, delta: float, *, agents: int, sampled: int, rounds: int, delta_hat: float = 1e-3
+) -> PublishedGuarantee:
+    """Huang2024 Theorem 4.2 as printed, for reproduction. NOT proved for records, and not used for
+    any release here.
 
-    With rho = sampled/agents: e = log(1 + rho (exp(sampled * epsilon) - 1)) a round, d = rho * sampled * delta, then
-    min(T e, sqrt(2 T log(1/delta_hat)) e + T e (exp(e) - 1)) and delta_hat + T d.
+    With rho = sampled/agents: e = log(1 + rho (exp(sampled * epsilon) - 1)) a round, d = rho *
+    sampled * delta, then min(T e, sqrt(2 T log(1/delta_hat)) e + T e (exp(e) - 1)) and delta_hat +
+    T d.
     """
-    epsilon, delta = real("epsilon", epsilon, at_least=0.0), real("delta", delta, at_least=0.0, below=1.0)
+    epsilon, delta = (
+        real("epsilon", epsilon, at_least=0.0),
+        real("delta", delta, at_least=0.0, below=1.0),
+    )
     agents = integer("agents", agents)
     sampled, rounds = integer("sampled", sampled, at_most=agents), integer("rounds", rounds)
     delta_hat = real("delta_hat", delta_hat, above=0.0, below=1.0)
     rho = sampled / agents
     per_round = math.log1p(rho * math.expm1(sampled * epsilon))
-    advanced = math.sqrt(2 * rounds * math.log(1 / delta_hat)) * per_round + rounds * per_round * math.expm1(per_round)
-    return PublishedGuarantee(min(rounds * per_round, advanced), delta_hat + rounds * rho * sampled * delta)
+    advanced = math.sqrt(
+        2 * rounds * math.log(1 / delta_hat)
+    ) * per_round + rounds * per_round * math.expm1(per_round)
+    return PublishedGuarantee(
+        min(rounds * per_round, advanced), delta_hat + rounds * rho * sampled * delta
+    )
 
 
-def realised_guarantee(local: Guarantee, records: Sequence[Any], how: str, invitations: int) -> Guarantee:
-    """What the rounds that happened cost a record: invited / eligible of each (uniform), or `invitations` times (round-robin)."""
+def realised_guarantee(
+    local: Guarantee, records: Sequence[Any], how: str, invitations: int
+) -> Guarantee:
+    """What the rounds that happened cost a record: invited / eligible of each (uniform), or
+    `invitations` times (round-robin).
+    """
     if not records:
         return local.repeat(0)
     if how == "round-robin":
         return local.repeat(invitations)
-    return participation(local, invited=[r.invited for r in records], eligible=[r.eligible for r in records])
+    return participation(
+        local, invited=[r.invited for r in records], eligible=[r.eligible for r in records]
+    )

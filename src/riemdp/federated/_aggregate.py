@@ -1,4 +1,6 @@
-"""What the server does with replies: refuse the ones that are no points near x_t, and average the rest."""
+"""What the server does with replies: refuse the ones that are no points near x_t, and average the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,19 @@ _INSIDE = 1.0 - 1e-6  # fraction of the injectivity radius within which Log is t
 
 
 def validate_reply(manifold: Any, current: Any, reply: Any, *, weight: float = 1.0) -> bool:
-    """Whether an agent's `reply` may enter the average at x_t = `current`. Never raises on what an agent sent.
+    """Whether an agent's `reply` may enter the average at x_t = `current`. Never raises on what an
+    agent sent.
 
-    True if the reply is a float64 array (a tuple of them on a `Product`) of exactly the point's shape, finite, on the manifold
-    up to 1e-6, closer to `current` than the injectivity radius there, and `weight` is a finite number above 0. A reply is
-    already private, so refusing it reveals nothing about a record that it does not.
+    True if the reply is a float64 array (a tuple of them on a `Product`) of exactly the point's
+    shape, finite, on the manifold up to 1e-6, closer to `current` than the injectivity radius
+    there, and `weight` is a finite number above 0. A reply is already private, so refusing it
+    reveals nothing about a record that it does not.
     """
-    if isinstance(weight, bool | np.bool_) or not isinstance(weight, numbers.Real) or not 0 < float(weight) < math.inf:
+    if (
+        isinstance(weight, bool | np.bool_)
+        or not isinstance(weight, numbers.Real)
+        or not 0 < float(weight) < math.inf
+    ):
         return False
     point = _as_point(manifold, current, reply)
     if point is None:
@@ -42,9 +50,15 @@ def _as_point(manifold: Any, current: Any, reply: Any) -> Any:
     if isinstance(reply, tuple):
         if len(reply) != len(current):
             return None
-        parts = [_as_point(m, c, r) for m, c, r in zip(manifold.manifolds, current, reply, strict=True)]
+        parts = [
+            _as_point(m, c, r) for m, c, r in zip(manifold.manifolds, current, reply, strict=True)
+        ]
         return None if any(p is None for p in parts) else tuple(parts)
-    if not isinstance(reply, np.ndarray | jax.Array) or reply.dtype != np.float64 or reply.shape != wanted:
+    if (
+        not isinstance(reply, np.ndarray | jax.Array)
+        or reply.dtype != np.float64
+        or reply.shape != wanted
+    ):
         return None
     array = np.asarray(reply)
     return jnp.asarray(array) if np.all(np.isfinite(array)) else None
@@ -59,18 +73,27 @@ def _near_and_on(manifold: Any, current: Any, point: Any) -> Any:
     return on & finite & (distance < _INSIDE * manifold._injectivity_radius(current))
 
 
-def aggregate(manifold: Any, current: Any, replies: Sequence[Any], weights: Sequence[float], how: str = "tangent-mean") -> Any:
+def aggregate(
+    manifold: Any,
+    current: Any,
+    replies: Sequence[Any],
+    weights: Sequence[float],
+    how: str = "tangent-mean",
+) -> Any:
     """Average valid replies into the next point; `current` itself if there are none.
 
-    **Arguments.** `replies`: points that `validate_reply` accepted; `weights`: positive numbers (normalised here). `how`:
-    "tangent-mean", Exp_x(sum_i p_i Log_x x_i) with x = `current` (Huang2024 Definition of the tangent mean), or "frechet-mean".
-    A result that is not finite or not on the manifold is refused too, and `current` returned.
+    **Arguments.** `replies`: points that `validate_reply` accepted; `weights`: positive numbers
+    (normalised here). `how`: "tangent-mean", Exp_x(sum_i p_i Log_x x_i) with x = `current`
+    (Huang2024 Definition of the tangent mean), or "frechet-mean". A result that is not finite or
+    not on the manifold is refused too, and `current` returned.
     """
     one_of("aggregate", how, ("tangent-mean", "frechet-mean"))
     here = manifold._coerce("current", current)
     if not replies:
         return here
-    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *replies)
+    stacked = jax.tree.map(
+        lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *replies
+    )
     p = np.asarray(weights, dtype=np.float64)
     p = jnp.asarray(p / p.sum())
     if how == "tangent-mean":

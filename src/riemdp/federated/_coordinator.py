@@ -1,4 +1,6 @@
-"""The server's side as a state machine without an engine: invite, receive, close the round; account; save and resume."""
+"""The server's side as a state machine without an engine: invite, receive, close the round;
+account; save and resume.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,26 @@ class RoundRecord:
 
 
 class Coordinator:
-    """The server of a PriRFed run: holds x_t, draws agents, refuses bad replies, averages, counts what was spent.
+    """The server of a PriRFed run: holds x_t, draws agents, refuses bad replies, averages, counts
+    what was spent.
 
-    Every invitation is charged when it is made, whether or not a reply comes back: the agent's noise may have been drawn and its
-    reply seen. `may_invite` says before a round whether it still fits `budget`, so that dropouts (which raise the rate
-    invited / eligible above the plan) end a run early instead of overspending.
+    Every invitation is charged when it is made, whether or not a reply comes back: the agent's
+    noise may have been drawn and its reply seen. `may_invite` says before a round whether it still
+    fits `budget`, so that dropouts (which raise the rate invited / eligible above the plan) end a
+    run early instead of overspending.
 
     Agents are known by strings; their numbers of records are public.
     """
 
-    def __init__(self, prirfed: PriRFed, plan: FederatedPlan, sizes: dict[str, int], initial: Any, budget: Budget | None,
-                 source: NoiseSource):  # fmt: skip
+    def __init__(
+        self,
+        prirfed: PriRFed,
+        plan: FederatedPlan,
+        sizes: dict[str, int],
+        initial: Any,
+        budget: Budget | None,
+        source: NoiseSource,
+    ):
         self.prirfed, self.plan, self.budget = prirfed, plan, budget
         self.sizes = dict(sizes)
         self.value = prirfed.problem.manifold._coerce("initial", initial)
@@ -74,12 +85,16 @@ class Coordinator:
         if self.prirfed.participation == "round-robin":
             most = max([most, *(self.invitations[a] + 1 for a in self._next_in_turn(names, count))])
         return all(
-            realised_guarantee(self.plan.local[n], [*self.records, coming], self.prirfed.participation, most).within(self.budget)
+            realised_guarantee(
+                self.plan.local[n], [*self.records, coming], self.prirfed.participation, most
+            ).within(self.budget)
             for n in self.plan.local
         )
 
     def invite(self, eligible: Iterable[str]) -> tuple[str, ...]:
-        """Open a round: draw agents among those that are there. From here on their invitation is spent."""
+        """Open a round: draw agents among those that are there. From here on their invitation is
+        spent.
+        """
         if self.open is not None:
             raise RiemdpError("a round is open; close it before inviting for the next")
         names = self._known(eligible)
@@ -92,19 +107,35 @@ class Coordinator:
             chosen = [names[int(i)] for i in self._source.subsets(len(names), count, 1)[0]]
         for agent in chosen:
             self.invitations[agent] += 1
-        self.open, self._eligible_now, self._replies, self._refused = tuple(chosen), len(names), {}, set()
+        self.open, self._eligible_now, self._replies, self._refused = (
+            tuple(chosen),
+            len(names),
+            {},
+            set(),
+        )
         return self.open
 
     def receive(self, agent: str, reply: Any, weight: float | None = None) -> bool:
-        """Take one reply; False (and the reply is dropped) if it is not from an invited agent, late, double or not valid.
+        """Take one reply; False (and the reply is dropped) if it is not from an invited agent,
+        late, double or not valid.
 
-        `weight` is what the agent claims its number of records to be; it must be the number known to the server.
+        `weight` is what the agent claims its number of records to be; it must be the number known
+        to the server.
         """
-        if self.open is None or agent not in self.open or agent in self._replies or agent in self._refused:
+        if (
+            self.open is None
+            or agent not in self.open
+            or agent in self._replies
+            or agent in self._refused
+        ):
             return False
         known = float(self.sizes[agent])
-        sane = weight is None or (isinstance(weight, int | float | np.number) and float(weight) == known)
-        if not sane or not validate_reply(self.prirfed.problem.manifold, self.value, reply, weight=known):
+        sane = weight is None or (
+            isinstance(weight, int | float | np.number) and float(weight) == known
+        )
+        if not sane or not validate_reply(
+            self.prirfed.problem.manifold, self.value, reply, weight=known
+        ):
             self._refused.add(agent)
             return False
         self._replies[agent] = (reply, known)
@@ -116,20 +147,35 @@ class Coordinator:
         return len(self._replies)
 
     def close(self) -> RoundRecord:
-        """Average what came (in the order of invitation) into x_{t+1}, or keep x_t below the quorum."""
+        """Average what came (in the order of invitation) into x_{t+1}, or keep x_t below the
+        quorum.
+        """
         if self.open is None:
             raise RiemdpError("no round is open; invite first")
         order = [a for a in self.open if a in self._replies]
         moved = len(order) >= self.prirfed.quorum
         if moved:
             replies, weights = zip(*(self._replies[a] for a in order), strict=True)
-            self.value = aggregate(self.prirfed.problem.manifold, self.value, replies, weights, self.prirfed.aggregate)
+            self.value = aggregate(
+                self.prirfed.problem.manifold, self.value, replies, weights, self.prirfed.aggregate
+            )
         missing = len(self.open) - len(order) - len(self._refused)
         refused = len(self._refused)
-        record = RoundRecord(len(self.records), len(self.open), self._eligible_now, len(order), refused, missing, moved)
+        record = RoundRecord(
+            len(self.records),
+            len(self.open),
+            self._eligible_now,
+            len(order),
+            refused,
+            missing,
+            moved,
+        )
         self.records.append(record)
         self.open = None
-        if self.prirfed.output == "uniform" and int(self._source.integers(0, len(self.records))) == 0:
+        if (
+            self.prirfed.output == "uniform"
+            and int(self._source.integers(0, len(self.records))) == 0
+        ):
             self._kept = self.value
         return record
 
@@ -139,51 +185,83 @@ class Coordinator:
 
     # ---------------------------------------------------------------- what was spent
     def guarantee(self) -> Guarantee:
-        """What the rounds so far (an open one included) have cost, for every record of every agent, against anyone."""
+        """What the rounds so far (an open one included) have cost, for every record of every agent,
+        against anyone.
+        """
         records = list(self.records)
         if self.open is not None:
-            records.append(RoundRecord(len(records), len(self.open), self._eligible_now, 0, 0, 0, False))
+            records.append(
+                RoundRecord(len(records), len(self.open), self._eligible_now, 0, 0, 0, False)
+            )
         most = max(self.invitations.values(), default=0)
-        each = [realised_guarantee(g, records, self.prirfed.participation, most) for g in self.plan.local.values()]
+        each = [
+            realised_guarantee(g, records, self.prirfed.participation, most)
+            for g in self.plan.local.values()
+        ]
         return worst(each, self.plan.delta)
 
     # ---------------------------------------------------------------- restart
     def save(self, path: str | Path) -> None:
         """Write the server's state (public: no record, no noise, no key) whole or not at all."""
         state = {
-            "sizes": self.sizes, "invitations": self.invitations, "records": [asdict(r) for r in self.records],
-            "open": None if self.open is None else list(self.open), "eligible_now": self._eligible_now,
+            "sizes": self.sizes,
+            "invitations": self.invitations,
+            "records": [asdict(r) for r in self.records],
+            "open": None if self.open is None else list(self.open),
+            "eligible_now": self._eligible_now,
             "sigma_of": {str(k): v for k, v in self.plan.sigma_of.items()},
-        }  # fmt: skip
-        arrays = {f"value_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.value))}
+        }
+        arrays = {
+            f"value_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self.value))
+        }
         if self._kept is not None:
-            arrays |= {f"kept_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._kept))}
+            arrays |= {
+                f"kept_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(self._kept))
+            }
         with staged(path, mode=0o600) as (part,), part.open("wb") as file:
             np.savez(file, state=np.array(json.dumps(state)), **arrays)  # type: ignore[arg-type]
 
     def load(self, path: str | Path) -> None:
-        """Go on from a saved state. A round that was open when the server stopped is closed as lost: x_t kept, all charged."""
+        """Go on from a saved state. A round that was open when the server stopped is closed as
+        lost: x_t kept, all charged.
+        """
         with np.load(Path(path), allow_pickle=False) as saved:
             state = json.loads(str(saved["state"]))
-            self._adopt({a: int(n) for a, n in state["sizes"].items()}, {int(k): v for k, v in state["sigma_of"].items()}, path)
+            self._adopt(
+                {a: int(n) for a, n in state["sizes"].items()},
+                {int(k): v for k, v in state["sigma_of"].items()},
+                path,
+            )
             structure = jax.tree.structure(self.value)
             count = structure.num_leaves
-            self.value = jax.tree.unflatten(structure, [jax.numpy.asarray(saved[f"value_{i}"]) for i in range(count)])
+            self.value = jax.tree.unflatten(
+                structure, [jax.numpy.asarray(saved[f"value_{i}"]) for i in range(count)]
+            )
             if "kept_0" in saved:
-                self._kept = jax.tree.unflatten(structure, [jax.numpy.asarray(saved[f"kept_{i}"]) for i in range(count)])
+                self._kept = jax.tree.unflatten(
+                    structure, [jax.numpy.asarray(saved[f"kept_{i}"]) for i in range(count)]
+                )
         self.records = [RoundRecord(**r) for r in state["records"]]
-        self.invitations = dict.fromkeys(self.sizes, 0) | {a: int(k) for a, k in state["invitations"].items()}
+        self.invitations = dict.fromkeys(self.sizes, 0) | {
+            a: int(k) for a, k in state["invitations"].items()
+        }
         if state["open"] is not None:
             self.open, self._eligible_now = tuple(state["open"]), int(state["eligible_now"])
             self._replies, self._refused = {}, set()
             self.close()
 
     def _adopt(self, sizes: dict[str, int], sigma_of: dict[int, float], path: str | Path) -> None:
-        """Take in the agents of a saved state: some of them may be gone now, and others may have come since."""
+        """Take in the agents of a saved state: some of them may be gone now, and others may have
+        come since.
+        """
         other_sizes = any(self.sizes.get(a, n) != n for a, n in sizes.items())
-        other_noise = any(self.plan.sigma_of.get(n, sigma) != sigma for n, sigma in sigma_of.items())
+        other_noise = any(
+            self.plan.sigma_of.get(n, sigma) != sigma for n, sigma in sigma_of.items()
+        )
         if other_sizes or other_noise:
-            raise invalid("path", str(path), "it is the state of another run (other agents or other noise)")
+            raise invalid(
+                "path", str(path), "it is the state of another run (other agents or other noise)"
+            )
         for n, sigma in sigma_of.items():
             self.plan.sigma_of.setdefault(n, sigma)
             if n not in self.plan.local:
@@ -195,7 +273,9 @@ class Coordinator:
         there = set(eligible)
         unknown = there - set(self.sizes)
         if unknown:
-            raise InvalidArgument(f"argument `eligible` names {len(unknown)} agents that are not part of this run")
+            raise InvalidArgument(
+                f"argument `eligible` names {len(unknown)} agents that are not part of this run"
+            )
         return [a for a in self.sizes if a in there]  # a fixed public order
 
     def _next_in_turn(self, names: Sequence[str], count: int) -> list[str]:

@@ -1,4 +1,6 @@
-"""Drives a `Coordinator` over any transport: enrols agents, invites, waits for a quorum and a grace period, never for ever."""
+"""Drives a `Coordinator` over any transport: enrols agents, invites, waits for a quorum and a grace
+period, never for ever.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ log = logging.getLogger("riemdp.federated")
 
 
 class Transport(Protocol):
-    """What a messaging engine must offer. Agents are known by names that the engine has authenticated, or that are local."""
+    """What a messaging engine must offer. Agents are known by names that the engine has
+    authenticated, or that are local.
+    """
 
     def agents(self) -> Mapping[str, int]:
         """Agents that can be reached now, with their (public) numbers of records."""
@@ -31,7 +35,9 @@ class Transport(Protocol):
         ...
 
     def replies(self) -> list[tuple[str, Any, float | None]]:
-        """New replies since the last call: (agent, reply or None for an error, claimed number of records)."""
+        """New replies since the last call: (agent, reply or None for an error, claimed number of
+        records).
+        """
         ...
 
 
@@ -39,9 +45,10 @@ class Transport(Protocol):
 class Timing:
     """How long a round waits, in seconds.
 
-    A round closes when every invited agent has answered; or, once `agents_per_round` valid replies (over-invitation) or the
-    `quorum` are there, `grace` seconds after that; or after `timeout` in any case. `poll` is the pause between looks.
-    `patience`: how long to wait, before a round, for enough agents to be there.
+    A round closes when every invited agent has answered; or, once `agents_per_round` valid replies
+    (over-invitation) or the `quorum` are there, `grace` seconds after that; or after `timeout` in
+    any case. `poll` is the pause between looks. `patience`: how long to wait, before a round, for
+    enough agents to be there.
     """
 
     timeout: float = 60.0
@@ -57,10 +64,12 @@ class Timing:
 
 @dataclass(frozen=True)
 class Setup:
-    """The public settings of a federated run, the same on the server and on every agent: neither takes noise from the other.
+    """The public settings of a federated run, the same on the server and on every agent: neither
+    takes noise from the other.
 
-    `agents`: the number N of agents that the noise is calibrated for; a round among fewer eligible ones costs more and is
-    counted so. `min_agents`: rounds start when this many are there (default: all N).
+    `agents`: the number N of agents that the noise is calibrated for; a round among fewer eligible
+    ones costs more and is counted so. `min_agents`: rounds start when this many are there (default:
+    all N).
     """
 
     prirfed: PriRFed
@@ -77,15 +86,23 @@ class Setup:
             integer("min_agents", self.min_agents, at_most=self.agents)
         if self.prirfed.invited_per_round > self.agents:
             most = self.prirfed.invited_per_round
-            raise InvalidArgument(f"argument `agents` = {self.agents} is fewer than a round invites ({most})")
+            raise InvalidArgument(
+                f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
+            )
 
     def sigma(self, records: int) -> float | None:
         """Noise of an agent with this many records; None for a run without noise."""
-        return None if self.budget is None else calibrate(self.prirfed, records, self.agents, self.budget)
+        return (
+            None
+            if self.budget is None
+            else calibrate(self.prirfed, records, self.agents, self.budget)
+        )
 
 
 def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource) -> Coordinator:
-    """The server of a run among the agents `sizes` (name -> public number of records), calibrated for `setup.agents`."""
+    """The server of a run among the agents `sizes` (name -> public number of records), calibrated
+    for `setup.agents`.
+    """
     plan = plan_federated(setup.prirfed, [*sizes.values(), *_others(setup, sizes)], setup.budget)
     return Coordinator(setup.prirfed, plan, dict(sizes), setup.initial, setup.budget, source)
 
@@ -96,7 +113,9 @@ def _others(setup: Setup, sizes: Mapping[str, int]) -> list[int]:
 
 
 def enrol(server: Coordinator, setup: Setup, name: str, records: int) -> None:
-    """Take in an agent that joined late: its noise is calibrated for its size, its invitations counted from now on."""
+    """Take in an agent that joined late: its noise is calibrated for its size, its invitations
+    counted from now on.
+    """
     if name in server.sizes:
         return
     server.sizes[name] = records
@@ -107,27 +126,43 @@ def enrol(server: Coordinator, setup: Setup, name: str, records: int) -> None:
         plan.sigma_of[records] = sigma
         plan.local[records] = local_guarantee(setup.prirfed, records, sigma)
         plan.totals[records] = planned_guarantee(setup.prirfed, plan.local[records], setup.agents)
-    server.plan = type(plan)((*plan.sizes, records), plan.sigma_of, plan.local, plan.totals, plan.guarantee, plan.delta)
+    server.plan = type(plan)(
+        (*plan.sizes, records), plan.sigma_of, plan.local, plan.totals, plan.guarantee, plan.delta
+    )
     log.info("agent joined late; %d agents enrolled", len(server.sizes))
 
 
-def drive(setup: Setup, transport: Transport, source: NoiseSource, *, timing: Timing | None = None,
-          state: str | Path | None = None, clock: Callable[[], float] = time.monotonic,
-          pause: Callable[[float], None] = time.sleep, on_round: Callable[[RoundRecord], None] | None = None
-          ) -> Coordinator:  # fmt: skip
-    """Run all rounds that the budget allows and return the server: its `value`, `records` and `guarantee()`.
+def drive(
+    setup: Setup,
+    transport: Transport,
+    source: NoiseSource,
+    *,
+    timing: Timing | None = None,
+    state: str | Path | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+    on_round: Callable[[RoundRecord], None] | None = None,
+) -> Coordinator:
+    """Run all rounds that the budget allows and return the server: its `value`, `records` and
+    `guarantee()`.
 
-    Survives agents that die, join late, answer twice, late or never, or send what is no point of the manifold: such a round goes
-    on without them, and keeps x_t below the quorum. Invitations are charged in any case. `state`: a file; the server's state
-    is written there before every message and after every round, and a run that finds one goes on from it.
+    Survives agents that die, join late, answer twice, late or never, or send what is no point of
+    the manifold: such a round goes on without them, and keeps x_t below the quorum. Invitations are
+    charged in any case. `state`: a file; the server's state is written there before every message
+    and after every round, and a run that finds one goes on from it.
     """
     timing = timing or Timing()
     wanted = setup.min_agents or setup.agents
     there = _wait_for(transport, wanted, timing, clock, pause)
     if not there:
-        raise InvalidArgument(f"no agent was there after {timing.patience:g} s; start the agents, or give a longer `patience`")
+        raise InvalidArgument(
+            f"no agent was there after {timing.patience:g} s; start the agents, or give a longer"
+            " `patience`"
+        )
     if len(there) < wanted:
-        log.warning("%d agents are there and %d were wanted; going on with them", len(there), wanted)
+        log.warning(
+            "%d agents are there and %d were wanted; going on with them", len(there), wanted
+        )
     server = make_coordinator(setup, there, source)
     if state is not None and Path(state).exists():
         server.load(state)
@@ -138,10 +173,15 @@ def drive(setup: Setup, transport: Transport, source: NoiseSource, *, timing: Ti
             enrol(server, setup, name, records)
         eligible = [name for name, records in there.items() if server.sizes[name] == records]
         if not eligible:
-            log.warning("no agent is there any more; the run ends after %d rounds", len(server.records))
+            log.warning(
+                "no agent is there any more; the run ends after %d rounds", len(server.records)
+            )
             break
         if not server.may_invite(eligible):
-            log.warning("another round among %d agents would exceed the budget; the run ends here", len(eligible))
+            log.warning(
+                "another round among %d agents would exceed the budget; the run ends here",
+                len(eligible),
+            )
             break
         invited = server.invite(eligible)
         if state is not None:
@@ -151,14 +191,22 @@ def drive(setup: Setup, transport: Transport, source: NoiseSource, *, timing: Ti
         record = server.close()
         if state is not None:
             server.save(state)
-        log.info("round %d: %d invited, %d accepted, %d refused, %d missing", record.round, record.invited, record.accepted,
-                 record.refused, record.missing)  # fmt: skip
+        log.info(
+            "round %d: %d invited, %d accepted, %d refused, %d missing",
+            record.round,
+            record.invited,
+            record.accepted,
+            record.refused,
+            record.missing,
+        )
         if on_round is not None:
             on_round(record)
     return server
 
 
-def _wait_for(transport: Transport, count: int, timing: Timing, clock: Any, pause: Any) -> dict[str, int]:
+def _wait_for(
+    transport: Transport, count: int, timing: Timing, clock: Any, pause: Any
+) -> dict[str, int]:
     end = clock() + timing.patience
     while True:
         there = dict(transport.agents())
@@ -167,7 +215,9 @@ def _wait_for(transport: Transport, count: int, timing: Timing, clock: Any, paus
         pause(timing.poll)
 
 
-def _collect(server: Coordinator, transport: Transport, timing: Timing, clock: Any, pause: Any) -> None:
+def _collect(
+    server: Coordinator, transport: Transport, timing: Timing, clock: Any, pause: Any
+) -> None:
     begin = clock()
     assert server.open is not None
     heard: set[str] = set()
@@ -176,7 +226,10 @@ def _collect(server: Coordinator, transport: Transport, timing: Timing, clock: A
         for name, reply, weight in transport.replies():
             heard.add(name)
             if reply is not None and not server.receive(name, reply, weight):
-                log.warning("agent %r: its reply was refused (no valid point near the current one)", name[:80])
+                log.warning(
+                    "agent %r: its reply was refused (no valid point near the current one)",
+                    name[:80],
+                )
         now = clock()
         if heard >= set(server.open) or now - begin >= timing.timeout:
             return

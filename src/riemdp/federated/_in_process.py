@@ -23,9 +23,10 @@ from ._prirfed import PriRFed
 class FederatedResult(OptimizationResult):
     """An `OptimizationResult` of a federated run.
 
-    `guarantee`: holds for every record of every agent, against everyone who sees the messages, the server included.
-    `sigma`: noise of one local step per orthonormal coordinate of the averaged gradient (the largest, where sizes differ).
-    `rounds`: a `RoundRecord` for each round. `invitations`: how often each agent was invited.
+    `guarantee`: holds for every record of every agent, against everyone who sees the messages, the
+    server included. `sigma`: noise of one local step per orthonormal coordinate of the averaged
+    gradient (the largest, where sizes differ). `rounds`: a `RoundRecord` for each round.
+    `invitations`: how often each agent was invited.
     """
 
     rounds: tuple[RoundRecord, ...] = ()
@@ -33,9 +34,11 @@ class FederatedResult(OptimizationResult):
     plan: FederatedPlan | None = None
 
     def participation_guarantee(self, k: int) -> Guarantee:
-        """What an agent that took part exactly `k` times can state for its records: `k` local releases composed.
+        """What an agent that took part exactly `k` times can state for its records: `k` local
+        releases composed.
 
-        For a Gaussian local step mu * sqrt(k). Replace-one; valid because the agent knows how often it took part.
+        For a Gaussian local step mu * sqrt(k). Replace-one; valid because the agent knows how often
+        it took part.
         """
         k = integer("k", k, at_least=0)
         assert self.plan is not None
@@ -46,47 +49,74 @@ class FederatedResult(OptimizationResult):
         if self.plan is None or most == 0:
             return OptimizationResult.__str__(self)
         return (
-            f"{OptimizationResult.__str__(self)}\n  agents took part {min(self.invitations.values())} to {most} times; one that "
-            f"did so {most} times can state: {self.participation_guarantee(most)}"
+            f"{OptimizationResult.__str__(self)}\n  agents took part"
+            f" {min(self.invitations.values())} to {most} times; one that did so {most} times can"
+            f" state: {self.participation_guarantee(most)}"
         )
 
     __repr__ = __str__
 
 
-def local_update(prirfed: PriRFed, records: Any, current: Any, sigma: float | None, *, rng: int | NoiseSource | None = None,
-                 ledger: Ledger | None = None) -> OptimizationResult:  # fmt: skip
-    """One invitation, on the agent's side: `prirfed.local` from `current` on the agent's own records, with its own noise.
+def local_update(
+    prirfed: PriRFed,
+    records: Any,
+    current: Any,
+    sigma: float | None,
+    *,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> OptimizationResult:
+    """One invitation, on the agent's side: `prirfed.local` from `current` on the agent's own
+    records, with its own noise.
 
-    `sigma`: the noise that the plan gives to an agent of this size; None runs without noise or clipping (not private).
-    `rng=None` draws from this machine's operating system. The returned guarantee is that of this one invitation; it is charged
-    to `ledger`, else to the innermost `with Ledger(...)`: the agent's own book.
+    `sigma`: the noise that the plan gives to an agent of this size; None runs without noise or
+    clipping (not private). `rng=None` draws from this machine's operating system. The returned
+    guarantee is that of this one invitation; it is charged to `ledger`, else to the innermost `with
+    Ledger(...)`: the agent's own book.
 
     **Guarantee:** `plan.local[len(records)]`, replace-one.
     """
     if sigma is None:
-        return private_minimize(prirfed.problem, records, current, prirfed.local, None, rng=rng, ledger=ledger)
-    return private_minimize(prirfed.problem, records, current, prirfed.local, rng=rng, noise_std=sigma, ledger=ledger)
+        return private_minimize(
+            prirfed.problem, records, current, prirfed.local, None, rng=rng, ledger=ledger
+        )
+    return private_minimize(
+        prirfed.problem, records, current, prirfed.local, rng=rng, noise_std=sigma, ledger=ledger
+    )
 
 
-def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Budget | None = None,
-                   rng: int | NoiseSource | None = None, *, noise_std: float | None = None, ledger: Ledger | None = None,
-                   record_every: int = 0, progress: bool = False) -> FederatedResult:  # fmt: skip
+def run_in_process(
+    prirfed: PriRFed,
+    datasets: Sequence[Any],
+    initial: Any,
+    budget: Budget | None = None,
+    rng: int | NoiseSource | None = None,
+    *,
+    noise_std: float | None = None,
+    ledger: Ledger | None = None,
+    record_every: int = 0,
+    progress: bool = False,
+) -> FederatedResult:
     """Run PriRFed with every agent in this process.
 
-    **Arguments.** `datasets`: one data set (array with records along the first axis, or a pytree of such) per agent; the
-    lengths are public. `initial`: a public point. `budget`: a `Budget` with delta > 0 for each record of each agent; None runs
-    without noise or clipping (not private), or with `noise_std`, a given sigma, and reports what that really guarantees.
-    `rng`: None (operating system) or a seed (reproducible, not private). `ledger`: charged the whole plan before anything is
-    drawn; None charges the innermost `with Ledger(...)`. `record_every`: objective over all records every so many rounds, NOT
-    private.
+    **Arguments.** `datasets`: one data set (array with records along the first axis, or a pytree of
+    such) per agent; the lengths are public. `initial`: a public point. `budget`: a `Budget` with
+    delta > 0 for each record of each agent; None runs without noise or clipping (not private), or
+    with `noise_std`, a given sigma, and reports what that really guarantees. `rng`: None (operating
+    system) or a seed (reproducible, not private). `ledger`: charged the whole plan before anything
+    is drawn; None charges the innermost `with Ledger(...)`. `record_every`: objective over all
+    records every so many rounds, NOT private.
 
     Ctrl-C ends the run with the last x_t and the guarantee of the rounds that took place.
 
-    **Guarantee:** `result.guarantee` is within `budget`, replace-one, for every record, against everyone who sees the messages:
-    see `PriRFed`. **Raises** `InvalidArgument` naming the argument, `BudgetExceeded` before anything is drawn.
+    **Guarantee:** `result.guarantee` is within `budget`, replace-one, for every record, against
+    everyone who sees the messages: see `PriRFed`. **Raises** `InvalidArgument` naming the argument,
+    `BudgetExceeded` before anything is drawn.
     """
     if not isinstance(prirfed, PriRFed):
-        raise invalid("prirfed", prirfed, "give a PriRFed(problem, local, rounds=..., agents_per_round=...)")
+        raise invalid(
+            "prirfed", prirfed, "give a PriRFed(problem, local, rounds=..., agents_per_round=...)"
+        )
     problem = prirfed.problem
     point = check_initial(problem, initial)
     record_every = integer("record_every", record_every, at_least=0)
@@ -96,11 +126,17 @@ def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budg
     plan = plan_federated(prirfed, [n for _, n in checked], budget, noise_std=noise_std)
     source = noise_source(rng)
     names = [f"agent-{i}" for i in range(len(checked))]
-    server = Coordinator(prirfed, plan, dict(zip(names, plan.sizes, strict=True)), point, budget, source)
+    server = Coordinator(
+        prirfed, plan, dict(zip(names, plan.sizes, strict=True)), point, budget, source
+    )
     check_affordable(plan.guarantee, ledger)
     if record_every:
-        warnings.warn("record_every computes objectives from the private records without noise: the history is NOT private",
-                      NotPrivateWarning, stacklevel=2)  # fmt: skip
+        warnings.warn(
+            "record_every computes objectives from the private records without noise: the history"
+            " is NOT private",
+            NotPrivateWarning,
+            stacklevel=2,
+        )
     charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
     rows: list[HistoryRow] = []
@@ -111,14 +147,24 @@ def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budg
             for name in server.invite(names):
                 data, n = checked[names.index(name)]
                 sigma = None if without_noise else plan.sigma_of[n]
-                with uncharged():  # the whole plan has been charged: the agent's share must not be charged again
-                    done = local_update(prirfed, data, server.value, sigma, rng=source if source.reproducible else None)
+                with (
+                    uncharged()
+                ):  # the whole plan has been charged: the agent's share must not be charged again
+                    done = local_update(
+                        prirfed,
+                        data,
+                        server.value,
+                        sigma,
+                        rng=source if source.reproducible else None,
+                    )
                 calls += done.gradient_calls
                 server.receive(name, done.value)
             server.close()
             t = len(server.records)
             if record_every and t % record_every == 0:
-                rows.append(HistoryRow(t, calls, _objective(problem, server.value, checked), server.value))
+                rows.append(
+                    HistoryRow(t, calls, _objective(problem, server.value, checked), server.value)
+                )
             if bar is not None:
                 bar.advance()
     except KeyboardInterrupt:
@@ -126,22 +172,54 @@ def run_in_process(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budg
     finally:
         if bar is not None:
             bar.stop()
-    return result_of(server, plan, agents=len(names), reproducible=source.reproducible, status=status, history=History(rows),
-                     gradient_calls=calls)  # fmt: skip
+    return result_of(
+        server,
+        plan,
+        agents=len(names),
+        reproducible=source.reproducible,
+        status=status,
+        history=History(rows),
+        gradient_calls=calls,
+    )
 
 
-def result_of(server: Coordinator, plan: Any, *, agents: int, reproducible: bool, status: str, history: Any = (),
-              gradient_calls: int = 0, engine: str = "") -> FederatedResult:  # fmt: skip
-    """What a run that a server has ended, or was interrupted in, gives back; `engine` names what carried its messages."""
+def result_of(
+    server: Coordinator,
+    plan: Any,
+    *,
+    agents: int,
+    reproducible: bool,
+    status: str,
+    history: Any = (),
+    gradient_calls: int = 0,
+    engine: str = "",
+) -> FederatedResult:
+    """What a run that a server has ended, or was interrupted in, gives back; `engine` names what
+    carried its messages.
+    """
     prirfed = server.prirfed
     return FederatedResult(
-        value=server.result_value(), guarantee=server.guarantee(), sigma=max(plan.sigmas), history=history,
-        gradient_calls=gradient_calls, steps=len(server.records), reproducible=reproducible,
-        method=f"PriRFed{engine} ({type(prirfed.local).__name__}, {prirfed.participation})", status=status,
-        details={"agents": agents, "agents_per_round": prirfed.agents_per_round, "rounds": prirfed.rounds,
-                 "aggregate": prirfed.aggregate, "participation": prirfed.participation, "protects": prirfed.problem.protects},
-        rounds=tuple(server.records), invitations=dict(server.invitations), plan=plan,
-    )  # fmt: skip
+        value=server.result_value(),
+        guarantee=server.guarantee(),
+        sigma=max(plan.sigmas),
+        history=history,
+        gradient_calls=gradient_calls,
+        steps=len(server.records),
+        reproducible=reproducible,
+        method=f"PriRFed{engine} ({type(prirfed.local).__name__}, {prirfed.participation})",
+        status=status,
+        details={
+            "agents": agents,
+            "agents_per_round": prirfed.agents_per_round,
+            "rounds": prirfed.rounds,
+            "aggregate": prirfed.aggregate,
+            "participation": prirfed.participation,
+            "protects": prirfed.problem.protects,
+        },
+        rounds=tuple(server.records),
+        invitations=dict(server.invitations),
+        plan=plan,
+    )
 
 
 def _agent_data(problem: Any, data: Any, index: int) -> tuple[Any, int]:

@@ -17,29 +17,36 @@ OUTPUTS = ("last", "uniform")
 
 @dataclass(frozen=True)
 class PriRFed:
-    """Private Riemannian federated learning: rounds of noisy local work, and an average of the results on the manifold.
+    """Private Riemannian federated learning: rounds of noisy local work, and an average of the
+    results on the manifold.
 
-    In round t the server draws `agents_per_round` s of the eligible agents, sends them x_t, each runs `local` on its own
-    records from x_t and replies with a point; the server keeps the valid replies and averages them into x_{t+1}. Every reply is
-    private by itself (its noise is drawn by the agent, from the agent's operating system), so the server need not be trusted.
+    In round t the server draws `agents_per_round` s of the eligible agents, sends them x_t, each
+    runs `local` on its own records from x_t and replies with a point; the server keeps the valid
+    replies and averages them into x_{t+1}. Every reply is private by itself (its noise is drawn by
+    the agent, from the agent's operating system), so the server need not be trusted.
 
     **Arguments.**
     - `problem`: a `Problem` whose manifold has a logarithm.
-    - `local`: `DPRSGD`, `DPRSVRG` or `DPRGD` with explicit steps: the K inner steps; its `output` is "last" or "uniform".
+    - `local`: `DPRSGD`, `DPRSVRG` or `DPRGD` with explicit steps: the K inner steps; its `output`
+      is "last" or "uniform".
     - `rounds` T >= 1, `agents_per_round` s >= 1.
-    - `aggregate`: "tangent-mean", Exp_{x_t}(sum_i p_i Log_{x_t} x_i) with p_i the agent's share of the (public) numbers of
-      records, or "frechet-mean", the weighted Frechet mean of the replies.
-    - `participation`: "uniform" (s of the eligible agents at random, secret until the round) or "round-robin" (in a fixed
-      public order, so that the number of times an agent takes part is known and needs no randomness).
+    - `aggregate`: "tangent-mean", Exp_{x_t}(sum_i p_i Log_{x_t} x_i) with p_i the agent's share of
+      the (public) numbers of records, or "frechet-mean", the weighted Frechet mean of the replies.
+    - `participation`: "uniform" (s of the eligible agents at random, secret until the round) or
+      "round-robin" (in a fixed public order, so that the number of times an agent takes part is
+      known and needs no randomness).
     - `output`: "last", or "uniform": one of x_1..x_T drawn at random.
-    - `over_invite`: invite this many more than s, so that a round can close when s have replied. They are charged all the same.
+    - `over_invite`: invite this many more than s, so that a round can close when s have replied.
+      They are charged all the same.
     - `quorum`: on fewer valid replies than this a round keeps x_t. Default 1.
 
-    **Guarantee** (replace-one record; every agent's number of records public): what `plan_federated` states. Uniform:
-    T-fold composition of (1 - rho) nothing + rho `local`, rho = invited / eligible of the round. Round-robin: `local` composed
-    ceil(T s / N) times. Both hold against whoever sees all messages, the server included.
+    **Guarantee** (replace-one record; every agent's number of records public): what
+    `plan_federated` states. Uniform: T-fold composition of (1 - rho) nothing + rho `local`, rho =
+    invited / eligible of the round. Round-robin: `local` composed ceil(T s / N) times. Both hold
+    against whoever sees all messages, the server included.
 
-    Source: Huang2024 Algorithm 1; its Theorem 4.2 does not hold for records and is not used (see `published_guarantee`).
+    Source: Huang2024 Algorithm 1; its Theorem 4.2 does not hold for records and is not used (see
+    `published_guarantee`).
     """
 
     problem: Problem
@@ -52,30 +59,61 @@ class PriRFed:
     over_invite: int = 0
     quorum: int = 1
 
-    def __init__(self, problem: Any, local: Any, *, rounds: int, agents_per_round: int, aggregate: str = "tangent-mean",
-                 participation: str = "uniform", output: str = "last", over_invite: int = 0, quorum: int = 1):  # fmt: skip
+    def __init__(
+        self,
+        problem: Any,
+        local: Any,
+        *,
+        rounds: int,
+        agents_per_round: int,
+        aggregate: str = "tangent-mean",
+        participation: str = "uniform",
+        output: str = "last",
+        over_invite: int = 0,
+        quorum: int = 1,
+    ):
         if not isinstance(problem, Problem):
-            raise invalid("problem", problem, "give a riemdp.Problem, for example problems.principal_eigenvector(n)")
+            raise invalid(
+                "problem",
+                problem,
+                "give a riemdp.Problem, for example problems.principal_eigenvector(n)",
+            )
         if not isinstance(local, DPRGD | DPRSGD | DPRSVRG):
-            raise invalid("local", local, "give the local optimiser: DPRSGD(...), DPRSVRG(...) or DPRGD(...)")
+            raise invalid(
+                "local", local, "give the local optimiser: DPRSGD(...), DPRSVRG(...) or DPRGD(...)"
+            )
         count = local.epochs if isinstance(local, DPRSVRG) else local.steps
         if count is None:
-            raise InvalidArgument("argument `local` leaves its number of steps open: a federated run needs it stated "
-                                  "(steps=..., or epochs=... and inner_steps=...)")  # fmt: skip
+            raise InvalidArgument(
+                "argument `local` leaves its number of steps open: a federated run needs it stated "
+                "(steps=..., or epochs=... and inner_steps=...)"
+            )
         if isinstance(local, DPRSGD) and local.sampling == "poisson":
-            raise InvalidArgument("argument `local` uses sampling='poisson', accounted for adding or removing a record, while a "
-                                  "federated run is accounted for replacing one; use sampling='without-replacement'")  # fmt: skip
+            raise InvalidArgument(
+                "argument `local` uses sampling='poisson', accounted for adding or removing a"
+                " record, while a federated run is accounted for replacing one; use"
+                " sampling='without-replacement'"
+            )
         if local.output not in OUTPUTS:
-            raise InvalidArgument("argument `local` has output='geodesic-average'; a local step replies with 'last' or 'uniform'")
-        needs_log(problem.manifold, problem.manifold.origin, "PriRFed (averaging and checking replies)")
+            raise InvalidArgument(
+                "argument `local` has output='geodesic-average'; a local step replies with 'last'"
+                " or 'uniform'"
+            )
+        needs_log(
+            problem.manifold, problem.manifold.origin, "PriRFed (averaging and checking replies)"
+        )
         s = integer("agents_per_round", agents_per_round)
         settings = {
-            "problem": problem, "local": local, "rounds": integer("rounds", rounds), "agents_per_round": s,
+            "problem": problem,
+            "local": local,
+            "rounds": integer("rounds", rounds),
+            "agents_per_round": s,
             "aggregate": one_of("aggregate", aggregate, AGGREGATES),
             "participation": one_of("participation", participation, PARTICIPATIONS),
-            "output": one_of("output", output, OUTPUTS), "over_invite": integer("over_invite", over_invite, at_least=0),
+            "output": one_of("output", output, OUTPUTS),
+            "over_invite": integer("over_invite", over_invite, at_least=0),
             "quorum": integer("quorum", quorum, at_most=s),
-        }  # fmt: skip
+        }
         for name, value in settings.items():
             object.__setattr__(self, name, value)
 
@@ -87,6 +125,13 @@ class PriRFed:
     def with_local(self, local: Any) -> PriRFed:
         """The same run with another local optimiser."""
         return PriRFed(
-            self.problem, local, rounds=self.rounds, agents_per_round=self.agents_per_round, aggregate=self.aggregate,
-            participation=self.participation, output=self.output, over_invite=self.over_invite, quorum=self.quorum,
-        )  # fmt: skip
+            self.problem,
+            local,
+            rounds=self.rounds,
+            agents_per_round=self.agents_per_round,
+            aggregate=self.aggregate,
+            participation=self.participation,
+            output=self.output,
+            over_invite=self.over_invite,
+            quorum=self.quorum,
+        )

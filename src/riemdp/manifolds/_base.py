@@ -1,8 +1,10 @@
-"""The interface of a manifold: what every space offers, and how its calls are checked, batched and compiled.
+"""The interface of a manifold: what every space offers, and how its calls are checked, batched and
+compiled.
 
-Public operations (`exp`, `log`, ...) are final and live here. They convert NumPy input to float64 JAX arrays, check trailing
-shapes, and run the space's own private formula (`_exp`, `_log`, ...) under `jax.jit`, compiled once per manifold and shape.
-A space therefore implements only underscored formulas, written for leading batch axes that broadcast.
+Public operations (`exp`, `log`, ...) are final and live here. They convert NumPy input to float64
+JAX arrays, check trailing shapes, and run the space's own private formula (`_exp`, `_log`, ...)
+under `jax.jit`, compiled once per manifold and shape. A space therefore implements only underscored
+formulas, written for leading batch axes that broadcast.
 """
 
 from __future__ import annotations
@@ -29,16 +31,20 @@ def _compiled(manifold: AbstractManifold, operation: str, *arguments: Any) -> An
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2))
-def _compiled_random_point(manifold: AbstractManifold, key: PRNGKeyArray, shape: tuple[int, ...]) -> Any:
+def _compiled_random_point(
+    manifold: AbstractManifold, key: PRNGKeyArray, shape: tuple[int, ...]
+) -> Any:
     return manifold._random_point(key, shape)
 
 
 class AbstractManifold(eqx.Module):
-    """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`; leading axes are batch axes.
+    """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`; leading
+    axes are batch axes.
 
-    To add a space, subclass it with *static* fields only (so that an instance is hashable) and implement the underscored
-    formulas; `riemdp.manifolds.check(manifold)` then runs the property tests on it. Base points come first everywhere.
-    An operation without a closed form raises `NotImplementedError` that says what to use instead.
+    To add a space, subclass it with *static* fields only (so that an instance is hashable) and
+    implement the underscored formulas; `riemdp.manifolds.check(manifold)` then runs the property
+    tests on it. Base points come first everywhere. An operation without a closed form raises
+    `NotImplementedError` that says what to use instead.
     """
 
     # ---------------------------------------------------------------- facts about the space
@@ -55,7 +61,9 @@ class AbstractManifold(eqx.Module):
     @property
     @abstractmethod
     def noise_size(self) -> int:
-        """How many independent standard normals `tangent_from_normals` consumes for one tangent vector."""
+        """How many independent standard normals `tangent_from_normals` consumes for one tangent
+        vector.
+        """
 
     @property
     @abstractmethod
@@ -65,7 +73,9 @@ class AbstractManifold(eqx.Module):
     @property
     @abstractmethod
     def curvature_bounds(self) -> tuple[float, float]:
-        """(smallest, largest) sectional curvature over the whole manifold; infinite where unbounded."""
+        """(smallest, largest) sectional curvature over the whole manifold; infinite where
+        unbounded.
+        """
 
     @property
     @abstractmethod
@@ -74,21 +84,28 @@ class AbstractManifold(eqx.Module):
 
     @property
     def _is_geodesic(self) -> bool:
-        """Any two points are joined by one shortest geodesic, which `_log` finds also beyond the injectivity radius (beyond
-        which other directions leave the space). False unless a space says otherwise."""
+        """Any two points are joined by one shortest geodesic, which `_log` finds also beyond the
+        injectivity radius (beyond which other directions leave the space). False unless a space
+        says otherwise.
+        """
         return False
 
     @property
     @abstractmethod
     def is_homogeneous(self) -> bool:
-        """Isometries act transitively (so a Riemannian Laplace law has the same constant everywhere)."""
+        """Isometries act transitively (so a Riemannian Laplace law has the same constant
+        everywhere).
+        """
 
     @property
     @abstractmethod
     def transport_is_parallel(self) -> bool:
-        """True where `transport` is parallel transport along the minimising geodesic; else see `transport`."""
+        """True where `transport` is parallel transport along the minimising geodesic; else see
+        `transport`.
+        """
 
-    # ---------------------------------------------------------------- formulas each space gives (batch axes broadcast)
+    # ---------------------------------------------------------------- formulas each space gives
+    # (batch axes broadcast)
     @abstractmethod
     def _exp(self, p: Point, v: Tangent) -> Point: ...
 
@@ -146,18 +163,23 @@ class AbstractManifold(eqx.Module):
     @abstractmethod
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]: ...
 
-    # ---------------------------------------------------------------- input conversion (Product replaces it by its own)
+    # ---------------------------------------------------------------- input conversion (Product
+    # replaces it by its own)
     def _coerce(self, name: str, x: Any) -> Any:
         """Turn array-like input into a float64 array and check its trailing shape."""
         return _coerce_array(name, x, self.shape, self)
 
     # ---------------------------------------------------------------- public operations, final
     def exp(self, p: Point, v: Tangent) -> Point:
-        """Exponential map: the end of the geodesic that leaves `p` with velocity `v`. Shapes (*batch, *shape)."""
+        """Exponential map: the end of the geodesic that leaves `p` with velocity `v`. Shapes
+        (*batch, *shape).
+        """
         return _compiled(self, "_exp", self._coerce("p", p), self._coerce("v", v))
 
     def log(self, p: Point, q: Point) -> Tangent:
-        """Logarithm: the initial velocity at `p` of the minimising geodesic to `q`; inverse of `exp` inside the cut locus."""
+        """Logarithm: the initial velocity at `p` of the minimising geodesic to `q`; inverse of
+        `exp` inside the cut locus.
+        """
         return _compiled(self, "_log", self._coerce("p", p), self._coerce("q", q))
 
     def dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
@@ -170,27 +192,39 @@ class AbstractManifold(eqx.Module):
 
     def inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]:
         """Riemannian inner product of `u` and `v` at `p`."""
-        return _compiled(self, "_inner", self._coerce("p", p), self._coerce("u", u), self._coerce("v", v))
+        return _compiled(
+            self, "_inner", self._coerce("p", p), self._coerce("u", u), self._coerce("v", v)
+        )
 
     def norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
         """Riemannian norm of `v` at `p` (its gradient at v = 0 is 0, never NaN)."""
         return _compiled(self, "_norm", self._coerce("p", p), self._coerce("v", v))
 
     def transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
-        """Carry `v` from `p` to `q` by an isometry continuous in both points: parallel transport along the minimising
-        geodesic where that has a closed form (`transport_is_parallel`), else the isometry that the space documents."""
-        return _compiled(self, "_transport", self._coerce("p", p), self._coerce("q", q), self._coerce("v", v))
+        """Carry `v` from `p` to `q` by an isometry continuous in both points: parallel transport
+        along the minimising geodesic where that has a closed form (`transport_is_parallel`), else
+        the isometry that the space documents.
+        """
+        return _compiled(
+            self, "_transport", self._coerce("p", p), self._coerce("q", q), self._coerce("v", v)
+        )
 
     def retract(self, p: Point, v: Tangent) -> Point:
-        """A cheaper first-order substitute for `exp`; the exponential map itself where nothing cheaper is safe."""
+        """A cheaper first-order substitute for `exp`; the exponential map itself where nothing
+        cheaper is safe.
+        """
         return _compiled(self, "_retract", self._coerce("p", p), self._coerce("v", v))
 
     def project(self, x: Point) -> Point:
-        """Carry an ambient point of the right shape to the manifold (nearest point where that is well defined)."""
+        """Carry an ambient point of the right shape to the manifold (nearest point where that is
+        well defined).
+        """
         return _compiled(self, "_project", self._coerce("x", x))
 
     def to_tangent(self, p: Point, x: Tangent) -> Tangent:
-        """Project an ambient array to the tangent space at `p` (orthogonally in the ambient product of the space)."""
+        """Project an ambient array to the tangent space at `p` (orthogonally in the ambient product
+        of the space).
+        """
         return _compiled(self, "_to_tangent", self._coerce("p", p), self._coerce("x", x))
 
     def egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
@@ -198,32 +232,48 @@ class AbstractManifold(eqx.Module):
         return _compiled(self, "_egrad_to_rgrad", self._coerce("p", p), self._coerce("g", g))
 
     def belongs(self, x: Point, atol: float = 1e-8) -> Bool[Array, "*batch"]:
-        """Whether each `x` is finite and satisfies the equations of the manifold up to `atol` (relative to the size of x)."""
+        """Whether each `x` is finite and satisfies the equations of the manifold up to `atol`
+        (relative to the size of x).
+        """
         return _compiled(self, "_belongs", self._coerce("x", x), real("atol", atol, at_least=0.0))
 
     def is_tangent(self, p: Point, v: Tangent, atol: float = 1e-8) -> Bool[Array, "*batch"]:
         """Whether each `v` is finite and tangent at `p` up to `atol` (relative to the size of v)."""
-        return _compiled(self, "_is_tangent", self._coerce("p", p), self._coerce("v", v), real("atol", atol, at_least=0.0))
+        return _compiled(
+            self,
+            "_is_tangent",
+            self._coerce("p", p),
+            self._coerce("v", v),
+            real("atol", atol, at_least=0.0),
+        )
 
     def random_point(self, key: PRNGKeyArray, shape: tuple[int, ...] = ()) -> Point:
-        """Random points for tests and simulation (uniform on compact spaces, spread about the origin elsewhere)."""
+        """Random points for tests and simulation (uniform on compact spaces, spread about the
+        origin elsewhere).
+        """
         return _compiled_random_point(self, key, tuple(shape))
 
-    def tangent_normal(self, key: PRNGKeyArray, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()) -> Tangent:
+    def tangent_normal(
+        self, key: PRNGKeyArray, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()
+    ) -> Tangent:
         """Isotropic Gaussian tangent vectors at `p`, for simulation: E|v|_p^2 = dim * sigma^2.
 
-        `shape` leads the batch axes of `p`. JAX keys are 64 bits wide and meant for simulation; a release draws from the
-        operating system instead (see `riemdp.randomness`).
+        `shape` leads the batch axes of `p`. JAX keys are 64 bits wide and meant for simulation; a
+        release draws from the operating system instead (see `riemdp.randomness`).
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
-        z = jax.random.normal(key, tuple(shape) + self._batch_shape(base) + (self.noise_size,), dtype=jnp.float64)
+        z = jax.random.normal(
+            key, tuple(shape) + self._batch_shape(base) + (self.noise_size,), dtype=jnp.float64
+        )
         return _compiled(self, "_scaled_tangent_from_normals", base, z, sigma)
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
-        """The isotropic unit Gaussian tangent vector at `p` that the iid standard normals `z` (*batch, noise_size) give.
+        """The isotropic unit Gaussian tangent vector at `p` that the iid standard normals `z`
+        (*batch, noise_size) give.
 
-        Linear in `z`; the one formula behind `tangent_normal` and behind the noise of every mechanism.
+        Linear in `z`; the one formula behind `tangent_normal` and behind the noise of every
+        mechanism.
         """
         z = _coerce_array("z", z, (self.noise_size,), self, " (noise_size)")
         return _compiled(self, "_tangent_from_normals", self._coerce("p", p), z)
@@ -245,7 +295,8 @@ class AbstractManifold(eqx.Module):
         """log |det D exp_p(v)| between orthonormal frames: the log Jacobian of the exponential map."""
         return _compiled(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
 
-    # ---------------------------------------------------------------- helpers for subclasses and other rooms
+    # ---------------------------------------------------------------- helpers for subclasses and
+    # other rooms
     def _scaled_tangent_from_normals(self, p: Point, z: Any, sigma: Any) -> Tangent:
         return jax.tree.map(lambda v: sigma * v, self._tangent_from_normals(p, z))
 
@@ -266,15 +317,24 @@ def _coerce_array(
         try:
             array = jnp.asarray(x)
         except (TypeError, ValueError) as error:
-            raise invalid(name, x, f"{owner}{what} needs an array of real numbers with trailing shape {trailing}") from error
-        if jnp.issubdtype(array.dtype, jnp.complexfloating) or not jnp.issubdtype(array.dtype, jnp.number):
-            raise InvalidArgument(f"argument `{name}` has dtype {array.dtype}; {owner}{what} needs real numbers (float64)")
+            raise invalid(
+                name,
+                x,
+                f"{owner}{what} needs an array of real numbers with trailing shape {trailing}",
+            ) from error
+        if jnp.issubdtype(array.dtype, jnp.complexfloating) or not jnp.issubdtype(
+            array.dtype, jnp.number
+        ):
+            raise InvalidArgument(
+                f"argument `{name}` has dtype {array.dtype}; {owner}{what} needs real numbers"
+                " (float64)"
+            )
         array = array.astype(jnp.float64)
     n = len(trailing)
     if array.ndim < n or array.shape[array.ndim - n :] != trailing:
         raise InvalidArgument(
-            f"argument `{name}` has shape {array.shape}; {owner}{what} needs trailing shape {trailing} "
-            "(leading axes are batch axes)"
+            f"argument `{name}` has shape {array.shape}; {owner}{what} needs trailing shape"
+            f" {trailing} (leading axes are batch axes)"
         )
     return array
 

@@ -18,15 +18,18 @@ from ._properties import PROPERTIES, Sample
 
 
 class ManifoldCheckError(RiemdpError, AssertionError):
-    """`check(..., raise_on_failure=True)` found a property that does not hold; the message is the whole report."""
+    """`check(..., raise_on_failure=True)` found a property that does not hold; the message is the
+    whole report.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class PropertyResult:
-    """One property: its worst error over the sample, the tolerance it was held to, and whether it `passed`.
+    """One property: its worst error over the sample, the tolerance it was held to, and whether it
+    `passed`.
 
-    `error` is None where the manifold does not offer an operation that the property needs (`note` says which), and infinite
-    where an operation raised an exception (`note` shows it).
+    `error` is None where the manifold does not offer an operation that the property needs (`note`
+    says which), and infinite where an operation raised an exception (`note` shows it).
     """
 
     name: str
@@ -39,7 +42,9 @@ class PropertyResult:
 
 @dataclasses.dataclass(frozen=True)
 class CheckReport:
-    """What `check` found. `ok` says whether every property held; `str(report)` is a table, worst errors included."""
+    """What `check` found. `ok` says whether every property held; `str(report)` is a table, worst
+    errors included.
+    """
 
     manifold: str
     rows: tuple[PropertyResult, ...]
@@ -63,23 +68,49 @@ class CheckReport:
 
     def __str__(self) -> str:
         width = max((len(row.name) for row in self.rows), default=8)
-        head = f"{self.manifold}: " + ("all properties hold" if self.ok else f"FAILED: {', '.join(self.failures)}")
+        head = f"{self.manifold}: " + (
+            "all properties hold" if self.ok else f"FAILED: {', '.join(self.failures)}"
+        )
         lines = [head, f"  {'property':<{width}}  {'worst error':>11}  {'tolerance':>9}  result"]
         for row in self.rows:
             error = "-" if row.error is None else f"{row.error:.1e}"
-            result = "ok" if row.passed and row.error is not None else "skipped" if row.passed else "FAILED"
+            result = (
+                "ok"
+                if row.passed and row.error is not None
+                else "skipped"
+                if row.passed
+                else "FAILED"
+            )
             why = row.note or ("" if row.passed else row.meaning)
-            lines.append(f"  {row.name:<{width}}  {error:>11}  {row.tolerance:>9.0e}  {result}{': ' + why if why else ''}")
+            lines.append(
+                f"  {row.name:<{width}}  {error:>11}  {row.tolerance:>9.0e} "
+                f" {result}{': ' + why if why else ''}"
+            )
         if self.not_offered:
             lines.append(f"  operations not offered: {', '.join(self.not_offered)}")
         return "\n".join(lines)
 
 
 _OPERATIONS = (
-    "exp", "log", "dist", "squared_dist", "inner", "norm", "transport", "retract", "project", "to_tangent", "egrad_to_rgrad",
-    "belongs", "is_tangent", "tangent_from_normals", "to_coordinates", "from_coordinates", "injectivity_radius",
+    "exp",
+    "log",
+    "dist",
+    "squared_dist",
+    "inner",
+    "norm",
+    "transport",
+    "retract",
+    "project",
+    "to_tangent",
+    "egrad_to_rgrad",
+    "belongs",
+    "is_tangent",
+    "tangent_from_normals",
+    "to_coordinates",
+    "from_coordinates",
+    "injectivity_radius",
     "log_volume_density",
-)  # fmt: skip
+)
 
 
 def check(
@@ -95,9 +126,10 @@ def check(
 ) -> CheckReport:
     """Run the property tests of this library on a manifold: one of its own, or yours.
 
-    The properties are relations that must hold on every Riemannian manifold (exp and log are inverse, transport is an isometry
-    and continuous, the noise is isotropic, the volume density is the Jacobian of exp, ...), so no reference values are needed.
-    Derivatives are compared with finite differences, transport with a pole ladder of short geodesics. Nothing is raised for a
+    The properties are relations that must hold on every Riemannian manifold (exp and log are
+    inverse, transport is an isometry and continuous, the noise is isotropic, the volume density is
+    the Jacobian of exp, ...), so no reference values are needed. Derivatives are compared with
+    finite differences, transport with a pole ladder of short geodesics. Nothing is raised for a
     property that fails; read `report.ok` or print the report.
 
     Arguments:
@@ -111,13 +143,18 @@ def check(
         properties: names of the properties to run; default all (`riemdp.manifolds.check(m).rows` lists them).
         raise_on_failure: raise `ManifoldCheckError` with the report as its message if a property fails.
 
-    Returns a `CheckReport` with `ok`, `failures`, `rows` (name, error, tolerance, passed) and `not_offered`, the operations that
-    raise `NotImplementedError`; properties that need those are skipped and say so.
+    Returns a `CheckReport` with `ok`, `failures`, `rows` (name, error, tolerance, passed) and
+    `not_offered`, the operations that raise `NotImplementedError`; properties that need those are
+    skipped and say so.
 
     Raises `InvalidArgument` for a property name that does not exist or an argument out of range.
     """
     if not isinstance(manifold, AbstractManifold):
-        raise invalid("manifold", manifold, "give an instance of a subclass of riemdp.manifolds.AbstractManifold")
+        raise invalid(
+            "manifold",
+            manifold,
+            "give an instance of a subclass of riemdp.manifolds.AbstractManifold",
+        )
     key, samples = integer("key", key, at_least=0), integer("samples", samples, at_least=2)
     if radius is not None:
         radius = real("radius", radius, above=0.0)
@@ -126,23 +163,45 @@ def check(
     for argument, names in (("properties", chosen), ("tolerances", list(held_to))):
         for name in names:
             if name not in PROPERTIES:
-                raise InvalidArgument(f"argument `{argument}` names {name!r}; choose from {', '.join(PROPERTIES)}")
+                raise InvalidArgument(
+                    f"argument `{argument}` names {name!r}; choose from {', '.join(PROPERTIES)}"
+                )
 
     try:
         sample = draw_sample(manifold, key=key, samples=samples, radius=radius, points=points)
     except Exception as error:
-        row = PropertyResult("drawing_points", "random_point, exp and from_coordinates work", math.inf, 0.0, False, _shown(error))
+        row = PropertyResult(
+            "drawing_points",
+            "random_point, exp and from_coordinates work",
+            math.inf,
+            0.0,
+            False,
+            _shown(error),
+        )
         return _finish(CheckReport(repr(manifold), (row,), ()), raise_on_failure)
     rows = tuple(_run(manifold, sample, name, held_to) for name in chosen)
-    return _finish(CheckReport(repr(manifold), rows, _not_offered(manifold, sample)), raise_on_failure)
+    return _finish(
+        CheckReport(repr(manifold), rows, _not_offered(manifold, sample)), raise_on_failure
+    )
 
 
 def draw_sample(
-    manifold: AbstractManifold, *, key: int = 0, samples: int = 5, radius: float | None = None, points: Any = None
+    manifold: AbstractManifold,
+    *,
+    key: int = 0,
+    samples: int = 5,
+    radius: float | None = None,
+    points: Any = None,
 ) -> Sample:
-    """Random base points, and tangent vectors with norms between a tenth of the radius and the radius."""
+    """Random base points, and tangent vectors with norms between a tenth of the radius and the
+    radius.
+    """
     rng = np.random.default_rng(key)  # vectors are drawn with NumPy, which has nothing to compile
-    p = manifold.random_point(jax.random.key(key), (samples,)) if points is None else manifold._coerce("points", points)
+    p = (
+        manifold.random_point(jax.random.key(key), (samples,))
+        if points is None
+        else manifold._coerce("points", points)
+    )
     if manifold._batch_shape(p) != (samples,):
         raise invalid("points", points, f"give `samples` = {samples} points, with one leading axis")
     reach = np.asarray(jnp.broadcast_to(manifold.injectivity_radius(p), (samples,)))
@@ -151,30 +210,52 @@ def draw_sample(
     lengths = rng.uniform(0.1, 1.0, (4, samples, 1)) * largest[:, None]
     c = directions / np.linalg.norm(directions, axis=-1, keepdims=True) * lengths
     u, v, w, to_r = (manifold.from_coordinates(p, c[i]) for i in range(4))
-    return Sample(key=key, p=p, q=manifold.exp(p, v), r=manifold.exp(p, to_r), u=u, v=v, w=w, coordinates=c)
+    return Sample(
+        key=key, p=p, q=manifold.exp(p, v), r=manifold.exp(p, to_r), u=u, v=v, w=w, coordinates=c
+    )
 
 
-def _run(manifold: AbstractManifold, sample: Sample, name: str, held_to: Mapping[str, float]) -> PropertyResult:
+def _run(
+    manifold: AbstractManifold, sample: Sample, name: str, held_to: Mapping[str, float]
+) -> PropertyResult:
     prop = PROPERTIES[name]
     tolerance = held_to.get(name, prop.tolerance)
     try:
         error = float(prop.error(manifold, sample))
     except NotImplementedError as missing:
         return PropertyResult(name, prop.meaning, None, tolerance, True, str(missing))
-    except Exception as raised:  # a user's formula may fail in any way; the report has to say so and go on
+    except (
+        Exception
+    ) as raised:  # a user's formula may fail in any way; the report has to say so and go on
         return PropertyResult(name, prop.meaning, math.inf, tolerance, False, _shown(raised))
-    return PropertyResult(name, prop.meaning, error, tolerance, error <= tolerance)  # a NaN error does not pass
+    return PropertyResult(
+        name, prop.meaning, error, tolerance, error <= tolerance
+    )  # a NaN error does not pass
 
 
 def _not_offered(manifold: AbstractManifold, sample: Sample) -> tuple[str, ...]:
     p, q, v, c = sample.p, sample.q, sample.v, sample.coordinates[0]
     z = np.zeros((len(c), manifold.noise_size))
     arguments: dict[str, tuple[Any, ...]] = {
-        "exp": (p, v), "log": (p, q), "dist": (p, q), "squared_dist": (p, q), "inner": (p, v, v), "norm": (p, v),
-        "transport": (p, q, v), "retract": (p, v), "project": (p,), "to_tangent": (p, v), "egrad_to_rgrad": (p, v),
-        "belongs": (p, 1e-8), "is_tangent": (p, v, 1e-8), "tangent_from_normals": (p, z), "to_coordinates": (p, v),
-        "from_coordinates": (p, c), "injectivity_radius": (p,), "log_volume_density": (p, v),
-    }  # fmt: skip
+        "exp": (p, v),
+        "log": (p, q),
+        "dist": (p, q),
+        "squared_dist": (p, q),
+        "inner": (p, v, v),
+        "norm": (p, v),
+        "transport": (p, q, v),
+        "retract": (p, v),
+        "project": (p,),
+        "to_tangent": (p, v),
+        "egrad_to_rgrad": (p, v),
+        "belongs": (p, 1e-8),
+        "is_tangent": (p, v, 1e-8),
+        "tangent_from_normals": (p, z),
+        "to_coordinates": (p, v),
+        "from_coordinates": (p, c),
+        "injectivity_radius": (p,),
+        "log_volume_density": (p, v),
+    }
     missing = []
     for name in _OPERATIONS:
         try:

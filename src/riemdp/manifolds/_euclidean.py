@@ -15,11 +15,13 @@ from ._numerics import all_finite, safe_sqrt
 
 
 class Euclidean(AbstractManifold):
-    """Arrays of shape `shape` with <u, v> = sum of u * v. Complete, flat, homogeneous; dim = number of entries.
+    """Arrays of shape `shape` with <u, v> = sum of u * v. Complete, flat, homogeneous; dim = number
+    of entries.
 
-    `Euclidean(3)` are vectors of R^3, `Euclidean(2, 3)` matrices, `Euclidean()` real numbers. Every formula is exact:
-    the exponential map is addition and transport is the identity. It is the space on which the mechanisms of this
-    package reduce to the classical ones, and the reference that they are tested against.
+    `Euclidean(3)` are vectors of R^3, `Euclidean(2, 3)` matrices, `Euclidean()` real numbers. Every
+    formula is exact: the exponential map is addition and transport is the identity. It is the space
+    on which the mechanisms of this package reduce to the classical ones, and the reference that
+    they are tested against.
 
     Raises `InvalidArgument` if a length is not a whole number >= 1.
     """

@@ -17,20 +17,24 @@ from ._spectral import invsqrtm, transpose
 
 
 class Grassmann(AbstractManifold):
-    """Subspaces of dimension r of R^m, each given by any orthonormal frame W (m, r) of it; dimension r (m - r).
+    """Subspaces of dimension r of R^m, each given by any orthonormal frame W (m, r) of it;
+    dimension r (m - r).
 
-    W and W O (O orthogonal) are the same point: `dist` does not tell them apart. A tangent vector at the representative W is
-    its horizontal lift, an (m, r) array U with W^T U = 0, and the metric is tr(U^T V). Results of `log`, `transport` and
-    `tangent_normal` belong to the representative that was passed in; `exp(p, log(p, q))` spans the same subspace as q.
+    W and W O (O orthogonal) are the same point: `dist` does not tell them apart. A tangent vector
+    at the representative W is its horizontal lift, an (m, r) array U with W^T U = 0, and the metric
+    is tr(U^T V). Results of `log`, `transport` and `tangent_normal` belong to the representative
+    that was passed in; `exp(p, log(p, q))` spans the same subspace as q.
 
-    **Where things are defined.** `log` and `transport` are unique while every principal angle is below pi/2. At an angle of
-    pi/2 (cut locus) one minimising geodesic is returned and derivatives of `transport` leave out the directions of the jump.
-    `dist` is exact everywhere. Two frames whose spans agree up to rounding (8 r machine epsilons) have distance exactly 0.
+    **Where things are defined.** `log` and `transport` are unique while every principal angle is
+    below pi/2. At an angle of pi/2 (cut locus) one minimising geodesic is returned and derivatives
+    of `transport` leave out the directions of the jump. `dist` is exact everywhere. Two frames
+    whose spans agree up to rounding (8 r machine epsilons) have distance exactly 0.
 
     **Arguments.** `m` >= 2, 1 <= `r` <= m - 1 (r = m would be a single point).
 
-    Source: Edelman, Arias and Smith 1998; tangent Gaussian by projection Z - W (W^T Z), exact because the projection of an iid
-    normal array on a linear subspace is the isotropic normal law there.
+    Source: Edelman, Arias and Smith 1998; tangent Gaussian by projection Z - W (W^T Z), exact
+    because the projection of an iid normal array on a linear subspace is the isotropic normal law
+    there.
     """
 
     m: int = eqx.field(static=True)
@@ -39,8 +43,13 @@ class Grassmann(AbstractManifold):
     def __init__(self, m: int, r: int) -> None:
         self.m = integer("m", m, at_least=2)
         top = self.m - 1
-        self.r = integer("r", r, at_least=1, at_most=top,
-                         remedy=f"a Grassmann manifold of R^{self.m} needs 1 <= r <= {top}")  # fmt: skip
+        self.r = integer(
+            "r",
+            r,
+            at_least=1,
+            at_most=top,
+            remedy=f"a Grassmann manifold of R^{self.m} needs 1 <= r <= {top}",
+        )
 
     # ---------------------------------------------------------------- facts
     @property
@@ -61,8 +70,8 @@ class Grassmann(AbstractManifold):
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
-        # Lines or hyperplanes form the projective space of constant curvature 1 (on the circle Gr(2, 1) there is no plane to
-        # measure, and 1 is the cautious answer).
+        # Lines or hyperplanes form the projective space of constant curvature 1 (on the circle
+        # Gr(2, 1) there is no plane to measure, and 1 is the cautious answer).
         return (1.0, 1.0) if min(self.r, self.m - self.r) == 1 else (0.0, 2.0)
 
     @property
@@ -79,7 +88,8 @@ class Grassmann(AbstractManifold):
 
     # ---------------------------------------------------------------- geodesics
     def _exp(self, p: Array, v: Array) -> Array:
-        # W V cos(s) V^T + Q sin(s) V^T with U = Q s V^T, as functions of the Gram matrix: no singular vectors to choose.
+        # W V cos(s) V^T + Q sin(s) V^T with U = Q s V^T, as functions of the Gram matrix: no
+        # singular vectors to choose.
         versine, ratio = on.cos_sinc_root(transpose(v) @ v)
         return on.newton_orthonormalise(p + (v @ ratio - p @ versine))
 
@@ -124,7 +134,9 @@ class Grassmann(AbstractManifold):
 
     # ---------------------------------------------------------------- randomness and coordinates
     def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        return on.nearest_orthonormal(jax.random.normal(key, (*shape, self.m, self.r), dtype=jnp.float64))
+        return on.nearest_orthonormal(
+            jax.random.normal(key, (*shape, self.m, self.r), dtype=jnp.float64)
+        )
 
     def _tangent_from_normals(self, p: Array, z: Array) -> Array:
         return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))
@@ -136,20 +148,25 @@ class Grassmann(AbstractManifold):
     def _from_coordinates(self, p: Array, c: Array) -> Array:
         lower = c.reshape(*c.shape[:-1], self.m - self.r, self.r)
         upper = jnp.zeros((*c.shape[:-1], self.r, self.r))
-        return self._to_tangent(p, on.from_first_columns(p, jnp.concatenate([upper, lower], axis=-2)))
+        return self._to_tangent(
+            p, on.from_first_columns(p, jnp.concatenate([upper, lower], axis=-2))
+        )
 
     def _injectivity_radius(self, p: Array) -> Array:
         return jnp.full(self._batch_shape(p), 0.5 * jnp.pi)
 
     def _log_volume_density(self, p: Array, v: Array) -> Array:
-        # prod_{i<j} sinc(t_i - t_j) sinc(t_i + t_j) prod_i sinc(t_i)^(m - 2k), t the k = min(r, m - r) singular values.
+        # prod_{i<j} sinc(t_i - t_j) sinc(t_i + t_j) prod_i sinc(t_i)^(m - 2k), t the k = min(r, m -
+        # r) singular values.
         k = min(self.r, self.m - self.r)
         squares = jnp.linalg.eigvalsh(transpose(v) @ v)[..., self.r - k :]
         return on.log_density_of_angles(squares, self.m - 2 * k)
 
 
 def _residual(p: Array, q: Array) -> tuple[Array, Array]:
-    """C = p^T q and the part of q outside span(p), whose value (not derivative) is 0 where it is only rounding."""
+    """C = p^T q and the part of q outside span(p), whose value (not derivative) is 0 where it is
+    only rounding.
+    """
     c = transpose(p) @ q
     outside = q - p @ c
     rounding = 8.0 * p.shape[-1] * jnp.finfo(jnp.float64).eps
@@ -158,8 +175,9 @@ def _residual(p: Array, q: Array) -> tuple[Array, Array]:
 
 
 def _log(p: Array, q: Array) -> Array:
-    # C = A cos(t) B^T and (q - p C) B = Q sin(t), so Q t A^T = (q - p C) (A (t/sin t) B^T)^T: finite up to t = pi/2 itself,
-    # and as accurate as the residual for tiny angles, because t/sin(t) is flat at 1.
+    # C = A cos(t) B^T and (q - p C) B = Q sin(t), so Q t A^T = (q - p C) (A (t/sin t) B^T)^T:
+    # finite up to t = pi/2 itself, and as accurate as the residual for tiny angles, because
+    # t/sin(t) is flat at 1.
     c, outside = _residual(p, q)
     u = outside @ transpose(on.principal_angle_ratio(c))
     return u - p @ (transpose(p) @ u)
@@ -174,6 +192,7 @@ def _squared_dist(p: Array, q: Array) -> Array:
 
 @_squared_dist.defjvp
 def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    # d(dist^2) = -2 <log_p q, dp> - 2 <log_q p, dq>: no derivative of a singular value is needed, so none can be NaN.
+    # d(dist^2) = -2 <log_p q, dp> - 2 <log_q p, dq>: no derivative of a singular value is needed,
+    # so none can be NaN.
     (p, q), (dp, dq) = primals, tangents
     return _squared_dist(p, q), -2.0 * (on.frobenius(_log(p, q), dp) + on.frobenius(_log(q, p), dq))

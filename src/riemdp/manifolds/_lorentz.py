@@ -9,21 +9,31 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
 from ._base import AbstractManifold
-from ._numerics import all_finite, asinhc_sqrt, cosh_sqrt, dot, log_sinhc_sqrt, safe_norm, safe_sqrt, sinhc_sqrt
+from ._numerics import (
+    all_finite,
+    asinhc_sqrt,
+    cosh_sqrt,
+    dot,
+    log_sinhc_sqrt,
+    safe_norm,
+    safe_sqrt,
+    sinhc_sqrt,
+)
 
 
 class Lorentz(AbstractManifold):
-    """Hyperbolic space of curvature -1 in R^n: points with <x, x>_L = -x_0^2 + x_1^2 + ... = -1 and x_0 > 0. dim = n -
-    1.
+    """Hyperbolic space of curvature -1 in R^n: points with <x, x>_L = -x_0^2 + x_1^2 + ... = -1 and
+    x_0 > 0. dim = n - 1.
 
-    Needs n >= 2. A tangent vector at p satisfies <p, v>_L = 0. Every result is put back on the sheet (the time
-    coordinate is recomputed from the others), and no formula subtracts large squares: norms and inner products are
-    taken in the frame that the boost of p gives, in which they are sums of squares. What remains is the conditioning of
-    the coordinates themselves: at distance R from the origin a rounding error is worth about e^R * 1e-16 in Riemannian
-    length (1e-8 at R = 18).
+    Needs n >= 2. A tangent vector at p satisfies <p, v>_L = 0. Every result is put back on the
+    sheet (the time coordinate is recomputed from the others), and no formula subtracts large
+    squares: norms and inner products are taken in the frame that the boost of p gives, in which
+    they are sums of squares. What remains is the conditioning of the coordinates themselves: at
+    distance R from the origin a rounding error is worth about e^R * 1e-16 in Riemannian length
+    (1e-8 at R = 18).
 
-    Tangent noise is the boost of noise at the origin. Projecting ambient noise would be wrong here, as the ambient form
-    is indefinite. Raises `InvalidArgument` if n is not a whole number >= 2.
+    Tangent noise is the boost of noise at the origin. Projecting ambient noise would be wrong here,
+    as the ambient form is indefinite. Raises `InvalidArgument` if n is not a whole number >= 2.
     """
 
     n: int = eqx.field(static=True)
@@ -89,8 +99,8 @@ class Lorentz(AbstractManifold):
         return safe_norm(self._to_coordinates(p, v))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
-        # v + <q, v>_L / (1 - <p, q>_L) (p + q), with <q, v>_L = <q - cosh(D) p, v>_L taken in the frame at p and
-        # 1 - <p, q>_L = 2 + s / 2.
+        # v + <q, v>_L / (1 - <p, q>_L) (p + q), with <q, v>_L = <q - cosh(D) p, v>_L taken in the
+        # frame at p and 1 - <p, q>_L = 2 + s / 2.
         s = _squared_chord(p, q)
         towards = (q[..., 1:] - p[..., 1:]) - (s / 2.0)[..., None] * p[..., 1:]
         along = dot(_unboost(p, towards), _unboost(p, v[..., 1:]))
@@ -155,17 +165,21 @@ def _tangent(p: Array, v: Array) -> Array:
 
 
 def _unboost(p: Array, v: Array) -> Array:
-    """Space coordinates at the origin of the tangent vector at p with space coordinates v (the inverse boost)."""
+    """Space coordinates at the origin of the tangent vector at p with space coordinates v (the
+    inverse boost).
+    """
     time = dot(p[..., 1:], v)[..., None] / p[..., :1]
     return v - time * p[..., 1:] / (1.0 + p[..., :1])
 
 
 def _squared_chord(p: Array, q: Array) -> Array:
-    """s = <p - q, p - q>_L = 4 sinh^2(D / 2), exactly 0 for equal arguments, to full relative accuracy.
+    """s = <p - q, p - q>_L = 4 sinh^2(D / 2), exactly 0 for equal arguments, to full relative
+    accuracy.
 
-    Three equal expressions, each where nothing in it cancels: (near the origin) |x - y|^2 - (x_0 - y_0)^2 with the time
-    difference taken from the space coordinates; (one point near the origin, one far) 2 (x_0 y_0 - <x, y> - 1); (both
-    far) the hyperbolic law of cosines in half angles, a sum of a radial and an angular square.
+    Three equal expressions, each where nothing in it cancels: (near the origin) |x - y|^2 - (x_0 -
+    y_0)^2 with the time difference taken from the space coordinates; (one point near the origin,
+    one far) 2 (x_0 y_0 - <x, y> - 1); (both far) the hyperbolic law of cosines in half angles, a
+    sum of a radial and an angular square.
     """
     x, y = p[..., 1:], q[..., 1:]
     x0, y0 = p[..., 0], q[..., 0]

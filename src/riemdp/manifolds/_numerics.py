@@ -1,10 +1,12 @@
-"""Elementary functions that geometry needs near their removable singularities, to full relative accuracy.
+"""Elementary functions that geometry needs near their removable singularities, to full relative
+accuracy.
 
-Each one takes the *square* of its natural argument (sinc_sqrt(s) = sin(sqrt s) / sqrt s). As functions of the square
-they are analytic at 0, and |v|^2 is a polynomial in v; so every derivative of every order is finite at v = 0, where a
-formula in |v| gives NaN. Below a threshold a Taylor polynomial is evaluated; it is long enough for full accuracy of
-value and of the first derivatives, and the threshold is high enough that the closed form above it has nothing left to
-cancel. No function here hides a NaN: a NaN argument gives a NaN.
+Each one takes the *square* of its natural argument (sinc_sqrt(s) = sin(sqrt s) / sqrt s). As
+functions of the square they are analytic at 0, and |v|^2 is a polynomial in v; so every derivative
+of every order is finite at v = 0, where a formula in |v| gives NaN. Below a threshold a Taylor
+polynomial is evaluated; it is long enough for full accuracy of value and of the first derivatives,
+and the threshold is high enough that the closed form above it has nothing left to cancel. No
+function here hides a NaN: a NaN argument gives a NaN.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 _ENTIRE = 0.5  # below this, the series of sin, cos, sinh, cosh: 10 terms reach 1e-19
-_ALGEBRAIC = 0.1  # below this, the series of atan and asinh (radius of convergence 1): 18 terms reach 1e-19
+_ALGEBRAIC = (
+    0.1  # below this, the series of atan and asinh (radius of convergence 1): 18 terms reach 1e-19
+)
 
 
 def _polynomial(coefficients: list[float], s: Array) -> Array:
@@ -35,7 +39,9 @@ _ASINHC = [(-1.0) ** k * math.comb(2 * k, k) / (4.0**k * (2 * k + 1)) for k in r
 
 
 def _split(s: Array, threshold: float) -> tuple[Array, Array, Array]:
-    """(is small, argument for the series, square root for the closed form); the unused branch gets a harmless argument."""
+    """(is small, argument for the series, square root for the closed form); the unused branch gets
+    a harmless argument.
+    """
     small = s < threshold
     return small, jnp.where(small, s, 0.0), jnp.sqrt(jnp.where(small, 1.0, s))
 
@@ -95,11 +101,15 @@ def tanhc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
 def log_sinc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """log |sin(sqrt s) / sqrt s|, with relative accuracy as s -> 0 (about -s / 6)."""
     small, t, x = _split(s, _ENTIRE)
-    return jnp.where(small, jnp.log1p(t * _polynomial(_SINC[1:], t)), jnp.log(jnp.abs(jnp.sin(x)) / x))
+    return jnp.where(
+        small, jnp.log1p(t * _polynomial(_SINC[1:], t)), jnp.log(jnp.abs(jnp.sin(x)) / x)
+    )
 
 
 def log_sinhc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
-    """log(sinh(sqrt s) / sqrt s), with relative accuracy as s -> 0 (about s / 6) and without overflow for large s."""
+    """log(sinh(sqrt s) / sqrt s), with relative accuracy as s -> 0 (about s / 6) and without
+    overflow for large s.
+    """
     small, t, x = _split(s, _ENTIRE)
     large = x + jnp.log(-jnp.expm1(-2.0 * x) / (2.0 * x))
     return jnp.where(small, jnp.log1p(t * _polynomial(_SINHC[1:], t)), large)
@@ -118,7 +128,9 @@ def asinhc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
 
 
 def normalised(x: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
-    """x / |x| over the last axis without overflow or underflow; the zero vector goes to the first unit vector."""
+    """x / |x| over the last axis without overflow or underflow; the zero vector goes to the first
+    unit vector.
+    """
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-1, keepdims=True))
     zero = largest == 0.0
     scaled = x / jnp.where(zero, 1.0, largest)

@@ -1,10 +1,12 @@
-"""Matrix functions behind Stiefel and Grassmann: values and first derivatives that are finite wherever the geometry is.
+"""Matrix functions behind Stiefel and Grassmann: values and first derivatives that are finite
+wherever the geometry is.
 
-An orthonormal frame is an array (..., m, r) with X^T X = I. The singular or eigen-decompositions below are of small r x r
-matrices, and no result depends on their signs or on the order inside a repeated eigenvalue: what leaves this module is a
-function of the matrix alone. Automatic differentiation through `eigh` and `svd` divides by differences of eigenvalues and gives
-NaN where two agree, so each function carries its own derivative (Daleckii-Krein; Noferini for generalised matrix functions)
-written with divided differences that do not cancel.
+An orthonormal frame is an array (..., m, r) with X^T X = I. The singular or eigen-decompositions
+below are of small r x r matrices, and no result depends on their signs or on the order inside a
+repeated eigenvalue: what leaves this module is a function of the matrix alone. Automatic
+differentiation through `eigh` and `svd` divides by differences of eigenvalues and gives NaN where
+two agree, so each function carries its own derivative (Daleckii-Krein; Noferini for generalised
+matrix functions) written with divided differences that do not cancel.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from jaxtyping import Array, Float
 from ._numerics import log_sinc_sqrt
 from ._spectral import sym, transpose
 
-_SMALL = 0.5  # below this angle divided differences come from a power series, above it from a closed form
+# below this angle divided differences come from a power series, above it from a closed form
+_SMALL = 0.5
 _GAP = 0.1  # nodes further apart than this are divided directly
 _SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
 
@@ -44,18 +47,25 @@ def is_orthonormal(x: Array, atol: Any) -> Array:
 
 
 def within(defect: Array, v: Array, atol: Any) -> Array:
-    """Whether the defect of a tangent vector v vanishes up to atol (1 + |v|); False for anything that is not finite."""
+    """Whether the defect of a tangent vector v vanishes up to atol (1 + |v|); False for anything
+    that is not finite.
+    """
     scale = 1.0 + jnp.max(jnp.abs(v), axis=(-2, -1))
-    return jnp.all(jnp.isfinite(v), axis=(-2, -1)) & (jnp.max(jnp.abs(defect), axis=(-2, -1)) <= atol * scale)
+    return jnp.all(jnp.isfinite(v), axis=(-2, -1)) & (
+        jnp.max(jnp.abs(defect), axis=(-2, -1)) <= atol * scale
+    )
 
 
 def newton_orthonormalise(y: Array) -> Array:
-    """One Newton step of the polar iteration: removes the rounding of a frame that is orthonormal already, without a sign
-    or pivot choice. Its derivative at an orthonormal frame is the tangent projection, so it leaves derivatives alone."""
+    """One Newton step of the polar iteration: removes the rounding of a frame that is orthonormal
+    already, without a sign or pivot choice. Its derivative at an orthonormal frame is the tangent
+    projection, so it leaves derivatives alone.
+    """
     return 1.5 * y - 0.5 * (y @ (transpose(y) @ y))
 
 
-# ------------------------------------------------------------------------------------- scalar functions of an angle
+# ------------------------------------------------------------------------------------- scalar
+# functions of an angle
 def _angle_over_tan(x: Array) -> Array:
     """x cot(x), 1 at 0."""
     small = jnp.abs(x) < 1e-4
@@ -64,7 +74,9 @@ def _angle_over_tan(x: Array) -> Array:
 
 
 def _series(coefficients: list[float], x: Array, y: Array) -> tuple[Array, Array]:
-    """A power series at x, and its divided difference [x, y], by one Horner pass: P[x,y] = Q(x) + y Q[x,y] if P = a + x Q."""
+    """A power series at x, and its divided difference [x, y], by one Horner pass: P[x,y] = Q(x) + y
+    Q[x,y] if P = a + x Q.
+    """
     value, difference = jnp.zeros_like(x + y), jnp.zeros_like(x + y)
     for a in reversed(coefficients):
         difference = value + y * difference
@@ -81,7 +93,9 @@ def _pairs(x: Array) -> tuple[Array, Array]:
 
 def angle_of_cosine(c: Array) -> Array:
     """arccos without loss near -1 and 1 beyond that of `c` itself."""
-    return 2.0 * jnp.arctan2(jnp.sqrt(jnp.maximum(1.0 - c, 0.0)), jnp.sqrt(jnp.maximum(1.0 + c, 0.0)))
+    return 2.0 * jnp.arctan2(
+        jnp.sqrt(jnp.maximum(1.0 - c, 0.0)), jnp.sqrt(jnp.maximum(1.0 + c, 0.0))
+    )
 
 
 def _angle_over_sine(c: Array) -> Array:
@@ -108,8 +122,11 @@ def _angle_over_sine_differences(c: Array) -> Array:
     return jnp.where(near_zero, -_series(_RATIO_SERIES, ui, uj)[1], jnp.where(apart, direct, close))
 
 
-# ------------------------------------------------------------------------------- functions of a symmetric r x r matrix
-def _symmetric_function(value: Callable[[Array], Array], differences: Callable[[Array], Array]) -> Callable[[Array], Array]:
+# ------------------------------------------------------------------------------- functions of a
+# symmetric r x r matrix
+def _symmetric_function(
+    value: Callable[[Array], Array], differences: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
     """P f(l) P^T for a symmetric matrix P l P^T, with the Daleckii-Krein derivative."""
 
     @jax.custom_jvp
@@ -127,16 +144,21 @@ def _symmetric_function(value: Callable[[Array], Array], differences: Callable[[
     return function
 
 
-# angle/sin(angle) for a symmetric matrix of cosines; (Q + Q^T)/2 of a rotation Q gives logm(Q) = h(.) (Q - Q^T)/2.
+# angle/sin(angle) for a symmetric matrix of cosines; (Q + Q^T)/2 of a rotation Q gives logm(Q) =
+# h(.) (Q - Q^T)/2.
 angle_over_sine = _symmetric_function(_angle_over_sine, _angle_over_sine_differences)
 
 
-# ------------------------------------------------------------------- generalised functions of a square r x r matrix
-def _generalised_function(value: Callable[[Array], Array], differences: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """A f(s) B^T for a square matrix A s B^T, with its derivative; smooth where at most one singular value vanishes.
+# ------------------------------------------------------------------- generalised functions of a
+# square r x r matrix
+def _generalised_function(
+    value: Callable[[Array], Array], differences: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
+    """A f(s) B^T for a square matrix A s B^T, with its derivative; smooth where at most one
+    singular value vanishes.
 
-    Where two vanish the function is not continuous; one of the limits is returned, and the derivative leaves out the
-    directions along which it jumps.
+    Where two vanish the function is not continuous; one of the limits is returned, and the
+    derivative leaves out the directions along which it jumps.
     """
 
     @jax.custom_jvp
@@ -159,15 +181,20 @@ def _generalised_function(value: Callable[[Array], Array], differences: Callable
     return function
 
 
-# The orthogonal factor A B^T of the polar decomposition: the rotation nearest to a square matrix A s B^T.
-polar = _generalised_function(jnp.ones_like, lambda s: jnp.zeros_like(s[..., :, None] * s[..., None, :]))
+# The orthogonal factor A B^T of the polar decomposition: the rotation nearest to a square matrix A
+# s B^T.
+polar = _generalised_function(
+    jnp.ones_like, lambda s: jnp.zeros_like(s[..., :, None] * s[..., None, :])
+)
 # A h(s) B^T, h = angle/sin(angle) of the principal angles whose cosines are the singular values s.
 principal_angle_ratio = _generalised_function(_angle_over_sine, _angle_over_sine_differences)
 
 
 @jax.custom_jvp
 def nearest_orthonormal(x: Array) -> Array:
-    """The orthonormal frame nearest to x (..., m, r): its polar factor, from the singular value decomposition."""
+    """The orthonormal frame nearest to x (..., m, r): its polar factor, from the singular value
+    decomposition.
+    """
     a, _, bt = jnp.linalg.svd(x, full_matrices=False)
     return a @ bt
 
@@ -185,11 +212,14 @@ def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return a @ bt, (a @ inside + outside) @ bt
 
 
-# --------------------------------------------------------------------------- matrix exponential, cosine and sine by products
-# Only products: derivatives of every order exist and no eigenvector is chosen. All of them halve the angle `count` times, sum a
-# Taylor polynomial and double back, in variables that are small when the angle is (expm - I, I - cos), so that nothing is lost.
+# --------------------------------------------------------------------------- matrix exponential,
+# cosine and sine by products Only products: derivatives of every order exist and no eigenvector is
+# chosen. All of them halve the angle `count` times, sum a Taylor polynomial and double back, in
+# variables that are small when the angle is (expm - I, I - cos), so that nothing is lost.
 def _halvings(size: Array) -> Array:
-    """How often to halve an angle of this size to bring it to 1/2; NaN beyond 0.5 * 2**16 (or if it is not finite)."""
+    """How often to halve an angle of this size to bring it to 1/2; NaN beyond 0.5 * 2**16 (or if it
+    is not finite).
+    """
     size = jax.lax.stop_gradient(size)
     count = jnp.ceil(jnp.log2(jnp.maximum(size, 0.5) / 0.5))
     return jnp.where(count <= _SQUARINGS, count, jnp.nan)[..., None, None]
@@ -215,8 +245,12 @@ def expm1(x: Array) -> Array:
 
 
 def cos_sinc_root(g: Array) -> tuple[Array, Array]:
-    """(I - cos(G^(1/2)), sinc(G^(1/2))) of a symmetric positive semidefinite G; NaN beyond a 1-norm of 2**30."""
-    count = _halvings(jnp.sqrt(jnp.max(jnp.sum(jnp.abs(jax.lax.stop_gradient(g)), axis=-2), axis=-1)))
+    """(I - cos(G^(1/2)), sinc(G^(1/2))) of a symmetric positive semidefinite G; NaN beyond a 1-norm
+    of 2**30.
+    """
+    count = _halvings(
+        jnp.sqrt(jnp.max(jnp.sum(jnp.abs(jax.lax.stop_gradient(g)), axis=-2), axis=-1))
+    )
     g = g * jnp.exp2(-2.0 * count)
     eye = jnp.eye(g.shape[-1])
     g2 = g @ g
@@ -232,23 +266,31 @@ def cos_sinc_root(g: Array) -> tuple[Array, Array]:
     def double(i: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
         versine, ratio = pair
         go = i < count
-        return (jnp.where(go, 4.0 * versine - 2.0 * (versine @ versine), versine), jnp.where(go, ratio - ratio @ versine, ratio))
+        return (
+            jnp.where(go, 4.0 * versine - 2.0 * (versine @ versine), versine),
+            jnp.where(go, ratio - ratio @ versine, ratio),
+        )
 
     return jax.lax.fori_loop(0, _SQUARINGS, double, (versine, ratio))
 
 
-# ------------------------------------------------------------------------------------------- rotations between frames
+# -------------------------------------------------------------------------------------------
+# rotations between frames
 def align(p: Array, q: Array) -> tuple[Array, Array]:
-    """The representative q o^T of span(q) nearest to p, and o: p^T (q o^T) is then symmetric positive semidefinite."""
+    """The representative q o^T of span(q) nearest to p, and o: p^T (q o^T) is then symmetric
+    positive semidefinite.
+    """
     o = polar(transpose(p) @ q)
     return q @ transpose(o), o
 
 
 def rotate(p: Array, q: Array, v: Array) -> Array:
-    """Apply to the columns of v the least rotation of R^m that takes frame p to the aligned frame q (p^T q symmetric >= 0).
+    """Apply to the columns of v the least rotation of R^m that takes frame p to the aligned frame q
+    (p^T q symmetric >= 0).
 
-    It turns by the principal angles in the planes of the principal vectors and fixes all else: the product of the
-    reflections in span(p) and in the subspace halfway. No frame of any eigenspace is chosen.
+    It turns by the principal angles in the planes of the principal vectors and fixes all else: the
+    product of the reflections in span(p) and in the subspace halfway. No frame of any eigenspace is
+    chosen.
     """
     gram = jnp.eye(p.shape[-1]) + sym(transpose(p) @ q)
     middle = p + q
@@ -257,14 +299,18 @@ def rotate(p: Array, q: Array, v: Array) -> Array:
 
 def _solve(a: Array, b: Array) -> Array:
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return jnp.linalg.solve(jnp.broadcast_to(a, batch + a.shape[-2:]), jnp.broadcast_to(b, batch + b.shape[-2:]))
+    return jnp.linalg.solve(
+        jnp.broadcast_to(a, batch + a.shape[-2:]), jnp.broadcast_to(b, batch + b.shape[-2:])
+    )
 
 
 def carry(p: Array, q: Array, v: Array) -> Array:
-    """Carry a tangent vector from frame p to frame q: v -> R v o, R the least rotation with q = R p o and o in O(r).
+    """Carry a tangent vector from frame p to frame q: v -> R v o, R the least rotation with q = R p
+    o and o in O(r).
 
-    Linear and isometric, and continuous in both frames while all principal angles are below pi/2. On horizontal vectors it is
-    the parallel transport of the Grassmann manifold along the minimising geodesic.
+    Linear and isometric, and continuous in both frames while all principal angles are below pi/2.
+    On horizontal vectors it is the parallel transport of the Grassmann manifold along the
+    minimising geodesic.
     """
     aligned, o = align(p, q)
     return rotate(p, aligned, v) @ o
@@ -276,10 +322,12 @@ def first_columns(m: int, r: int) -> Float[Array, "m r"]:
 
 
 def to_first_columns(p: Array, v: Array) -> Array:
-    """Carry tangent vectors isometrically from p to the frame of the first axes; inverse of `from_first_columns`.
+    """Carry tangent vectors isometrically from p to the frame of the first axes; inverse of
+    `from_first_columns`.
 
-    Defined at every p (the least rotation from the axes to the representative of span(p) nearest to them), but it jumps where the
-    upper block of p is singular, as any frame of a tangent bundle must somewhere: good for coordinates, not for transport.
+    Defined at every p (the least rotation from the axes to the representative of span(p) nearest to
+    them), but it jumps where the upper block of p is singular, as any frame of a tangent bundle
+    must somewhere: good for coordinates, not for transport.
     """
     m, r = p.shape[-2:]
     aligned, o = _align_to_first(p)
@@ -298,12 +346,15 @@ def _align_to_first(p: Array) -> tuple[Array, Array]:
     return p @ transpose(o), o
 
 
-# ------------------------------------------------------------------------------------------------- volume densities
+# -------------------------------------------------------------------------------------------------
+# volume densities
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
 def log_density_of_angles(squares: Array, power: int) -> Array:
-    """sum_{i<j} log |sinc(t_i - t_j) sinc(t_i + t_j)| + power * sum_i log |sinc(t_i)| with t_i^2 = squares (..., k).
+    """sum_{i<j} log |sinc(t_i - t_j) sinc(t_i + t_j)| + power * sum_i log |sinc(t_i)| with t_i^2 =
+    squares (..., k).
 
-    Analytic in the squares; the derivative is written so, because that of a square root is infinite at 0.
+    Analytic in the squares; the derivative is written so, because that of a square root is infinite
+    at 0.
     """
     squares = jnp.maximum(squares, 0.0)
     ti, tj = _pairs(jnp.sqrt(squares))
@@ -314,7 +365,8 @@ def log_density_of_angles(squares: Array, power: int) -> Array:
 @log_density_of_angles.defjvp
 def _(power: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (squares,), (change,) = primals, tangents
-    # d/dt^2 = (1/2t) d/dt is even in t: evaluating it at t >= 1e-4 costs a relative 1e-8 at most and never divides by 0.
+    # d/dt^2 = (1/2t) d/dt is even in t: evaluating it at t >= 1e-4 costs a relative 1e-8 at most
+    # and never divides by 0.
     t = jnp.sqrt(jnp.maximum(squares, 1e-8))
     ti, tj = _pairs(t)
     slopes = _log_sinc_slope(ti - tj) + _log_sinc_slope(ti + tj)
@@ -326,4 +378,6 @@ def _log_sinc_slope(x: Array) -> Array:
     """Derivative cot(x) - 1/x of log sinc."""
     small = jnp.abs(x) < 1e-2
     safe = jnp.where(small, 1.0, x)
-    return jnp.where(small, -x / 3.0 - x**3 / 45.0 - 2.0 * x**5 / 945.0, 1.0 / jnp.tan(safe) - 1.0 / safe)
+    return jnp.where(
+        small, -x / 3.0 - x**3 / 45.0 - 2.0 * x**5 / 945.0, 1.0 / jnp.tan(safe) - 1.0 / safe
+    )

@@ -20,16 +20,20 @@ from ._numerics import (
     tanhc_sqrt,
 )
 
-_LARGEST_NORM = 1.0 - 1e-15  # farther out, 1 - |x|^2 has no correct digit; the distance to the origin is 35.2 there
+_LARGEST_NORM = (
+    1.0 - 1e-15
+)  # farther out, 1 - |x|^2 has no correct digit; the distance to the origin is 35.2 there
 
 
 class PoincareBall(AbstractManifold):
-    """Hyperbolic space of curvature -1 in the open unit ball of R^n: <u, v>_p = 4 <u, v> / (1 - |p|^2)^2. dim = n >= 1.
+    """Hyperbolic space of curvature -1 in the open unit ball of R^n: <u, v>_p = 4 <u, v> / (1 -
+    |p|^2)^2. dim = n >= 1.
 
-    Tangent vectors are any vectors of R^n. Formulas are written through |p - q|^2, 1 - |p|^2 and 1 - |q|^2 alone, so
-    that nothing cancels for close points. Results are kept inside |x| <= 1 - 1e-15. Near the rim the coordinates
-    themselves are ill conditioned: at distance R from the centre a rounding error is worth about e^R * 1e-16 in
-    Riemannian length; beyond R = 15 use `Lorentz`, whose radial coordinate does not saturate.
+    Tangent vectors are any vectors of R^n. Formulas are written through |p - q|^2, 1 - |p|^2 and 1
+    - |q|^2 alone, so that nothing cancels for close points. Results are kept inside |x| <= 1 -
+    1e-15. Near the rim the coordinates themselves are ill conditioned: at distance R from the
+    centre a rounding error is worth about e^R * 1e-16 in Riemannian length; beyond R = 15 use
+    `Lorentz`, whose radial coordinate does not saturate.
 
     Raises `InvalidArgument` if n is not a whole number >= 1.
     """
@@ -74,9 +78,9 @@ class PoincareBall(AbstractManifold):
         return True
 
     def _exp(self, p: Array, v: Array) -> Array:
-        # p (+) y with y = tanh(|v| / a) v / |v|, a = 1 - |p|^2. The Mobius sum is p + a (y + |y|^2 p) / (|p + y|^2 + a
-        # b) with b = 1 - |y|^2 = 1 / cosh^2: written so, small steps keep their accuracy and the denominator is
-        # positive.
+        # p (+) y with y = tanh(|v| / a) v / |v|, a = 1 - |p|^2. The Mobius sum is p + a (y + |y|^2
+        # p) / (|p + y|^2 + a b) with b = 1 - |y|^2 = 1 / cosh^2: written so, small steps keep their
+        # accuracy and the denominator is positive.
         a = _gap(p)
         w = v / a[..., None]
         s = dot(w, w)
@@ -106,7 +110,8 @@ class PoincareBall(AbstractManifold):
         return safe_norm(self._to_coordinates(p, v))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
-        # (1 - |q|^2) / (1 - |p|^2) gyr[q, -p] v; the gyration written so that each correction carries a factor q - p.
+        # (1 - |q|^2) / (1 - |p|^2) gyr[q, -p] v; the gyration written so that each correction
+        # carries a factor q - p.
         a, b = _gap(p), _gap(q)
         delta = q - p
         d2, pv, dv = dot(delta, delta), dot(p, v), dot(delta, v)

@@ -15,12 +15,14 @@ from ._numerics import safe_sqrt
 
 
 class Product(AbstractManifold):
-    """M_1 x ... x M_k with the sum of the metrics: points and tangent vectors are tuples with one entry a factor.
+    """M_1 x ... x M_k with the sum of the metrics: points and tangent vectors are tuples with one
+    entry a factor.
 
-    Every operation acts factor by factor; squared distances, inner products and log volume densities add up,
-    coordinates and noise are concatenated in the order of the factors. A plane spanned by vectors of different factors
-    is flat, so `curvature_bounds` always includes 0 when there are two factors or more. `shape` is the tuple of the
-    factors' shapes. Factors may be products themselves.
+    Every operation acts factor by factor; squared distances, inner products and log volume
+    densities add up, coordinates and noise are concatenated in the order of the factors. A plane
+    spanned by vectors of different factors is flat, so `curvature_bounds` always includes 0 when
+    there are two factors or more. `shape` is the tuple of the factors' shapes. Factors may be
+    products themselves.
 
     Raises `InvalidArgument` without a factor, or for a factor that is not a manifold.
     """
@@ -29,10 +31,17 @@ class Product(AbstractManifold):
 
     def __init__(self, *manifolds: AbstractManifold) -> None:
         if not manifolds:
-            raise InvalidArgument("argument `manifolds` is empty: give at least one manifold, as in Product(Sphere(3))")
+            raise InvalidArgument(
+                "argument `manifolds` is empty: give at least one manifold, as in"
+                " Product(Sphere(3))"
+            )
         for i, factor in enumerate(manifolds):
             if not isinstance(factor, AbstractManifold):
-                raise invalid(f"manifolds[{i}]", factor, "give manifolds, as in Product(Sphere(3), Euclidean(2))")
+                raise invalid(
+                    f"manifolds[{i}]",
+                    factor,
+                    "give manifolds, as in Product(Sphere(3), Euclidean(2))",
+                )
         self.manifolds = manifolds
 
     @property
@@ -83,7 +92,10 @@ class Product(AbstractManifold):
         return total
 
     def _all(self, operation: str, atol: float, *arguments: Any) -> Array:
-        answers = [getattr(m, operation)(*entries, atol) for m, *entries in zip(self.manifolds, *arguments, strict=True)]
+        answers = [
+            getattr(m, operation)(*entries, atol)
+            for m, *entries in zip(self.manifolds, *arguments, strict=True)
+        ]
         together = answers[0]
         for answer in answers[1:]:
             together = together & answer
@@ -138,7 +150,9 @@ class Product(AbstractManifold):
         return tuple(m._random_point(k, shape) for m, k in zip(self.manifolds, keys, strict=True))
 
     def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
-        return self._each("_tangent_from_normals", p, self._split(z, [m.noise_size for m in self.manifolds]))
+        return self._each(
+            "_tangent_from_normals", p, self._split(z, [m.noise_size for m in self.manifolds])
+        )
 
     def _to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
         parts = self._each("_to_coordinates", p, v)
@@ -161,17 +175,26 @@ class Product(AbstractManifold):
         """Check that `x` is a tuple (or list) with one entry a factor, and convert each entry."""
         if not isinstance(x, tuple | list) or len(x) != len(self.manifolds):
             wanted = f"{self!r} needs a tuple of {len(self.manifolds)} arrays, one a factor"
-            raise invalid(name, f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else ""), wanted)
-        entries = tuple(m._coerce(f"{name}[{i}]", e) for i, (m, e) in enumerate(zip(self.manifolds, x, strict=True)))
+            raise invalid(
+                name,
+                f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else ""),
+                wanted,
+            )
+        entries = tuple(
+            m._coerce(f"{name}[{i}]", e)
+            for i, (m, e) in enumerate(zip(self.manifolds, x, strict=True))
+        )
         try:
             self._batch_shape(entries)
         except ValueError as error:
             batches = [m._batch_shape(e) for m, e in zip(self.manifolds, entries, strict=True)]
             raise InvalidArgument(
-                f"argument `{name}` has entries with batch shapes {batches}, which do not broadcast; "
-                "give every entry the same leading axes"
+                f"argument `{name}` has entries with batch shapes {batches}, which do not"
+                " broadcast; give every entry the same leading axes"
             ) from error
         return entries
 
     def _batch_shape(self, p: Any) -> tuple[int, ...]:
-        return jnp.broadcast_shapes(*(m._batch_shape(e) for m, e in zip(self.manifolds, p, strict=True)))
+        return jnp.broadcast_shapes(
+            *(m._batch_shape(e) for m, e in zip(self.manifolds, p, strict=True))
+        )

@@ -1,4 +1,6 @@
-"""What the three metrics on symmetric positive definite (SPD) matrices share, and the factory `spd`."""
+"""What the three metrics on symmetric positive definite (SPD) matrices share, and the factory
+`spd`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from ._base import AbstractManifold
 
 Matrix = Float[Array, "*batch k k"]
 
-PROJECTION_FLOOR = 1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
+PROJECTION_FLOOR = (
+    1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
+)
 _METRICS = {
     "affine-invariant": "affine",
     "riemann": "affine",
@@ -30,16 +34,19 @@ _METRICS = {
 class AbstractSPD(AbstractManifold):
     """SPD matrices of size k: the part of the interface that does not depend on the metric.
 
-    Points are (*batch, k, k) symmetric positive definite, tangent vectors (*batch, k, k) symmetric. Arguments are replaced by
-    their symmetric part. Two choices are the library's own: `project` takes the symmetric part and lifts eigenvalues to
-    1e-10 of the largest one (to 1e-10 when none is positive), and `retract(p, v)` is p + v + v p^-1 v / 2, which needs no
-    eigendecomposition and is never below p/2, so that it is positive definite for every v.
+    Points are (*batch, k, k) symmetric positive definite, tangent vectors (*batch, k, k) symmetric.
+    Arguments are replaced by their symmetric part. Two choices are the library's own: `project`
+    takes the symmetric part and lifts eigenvalues to 1e-10 of the largest one (to 1e-10 when none
+    is positive), and `retract(p, v)` is p + v + v p^-1 v / 2, which needs no eigendecomposition and
+    is never below p/2, so that it is positive definite for every v.
     """
 
     k: int = eqx.field(static=True)
 
     def __init__(self, k: int):
-        self.k = integer("k", k, at_least=1, remedy="give the number of rows, a whole number that is at least 1")
+        self.k = integer(
+            "k", k, at_least=1, remedy="give the number of rows, a whole number that is at least 1"
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,7 +62,9 @@ class AbstractSPD(AbstractManifold):
 
     @abstractmethod
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
-        """Linear isometry from the tangent space at p to symmetric matrices with the Frobenius product."""
+        """Linear isometry from the tangent space at p to symmetric matrices with the Frobenius
+        product.
+        """
 
     @abstractmethod
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
@@ -78,7 +87,8 @@ class AbstractSPD(AbstractManifold):
         top = eig.values[..., -1]
         floor = PROJECTION_FLOOR * jnp.where(top > 0.0, top, 1.0)
         lifted = sp.apply("floor", a, eig, offset=floor)
-        # A matrix that needs no lifting is returned bit for bit, so that projecting twice changes nothing.
+        # A matrix that needs no lifting is returned bit for bit, so that projecting twice changes
+        # nothing.
         return jnp.where((eig.values[..., 0] >= 0.99 * floor)[..., None, None], a, lifted)
 
     def _to_tangent(self, p: Matrix, x: Matrix) -> Matrix:
@@ -104,14 +114,18 @@ def _symmetric(x: Matrix, atol: float) -> Bool[Array, "*batch"]:
 
 
 def _random_spd(key: PRNGKeyArray, shape: tuple[int, ...], k: int) -> Matrix:
-    """expm of an isotropic Gaussian symmetric matrix of unit expected squared Frobenius norm times k (moderate condition)."""
+    """expm of an isotropic Gaussian symmetric matrix of unit expected squared Frobenius norm times
+    k (moderate condition).
+    """
     d = k * (k + 1) // 2
     z = jax.random.normal(key, (*shape, d), dtype=jnp.float64)
     return sp.expm(sp.unpack(z, k) / jnp.sqrt(0.5 * (k + 1)))
 
 
 def inverse_factor(lower: Matrix) -> Matrix:
-    """Inverse of a lower triangular factor. Multiplying by it is as accurate as solving, and much faster over a batch."""
+    """Inverse of a lower triangular factor. Multiplying by it is as accurate as solving, and much
+    faster over a batch.
+    """
     eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
     return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
 
@@ -119,13 +133,19 @@ def inverse_factor(lower: Matrix) -> Matrix:
 def spd(k: int, metric: str = "affine-invariant") -> Any:
     """The space of k x k SPD matrices with the metric of that name.
 
-    Names: "affine-invariant" or "riemann"; "log-euclidean" or "logeuclid"; "bures-wasserstein" or "wasserstein".
+    Names: "affine-invariant" or "riemann"; "log-euclidean" or "logeuclid"; "bures-wasserstein" or
+    "wasserstein".
 
-    Raises: `InvalidArgument` for an unknown metric or a `k` that is not a whole number of at least 1.
+    Raises: `InvalidArgument` for an unknown metric or a `k` that is not a whole number of at least
+    1.
     """
     from ._spd_affine import SPDAffineInvariant
     from ._spd_bures import SPDBuresWasserstein
     from ._spd_log_euclidean import SPDLogEuclidean
 
     kind = _METRICS[one_of("metric", metric, tuple(_METRICS))]
-    return {"affine": SPDAffineInvariant, "log-euclidean": SPDLogEuclidean, "bures": SPDBuresWasserstein}[kind](k)
+    return {
+        "affine": SPDAffineInvariant,
+        "log-euclidean": SPDLogEuclidean,
+        "bures": SPDBuresWasserstein,
+    }[kind](k)

@@ -14,16 +14,19 @@ from ._spd import AbstractSPD, inverse_factor
 
 Matrix = Float[Array, "*batch k k"]
 
-SPREAD_FOR_SVD = 1e-5  # below this ratio of extreme eigenvalues the spectrum comes from singular values of a factor
+# below this ratio of extreme eigenvalues the spectrum comes from singular values of a factor
+SPREAD_FOR_SVD = 1e-5
 
 
 class SPDAffineInvariant(AbstractSPD):
-    """SPD matrices of size k with g_W(U, V) = tr(W^-1 U W^-1 V), the affine-invariant (Fisher-Rao) metric.
+    """SPD matrices of size k with g_W(U, V) = tr(W^-1 U W^-1 V), the affine-invariant (Fisher-Rao)
+    metric.
 
-    A complete, homogeneous Hadamard space of dimension k(k+1)/2 with sectional curvature in [-1/2, 0]. Points are
-    (*batch, k, k) arrays. With W = L L^T (Cholesky), U -> L^-1 U L^-T is an isometry to symmetric matrices with the Frobenius
-    product, and everything is computed there. Relative errors are those of the Cholesky factor, about 1e-16 times the condition
-    number of the base point, also for points 1e-12 apart. `transport` is parallel transport.
+    A complete, homogeneous Hadamard space of dimension k(k+1)/2 with sectional curvature in [-1/2,
+    0]. Points are (*batch, k, k) arrays. With W = L L^T (Cholesky), U -> L^-1 U L^-T is an isometry
+    to symmetric matrices with the Frobenius product, and everything is computed there. Relative
+    errors are those of the Cholesky factor, about 1e-16 times the condition number of the base
+    point, also for points 1e-12 apart. `transport` is parallel transport.
 
     **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
 
@@ -69,9 +72,13 @@ class SPDAffineInvariant(AbstractSPD):
         lower = _factor(p)
         s = congruence(inverse_factor(lower), sp.sym(v))
         eig = sp.spectrum(s)
-        # Near p add L (expm(S) - I) L^T to p, which keeps tangent vectors of 1e-12; far away form L expm(S) L^T.
+        # Near p add L (expm(S) - I) L^T to p, which keeps tangent vectors of 1e-12; far away form L
+        # expm(S) L^T.
         near = (jnp.max(jnp.abs(eig.values), axis=-1) < 1.0).astype(s.dtype)
-        return sp.sym(near[..., None, None] * sp.sym(p) + congruence(lower, sp.apply("exp", s, eig, offset=near)))
+        return sp.sym(
+            near[..., None, None] * sp.sym(p)
+            + congruence(lower, sp.apply("exp", s, eig, offset=near))
+        )
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
         lower, m, eig = relative_spectrum(p, q)
@@ -114,9 +121,9 @@ def _factor(p: Matrix) -> Matrix:
 def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
     """L, M = L^-1 q L^-T and the decomposition of M, where p = L L^T.
 
-    The eigenvalues are those of M - I = L^-1 (q - p) L^-T, offset 1: q - p is exact for close points, so nothing cancels. Where
-    M is ill-conditioned its small eigenvalues are the squared singular values of L^-1 chol(q) instead, which keeps twice as
-    many digits.
+    The eigenvalues are those of M - I = L^-1 (q - p) L^-T, offset 1: q - p is exact for close
+    points, so nothing cancels. Where M is ill-conditioned its small eigenvalues are the squared
+    singular values of L^-1 chol(q) instead, which keeps twice as many digits.
     """
     p, q = sp.sym(p), sp.sym(q)
     lower = jnp.linalg.cholesky(p, symmetrize_input=False)
@@ -129,18 +136,23 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     poor = ~(low > SPREAD_FOR_SVD * jnp.maximum(1.0, 1.0 + eig.values[..., -1]))
 
     def refine(inverse: Matrix, q: Matrix) -> sp.Spectrum:
-        u, s, _ = jnp.linalg.svd(inverse @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False)
+        u, s, _ = jnp.linalg.svd(
+            inverse @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False
+        )
         squares = s[..., ::-1] ** 2
         return sp.Spectrum(u[..., ::-1], squares, jnp.zeros(squares.shape[:-1], squares.dtype))
 
     usual = sp.Spectrum(eig.q, eig.values, ones)
-    eig = sp.where_rare(poor, refine, usual, jnp.broadcast_to(inverse, e.shape), jnp.broadcast_to(q, e.shape))
+    eig = sp.where_rare(
+        poor, refine, usual, jnp.broadcast_to(inverse, e.shape), jnp.broadcast_to(q, e.shape)
+    )
     return lower, m, eig
 
 
 @jax.custom_jvp
 def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-    # Values need no eigenvectors; the compiler drops their use here, and the derivative rule takes the matrix form.
+    # Values need no eigenvectors; the compiler drops their use here, and the derivative rule takes
+    # the matrix form.
     _, _, eig = relative_spectrum(p, q)
     one = eig.offset[..., None] == 1.0
     logs = jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
@@ -149,12 +161,14 @@ def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
 
 @_squared_dist.defjvp
 def _squared_dist_jvp(primals: Any, tangents: Any) -> Any:
-    # The gradients -2 log_p(q) and -2 log_q(p) written in the frame of p: no derivative of a Cholesky factor enters, which would
-    # cost digits at large condition numbers.
+    # The gradients -2 log_p(q) and -2 log_q(p) written in the frame of p: no derivative of a
+    # Cholesky factor enters, which would cost digits at large condition numbers.
     p, q = primals
     lower, m, eig = relative_spectrum(p, q)
     logarithm = sp.apply("log", m, eig)
     slope = sp.sym(logarithm @ sp.apply("power", m, eig, t=-1.0))
     inverse = inverse_factor(lower)
     dp, dq = (congruence(inverse, sp.sym(d)) for d in tangents)
-    return jnp.sum(logarithm**2, axis=(-2, -1)), 2.0 * jnp.sum(slope * dq - logarithm * dp, axis=(-2, -1))
+    return jnp.sum(logarithm**2, axis=(-2, -1)), 2.0 * jnp.sum(
+        slope * dq - logarithm * dp, axis=(-2, -1)
+    )

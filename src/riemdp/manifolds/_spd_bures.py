@@ -22,21 +22,25 @@ Matrix = Float[Array, "*batch k k"]
 
 
 class SPDBuresWasserstein(AbstractSPD):
-    """SPD matrices of size k with the Bures-Wasserstein metric: optimal transport between centred Gaussians.
+    """SPD matrices of size k with the Bures-Wasserstein metric: optimal transport between centred
+    Gaussians.
 
-    g_W(U, V) = (1/2) tr(L U), L W + W L = U; at the identity this is tr(U V)/4. dist(A, B)^2 = tr A + tr B -
-    2 tr (A^1/2 B A^1/2)^1/2. Curvature is non-negative and unbounded near singular matrices (`curvature_bounds` is (0, inf);
-    see `curvature_upper_bound`). The space is not complete: exp(p, v) = (I + L) p (I + L) is a geodesic only while I + L > 0
-    (`in_exp_domain`). Beyond that the formula is still returned; it is positive semidefinite, and singular exactly when -1
-    is an eigenvalue of L. `retract` is positive definite for every v.
+    g_W(U, V) = (1/2) tr(L U), L W + W L = U; at the identity this is tr(U V)/4. dist(A, B)^2 = tr A
+    + tr B - 2 tr (A^1/2 B A^1/2)^1/2. Curvature is non-negative and unbounded near singular
+    matrices (`curvature_bounds` is (0, inf); see `curvature_upper_bound`). The space is not
+    complete: exp(p, v) = (I + L) p (I + L) is a geodesic only while I + L > 0 (`in_exp_domain`).
+    Beyond that the formula is still returned; it is positive semidefinite, and singular exactly
+    when -1 is an eigenvalue of L. `retract` is positive definite for every v.
 
-    `transport` is not parallel transport, which has no closed form here. It is T = g_q^-1/2 g_p^1/2, where g_W^-1/2
-    multiplies the entries of a matrix in the eigenbasis of W by sqrt(2 (l_r + l_s)): an isometry, analytic in both points,
-    and equal to parallel transport when p and q commute. `parallel_transport` integrates the true one to a tolerance.
+    `transport` is not parallel transport, which has no closed form here. It is T = g_q^-1/2
+    g_p^1/2, where g_W^-1/2 multiplies the entries of a matrix in the eigenbasis of W by sqrt(2 (l_r
+    + l_s)): an isometry, analytic in both points, and equal to parallel transport when p and q
+    commute. `parallel_transport` integrates the true one to a tolerance.
 
     **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
 
-    Source: Han2024 section 5.3 and Utpala2023 section 4.1, whose factor in the metric is mended here.
+    Source: Han2024 section 5.3 and Utpala2023 section 4.1, whose factor in the metric is mended
+    here.
     """
 
     @property
@@ -49,7 +53,9 @@ class SPDBuresWasserstein(AbstractSPD):
 
     @property
     def _is_geodesic(self) -> bool:
-        return True  # optimal transport between Gaussian laws; the geodesic stays positive definite between its ends
+        # optimal transport between Gaussian laws; the geodesic stays positive definite between its
+        # ends
+        return True
 
     @property
     def is_hadamard(self) -> bool:
@@ -76,8 +82,8 @@ class SPDBuresWasserstein(AbstractSPD):
         return safe_sqrt(self._inner(p, v, v))
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
-        # L Z^T + Z L^T for any factor L L^T = p: in the eigenbasis of p its entries have variance l_r + l_s (4 l_r on the
-        # diagonal).
+        # L Z^T + Z L^T for any factor L L^T = p: in the eigenbasis of p its entries have variance
+        # l_r + l_s (4 l_r on the diagonal).
         lower = jnp.linalg.cholesky(sp.sym(p), symmetrize_input=False)
         half = z.reshape(*z.shape[:-1], self.k, self.k) @ sp.transpose(lower)
         return half + sp.transpose(half)
@@ -123,56 +129,73 @@ class SPDBuresWasserstein(AbstractSPD):
 
         def log_sums(values: Array) -> Array:
             pairs = jnp.log(jnp.abs(values[..., :, None] + values[..., None, :]))
-            return 0.5 * (jnp.sum(pairs, axis=(-2, -1)) + jnp.sum(jnp.diagonal(pairs, axis1=-2, axis2=-1), axis=-1))
+            return 0.5 * (
+                jnp.sum(pairs, axis=(-2, -1))
+                + jnp.sum(jnp.diagonal(pairs, axis1=-2, axis2=-1), axis=-1)
+            )
 
         return log_sums(b) - 0.5 * (log_sums(x) + log_sums(e))
 
     # ---------------------------------------------------------------- beyond the common interface
     def in_exp_domain(self, p: Any, v: Any) -> Bool[Array, "*batch"]:
-        """Whether I + L > 0 with L p + p L = v, that is whether t -> exp(p, t v), 0 <= t <= 1, is a minimising geodesic."""
+        """Whether I + L > 0 with L p + p L = v, that is whether t -> exp(p, t v), 0 <= t <= 1, is a
+        minimising geodesic.
+        """
         return _compiled(self, "_in_exp_domain", self._coerce("p", p), self._coerce("v", v))
 
     def curvature_upper_bound(self, p: Any) -> Float[Array, "*batch"]:
-        """Largest sectional curvature at p: 3 / (l_1 + l_2) with its two smallest eigenvalues (0 for k = 1). It is attained."""
+        """Largest sectional curvature at p: 3 / (l_1 + l_2) with its two smallest eigenvalues (0
+        for k = 1). It is attained.
+        """
         return _compiled(self, "_curvature_upper_bound", self._coerce("p", p))
 
     def curvature_upper_bound_in_ball(self, center: Any, radius: float) -> float:
-        """Upper bound of the sectional curvature along all geodesics between points of the ball B_r(center).
+        """Upper bound of the sectional curvature along all geodesics between points of the ball
+        B_r(center).
 
-        Those geodesics stay within 2 r of the centre, and square roots of eigenvalues move no faster than the distance, so
-        the bound is 3 / ((s_1 - 2r)^2 + (s_2 - 2r)^2) with the two smallest square roots of eigenvalues s_1 <= s_2 of
-        `center` (k, k).
+        Those geodesics stay within 2 r of the centre, and square roots of eigenvalues move no
+        faster than the distance, so the bound is 3 / ((s_1 - 2r)^2 + (s_2 - 2r)^2) with the two
+        smallest square roots of eigenvalues s_1 <= s_2 of `center` (k, k).
 
-        Raises: `InvalidArgument` if 2 r >= s_1 or 2 r sqrt(bound) >= pi/2, where no bound of use exists.
+        Raises: `InvalidArgument` if 2 r >= s_1 or 2 r sqrt(bound) >= pi/2, where no bound of use
+        exists.
         """
         r = real("radius", radius, above=0.0)
         c = self._coerce("center", center)
         if c.ndim != 2 or not bool(self.belongs(c)):
-            raise InvalidArgument(f"argument `center` must be one positive definite matrix of shape {self.shape}")
+            raise InvalidArgument(
+                f"argument `center` must be one positive definite matrix of shape {self.shape}"
+            )
         if self.k == 1:
             return 0.0
         roots = jnp.sqrt(sp.eigenvalues(sp.sym(c))[:2]) - 2.0 * r
         if not float(roots[0]) > 0.0:
             most = 0.5 * (float(roots[0]) + 2.0 * r)
             raise InvalidArgument(
-                f"argument `radius` = {r:g} is too large for this `center`: the Bures-Wasserstein curvature is bounded only for "
-                f"radius < {most:g}, half the square root of the smallest eigenvalue of the centre; give a smaller one"
+                f"argument `radius` = {r:g} is too large for this `center`: the Bures-Wasserstein"
+                f" curvature is bounded only for radius < {most:g}, half the square root of the"
+                " smallest eigenvalue of the centre; give a smaller one"
             )
         bound = float(3.0 / jnp.sum(roots**2))
         if 2.0 * r * bound**0.5 >= 0.5 * math.pi:
             raise InvalidArgument(
-                f"argument `radius` = {r:g} is too large for this `center`: 2 * radius * sqrt(curvature bound {bound:g}) must "
-                "stay below pi/2, or means in the ball need not be unique; give a smaller radius"
+                f"argument `radius` = {r:g} is too large for this `center`: 2 * radius *"
+                f" sqrt(curvature bound {bound:g}) must stay below pi/2, or means in the ball need"
+                " not be unique; give a smaller radius"
             )
         return bound
 
-    def parallel_transport(self, p: Any, q: Any, v: Any, *, tolerance: float = 1e-10, max_steps: int = 1024) -> Matrix:
-        """Parallel transport of v from p to q along the minimising geodesic, by integrating its differential equation.
+    def parallel_transport(
+        self, p: Any, q: Any, v: Any, *, tolerance: float = 1e-10, max_steps: int = 1024
+    ) -> Matrix:
+        """Parallel transport of v from p to q along the minimising geodesic, by integrating its
+        differential equation.
 
-        Along M_t p M_t, M_t = I + t L, the vector K W + W K is parallel when W K' + K' W = -(K L p M_t + (K L p M_t)^T).
-        Runge-Kutta solutions with 4, 8, 16, ... steps are extrapolated until two results differ by at most `tolerance`
-        relative to |v|_p (over the whole batch); a `ConvergenceWarning` says so if `max_steps` is not enough. Not
-        differentiable in reverse mode.
+        Along M_t p M_t, M_t = I + t L, the vector K W + W K is parallel when W K' + K' W = -(K L p
+        M_t + (K L p M_t)^T). Runge-Kutta solutions with 4, 8, 16, ... steps are extrapolated until
+        two results differ by at most `tolerance` relative to |v|_p (over the whole batch); a
+        `ConvergenceWarning` says so if `max_steps` is not enough. Not differentiable in reverse
+        mode.
 
         Args: p, q, v of shape (*batch, k, k); 0 < tolerance < 1; max_steps >= 16.
         """
@@ -187,13 +210,15 @@ class SPDBuresWasserstein(AbstractSPD):
             for j, old in enumerate(row):
                 new.append(new[-1] + (new[-1] - old) / (2.0 ** (4 + j) - 1.0))
             if row:
-                change = float(jnp.max(safe_divide(self.norm(q, new[-1] - row[-1]), self.norm(p, v))))
+                change = float(
+                    jnp.max(safe_divide(self.norm(q, new[-1] - row[-1]), self.norm(p, v)))
+                )
             row, steps = new, 2 * steps
             if change <= tolerance:
                 return row[-1]
         warnings.warn(
-            f"parallel_transport stopped after {steps // 2} steps at an estimated relative error of {change:.1e}, above the "
-            f"tolerance {tolerance:.1e}; raise max_steps or the tolerance",
+            f"parallel_transport stopped after {steps // 2} steps at an estimated relative error of"
+            f" {change:.1e}, above the tolerance {tolerance:.1e}; raise max_steps or the tolerance",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -234,10 +259,12 @@ class SPDBuresWasserstein(AbstractSPD):
 
 
 def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
-    """L with p = L L^T, and K = (L^T q L)^1/2 - L^T L, so that L^-T K L^-1 = T - I for the optimal transport map T from p to q.
+    """L with p = L L^T, and K = (L^T q L)^1/2 - L^T L, so that L^-T K L^-1 = T - I for the optimal
+    transport map T from p to q.
 
-    K is first a plain difference of roots S - C. Because K S + S K - K^2 = L^T (q - p) L, one step of that equation in the
-    eigenbasis of S removes the cancellation where K is small against S (q - p is exact for close points).
+    K is first a plain difference of roots S - C. Because K S + S K - K^2 = L^T (q - p) L, one step
+    of that equation in the eigenbasis of S removes the cancellation where K is small against S (q -
+    p is exact for close points).
     """
     p, q = sp.sym(p), sp.sym(q)
     lower = jnp.linalg.cholesky(p, symmetrize_input=False)
@@ -248,15 +275,21 @@ def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
     poor = ~(eig.values[..., 0] > 1e-6 * top)
 
     def refine(upper: Matrix, q: Matrix) -> sp.Spectrum:
-        u, s, _ = jnp.linalg.svd(upper @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False)
+        u, s, _ = jnp.linalg.svd(
+            upper @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False
+        )
         return sp.Spectrum(u[..., ::-1], s[..., ::-1] ** 2, jnp.zeros(s.shape[:-1], s.dtype))
 
-    eig = sp.where_rare(poor, refine, eig, jnp.broadcast_to(upper, n.shape), jnp.broadcast_to(q, n.shape))
+    eig = sp.where_rare(
+        poor, refine, eig, jnp.broadcast_to(upper, n.shape), jnp.broadcast_to(q, n.shape)
+    )
     direct = sp.apply("power", n, eig, t=0.5) - sp.sym(upper @ lower)
 
     k = jax.lax.stop_gradient(direct)
     gap = jax.lax.stop_gradient(congruence(upper, q - p))
-    k = jnp.where(jnp.any(gap != 0.0, axis=(-2, -1), keepdims=True), k, 0.0)  # equal points: K is 0, not rounding
+    k = jnp.where(
+        jnp.any(gap != 0.0, axis=(-2, -1), keepdims=True), k, 0.0
+    )  # equal points: K is 0, not rounding
     better = sp.apply("power", n, eig, gap + sp.sym(k @ k), t=0.5)
     quarter = jnp.sqrt(jnp.sqrt(eig.values))
     inside = sp.transpose(eig.q) @ k @ eig.q / (quarter[..., :, None] * quarter[..., None, :])
@@ -267,10 +300,12 @@ def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _metric_root(p: Matrix, v: Matrix, power: float) -> Matrix:
-    """Multiply the entries of v in the eigenbasis of p by (2 (l_r + l_s))^power, power = 1/2 or -1/2.
+    """Multiply the entries of v in the eigenbasis of p by (2 (l_r + l_s))^power, power = 1/2 or
+    -1/2.
 
-    This is the power of the operator v -> 2 (p v + v p), so it does not depend on the choice of eigenvectors. Its first
-    derivative is exact also where eigenvalues coincide; the second only where they differ.
+    This is the power of the operator v -> 2 (p v + v p), so it does not depend on the choice of
+    eigenvectors. Its first derivative is exact also where eigenvalues coincide; the second only
+    where they differ.
     """
     values, q = jnp.linalg.eigh(p, symmetrize_input=False)
     return _multiply_sums(values, q, v, power)
@@ -283,14 +318,19 @@ def _multiply_sums(values: Array, q: Matrix, v: Matrix, power: float) -> Matrix:
 
 @_metric_root.defjvp
 def _metric_root_jvp(power: float, primals: Any, tangents: Any) -> Any:
-    # A change E of p changes the operator by S -> 2 (E S + S E), which links the entries (t, s) and (r, s): hence divided
-    # differences of x -> x^power between 2 (l_r + l_s) and 2 (l_t + l_s).
+    # A change E of p changes the operator by S -> 2 (E S + S E), which links the entries (t, s) and
+    # (r, s): hence divided differences of x -> x^power between 2 (l_r + l_s) and 2 (l_t + l_s).
     (p, v), (dp, dv) = primals, tangents
     values, q = jnp.linalg.eigh(p, symmetrize_input=False)
     back = sp.transpose(q)
     roots = jnp.sqrt(2.0 * (values[..., :, None] + values[..., None, :]))
-    first, second = roots[..., :, None, :], roots[..., None, :, :]  # indices r, t, s: (r, s) and (t, s)
-    differences = 1.0 / (first + second) if power > 0 else -1.0 / (first * second * (first + second))
+    first, second = (
+        roots[..., :, None, :],
+        roots[..., None, :, :],
+    )  # indices r, t, s: (r, s) and (t, s)
+    differences = (
+        1.0 / (first + second) if power > 0 else -1.0 / (first * second * (first + second))
+    )
     moved = 2.0 * jnp.einsum("...rts,...rt,...ts->...rs", differences, back @ dp @ q, back @ v @ q)
     tangent = q @ (moved + sp.transpose(moved)) @ back + _multiply_sums(values, q, dv, power)
     return _multiply_sums(values, q, v, power), sp.sym(tangent)

@@ -12,20 +12,24 @@ from ._spd import AbstractSPD
 
 Matrix = Float[Array, "*batch k k"]
 
-NEAR = 0.1  # distance below which differences of logarithms and exponentials are taken from the difference of their arguments
+# distance below which differences of logarithms and exponentials are taken from the difference of
+# their arguments
+NEAR = 0.1
 
 
 class SPDLogEuclidean(AbstractSPD):
-    """SPD matrices of size k with the metric that makes the matrix logarithm an isometry to Sym(k) with the Frobenius product.
+    """SPD matrices of size k with the metric that makes the matrix logarithm an isometry to Sym(k)
+    with the Frobenius product.
 
-    g_W(U, V) = <D log_W[U], D log_W[V]>_F. A flat, complete, homogeneous space (sectional curvature 0) of dimension k(k+1)/2:
-    dist(A, B) = ||log A - log B||_F, exp and parallel transport in closed form. Points are (*batch, k, k) arrays.
-    Differences of logarithms of close points are integrated along the segment, so that distances of 1e-12 keep their digits.
+    g_W(U, V) = <D log_W[U], D log_W[V]>_F. A flat, complete, homogeneous space (sectional curvature
+    0) of dimension k(k+1)/2: dist(A, B) = ||log A - log B||_F, exp and parallel transport in closed
+    form. Points are (*batch, k, k) arrays. Differences of logarithms of close points are integrated
+    along the segment, so that distances of 1e-12 keep their digits.
 
     **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
 
-    Source: Utpala2023LE section 3; the kernel of D exp is (e^x - e^y)/(x - y) of the log-eigenvalues (Utpala2023 prints its
-    reciprocal).
+    Source: Utpala2023LE section 3; the kernel of D exp is (e^x - e^y)/(x - y) of the
+    log-eigenvalues (Utpala2023 prints its reciprocal).
     """
 
     @property
@@ -71,7 +75,9 @@ class SPDLogEuclidean(AbstractSPD):
         y, h = sp.apply("log", p, eig), sp.apply("log", p, eig, v)
         end = sp.spectrum(y + h)
         direct = sp.apply("exp", y + h, end)
-        better = p + sp.difference("exp", end, sp.Spectrum(eig.q, jnp.log(eig.values), eig.offset), h)
+        better = p + sp.difference(
+            "exp", end, sp.Spectrum(eig.q, jnp.log(eig.values), eig.offset), h
+        )
         return _corrected(direct, better, h)
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
@@ -107,7 +113,9 @@ def _logarithm(p: Matrix) -> tuple[Matrix, sp.Spectrum]:
 
 
 def _log_difference(p: Matrix, q: Matrix) -> Matrix:
-    """log q - log p. Near p it comes from q - p, which is exact there, and so loses nothing to cancellation."""
+    """log q - log p. Near p it comes from q - p, which is exact there, and so loses nothing to
+    cancellation.
+    """
     p, q = sp.sym(p), sp.sym(q)
     start, end = sp.spectrum(p), sp.spectrum(q)
     direct = sp.apply("log", q, end) - sp.apply("log", p, start)
@@ -115,6 +123,8 @@ def _log_difference(p: Matrix, q: Matrix) -> Matrix:
 
 
 def _corrected(direct: Matrix, better: Matrix, size: Matrix) -> Matrix:
-    """The derivative of `direct`, and the value of `better` where `size` is near 0 (of `direct` elsewhere)."""
+    """The derivative of `direct`, and the value of `better` where `size` is near 0 (of `direct`
+    elsewhere).
+    """
     near = jnp.sum(size**2, axis=(-2, -1), keepdims=True) < NEAR**2
     return direct + stop_gradient(jnp.where(near, better - direct, 0.0))

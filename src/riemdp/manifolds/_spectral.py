@@ -1,14 +1,17 @@
-"""Functions of symmetric matrices whose derivatives, of every order, are right also where eigenvalues coincide.
+"""Functions of symmetric matrices whose derivatives, of every order, are right also where
+eigenvalues coincide.
 
-Differentiating through the eigenvectors of a repeated eigenvalue gives 0/0. Here f(A) = Q f(L) Q^T is one primitive whose
-derivatives are multilinear in the directions (Daleckii-Krein),
+Differentiating through the eigenvectors of a repeated eigenvalue gives 0/0. Here f(A) = Q f(L) Q^T
+is one primitive whose derivatives are multilinear in the directions (Daleckii-Krein),
 
-    D^n f(A)[H_1 .. H_n] = Q (sum over orderings of  sum f[l_i, l_a, .., l_j] (Q^T H_1 Q)_ia .. (Q^T H_n Q)_.j) Q^T,
+    D^n f(A)[H_1 .. H_n] = Q (sum over orderings of  sum f[l_i, l_a, .., l_j] (Q^T H_1 Q)_ia .. (Q^T
+    H_n Q)_.j) Q^T,
 
-with divided differences f[...] that are computed without cancellation. The decomposition (Q, l) is handed in beside A and is
-never differentiated, so callers may obtain it in whatever way is accurate (see `relative_spectrum` of the affine space), and
-f(A) and its derivatives share it. A plain nested `custom_jvp` would not do: JAX inlines the inner function when it linearises
-the rule, and a second derivative would then run through `eigh` after all.
+with divided differences f[...] that are computed without cancellation. The decomposition (Q, l) is
+handed in beside A and is never differentiated, so callers may obtain it in whatever way is accurate
+(see `relative_spectrum` of the affine space), and f(A) and its derivatives share it. A plain nested
+`custom_jvp` would not do: JAX inlines the inner function when it linearises the rule, and a second
+derivative would then run through `eigh` after all.
 """
 
 from __future__ import annotations
@@ -31,13 +34,15 @@ from ._numerics import sinhc_sqrt
 Matrix = Float[Array, "*batch k k"]
 
 TAYLOR_TERMS = 12
-TAYLOR_SPREAD = 0.1  # relative spread of the nodes below which a divided difference of order >= 2 is summed as a series
+# relative spread of the nodes below which a divided difference of order >= 2 is summed as a series
+TAYLOR_SPREAD = 0.1
 
 
 class Spectrum(NamedTuple):
     """Eigenvectors `q` and eigenvalues `values + offset` of a symmetric matrix.
 
-    With `offset` 1 the `values` are eigenvalues minus one, known to full relative accuracy however small they are.
+    With `offset` 1 the `values` are eigenvalues minus one, known to full relative accuracy however
+    small they are.
     """
 
     q: Matrix
@@ -60,14 +65,16 @@ def spectrum(a: Matrix) -> Spectrum:
     return Spectrum(q, values, jnp.zeros(values.shape[:-1], values.dtype))
 
 
-# ------------------------------------------------------------------------------------------------ scalar functions
-# Each function has: values f(x; c), first divided differences, and Taylor coefficients f^(m)(x)/m!. x are `values`, c `offset`.
+# ------------------------------------------------------------------------------------------------
+# scalar functions Each function has: values f(x; c), first divided differences, and Taylor
+# coefficients f^(m)(x)/m!. x are `values`, c `offset`.
 def _log_values(x: Array, c: Array, _: float) -> Array:
     return jnp.where(c == 1.0, jnp.log1p(x), jnp.log(x + c))
 
 
 def _log_first(x: Array, y: Array, c: Array, _: float) -> Array:
-    # 2 artanh((x - y)/(x + y)) / (x - y) where the ratio is moderate; plain difference of logarithms beyond.
+    # 2 artanh((x - y)/(x + y)) / (x - y) where the ratio is moderate; plain difference of
+    # logarithms beyond.
     total = x + y + 2.0 * c
     t = (x - y) / total
     near = jnp.abs(t) < 0.5
@@ -131,26 +138,41 @@ def _factorial_reciprocal(m: int) -> float:
 class _Function(NamedTuple):
     values: Callable[[Array, Array, float], Array]
     first: Callable[[Array, Array, Array, float], Array]
-    taylor: Callable[[Array, int, float], Array]  # m-th Taylor coefficient (m >= 2) at the eigenvalue given
-    shifted: bool  # whether the eigenvalue is values + offset (else the offset is subtracted from f, or is a parameter)
+    taylor: Callable[
+        [Array, int, float], Array
+    ]  # m-th Taylor coefficient (m >= 2) at the eigenvalue given
+    # whether the eigenvalue is values + offset (else the offset is subtracted from f, or is a
+    # parameter)
+    shifted: bool
 
 
 _FUNCTIONS = {
-    "log": _Function(_log_values, _log_first, lambda x, m, t: (-1.0) ** (m - 1) / m * x ** (-m), True),
-    "exp": _Function(_exp_values, _exp_first, lambda x, m, t: jnp.exp(x) * _factorial_reciprocal(m), False),
-    "power": _Function(_power_values, _power_first, lambda x, m, t: _binomial(t, m) * x ** (t - m), True),
+    "log": _Function(
+        _log_values, _log_first, lambda x, m, t: (-1.0) ** (m - 1) / m * x ** (-m), True
+    ),
+    "exp": _Function(
+        _exp_values, _exp_first, lambda x, m, t: jnp.exp(x) * _factorial_reciprocal(m), False
+    ),
+    "power": _Function(
+        _power_values, _power_first, lambda x, m, t: _binomial(t, m) * x ** (t - m), True
+    ),
     "floor": _Function(_floor_values, _floor_first, lambda x, m, t: jnp.zeros_like(x), False),
 }
 
 
 def _divided_differences(kind: str, t: float, values: Array, offset: Array, order: int) -> Array:
-    """All divided differences f[l_i0, .., l_in], n = order >= 1, as a symmetric array (*batch, k, .., k)."""
+    """All divided differences f[l_i0, .., l_in], n = order >= 1, as a symmetric array (*batch, k,
+    .., k).
+    """
     function = _FUNCTIONS[kind]
     if order == 1:
-        return function.first(values[..., :, None], values[..., None, :], offset[..., None, None], t)
+        return function.first(
+            values[..., :, None], values[..., None, :], offset[..., None, None], t
+        )
     k = values.shape[-1]
     lower = _divided_differences(kind, t, values, offset, order - 1)
-    # Eigenvalues ascend, so sorting the indices sorts the nodes: the recursion then divides by the widest gap.
+    # Eigenvalues ascend, so sorting the indices sorts the nodes: the recursion then divides by the
+    # widest gap.
     index = np.sort(np.indices((k,) * (order + 1)), axis=0)
     nodes = values[..., np.moveaxis(index, 0, -1)]  # (*batch, k, .., k, order + 1)
     gap = nodes[..., -1] - nodes[..., 0]
@@ -160,8 +182,8 @@ def _divided_differences(kind: str, t: float, values: Array, offset: Array, orde
     scale = 1.0 if kind == "exp" else jnp.abs(x)
     near = gap <= TAYLOR_SPREAD * scale
     direct = (lower[(..., *index[1:])] - lower[(..., *index[:-1])]) / jnp.where(near, 1.0, gap)
-    # Complete homogeneous polynomials of the deviations, by the recursion h_m(d_0..d_j) = h_m(d_0..d_j-1) + d_j
-    # h_m-1(d_0..d_j).
+    # Complete homogeneous polynomials of the deviations, by the recursion h_m(d_0..d_j) =
+    # h_m(d_0..d_j-1) + d_j h_m-1(d_0..d_j).
     deviation = jnp.where(near[..., None], nodes - centre[..., None], 0.0)
     homogeneous = [jnp.ones_like(centre)] + [jnp.zeros_like(centre)] * (TAYLOR_TERMS - 1)
     for j in range(order + 1):
@@ -171,8 +193,11 @@ def _divided_differences(kind: str, t: float, values: Array, offset: Array, orde
     return jnp.where(near, series, direct)
 
 
-# ------------------------------------------------------------------------------------------------ the primitive
-def _evaluate(a: Array, q: Array, values: Array, offset: Array, *directions: Array, kind: str, t: float) -> Array:
+# ------------------------------------------------------------------------------------------------
+# the primitive
+def _evaluate(
+    a: Array, q: Array, values: Array, offset: Array, *directions: Array, kind: str, t: float
+) -> Array:
     del a  # carries the derivative only
     order = len(directions)
     if order == 0:
@@ -186,12 +211,18 @@ def _evaluate(a: Array, q: Array, values: Array, offset: Array, *directions: Arr
         letters = "abcdefgh"[: order + 1]
         terms = [f"...{letters[i]}{letters[i + 1]}" for i in range(order)]
         recipe = f"...{letters}," + ",".join(terms) + f"->...{letters[0]}{letters[-1]}"
-        inner = sum(jnp.einsum(recipe, weights, *chain) for chain in itertools.permutations(rotated))
+        inner = sum(
+            jnp.einsum(recipe, weights, *chain) for chain in itertools.permutations(rotated)
+        )
     return sym(q @ inner @ transpose(q))
 
 
-def _abstract(a: Any, q: Any, values: Any, offset: Any, *directions: Any, kind: str, t: float) -> Any:
-    batch = jnp.broadcast_shapes(q.shape[:-2], values.shape[:-1], offset.shape, *(h.shape[:-2] for h in directions))
+def _abstract(
+    a: Any, q: Any, values: Any, offset: Any, *directions: Any, kind: str, t: float
+) -> Any:
+    batch = jnp.broadcast_shapes(
+        q.shape[:-2], values.shape[:-1], offset.shape, *(h.shape[:-2] for h in directions)
+    )
     return ShapedArray(batch + q.shape[-2:], q.dtype)
 
 
@@ -200,7 +231,9 @@ def _jvp(primals: Any, tangents: Any, **how: Any) -> Any:
     parts = []
     fixed, directions = primals[:4], primals[4:]
     if not isinstance(tangents[0], ad.Zero):
-        parts.append(_spectral_p.bind(*fixed, *directions, ad.instantiate_zeros(tangents[0]), **how))
+        parts.append(
+            _spectral_p.bind(*fixed, *directions, ad.instantiate_zeros(tangents[0]), **how)
+        )
     for i, dh in enumerate(tangents[4:]):
         if not isinstance(dh, ad.Zero):
             changed = (*directions[:i], ad.instantiate_zeros(dh), *directions[i + 1 :])
@@ -210,7 +243,8 @@ def _jvp(primals: Any, tangents: Any, **how: Any) -> Any:
 
 
 def _transpose(cotangent: Any, *operands: Any, **how: Any) -> Any:
-    # D^n f(A) is symmetric in (H_1, .., H_n, C) under the trace product, so its transpose is itself.
+    # D^n f(A) is symmetric in (H_1, .., H_n, C) under the trace product, so its transpose is
+    # itself.
     unknown = [i for i, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
     out: list[Any] = [None] * len(operands)
     if isinstance(cotangent, ad.Zero):
@@ -233,7 +267,10 @@ def _batch(operands: Any, axes: Any, **how: Any) -> Any:
     def trailing(i: int) -> int:
         return _TRAILING[i] if i < 4 else 2
 
-    lead = max(x.ndim - trailing(i) - (axis is not None) for i, (x, axis) in enumerate(zip(operands, axes, strict=True)))
+    lead = max(
+        x.ndim - trailing(i) - (axis is not None)
+        for i, (x, axis) in enumerate(zip(operands, axes, strict=True))
+    )
     moved = []
     for i, (x, axis) in enumerate(zip(operands, axes, strict=True)):
         if axis is None:
@@ -254,8 +291,17 @@ batching.primitive_batchers[_spectral_p] = _batch
 mlir.register_lowering(_spectral_p, mlir.lower_fun(_evaluate, multiple_results=False))
 
 
-def apply(kind: str, a: Matrix, eig: Spectrum, *directions: Matrix, t: float = 0.0, offset: Array | None = None) -> Matrix:
-    """D^n f(a)[directions] for f = `kind`; f(a) itself without directions. `eig` is the decomposition of `a`."""
+def apply(
+    kind: str,
+    a: Matrix,
+    eig: Spectrum,
+    *directions: Matrix,
+    t: float = 0.0,
+    offset: Array | None = None,
+) -> Matrix:
+    """D^n f(a)[directions] for f = `kind`; f(a) itself without directions. `eig` is the
+    decomposition of `a`.
+    """
     c = eig.offset if offset is None else offset
     stopped = jax.lax.stop_gradient((eig.q, eig.values, c))
     return _spectral_p.bind(a, *stopped, *directions, kind=kind, t=float(t))
@@ -287,7 +333,8 @@ def invsqrtm(a: Matrix) -> Matrix:
 
 
 def lyapunov(w: Matrix, u: Matrix, eig: Spectrum | None = None) -> Matrix:
-    """The symmetric solution L of L w + w L = u; `eig` is the decomposition of `w` if it is already known.
+    """The symmetric solution L of L w + w L = u; `eig` is the decomposition of `w` if it is already
+    known.
 
     It is the derivative of the square root at w^2, which is how it gets its own derivatives.
     """
@@ -297,8 +344,9 @@ def lyapunov(w: Matrix, u: Matrix, eig: Spectrum | None = None) -> Matrix:
 
 @jax.custom_jvp
 def eigenvalues(a: Matrix) -> Float[Array, "*batch k"]:
-    """Ascending eigenvalues. A symmetric function of them has its right gradient also where they coincide
-    (its second derivative is right only where they differ)."""
+    """Ascending eigenvalues. A symmetric function of them has its right gradient also where they
+    coincide (its second derivative is right only where they differ).
+    """
     return jnp.linalg.eigvalsh(a, symmetrize_input=False)
 
 
@@ -310,20 +358,27 @@ def _eigenvalues_jvp(primals: Any, tangents: Any) -> Any:
 
 
 def difference(kind: str, x: Spectrum, y: Spectrum, gap: Matrix) -> Matrix:
-    """f(X) - f(Y) from the decompositions of X and Y and their exact difference, without cancellation and without derivative.
+    """f(X) - f(Y) from the decompositions of X and Y and their exact difference, without
+    cancellation and without derivative.
 
-    In the two eigenbases the entries of f(X) - f(Y) are those of X - Y times f[x_r, y_s]; an identity, not an expansion.
+    In the two eigenbases the entries of f(X) - f(Y) are those of X - Y times f[x_r, y_s]; an
+    identity, not an expansion.
     """
     x, y, gap = jax.lax.stop_gradient((x, y, gap))
-    weights = _FUNCTIONS[kind].first(x.values[..., :, None], y.values[..., None, :], jnp.zeros(()), 0.0)
+    weights = _FUNCTIONS[kind].first(
+        x.values[..., :, None], y.values[..., None, :], jnp.zeros(()), 0.0
+    )
     return sym(x.q @ (weights * (transpose(x.q) @ gap @ y.q)) @ transpose(y.q))
 
 
-# ------------------------------------------------------------------------------------------------ rarely needed refinements
+# ------------------------------------------------------------------------------------------------
+# rarely needed refinements
 def where_rare(flag: Array, refine: Callable[..., Any], usual: Any, *operands: Array) -> Any:
-    """`refine(*operands)` where `flag`, `usual` elsewhere; the refinement runs only if some flag is up, also under vmap.
+    """`refine(*operands)` where `flag`, `usual` elsewhere; the refinement runs only if some flag is
+    up, also under vmap.
 
-    `flag` has the full batch shape; every leaf of `usual` and every operand leads with that shape. Carries no derivative.
+    `flag` has the full batch shape; every leaf of `usual` and every operand leads with that shape.
+    Carries no derivative.
     """
 
     @custom_vmap
@@ -347,16 +402,23 @@ def where_rare(flag: Array, refine: Callable[..., Any], usual: Any, *operands: A
     return jax.lax.stop_gradient(run(*jax.lax.stop_gradient((flag, usual, *operands))))
 
 
-# ------------------------------------------------------------------------------------------------ packing
+# ------------------------------------------------------------------------------------------------
+# packing
 def pack(s: Matrix) -> Float[Array, "*batch d"]:
-    """Isometry from symmetric matrices with the Frobenius product to R^{k(k+1)/2}: diagonal, then sqrt(2) above it."""
+    """Isometry from symmetric matrices with the Frobenius product to R^{k(k+1)/2}: diagonal, then
+    sqrt(2) above it.
+    """
     k = s.shape[-1]
     i, j = np.triu_indices(k, 1)
-    return jnp.concatenate([jnp.diagonal(s, axis1=-2, axis2=-1), np.sqrt(2.0) * s[..., i, j]], axis=-1)
+    return jnp.concatenate(
+        [jnp.diagonal(s, axis1=-2, axis2=-1), np.sqrt(2.0) * s[..., i, j]], axis=-1
+    )
 
 
 def unpack(c: Float[Array, "*batch d"], k: int) -> Matrix:
-    """Inverse of `pack`; iid standard normals become the isotropic Gaussian of the Frobenius product."""
+    """Inverse of `pack`; iid standard normals become the isotropic Gaussian of the Frobenius
+    product.
+    """
     i, j = np.triu_indices(k, 1)
     position = np.zeros((k, k), dtype=np.int64)
     position[np.arange(k), np.arange(k)] = np.arange(k)

@@ -24,13 +24,14 @@ from ._numerics import (
 
 
 class Sphere(AbstractManifold):
-    """Unit vectors of R^n with the induced metric: dim = n - 1, sectional curvature 1, injectivity radius pi. Needs n
-    >= 2.
+    """Unit vectors of R^n with the induced metric: dim = n - 1, sectional curvature 1, injectivity
+    radius pi. Needs n >= 2.
 
-    A tangent vector at p is a vector of R^n orthogonal to p. Distances use chord lengths, 2 atan2(|p - q|, |p + q|),
-    which are accurate both for close and for nearly opposite points (an arccos is accurate for neither). At exactly
-    opposite points the geodesic is not unique: `log` then returns one of the vectors of length pi (so that |log| = dist
-    always holds), and `transport`, which has no limit there, returns the vector unchanged (an isometry between the two
+    A tangent vector at p is a vector of R^n orthogonal to p. Distances use chord lengths, 2
+    atan2(|p - q|, |p + q|), which are accurate both for close and for nearly opposite points (an
+    arccos is accurate for neither). At exactly opposite points the geodesic is not unique: `log`
+    then returns one of the vectors of length pi (so that |log| = dist always holds), and
+    `transport`, which has no limit there, returns the vector unchanged (an isometry between the two
     tangent spaces).
 
     Raises `InvalidArgument` if n is not a whole number >= 2.
@@ -60,7 +61,9 @@ class Sphere(AbstractManifold):
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
-        """(1, 1). A circle has no planes to be curved; the same bound is kept there, which errs on the safe side."""
+        """(1, 1). A circle has no planes to be curved; the same bound is kept there, which errs on
+        the safe side.
+        """
         return (1.0, 1.0)
 
     @property
@@ -77,7 +80,9 @@ class Sphere(AbstractManifold):
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = dot(v, v)[..., None]
-        return normalised(cos_sqrt(s) * p + sinc_sqrt(s) * v)  # rounding must not accumulate over many steps
+        return normalised(
+            cos_sqrt(s) * p + sinc_sqrt(s) * v
+        )  # rounding must not accumulate over many steps
 
     def _log(self, p: Array, q: Array) -> Array:
         s, t = _chords(p, q)
@@ -110,8 +115,8 @@ class Sphere(AbstractManifold):
         return safe_sqrt(self._inner(p, v, v))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
-        # u - <q, u> / (1 + <p, q>) (p + q) is, on vectors orthogonal to p, the reflection in the hyperplane orthogonal
-        # to p + q: written so, nothing cancels when q comes near -p.
+        # u - <q, u> / (1 + <p, q>) (p + q) is, on vectors orthogonal to p, the reflection in the
+        # hyperplane orthogonal to p + q: written so, nothing cancels when q comes near -p.
         m = p + q
         return v - safe_divide(2.0 * dot(m, v), dot(m, m))[..., None] * m
 
@@ -132,13 +137,19 @@ class Sphere(AbstractManifold):
         return all_finite(x) & (jnp.abs(safe_norm(x) - 1.0) <= atol)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
-        return all_finite(p) & all_finite(v) & (jnp.abs(dot(p, v)) <= atol * jnp.maximum(1.0, safe_norm(v)))
+        return (
+            all_finite(p)
+            & all_finite(v)
+            & (jnp.abs(dot(p, v)) <= atol * jnp.maximum(1.0, safe_norm(v)))
+        )
 
     def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         return normalised(jax.random.normal(key, (*shape, self.n), dtype=jnp.float64))
 
     def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        """The orthogonal projection of isotropic noise is exactly isotropic on the tangent space, at every p."""
+        """The orthogonal projection of isotropic noise is exactly isotropic on the tangent space,
+        at every p.
+        """
         return self._to_tangent(p, z)
 
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
@@ -158,8 +169,8 @@ class Sphere(AbstractManifold):
 def _chords(p: Array, q: Array) -> tuple[Array, Array]:
     """|p - q|^2 and |p + q|^2; their root ratio is the tangent of half the angle.
 
-    p - q and p + q are orthogonal if both lengths are exactly 1. The shorter one is made so: lengths wrong by one rounding would
-    add 1e-16 to a chord, which is 1e-4 of one of length 1e-12.
+    p - q and p + q are orthogonal if both lengths are exactly 1. The shorter one is made so:
+    lengths wrong by one rounding would add 1e-16 to a chord, which is 1e-4 of one of length 1e-12.
     """
     d, m = p - q, p + q
     dd, mm = dot(d, d), dot(m, m)
@@ -175,10 +186,11 @@ def _angle(s: Array, t: Array) -> Array:
 
 
 def _reflect(p: Array, v: Array) -> Array:
-    """The reflection that carries p to the first axis, on the far side from p (then the mirror's normal has length >=
-    sqrt 2).
+    """The reflection that carries p to the first axis, on the far side from p (then the mirror's
+    normal has length >= sqrt 2).
 
-    It is orthogonal and its own inverse, so it carries the tangent space at p to the last n - 1 axes and back.
+    It is orthogonal and its own inverse, so it carries the tangent space at p to the last n - 1
+    axes and back.
     """
     side = jnp.where(p[..., :1] >= 0.0, 1.0, -1.0)
     normal = jnp.concatenate([p[..., :1] + side, p[..., 1:]], axis=-1)

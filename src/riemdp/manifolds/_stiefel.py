@@ -18,31 +18,36 @@ from ._sphere import Sphere
 from ._stiefel_log import NumericalLog, log_numerical
 
 _INSTEAD = (
-    "use `log_numerical(p, q)`, which iterates to a stated tolerance and says whether it got there, `retract` and `transport`, "
-    "or the closed forms of Stiefel(m, 1), Stiefel(m, m) and Grassmann(m, r)"
+    "use `log_numerical(p, q)`, which iterates to a stated tolerance and says whether it got there,"
+    " `retract` and `transport`, or the closed forms of Stiefel(m, 1), Stiefel(m, m) and"
+    " Grassmann(m, r)"
 )
 
 
 class Stiefel(AbstractManifold):
     """Matrices W (m, r) with orthonormal columns, W^T W = I; dimension m r - r (r + 1)/2.
 
-    Tangent vectors are (m, r) arrays U with W^T U skew-symmetric; the metric is tr(U^T V), that of the surrounding space.
+    Tangent vectors are (m, r) arrays U with W^T U skew-symmetric; the metric is tr(U^T V), that of
+    the surrounding space.
 
-    **What is exact.** `exp` is the closed form with matrix exponentials of size 2r and r, for |v| up to 3e4 (NaN beyond).
-    For r = 1 (the sphere) and r = m (the orthogonal group) every operation has a closed form. For 1 < r < m the logarithm and
-    the distance have none: `log`, `dist` and `squared_dist` raise `NotImplementedError`; `log_numerical` iterates.
+    **What is exact.** `exp` is the closed form with matrix exponentials of size 2r and r, for |v|
+    up to 3e4 (NaN beyond). For r = 1 (the sphere) and r = m (the orthogonal group) every operation
+    has a closed form. For 1 < r < m the logarithm and the distance have none: `log`, `dist` and
+    `squared_dist` raise `NotImplementedError`; `log_numerical` iterates.
 
-    **Transport.** For 1 < r < m it is v -> R v o, where R is the least rotation of R^m that carries span(p) to span(q) and o in
-    O(r) is fixed by q = R p o. It is a linear isometry of the tangent spaces, the identity for p = q, and continuous
-    in both points while the principal angles between the spans are below pi/2; it is not parallel transport.
+    **Transport.** For 1 < r < m it is v -> R v o, where R is the least rotation of R^m that carries
+    span(p) to span(q) and o in O(r) is fixed by q = R p o. It is a linear isometry of the tangent
+    spaces, the identity for p = q, and continuous in both points while the principal angles between
+    the spans are below pi/2; it is not parallel transport.
 
-    **The orthogonal group** Stiefel(m, m) has two components. `random_point` is uniform on that of the identity; between
-    components `dist` is infinite and `log` NaN.
+    **The orthogonal group** Stiefel(m, m) has two components. `random_point` is uniform on that of
+    the identity; between components `dist` is infinite and `log` NaN.
 
     **Arguments.** `m` >= 2, 1 <= `r` <= m.
 
-    Source: Edelman, Arias and Smith 1998, section 2.2 (exp); injectivity radius pi for 1 < r < m: Zimmermann and Stoye 2024,
-    from the literature; tangent Gaussian Z - W sym(W^T Z), exact as the projection of an iid normal array on a linear subspace.
+    Source: Edelman, Arias and Smith 1998, section 2.2 (exp); injectivity radius pi for 1 < r < m:
+    Zimmermann and Stoye 2024, from the literature; tangent Gaussian Z - W sym(W^T Z), exact as the
+    projection of an iid normal array on a linear subspace.
     """
 
     m: int = eqx.field(static=True)
@@ -50,8 +55,13 @@ class Stiefel(AbstractManifold):
 
     def __init__(self, m: int, r: int) -> None:
         self.m = integer("m", m, at_least=2)
-        self.r = integer("r", r, at_least=1, at_most=self.m,
-                         remedy=f"a Stiefel manifold of R^{self.m} needs 1 <= r <= {self.m}")  # fmt: skip
+        self.r = integer(
+            "r",
+            r,
+            at_least=1,
+            at_most=self.m,
+            remedy=f"a Stiefel manifold of R^{self.m} needs 1 <= r <= {self.m}",
+        )
 
     # ---------------------------------------------------------------- facts
     @property
@@ -74,7 +84,9 @@ class Stiefel(AbstractManifold):
     def curvature_bounds(self) -> tuple[float, float]:
         if self.r == 1:
             return self._sphere.curvature_bounds
-        if self.r == self.m:  # |[X, Y]|^2 / 4 for orthonormal skew X, Y; |[X, Y]|^2 is 1/2 on so(3), at most 1 above
+        if (
+            self.r == self.m
+        ):  # |[X, Y]|^2 / 4 for orthonormal skew X, Y; |[X, Y]|^2 is 1/2 on so(3), at most 1 above
             return (0.125, 0.125) if self.m == 3 else (0.0, 0.125 if self.m == 2 else 0.25)
         return (-0.5, 1.0)
 
@@ -101,8 +113,9 @@ class Stiefel(AbstractManifold):
         a = on.skew(transpose(p) @ v)
         if self.r == self.m:
             return on.newton_orthonormalise(p + p @ on.expm1(a))
-        # [W U] expm([[A, -S], [I, A]]) [I; 0] expm(-A). Dividing U by its length is a change of basis that leaves the result
-        # alone (hence no derivative through it) and keeps the exponent as small as |U| for long and for tiny U.
+        # [W U] expm([[A, -S], [I, A]]) [I; 0] expm(-A). Dividing U by its length is a change of
+        # basis that leaves the result alone (hence no derivative through it) and keeps the exponent
+        # as small as |U| for long and for tiny U.
         length = jax.lax.stop_gradient(jnp.sqrt(on.frobenius(v, v)))[..., None, None]
         length = jnp.where(length > 0.0, length, 1.0)
         unit = v / length
@@ -137,7 +150,8 @@ class Stiefel(AbstractManifold):
         if self.r == 1:
             return self._sphere._transport(p[..., 0], q[..., 0], v[..., 0])[..., None]
         if self.r == self.m:
-            # Parallel on the group: with Q = p^T q and A = p^T v it is p Q^(1/2) A Q^(1/2), and Q^(1/2) = polar(I + Q).
+            # Parallel on the group: with Q = p^T q and A = p^T v it is p Q^(1/2) A Q^(1/2), and
+            # Q^(1/2) = polar(I + Q).
             half = on.polar(jnp.eye(self.m) + transpose(p) @ q)
             moved = p @ (half @ (transpose(p) @ v) @ half)
         else:
@@ -149,14 +163,18 @@ class Stiefel(AbstractManifold):
         gram = jnp.eye(self.r) + transpose(v) @ v
         return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
 
-    def log_numerical(self, p: Any, q: Any, *, tolerance: float = 1e-10, max_steps: int = 100) -> NumericalLog:
-        """A tangent vector v at p with exp(p, v) = q up to `tolerance`, by iteration; shapes (*batch, m, r).
+    def log_numerical(
+        self, p: Any, q: Any, *, tolerance: float = 1e-10, max_steps: int = 100
+    ) -> NumericalLog:
+        """A tangent vector v at p with exp(p, v) = q up to `tolerance`, by iteration; shapes
+        (*batch, m, r).
 
-        Arguments: `tolerance` > 0, the Frobenius norm of q - exp(p, v) that is accepted; `max_steps` >= 1. Returns a
-        `NumericalLog` with `value`, `residual`, `converged`, `shortest` and `steps`. Only where `shortest` is True is the
-        value known to be the logarithm and its norm the distance: |v| < pi, the injectivity radius. A far pair may not
-        converge, or to a longer geodesic; the flags say so, nothing is raised. One step costs dim derivatives of `exp` and a
-        dim x dim solve: meant for dim up to a few hundred. Not differentiable.
+        Arguments: `tolerance` > 0, the Frobenius norm of q - exp(p, v) that is accepted;
+        `max_steps` >= 1. Returns a `NumericalLog` with `value`, `residual`, `converged`, `shortest`
+        and `steps`. Only where `shortest` is True is the value known to be the logarithm and its
+        norm the distance: |v| < pi, the injectivity radius. A far pair may not converge, or to a
+        longer geodesic; the flags say so, nothing is raised. One step costs dim derivatives of
+        `exp` and a dim x dim solve: meant for dim up to a few hundred. Not differentiable.
 
         Source: Levenberg-Marquardt shooting; for the problem see Zimmermann and Hueper 2022.
         """
@@ -188,10 +206,14 @@ class Stiefel(AbstractManifold):
 
     # ---------------------------------------------------------------- randomness and coordinates
     def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        x = on.nearest_orthonormal(jax.random.normal(key, (*shape, self.m, self.r), dtype=jnp.float64))
+        x = on.nearest_orthonormal(
+            jax.random.normal(key, (*shape, self.m, self.r), dtype=jnp.float64)
+        )
         if self.r < self.m:
             return x
-        return jnp.concatenate([x[..., :1] * jnp.sign(jnp.linalg.det(x))[..., None, None], x[..., 1:]], axis=-1)
+        return jnp.concatenate(
+            [x[..., :1] * jnp.sign(jnp.linalg.det(x))[..., None, None], x[..., 1:]], axis=-1
+        )
 
     def _tangent_from_normals(self, p: Array, z: Array) -> Array:
         return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))
@@ -206,7 +228,11 @@ class Stiefel(AbstractManifold):
     def _from_coordinates(self, p: Array, c: Array) -> Array:
         count = self.r * (self.r - 1) // 2
         i, j = jnp.triu_indices(self.r, 1)
-        half = jnp.zeros((*c.shape[:-1], self.r, self.r)).at[..., i, j].set(c[..., :count] * jnp.sqrt(0.5))
+        half = (
+            jnp.zeros((*c.shape[:-1], self.r, self.r))
+            .at[..., i, j]
+            .set(c[..., :count] * jnp.sqrt(0.5))
+        )
         lower = c[..., count:].reshape(*c.shape[:-1], self.m - self.r, self.r)
         w = jnp.concatenate([half - transpose(half), lower], axis=-2)
         return self._to_tangent(p, on.from_first_columns(p, w))
@@ -220,15 +246,21 @@ class Stiefel(AbstractManifold):
         if self.r == 1:
             return self._sphere._log_volume_density(p[..., 0], v[..., 0])
         if self.r == self.m:
-            # The squared half angles come in pairs; the roots of so(m) are +-t_k +- t_l, and +-t_k when m is odd.
+            # The squared half angles come in pairs; the roots of so(m) are +-t_k +- t_l, and +-t_k
+            # when m is odd.
             half = 0.5 * on.skew(transpose(p) @ v)
             squares = jnp.linalg.eigvalsh(transpose(half) @ half)[..., self.m % 2 :: 2]
             return 2.0 * on.log_density_of_angles(squares, self.m % 2)
-        raise self._unavailable("log_volume_density", "use Stiefel(m, 1), Stiefel(m, m) or Grassmann(m, r), where it is exact")
+        raise self._unavailable(
+            "log_volume_density",
+            "use Stiefel(m, 1), Stiefel(m, m) or Grassmann(m, r), where it is exact",
+        )
 
 
 def _rotation_log(p: Array, q: Array) -> Array:
-    """p logm(p^T q) where p^T q is a rotation without eigenvalue -1: logm Q = h(sym Q) skew Q with h = angle/sin(angle)."""
+    """p logm(p^T q) where p^T q is a rotation without eigenvalue -1: logm Q = h(sym Q) skew Q with
+    h = angle/sin(angle).
+    """
     turn = transpose(p) @ q
     # skew(p^T q) = skew(p^T (q - p)) keeps the accuracy of q - p for near points.
     sines = on.skew(transpose(p) @ (q - p))
@@ -238,7 +270,8 @@ def _rotation_log(p: Array, q: Array) -> Array:
 
 @jax.custom_jvp
 def _rotation_squared_dist(p: Array, q: Array) -> Array:
-    # Singular values of q - p and q + p are 2 sin and 2 cos of half the angles: together accurate at 0 and at pi.
+    # Singular values of q - p and q + p are 2 sin and 2 cos of half the angles: together accurate
+    # at 0 and at pi.
     sines = jnp.linalg.svd(q - p, compute_uv=False)
     cosines = jnp.linalg.svd(q + p, compute_uv=False)[..., ::-1]
     angles = 2.0 * jnp.arctan2(sines, cosines)
@@ -250,5 +283,3 @@ def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
     (p, q), (dp, dq) = primals, tangents
     change = on.frobenius(_rotation_log(p, q), dp) + on.frobenius(_rotation_log(q, p), dq)
     return _rotation_squared_dist(p, q), -2.0 * change
-
-

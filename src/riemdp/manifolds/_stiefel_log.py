@@ -1,4 +1,6 @@
-"""The logarithm of the Stiefel manifold by iteration: no closed form is known for 1 < r < m, so the result carries a flag."""
+"""The logarithm of the Stiefel manifold by iteration: no closed form is known for 1 < r < m, so the
+result carries a flag.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from ._base import AbstractManifold
 class NumericalLog(NamedTuple):
     """What `Stiefel.log_numerical` found, one entry for each pair of the batch.
 
-    value: the tangent vector v at p, shape (*batch, m, r); of the last iterate even where it did not converge.
-    residual: Frobenius norm of q - exp(p, v), computed, not estimated.
-    converged: residual <= tolerance: v is the velocity of *a* geodesic from p to q.
-    shortest: converged and |v| < pi, the injectivity radius: then v is the logarithm, unique, and |v| is the distance.
+    value: the tangent vector v at p, shape (*batch, m, r); of the last iterate even where it did
+    not converge. residual: Frobenius norm of q - exp(p, v), computed, not estimated. converged:
+    residual <= tolerance: v is the velocity of *a* geodesic from p to q. shortest: converged and
+    |v| < pi, the injectivity radius: then v is the logarithm, unique, and |v| is the distance.
     steps: iterations taken, rejected trial steps included.
     """
 
@@ -30,16 +32,21 @@ class NumericalLog(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def log_numerical(manifold: AbstractManifold, p: Any, q: Any, tolerance: Any, max_steps: Any) -> NumericalLog:
-    """Levenberg-Marquardt on q - exp(p, v) in orthonormal coordinates of v, with exact derivatives of exp.
+def log_numerical(
+    manifold: AbstractManifold, p: Any, q: Any, tolerance: Any, max_steps: Any
+) -> NumericalLog:
+    """Levenberg-Marquardt on q - exp(p, v) in orthonormal coordinates of v, with exact derivatives
+    of exp.
 
-    A trial step counts only if it brings the end of the geodesic nearer to q, so the residual never grows; near the solution
-    the damping vanishes and convergence is quadratic.
+    A trial step counts only if it brings the end of the geodesic nearer to q, so the residual never
+    grows; near the solution the damping vanishes and convergence is quadratic.
     """
     batch = jnp.broadcast_shapes(p.shape[:-2], q.shape[:-2])
     ps = jnp.broadcast_to(p, batch + manifold.shape).reshape(-1, *manifold.shape)
     qs = jnp.broadcast_to(q, batch + manifold.shape).reshape(-1, *manifold.shape)
-    value, residual, steps = jax.vmap(lambda a, b: _solve(manifold, a, b, tolerance, max_steps))(ps, qs)
+    value, residual, steps = jax.vmap(lambda a, b: _solve(manifold, a, b, tolerance, max_steps))(
+        ps, qs
+    )
     value = value.reshape(batch + manifold.shape)
     residual, steps = residual.reshape(batch), steps.reshape(batch)
     converged = residual <= tolerance
@@ -47,7 +54,9 @@ def log_numerical(manifold: AbstractManifold, p: Any, q: Any, tolerance: Any, ma
     return NumericalLog(value, residual, converged, converged & (length < jnp.pi), steps)
 
 
-def _solve(manifold: AbstractManifold, p: Array, q: Array, tolerance: Array, max_steps: Array) -> tuple[Array, Array, Array]:
+def _solve(
+    manifold: AbstractManifold, p: Array, q: Array, tolerance: Array, max_steps: Array
+) -> tuple[Array, Array, Array]:
     def gap(c: Array) -> Array:
         return (manifold._exp(p, manifold._from_coordinates(p, c)) - q).ravel()
 
@@ -66,7 +75,12 @@ def _solve(manifold: AbstractManifold, p: Array, q: Array, tolerance: Array, max
         e_trial = gap(trial)
         better = size(e_trial) < size(e)
         damping = jnp.where(better, 0.1 * damping, 10.0 * damping)
-        return jnp.where(better, trial, c), jnp.where(better, e_trial, e), jnp.maximum(damping, 1e-14), step + 1
+        return (
+            jnp.where(better, trial, c),
+            jnp.where(better, e_trial, e),
+            jnp.maximum(damping, 1e-14),
+            step + 1,
+        )
 
     start = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
     state = (start, gap(start), jnp.asarray(1e-3), jnp.asarray(0))

@@ -1,4 +1,6 @@
-"""One release each: (value, sensitivity, budget) -> `Release`. Noise is drawn where its guarantee is made."""
+"""One release each: (value, sensitivity, budget) -> `Release`. Noise is drawn where its guarantee
+is made.
+"""
 
 from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
@@ -8,6 +10,14 @@ from ._laplace import RiemannianLaplace, WrappedLaplace
 from ._release import Release
 
 __all__ = [
-    "ErrorLaw", "ExtrinsicGaussian", "ExtrinsicLaplace", "KNormGradient", "MeanGradient", "Release", "RiemannianLaplace",
-    "TangentGaussian", "WrappedGaussian", "WrappedLaplace",
-]  # fmt: skip
+    "ErrorLaw",
+    "ExtrinsicGaussian",
+    "ExtrinsicLaplace",
+    "KNormGradient",
+    "MeanGradient",
+    "Release",
+    "RiemannianLaplace",
+    "TangentGaussian",
+    "WrappedGaussian",
+    "WrappedLaplace",
+]

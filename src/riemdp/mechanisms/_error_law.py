@@ -1,6 +1,8 @@
-"""The law of the distance between a release and the value it protects, known before anything is spent.
+"""The law of the distance between a release and the value it protects, known before anything is
+spent.
 
-Each law is a function of public facts (scale, dimension, space, radius) and says what it is: "exact", or an "upper bound".
+Each law is a function of public facts (scale, dimension, space, radius) and says what it is:
+"exact", or an "upper bound".
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from ..sampling._laplace import radial_log_density
 
 @dataclasses.dataclass(frozen=True)
 class ErrorLaw:
-    """Distribution of the error d(release, value). `kind` is "exact", "upper bound" (the mean square is at most this), or
-    "estimate" (an exact formula averaged over fixed public directions)."""
+    """Distribution of the error d(release, value). `kind` is "exact", "upper bound" (the mean
+    square is at most this), or "estimate" (an exact formula averaged over fixed public directions).
+    """
 
     mean_square: float
     kind: str
@@ -42,7 +45,9 @@ class ErrorLaw:
     @staticmethod
     def at_most(distance: float) -> TabulatedLaw:
         """Nothing is known but that the error is at most this distance."""
-        return TabulatedLaw(distance**2, "upper bound", "the diameter of the ball", (distance, distance))
+        return TabulatedLaw(
+            distance**2, "upper bound", "the diameter of the ball", (distance, distance)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,21 +109,29 @@ def gaussian_law(dim: int, sigma: float, *, exact: bool, note: str = "") -> ChiL
 
 def laplace_law(dim: int, scale: float, *, exact: bool, note: str = "") -> GammaLaw:
     """Error of law Gamma(d, s): mean square d (d + 1) s^2."""
-    return GammaLaw(dim * (dim + 1) * scale**2, "exact" if exact else "upper bound", note, scale, dim)
+    return GammaLaw(
+        dim * (dim + 1) * scale**2, "exact" if exact else "upper bound", note, scale, dim
+    )
 
 
 def capped(law: ErrorLaw | None, cap: float) -> ErrorLaw | None:
-    """The law after clamping to a domain whose diameter is `cap`; the bound of the mean square is min(., cap^2)."""
+    """The law after clamping to a domain whose diameter is `cap`; the bound of the mean square is
+    min(., cap^2).
+    """
     if law is None or not math.isfinite(cap):
         return law
     return CappedLaw(min(law.mean_square, cap**2), "upper bound", law.note, law, cap)
 
 
 def riemannian_laplace_law(manifold: Any, scale: float) -> ErrorLaw:
-    """Law of the distance under exp(-d/s): Gamma(d, s) on flat spaces, a Beta law on hyperbolic space, quadrature of the radial
-    density elsewhere; on Bures-Wasserstein space Gamma(d, s) is an upper bound, its Jacobian decreasing along rays."""
+    """Law of the distance under exp(-d/s): Gamma(d, s) on flat spaces, a Beta law on hyperbolic
+    space, quadrature of the radial density elsewhere; on Bures-Wasserstein space Gamma(d, s) is an
+    upper bound, its Jacobian decreasing along rays.
+    """
     if isinstance(manifold, SPDBuresWasserstein):
-        return laplace_law(manifold.dim, scale, exact=False, note="flat law, curvature is non-negative")
+        return laplace_law(
+            manifold.dim, scale, exact=False, note="flat law, curvature is non-negative"
+        )
     if isinstance(manifold, Euclidean | SPDLogEuclidean | Product):
         return laplace_law(manifold.dim, scale, exact=True)
     return _radial_law(manifold, scale)
@@ -141,7 +154,9 @@ def _radial_law(manifold: Any, scale: float) -> TabulatedLaw:
 
 def _support(log_density: Any, end: float, guess: float) -> np.ndarray:
     """A grid over the radii where the density is within e^-60 of its largest value."""
-    coarse = np.geomspace(guess * 1e-4, guess * 1e4, 300)  # steps of 6 %, a fraction of the window in any dimension below 10^4
+    coarse = np.geomspace(
+        guess * 1e-4, guess * 1e4, 300
+    )  # steps of 6 %, a fraction of the window in any dimension below 10^4
     coarse = coarse[coarse < end] if math.isfinite(end) else coarse
     if math.isfinite(end):
         coarse = np.unique(np.concatenate([coarse, np.linspace(0, end, 82)[1:-1]]))
@@ -156,15 +171,18 @@ def _support(log_density: Any, end: float, guess: float) -> np.ndarray:
 def wrapped_law(manifold: Any, radius: float | None, lengths: ErrorLaw) -> ErrorLaw | None:
     """Law of d(Exp_b(a), Exp_b(a + xi)) for |a| <= radius and xi isotropic of length law `lengths`.
 
-    Flat spaces: |xi|, exact. Curvature >= 0: at most |xi| (Toponogov). Curvature >= -k: at most the third side of the
-    hyperbolic triangle of curvature -k with sides |a|, |a + xi| and the same angle (Toponogov); this is an equality on
-    hyperbolic space. The bound is taken at |a| = radius, the worst case, and needs one.
+    Flat spaces: |xi|, exact. Curvature >= 0: at most |xi| (Toponogov). Curvature >= -k: at most the
+    third side of the hyperbolic triangle of curvature -k with sides |a|, |a + xi| and the same
+    angle (Toponogov); this is an equality on hyperbolic space. The bound is taken at |a| = radius,
+    the worst case, and needs one.
     """
     lowest, highest = (float(c) for c in manifold.curvature_bounds)
     if lowest == highest == 0.0 and manifold.is_hadamard:
         return dataclasses.replace(lengths, kind="exact")
     if lowest >= 0.0:
-        return dataclasses.replace(lengths, kind="upper bound", note="curvature is non-negative (Toponogov)")
+        return dataclasses.replace(
+            lengths, kind="upper bound", note="curvature is non-negative (Toponogov)"
+        )
     if radius is None or not math.isfinite(lowest):
         return None
     return _hinge_law(int(manifold.dim), math.sqrt(-lowest), float(radius), lengths)
@@ -172,25 +190,45 @@ def wrapped_law(manifold: Any, radius: float | None, lengths: ErrorLaw) -> Error
 
 @functools.lru_cache(maxsize=256)
 def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> TabulatedLaw:
-    # Bins of the length's law, evaluated at their upper edge (an upper bound); the last ones reach 1 - 1e-13.
-    upper_edges = np.concatenate([np.linspace(0.0, 0.99, 300)[1:], 1 - np.logspace(-2, -13, 111)[1:]])
+    # Bins of the length's law, evaluated at their upper edge (an upper bound); the last ones reach
+    # 1 - 1e-13.
+    upper_edges = np.concatenate(
+        [np.linspace(0.0, 0.99, 300)[1:], 1 - np.logspace(-2, -13, 111)[1:]]
+    )
     weights = np.diff(np.concatenate([[0.0], upper_edges]))
     length = np.array([lengths.quantile(float(q)) for q in upper_edges])[:, None]
-    # cosine of the angle between xi and a: (1 + cos) / 2 ~ Beta((d-1)/2, (d-1)/2); +-1 in one dimension
+    # cosine of the angle between xi and a: (1 + cos) / 2 ~ Beta((d-1)/2, (d-1)/2); +-1 in one
+    # dimension
     middles = (np.arange(200) + 0.5) / 200
-    cosine = np.array([-1.0, 1.0]) if dim == 1 else 2 * special.betaincinv((dim - 1) / 2, (dim - 1) / 2, middles) - 1
+    cosine = (
+        np.array([-1.0, 1.0])
+        if dim == 1
+        else 2 * special.betaincinv((dim - 1) / 2, (dim - 1) / 2, middles) - 1
+    )
     side = np.sqrt(np.maximum((radius + length * cosine) ** 2 + (length**2) * (1 - cosine**2), 0.0))
-    # third side of the hyperbolic triangle: cosh c = cosh(a - b) + sinh a sinh b (1 - cos(angle at b)), scaled by root
+    # third side of the hyperbolic triangle: cosh c = cosh(a - b) + sinh a sinh b (1 - cos(angle at
+    # b)), scaled by root
     a, b = root * radius, root * side
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        inner_cos = np.where(side > 0, (radius + length * cosine) / np.where(side > 0, side, 1.0), 1.0)
+        inner_cos = np.where(
+            side > 0, (radius + length * cosine) / np.where(side > 0, side, 1.0), 1.0
+        )
         half_angle_squared = np.clip((1 - inner_cos) / 2, 0.0, 1.0)
         argument = np.sqrt(np.sinh((a - b) / 2) ** 2 + np.sinh(a) * np.sinh(b) * half_angle_squared)
         third = 2 * np.arcsinh(argument) / root
-    third = np.minimum(np.where(np.isfinite(third), third, np.inf), 2 * radius + length)  # the triangle inequality holds too
+    third = np.minimum(
+        np.where(np.isfinite(third), third, np.inf), 2 * radius + length
+    )  # the triangle inequality holds too
     mean_square = float(weights @ np.mean(third**2, axis=1) / np.sum(weights))
     order = np.argsort(third, axis=None)
-    cumulative = np.cumsum((weights[:, None] * np.full(cosine.size, 1 / cosine.size)).ravel()[order])
+    cumulative = np.cumsum(
+        (weights[:, None] * np.full(cosine.size, 1 / cosine.size)).ravel()[order]
+    )
     at = np.minimum(np.searchsorted(cumulative, np.linspace(0.0, 1.0, 401)), order.size - 1)
     table = tuple(float(v) for v in third.ravel()[order][at])
-    return TabulatedLaw(mean_square, "upper bound", "hyperbolic comparison triangle, value at the edge of the ball", table)
+    return TabulatedLaw(
+        mean_square,
+        "upper bound",
+        "hyperbolic comparison triangle, value at the edge of the ball",
+        table,
+    )

@@ -1,4 +1,6 @@
-"""The K-norm gradient mechanism: density proportional to exp(-|grad F(x)|_x / s), drawn exactly around the minimiser of F."""
+"""The K-norm gradient mechanism: density proportional to exp(-|grad F(x)|_x / s), drawn exactly
+around the minimiser of F.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ import numpy as np
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..privacy import charge, pure
 from ..randomness import NoiseSource, noise_source
-from ..sampling._laplace import HOPELESS, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
+from ..sampling._laplace import (
+    HOPELESS,
+    draw,
+    draw_in_ball,
+    expected_tries,
+    laplace_scale_limit,
+    warn_if_slow,
+)
 from ._common import ADJACENCIES, admitted, clamp_point, optional_ball, rounded_up
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
 from ._gaussian import _set
@@ -27,14 +36,21 @@ _BATCH = 8
 
 
 class MeanGradient:
-    """grad F(x) = -sum_i w_i log_x(x_i), F = 1/2 sum w_i d^2, of records (n, *shape): callable at one point.
+    """grad F(x) = -sum_i w_i log_x(x_i), F = 1/2 sum w_i d^2, of records (n, *shape): callable at
+    one point.
 
-    Compiled once for a manifold and a shape, whatever the records. Holds the records: never put it into a release."""
+    Compiled once for a manifold and a shape, whatever the records. Holds the records: never put it
+    into a release.
+    """
 
     def __init__(self, manifold: Any, records: Any, weights: Any = None):
         self.manifold, self.records = manifold, manifold._coerce("records", records)
         n = manifold._batch_shape(self.records)[0]
-        self.weights = jnp.full(n, 1.0 / n) if weights is None else jnp.asarray(weights) / jnp.sum(jnp.asarray(weights))
+        self.weights = (
+            jnp.full(n, 1.0 / n)
+            if weights is None
+            else jnp.asarray(weights) / jnp.sum(jnp.asarray(weights))
+        )
 
     def __call__(self, x: Any) -> Any:
         return _mean_gradient(self.manifold, self.records, self.weights, x)
@@ -52,34 +68,41 @@ def _mean_gradient(manifold: Any, records: Any, weights: Any, x: Any) -> Any:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _mean_gradient_norms(manifold: Any, records: Any, weights: Any, points: Any) -> Any:
-    return jax.lax.map(lambda x: manifold._norm(x, _mean_gradient(manifold, records, weights, x)), points)
+    return jax.lax.map(
+        lambda x: manifold._norm(x, _mean_gradient(manifold, records, weights, x)), points
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class KNormGradient:
-    """Release a point from the density proportional to exp(-|grad F(x; D)|_x / s): pure epsilon, exact rejection sampling.
+    """Release a point from the density proportional to exp(-|grad F(x; D)|_x / s): pure epsilon,
+    exact rejection sampling.
 
     **Arguments:**
 
     - `manifold`: a space with an exact Riemannian Laplace sampler, from which proposals come.
-    - `objective_gradient`: x -> the Riemannian gradient of F at one point, the private data inside it; a JAX function, or
-      `MeanGradient(manifold, records)` for the mean, F = 1/(2n) sum d^2.
-    - `sensitivity`: sup over x of |grad F(x; D) - grad F(x; D')|_x for neighbours D, D', x in the ball where one is given;
-      for the mean `statistics.mean_gradient_sensitivity`.
+    - `objective_gradient`: x -> the Riemannian gradient of F at one point, the private data inside
+      it; a JAX function, or `MeanGradient(manifold, records)` for the mean, F = 1/(2n) sum d^2.
+    - `sensitivity`: sup over x of |grad F(x; D) - grad F(x; D')|_x for neighbours D, D', x in the
+      ball where one is given; for the mean `statistics.mean_gradient_sensitivity`.
     - `epsilon` > 0: a number or a `Budget`.
-    - `strong_convexity`: h > 0 with |grad F(x)| >= h d(x, minimiser) (every h-strongly convex F). Default 1 on Hadamard spaces,
-      which is right for the mean; elsewhere it has to be given (`statistics.strong_convexity` for the mean). Without such a bound
-      there is no exact sampler, and the mechanism refuses.
-    - `ball`: public `Ball` that the density is restricted to; required on spaces that are not Hadamard, and where the Laplace law
-      of scale s / h does not exist.
-    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or "add-or-remove-one".
+    - `strong_convexity`: h > 0 with |grad F(x)| >= h d(x, minimiser) (every h-strongly convex F).
+      Default 1 on Hadamard spaces, which is right for the mean; elsewhere it has to be given
+      (`statistics.strong_convexity` for the mean). Without such a bound there is no exact sampler,
+      and the mechanism refuses.
+    - `ball`: public `Ball` that the density is restricted to; required on spaces that are not
+      Hadamard, and where the Laplace law of scale s / h does not exist.
+    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or
+      "add-or-remove-one".
 
-    `release(value, rng, ledger)`: `value` is the minimiser as well as it is known; the law drawn from is exact whatever its
-    error, since the acceptance accounts for |grad F(value)|. The number of tries, hence the running time, depends on the data.
+    `release(value, rng, ledger)`: `value` is the minimiser as well as it is known; the law drawn
+    from is exact whatever its error, since the acceptance accounts for |grad F(value)|. The number
+    of tries, hence the running time, depends on the data.
 
     Guarantee: (epsilon, 0) under `adjacency`, s = 2 sensitivity / epsilon.
 
-    Source: Han2024 Remark 4 (its form of the K-norm gradient mechanism); exact rejection is the library's own.
+    Source: Han2024 Remark 4 (its form of the K-norm gradient mechanism); exact rejection is the
+    library's own.
     """
 
     manifold: Any
@@ -97,39 +120,75 @@ class KNormGradient:
         one_of("adjacency", self.adjacency, ADJACENCIES)
         manifold, ball = self.manifold, optional_ball(self.manifold, self.ball)
         if not callable(self.objective_gradient):
-            raise invalid("objective_gradient", self.objective_gradient, "give a function x -> Riemannian gradient at x")
+            raise invalid(
+                "objective_gradient",
+                self.objective_gradient,
+                "give a function x -> Riemannian gradient at x",
+            )
         h = self.strong_convexity
         if h is None:
             if not manifold.is_hadamard:
-                raise invalid("strong_convexity", None, f"on {manifold!r} exact sampling needs h with |grad F(x)| >= h d(x, "
-                              "minimiser); give it (riemdp.statistics.strong_convexity(manifold, ball) for the mean)")
+                raise invalid(
+                    "strong_convexity",
+                    None,
+                    f"on {manifold!r} exact sampling needs h with |grad F(x)| >= h d(x, minimiser);"
+                    " give it (riemdp.statistics.strong_convexity(manifold, ball) for the mean)",
+                )
             h = 1.0
         h = real("strong_convexity", h, above=0.0)
         if ball is None and not manifold.is_hadamard:
-            raise invalid("ball", None, f"{manifold!r} is not a Hadamard space: the gradient's sensitivity holds in a ball only")
-        sensitivity, epsilon = real("sensitivity", self.sensitivity, above=0.0), pure_epsilon(self.epsilon)
+            raise invalid(
+                "ball",
+                None,
+                f"{manifold!r} is not a Hadamard space: the gradient's sensitivity holds in a ball"
+                " only",
+            )
+        sensitivity, epsilon = (
+            real("sensitivity", self.sensitivity, above=0.0),
+            pure_epsilon(self.epsilon),
+        )
         scale = rounded_up(2 * sensitivity / epsilon)
         exists = scale / h < laplace_scale_limit(manifold) and manifold.is_hadamard
         tries = expected_tries(manifold, scale / h) if exists else math.inf
         truncated = not exists or (tries > HOPELESS and ball is not None)
         if truncated:
             if ball is None:
-                raise invalid("ball", None, f"the Laplace law of scale s/h = {scale / h:.6g} of its proposals does not exist "
-                              f"on {manifold!r} (it needs less than {laplace_scale_limit(manifold):.6g}); give a public ball")
+                raise invalid(
+                    "ball",
+                    None,
+                    f"the Laplace law of scale s/h = {scale / h:.6g} of its proposals does not"
+                    f" exist on {manifold!r} (it needs less than"
+                    f" {laplace_scale_limit(manifold):.6g}); give a public ball",
+                )
             tries = tries_in_ball(manifold, scale / h, ball)
         warn_if_slow(manifold, tries)
-        _set(self, strong_convexity=h, sensitivity=sensitivity, epsilon=epsilon, scale=scale, truncated=truncated)
+        _set(
+            self,
+            strong_convexity=h,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            scale=scale,
+            truncated=truncated,
+        )
 
     @property
     def draw_law(self) -> ErrorLaw | None:
-        """Law of the distance of proposals before they are moved into the ball; None where it is the ball that makes it exist."""
+        """Law of the distance of proposals before they are moved into the ball; None where it is
+        the ball that makes it exist.
+        """
         assert self.strong_convexity is not None
         scale = self.scale / self.strong_convexity
-        return riemannian_laplace_law(self.manifold, scale) if scale < laplace_scale_limit(self.manifold) else None
+        return (
+            riemannian_laplace_law(self.manifold, scale)
+            if scale < laplace_scale_limit(self.manifold)
+            else None
+        )
 
     @property
     def error_law(self) -> ErrorLaw | None:
-        """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate, since |grad F| >= h d."""
+        """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate,
+        since |grad F| >= h d.
+        """
         law = self.draw_law
         if law is None:
             assert self.ball is not None
@@ -138,10 +197,17 @@ class KNormGradient:
             law = capped(law, 2 * float(self.ball.radius))
             assert law is not None
         flat = tuple(self.manifold.curvature_bounds) == (0.0, 0.0)
-        return law if flat else dataclasses.replace(law, kind="estimate", note="Laplace law that proposals come from")
+        return (
+            law
+            if flat
+            else dataclasses.replace(
+                law, kind="estimate", note="Laplace law that proposals come from"
+            )
+        )
 
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
-        """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`.
+        """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the
+        `Release`.
 
         Raises `InvalidArgument` before anything is spent if the gradient at the value or at trial points is not finite or breaks
         |grad F(x)| >= h d(x, value) - |grad F(value)|.
@@ -151,16 +217,27 @@ class KNormGradient:
         offset = float(self._gradient_norms(jax.tree.map(lambda leaf: leaf[None], point))[0])
         trial = self._proposals(point, noise_source(20245))
         if not math.isfinite(offset) or np.any(self._log_ratios(point, offset, trial) > 0):
-            raise InvalidArgument("argument `objective_gradient` is not finite, or not h-strongly monotone about the value given "
-                                  f"(h = {self.strong_convexity:g}): exact sampling is impossible; nothing was spent")
+            raise InvalidArgument(
+                "argument `objective_gradient` is not finite, or not h-strongly monotone about the"
+                f" value given (h = {self.strong_convexity:g}): exact sampling is impossible;"
+                " nothing was spent"
+            )
         guarantee = pure(self.epsilon, adjacency=self.adjacency)
         charge(guarantee, ledger)
         released = self._accepted(point, offset, source)
         if self.ball is not None:
             released = clamp_point(self.manifold, self.ball, released)
         law = self.error_law
-        return Release(released, guarantee, self.scale, "k-norm-gradient", source.reproducible, self.sensitivity, law,
-                       {"truncated": self.truncated, "error": "no formula" if law is None else law.kind})
+        return Release(
+            released,
+            guarantee,
+            self.scale,
+            "k-norm-gradient",
+            source.reproducible,
+            self.sensitivity,
+            law,
+            {"truncated": self.truncated, "error": "no formula" if law is None else law.kind},
+        )
 
     def _accepted(self, point: Any, offset: float, source: NoiseSource) -> Any:
         while True:
@@ -168,12 +245,15 @@ class KNormGradient:
             log_ratio = self._log_ratios(point, offset, proposals)
             if np.any(log_ratio > 0):
                 raise ArithmeticError(
-                    "the objective's gradient breaks |grad F(x)| >= h d(x, minimiser) at a proposal: no exact draw "
-                    "exists; nothing is released (the ledger keeps the charge, since failing tells something)"
+                    "the objective's gradient breaks |grad F(x)| >= h d(x, minimiser) at a"
+                    " proposal: no exact draw exists; nothing is released (the ledger keeps the"
+                    " charge, since failing tells something)"
                 )
             hit = np.nonzero(np.log(source.uniforms((_BATCH,))) < log_ratio)[0]
             if hit.size:
-                return jax.tree.map(lambda leaf, first=int(hit[0]): jnp.asarray(leaf)[first], proposals)
+                return jax.tree.map(
+                    lambda leaf, first=int(hit[0]): jnp.asarray(leaf)[first], proposals
+                )
 
     def _proposals(self, point: Any, source: NoiseSource) -> Any:
         assert self.strong_convexity is not None
@@ -183,11 +263,17 @@ class KNormGradient:
         return draw(self.manifold, point, scale, _BATCH, source, math.inf)
 
     def _log_ratios(self, point: Any, offset: float, proposals: Any) -> np.ndarray:
-        # |grad F(x)| >= h d(x, minimiser) >= h d(x, value) - |grad F(value)|, so this is at most 0; lowered by a constant, which
-        # cancels in the accepted law, so that rounding cannot lift it above 0.
+        # |grad F(x)| >= h d(x, minimiser) >= h d(x, value) - |grad F(value)|, so this is at most 0;
+        # lowered by a constant, which cancels in the accepted law, so that rounding cannot lift it
+        # above 0.
         norms = self._gradient_norms(proposals)
         lower = self.strong_convexity * np.asarray(self.manifold.dist(point, proposals))
-        slack = _ROUNDING + _RELATIVE_ROUNDING * (1 + (0.0 if self.ball is None else float(self.ball.radius))) / self.scale
+        slack = (
+            _ROUNDING
+            + _RELATIVE_ROUNDING
+            * (1 + (0.0 if self.ball is None else float(self.ball.radius)))
+            / self.scale
+        )
         ratio = -(norms - lower + offset) / self.scale - slack
         return np.where(np.isfinite(ratio), ratio, np.where(np.isposinf(norms), -np.inf, np.inf))
 

@@ -1,4 +1,6 @@
-"""Pure epsilon: the Riemannian Laplace mechanism, and Laplace noise in the tangent space of a public base point."""
+"""Pure epsilon: the Riemannian Laplace mechanism, and Laplace noise in the tangent space of a
+public base point.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,25 @@ from .._errors import one_of, real
 from ..manifolds._spd import AbstractSPD
 from ..privacy import Budget, charge, pure
 from ..randomness import noise_source
-from ..sampling._laplace import HOPELESS, check_law, draw, draw_in_ball, expected_tries, laplace_scale_limit, warn_if_slow
-from ._common import ADJACENCIES, admitted, as_point, clamp_point, exp_valid, optional_ball, rounded_up, wrap
+from ..sampling._laplace import (
+    HOPELESS,
+    check_law,
+    draw,
+    draw_in_ball,
+    expected_tries,
+    laplace_scale_limit,
+    warn_if_slow,
+)
+from ._common import (
+    ADJACENCIES,
+    admitted,
+    as_point,
+    clamp_point,
+    exp_valid,
+    optional_ball,
+    rounded_up,
+    wrap,
+)
 from ._error_law import ErrorLaw, GammaLaw, capped, laplace_law, riemannian_laplace_law, wrapped_law
 from ._gaussian import _set, prepare_wrapped, reach, wrapped_details
 from ._release import Release
@@ -24,21 +43,27 @@ from ._release import Release
 
 def pure_epsilon(epsilon: Any) -> float:
     """epsilon > 0 from a number, or from a `Budget` (its delta is not spent by a pure mechanism)."""
-    return float(epsilon.epsilon) if isinstance(epsilon, Budget) else real("epsilon", epsilon, above=0.0)
+    return (
+        float(epsilon.epsilon)
+        if isinstance(epsilon, Budget)
+        else real("epsilon", epsilon, above=0.0)
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WrappedLaplace:
-    """Release a point by Laplace noise in the tangent space of a *public* base point: Exp_base(log_base(value) + v).
+    """Release a point by Laplace noise in the tangent space of a *public* base point:
+    Exp_base(log_base(value) + v).
 
-    v has density proportional to exp(-|v|_base / s): Gamma(dim, s) length, uniform direction. It exists at every scale, on
-    every space with a logarithm.
+    v has density proportional to exp(-|v|_base / s): Gamma(dim, s) length, uniform direction. It
+    exists at every scale, on every space with a logarithm.
 
-    **Arguments:** `manifold`, `base`, `sensitivity`, `ball`, `adjacency` as for `WrappedGaussian`; `epsilon` > 0, a number or
-    a `Budget` (of which epsilon alone is spent).
+    **Arguments:** `manifold`, `base`, `sensitivity`, `ball`, `adjacency` as for `WrappedGaussian`;
+    `epsilon` > 0, a number or a `Budget` (of which epsilon alone is spent).
 
-    Guarantee: (epsilon, 0) under `adjacency`, with s = L sensitivity / epsilon, L the Lipschitz constant of log_base (1 on
-    Hadamard spaces, else R'/sin R' with R' = sqrt(kappa) (radius + d(base, centre))).
+    Guarantee: (epsilon, 0) under `adjacency`, with s = L sensitivity / epsilon, L the Lipschitz
+    constant of log_base (1 on Hadamard spaces, else R'/sin R' with R' = sqrt(kappa) (radius +
+    d(base, centre))).
 
     Source: the l2 K-norm mechanism (Reimherr2021 A.4) on the tangent space of a public point.
     """
@@ -65,11 +90,15 @@ class WrappedLaplace:
 
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the (clamped) value, or None where no formula is known."""
+        """Law of the distance between the release and the (clamped) value, or None where no formula
+        is known.
+        """
         return wrapped_law(self.manifold, reach(self), self.length_law)
 
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
-        """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
+        """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`),
+        return the `Release`.
+        """
         source = noise_source(rng)
         tangent = admitted(self.manifold, "value", value, self.ball, self.base)
         guarantee = pure(self.epsilon, adjacency=self.adjacency)
@@ -77,8 +106,16 @@ class WrappedLaplace:
         z = source.normals((self.manifold.noise_size,))
         length = self.scale * float(source.gammas(float(self.manifold.dim)))
         released = wrap(self.manifold, self.base, tangent, z, length=length)
-        return Release(released, guarantee, self.scale, "wrapped-laplace", source.reproducible, self.sensitivity, self.error_law,
-                       wrapped_details(self))
+        return Release(
+            released,
+            guarantee,
+            self.scale,
+            "wrapped-laplace",
+            source.reproducible,
+            self.sensitivity,
+            self.error_law,
+            wrapped_details(self),
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,22 +125,26 @@ class RiemannianLaplace:
     **Arguments:**
 
     - `manifold`: a space with an exact sampler (see `riemdp.sampling.riemannian_laplace`).
-    - `sensitivity`: sensitivity of the value as a distance; above 0. `epsilon` > 0, a number or a `Budget`.
-    - `ball`: a public `Ball`. The value is clamped into it, and so is what was drawn (post-processing, free).
-    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or "add-or-remove-one".
+    - `sensitivity`: sensitivity of the value as a distance; above 0. `epsilon` > 0, a number or a
+      `Budget`.
+    - `ball`: a public `Ball`. The value is clamped into it, and so is what was drawn
+      (post-processing, free).
+    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or
+      "add-or-remove-one".
 
     Which law is drawn is decided by public numbers and stated in `details["law"]`:
 
-    - "whole space": homogeneous spaces, s = sensitivity / epsilon, wherever that law exists and takes at most 10^7 tries.
-      Clamping afterwards halves the scale that truncating would need.
+    - "whole space": homogeneous spaces, s = sensitivity / epsilon, wherever that law exists and
+      takes at most 10^7 tries. Clamping afterwards halves the scale that truncating would need.
     - "whole space, constant not homogeneous": Bures-Wasserstein, s = 2 sensitivity / epsilon.
-    - "truncated to the ball": where the law on the whole space does not exist (hyperbolic: s >= 1/(d - 1); affine-invariant:
-      s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball was given, s = 2 sensitivity / epsilon. Without a ball that
-      is refused.
+    - "truncated to the ball": where the law on the whole space does not exist (hyperbolic: s >=
+      1/(d - 1); affine-invariant: s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball was
+      given, s = 2 sensitivity / epsilon. Without a ball that is refused.
 
     Guarantee: (epsilon, 0) under `adjacency`.
 
-    Source: Reimherr2021 Theorem 1. The running time of the Bures-Wasserstein and truncated samplers depends on the value.
+    Source: Reimherr2021 Theorem 1. The running time of the Bures-Wasserstein and truncated samplers
+    depends on the value.
     """
 
     manifold: Any
@@ -119,13 +160,21 @@ class RiemannianLaplace:
     def __post_init__(self) -> None:
         one_of("adjacency", self.adjacency, ADJACENCIES)
         manifold, ball = self.manifold, optional_ball(self.manifold, self.ball)
-        sensitivity, epsilon = real("sensitivity", self.sensitivity, above=0.0), pure_epsilon(self.epsilon)
+        sensitivity, epsilon = (
+            real("sensitivity", self.sensitivity, above=0.0),
+            pure_epsilon(self.epsilon),
+        )
         limit = laplace_scale_limit(manifold)
         whole = rounded_up((1 if manifold.is_homogeneous else 2) * sensitivity / epsilon)
         tries = self._tries_on_whole_space(whole) if whole < limit else math.inf
         truncated = tries > HOPELESS and ball is not None
-        _set(self, sensitivity=sensitivity, epsilon=epsilon, truncated=truncated,
-             scale=rounded_up(2 * sensitivity / epsilon) if truncated else whole)
+        _set(
+            self,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            truncated=truncated,
+            scale=rounded_up(2 * sensitivity / epsilon) if truncated else whole,
+        )
         if truncated:
             tries = tries_in_ball(manifold, self.scale, ball)
         else:
@@ -134,12 +183,16 @@ class RiemannianLaplace:
         _set(self, tries=tries)
 
     def _tries_on_whole_space(self, scale: float) -> float:
-        center = None if self.ball is None else self.ball.center  # public; the value's own figure would be private
+        center = (
+            None if self.ball is None else self.ball.center
+        )  # public; the value's own figure would be private
         return expected_tries(self.manifold, scale, eta=center)
 
     @property
     def draw_law(self) -> ErrorLaw | None:
-        """Law of the distance before a draw is moved into the ball; None where it is the ball that makes the law exist."""
+        """Law of the distance before a draw is moved into the ball; None where it is the ball that
+        makes the law exist.
+        """
         return None if self.truncated else riemannian_laplace_law(self.manifold, self.scale)
 
     @functools.cached_property
@@ -150,7 +203,9 @@ class RiemannianLaplace:
         return ErrorLaw.at_most(diameter) if law is None else capped(law, diameter)
 
     def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
-        """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the `Release`."""
+        """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the
+        `Release`.
+        """
         source = noise_source(rng)
         point = admitted(self.manifold, "value", value, self.ball)
         guarantee = pure(self.epsilon, adjacency=self.adjacency)
@@ -161,9 +216,20 @@ class RiemannianLaplace:
             drawn = draw(self.manifold, point, self.scale, 1, source, math.inf)
         released = self._finished(jax.tree.map(lambda leaf: np.asarray(leaf)[0], drawn))
         law = self.error_law
-        return Release(released, guarantee, self.scale, "riemannian-laplace", source.reproducible, self.sensitivity, law,
-                       {"law": self._law_in_words(), "expected_tries": self.tries,
-                        "error": "no formula" if law is None else law.kind})
+        return Release(
+            released,
+            guarantee,
+            self.scale,
+            "riemannian-laplace",
+            source.reproducible,
+            self.sensitivity,
+            law,
+            {
+                "law": self._law_in_words(),
+                "expected_tries": self.tries,
+                "error": "no formula" if law is None else law.kind,
+            },
+        )
 
     def _finished(self, drawn: Any) -> Any:
         if self.ball is not None:
@@ -173,20 +239,31 @@ class RiemannianLaplace:
         point, valid = as_point(self.manifold, drawn)
         if bool(valid):
             return point
-        # So far out that float64 cannot hold it: shorten from a public point, which looks at the drawn point only.
-        finite = jax.tree.map(lambda leaf: jnp.nan_to_num(leaf, nan=0.0, posinf=1e150, neginf=-1e150), drawn)
+        # So far out that float64 cannot hold it: shorten from a public point, which looks at the
+        # drawn point only.
+        finite = jax.tree.map(
+            lambda leaf: jnp.nan_to_num(leaf, nan=0.0, posinf=1e150, neginf=-1e150), drawn
+        )
         origin = self.manifold.origin
-        return exp_valid(self.manifold, origin, self.manifold.log(origin, self.manifold.project(finite)))
+        return exp_valid(
+            self.manifold, origin, self.manifold.log(origin, self.manifold.project(finite))
+        )
 
     def _law_in_words(self) -> str:
         if self.truncated:
             return "truncated to the ball"
-        return "whole space" if self.manifold.is_homogeneous else "whole space, constant not homogeneous"
+        return (
+            "whole space"
+            if self.manifold.is_homogeneous
+            else "whole space, constant not homogeneous"
+        )
 
 
 def tries_in_ball(manifold: Any, scale: float, ball: Any) -> float:
-    """Expected tries of the truncated sampler at a footpoint on the edge of the ball, the slowest there is: a pilot run from
-    a fixed public seed. Infinite if none of its 2048 draws landed inside."""
+    """Expected tries of the truncated sampler at a footpoint on the edge of the ball, the slowest
+    there is: a pilot run from a fixed public seed. Infinite if none of its 2048 draws landed
+    inside.
+    """
     cutoff = 2 * float(ball.radius)
     radial = expected_tries(manifold, scale, eta=ball.center, cutoff=cutoff)
     if radial > HOPELESS:
@@ -199,4 +276,3 @@ def tries_in_ball(manifold: Any, scale: float, ball: Any) -> float:
     drawn = draw(manifold, edge, scale, 2048, source, cutoff)
     inside = float(np.mean(np.asarray(manifold.dist(ball.center, drawn)) <= ball.radius))
     return math.inf if inside == 0.0 else radial / inside
-

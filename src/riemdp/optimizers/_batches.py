@@ -1,4 +1,6 @@
-"""Random batches for a block of steps: fresh, independent, secret; drawn on the host like the noise."""
+"""Random batches for a block of steps: fresh, independent, secret; drawn on the host like the
+noise.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from ..randomness import NoiseSource
 
 
 def draw_indices(source: NoiseSource, plan: Any, count: int, rows: int) -> tuple[Any, Any]:
-    """Indices (rows, b) and, for Poisson sampling, their mask; (None, None) for full batches. Rows past `count` are padding."""
+    """Indices (rows, b) and, for Poisson sampling, their mask; (None, None) for full batches. Rows
+    past `count` are padding.
+    """
     if plan.sampling == "full":
         return None, None
     if plan.sampling == "without-replacement":
@@ -22,16 +26,22 @@ def draw_indices(source: NoiseSource, plan: Any, count: int, rows: int) -> tuple
 
 
 def subsets(source: NoiseSource, population: int, size: int, count: int) -> np.ndarray:
-    """`count` independent uniformly random subsets of `size` (a function of its own so that a test can break it)."""
+    """`count` independent uniformly random subsets of `size` (a function of its own so that a test
+    can break it).
+    """
     return source.subsets(population, size, count)
 
 
-def poisson_batches(source: NoiseSource, n: int, rate: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """`count` batches in which each of n records is present independently with probability `rate`: indices and 0/1 mask.
+def poisson_batches(
+    source: NoiseSource, n: int, rate: float, count: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """`count` batches in which each of n records is present independently with probability `rate`:
+    indices and 0/1 mask.
 
-    The count * n coin tosses are drawn through the gaps between successes, which are geometric, so the cost is that of the
-    successes. The batches have random sizes; the arrays are as wide as a public bound that a batch exceeds with probability
-    below 1e-12, and wider (doubled until it fits; the loop is then compiled again) when one does: nothing is ever cut off.
+    The count * n coin tosses are drawn through the gaps between successes, which are geometric, so
+    the cost is that of the successes. The batches have random sizes; the arrays are as wide as a
+    public bound that a batch exceeds with probability below 1e-12, and wider (doubled until it
+    fits; the loop is then compiled again) when one does: nothing is ever cut off.
     """
     if rate >= 1.0:
         return np.tile(np.arange(n), (count, 1)), np.ones((count, n))

@@ -1,4 +1,6 @@
-"""Checkpoint of a long run: what was released, and how far noise has been drawn. Never the noise, a key or a seed."""
+"""Checkpoint of a long run: what was released, and how far noise has been drawn. Never the noise, a
+key or a seed.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,17 @@ from ..randomness import NoiseSource, noise_source
 
 
 class Checkpoint:
-    """A file with the last released state of a run, and the count of queries whose noise has been DRAWN.
+    """A file with the last released state of a run, and the count of queries whose noise has been
+    DRAWN.
 
-    The drawn count is written before a block's noise is drawn. After a crash, steps that were drawn but not saved are lost:
-    they count as used, are not taken again, and the run goes on with fresh noise for the rest. So no noise is used twice
-    and the guarantee is that of the planned number of steps, whatever happened.
+    The drawn count is written before a block's noise is drawn. After a crash, steps that were drawn
+    but not saved are lost: they count as used, are not taken again, and the run goes on with fresh
+    noise for the rest. So no noise is used twice and the guarantee is that of the planned number of
+    steps, whatever happened.
 
-    `facts` are the public settings of the run; a file of a run with other settings is refused. The state is a dictionary of
-    integers and of pytrees of arrays, all of them functions of what was released.
+    `facts` are the public settings of the run; a file of a run with other settings is refused. The
+    state is a dictionary of integers and of pytrees of arrays, all of them functions of what was
+    released.
     """
 
     def __init__(self, path: Any, facts: tuple[Any, ...], rates: np.ndarray, initial: Any):
@@ -35,14 +40,18 @@ class Checkpoint:
             raise invalid("checkpoint", str(path), "its folder does not exist; make it first")
         digests = (
             hashlib.sha256(np.ascontiguousarray(rates).tobytes()).hexdigest(),
-            hashlib.sha256(b"".join(np.asarray(x).tobytes() for x in jax.tree.leaves(initial))).hexdigest(),
+            hashlib.sha256(
+                b"".join(np.asarray(x).tobytes() for x in jax.tree.leaves(initial))
+            ).hexdigest(),
         )
         self.fingerprint = hashlib.sha256(repr((*facts, *digests)).encode()).hexdigest()
         self.resumed = 0
         self._state: dict[str, Any] = {}
 
     def resume(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state in the file, or `state` (a fresh start) where there is none. `resumed` counts how often that happened."""
+        """The state in the file, or `state` (a fresh start) where there is none. `resumed` counts
+        how often that happened.
+        """
         self._state = dict(state)
         if not self.path.exists():
             return self._state
@@ -50,20 +59,25 @@ class Checkpoint:
             with np.load(self.path, allow_pickle=False) as saved:
                 if str(saved["fingerprint"]) != self.fingerprint:
                     raise InvalidArgument(
-                        "argument `checkpoint` belongs to a run with other settings (problem, optimiser, budget, number of "
-                        "records or initial point); give another path, or delete the file"
+                        "argument `checkpoint` belongs to a run with other settings (problem,"
+                        " optimiser, budget, number of records or initial point); give another"
+                        " path, or delete the file"
                     )
                 self.resumed = int(saved["resumed"]) + 1
                 self._state = {name: _restored(saved, name, like) for name, like in state.items()}
         except (OSError, ValueError, KeyError) as error:
             if isinstance(error, InvalidArgument):
                 raise
-            raise InvalidArgument("argument `checkpoint` is not a readable checkpoint; delete the file") from error
+            raise InvalidArgument(
+                "argument `checkpoint` is not a readable checkpoint; delete the file"
+            ) from error
         self._write(self._state)
         return dict(self._state)
 
     def intend(self, **drawn: int) -> None:
-        """Record that noise up to these counts is about to be drawn; what was saved before stays the resuming point."""
+        """Record that noise up to these counts is about to be drawn; what was saved before stays
+        the resuming point.
+        """
         self._state.update(drawn)
         self._write(self._state)
 
@@ -77,12 +91,20 @@ class Checkpoint:
         self.path.unlink(missing_ok=True)
 
     def _write(self, state: dict[str, Any]) -> None:
-        arrays: dict[str, Any] = {"fingerprint": np.array(self.fingerprint), "resumed": self.resumed}
+        arrays: dict[str, Any] = {
+            "fingerprint": np.array(self.fingerprint),
+            "resumed": self.resumed,
+        }
         for name, tree in state.items():
             if isinstance(tree, int):
                 arrays[name] = tree
             else:
-                arrays.update({f"{name}.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))})
+                arrays.update(
+                    {
+                        f"{name}.{i}": np.asarray(leaf)
+                        for i, leaf in enumerate(jax.tree.leaves(tree))
+                    }
+                )
         with staged(self.path, mode=0o600) as (part,), part.open("wb") as file:
             np.savez(file, **arrays)
 
@@ -91,14 +113,22 @@ def _restored(saved: Any, name: str, like: Any) -> Any:
     if isinstance(like, int):
         return int(saved[name])
     leaves, structure = jax.tree.flatten(like)
-    return jax.tree.unflatten(structure, [jnp.asarray(saved[f"{name}.{i}"]) for i in range(len(leaves))])
+    return jax.tree.unflatten(
+        structure, [jnp.asarray(saved[f"{name}.{i}"]) for i in range(len(leaves))]
+    )
 
 
 def seed_after(rng: Any, source: NoiseSource, resumed: int) -> NoiseSource:
-    """The noise of a resumed run: fresh from the operating system, or for a seeded simulation another stream of that seed."""
+    """The noise of a resumed run: fresh from the operating system, or for a seeded simulation
+    another stream of that seed.
+    """
     if resumed == 0 or not source.reproducible:
         return source
     if isinstance(rng, NoiseSource):
-        raise invalid("rng", rng, "a seeded NoiseSource would repeat the noise of the lost run; give None or an integer")
+        raise invalid(
+            "rng",
+            rng,
+            "a seeded NoiseSource would repeat the noise of the lost run; give None or an integer",
+        )
     digest = hashlib.sha256(f"resumed {resumed} of seed {rng}".encode()).digest()
     return noise_source(int.from_bytes(digest[:16], "big"))

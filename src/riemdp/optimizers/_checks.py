@@ -1,4 +1,6 @@
-"""Checks of what a run is given, all before anything is charged or drawn. No message contains a record's value."""
+"""Checks of what a run is given, all before anything is charged or drawn. No message contains a
+record's value.
+"""
 
 from __future__ import annotations
 
@@ -22,32 +24,54 @@ def check_initial(problem: Problem, initial: Any) -> Point:
     if m._batch_shape(point) != ():
         raise invalid("initial", initial, f"give one point of {m!r}, without batch axes")
     if not bool(m.belongs(point, 1e-6)):
-        raise InvalidArgument(f"argument `initial` is not a point of {m!r}; use manifold.project(initial)")
+        raise InvalidArgument(
+            f"argument `initial` is not a point of {m!r}; use manifold.project(initial)"
+        )
     return point
 
 
 def check_data(problem: Problem, data: Any) -> tuple[Any, int]:
-    """Records as float64 arrays with a common leading axis, or an error that names `data`. Values are not looked at."""
+    """Records as float64 arrays with a common leading axis, or an error that names `data`. Values
+    are not looked at.
+    """
     shape = problem.record_shape
-    if isinstance(data, list) and not (isinstance(shape, tuple) and shape and isinstance(shape[0], tuple)):
-        data = np.asarray(data, dtype=object) if len({np.shape(x) for x in data}) > 1 else np.asarray(data)
+    if isinstance(data, list) and not (
+        isinstance(shape, tuple) and shape and isinstance(shape[0], tuple)
+    ):
+        data = (
+            np.asarray(data, dtype=object)
+            if len({np.shape(x) for x in data}) > 1
+            else np.asarray(data)
+        )
     try:
         records = jax.tree.map(_as_float64, data)
     except (TypeError, ValueError) as error:
-        raise InvalidArgument("argument `data` must hold arrays of real numbers, records along the first axis") from error
+        raise InvalidArgument(
+            "argument `data` must hold arrays of real numbers, records along the first axis"
+        ) from error
     leaves = jax.tree.leaves(records)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
-        raise InvalidArgument("argument `data` must hold arrays with the records along the first axis")
+        raise InvalidArgument(
+            "argument `data` must hold arrays with the records along the first axis"
+        )
     n = leaves[0].shape[0]
     if any(leaf.shape[0] != n for leaf in leaves):
-        raise InvalidArgument(f"argument `data` has parts of different lengths {[leaf.shape[0] for leaf in leaves]}")
+        raise InvalidArgument(
+            f"argument `data` has parts of different lengths {[leaf.shape[0] for leaf in leaves]}"
+        )
     if n == 0:
         raise InvalidArgument("argument `data` is empty; at least one record is needed")
     if shape is not None:
-        wanted = shape if isinstance(shape, tuple) and shape and isinstance(shape[0], tuple) else (shape,)
+        wanted = (
+            shape
+            if isinstance(shape, tuple) and shape and isinstance(shape[0], tuple)
+            else (shape,)
+        )
         got = tuple(leaf.shape[1:] for leaf in leaves)
         if got != tuple(tuple(s) for s in wanted):
-            raise InvalidArgument(f"argument `data` has records of shape {got}; this problem needs {tuple(wanted)}")
+            raise InvalidArgument(
+                f"argument `data` has records of shape {got}; this problem needs {tuple(wanted)}"
+            )
     return records, n
 
 
@@ -61,24 +85,34 @@ def _as_float64(x: Any) -> Any:
 
 
 def check_objective(problem: Problem, point: Point, records: Any) -> None:
-    """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth naming."""
+    """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth
+    naming.
+    """
     if math.isnan(problem.objective(point, records)):
-        raise InvalidArgument("argument `loss` is NaN at the initial point for some record; the run was not started")
+        raise InvalidArgument(
+            "argument `loss` is NaN at the initial point for some record; the run was not started"
+        )
 
 
 def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
-    """Raise `BudgetExceeded`, changing nothing, if the whole run does not fit the ledger it will be charged to."""
+    """Raise `BudgetExceeded`, changing nothing, if the whole run does not fit the ledger it will be
+    charged to.
+    """
     if ledger is not None and not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
     book = ledger if ledger is not None else Ledger.current()
     if book is not None and not book.fits(guarantee):
-        raise BudgetExceeded(f"the whole run would exceed the budget {book.budget}; nothing was released or charged")
+        raise BudgetExceeded(
+            f"the whole run would exceed the budget {book.budget}; nothing was released or charged"
+        )
 
 
 def check_problem(problem: Problem, point: Point, records: Any) -> None:
-    """Raise, naming `loss` or `gradient`, unless both can be evaluated on one record. By shapes only; no record is read.
+    """Raise, naming `loss` or `gradient`, unless both can be evaluated on one record. By shapes
+    only; no record is read.
 
-    A run whose functions do not work must fail here: once the first block of noise is charged and drawn, it stays charged.
+    A run whose functions do not work must fail here: once the first block of noise is charged and
+    drawn, it stays charged.
     """
     one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), records)
     check_loss_shape(problem, point, one)

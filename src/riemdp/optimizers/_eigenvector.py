@@ -1,4 +1,6 @@
-"""Private principal eigenvector: iterative, projected and input-perturbation methods, and a choice among them by formula."""
+"""Private principal eigenvector: iterative, projected and input-perturbation methods, and a choice
+among them by formula.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +23,55 @@ from ._plan import check_budget, plan_optimizer
 from ._result import History, OptimizationResult
 
 METHODS = ("auto", "gmip", "dp-rgd", "dp-pgd")
-LARGEST_COVARIANCE = 5000  # columns for which a dense covariance with its eigenvectors is still made by "auto"
+LARGEST_COVARIANCE = (
+    5000  # columns for which a dense covariance with its eigenvectors is still made by "auto"
+)
 
 
 def private_principal_eigenvector(
-    data: Any, budget: Budget, *, row_norm: float = 1.0, method: str = "auto", steps: int | None = None,
-    learning_rate: float | None = None, initial: Any = None, rng: Any = None, ledger: Any = None,
-) -> OptimizationResult:  # fmt: skip
-    """Leading eigenvector of (1/n) sum z z^T under replace-one privacy; rows longer than the public `row_norm` are shortened.
+    data: Any,
+    budget: Budget,
+    *,
+    row_norm: float = 1.0,
+    method: str = "auto",
+    steps: int | None = None,
+    learning_rate: float | None = None,
+    initial: Any = None,
+    rng: Any = None,
+    ledger: Any = None,
+) -> OptimizationResult:
+    """Leading eigenvector of (1/n) sum z z^T under replace-one privacy; rows longer than the public
+    `row_norm` are shortened.
 
     `method`:
-    - "gmip", input perturbation: the covariance plus a symmetric Gaussian matrix (standard deviation sigma on and sigma / sqrt 2
-      off the diagonal: isotropic in the Frobenius norm), then eigh. Replace-one Frobenius sensitivity sqrt(2) R^2 / n.
-    - "dp-rgd": `private_minimize` on the sphere from a public random start; sensitivity 2 R^2 / n a step.
-    - "dp-pgd": projected gradient descent, noise in the ambient space and division by the norm; sensitivity of the ambient
-      gradient 2 R^2 / n a step (|2 (z z^T - z' z'^T) w| <= 2 R^2). A baseline.
+    - "gmip", input perturbation: the covariance plus a symmetric Gaussian matrix (standard
+      deviation sigma on and sigma / sqrt 2 off the diagonal: isotropic in the Frobenius norm), then
+      eigh. Replace-one Frobenius sensitivity sqrt(2) R^2 / n.
+    - "dp-rgd": `private_minimize` on the sphere from a public random start; sensitivity 2 R^2 / n a
+      step.
+    - "dp-pgd": projected gradient descent, noise in the ambient space and division by the norm;
+      sensitivity of the ambient gradient 2 R^2 / n a step (|2 (z z^T - z' z'^T) w| <= 2 R^2). A
+      baseline.
     - "auto": by formula from (n, d, budget) only, never from the data: see `choose_method`.
 
-    `steps`, `learning_rate` and `initial` (a PUBLIC unit vector; the better it is, the fewer steps are needed: the all-ones
-    direction for non-negative data) are for the iterative methods, with defaults from public constants. Returns an
-    `OptimizationResult`; the sign of the vector means nothing.
+    `steps`, `learning_rate` and `initial` (a PUBLIC unit vector; the better it is, the fewer steps
+    are needed: the all-ones direction for non-negative data) are for the iterative methods, with
+    defaults from public constants. Returns an `OptimizationResult`; the sign of the vector means
+    nothing.
 
-    Guarantee: `result.guarantee`, exactly one Gaussian release (or T of them, composed exactly), replace-one.
-    Raises `InvalidArgument` naming the argument. Source: Han2024 section 6.3 with the sensitivity of GMIP corrected from
-    2 max|z|^2 / n to sqrt(2) max|z|^2 / n and exact calibration of both.
+    Guarantee: `result.guarantee`, exactly one Gaussian release (or T of them, composed exactly),
+    replace-one. Raises `InvalidArgument` naming the argument. Source: Han2024 section 6.3 with the
+    sensitivity of GMIP corrected from 2 max|z|^2 / n to sqrt(2) max|z|^2 / n and exact calibration
+    of both.
     """
     one_of("method", method, METHODS)
     r = real("row_norm", row_norm, above=0.0)
     check_budget(budget)
     rows = np.asarray(data)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] == 0 or rows.shape[1] < 2:
-        raise invalid("data", data, "give an array of real numbers of shape (n, d), n >= 1 and d >= 2")
+        raise invalid(
+            "data", data, "give an array of real numbers of shape (n, d), n >= 1 and d >= 2"
+        )
     n, d = rows.shape
     count = None if steps is None else integer("steps", steps)
     rate = None if learning_rate is None else real("learning_rate", learning_rate, above=0.0)
@@ -64,21 +84,35 @@ def private_principal_eigenvector(
     start = _public_start(d) if initial is None else check_initial(problem, initial)
     optimizer = DPRGD(count, rate)
     if chosen == "dp-rgd":
-        return private_minimize(problem, records, start, optimizer, budget, rng=source, ledger=ledger)
-    return _dp_pgd(records, r, budget, plan_optimizer(problem, n, optimizer, budget).rates, start, source, ledger)
+        return private_minimize(
+            problem, records, start, optimizer, budget, rng=source, ledger=ledger
+        )
+    return _dp_pgd(
+        records,
+        r,
+        budget,
+        plan_optimizer(problem, n, optimizer, budget).rates,
+        start,
+        source,
+        ledger,
+    )
 
 
 def choose_method(n: int, d: int, budget: Budget) -> str:
-    """The method by public numbers only: GMIP while a dense d x d covariance is affordable (d <= 5000), DP-RGD beyond.
+    """The method by public numbers only: GMIP while a dense d x d covariance is affordable (d <=
+    5000), DP-RGD beyond.
 
-    All methods spend the same total mu (a function of the budget). GMIP spends it at once: to first order its eigenvector is off
-    by R^2 / (n mu gap) per coordinate. An iterative method spends mu / sqrt(T) in each of T steps; in the power iteration
-    (projected gradient descent with a long step) each step adds R^2 sqrt(T) / (n mu lambda_1) and damps what was there by
-    rho = lambda_2 / lambda_1, so its squared error is T (1 - rho) / (1 + rho) times GMIP's. That is below 1 only for
-    T < (1 + rho) / (1 - rho), while about log(d) / (2 log(1 / rho)) steps are needed to leave a start that knows nothing: more
-    than that as rho nears 1 for d > e^4, about as many (one or two) for small rho. So the budget and n cancel, the iteration
-    gains nothing that a public number could promise, and what is left to decide by is the size: d^2 numbers, d^3 operations.
-    A first-order argument, not a theorem; measured figures are in docs/eigenvectors.md, and for tiny budgets no method works.
+    All methods spend the same total mu (a function of the budget). GMIP spends it at once: to first
+    order its eigenvector is off by R^2 / (n mu gap) per coordinate. An iterative method spends mu /
+    sqrt(T) in each of T steps; in the power iteration (projected gradient descent with a long step)
+    each step adds R^2 sqrt(T) / (n mu lambda_1) and damps what was there by rho = lambda_2 /
+    lambda_1, so its squared error is T (1 - rho) / (1 + rho) times GMIP's. That is below 1 only for
+    T < (1 + rho) / (1 - rho), while about log(d) / (2 log(1 / rho)) steps are needed to leave a
+    start that knows nothing: more than that as rho nears 1 for d > e^4, about as many (one or two)
+    for small rho. So the budget and n cancel, the iteration gains nothing that a public number
+    could promise, and what is left to decide by is the size: d^2 numbers, d^3 operations. A
+    first-order argument, not a theorem; measured figures are in docs/eigenvectors.md, and for tiny
+    budgets no method works.
     """
     n, d = integer("n", n), integer("d", d, at_least=2)
     check_budget(budget)
@@ -99,8 +133,12 @@ def _shorten(rows: Any, r: Any) -> Any:
 
 
 def _public_start(d: int) -> Any:
-    """A fixed public start, the same for everybody: a direction without pattern (quadratic phases), no random number."""
-    return Sphere(d).project(np.cos(2.0 * np.pi * np.modf(np.arange(1.0, d + 1.0) ** 2 * 0.6180339887498949)[0]))
+    """A fixed public start, the same for everybody: a direction without pattern (quadratic phases),
+    no random number.
+    """
+    return Sphere(d).project(
+        np.cos(2.0 * np.pi * np.modf(np.arange(1.0, d + 1.0) ** 2 * 0.6180339887498949)[0])
+    )
 
 
 def _gmip(records: Any, r: float, budget: Budget, source: Any, ledger: Any) -> OptimizationResult:
@@ -116,15 +154,24 @@ def _gmip(records: Any, r: float, budget: Budget, source: Any, ledger: Any) -> O
     covariance = np.asarray(records.T @ records) / n
     _, vectors = np.linalg.eigh(covariance + sigma * noise)
     return OptimizationResult(
-        value=jnp.asarray(vectors[:, -1]), guarantee=guarantee, sigma=sigma, history=History(), gradient_calls=n, steps=1,
-        reproducible=source.reproducible, method="GMIP",
+        value=jnp.asarray(vectors[:, -1]),
+        guarantee=guarantee,
+        sigma=sigma,
+        history=History(),
+        gradient_calls=n,
+        steps=1,
+        reproducible=source.reproducible,
+        method="GMIP",
         details={"n": n, "sensitivity": sensitivity, "noise_multiplier": multiplier, "row_norm": r},
-    )  # fmt: skip
+    )
 
 
-def _dp_pgd(records: Any, r: float, budget: Budget, rates: np.ndarray, start: Any, source: Any, ledger: Any) -> Any:
+def _dp_pgd(
+    records: Any, r: float, budget: Budget, rates: np.ndarray, start: Any, source: Any, ledger: Any
+) -> Any:
     (n, d), steps = records.shape, len(rates)
-    # |2 (z z^T - z' z'^T) w| <= 2 R^2: the largest eigenvalue of a difference of two rank-one matrices of norm at most R^2.
+    # |2 (z z^T - z' z'^T) w| <= 2 R^2: the largest eigenvalue of a difference of two rank-one
+    # matrices of norm at most R^2.
     sensitivity = 2.0 * r**2 / n
     multiplier = gaussian_noise_multiplier(budget, steps)
     sigma = math.nextafter(multiplier * sensitivity, math.inf)
@@ -132,10 +179,16 @@ def _dp_pgd(records: Any, r: float, budget: Budget, rates: np.ndarray, start: An
     charge(guarantee, ledger)
     w = _pgd_loop(records, start, source.normals((steps, d)), rates, sigma)
     return OptimizationResult(
-        value=w, guarantee=guarantee, sigma=sigma, history=History(), gradient_calls=n * steps, steps=steps,
-        reproducible=source.reproducible, method="DP-PGD",
+        value=w,
+        guarantee=guarantee,
+        sigma=sigma,
+        history=History(),
+        gradient_calls=n * steps,
+        steps=steps,
+        reproducible=source.reproducible,
+        method="DP-PGD",
         details={"n": n, "sensitivity": sensitivity, "noise_multiplier": multiplier, "row_norm": r},
-    )  # fmt: skip
+    )
 
 
 @functools.partial(jax.jit)
@@ -152,7 +205,9 @@ def _pgd_loop(records: Any, start: Any, normals: Any, rates: Any, sigma: Any) ->
 
 
 def excess_risk(data: Any, w: Any) -> float:
-    """lambda_max - w^T A w for the covariance A of `data`, without noise: NOT private, for comparisons on public data."""
+    """lambda_max - w^T A w for the covariance A of `data`, without noise: NOT private, for
+    comparisons on public data.
+    """
     rows = np.asarray(data, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[0] == 0:
         raise InvalidArgument("argument `data` must have shape (n, d)")

@@ -1,19 +1,21 @@
-"""How one step is computed: a generic kernel for every manifold, and faster ones that keep a cheaper state.
+"""How one step is computed: a generic kernel for every manifold, and faster ones that keep a
+cheaper state.
 
-A kernel has a *state* (the point in whatever form makes steps cheap) and a *frame* form of tangent vectors at it:
+A kernel has a *state* (the point in whatever form makes steps cheap) and a *frame* form of tangent
+vectors at it:
 
-    start(point) -> state             point(state) -> point
-    prepare(data) -> data             (once, before the loop, unless `takes_data_as_they_are`)
-    gradients(state, batch) -> (norms, parts)    per-record Riemannian gradients: their norms, and what `combine` needs
-    combine(state, parts, weights) -> frame      sum_i weights_i * gradient_i
-    noise(state, z) -> frame                     the standard Gaussian tangent vector that the normals z give
-    move(state, frame) -> state                  the exponential map (or retraction)
-    carry(state, moved, frame) -> frame          a frame at `state` transported to the state `moved`
-    tangent(state, frame) -> tangent vector      the frame as a tangent vector of the manifold
-    frame(state, tangent vector) -> frame        the inverse of `tangent`
+    start(point) -> state             point(state) -> point prepare(data) -> data             (once,
+    before the loop, unless `takes_data_as_they_are`) gradients(state, batch) -> (norms, parts)
+    per-record Riemannian gradients: their norms, and what `combine` needs combine(state, parts,
+    weights) -> frame      sum_i weights_i * gradient_i noise(state, z) -> frame
+    the standard Gaussian tangent vector that the normals z give move(state, frame) -> state
+    the exponential map (or retraction) carry(state, moved, frame) -> frame          a frame at
+    `state` transported to the state `moved` tangent(state, frame) -> tangent vector      the frame
+    as a tangent vector of the manifold frame(state, tangent vector) -> frame        the inverse of
+    `tangent`
 
-Kernels are static, hashable modules: they are part of the compiled program. They know nothing of clipping, sensitivities or
-budgets; those are in `_loop`.
+Kernels are static, hashable modules: they are part of the compiled program. They know nothing of
+clipping, sensitivities or budgets; those are in `_loop`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ from ..problems._problem import AutomaticGradient, Problem
 
 
 class _PointState(eqx.Module):
-    """State = point, frame = tangent vector: everything but the gradients follows from the manifold."""
+    """State = point, frame = tangent vector: everything but the gradients follows from the
+    manifold.
+    """
 
     manifold: AbstractManifold = eqx.field(static=True)
     retract: bool = eqx.field(static=True)
@@ -64,7 +68,9 @@ class _PointState(eqx.Module):
 
 
 class Generic(_PointState):
-    """State = point, frame = tangent vector; needs only the manifold's formulas and a per-record gradient."""
+    """State = point, frame = tangent vector; needs only the manifold's formulas and a per-record
+    gradient.
+    """
 
     gradient: Callable[..., Any] = eqx.field(static=True)
     takes_data_as_they_are: ClassVar[bool] = True
@@ -87,12 +93,13 @@ class Generic(_PointState):
 
 
 class AffineInvariantMean(eqx.Module):
-    """Frechet mean of SPD(k), affine-invariant: state R with W^{-1} = R^T R; frame = symmetric matrices T, tangent vector
-    R^{-1} T R^{-T}, norm |T|_F.
+    """Frechet mean of SPD(k), affine-invariant: state R with W^{-1} = R^T R; frame = symmetric
+    matrices T, tangent vector R^{-1} T R^{-T}, norm |T|_F.
 
-    With M = R X R^T the gradient -2 log_W(X) is -2 logm(M) in the frame: one eigendecomposition a record, whose eigenvalues
-    give the norm. A step T is W <- R^{-1} expm(T) R^{-T}, that is R <- expm(-T/2) R, and expm of a small symmetric matrix is
-    a polynomial: no second eigendecomposition. Any factor R is an isometry of the frame, so the noise needs none at all.
+    With M = R X R^T the gradient -2 log_W(X) is -2 logm(M) in the frame: one eigendecomposition a
+    record, whose eigenvalues give the norm. A step T is W <- R^{-1} expm(T) R^{-T}, that is R <-
+    expm(-T/2) R, and expm of a small symmetric matrix is a polynomial: no second
+    eigendecomposition. Any factor R is an isometry of the frame, so the noise needs none at all.
     """
 
     manifold: Any = eqx.field(static=True)
@@ -107,12 +114,15 @@ class AffineInvariantMean(eqx.Module):
         return inverse @ inverse.T
 
     def gradients(self, state, batch):
-        # R X R^T by two products of tall matrices. It is symmetric up to rounding, and LAPACK reads its lower half only.
+        # R X R^T by two products of tall matrices. It is symmetric up to rounding, and LAPACK reads
+        # its lower half only.
         n, k, _ = batch.shape
         right = (batch.reshape(n * k, k) @ state.T).reshape(n, k, k)
         m = (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ state.T).reshape(n, k, k)
         values, vectors = jnp.linalg.eigh(m, symmetrize_input=False)
-        logs = -2.0 * jnp.log(values)  # NaN for a record that is not positive definite: its norm is then NaN
+        logs = -2.0 * jnp.log(
+            values
+        )  # NaN for a record that is not positive definite: its norm is then NaN
         return jnp.sqrt(jnp.sum(logs**2, axis=-1)), (logs, vectors)
 
     def combine(self, state, parts, weights):
@@ -125,15 +135,17 @@ class AffineInvariantMean(eqx.Module):
         return rows.T @ (scaled.reshape(n * k, 1) * rows)
 
     def noise(self, state, z):
-        # The frame of every R carries the same law: symmetric, iid in the orthonormal coordinates of the Frobenius product.
+        # The frame of every R carries the same law: symmetric, iid in the orthonormal coordinates
+        # of the Frobenius product.
         return spectral.unpack(z, self.manifold.k)
 
     def move(self, state, frame):
         return expm_symmetric(-0.25 * (frame + frame.T)) @ state
 
     def carry(self, state, moved, frame):
-        # After `move` along T: R' = expm(-T/2) R, and parallel transport along that geodesic takes R^{-1} S R^{-T} to
-        # R'^{-1} S R'^{-T}: the coordinates stay. (A state made anew by `start` has another factor: see `choose_kernel`.)
+        # After `move` along T: R' = expm(-T/2) R, and parallel transport along that geodesic takes
+        # R^{-1} S R^{-T} to R'^{-1} S R'^{-T}: the coordinates stay. (A state made anew by `start`
+        # has another factor: see `choose_kernel`.)
         return frame
 
     def tangent(self, state, frame):
@@ -145,10 +157,12 @@ class AffineInvariantMean(eqx.Module):
 
 
 class RankOne(_PointState):
-    """Principal eigenvector (sphere) and subspace (Grassmann): gradient -2 (z - W a) a^T with a = W^T z, never formed.
+    """Principal eigenvector (sphere) and subspace (Grassmann): gradient -2 (z - W a) a^T with a =
+    W^T z, never formed.
 
-    The norm 2 |a| sqrt(|z|^2 - |a|^2) loses digits when z is nearly in the span of W, so it is rounded up by
-    1e-7 |a| |z|: the clipped contribution then stays below the clip norm also in floating point.
+    The norm 2 |a| sqrt(|z|^2 - |a|^2) loses digits when z is nearly in the span of W, so it is
+    rounded up by 1e-7 |a| |z|: the clipped contribution then stays below the clip norm also in
+    floating point.
     """
 
     takes_data_as_they_are: ClassVar[bool] = False
@@ -177,14 +191,24 @@ class RankOne(_PointState):
 
 def gradient_function(problem: Problem) -> Callable[..., Any]:
     """The per-record Riemannian gradient of a problem as a hashable function of (w, z)."""
-    return problem.gradient if problem.gradient is not None else AutomaticGradient(problem.manifold, problem.loss)
+    return (
+        problem.gradient
+        if problem.gradient is not None
+        else AutomaticGradient(problem.manifold, problem.loss)
+    )
 
 
 def choose_kernel(problem: Problem, retract: bool, *, generic: bool = False) -> Any:
-    """The fastest kernel that computes the steps of this problem; `generic=True` forces the general one (for tests)."""
+    """The fastest kernel that computes the steps of this problem; `generic=True` forces the general
+    one (for tests).
+    """
     m, gradient = problem.manifold, problem.gradient
     if not generic:
-        if isinstance(gradient, SquaredDistanceGradient) and isinstance(m, SPDAffineInvariant) and not retract:
+        if (
+            isinstance(gradient, SquaredDistanceGradient)
+            and isinstance(m, SPDAffineInvariant)
+            and not retract
+        ):
             return AffineInvariantMean(m)
         if isinstance(gradient, RayleighGradient) and isinstance(m, Sphere | Grassmann):
             return RankOne(m, retract)
@@ -192,24 +216,31 @@ def choose_kernel(problem: Problem, retract: bool, *, generic: bool = False) -> 
 
 
 def tidy(manifold: AbstractManifold, point: Any) -> Any:
-    """Undo the rounding drift of one step where that is cheap (it grows exponentially on the hyperboloid)."""
+    """Undo the rounding drift of one step where that is cheap (it grows exponentially on the
+    hyperboloid).
+    """
     if isinstance(manifold, Product):
         return tuple(tidy(m, x) for m, x in zip(manifold.manifolds, point, strict=True))
-    return manifold._project(point) if isinstance(manifold, Sphere | Lorentz | PoincareBall) else point
+    return (
+        manifold._project(point) if isinstance(manifold, Sphere | Lorentz | PoincareBall) else point
+    )
 
 
 def tidy_between_blocks(manifold: AbstractManifold, point: Any) -> Any:
     """Undo the rounding drift of a block of steps where doing it at every step would cost too much."""
     if isinstance(manifold, Product):
-        return tuple(tidy_between_blocks(m, x) for m, x in zip(manifold.manifolds, point, strict=True))
+        return tuple(
+            tidy_between_blocks(m, x) for m, x in zip(manifold.manifolds, point, strict=True)
+        )
     return manifold._project(point) if isinstance(manifold, Grassmann | Stiefel) else point
 
 
 def expm_symmetric(a: Any) -> Any:
-    """exp of a symmetric matrix: Taylor polynomial of degree 12 after scaling to norm <= 1/4, then squaring.
+    """exp of a symmetric matrix: Taylor polynomial of degree 12 after scaling to norm <= 1/4, then
+    squaring.
 
-    The remainder is below 1e-17 relative; 5 products of matrices when |a| <= 1/4, where LAPACK's eigendecomposition of the
-    same matrix takes several times as long.
+    The remainder is below 1e-17 relative; 5 products of matrices when |a| <= 1/4, where LAPACK's
+    eigendecomposition of the same matrix takes several times as long.
     """
     norm = jnp.sqrt(jnp.sum(a * a))
     squarings = jnp.clip(jnp.ceil(jnp.log2(jnp.maximum(norm, 1e-300) * 4.0)), 0.0, 60.0)

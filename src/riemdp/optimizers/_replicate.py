@@ -1,4 +1,6 @@
-"""Many independent runs at once, for audits and tables: the same compiled steps, vectorised over repetitions."""
+"""Many independent runs at once, for audits and tables: the same compiled steps, vectorised over
+repetitions.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,26 @@ from ._plan import plan_optimizer
 _ENTRIES = 1 << 22  # numbers of one block of randomness, over all repetitions
 
 
-def replicate(problem: Problem, data: Any, initial: Point, optimizer: Any, *, noise_std: float | None = None,
-              budget: Budget | None = None, repetitions: int, rng: Any = None, rules: _loop.Rules | None = None,
-              kernel: Any = None) -> tuple[Any, Guarantee]:  # fmt: skip
-    """Outputs of many independent runs (leading axis: repetition), and the guarantee of ONE of them.
+def replicate(
+    problem: Problem,
+    data: Any,
+    initial: Point,
+    optimizer: Any,
+    *,
+    noise_std: float | None = None,
+    budget: Budget | None = None,
+    repetitions: int,
+    rng: Any = None,
+    rules: _loop.Rules | None = None,
+    kernel: Any = None,
+) -> tuple[Any, Guarantee]:
+    """Outputs of many independent runs (leading axis: repetition), and the guarantee of ONE of
+    them.
 
-    The compiled steps, clipping, calibration and outputs ("last", "uniform", "geodesic-average") of `private_minimize`, for
-    `DPRGD`, `DPRSGD` (both samplings) and `DPRSVRG` (both variants). Give `budget` or `noise_std`, or neither for runs without
-    noise. Nothing is charged; do not publish the values. `rules` and `kernel` replace parts of a step, for planted faults.
+    The compiled steps, clipping, calibration and outputs ("last", "uniform", "geodesic-average") of
+    `private_minimize`, for `DPRGD`, `DPRSGD` (both samplings) and `DPRSVRG` (both variants). Give
+    `budget` or `noise_std`, or neither for runs without noise. Nothing is charged; do not publish
+    the values. `rules` and `kernel` replace parts of a step, for planted faults.
     """
     optimizer = check_optimizer(optimizer)
     repetitions = integer("repetitions", repetitions)
@@ -41,12 +55,27 @@ def replicate(problem: Problem, data: Any, initial: Point, optimizer: Any, *, no
     check_problem(problem, point, records)
     source, rules = noise_source(rng), rules or _loop.RULES
     if isinstance(optimizer, DPRSVRG):
-        return _replicate_svrg(problem, records, n, point, optimizer, budget, noise_std, repetitions, source, rules)
-    return _replicate_steps(problem, records, n, point, optimizer, budget, noise_std, repetitions, source, rules, kernel)
+        return _replicate_svrg(
+            problem, records, n, point, optimizer, budget, noise_std, repetitions, source, rules
+        )
+    return _replicate_steps(
+        problem, records, n, point, optimizer, budget, noise_std, repetitions, source, rules, kernel
+    )
 
 
-def _replicate_steps(problem: Problem, records: Any, n: int, point: Any, optimizer: Any, budget: Any, noise_std: Any,
-                     repetitions: int, source: Any, rules: _loop.Rules, kernel: Any) -> tuple[Any, Guarantee]:  # fmt: skip
+def _replicate_steps(
+    problem: Problem,
+    records: Any,
+    n: int,
+    point: Any,
+    optimizer: Any,
+    budget: Any,
+    noise_std: Any,
+    repetitions: int,
+    source: Any,
+    rules: _loop.Rules,
+    kernel: Any,
+) -> tuple[Any, Guarantee]:
     from ._minimize import confined, kernel_of
 
     plan = plan_optimizer(problem, n, optimizer, budget, noise_std=noise_std)
@@ -58,25 +87,47 @@ def _replicate_steps(problem: Problem, records: Any, n: int, point: Any, optimiz
     velocity = _loop.rest(kernel, state) if plan.momentum > 0 else None
     mean = point if optimizer.output == "geodesic-average" else None
     carries = _spread(_loop.Carry(state, mean, velocity), repetitions)
-    stops = source.integers(1, plan.steps + 1, (repetitions,)) if optimizer.output == "uniform" else None
+    stops = (
+        source.integers(1, plan.steps + 1, (repetitions,))
+        if optimizer.output == "uniform"
+        else None
+    )
     numbers = _loop.Numbers(plan.sigma, plan.clip, float(plan.batch_size), plan.momentum)
     chunk = _chunk_for(records, repetitions)
-    rows = _rows(plan.steps, repetitions, m.noise_size + (0 if plan.sampling == "full" else plan.batch_size))
+    rows = _rows(
+        plan.steps, repetitions, m.noise_size + (0 if plan.sampling == "full" else plan.batch_size)
+    )
     for first in range(0, plan.steps, rows):
         count = min(rows, plan.steps - first)
         size = (repetitions, count, m.noise_size)
-        z = _by_repetition(source.normals(size) if plan.sigma > 0 else np.zeros(size), repetitions, count, rows)
+        z = _by_repetition(
+            source.normals(size) if plan.sigma > 0 else np.zeros(size), repetitions, count, rows
+        )
         indices, mask = draw_indices(source, plan, repetitions * count, repetitions * count)
         indices, mask = (_by_repetition(x, repetitions, count, rows) for x in (indices, mask))
         block = _loop.Block(z, _loop.padded(plan.rates[first : first + count], rows), indices, mask)
         ends = count if stops is None else np.clip(stops - first, 0, count)
-        carries = _loop.run_repetitions(rules, kernel, chunk, carries, prepared, block, ends, float(first), numbers, ball)
+        carries = _loop.run_repetitions(
+            rules, kernel, chunk, carries, prepared, block, ends, float(first), numbers, ball
+        )
         carries = carries._replace(state=_tidied(kernel, carries.state))
-    return (carries.mean if mean is not None else _loop.current_points(kernel, carries.state)), guarantee
+    return (
+        carries.mean if mean is not None else _loop.current_points(kernel, carries.state)
+    ), guarantee
 
 
-def _replicate_svrg(problem: Problem, records: Any, n: int, point: Any, optimizer: DPRSVRG, budget: Any, noise_std: Any,
-                    repetitions: int, source: Any, rules: _loop.Rules) -> tuple[Any, Guarantee]:  # fmt: skip
+def _replicate_svrg(
+    problem: Problem,
+    records: Any,
+    n: int,
+    point: Any,
+    optimizer: DPRSVRG,
+    budget: Any,
+    noise_std: Any,
+    repetitions: int,
+    source: Any,
+    rules: _loop.Rules,
+) -> tuple[Any, Guarantee]:
     from ._svrg_plan import plan_svrg
 
     run = plan_svrg(problem, n, optimizer, budget, noise_std)
@@ -85,28 +136,55 @@ def _replicate_svrg(problem: Problem, records: Any, n: int, point: Any, optimize
     kernel = Generic(m, optimizer.update == "retract", gradient_function(problem))
     asking = choose_kernel(problem, False)
     prepared = _loop.start(asking, point, records)[1]
-    chunk, rows = _chunk_for(records, repetitions), _rows(shape.inner, repetitions, m.noise_size + shape.b)
+    chunk, rows = (
+        _chunk_for(records, repetitions),
+        _rows(shape.inner, repetitions, m.noise_size + shape.b),
+    )
     averaged = optimizer.output == "geodesic-average"
     carries = _spread(_loop.Carry(point, point if averaged else None), repetitions)
-    stops = source.integers(1, shape.per_run + 1, (repetitions,)) if optimizer.output == "uniform" else None
+    stops = (
+        source.integers(1, shape.per_run + 1, (repetitions,))
+        if optimizer.output == "uniform"
+        else None
+    )
     epoch: Any = None
     for part in shape.parts(rows):
         if part.offset == 0:
             size = (repetitions, m.noise_size)
             z = source.normals(size) if run.full_numbers.sigma > 0 else np.zeros(size)
             anchors = carries.state
-            full = _loop.full_query_repetitions(rules, asking, chunk, anchors, prepared, z, run.full_numbers)
+            full = _loop.full_query_repetitions(
+                rules, asking, chunk, anchors, prepared, z, run.full_numbers
+            )
             epoch = _loop.Epoch(anchors, full)
         size = (repetitions, part.size, m.noise_size)
-        z = _by_repetition(source.normals(size) if split.scale > 0 else np.zeros(size), repetitions, part.size, rows)
-        indices = _by_repetition(subsets(source, n, shape.b, repetitions * part.size), repetitions, part.size, rows)
-        block = _loop.Block(z, _loop.padded(run.rates[part.step : part.step + part.size], rows), indices, None)
+        z = _by_repetition(
+            source.normals(size) if split.scale > 0 else np.zeros(size),
+            repetitions,
+            part.size,
+            rows,
+        )
+        indices = _by_repetition(
+            subsets(source, n, shape.b, repetitions * part.size), repetitions, part.size, rows
+        )
+        block = _loop.Block(
+            z, _loop.padded(run.rates[part.step : part.step + part.size], rows), indices, None
+        )
         last = part.restart == shape.restarts - 1
         ends = part.size if stops is None or not last else np.clip(stops - part.done, 0, part.size)
         carries = _loop.run_inner_repetitions(
-            rules, kernel, shape.anchored, carries, epoch, records, block, ends, part.offset, float(part.done),
+            rules,
+            kernel,
+            shape.anchored,
+            carries,
+            epoch,
+            records,
+            block,
+            ends,
+            part.offset,
+            float(part.done),
             run.inner_numbers,
-        )  # fmt: skip
+        )
         carries = carries._replace(state=_tidied(kernel, carries.state))
     return (carries.mean if averaged else carries.state), guarantee
 

@@ -12,7 +12,9 @@ import numpy as np
 
 
 class HistoryRow(NamedTuple):
-    """One recorded step. `objective` was computed from the private records without noise: NOT private."""
+    """One recorded step. `objective` was computed from the private records without noise: NOT
+    private.
+    """
 
     step: int
     gradient_calls: int
@@ -26,7 +28,11 @@ class History(tuple[HistoryRow, ...]):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return f"History({len(self)} rows, NOT PRIVATE: objectives computed without noise)" if self else "History()"
+        return (
+            f"History({len(self)} rows, NOT PRIVATE: objectives computed without noise)"
+            if self
+            else "History()"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +41,16 @@ class OptimizationResult:
 
     - `value`: the released point, a float64 JAX array (a tuple on `Product`).
     - `guarantee`: the `Guarantee` of everything drawn, made in the function that drew the noise.
-    - `sigma`: standard deviation of the noise per orthonormal coordinate of the averaged gradient (DP-RSVRG: of the full
-      gradient; `details` has the inner one). 0 for a run without noise.
+    - `sigma`: standard deviation of the noise per orthonormal coordinate of the averaged gradient
+      (DP-RSVRG: of the full gradient; `details` has the inner one). 0 for a run without noise.
     - `history`: rows recorded with `record_every`, NOT private; empty by default.
     - `gradient_calls`: number of per-record gradients evaluated. `steps`: steps taken.
     - `reproducible`: True if a seed was given; then nothing here is private.
-    - `status`: "completed", or "interrupted" (the last released iterate; the guarantee covers what was drawn).
-    - `details`: further public facts (clip norm, noise multiplier, sensitivity, expected noise-to-signal, ...). `skipped_steps`
-      counts steps that overflowed and were therefore not taken (since the last resumption of a checkpointed run).
+    - `status`: "completed", or "interrupted" (the last released iterate; the guarantee covers what
+      was drawn).
+    - `details`: further public facts (clip norm, noise multiplier, sensitivity, expected
+      noise-to-signal, ...). `skipped_steps` counts steps that overflowed and were therefore not
+      taken (since the last resumption of a checkpointed run).
     """
 
     value: Any
@@ -63,7 +71,9 @@ class OptimizationResult:
         state = dict(self.__dict__)
         state["details"] = dict(self.details)
         state["value"] = jax.tree.map(np.asarray, self.value)
-        state["history"] = History(row._replace(value=jax.tree.map(np.asarray, row.value)) for row in self.history)
+        state["history"] = History(
+            row._replace(value=jax.tree.map(np.asarray, row.value)) for row in self.history
+        )
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -78,11 +88,17 @@ class OptimizationResult:
             f"  sigma: {self.sigma:.6g} per coordinate of the averaged gradient",
         ]
         if self.details.get("skipped_steps"):
-            lines.append(f"  {self.details['skipped_steps']} steps overflowed and were not taken: give a smaller learning_rate")
+            lines.append(
+                f"  {self.details['skipped_steps']} steps overflowed and were not taken: give a"
+                " smaller learning_rate"
+            )
         if self.reproducible:
             lines.append("  NOT PRIVATE: drawn with a seed; must not be published as private")
         if self.history:
-            lines.append("  the history holds objectives computed without noise: NOT PRIVATE, do not publish it")
+            lines.append(
+                "  the history holds objectives computed without noise: NOT PRIVATE, do not"
+                " publish it"
+            )
         return "\n".join(lines)
 
     __repr__ = __str__

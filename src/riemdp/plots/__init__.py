@@ -1,4 +1,6 @@
-"""Every picture of the library: matplotlib is imported inside the functions, and its global state is left alone."""
+"""Every picture of the library: matplotlib is imported inside the functions, and its global state
+is left alone.
+"""
 
 from ._error import error_against_epsilon, error_curves, expected_error_table, trade_off_curve
 from ._experiments import Panel, Series, panel_figure

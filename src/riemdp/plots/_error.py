@@ -14,11 +14,18 @@ from ._style import COLOURS, DASHES, MARKERS, axes_for, styled
 Pairs = Sequence[tuple[float, float]]
 
 
-def error_curves(curves: Mapping[str, Pairs], *, ax: Any = None, title: str = "Expected error of a private mean",
-                 ylabel: str = "expected Riemannian distance", logy: bool = True) -> Any:  # fmt: skip
+def error_curves(
+    curves: Mapping[str, Pairs],
+    *,
+    ax: Any = None,
+    title: str = "Expected error of a private mean",
+    ylabel: str = "expected Riemannian distance",
+    logy: bool = True,
+) -> Any:
     """Lines of (epsilon, error), one a mechanism; returns the matplotlib axes.
 
-    `curves`: name -> pairs with epsilon > 0 and error > 0 (errors that are None or infinite are left out). Logarithmic epsilon.
+    `curves`: name -> pairs with epsilon > 0 and error > 0 (errors that are None or infinite are
+    left out). Logarithmic epsilon.
     """
     return error_against_epsilon(curves, ax=ax, title=title, ylabel=ylabel, logy=logy)
 
@@ -38,8 +45,9 @@ def error_against_epsilon(
 
     **Arguments:**
     - `expected`: name -> pairs (epsilon, error), known by formula.
-    - `measured`: name -> {epsilon: errors of repeated runs}. Drawn as the root of the mean square with a bar from the smallest
-      to the largest run. Where the name is also in `expected` it shares its colour.
+    - `measured`: name -> {epsilon: errors of repeated runs}. Drawn as the root of the mean square
+      with a bar from the smallest to the largest run. Where the name is also in `expected` it
+      shares its colour.
     - `reference`: (words, error) of a horizontal line.
     """
     measured = measured or {}
@@ -56,8 +64,18 @@ def error_against_epsilon(
             if pairs:
                 eps, err = zip(*pairs, strict=True)
                 from_curves |= set(eps)
-                plain = marker if not measured and len(pairs) <= 12 else None  # with measured points, lines are formulas only
-                ax.plot(eps, err, color=colour, linestyle=DASHES[i % len(DASHES)], marker=plain, label=name, zorder=2)
+                plain = (
+                    marker if not measured and len(pairs) <= 12 else None
+                )  # with measured points, lines are formulas only
+                ax.plot(
+                    eps,
+                    err,
+                    color=colour,
+                    linestyle=DASHES[i % len(DASHES)],
+                    marker=plain,
+                    label=name,
+                    zorder=2,
+                )
             runs = measured.get(name)
             if runs:
                 xs = sorted(float(e) for e in runs)
@@ -66,9 +84,20 @@ def error_against_epsilon(
                 centre = np.array([math.sqrt(float(np.mean(v**2))) for v in values])
                 low = centre - np.array([v.min() for v in values])
                 high = np.array([v.max() for v in values]) - centre
-                ax.errorbar(xs, centre, yerr=np.maximum(0.0, [low, high]), color=colour, marker=marker, linestyle="none",
-                            markerfacecolor="white", markeredgewidth=2.0, elinewidth=1.4, capsize=4, zorder=3,
-                            label=f"{name}: measured")  # fmt: skip
+                ax.errorbar(
+                    xs,
+                    centre,
+                    yerr=np.maximum(0.0, [low, high]),
+                    color=colour,
+                    marker=marker,
+                    linestyle="none",
+                    markerfacecolor="white",
+                    markeredgewidth=2.0,
+                    elinewidth=1.4,
+                    capsize=4,
+                    zorder=3,
+                    label=f"{name}: measured",
+                )
         if reference is not None:
             words, height = reference
             # Named in the legend: words in the picture would lie across the curves.
@@ -82,49 +111,89 @@ def error_against_epsilon(
     return ax
 
 
-def trade_off_curve(guarantees: Any, *, ax: Any = None, title: str = "What an attacker can do at best", points: int = 201) -> Any:
-    """Missed detections against false alarms of the best attack that each guarantee still allows; returns the axes.
+def trade_off_curve(
+    guarantees: Any,
+    *,
+    ax: Any = None,
+    title: str = "What an attacker can do at best",
+    points: int = 201,
+) -> Any:
+    """Missed detections against false alarms of the best attack that each guarantee still allows;
+    returns the axes.
 
-    `guarantees`: one `Guarantee`, or name -> `Guarantee`. The region below a curve is impossible for any attack that decides
-    between two neighbouring data sets. The dashed diagonal is guessing. Formula:
-    beta(a) = sup over eps of max(0, 1 - delta(eps) - e^eps a, e^-eps (1 - delta(eps) - a)).
+    `guarantees`: one `Guarantee`, or name -> `Guarantee`. The region below a curve is impossible
+    for any attack that decides between two neighbouring data sets. The dashed diagonal is guessing.
+    Formula: beta(a) = sup over eps of max(0, 1 - delta(eps) - e^eps a, e^-eps (1 - delta(eps) -
+    a)).
     """
     named = guarantees if isinstance(guarantees, Mapping) else {str(guarantees): guarantees}
     if not named:
-        raise InvalidArgument("argument `guarantees` is empty; give one guarantee, or name -> guarantee")
+        raise InvalidArgument(
+            "argument `guarantees` is empty; give one guarantee, or name -> guarantee"
+        )
     alpha = np.linspace(0.0, 1.0, points) ** 2
     with styled():
         ax = axes_for(ax, (6.2, 5.6))
-        ax.plot([0, 1], [1, 0], color="#555555", linestyle=(0, (2, 2)), linewidth=1.5, label="guessing (perfect privacy)")
+        ax.plot(
+            [0, 1],
+            [1, 0],
+            color="#555555",
+            linestyle=(0, (2, 2)),
+            linewidth=1.5,
+            label="guessing (perfect privacy)",
+        )
         for i, (name, guarantee) in enumerate(named.items()):
             if not hasattr(guarantee, "delta"):
                 raise invalid("guarantees", guarantee, "give objects of riemdp.Guarantee")
             beta = np.zeros_like(alpha)
             for eps in np.concatenate([[0.0], np.geomspace(1e-2, 30.0, 60)]):
                 delta = min(1.0, float(guarantee.delta(float(eps))))
-                beta = np.maximum(beta, np.maximum(1 - delta - math.exp(eps) * alpha, math.exp(-eps) * (1 - delta - alpha)))
-            ax.plot(alpha, beta, color=COLOURS[i % len(COLOURS)], linestyle=DASHES[i % len(DASHES)], label=name)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false alarms of the attack", ylabel="missed detections", title=title)
+                beta = np.maximum(
+                    beta,
+                    np.maximum(
+                        1 - delta - math.exp(eps) * alpha, math.exp(-eps) * (1 - delta - alpha)
+                    ),
+                )
+            ax.plot(
+                alpha,
+                beta,
+                color=COLOURS[i % len(COLOURS)],
+                linestyle=DASHES[i % len(DASHES)],
+                label=name,
+            )
+        ax.set(
+            xlim=(0, 1),
+            ylim=(0, 1),
+            xlabel="false alarms of the attack",
+            ylabel="missed detections",
+            title=title,
+        )
         ax.set_aspect("equal")
         ax.legend(loc="upper right")
     return ax
 
 
 def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | None = None) -> Any:
-    """A plan of `plan_private_mean` as bars, one group a budget: which mechanism has the smallest expected error.
+    """A plan of `plan_private_mean` as bars, one group a budget: which mechanism has the smallest
+    expected error.
 
-    Bars show the root of the expected squared distance; mechanisms without a formula are left out (print the plan to see why),
-    and those that the budget or the space does not allow are pale. The one that "auto" picks is marked. Returns the axes.
+    Bars show the root of the expected squared distance; mechanisms without a formula are left out
+    (print the plan to see why), and those that the budget or the space does not allow are pale. The
+    one that "auto" picks is marked. Returns the axes.
     """
     rows = list(plan)
     if not rows:
         raise InvalidArgument("argument `plan` has no rows; give what plan_private_mean returned")
     budgets = list(dict.fromkeys(row.budget for row in rows))
     names = list(dict.fromkeys(row.mechanism for row in rows))
-    shown = [(b, [r for r in rows if r.budget == b and r.expected_error is not None]) for b in budgets]
+    shown = [
+        (b, [r for r in rows if r.budget == b and r.expected_error is not None]) for b in budgets
+    ]
     count = sum(len(group) for _, group in shown)
     if count == 0:
-        raise InvalidArgument("argument `plan` has no row with an expected error, so there is nothing to draw")
+        raise InvalidArgument(
+            "argument `plan` has no row with an expected error, so there is nothing to draw"
+        )
     with styled():
         ax = axes_for(ax, (8.0, 1.6 + 0.42 * (count + len(shown))))
         y, ticks, labels = 0.0, [], []
@@ -133,8 +202,18 @@ def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | No
             for row in sorted(group, key=lambda r: r.expected_error):
                 colour = COLOURS[names.index(row.mechanism) % len(COLOURS)]
                 chosen = row.eligible and row.expected_error == best
-                ax.barh(y, row.expected_error, color=colour, height=0.72, alpha=1.0 if row.eligible else 0.35)
-                ax.annotate(f" {row.expected_error:.3g}" + ("  (auto)" if chosen else ""), (row.expected_error, y), va="center")
+                ax.barh(
+                    y,
+                    row.expected_error,
+                    color=colour,
+                    height=0.72,
+                    alpha=1.0 if row.eligible else 0.35,
+                )
+                ax.annotate(
+                    f" {row.expected_error:.3g}" + ("  (auto)" if chosen else ""),
+                    (row.expected_error, y),
+                    va="center",
+                )
                 ticks.append(y)
                 labels.append(f"{row.mechanism}, ε = {budget.epsilon:g}")
                 y += 1.0
@@ -143,7 +222,10 @@ def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | No
         ax.invert_yaxis()
         ax.margins(x=0.22)
         ax.grid(axis="y", visible=False)
-        ax.set(xlabel="expected Riemannian distance (root mean square)", title=title or "Expected error before anything is spent")
+        ax.set(
+            xlabel="expected Riemannian distance (root mean square)",
+            title=title or "Expected error before anything is spent",
+        )
     return ax
 
 
@@ -163,7 +245,13 @@ def _clean(name: str, pairs: Iterable[tuple[float, float]]) -> list[tuple[float,
 
 def _plain_ticks(ax: Any, epsilons: list[float], logy: bool) -> None:
     """Decimal tick labels: 0.1, 0.3, 1 rather than powers of ten."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import (
+        FixedLocator,
+        FuncFormatter,
+        LogLocator,
+        NullFormatter,
+        NullLocator,
+    )
 
     plain = FuncFormatter(lambda x, _: f"{x:g}")
     if 0 < len(epsilons) <= 9:

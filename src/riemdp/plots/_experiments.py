@@ -1,7 +1,8 @@
-"""Figures of experiments: panels of lines with bands, points and bars, with one legend for all panels.
+"""Figures of experiments: panels of lines with bands, points and bars, with one legend for all
+panels.
 
-`panel_figure` draws any number of `Panel`s; a name has the same colour, marker and dash in every panel. Tables of the papers are
-drawn as such panels too, so that one look serves every artefact.
+`panel_figure` draws any number of `Panel`s; a name has the same colour, marker and dash in every
+panel. Tables of the papers are drawn as such panels too, so that one look serves every artefact.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ._style import COLOURS, DASHES, MARKERS, styled
 class Series:
     """One named set of points (x, y) of a panel.
 
-    `low`, `high`: ends of a band (lines) or of error bars (points, bars), or None. `kind`: "line" (with markers), "curve" (no
-    markers), "points", "cloud" (many faint small points) or "bars" (x are the positions or names of groups).
+    `low`, `high`: ends of a band (lines) or of error bars (points, bars), or None. `kind`: "line"
+    (with markers), "curve" (no markers), "points", "cloud" (many faint small points) or "bars" (x
+    are the positions or names of groups).
     """
 
     name: str
@@ -34,7 +36,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """What one pair of axes shows. `levels`: horizontal dashed lines (words, height). `xticks`: where to put decimal ticks."""
+    """What one pair of axes shows. `levels`: horizontal dashed lines (words, height). `xticks`:
+    where to put decimal ticks.
+    """
 
     series: Sequence[Series]
     xlabel: str
@@ -48,9 +52,17 @@ class Panel:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def panel_figure(panels: Sequence[Panel], *, columns: int = 2, size: tuple[float, float] = (6.4, 4.6), title: str = "",
-                 legend_columns: int | None = None) -> Any:
-    """A matplotlib figure with the panels in rows of `columns` and one legend below; no global state is touched."""
+def panel_figure(
+    panels: Sequence[Panel],
+    *,
+    columns: int = 2,
+    size: tuple[float, float] = (6.4, 4.6),
+    title: str = "",
+    legend_columns: int | None = None,
+) -> Any:
+    """A matplotlib figure with the panels in rows of `columns` and one legend below; no global
+    state is touched.
+    """
     if not panels:
         raise InvalidArgument("argument `panels` is empty; give at least one Panel")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -69,7 +81,9 @@ def panel_figure(panels: Sequence[Panel], *, columns: int = 2, size: tuple[float
         if title:
             figure.suptitle(title, fontsize=14, x=0.01, ha="left")
         count = legend_columns or max(1, min(len(handles), 2 * columns))
-        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=count)
+        figure.legend(
+            list(handles.values()), list(handles), loc="outside lower center", ncols=count
+        )
     return figure
 
 
@@ -86,19 +100,50 @@ def draw_panel(ax: Any, panel: Panel, names: Sequence[str], handles: dict[str, A
         elif s.kind == "cloud":
             handle = ax.scatter(s.x, y, s=11, color=colour, alpha=0.35, linewidths=0, zorder=1.5)
         elif s.kind == "points":
-            spread = None if s.low is None or s.high is None else np.maximum(0, [y - np.asarray(s.low), np.asarray(s.high) - y])
-            handle = ax.errorbar(s.x, y, yerr=spread, color=colour, marker=marker, linestyle="none", markerfacecolor="white",
-                                 markeredgewidth=1.8, elinewidth=1.3, capsize=4, zorder=3)  # fmt: skip
+            spread = (
+                None
+                if s.low is None or s.high is None
+                else np.maximum(0, [y - np.asarray(s.low), np.asarray(s.high) - y])
+            )
+            handle = ax.errorbar(
+                s.x,
+                y,
+                yerr=spread,
+                color=colour,
+                marker=marker,
+                linestyle="none",
+                markerfacecolor="white",
+                markeredgewidth=1.8,
+                elinewidth=1.3,
+                capsize=4,
+                zorder=3,
+            )
         else:
             dash = DASHES[look % len(DASHES)]
-            (handle,) = ax.plot(s.x, y, color=colour, linestyle=dash, marker=marker if s.kind == "line" else None, zorder=2.5)
+            (handle,) = ax.plot(
+                s.x,
+                y,
+                color=colour,
+                linestyle=dash,
+                marker=marker if s.kind == "line" else None,
+                zorder=2.5,
+            )
             if s.low is not None and s.high is not None:
                 ax.fill_between(s.x, s.low, s.high, color=colour, alpha=0.15, linewidth=0, zorder=1)
         handles.setdefault(s.name, handle)
     for words, height in panel.levels:
         ax.axhline(height, color="#555555", linewidth=1.2, linestyle=(0, (2, 2)), zorder=1)
-        ax.annotate(words, (0.99, height), xycoords=("axes fraction", "data"), ha="right", va="bottom", color="#444444",
-                    fontsize=10.5, xytext=(0, 2), textcoords="offset points")  # fmt: skip
+        ax.annotate(
+            words,
+            (0.99, height),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="bottom",
+            color="#444444",
+            fontsize=10.5,
+            xytext=(0, 2),
+            textcoords="offset points",
+        )
     if panel.logx:
         ax.set_xscale("log")
     if panel.logy:
@@ -113,26 +158,55 @@ def draw_panel(ax: Any, panel: Panel, names: Sequence[str], handles: dict[str, A
 def _bars(ax: Any, s: Series, y: np.ndarray, colour: str, bars: Sequence[str]) -> Any:
     width = 0.8 / len(bars)
     at = np.arange(len(y)) + (bars.index(s.name) - (len(bars) - 1) / 2) * width
-    spread = None if s.low is None or s.high is None else np.maximum(0, [y - np.asarray(s.low), np.asarray(s.high) - y])
-    handle = ax.bar(at, y, width=0.92 * width, color=colour, yerr=spread, capsize=3, error_kw={"elinewidth": 1.2})
+    spread = (
+        None
+        if s.low is None or s.high is None
+        else np.maximum(0, [y - np.asarray(s.low), np.asarray(s.high) - y])
+    )
+    handle = ax.bar(
+        at,
+        y,
+        width=0.92 * width,
+        color=colour,
+        yerr=spread,
+        capsize=3,
+        error_kw={"elinewidth": 1.2},
+    )
     ax.set_xticks(np.arange(len(y)), [x if isinstance(x, str) else f"{x:g}" for x in s.x])
     ax.grid(axis="x", visible=False)
     return handle
 
 
 def _apart(ax: Any, ticks: Sequence[float]) -> list[float]:
-    """The ticks that have room for a label: the last one, and from the right each that does not run into the one after it."""
+    """The ticks that have room for a label: the last one, and from the right each that does not run
+    into the one after it.
+    """
     inches = ax.get_position().width * ax.figure.get_size_inches()[0]
-    where = ax.transAxes.inverted().transform(ax.transData.transform([(x, ax.get_ylim()[0]) for x in ticks]))[:, 0] * inches
+    where = (
+        ax.transAxes.inverted().transform(
+            ax.transData.transform([(x, ax.get_ylim()[0]) for x in ticks])
+        )[:, 0]
+        * inches
+    )
     kept: list[int] = []
     for i in reversed(range(len(ticks))):
-        if not kept or where[kept[-1]] - where[i] >= 0.05 * (len(f"{ticks[i]:g}") + len(f"{ticks[kept[-1]]:g}")) + 0.06:
+        if (
+            not kept
+            or where[kept[-1]] - where[i]
+            >= 0.05 * (len(f"{ticks[i]:g}") + len(f"{ticks[kept[-1]]:g}")) + 0.06
+        ):
             kept.append(i)
     return [ticks[i] for i in kept]
 
 
 def _ticks(ax: Any, panel: Panel) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import (
+        FixedLocator,
+        FuncFormatter,
+        LogLocator,
+        NullFormatter,
+        NullLocator,
+    )
 
     plain = FuncFormatter(lambda x, _: f"{x:g}")
     if panel.xticks is not None:
@@ -144,7 +218,13 @@ def _ticks(ax: Any, panel: Panel) -> None:
         low, high = ax.get_ylim()
         decades = np.log10(high / low)
         if decades < 4:
-            subs = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0) if decades < 0.9 else (1.0, 2.0, 5.0) if decades < 2.0 else (1.0,)
+            subs = (
+                (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)
+                if decades < 0.9
+                else (1.0, 2.0, 5.0)
+                if decades < 2.0
+                else (1.0,)
+            )
             ax.yaxis.set_major_locator(LogLocator(subs=subs))
             ax.yaxis.set_major_formatter(plain)
             ax.yaxis.set_minor_formatter(NullFormatter())

@@ -21,9 +21,9 @@ def poincare_disk(
 ) -> Any:
     """Points (n, 2) of the Poincare disk with its boundary; returns the axes.
 
-    `edges`: pairs of positions (m, 2) joined by hyperbolic geodesics (arcs that meet the boundary at right angles).
-    `highlight`: name -> one point (2,) or several (k, 2), drawn large with a legend. Points of the hyperboloid (n, 3), time
-    coordinate first, are projected first.
+    `edges`: pairs of positions (m, 2) joined by hyperbolic geodesics (arcs that meet the boundary
+    at right angles). `highlight`: name -> one point (2,) or several (k, 2), drawn large with a
+    legend. Points of the hyperboloid (n, 3), time coordinate first, are projected first.
     """
     xy = _to_disk("points", points)
     with styled():
@@ -34,15 +34,48 @@ def poincare_disk(
         ax.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor="#555555", linewidth=1.5))
         if edges is not None:
             pairs = np.asarray(edges, dtype=np.int64)
-            if pairs.ndim != 2 or pairs.shape[1] != 2 or (pairs.size and (pairs.min() < 0 or pairs.max() >= len(xy))):
-                raise InvalidArgument("argument `edges` needs pairs (m, 2) of positions in `points`")
+            if (
+                pairs.ndim != 2
+                or pairs.shape[1] != 2
+                or (pairs.size and (pairs.min() < 0 or pairs.max() >= len(xy)))
+            ):
+                raise InvalidArgument(
+                    "argument `edges` needs pairs (m, 2) of positions in `points`"
+                )
             arcs = _geodesics(xy[pairs[:, 0]], xy[pairs[:, 1]])
-            ax.add_collection(LineCollection(list(arcs), colors="#B8B8B8", linewidths=0.5, zorder=1, rasterized=len(arcs) > 2000))
-        ax.scatter(xy[:, 0], xy[:, 1], s=12, color=COLOURS[0], linewidths=0, zorder=2, rasterized=len(xy) > 5000)
+            ax.add_collection(
+                LineCollection(
+                    list(arcs),
+                    colors="#B8B8B8",
+                    linewidths=0.5,
+                    zorder=1,
+                    rasterized=len(arcs) > 2000,
+                )
+            )
+        ax.scatter(
+            xy[:, 0],
+            xy[:, 1],
+            s=12,
+            color=COLOURS[0],
+            linewidths=0,
+            zorder=2,
+            rasterized=len(xy) > 5000,
+        )
         for i, (name, value) in enumerate((highlight or {}).items()):
-            chosen = _to_disk(f"highlight[{name!r}]", np.atleast_2d(np.asarray(value, dtype=np.float64)))
-            ax.scatter(chosen[:, 0], chosen[:, 1], s=110, color=COLOURS[(i + 1) % len(COLOURS)], edgecolors="white",
-                       linewidths=1.4, marker=MARKERS[(i + 1) % len(MARKERS)], zorder=3, label=name)  # fmt: skip
+            chosen = _to_disk(
+                f"highlight[{name!r}]", np.atleast_2d(np.asarray(value, dtype=np.float64))
+            )
+            ax.scatter(
+                chosen[:, 0],
+                chosen[:, 1],
+                s=110,
+                color=COLOURS[(i + 1) % len(COLOURS)],
+                edgecolors="white",
+                linewidths=1.4,
+                marker=MARKERS[(i + 1) % len(MARKERS)],
+                zorder=3,
+                label=name,
+            )
         ax.set(xlim=(-1.04, 1.04), ylim=(-1.04, 1.04), title=title)
         ax.set_aspect("equal")
         ax.set_axis_off()
@@ -60,8 +93,8 @@ def spd_ellipses(
 ) -> Any:
     """2x2 SPD matrices as ellipses with half axes sqrt(eigenvalues); returns the axes.
 
-    `matrices`: name -> (2, 2) or (n, 2, 2), or one such array. Named groups get their own colour; groups of more than three are
-    drawn faint, so that a single mean stands out before them.
+    `matrices`: name -> (2, 2) or (n, 2, 2), or one such array. Named groups get their own colour;
+    groups of more than three are drawn faint, so that a single mean stands out before them.
     """
     groups = matrices if isinstance(matrices, Mapping) else {"": matrices}
     if not groups:
@@ -74,15 +107,25 @@ def spd_ellipses(
             stack = np.asarray(value, dtype=np.float64)
             stack = stack[None] if stack.ndim == 2 else stack
             if stack.ndim != 3 or stack.shape[1:] != (2, 2) or not np.all(np.isfinite(stack)):
-                raise invalid("matrices", stack, "give finite SPD matrices of shape (2, 2) or (n, 2, 2)")
+                raise invalid(
+                    "matrices", stack, "give finite SPD matrices of shape (2, 2) or (n, 2, 2)"
+                )
             values, vectors = np.linalg.eigh(stack)
             if len(values) and values.min() <= 0:
-                raise InvalidArgument("argument `matrices` holds a matrix that is not positive definite")
+                raise InvalidArgument(
+                    "argument `matrices` holds a matrix that is not positive definite"
+                )
             many = faint or len(stack) > 3
             for j, outline in enumerate((vectors * np.sqrt(values)[:, None, :]) @ circle):
-                ax.plot(outline[0], outline[1], color=COLOURS[i % len(COLOURS)],
-                        linewidth=0.8 if many else 2.6, alpha=0.35 if many else 1.0, zorder=2 if many else 3,
-                        label=name if j == 0 and name else None)  # fmt: skip
+                ax.plot(
+                    outline[0],
+                    outline[1],
+                    color=COLOURS[i % len(COLOURS)],
+                    linewidth=0.8 if many else 2.6,
+                    alpha=0.35 if many else 1.0,
+                    zorder=2 if many else 3,
+                    label=name if j == 0 and name else None,
+                )
         ax.set(xlabel="first coordinate", ylabel="second coordinate", title=title)
         ax.set_aspect("equal", adjustable="datalim")
         if any(groups):
@@ -95,7 +138,11 @@ def spd_ellipses(
 def _to_disk(name: str, points: Any) -> np.ndarray:
     x = np.asarray(points, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] not in (2, 3) or not np.all(np.isfinite(x)):
-        raise invalid(name, x, "give finite points (n, 2) of the disk, or (n, 3) of the hyperboloid with time first")
+        raise invalid(
+            name,
+            x,
+            "give finite points (n, 2) of the disk, or (n, 3) of the hyperboloid with time first",
+        )
     if x.shape[1] == 3:
         x = x[:, 1:] / (1.0 + x[:, :1])
     if len(x) and np.max(np.sum(x**2, axis=1)) >= 1.0:
@@ -104,7 +151,9 @@ def _to_disk(name: str, points: Any) -> np.ndarray:
 
 
 def _geodesics(a: np.ndarray, b: np.ndarray, samples: int = 24) -> np.ndarray:
-    """(m, samples, 2) points of the hyperbolic segments from a to b: a (+) t ((-a) (+) b) along the gyroline."""
+    """(m, samples, 2) points of the hyperbolic segments from a to b: a (+) t ((-a) (+) b) along the
+    gyroline.
+    """
     difference = _mobius(-a, b)
     length = np.maximum(np.linalg.norm(difference, axis=1), 1e-15)
     t = np.linspace(0.0, 1.0, samples)
@@ -116,5 +165,3 @@ def _geodesics(a: np.ndarray, b: np.ndarray, samples: int = 24) -> np.ndarray:
 def _mobius(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     xy, xx, yy = (np.sum(p * q, axis=-1, keepdims=True) for p, q in ((x, y), (x, x), (y, y)))
     return ((1 + 2 * xy + yy) * x + (1 - xx) * y) / (1 + 2 * xy + xx * yy)
-
-

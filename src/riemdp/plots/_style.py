@@ -1,7 +1,8 @@
-"""One look for every picture, without touching matplotlib's global state, and saving whole or not at all.
+"""One look for every picture, without touching matplotlib's global state, and saving whole or not
+at all.
 
-Colours are those of Okabe and Ito (distinct under the common colour deficiencies, and in grey by marker and dash); type is
-large enough to be read at half size.
+Colours are those of Okabe and Ito (distinct under the common colour deficiencies, and in grey by
+marker and dash); type is large enough to be read at half size.
 """
 
 from __future__ import annotations
@@ -16,16 +17,41 @@ from .._files import staged
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.5)), (0, (6, 2, 1.2, 2)), (0, (3, 1.5)), (0, (8, 3)))
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1.2, 1.5)),
+    (0, (6, 2, 1.2, 2)),
+    (0, (3, 1.5)),
+    (0, (8, 3)),
+)
 
 _RC: dict[str, Any] = {
-    "font.size": 12.0, "axes.titlesize": 13.0, "axes.labelsize": 13.0, "legend.fontsize": 11.0,
-    "xtick.labelsize": 11.5, "ytick.labelsize": 11.5, "font.family": "DejaVu Sans",
-    "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#DDDDDD", "grid.linewidth": 0.8,
-    "axes.axisbelow": True, "axes.titlelocation": "left", "axes.titlepad": 10.0, "axes.linewidth": 1.0,
-    "lines.linewidth": 2.2, "lines.markersize": 7.0, "legend.frameon": False, "legend.handlelength": 2.6,
-    "figure.facecolor": "white", "savefig.facecolor": "white", "svg.hashsalt": "riemdp", "text.usetex": False,
-}  # fmt: skip
+    "font.size": 12.0,
+    "axes.titlesize": 13.0,
+    "axes.labelsize": 13.0,
+    "legend.fontsize": 11.0,
+    "xtick.labelsize": 11.5,
+    "ytick.labelsize": 11.5,
+    "font.family": "DejaVu Sans",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.8,
+    "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 10.0,
+    "axes.linewidth": 1.0,
+    "lines.linewidth": 2.2,
+    "lines.markersize": 7.0,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.hashsalt": "riemdp",
+    "text.usetex": False,
+}
 
 
 @contextlib.contextmanager
@@ -38,7 +64,9 @@ def styled() -> Iterator[None]:
 
 
 def axes_for(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes given, or those of a new figure that no global list keeps alive (so no pyplot and no display)."""
+    """The axes given, or those of a new figure that no global list keeps alive (so no pyplot and no
+    display).
+    """
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise invalid("ax", ax, "give matplotlib axes, or None for a new figure")
@@ -57,10 +85,12 @@ def axes_row(count: int, size: tuple[float, float]) -> list[Any]:
 
 
 def save(picture: Any, path: str | Path, *, dpi: int = 160) -> tuple[str, str]:
-    """Write a figure (or the figure of these axes) as PNG and SVG beside each other, both whole or neither.
+    """Write a figure (or the figure of these axes) as PNG and SVG beside each other, both whole or
+    neither.
 
-    `path` with or without suffix: "out/error" and "out/error.png" both give out/error.png and out/error.svg. The folder has to
-    exist. Returns the two paths. Files hold no date, so the same picture gives the same bytes.
+    `path` with or without suffix: "out/error" and "out/error.png" both give out/error.png and
+    out/error.svg. The folder has to exist. Returns the two paths. Files hold no date, so the same
+    picture gives the same bytes.
     """
     figure = getattr(picture, "figure", None) or picture
     if not hasattr(figure, "savefig"):
@@ -72,5 +102,10 @@ def save(picture: Any, path: str | Path, *, dpi: int = 160) -> tuple[str, str]:
     with staged(*targets) as parts, styled():
         for part in parts:
             kind = part.suffix[1:]
-            figure.savefig(part, format=kind, dpi=dpi, metadata={"Date": None} if kind == "svg" else {"Software": None})
+            figure.savefig(
+                part,
+                format=kind,
+                dpi=dpi,
+                metadata={"Date": None} if kind == "svg" else {"Software": None},
+            )
     return str(targets[0]), str(targets[1])

@@ -3,10 +3,30 @@
 from ._ball import Ball
 from ._budget import Budget
 from ._calibration import calibrate, gaussian_noise_multiplier, subsampled_gaussian_noise_multiplier
-from ._guarantee import Guarantee, approximate, gaussian, none, participation, pure, subsampled_gaussian
+from ._guarantee import (
+    Guarantee,
+    approximate,
+    gaussian,
+    none,
+    participation,
+    pure,
+    subsampled_gaussian,
+)
 from ._ledger import Ledger, charge
 
 __all__ = [
-    "Ball", "Budget", "Guarantee", "Ledger", "approximate", "calibrate", "charge", "gaussian", "gaussian_noise_multiplier",
-    "none", "participation", "pure", "subsampled_gaussian", "subsampled_gaussian_noise_multiplier",
-]  # fmt: skip
+    "Ball",
+    "Budget",
+    "Guarantee",
+    "Ledger",
+    "approximate",
+    "calibrate",
+    "charge",
+    "gaussian",
+    "gaussian_noise_multiplier",
+    "none",
+    "participation",
+    "pure",
+    "subsampled_gaussian",
+    "subsampled_gaussian_noise_multiplier",
+]

@@ -1,12 +1,14 @@
 r"""The Gaussian mechanism in closed form, NumPy-free and in microseconds.
 
-A Gaussian release with noise multiplier z (sigma over the L2 sensitivity) is mu-GDP with mu = 1/z, and its exact profile is
+A Gaussian release with noise multiplier z (sigma over the L2 sensitivity) is mu-GDP with mu = 1/z,
+and its exact profile is
 
     delta(eps) = Phi(mu/2 - eps/mu) - exp(eps) Phi(-mu/2 - eps/mu).
 
-With a = mu/2 - eps/mu, b = -mu/2 - eps/mu one has exp(eps) phi(b) = phi(a), so both terms are phi(a) times a Mills ratio; that
-form keeps the relative precision in the far tail, where the textbook form cancels.
-Source: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 2.13.
+With a = mu/2 - eps/mu, b = -mu/2 - eps/mu one has exp(eps) phi(b) = phi(a), so both terms are
+phi(a) times a Mills ratio; that form keeps the relative precision in the far tail, where the
+textbook form cancels. Source: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary
+2.13.
 """
 
 from __future__ import annotations
@@ -39,7 +41,13 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     if a > 0.0:
         return max(0.0, float(ndtr(a)) - _density(a) * _mills(mu / 2 + ratio))
     if mu < 1e-4:  # R(t - mu/2) - R(t + mu/2) = mu (1 - t R(t)) + O(mu^3), without the cancellation
-        return max(0.0, _density(a) * mu * (1.0 - ratio * _mills(ratio)) * (1.0 + mu * mu * (1.0 + ratio * ratio)))
+        return max(
+            0.0,
+            _density(a)
+            * mu
+            * (1.0 - ratio * _mills(ratio))
+            * (1.0 + mu * mu * (1.0 + ratio * ratio)),
+        )
     return max(0.0, _density(a) * (_mills(-a) - _mills(mu / 2 + ratio)))
 
 
@@ -49,7 +57,9 @@ def _density(x: float) -> float:
 
 @functools.lru_cache(maxsize=65536)
 def gaussian_epsilon(delta: float, mu: float) -> float:
-    """The smallest epsilon >= 0 with delta(epsilon) <= delta, for a mu-GDP Gaussian release (rounded upwards)."""
+    """The smallest epsilon >= 0 with delta(epsilon) <= delta, for a mu-GDP Gaussian release
+    (rounded upwards).
+    """
     if mu <= 0.0:
         return 0.0
     if delta <= 0.0 or math.isinf(mu):
@@ -68,7 +78,9 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
 
 @functools.lru_cache(maxsize=65536)
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu whose Gaussian release is (epsilon, delta)-differentially private (rounded downwards)."""
+    """The largest mu whose Gaussian release is (epsilon, delta)-differentially private (rounded
+    downwards).
+    """
     if delta <= 0.0:
         return 0.0
     level = math.log(1 / delta)
@@ -79,9 +91,15 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     high = 2 * low
     while gaussian_delta(epsilon, high) <= delta:
         low, high = high, 2 * high
-    root = math.exp(_solve(lambda t: _log(gaussian_delta(epsilon, math.exp(t))) - math.log(delta),
-                           math.log(low), math.log(high)))  # fmt: skip
-    # Room for the rounding of a later sum of many 1/z^2, so that the last of the planned steps is not refused.
+    root = math.exp(
+        _solve(
+            lambda t: _log(gaussian_delta(epsilon, math.exp(t))) - math.log(delta),
+            math.log(low),
+            math.log(high),
+        )
+    )
+    # Room for the rounding of a later sum of many 1/z^2, so that the last of the planned steps is
+    # not refused.
     root *= 1 - 1e-12
     step = root * 1e-15
     while gaussian_delta(epsilon, root) > delta:

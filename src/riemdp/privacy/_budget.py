@@ -11,8 +11,9 @@ from .._errors import real
 class Budget:
     """The privacy a release, a run or a data set may spend.
 
-    **Arguments.** `epsilon` finite and greater than 0; `delta` in [0, 1): the probability with which the bound epsilon may
-    fail. delta = 0 asks for pure differential privacy, which no Gaussian mechanism gives; a delta well below 1/n is usual.
+    **Arguments.** `epsilon` finite and greater than 0; `delta` in [0, 1): the probability with
+    which the bound epsilon may fail. delta = 0 asks for pure differential privacy, which no
+    Gaussian mechanism gives; a delta well below 1/n is usual.
 
     **Raises** `InvalidArgument` (a `ValueError`) that names the argument otherwise.
     """

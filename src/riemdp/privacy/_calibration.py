@@ -19,13 +19,15 @@ _TIGHT = 0.992  # a calibrated guarantee spends at least this share of epsilon
 
 
 def gaussian_noise_multiplier(budget: Budget, steps: int = 1) -> float:
-    """The smallest noise multiplier z with which `steps` full-batch Gaussian releases stay within `budget`.
+    """The smallest noise multiplier z with which `steps` full-batch Gaussian releases stay within
+    `budget`.
 
-    z is sigma over the L2 sensitivity. Exact (analytic Gaussian mechanism, any epsilon), in well under a millisecond.
+    z is sigma over the L2 sensitivity. Exact (analytic Gaussian mechanism, any epsilon), in well
+    under a millisecond.
 
-    **Guarantee:** `gaussian(z, steps)` is within `budget`, and so are `steps` releases of `gaussian(z)` charged one by one.
-    **Raises** `InvalidArgument` when budget.delta is 0. Source: Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022,
-    Corollary 3.3.
+    **Guarantee:** `gaussian(z, steps)` is within `budget`, and so are `steps` releases of
+    `gaussian(z)` charged one by one. **Raises** `InvalidArgument` when budget.delta is 0. Source:
+    Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 3.3.
     """
     budget = _gaussian_budget(budget)
     return _gaussian(budget.epsilon, budget.delta, integer("steps", steps))
@@ -40,15 +42,24 @@ def _gaussian(epsilon: float, delta: float, steps: int) -> float:
     return z
 
 
-def subsampled_gaussian_noise_multiplier(budget: Budget, *, population: int, batch_size: int, steps: int,
-                                         sampling: str = "without-replacement") -> float:  # fmt: skip
-    """The smallest noise multiplier with which `steps` Gaussian releases on random batches stay within `budget`.
+def subsampled_gaussian_noise_multiplier(
+    budget: Budget,
+    *,
+    population: int,
+    batch_size: int,
+    steps: int,
+    sampling: str = "without-replacement",
+) -> float:
+    """The smallest noise multiplier with which `steps` Gaussian releases on random batches stay
+    within `budget`.
 
-    The arguments mean what they mean in `subsampled_gaussian`, whose inverse this is: without replacement the result is
-    sigma / (2 clip_norm / batch_size), with Poisson sampling sigma / (clip_norm / batch_size).
+    The arguments mean what they mean in `subsampled_gaussian`, whose inverse this is: without
+    replacement the result is sigma / (2 clip_norm / batch_size), with Poisson sampling sigma /
+    (clip_norm / batch_size).
 
-    **Guarantee:** `subsampled_gaussian(z, ...)` costs at most budget.epsilon at budget.delta, and at least 99 % of it. Memoised.
-    **Raises** `InvalidArgument` for a pure budget, and for a delta so large that it would hold without any noise.
+    **Guarantee:** `subsampled_gaussian(z, ...)` costs at most budget.epsilon at budget.delta, and
+    at least 99 % of it. Memoised. **Raises** `InvalidArgument` for a pure budget, and for a delta
+    so large that it would hold without any noise.
     """
     budget = _gaussian_budget(budget)
     population = integer("population", population)
@@ -61,42 +72,68 @@ def subsampled_gaussian_noise_multiplier(budget: Budget, *, population: int, bat
 
 
 @functools.lru_cache(maxsize=4096)
-def _subsampled(epsilon: float, delta: float, population: int, batch_size: int, steps: int, sampling: str) -> float:
-    # Central limit theorem for the first guess (Dong, Roth and Su 2022, Theorem 6.2): mu = q sqrt(T (exp(1/z^2) - 1)).
+def _subsampled(
+    epsilon: float, delta: float, population: int, batch_size: int, steps: int, sampling: str
+) -> float:
+    # Central limit theorem for the first guess (Dong, Roth and Su 2022, Theorem 6.2): mu = q sqrt(T
+    # (exp(1/z^2) - 1)).
     ratio = gaussian_mu(epsilon, delta) * population / batch_size
     guess = 1 / math.sqrt(math.log1p(ratio * ratio / steps))
 
     def guarantee_of(z: float) -> Guarantee:
-        return subsampled_gaussian(z, population=population, batch_size=batch_size, steps=steps, sampling=sampling)
+        return subsampled_gaussian(
+            z, population=population, batch_size=batch_size, steps=steps, sampling=sampling
+        )
 
     # Coarse lattices lead near the answer; only the last evaluations need fine ones.
     budget = Budget(epsilon, delta)
-    rough = _search(lambda z: min(simple_epsilon(guarantee_of(z).parts, delta), _pld.epsilon(guarantee_of(z).parts, delta, 0.03)),
-                    budget, guess, share=0.97)  # fmt: skip
+    rough = _search(
+        lambda z: min(
+            simple_epsilon(guarantee_of(z).parts, delta),
+            _pld.epsilon(guarantee_of(z).parts, delta, 0.03),
+        ),
+        budget,
+        guess,
+        share=0.97,
+    )
     return _search(lambda z: guarantee_of(z).epsilon(delta), budget, rough)
 
 
-def calibrate(guarantee_of: Callable[[float], Guarantee], budget: Budget, *, guess: float = 1.0) -> float:
-    """The smallest scale z whose `guarantee_of(z)` stays within `budget`, spending at least 99 % of its epsilon.
+def calibrate(
+    guarantee_of: Callable[[float], Guarantee], budget: Budget, *, guess: float = 1.0
+) -> float:
+    """The smallest scale z whose `guarantee_of(z)` stays within `budget`, spending at least 99 % of
+    its epsilon.
 
-    `guarantee_of` maps a noise multiplier to a Guarantee and must cost less as z grows: for compositions that have no
-    calibration of their own, such as `lambda z: participation(gaussian(z), agents=N, sampled=s, rounds=T)`.
+    `guarantee_of` maps a noise multiplier to a Guarantee and must cost less as z grows: for
+    compositions that have no calibration of their own, such as `lambda z:
+    participation(gaussian(z), agents=N, sampled=s, rounds=T)`.
 
-    **Raises** `InvalidArgument` when no noise at all would already be within the budget (a delta that is too large).
+    **Raises** `InvalidArgument` when no noise at all would already be within the budget (a delta
+    that is too large).
     """
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
-    return _search(lambda z: guarantee_of(z).epsilon(budget.delta), budget, real("guess", guess, above=0.0))
+    return _search(
+        lambda z: guarantee_of(z).epsilon(budget.delta), budget, real("guess", guess, above=0.0)
+    )
 
 
-def _search(epsilon_of: Callable[[float], float], budget: Budget, guess: float, share: float = _TIGHT) -> float:
+def _search(
+    epsilon_of: Callable[[float], float], budget: Budget, guess: float, share: float = _TIGHT
+) -> float:
     """A z with share * budget.epsilon <= epsilon_of(z) <= budget.epsilon, epsilon_of decreasing."""
 
     def excess(log_z: float) -> float:
         spent = epsilon_of(math.exp(log_z))
-        return math.log(spent / budget.epsilon) if 0.0 < spent < math.inf else (math.inf if spent else -math.inf)
+        return (
+            math.log(spent / budget.epsilon)
+            if 0.0 < spent < math.inf
+            else (math.inf if spent else -math.inf)
+        )
 
-    # Secant on (log z, log epsilon), which is nearly a line, kept inside a bracket: `bad` costs too much, `good` does not.
+    # Secant on (log z, log epsilon), which is nearly a line, kept inside a bracket: `bad` costs too
+    # much, `good` does not.
     bad, good = -math.inf, math.inf
     at_bad, at_good = math.inf, -math.inf
     log_z, aim = math.log(guess), math.log((1 + 2 * share) / 3)
@@ -110,14 +147,18 @@ def _search(epsilon_of: Callable[[float], float], budget: Budget, guess: float, 
             bad, at_bad = log_z, value
         if good <= math.log(_LEAST):
             raise InvalidArgument(
-                f"argument `budget` = {budget} needs no noise at all: its delta is at least the probability that a record is "
-                "used. Such a delta protects nobody; give one well below 1/n"
+                f"argument `budget` = {budget} needs no noise at all: its delta is at least the"
+                " probability that a record is used. Such a delta protects nobody; give one well"
+                " below 1/n"
             )
         if good - bad < 1e-12:
             break
         log_z = _next(bad, at_bad, good, at_good, aim)
     if math.isinf(good):
-        raise InvalidArgument(f"argument `budget` = {budget} cannot be met by any amount of noise here (delta is used up)")
+        raise InvalidArgument(
+            f"argument `budget` = {budget} cannot be met by any amount of noise here (delta is"
+            " used up)"
+        )
     return math.exp(good)
 
 
@@ -127,7 +168,9 @@ def _next(bad: float, at_bad: float, good: float, at_good: float, aim: float) ->
         point = bad + (good - bad) * (at_bad - aim) / (at_bad - at_good)
         margin = 0.02 * (good - bad)
         return min(max(point, bad + margin), good - margin)
-    if math.isinf(good):  # epsilon falls at least like 1/z^(1/2) and at most like 1/z^4 where it matters
+    if math.isinf(
+        good
+    ):  # epsilon falls at least like 1/z^(1/2) and at most like 1/z^4 where it matters
         return bad + (min(max(at_bad - aim, 0.01), 3.0) if finite_bad else 1.5)
     if math.isinf(bad):
         return good - (min(max(aim - at_good, 0.01), 3.0) if finite_good else 1.5)
@@ -139,6 +182,8 @@ def _gaussian_budget(budget: Any) -> Budget:
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
     if budget.delta == 0.0:
-        remedy = "Gaussian noise needs delta > 0; give one well below 1/n, or use a Laplace mechanism"
+        remedy = (
+            "Gaussian noise needs delta > 0; give one well below 1/n, or use a Laplace mechanism"
+        )
         raise invalid("budget", budget, remedy)
     return budget

@@ -29,14 +29,16 @@ ADJACENCIES = (REPLACE_ONE, ADD_REMOVE)
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A privacy guarantee: a composition of known mechanisms, kept symbolic, with exact or upper-bounded figures.
+    """A privacy guarantee: a composition of known mechanisms, kept symbolic, with exact or
+    upper-bounded figures.
 
-    Make one with `pure`, `approximate`, `gaussian`, `subsampled_gaussian`, `participation` or `none`; combine with `compose`.
-    Two guarantees made of the same parts are equal and hash alike. `adjacency` says which data sets are neighbours:
-    "replace-one" (same public size n, one record different) or "add-or-remove-one".
+    Make one with `pure`, `approximate`, `gaussian`, `subsampled_gaussian`, `participation` or
+    `none`; combine with `compose`. Two guarantees made of the same parts are equal and hash alike.
+    `adjacency` says which data sets are neighbours: "replace-one" (same public size n, one record
+    different) or "add-or-remove-one".
 
-    **Guarantee:** for all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon P(M(D') in S) +
-    delta(epsilon), for every epsilon at once, for adaptively chosen mechanisms too.
+    **Guarantee:** for all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon
+    P(M(D') in S) + delta(epsilon), for every epsilon at once, for adaptively chosen mechanisms too.
     """
 
     adjacency: str
@@ -44,13 +46,17 @@ class Guarantee:
 
     # ---------------------------------------------------------------- figures
     def epsilon(self, delta: float) -> float:
-        """The epsilon that holds at this `delta` in [0, 1) (an upper bound; `math.inf` where there is none)."""
+        """The epsilon that holds at this `delta` in [0, 1) (an upper bound; `math.inf` where there
+        is none).
+        """
         return _profile.epsilon(self.parts, real("delta", delta, at_least=0.0, below=1.0))
 
     def delta(self, epsilon: float) -> float:
         """The delta that holds at this `epsilon` >= 0 (an upper bound in [0, 1])."""
         forever = isinstance(epsilon, float) and epsilon == math.inf
-        return _profile.delta(self.parts, math.inf if forever else real("epsilon", epsilon, at_least=0.0))
+        return _profile.delta(
+            self.parts, math.inf if forever else real("epsilon", epsilon, at_least=0.0)
+        )
 
     def within(self, budget: Any) -> bool:
         """Whether this guarantee costs no more than `budget` (a `Budget`)."""
@@ -63,30 +69,45 @@ class Guarantee:
 
     # ---------------------------------------------------------------- composition
     def compose(self, *others: Guarantee) -> Guarantee:
-        """This guarantee and `others` together: what all the releases leak about one record that is in every data set.
+        """This guarantee and `others` together: what all the releases leak about one record that is
+        in every data set.
 
-        Closed form where there is one (Gaussians add 1/z^2, pure epsilons add), privacy-loss distributions otherwise. A guarantee
-        that costs nothing composes with anything; otherwise unlike adjacencies raise `InvalidArgument`.
+        Closed form where there is one (Gaussians add 1/z^2, pure epsilons add), privacy-loss
+        distributions otherwise. A guarantee that costs nothing composes with anything; otherwise
+        unlike adjacencies raise `InvalidArgument`.
         """
         for other in others:
             if not isinstance(other, Guarantee):
-                raise invalid("others", other, "compose with Guarantee objects (see riemdp.privacy.pure, gaussian, ...)")
+                raise invalid(
+                    "others",
+                    other,
+                    "compose with Guarantee objects (see riemdp.privacy.pure, gaussian, ...)",
+                )
         everything = (self, *others)
         if not all(g.is_private for g in everything):
             return none()
         adjacencies = {g.adjacency for g in everything if g.parts}
         if len(adjacencies) > 1:
             raise InvalidArgument(
-                "argument `others` mixes the adjacencies " + " and ".join(sorted(adjacencies)) + ": such guarantees speak of "
-                "different neighbouring data sets and do not add up; account for both releases under one adjacency (for "
-                "example sampling='without-replacement' instead of 'poisson')"
+                "argument `others` mixes the adjacencies "
+                + " and ".join(sorted(adjacencies))
+                + ": such guarantees speak of different neighbouring data sets and do not add up;"
+                " account for both releases under one adjacency (for example"
+                " sampling='without-replacement' instead of 'poisson')"
             )
-        return Guarantee(adjacencies.pop() if adjacencies else self.adjacency, merge(p for g in everything for p in g.parts))
+        return Guarantee(
+            adjacencies.pop() if adjacencies else self.adjacency,
+            merge(p for g in everything for p in g.parts),
+        )
 
     def repeat(self, times: int) -> Guarantee:
-        """This guarantee `times` times over (0 gives a guarantee that costs nothing); same as composing it with itself."""
+        """This guarantee `times` times over (0 gives a guarantee that costs nothing); same as
+        composing it with itself.
+        """
         times = integer("times", times, at_least=0)
-        return Guarantee(self.adjacency, merge(p.repeat(times) for p in self.parts) if times else ())
+        return Guarantee(
+            self.adjacency, merge(p.repeat(times) for p in self.parts) if times else ()
+        )
 
     # ---------------------------------------------------------------- words and JSON
     def __str__(self) -> str:
@@ -102,7 +123,10 @@ class Guarantee:
         return f"{figure}, {self.adjacency} neighbours: {made_of}."
 
     def __repr__(self) -> str:
-        return f"Guarantee({self.adjacency!r}: {'; '.join(p.describe() for p in self.parts) or 'costs nothing'})"
+        return (
+            f"Guarantee({self.adjacency!r}:"
+            f" {'; '.join(p.describe() for p in self.parts) or 'costs nothing'})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready description; `Guarantee.from_dict` gives an equal guarantee back."""
@@ -114,63 +138,94 @@ class Guarantee:
         try:
             adjacency, parts = state["adjacency"], list(state["parts"])
         except (TypeError, KeyError) as error:
-            raise InvalidArgument("argument `state` is not the description of a Guarantee (see Guarantee.to_dict)") from error
-        return Guarantee(one_of("adjacency", adjacency, ADJACENCIES), merge(part_from_dict(p) for p in parts))
+            raise InvalidArgument(
+                "argument `state` is not the description of a Guarantee (see Guarantee.to_dict)"
+            ) from error
+        return Guarantee(
+            one_of("adjacency", adjacency, ADJACENCIES), merge(part_from_dict(p) for p in parts)
+        )
 
 
 # -------------------------------------------------------------------- constructors
 def pure(epsilon: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """A release that is `epsilon`-differentially private with delta = 0 (Laplace, K-norm). `epsilon` >= 0, finite.
+    """A release that is `epsilon`-differentially private with delta = 0 (Laplace, K-norm).
+    `epsilon` >= 0, finite.
 
-    **Guarantee:** (epsilon, 0). Enters compositions as the privacy-loss distribution of randomised response, which dominates
-    every epsilon-private mechanism (Kairouz, Oh and Viswanath 2015).
+    **Guarantee:** (epsilon, 0). Enters compositions as the privacy-loss distribution of randomised
+    response, which dominates every epsilon-private mechanism (Kairouz, Oh and Viswanath 2015).
     """
     epsilon = real("epsilon", epsilon, at_least=0.0)
     return Guarantee(one_of("adjacency", adjacency, ADJACENCIES), merge([PurePart(epsilon)]))
 
 
 def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """A release known only to be (`epsilon`, `delta`)-differentially private. `epsilon` >= 0, 0 <= `delta` < 1.
+    """A release known only to be (`epsilon`, `delta`)-differentially private. `epsilon` >= 0, 0 <=
+    `delta` < 1.
 
-    Where the mechanism is known, its own constructor composes more cheaply. **Guarantee:** (epsilon, delta).
+    Where the mechanism is known, its own constructor composes more cheaply. **Guarantee:**
+    (epsilon, delta).
     """
     epsilon = real("epsilon", epsilon, at_least=0.0)
     delta = real("delta", delta, at_least=0.0, below=1.0)
-    return Guarantee(one_of("adjacency", adjacency, ADJACENCIES), merge([ApproximatePart(epsilon, delta)]))
+    return Guarantee(
+        one_of("adjacency", adjacency, ADJACENCIES), merge([ApproximatePart(epsilon, delta)])
+    )
 
 
 def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """`steps` adaptively chosen Gaussian releases on the whole data set, each with the same `noise_multiplier`.
+    """`steps` adaptively chosen Gaussian releases on the whole data set, each with the same
+    `noise_multiplier`.
 
-    `noise_multiplier` z > 0 is sigma over the L2 sensitivity *under the stated adjacency*, sigma per orthonormal coordinate.
-    On any manifold, with noise in the metric of a public base point, the composition is exactly one Gaussian release of noise
-    multiplier z / sqrt(steps). **Guarantee:** delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), mu = sqrt(steps)/z.
+    `noise_multiplier` z > 0 is sigma over the L2 sensitivity *under the stated adjacency*, sigma
+    per orthonormal coordinate. On any manifold, with noise in the metric of a public base point,
+    the composition is exactly one Gaussian release of noise multiplier z / sqrt(steps).
+    **Guarantee:** delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), mu = sqrt(steps)/z.
     Source: Dong, Roth and Su 2022, Corollary 3.3.
     """
-    z = real("noise_multiplier", noise_multiplier, above=0.0, remedy="give sigma / sensitivity, a finite number above 0 "
-             "(privacy.none() describes a release without noise)")  # fmt: skip
+    z = real(
+        "noise_multiplier",
+        noise_multiplier,
+        above=0.0,
+        remedy=(
+            "give sigma / sensitivity, a finite number above 0 "
+            "(privacy.none() describes a release without noise)"
+        ),
+    )
     steps = integer("steps", steps)
     adjacency = one_of("adjacency", adjacency, ADJACENCIES)
-    return Guarantee(adjacency, merge([GaussianPart(steps / (z * z) if z < 1e150 else steps / z / z)]))
+    return Guarantee(
+        adjacency, merge([GaussianPart(steps / (z * z) if z < 1e150 else steps / z / z)])
+    )
 
 
-def subsampled_gaussian(noise_multiplier: float, *, population: int, batch_size: int, steps: int = 1,
-                        sampling: str = "without-replacement") -> Guarantee:  # fmt: skip
-    """`steps` Gaussian releases, each on a fresh secret random batch of about `batch_size` of the `population` records.
+def subsampled_gaussian(
+    noise_multiplier: float,
+    *,
+    population: int,
+    batch_size: int,
+    steps: int = 1,
+    sampling: str = "without-replacement",
+) -> Guarantee:
+    """`steps` Gaussian releases, each on a fresh secret random batch of about `batch_size` of the
+    `population` records.
 
     **Arguments.** `sampling`:
-    - "without-replacement": every batch is a uniformly random subset of exactly `batch_size` records, drawn afresh, independently
-      and kept secret (no epoch shuffling; indices are never published). Adjacency "replace-one"; `noise_multiplier` is sigma
-      over the replace-one sensitivity of one step (2 clip_norm / batch_size for a clipped average).
-    - "poisson": every record takes part independently with probability batch_size / population. Adjacency "add-or-remove-one";
-      `noise_multiplier` is sigma / (clip_norm / batch_size), the sum being divided by the *planned* batch size.
+    - "without-replacement": every batch is a uniformly random subset of exactly `batch_size`
+      records, drawn afresh, independently and kept secret (no epoch shuffling; indices are never
+      published). Adjacency "replace-one"; `noise_multiplier` is sigma over the replace-one
+      sensitivity of one step (2 clip_norm / batch_size for a clipped average).
+    - "poisson": every record takes part independently with probability batch_size / population.
+      Adjacency "add-or-remove-one"; `noise_multiplier` is sigma / (clip_norm / batch_size), the sum
+      being divided by the *planned* batch size.
 
     `noise_multiplier` > 0, `population` >= 1, 1 <= `batch_size` <= `population`, `steps` >= 1.
 
-    **Guarantee:** without replacement, one step has the profile q delta0(log(1 + (e^eps - 1)/q)) for eps >= 0, mirrored below
-    0, with q = batch_size/population and delta0 the Gaussian's; steps compose as privacy-loss distributions. batch_size =
-    population is exactly `gaussian(noise_multiplier, steps)`. Source: Zhu, Dong and Wang 2022, Theorem 11 (without replacement)
-    and Theorem 11/Proposition 30 (Poisson); Doroshenko et al. 2022 (discretisation from above).
+    **Guarantee:** without replacement, one step has the profile q delta0(log(1 + (e^eps - 1)/q))
+    for eps >= 0, mirrored below 0, with q = batch_size/population and delta0 the Gaussian's; steps
+    compose as privacy-loss distributions. batch_size = population is exactly
+    `gaussian(noise_multiplier, steps)`. Source: Zhu, Dong and Wang 2022, Theorem 11 (without
+    replacement) and Theorem 11/Proposition 30 (Poisson); Doroshenko et al. 2022 (discretisation
+    from above).
     """
     z = real("noise_multiplier", noise_multiplier, above=0.0)
     population = integer("population", population)
@@ -185,29 +240,45 @@ def subsampled_gaussian(noise_multiplier: float, *, population: int, batch_size:
 
 
 def none() -> Guarantee:
-    """No privacy at all: epsilon is infinite and delta is 1. For non-private baselines; absorbs whatever it is composed with."""
+    """No privacy at all: epsilon is infinite and delta is 1. For non-private baselines; absorbs
+    whatever it is composed with.
+    """
     return Guarantee(REPLACE_ONE, (NoPrivacyPart(),))
 
 
-def participation(local: Guarantee, *, agents: int | None = None, sampled: int | None = None, rounds: int | None = None,
-                  invited: Any = None, eligible: Any = None) -> Guarantee:  # fmt: skip
-    """What `rounds` federated rounds leak about one record, when each round invites a random part of the agents.
+def participation(
+    local: Guarantee,
+    *,
+    agents: int | None = None,
+    sampled: int | None = None,
+    rounds: int | None = None,
+    invited: Any = None,
+    eligible: Any = None,
+) -> Guarantee:
+    """What `rounds` federated rounds leak about one record, when each round invites a random part
+    of the agents.
 
-    A record belongs to one agent; a round in which that agent is not invited costs nothing, a round in which it is costs
-    `local`. One round is therefore the mixture (1 - rho) nothing + rho `local`, *even against someone who sees who took part*
-    (the server); rounds compose.
+    A record belongs to one agent; a round in which that agent is not invited costs nothing, a round
+    in which it is costs `local`. One round is therefore the mixture (1 - rho) nothing + rho
+    `local`, *even against someone who sees who took part* (the server); rounds compose.
 
-    **Arguments.** Either the plan: `agents` (N >= 1), `sampled` (1 <= s <= N) and `rounds`, with rho = s/N; or what happened:
-    `invited` and `eligible`, one count (or one count a round) each, with rho = invited/eligible. Count the *invited* agents of a
-    round, whether or not they answered, among the agents that were *eligible* in it: dropouts and over-invitation raise rho.
-    The draw must be uniform among the eligible ones and secret until the round. For round-robin or capped participation,
-    where an agent takes part exactly k times, use `local.repeat(k)` instead.
+    **Arguments.** Either the plan: `agents` (N >= 1), `sampled` (1 <= s <= N) and `rounds`, with
+    rho = s/N; or what happened: `invited` and `eligible`, one count (or one count a round) each,
+    with rho = invited/eligible. Count the *invited* agents of a round, whether or not they
+    answered, among the agents that were *eligible* in it: dropouts and over-invitation raise rho.
+    The draw must be uniform among the eligible ones and secret until the round. For round-robin or
+    capped participation, where an agent takes part exactly k times, use `local.repeat(k)` instead.
 
-    **Guarantee:** delta(eps) of the composition over rounds of (1 - rho) identity + rho PLD(local); adjacency that of `local`.
-    Plain amplification by rho does not hold here: replacing a sampled agent replaces a whole data set, not one record.
+    **Guarantee:** delta(eps) of the composition over rounds of (1 - rho) identity + rho PLD(local);
+    adjacency that of `local`. Plain amplification by rho does not hold here: replacing a sampled
+    agent replaces a whole data set, not one record.
     """
     if not isinstance(local, Guarantee):
-        raise invalid("local", local, "give the Guarantee of one invited agent's local work, e.g. privacy.gaussian(z, steps)")
+        raise invalid(
+            "local",
+            local,
+            "give the Guarantee of one invited agent's local work, e.g. privacy.gaussian(z, steps)",
+        )
     if not local.parts or not local.is_private:
         return local
     shares: dict[float, int] = {}
@@ -222,21 +293,31 @@ def participation(local: Guarantee, *, agents: int | None = None, sampled: int |
     return Guarantee(local.adjacency, merge(parts))
 
 
-def _invitation_rates(agents: Any, sampled: Any, rounds: Any, invited: Any, eligible: Any) -> list[float]:
+def _invitation_rates(
+    agents: Any, sampled: Any, rounds: Any, invited: Any, eligible: Any
+) -> list[float]:
     if (invited is None) != (eligible is None):
-        raise InvalidArgument("arguments `invited` and `eligible` go together: give one count, or one count a round, for each")
+        raise InvalidArgument(
+            "arguments `invited` and `eligible` go together: give one count, or one count a round,"
+            " for each"
+        )
     if invited is None:
         for name, value in (("agents", agents), ("sampled", sampled), ("rounds", rounds)):
             if value is None:
-                raise invalid(name, value, "give agents, sampled and rounds, or else invited and eligible")
+                raise invalid(
+                    name, value, "give agents, sampled and rounds, or else invited and eligible"
+                )
         total = integer("agents", agents)
         return [integer("sampled", sampled, at_most=total) / total] * integer("rounds", rounds)
     if agents is not None or sampled is not None:
         raise InvalidArgument(
-            "arguments `agents`, `sampled` describe the plan and `invited`, `eligible` what happened: give one pair"
+            "arguments `agents`, `sampled` describe the plan and `invited`, `eligible` what"
+            " happened: give one pair"
         )
     length = rounds if rounds is None else integer("rounds", rounds)
-    lists = [list(value) if hasattr(value, "__iter__") else [value] for value in (invited, eligible)]
+    lists = [
+        list(value) if hasattr(value, "__iter__") else [value] for value in (invited, eligible)
+    ]
     if length is None:
         length = max(map(len, lists))
     for name, column in zip(("invited", "eligible"), lists, strict=True):
@@ -244,7 +325,8 @@ def _invitation_rates(agents: Any, sampled: Any, rounds: Any, invited: Any, elig
             column *= length
         if len(column) != length:
             raise InvalidArgument(
-                f"argument `{name}` has {len(column)} entries; give one count, or one for each of {length} rounds"
+                f"argument `{name}` has {len(column)} entries; give one count, or one for each of"
+                f" {length} rounds"
             )
     rates = []
     for few, many in zip(*lists, strict=True):
@@ -258,7 +340,11 @@ def _invitation_rates(agents: Any, sampled: Any, rounds: Any, invited: Any, elig
 @functools.singledispatch
 def as_guarantee(value: Any) -> Guarantee:
     """Accept a Guarantee where one is expected, and name the mistake otherwise."""
-    raise invalid("guarantee", value, "give a Guarantee (riemdp.privacy.pure, gaussian, subsampled_gaussian, ...)")
+    raise invalid(
+        "guarantee",
+        value,
+        "give a Guarantee (riemdp.privacy.pure, gaussian, subsampled_gaussian, ...)",
+    )
 
 
 @as_guarantee.register

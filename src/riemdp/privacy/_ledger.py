@@ -19,19 +19,25 @@ from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
 from ._parts import GaussianPart, PurePart, merge
 
-# What is granted from a certificate is counted a little dearer, and kept a little below the budget, so that the figures of the
-# whole ledger, evaluated afresh (lattices differ in the fourth digit), are within the budget too.
+# What is granted from a certificate is counted a little dearer, and kept a little below the budget,
+# so that the figures of the whole ledger, evaluated afresh (lattices differ in the fourth digit),
+# are within the budget too.
 _PRUDENT, _MARGIN = 1.03, 3e-3
 _MODE = 0o600  # of a new file: what was spent is the business of its owner
 _FORMAT = "riemdp-ledger"
-_innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar("riemdp_ledger", default=None)
-_meant: contextvars.ContextVar[bool] = contextvars.ContextVar("riemdp_uncharged", default=False)  # see `uncharged`
+_innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar(
+    "riemdp_ledger", default=None
+)
+_meant: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "riemdp_uncharged", default=False
+)  # see `uncharged`
 _open_somewhere = 0  # `with` blocks entered and not left, in any thread
 _count_lock = threading.Lock()
 
 
 class Ledger:
-    """Adds up what every release about one data set has cost, and refuses the one that would exceed `budget`.
+    """Adds up what every release about one data set has cost, and refuses the one that would exceed
+    `budget`.
 
     ```python
     with Ledger(Budget(1.0, 1e-5)) as ledger:
@@ -40,16 +46,19 @@ class Ledger:
     ledger.remaining(1e-5)
     ```
 
-    One ledger belongs to one data set. `spend` is atomic: under any number of threads (and processes, with a `path`) the
-    total never exceeds the budget, and a refusal changes nothing. What was charged stays charged, also if the computation after
-    the charge fails: the noise has then been drawn, and may have been seen.
+    One ledger belongs to one data set. `spend` is atomic: under any number of threads (and
+    processes, with a `path`) the total never exceeds the budget, and a refusal changes nothing.
+    What was charged stays charged, also if the computation after the charge fails: the noise has
+    then been drawn, and may have been seen.
 
-    **Nested use.** Inside `with` the *innermost* ledger is charged, and only that one: an inner block is for another data set.
-    To give part of a budget to a sub-task on the same data, charge the outer ledger afterwards: `outer.spend(inner.spent)`.
-    A `with` block holds for its own thread (or asyncio task); hand `ledger=` to work in other threads.
+    **Nested use.** Inside `with` the *innermost* ledger is charged, and only that one: an inner
+    block is for another data set. To give part of a budget to a sub-task on the same data, charge
+    the outer ledger afterwards: `outer.spend(inner.spent)`. A `with` block holds for its own thread
+    (or asyncio task); hand `ledger=` to work in other threads.
 
-    **Arguments.** `budget`; `path`: a JSON file that is read at every operation and replaced whole at every charge, under a
-    lock that other processes respect. The file is created if it does not exist; if it does, its budget must be `budget`.
+    **Arguments.** `budget`; `path`: a JSON file that is read at every operation and replaced whole
+    at every charge, under a lock that other processes respect. The file is created if it does not
+    exist; if it does, its budget must be `budget`.
     """
 
     def __init__(self, budget: Budget, *, path: str | os.PathLike[str] | None = None):
@@ -60,8 +69,8 @@ class Ledger:
         self._charges = 0
         self._lock = threading.RLock()
         self._tokens = threading.local()
-        # The cheapest Gaussian and the cheapest pure release refused so far. What is spent never shrinks, so whatever costs as
-        # much is refused again, without a computation.
+        # The cheapest Gaussian and the cheapest pure release refused so far. What is spent never
+        # shrinks, so whatever costs as much is refused again, without a computation.
         self._least_refused = {GaussianPart: float("inf"), PurePart: float("inf")}
         self._certified = {GaussianPart: 0.0, PurePart: 0.0}
         self._pending: list[Guarantee] = []  # charged, not yet composed
@@ -92,12 +101,17 @@ class Ledger:
             return self._charges
 
     def remaining(self, delta: float | None = None) -> float:
-        """max(0, budget.epsilon - spent.epsilon(delta)), at the budget's own delta if none is given.
+        """max(0, budget.epsilon - spent.epsilon(delta)), at the budget's own delta if none is
+        given.
 
-        The epsilon left by subtraction; a further release may cost a little more than this, because composition is cheaper
-        than addition. `fits` asks the exact question.
+        The epsilon left by subtraction; a further release may cost a little more than this, because
+        composition is cheaper than addition. `fits` asks the exact question.
         """
-        return max(0.0, self._budget.epsilon - self.spent.epsilon(self._budget.delta if delta is None else delta))
+        return max(
+            0.0,
+            self._budget.epsilon
+            - self.spent.epsilon(self._budget.delta if delta is None else delta),
+        )
 
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether `spend(guarantee)` would succeed now. Changes nothing."""
@@ -109,20 +123,29 @@ class Ledger:
     def spend(self, guarantee: Guarantee) -> None:
         """Charge one release.
 
-        **Raises** `BudgetExceeded` if the total would exceed the budget: then nothing is charged, and nothing may be released.
-        `InvalidArgument` for a guarantee under another adjacency than those charged before.
+        **Raises** `BudgetExceeded` if the total would exceed the budget: then nothing is charged,
+        and nothing may be released. `InvalidArgument` for a guarantee under another adjacency than
+        those charged before.
         """
         guarantee = as_guarantee(guarantee)
         with self._synchronised():
-            if guarantee.parts and guarantee.is_private and self._spent.parts and guarantee.adjacency != self._spent.adjacency:
+            if (
+                guarantee.parts
+                and guarantee.is_private
+                and self._spent.parts
+                and guarantee.adjacency != self._spent.adjacency
+            ):
                 self._spent.compose(guarantee)  # raises, and says why
             if guarantee.parts and self._refused(guarantee):
                 spent = self._spent_now().epsilon(self._budget.delta)
                 raise BudgetExceeded(
-                    f"this release would exceed the ledger's budget {self._budget}: {self._charges} releases have spent epsilon "
-                    f"{spent:.6g} at delta {self._budget.delta:g}. Nothing was released or charged"
+                    f"this release would exceed the ledger's budget {self._budget}: {self._charges}"
+                    f" releases have spent epsilon {spent:.6g} at delta {self._budget.delta:g}."
+                    " Nothing was released or charged"
                 )
-            if self._path is not None:  # on disk before in memory: a charge that cannot be recorded must not be granted
+            if (
+                self._path is not None
+            ):  # on disk before in memory: a charge that cannot be recorded must not be granted
                 total = self._spent_now().compose(guarantee)
                 write_text(self._path, _to_json(self._budget, total, self._charges + 1), _MODE)
             self._pending.append(guarantee)
@@ -148,17 +171,21 @@ class Ledger:
         return not fits
 
     def _certify(self, total: Guarantee) -> bool:
-        """Decide by a privacy-loss distribution, and note how much more of a cheap kind is thereby known to fit.
+        """Decide by a privacy-loss distribution, and note how much more of a cheap kind is thereby
+        known to fit.
 
-        If `total` with a further Gaussian of mu^2 = m costs e, then pure releases that add up to budget.epsilon - e fit as
-        well, by basic composition, and so does any Gaussian up to m. That spares a long ledger most of its evaluations.
+        If `total` with a further Gaussian of mu^2 = m costs e, then pure releases that add up to
+        budget.epsilon - e fit as well, by basic composition, and so does any Gaussian up to m. That
+        spares a long ledger most of its evaluations.
         """
         limit, delta = self._budget.epsilon, self._budget.delta
         self._certified = {GaussianPart: 0.0, PurePart: 0.0}
         if self._path is not None:
             return total.epsilon(delta) <= limit
         spare = 0.02 * sum(p.squared_mu for p in total.parts if isinstance(p, GaussianPart))
-        enlarged = Guarantee(total.adjacency, merge([*total.parts, GaussianPart(spare)])).epsilon(delta)
+        enlarged = Guarantee(total.adjacency, merge([*total.parts, GaussianPart(spare)])).epsilon(
+            delta
+        )
         if enlarged <= limit * (1 - _MARGIN):
             self._certified = {GaussianPart: spare, PurePart: limit * (1 - _MARGIN) - enlarged}
             return True
@@ -186,7 +213,9 @@ class Ledger:
 
     @staticmethod
     def current() -> Ledger | None:
-        """The ledger that a release in this thread is charged to when it is given none: the innermost `with Ledger(...)`."""
+        """The ledger that a release in this thread is charged to when it is given none: the
+        innermost `with Ledger(...)`.
+        """
         return _innermost.get()
 
     # ---------------------------------------------------------------- JSON
@@ -204,7 +233,9 @@ class Ledger:
         return ledger
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_json` to a file, whole or not at all. For a ledger that follows its file, give `path` when making it."""
+        """Write `to_json` to a file, whole or not at all. For a ledger that follows its file, give
+        `path` when making it.
+        """
         write_text(path, self.to_json(), _MODE)
 
     @staticmethod
@@ -214,7 +245,9 @@ class Ledger:
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> Ledger:
-        """The ledger of an existing file, with the file's own budget; further charges are written to the file."""
+        """The ledger of an existing file, with the file's own budget; further charges are written
+        to the file.
+        """
         return Ledger(_from_json(Path(path).read_text(encoding="utf-8"))[0], path=path)
 
     def _read(self) -> None:
@@ -223,8 +256,9 @@ class Ledger:
         self._pending = []
         if budget != self._budget:
             raise InvalidArgument(
-                f"argument `budget` = {self._budget} differs from the budget {budget} of the ledger in `path`; a budget is not "
-                "changed once spending has begun (Ledger.open takes the file's)"
+                f"argument `budget` = {self._budget} differs from the budget {budget} of the ledger"
+                " in `path`; a budget is not changed once spending has begun (Ledger.open takes"
+                " the file's)"
             )
 
     @contextlib.contextmanager
@@ -239,7 +273,9 @@ class Ledger:
 
     @contextlib.contextmanager
     def _locked_file(self) -> Iterator[None]:
-        """A lock that the operating system drops when its holder dies; on a file beside the ledger, which is replaced."""
+        """A lock that the operating system drops when its holder dies; on a file beside the ledger,
+        which is replaced.
+        """
         assert self._path is not None
         with open(self._path.with_name(self._path.name + ".lock"), "a+b") as handle:
             try:
@@ -258,14 +294,17 @@ class Ledger:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "a ledger is not pickled or copied: two copies could each spend the whole budget. Share a file (path=...)"
+            "a ledger is not pickled or copied: two copies could each spend the whole budget. Share"
+            " a file (path=...)"
         )
 
 
 def charge(guarantee: Guarantee, ledger: Ledger | None = None) -> None:
-    """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread; nothing if there is neither.
+    """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread;
+    nothing if there is neither.
 
-    Every release calls this after everything that can fail was checked, and immediately before the noise is drawn.
+    Every release calls this after everything that can fail was checked, and immediately before the
+    noise is drawn.
     """
     guarantee = as_guarantee(guarantee)
     if ledger is None:
@@ -273,10 +312,11 @@ def charge(guarantee: Guarantee, ledger: Ledger | None = None) -> None:
     if ledger is None:
         if _open_somewhere > 0 and not _meant.get():
             warnings.warn(
-                "a release is charged to no ledger, while another thread is inside `with Ledger(...)`. If it belongs to that "
-                "ledger, pass it on as ledger=...",
-                RiemdpWarning, stacklevel=3,
-            )  # fmt: skip
+                "a release is charged to no ledger, while another thread is inside `with"
+                " Ledger(...)`. If it belongs to that ledger, pass it on as ledger=...",
+                RiemdpWarning,
+                stacklevel=3,
+            )
         return
     if not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
@@ -285,7 +325,9 @@ def charge(guarantee: Guarantee, ledger: Ledger | None = None) -> None:
 
 @contextlib.contextmanager
 def uncharged() -> Iterator[None]:
-    """Releases inside are charged to no ledger: for attacks on made-up data, which belong to no data set."""
+    """Releases inside are charged to no ledger: for attacks on made-up data, which belong to no
+    data set.
+    """
     tokens = _innermost.set(None), _meant.set(True)
     try:
         yield
@@ -308,9 +350,12 @@ def _comparable(guarantee: Guarantee) -> tuple[type, float] | None:
 
 def _to_json(budget: Budget, spent: Guarantee, charges: int) -> str:
     state = {
-        "format": _FORMAT, "version": 1, "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "charges": charges, "spent": spent.to_dict(),
-    }  # fmt: skip
+        "format": _FORMAT,
+        "version": 1,
+        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        "charges": charges,
+        "spent": spent.to_dict(),
+    }
     return json.dumps(state, indent=1, allow_nan=False) + "\n"
 
 
@@ -322,7 +367,9 @@ def _from_json(text: str) -> tuple[Budget, Guarantee, int]:
         budget = Budget(state["budget"]["epsilon"], state["budget"]["delta"])
         spent, charges = Guarantee.from_dict(state["spent"]), state["charges"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise InvalidArgument("this is not the JSON of a riemdp ledger, version 1 (see Ledger.to_json)") from error
+        raise InvalidArgument(
+            "this is not the JSON of a riemdp ledger, version 1 (see Ledger.to_json)"
+        ) from error
     if not isinstance(charges, int) or isinstance(charges, bool) or charges < 0:
         raise invalid("charges", charges, "a ledger's count of charges is a whole number")
     return budget, spent, charges

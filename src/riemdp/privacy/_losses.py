@@ -1,13 +1,16 @@
-r"""Privacy losses of single mechanisms: their moments, and their pessimistic discretisation on a lattice.
+r"""Privacy losses of single mechanisms: their moments, and their pessimistic discretisation on a
+lattice.
 
-The privacy loss of a dominating pair (P, Q) is L = log dP/dQ under P. On a lattice of step h the loss of a bin [a, a + h] with
-P-mass p and Q-mass q is moved to its two ends in the one way that keeps both masses,
+The privacy loss of a dominating pair (P, Q) is L = log dP/dQ under P. On a lattice of step h the
+loss of a bin [a, a + h] with P-mass p and Q-mass q is moved to its two ends in the one way that
+keeps both masses,
 
     v = (p - q e^a) / (1 - e^-h) at a + h,   p - v at a,
 
-so that delta(eps) is exact at lattice points and its chord (a bound from above, by convexity in e^eps) between them. Everything
-else errs upwards: the tail beyond 10.7 standard deviations (mass below 1e-26) counts as an infinite loss.
-Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022 (connect the dots).
+so that delta(eps) is exact at lattice points and its chord (a bound from above, by convexity in
+e^eps) between them. Everything else errs upwards: the tail beyond 10.7 standard deviations (mass
+below 1e-26) counts as an infinite loss. Source: Doroshenko, Ghazi, Kamath, Kumar and Manurangsi
+2022 (connect the dots).
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ LARGEST = 600.0  # losses above count as infinite: exp(600) is still a float64
 
 @dataclass(frozen=True)
 class Lattice:
-    """A pmf of the loss on multiples of the step: index -> mass, the rest of the mass being an infinite loss."""
+    """A pmf of the loss on multiples of the step: index -> mass, the rest of the mass being an
+    infinite loss.
+    """
 
     index: NDArray[np.int64]
     mass: Floats
@@ -39,9 +44,11 @@ class Lattice:
 
 
 def lattice(part: Part, add: bool, step: float, tail: float = TAIL) -> Lattice:
-    """One application of `part`, discretised; losses beyond `tail` standard deviations of the noise count as infinite.
+    """One application of `part`, discretised; losses beyond `tail` standard deviations of the noise
+    count as infinite.
 
-    `add`: the direction of an asymmetric pair in which the record is added. Raises `MemoryError` above `LONGEST` points.
+    `add`: the direction of an asymmetric pair in which the record is added. Raises `MemoryError`
+    above `LONGEST` points.
     """
     if isinstance(part, GaussianPart):
         return _normal_lattice(math.sqrt(part.squared_mu), 1.0, False, step, tail)
@@ -57,7 +64,9 @@ def lattice(part: Part, add: bool, step: float, tail: float = TAIL) -> Lattice:
 
 
 def log_moment(part: Part, add: bool, a: Floats) -> Floats:
-    """log E exp(a L) of one application of `part` for every `a`, over all losses but those counted in `lost_mass`."""
+    """log E exp(a L) of one application of `part` for every `a`, over all losses but those counted
+    in `lost_mass`.
+    """
     if isinstance(part, PurePart):
         return _pure_moment(part.epsilon, a)
     loss, log_mass, _ = _quadrature(part, add)
@@ -69,16 +78,20 @@ def log_moment(part: Part, add: bool, a: Floats) -> Floats:
 
 
 def lost_mass(part: Part, add: bool) -> float:
-    """At least the mass of the losses that `log_moment` leaves out: those above `LARGEST` and the far tails."""
+    """At least the mass of the losses that `log_moment` leaves out: those above `LARGEST` and the
+    far tails.
+    """
     return 0.0 if isinstance(part, PurePart) else _quadrature(part, add)[2]
 
 
 def log_moment_bound(part: Part, a: Floats) -> Floats:
-    """A bound on log E exp(a L) over all finite losses, in either direction, however large they are.
+    """A bound on log E exp(a L) over all finite losses, in either direction, however large they
+    are.
 
-    For a sampled Gaussian p^(1 + a) q^-a is convex in the pair (p, q), so that its integral is at most that of the mixture of
-    "not drawn" (1) and "drawn" (the Gaussian's). Without replacement the law is the same above 0, and what is below 0 there, at
-    least log(1 - rate), is at most 0: that adds at most 1 - (1 - rate)^a.
+    For a sampled Gaussian p^(1 + a) q^-a is convex in the pair (p, q), so that its integral is at
+    most that of the mixture of "not drawn" (1) and "drawn" (the Gaussian's). Without replacement
+    the law is the same above 0, and what is below 0 there, at least log(1 - rate), is at most 0:
+    that adds at most 1 - (1 - rate)^a.
     """
     if isinstance(part, PurePart):
         return _pure_moment(part.epsilon, a)
@@ -92,7 +105,10 @@ def log_moment_bound(part: Part, a: Floats) -> Floats:
     if part.sampling == "poisson":
         return mixed
     with np.errstate(divide="ignore"):
-        return np.logaddexp(mixed, np.log(-np.expm1(a * math.log1p(-part.rate)) if part.rate < 1 else np.ones_like(a)))
+        return np.logaddexp(
+            mixed,
+            np.log(-np.expm1(a * math.log1p(-part.rate)) if part.rate < 1 else np.ones_like(a)),
+        )
 
 
 def _pure_moment(epsilon: float, a: Floats) -> Floats:
@@ -101,10 +117,12 @@ def _pure_moment(epsilon: float, a: Floats) -> Floats:
 
 @functools.lru_cache(maxsize=256)
 def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats, float]:
-    """Losses and log masses that stand for the continuous law, and the mass that they leave out, not less than it is.
+    """Losses and log masses that stand for the continuous law, and the mass that they leave out,
+    not less than it is.
 
-    The trapezoid rule is spectrally accurate on a Gaussian as long as its points are closer than a standard deviation. So where
-    the two normal laws of a mixture are far apart each has points of its own; there is nothing between them.
+    The trapezoid rule is spectrally accurate on a Gaussian as long as its points are closer than a
+    standard deviation. So where the two normal laws of a mixture are far apart each has points of
+    its own; there is nothing between them.
     """
     if isinstance(part, ApproximatePart):
         e, failure = part.epsilon, part.delta
@@ -121,13 +139,18 @@ def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats, float]:
     elif symmetric:
         x, log_weight = _points(max(mu / 2, mu - TAIL), mu + TAIL)
     elif rate < 1.0 and mu > 3 * TAIL:
-        x, log_weight = (np.concatenate(pair) for pair in zip(_points(-TAIL, TAIL), _points(mu - TAIL, mu + TAIL), strict=True))
+        x, log_weight = (
+            np.concatenate(pair)
+            for pair in zip(_points(-TAIL, TAIL), _points(mu - TAIL, mu + TAIL), strict=True)
+        )
     else:
         x, log_weight = _points(-TAIL if rate < 1.0 else mu - TAIL, mu + TAIL)
     log_base = log_weight - x * x / 2 - math.log(2 * math.pi) / 2
     drift = mu * x - mu * mu / 2
     loss = drift if rate == 1.0 else np.logaddexp(math.log1p(-rate), math.log(rate) + drift)
-    tails = 3 * float(ndtr(-TAIL))  # of each normal law, and what little of one lies in the other's window
+    tails = 3 * float(
+        ndtr(-TAIL)
+    )  # of each normal law, and what little of one lies in the other's window
     if add:
         keep = -loss <= LARGEST
         if not np.any(keep):
@@ -135,16 +158,24 @@ def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats, float]:
         lost = tails + (0.0 if keep[0] else float(ndtr(x[keep][0])))
         return np.maximum(-loss, -LARGEST)[keep], log_base[keep], lost
     keep = loss <= LARGEST
-    if not np.any(keep):  # what is not drawn has loss 0 (or less) in the symmetric law, and there is nothing else in the other
+    if not np.any(
+        keep
+    ):  # what is not drawn has loss 0 (or less) in the symmetric law, and there is nothing else in the other
         nothing = np.zeros(1 if symmetric else 0)
         return nothing, nothing, min(1.0, rate + tails)
     last = float(x[keep][-1])
-    lost = tails + (0.0 if keep[-1] else (1 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last)))
+    lost = tails + (
+        0.0 if keep[-1] else (1 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last))
+    )
     loss, log_mass = loss[keep], (log_base + loss)[keep]
     if not symmetric:
         return loss, log_mass, lost
     rest = max(1e-300, 1 - float(np.sum(np.exp(log_mass)) + np.sum(np.exp(log_mass - loss))))
-    return np.concatenate([loss, -loss, [0.0]]), np.concatenate([log_mass, log_mass - loss, [math.log(rest)]]), lost
+    return (
+        np.concatenate([loss, -loss, [0.0]]),
+        np.concatenate([log_mass, log_mass - loss, [math.log(rest)]]),
+        lost,
+    )
 
 
 def _points(low: float, high: float) -> tuple[Floats, Floats]:
@@ -155,19 +186,24 @@ def _points(low: float, high: float) -> tuple[Floats, Floats]:
     return x, log_weight
 
 
-def _normal_lattice(mu: float, rate: float, add: bool, step: float, tail: float,
-                    positive: bool = False) -> Lattice:  # fmt: skip
+def _normal_lattice(
+    mu: float, rate: float, add: bool, step: float, tail: float, positive: bool = False
+) -> Lattice:
     """Pair (1 - rate) N(0, 1) + rate N(mu, 1) against N(0, 1), or the other way round when `add`."""
     rest = 1.0 - rate
     if add:
         log_rest = math.log(rest) if rest > 0 else -math.inf
-        ends = (-np.logaddexp(log_rest, math.log(rate) + mu * x - mu * mu / 2) for x in (-tail, tail))
+        ends = (
+            -np.logaddexp(log_rest, math.log(rate) + mu * x - mu * mu / 2) for x in (-tail, tail)
+        )
         top, bottom = map(float, ends)
     else:
         high, low = mu * (mu + tail) - mu * mu / 2, -mu * tail - mu * mu / 2
         if rate == 1.0:
             low = mu * (mu - tail) - mu * mu / 2
-        top, bottom = (math.log1p(rate * math.expm1(e)) if e < 600 else e + math.log(rate) for e in (high, low))
+        top, bottom = (
+            math.log1p(rate * math.expm1(e)) if e < 600 else e + math.log(rate) for e in (high, low)
+        )
     if positive:
         bottom = 0.0
     first = math.floor(min(max(bottom, -LARGEST), LARGEST) / step)
@@ -202,12 +238,18 @@ def _normal_lattice(mu: float, rate: float, add: bool, step: float, tail: float,
 
 
 def _mirrored(half: Lattice, step: float) -> Lattice:
-    """The symmetric loss whose positive part is given: p(-t) = e^-t p(t), and what is left has loss 0."""
+    """The symmetric loss whose positive part is given: p(-t) = e^-t p(t), and what is left has loss
+    0.
+    """
     keep = half.index > 0
     index, mass = half.index[keep], half.mass[keep]
     mirror = mass * np.exp(-step * index)
     middle = max(0.0, 1.0 - half.infinite - math.fsum(mass) - math.fsum(mirror))
-    return Lattice(np.concatenate([-index[::-1], [0], index]), np.concatenate([mirror[::-1], [middle], mass]), half.infinite)
+    return Lattice(
+        np.concatenate([-index[::-1], [0], index]),
+        np.concatenate([mirror[::-1], [middle], mass]),
+        half.infinite,
+    )
 
 
 def _two_points(epsilon: float, failure: float, step: float) -> Lattice:

@@ -1,4 +1,6 @@
-"""The pieces a `Guarantee` is made of: one frozen record for each kind of mechanism, with how often it was applied."""
+"""The pieces a `Guarantee` is made of: one frozen record for each kind of mechanism, with how often
+it was applied.
+"""
 
 from __future__ import annotations
 
@@ -69,11 +71,15 @@ class SampledGaussianPart:
         return replace(self, count=self.count * times)
 
     def describe(self) -> str:
-        how = "without replacement" if self.sampling == "without-replacement" else "by Poisson sampling"
+        how = (
+            "without replacement"
+            if self.sampling == "without-replacement"
+            else "by Poisson sampling"
+        )
         return (
-            f"{self.count} step{'s' if self.count > 1 else ''} of Gaussian noise with noise multiplier "
-            f"{self.noise_multiplier:.6g} "
-            f"on a fresh secret share {self.rate:.6g} of the records drawn {how}"
+            f"{self.count} step{'s' if self.count > 1 else ''} of Gaussian noise with noise"
+            f" multiplier {self.noise_multiplier:.6g} on a fresh secret share {self.rate:.6g} of"
+            f" the records drawn {how}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,7 +88,9 @@ class SampledGaussianPart:
 
 @dataclass(frozen=True)
 class MixturePart:
-    """With probability `rate` the releases `local`, else nothing; independently in each of `count` rounds."""
+    """With probability `rate` the releases `local`, else nothing; independently in each of `count`
+    rounds.
+    """
 
     rate: float
     local: tuple[Part, ...]
@@ -94,10 +102,18 @@ class MixturePart:
     def describe(self) -> str:
         inner = " and ".join(p.describe() for p in self.local)
         rounds = f"{self.count} round{'s' if self.count > 1 else ''}"
-        return f"{rounds}, each reaching a given agent with probability {self.rate:.6g} and then: {inner}"
+        return (
+            f"{rounds}, each reaching a given agent with probability {self.rate:.6g} and then:"
+            f" {inner}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": "mixture", "rate": self.rate, "local": [p.to_dict() for p in self.local], "count": self.count}
+        return {
+            "kind": "mixture",
+            "rate": self.rate,
+            "local": [p.to_dict() for p in self.local],
+            "count": self.count,
+        }
 
 
 @dataclass(frozen=True)
@@ -121,7 +137,9 @@ def _times(count: int) -> str:
 
 
 def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Normal form: what costs nothing dropped, like added to like, in a fixed order; `none` absorbs the rest."""
+    """Normal form: what costs nothing dropped, like added to like, in a fixed order; `none` absorbs
+    the rest.
+    """
     squared_mu = 0.0
     counts: dict[Part, int] = {}
     for part in parts:
@@ -136,7 +154,9 @@ def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
             continue
         one = part if part.count == 1 else replace(part, count=1)
         counts[one] = counts.get(one, 0) + part.count
-    merged: list[Part] = [one if count == 1 else replace(one, count=count) for one, count in counts.items() if count]  # type: ignore[call-arg]
+    merged: list[Part] = [
+        one if count == 1 else replace(one, count=count) for one, count in counts.items() if count
+    ]  # type: ignore[call-arg]
     merged.sort(key=_sort_key)
     return ((GaussianPart(squared_mu),) if squared_mu > 0.0 else ()) + tuple(merged)
 
@@ -162,14 +182,29 @@ def part_from_dict(state: Mapping[str, Any]) -> Part:
         if kind == "pure":
             return PurePart(real("epsilon", state["epsilon"], at_least=0.0), count)
         if kind == "approximate":
-            return ApproximatePart(real("epsilon", state["epsilon"], at_least=0.0),
-                                   real("delta", state["delta"], at_least=0.0, below=1.0), count)  # fmt: skip
+            return ApproximatePart(
+                real("epsilon", state["epsilon"], at_least=0.0),
+                real("delta", state["delta"], at_least=0.0, below=1.0),
+                count,
+            )
         rate = real("rate", state["rate"], above=0.0, below=1.0)
         if kind == "sampled-gaussian":
             sampling = one_of("sampling", state["sampling"], ("without-replacement", "poisson"))
-            return SampledGaussianPart(real("noise_multiplier", state["noise_multiplier"], above=0.0), rate, sampling, count)
+            return SampledGaussianPart(
+                real("noise_multiplier", state["noise_multiplier"], above=0.0),
+                rate,
+                sampling,
+                count,
+            )
         if kind == "mixture":
             return MixturePart(rate, merge(part_from_dict(p) for p in state["local"]), count)
     except (KeyError, TypeError) as error:
-        raise InvalidArgument("argument `parts` is not the description of a Guarantee's parts (see Guarantee.to_dict)") from error
-    raise invalid("kind", kind, "this version of riemdp knows gaussian, pure, approximate, sampled-gaussian, mixture and none")
+        raise InvalidArgument(
+            "argument `parts` is not the description of a Guarantee's parts (see Guarantee.to_dict)"
+        ) from error
+    raise invalid(
+        "kind",
+        kind,
+        "this version of riemdp knows gaussian, pure, approximate, sampled-gaussian, mixture and"
+        " none",
+    )

@@ -1,17 +1,20 @@
-r"""Composition of privacy losses: tilted Fourier transforms on a lattice, always rounded towards more privacy loss.
+r"""Composition of privacy losses: tilted Fourier transforms on a lattice, always rounded towards
+more privacy loss.
 
-For a composition with loss L = sum of the parts' losses, delta(eps) = E (1 - exp(eps - L))_+. We compute the law of L under the
-exponential tilt exp(lambda L - K(lambda)), K the log moment of L, with lambda chosen so that eps lies in the *middle* of
-the tilted law. There the Fourier transform has its full relative precision, however small delta is, and a window of
-a few standard deviations is enough:
+For a composition with loss L = sum of the parts' losses, delta(eps) = E (1 - exp(eps - L))_+. We
+compute the law of L under the exponential tilt exp(lambda L - K(lambda)), K the log moment of L,
+with lambda chosen so that eps lies in the *middle* of the tilted law. There the Fourier transform
+has its full relative precision, however small delta is, and a window of a few standard deviations
+is enough:
 
-    delta(eps) = exp(K - lambda eps) sum_{l > eps} tilted(l) exp(-lambda (l - eps)) (1 - exp(-(l - eps))) + tail + infinite.
+    delta(eps) = exp(K - lambda eps) sum_{l > eps} tilted(l) exp(-lambda (l - eps)) (1 - exp(-(l -
+    eps))) + tail + infinite.
 
-The transform is periodic. What lies above the window could wrap to below eps and be lost, so its mass is bounded (Chernoff) and
-added as `tail`; what wraps from below only adds. The lattice step follows from a bound on what discretisation adds to K,
-about lambda (lambda + 1) h^2 / 12 a step, and is halved until the answer is stable.
-Source: Koskela, Jälkö and Honkela 2020 (Fourier accountant); Doroshenko et al. 2022 (discretisation); the tilt is the usual
-Esscher transform.
+The transform is periodic. What lies above the window could wrap to below eps and be lost, so its
+mass is bounded (Chernoff) and added as `tail`; what wraps from below only adds. The lattice step
+follows from a bound on what discretisation adds to K, about lambda (lambda + 1) h^2 / 12 a step,
+and is halved until the answer is stable. Source: Koskela, Jälkö and Honkela 2020 (Fourier
+accountant); Doroshenko et al. 2022 (discretisation); the tilt is the usual Esscher transform.
 """
 
 from __future__ import annotations
@@ -28,7 +31,15 @@ from scipy.special import ndtri_exp
 
 from . import _losses
 from ._losses import Floats
-from ._parts import ApproximatePart, GaussianPart, MixturePart, Part, PurePart, SampledGaussianPart, merge
+from ._parts import (
+    ApproximatePart,
+    GaussianPart,
+    MixturePart,
+    Part,
+    PurePart,
+    SampledGaussianPart,
+    merge,
+)
 
 LARGEST_TRANSFORM = 1 << 22
 _LONG_TRANSFORM = 1 << 18
@@ -53,10 +64,14 @@ class _Law:
         gap = self.loss[above] - epsilon
         terms = self.mass[above] * np.exp(-self.tilt * gap) * -np.expm1(-gap)
         scale = self.log_norm - self.tilt * epsilon
-        return min(1.0, self.spare + math.exp(min(700.0, scale)) * float(np.sum(terms)) * (1 + _CUSHION))
+        return min(
+            1.0, self.spare + math.exp(min(700.0, scale)) * float(np.sum(terms)) * (1 + _CUSHION)
+        )
 
     def epsilon(self, delta: float) -> float:
-        """Smallest epsilon >= 0 in the window with delta(epsilon) <= delta; infinite if there is none."""
+        """Smallest epsilon >= 0 in the window with delta(epsilon) <= delta; infinite if there is
+        none.
+        """
         low, high = 0, len(self.loss) - 1  # delta(loss[high]) is the spare alone
         if self.spare >= delta:
             return math.inf
@@ -80,7 +95,9 @@ class _Law:
 
 
 def _mass(parts: tuple[Part, ...], of: Callable[[Part], float]) -> float:
-    """The chance that at least one application in a composition has a property that one of `part` has with chance `of(part)`."""
+    """The chance that at least one application in a composition has a property that one of `part`
+    has with chance `of(part)`.
+    """
     survive = 0.0
     for p in parts:
         one = p.rate * _mass(p.local, of) if isinstance(p, MixturePart) else of(p)
@@ -89,7 +106,9 @@ def _mass(parts: tuple[Part, ...], of: Callable[[Part], float]) -> float:
 
 
 def _moments(parts: tuple[Part, ...], of: Callable[[Part], Any]) -> Any:
-    """K of a composition from that of one application of every part, `of(part)` (a float, or an array for many moments)."""
+    """K of a composition from that of one application of every part, `of(part)` (a float, or an
+    array for many moments).
+    """
     total = 0.0
     for p in parts:
         if isinstance(p, MixturePart):
@@ -107,17 +126,23 @@ def infinite_mass(parts: tuple[Part, ...]) -> float:
 
 
 def lost_mass(parts: tuple[Part, ...], add: bool) -> float:
-    """Mass of the losses that `log_moments` leaves out (infinite, far above what can be exponentiated, or in the far tails)."""
+    """Mass of the losses that `log_moments` leaves out (infinite, far above what can be
+    exponentiated, or in the far tails).
+    """
     return _mass(parts, lambda p: _losses.lost_mass(_once(p), add))
 
 
 def _sure_moments(parts: tuple[Part, ...], a: Floats) -> Floats:
-    """Bounds on K(a) with all finite losses in it, in either direction: loose, and valid however little noise there is."""
+    """Bounds on K(a) with all finite losses in it, in either direction: loose, and valid however
+    little noise there is.
+    """
     return _moments(parts, lambda p: _losses.log_moment_bound(_once(p), a))
 
 
 def log_moments(parts: tuple[Part, ...], add: bool, a: Floats) -> Floats:
-    """K(a) of a composition without its `lost_mass`, for planning and for the Chernoff (Renyi) bound."""
+    """K(a) of a composition without its `lost_mass`, for planning and for the Chernoff (Renyi)
+    bound.
+    """
     return _moments(parts, lambda p: _losses.log_moment(_once(p), add, a))
 
 
@@ -131,21 +156,33 @@ def is_asymmetric(parts: tuple[Part, ...]) -> bool:
 
 
 def epsilon(parts: tuple[Part, ...], delta: float, accuracy: float = STABLE) -> float:
-    """An upper bound on epsilon at `delta` > 0, refined until it changes by less than `accuracy`; both directions."""
+    """An upper bound on epsilon at `delta` > 0, refined until it changes by less than `accuracy`;
+    both directions.
+    """
     parts = _grouped(parts)
     removed = _epsilon(parts, False, delta, accuracy, 0.0)
-    return removed if not is_asymmetric(parts) else max(removed, _epsilon(parts, True, delta, accuracy, removed))
+    return (
+        removed
+        if not is_asymmetric(parts)
+        else max(removed, _epsilon(parts, True, delta, accuracy, removed))
+    )
 
 
 def delta(parts: tuple[Part, ...], epsilon: float, accuracy: float = STABLE) -> float:
     """An upper bound on delta at `epsilon` >= 0; both directions."""
     parts = _grouped(parts)
     removed = _delta(parts, False, epsilon, accuracy, 0.0)
-    return removed if not is_asymmetric(parts) else max(removed, _delta(parts, True, epsilon, accuracy, removed))
+    return (
+        removed
+        if not is_asymmetric(parts)
+        else max(removed, _delta(parts, True, epsilon, accuracy, removed))
+    )
 
 
 def _grouped(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Many unlike pure releases as fewer: each epsilon rounded up by at most 2 %. Keeps a long ledger quick to evaluate."""
+    """Many unlike pure releases as fewer: each epsilon rounded up by at most 2 %. Keeps a long
+    ledger quick to evaluate.
+    """
     if sum(isinstance(p, PurePart) for p in parts) <= 64:
         return parts
     rest = [p for p in parts if not isinstance(p, PurePart)]
@@ -157,7 +194,9 @@ def _grouped(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return merge([*rest, *rounded])
 
 
-def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, known: float) -> float:
+def _epsilon(
+    parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, known: float
+) -> float:
     finite = delta - infinite_mass(parts)
     if finite <= 0.0:
         return math.inf
@@ -170,9 +209,11 @@ def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, 
     moments = log_moments(parts, add, _MOMENTS)
     bounds = moments + _log_factor(_MOMENTS)
     best = int(np.argmin((bounds - log_delta) / _MOMENTS))
-    # A Chernoff bound is valid, too; it matters only where no lattice of affordable size resolves the loss.
+    # A Chernoff bound is valid, too; it matters only where no lattice of affordable size resolves
+    # the loss.
     answer = min(surely, max(0.0, float((bounds - log_delta)[best] / _MOMENTS[best])) * (1 + 1e-6))
-    # The other direction is known to be worse; or nothing is protected, and digits are not worth a lattice of millions.
+    # The other direction is known to be worse; or nothing is protected, and digits are not worth a
+    # lattice of millions.
     if answer <= known or answer > _HOPELESS:
         return answer
     target, previous = max(answer, 1e-12), math.inf
@@ -192,11 +233,15 @@ def _epsilon(parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, 
     return answer
 
 
-def _delta(parts: tuple[Part, ...], add: bool, epsilon: float, accuracy: float, known: float) -> float:
+def _delta(
+    parts: tuple[Part, ...], add: bool, epsilon: float, accuracy: float, known: float
+) -> float:
     moments = log_moments(parts, add, _MOMENTS)
     bounds = moments + _log_factor(_MOMENTS) - _MOMENTS * epsilon
     best = int(np.argmin(bounds))
-    sure = float(np.min(_sure_moments(parts, _MOMENTS) + _log_factor(_MOMENTS) - _MOMENTS * epsilon))
+    sure = float(
+        np.min(_sure_moments(parts, _MOMENTS) + _log_factor(_MOMENTS) - _MOMENTS * epsilon)
+    )
     answer = min(1.0, infinite_mass(parts) + math.exp(min(0.0, sure)) * (1 + 1e-6))
     lost = lost_mass(parts, add)
     answer = min(answer, lost + math.exp(min(0.0, float(bounds[best]))) * (1 + 1e-6))
@@ -220,17 +265,26 @@ def _delta(parts: tuple[Part, ...], add: bool, epsilon: float, accuracy: float, 
 
 
 def _least_tilt(moments: Floats, epsilon: float, log_delta: float, best: int) -> float:
-    """The smallest tilt at which the rounding of the transform, about 1e-11 exp(K - tilt eps), is small beside delta.
+    """The smallest tilt at which the rounding of the transform, about 1e-11 exp(K - tilt eps), is
+    small beside delta.
 
     More tilt than that only magnifies what wraps around the window.
     """
     enough = moments - _MOMENTS * epsilon <= log_delta + 14.0
-    return float(_MOMENTS[min(best, int(np.argmax(enough)))]) if np.any(enough) else float(_MOMENTS[best])
+    return (
+        float(_MOMENTS[min(best, int(np.argmax(enough)))])
+        if np.any(enough)
+        else float(_MOMENTS[best])
+    )
 
 
 def _stable(previous: float, found: float, accuracy: float, law: _Law, step: float) -> bool:
-    """Whether halving the step has changed little, or the step cannot be halved; long transforms get more tolerance."""
-    if law.loss[1] - law.loss[0] > 1.5 * step or (math.isfinite(previous) and len(law.loss) > LARGEST_TRANSFORM // 3):
+    """Whether halving the step has changed little, or the step cannot be halved; long transforms
+    get more tolerance.
+    """
+    if law.loss[1] - law.loss[0] > 1.5 * step or (
+        math.isfinite(previous) and len(law.loss) > LARGEST_TRANSFORM // 3
+    ):
         return True
     return abs(previous - found) <= accuracy * found * (1 if len(law.loss) < _LONG_TRANSFORM else 5)
 
@@ -265,7 +319,9 @@ class _Plan:
 
 
 def _compose_as_fine_as_possible(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law:
-    """The composed law on a lattice of the planned step, or of the smallest multiple that memory allows."""
+    """The composed law on a lattice of the planned step, or of the smallest multiple that memory
+    allows.
+    """
     law = _compose(parts, add, plan)
     while law is None:
         plan = replace(plan, step=2 * plan.step)
@@ -274,20 +330,23 @@ def _compose_as_fine_as_possible(parts: tuple[Part, ...], add: bool, plan: _Plan
 
 
 def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
-    """The tilted law of the sum on a window that leaves out less than 1e-5 of delta; None if that window is too large.
+    """The tilted law of the sum on a window that leaves out less than 1e-5 of delta; None if that
+    window is too large.
 
-    Mass that wraps from above the window arrives at its lower end, where the tilt weighs it exp(tilt * width) times more: it is
-    the
-    *tilted* mass above the window that must be small.
+    Mass that wraps from above the window arrives at its lower end, where the tilt weighs it
+    exp(tilt * width) times more: it is the *tilted* mass above the window that must be small.
     """
     tilt, step, log_delta = plan.tilt, plan.step, plan.log_delta
     a = plan.peak * np.geomspace(0.03, 30.0, 61)
     tops = (log_moments(parts, add, tilt + a) - log_delta + 11.5 - tilt * plan.epsilon) / a
     chosen = int(np.argmin(tops))
     top, moment = max(float(tops[chosen]), 1.1 * plan.epsilon), tilt + float(a[chosen])
-    # From below: P_tilted(L < bottom) <= exp(K(tilt - b) - K(tilt) + b bottom), asked to be exp(-32).
+    # From below: P_tilted(L < bottom) <= exp(K(tilt - b) - K(tilt) + b bottom), asked to be
+    # exp(-32).
     b = np.concatenate([a, [tilt + 0.5]])
-    below = (-32.0 - log_moments(parts, add, tilt - b) + log_moments(parts, add, np.array([tilt]))[0]) / b
+    below = (
+        -32.0 - log_moments(parts, add, tilt - b) + log_moments(parts, add, np.array([tilt]))[0]
+    ) / b
     bottom = float(np.max(below))
     if (top - bottom) / step > LARGEST_TRANSFORM:
         return None
@@ -295,8 +354,11 @@ def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
     size = int(fft.next_fast_len(max(64, last - first + 1), real=True) or 0)
     if size > LARGEST_TRANSFORM:
         return None
-    # Tails of single steps that together weigh less than 1e-6 of delta are not worth their lattice points.
-    tail = min(_losses.TAIL, -float(ndtri_exp(log_delta - math.log(1e6 * max(1.0, _weight(parts))))))
+    # Tails of single steps that together weigh less than 1e-6 of delta are not worth their lattice
+    # points.
+    tail = min(
+        _losses.TAIL, -float(ndtri_exp(log_delta - math.log(1e6 * max(1.0, _weight(parts)))))
+    )
     transform = _Transform(add, tilt, step, size, tail)
     try:
         spectrum, log_norm = transform.of(parts)
@@ -307,7 +369,9 @@ def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
     loss: Floats = step * np.arange(first, first + size, dtype=np.float64)
     # Chernoff on the discretised law itself, which is what wraps.
     log_tail = transform.log_moment(parts, moment) - moment * float(loss[-1])
-    return _Law(tilt, log_norm, loss, mass, transform.infinite(parts) + math.exp(min(0.0, log_tail)))
+    return _Law(
+        tilt, log_norm, loss, mass, transform.infinite(parts) + math.exp(min(0.0, log_tail))
+    )
 
 
 class _Transform:
@@ -368,7 +432,9 @@ def _tilted(law: _losses.Lattice, tilt: float, step: float) -> tuple[Floats, flo
 
 
 def _power(spectrum: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
-    """spectrum ** count; frequencies that vanish below 1e-17 are left out, which saves most of the work."""
+    """spectrum ** count; frequencies that vanish below 1e-17 are left out, which saves most of the
+    work.
+    """
     size = np.abs(spectrum)
     out = np.zeros_like(spectrum)
     with np.errstate(divide="ignore"):

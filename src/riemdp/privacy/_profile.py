@@ -1,4 +1,5 @@
-"""epsilon(delta) and delta(epsilon) of a tuple of parts: closed forms first, privacy-loss distributions for the rest.
+"""epsilon(delta) and delta(epsilon) of a tuple of parts: closed forms first, privacy-loss
+distributions for the rest.
 
 Every route gives an upper bound; the smallest is the answer. Answers are memoised by value.
 """
@@ -12,11 +13,21 @@ from decimal import Decimal
 
 from . import _pld
 from ._analytic import gaussian_delta, gaussian_epsilon
-from ._parts import ApproximatePart, GaussianPart, MixturePart, NoPrivacyPart, Part, PurePart, SampledGaussianPart
+from ._parts import (
+    ApproximatePart,
+    GaussianPart,
+    MixturePart,
+    NoPrivacyPart,
+    Part,
+    PurePart,
+    SampledGaussianPart,
+)
 
 
 def largest_loss(parts: tuple[Part, ...]) -> Decimal:
-    """The largest privacy loss that can occur: pure parts add up, in decimal, so that three of 0.1 make exactly 0.3."""
+    """The largest privacy loss that can occur: pure parts add up, in decimal, so that three of 0.1
+    make exactly 0.3.
+    """
     total = Decimal(0)
     for p in parts:
         if isinstance(p, PurePart):
@@ -45,19 +56,28 @@ def epsilon(parts: tuple[Part, ...], delta: float) -> float:
         return exact
     if delta == 0.0:
         return float(largest_loss(parts))
-    if sum((getattr(p, "count", 1) * (_closed_delta((_once(p),), 0.0) or 0.0) for p in parts), 0.0) <= delta:
+    if (
+        sum((getattr(p, "count", 1) * (_closed_delta((_once(p),), 0.0) or 0.0) for p in parts), 0.0)
+        <= delta
+    ):
         return 0.0  # the total variations of the single steps already add up to no more
     return min(simple_epsilon(parts, delta), _pld.epsilon(parts, delta))
 
 
 def within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float) -> bool:
-    """Whether the parts are (epsilon_budget, delta_budget)-private, by the quickest bound that can tell."""
+    """Whether the parts are (epsilon_budget, delta_budget)-private, by the quickest bound that can
+    tell.
+    """
     quick = quickly_within(parts, epsilon_budget, delta_budget)
     return epsilon(parts, delta_budget) <= epsilon_budget if quick is None else quick
 
 
-def quickly_within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float) -> bool | None:
-    """The answer of `within` where bounds in closed form decide; None where only a privacy-loss distribution can."""
+def quickly_within(
+    parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float
+) -> bool | None:
+    """The answer of `within` where bounds in closed form decide; None where only a privacy-loss
+    distribution can.
+    """
     if largest_loss(parts) <= Decimal(repr(epsilon_budget)):
         return True
     if delta_budget == 0.0:
@@ -92,7 +112,9 @@ def _closed_delta(parts: tuple[Part, ...], epsilon: float) -> float | None:
         finite = max(0.0, -math.expm1(epsilon - part.epsilon) / (1 + math.exp(-part.epsilon)))
         return part.delta + (1 - part.delta) * finite
     if isinstance(part, SampledGaussianPart):
-        return part.rate * gaussian_delta(_unamplified(epsilon, part.rate), 1 / part.noise_multiplier)
+        return part.rate * gaussian_delta(
+            _unamplified(epsilon, part.rate), 1 / part.noise_multiplier
+        )
     if isinstance(part, MixturePart):
         return part.rate * delta(part.local, epsilon)
     return None
@@ -141,7 +163,9 @@ def _amplified(epsilon: float, rate: float) -> float:
 
 
 def _simple(parts: tuple[Part, ...]) -> tuple[Decimal, float, float]:
-    """Bounds that add up: (epsilons, squared mu, failure probabilities); sampling costs at most using everything."""
+    """Bounds that add up: (epsilons, squared mu, failure probabilities); sampling costs at most
+    using everything.
+    """
     epsilons, squared_mu, failure = Decimal(0), 0.0, 0.0
     for p in parts:
         if isinstance(p, GaussianPart):
@@ -153,7 +177,11 @@ def _simple(parts: tuple[Part, ...]) -> tuple[Decimal, float, float]:
             failure += p.delta * p.count if isinstance(p, ApproximatePart) else 0.0
         elif isinstance(p, MixturePart):
             e, m, f = _simple(p.local)
-            epsilons, squared_mu, failure = epsilons + e * p.count, squared_mu + m * p.count, failure + f * p.count * p.rate
+            epsilons, squared_mu, failure = (
+                epsilons + e * p.count,
+                squared_mu + m * p.count,
+                failure + f * p.count * p.rate,
+            )
     return epsilons, squared_mu, failure
 
 

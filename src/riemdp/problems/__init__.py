@@ -5,6 +5,12 @@ from ._linear import matrix_completion, principal_eigenvector, principal_subspac
 from ._problem import Problem, check_gradient
 
 __all__ = [
-    "Problem", "check_gradient", "frechet_mean", "hyperbolic_prediction", "matrix_completion", "prediction_weights",
-    "principal_eigenvector", "principal_subspace",
-]  # fmt: skip
+    "Problem",
+    "check_gradient",
+    "frechet_mean",
+    "hyperbolic_prediction",
+    "matrix_completion",
+    "prediction_weights",
+    "principal_eigenvector",
+    "principal_subspace",
+]

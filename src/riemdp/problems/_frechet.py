@@ -1,4 +1,6 @@
-"""Frechet means as problems: of points of any manifold, and with public weights on hyperbolic space."""
+"""Frechet means as problems: of points of any manifold, and with public weights on hyperbolic
+space.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ class WeightedSquaredDistanceGradient(eqx.Module):
 
 
 def _hessian_bound(lowest_curvature: float, diameter: float | None) -> float:
-    """Largest eigenvalue of the Hessian of d^2 at distance `diameter`: 2 x coth x, x = sqrt(-kappa_min) * diameter."""
+    """Largest eigenvalue of the Hessian of d^2 at distance `diameter`: 2 x coth x, x =
+    sqrt(-kappa_min) * diameter.
+    """
     if not math.isfinite(lowest_curvature):
         return 2.0
     root = math.sqrt(max(0.0, -lowest_curvature))
@@ -65,7 +69,9 @@ def _hessian_bound(lowest_curvature: float, diameter: float | None) -> float:
 
 
 def _convexity(manifold: AbstractManifold, ball: Any) -> float | None:
-    """Smallest eigenvalue of the Hessian of d^2 inside the ball: 2 on Hadamard spaces, 2 x cot x elsewhere; None if unknown."""
+    """Smallest eigenvalue of the Hessian of d^2 inside the ball: 2 on Hadamard spaces, 2 x cot x
+    elsewhere; None if unknown.
+    """
     if manifold.is_hadamard:
         return 2.0
     if ball is None:
@@ -77,19 +83,24 @@ def _convexity(manifold: AbstractManifold, ball: Any) -> float | None:
 
 
 def frechet_mean(manifold: AbstractManifold, *, ball: Any = None) -> Problem:
-    """The Frechet mean: loss d(w, z)^2, gradient -2 log_w(z) of norm 2 d(w, z), on any manifold that has `log`.
+    """The Frechet mean: loss d(w, z)^2, gradient -2 log_w(z) of norm 2 d(w, z), on any manifold
+    that has `log`.
 
-    `ball` (a `riemdp.Ball`, public) is where the records live: every record is clamped to it before it is read, and
-    `sensitivity="domain"` becomes available (replace-one sensitivity 2 * 2r / n of the mean gradient of d^2, at every point
-    of a Hadamard space, without clipping). On Bures-Wasserstein this is the barycentre of centred Gaussians.
+    `ball` (a `riemdp.Ball`, public) is where the records live: every record is clamped to it before
+    it is read, and `sensitivity="domain"` becomes available (replace-one sensitivity 2 * 2r / n of
+    the mean gradient of d^2, at every point of a Hadamard space, without clipping). On
+    Bures-Wasserstein this is the barycentre of centred Gaussians.
 
-    smoothness: 2 x coth(x) with x = sqrt(-kappa_min) * 2r, and 2 on non-negatively curved spaces; without a ball x = 1.
-    convexity: 2 on Hadamard spaces, 2 x cot(x) with x = sqrt(kappa_max) * 2r in a ball elsewhere (None without one).
-    lipschitz: 4r, the largest gradient norm while the iterate is in the ball (None without a ball).
-    Source: Han2024 sections 5.2, 5.3 with the factors 2 restored (grad d^2 = -2 log).
+    smoothness: 2 x coth(x) with x = sqrt(-kappa_min) * 2r, and 2 on non-negatively curved spaces;
+    without a ball x = 1. convexity: 2 on Hadamard spaces, 2 x cot(x) with x = sqrt(kappa_max) * 2r
+    in a ball elsewhere (None without one). lipschitz: 4r, the largest gradient norm while the
+    iterate is in the ball (None without a ball). Source: Han2024 sections 5.2, 5.3 with the factors
+    2 restored (grad d^2 = -2 log).
     """
     if not isinstance(manifold, AbstractManifold):
-        raise invalid("manifold", manifold, "give a riemdp manifold, for example riemdp.SPDLogEuclidean(5)")
+        raise invalid(
+            "manifold", manifold, "give a riemdp manifold, for example riemdp.SPDLogEuclidean(5)"
+        )
     diameter = None if ball is None else 2.0 * float(ball.radius)
     smoothness = _hessian_bound(manifold.curvature_bounds[0], diameter)
     return Problem(
@@ -106,18 +117,24 @@ def frechet_mean(manifold: AbstractManifold, *, ball: Any = None) -> Problem:
     )
 
 
-def hyperbolic_prediction(n: int, *, model: str = "lorentz", protects: str = "labels", diameter: float | None = None) -> Problem:
-    """Hyperbolic structured prediction with public features: loss alpha d(w, y)^2 for records (alpha, y).
+def hyperbolic_prediction(
+    n: int, *, model: str = "lorentz", protects: str = "labels", diameter: float | None = None
+) -> Problem:
+    """Hyperbolic structured prediction with public features: loss alpha d(w, y)^2 for records
+    (alpha, y).
 
-    The prediction for a query is the weighted Frechet mean of the labels y_i in hyperbolic space (`n` as in `Lorentz(n)`, or
-    `PoincareBall(n)` for model="poincare"), with kernel-ridge weights alpha = (K + gamma I)^{-1} k(x) of the features. `data` is
-    the tuple (alpha, Y) of shapes (n,) and (n, *shape); `prediction_weights` computes alpha.
+    The prediction for a query is the weighted Frechet mean of the labels y_i in hyperbolic space
+    (`n` as in `Lorentz(n)`, or `PoincareBall(n)` for model="poincare"), with kernel-ridge weights
+    alpha = (K + gamma I)^{-1} k(x) of the features. `data` is the tuple (alpha, Y) of shapes (n,)
+    and (n, *shape); `prediction_weights` computes alpha.
 
-    Guarantee: the optimiser's, for the LABELS only: neighbours differ in one y_i. The weights enter as public numbers, so
-    the features must be public. Changing one feature vector moves every weight (one record moved the other weights by 1.45
-    out of a total of 11.1 in our check), so clipping per record does not protect (x_i, y_i) pairs, contrary to what
-    Han2024 section 5.4 says: `protects="pairs"` is refused. Keyword `diameter` (public) bounds d(w, y) for the smoothness
-    2 max|alpha| D coth D; the factor max|alpha| is yours to multiply in when weights exceed 1.
+    Guarantee: the optimiser's, for the LABELS only: neighbours differ in one y_i. The weights enter
+    as public numbers, so the features must be public. Changing one feature vector moves every
+    weight (one record moved the other weights by 1.45 out of a total of 11.1 in our check), so
+    clipping per record does not protect (x_i, y_i) pairs, contrary to what Han2024 section 5.4
+    says: `protects="pairs"` is refused. Keyword `diameter` (public) bounds d(w, y) for the
+    smoothness 2 max|alpha| D coth D; the factor max|alpha| is yours to multiply in when weights
+    exceed 1.
     """
     from ..manifolds import Lorentz, PoincareBall
 
@@ -125,9 +142,9 @@ def hyperbolic_prediction(n: int, *, model: str = "lorentz", protects: str = "la
     one_of("model", model, ("lorentz", "poincare"))
     if protects != "labels":
         raise InvalidArgument(
-            f"argument `protects` = {protects!r} is not available: the kernel weights of every record depend on all "
-            "features, so replacing one (feature, label) pair moves all terms of the sum. Use protects='labels' with "
-            "public features."
+            f"argument `protects` = {protects!r} is not available: the kernel weights of every"
+            " record depend on all features, so replacing one (feature, label) pair moves all"
+            " terms of the sum. Use protects='labels' with public features."
         )
     manifold = Lorentz(n) if model == "lorentz" else PoincareBall(n)
     reach = None if diameter is None else real("diameter", diameter, above=0.0)
@@ -142,10 +159,14 @@ def hyperbolic_prediction(n: int, *, model: str = "lorentz", protects: str = "la
     )
 
 
-def prediction_weights(features: Any, query: Any, *, bandwidth: float = 0.2, regularisation: float = 1e-5) -> np.ndarray:
-    """Kernel ridge weights alpha = (K + gamma I)^{-1} k(x), Gaussian kernel, of PUBLIC features (n, r) at a query (r,).
+def prediction_weights(
+    features: Any, query: Any, *, bandwidth: float = 0.2, regularisation: float = 1e-5
+) -> np.ndarray:
+    """Kernel ridge weights alpha = (K + gamma I)^{-1} k(x), Gaussian kernel, of PUBLIC features (n,
+    r) at a query (r,).
 
-    Source: Han2024 section 5.4 (bandwidth 0.2, gamma 1e-5 there). Reads the features without noise: not private for them.
+    Source: Han2024 section 5.4 (bandwidth 0.2, gamma 1e-5 there). Reads the features without noise:
+    not private for them.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -161,4 +182,3 @@ def prediction_weights(features: Any, query: Any, *, bandwidth: float = 0.2, reg
     gram = np.exp(-np.maximum(squares[:, None] + squares[None] - 2 * x @ x.T, 0.0) / (2 * width**2))
     at_query = np.exp(-np.sum((x - q) ** 2, axis=1) / (2 * width**2))
     return np.asarray(cho_solve(cho_factor(gram + gamma * np.eye(len(x))), at_query))
-

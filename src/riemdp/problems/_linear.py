@@ -1,4 +1,6 @@
-"""Problems with linear structure: principal eigenvector, principal subspace, low-rank matrix completion."""
+"""Problems with linear structure: principal eigenvector, principal subspace, low-rank matrix
+completion.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Completion(eqx.Module):
 
 
 class CompletionGradient(eqx.Module):
-    """-2 (I - W W^T) residual v^T: v is optimal, so its own derivative drops out (envelope theorem)."""
+    """-2 (I - W W^T) residual v^T: v is optimal, so its own derivative drops out (envelope
+    theorem).
+    """
 
     ridge: float = eqx.field(static=True)
 
@@ -56,28 +60,36 @@ class CompletionGradient(eqx.Module):
 
 
 def principal_eigenvector(n: int, *, row_norm: float = 1.0) -> Problem:
-    """Leading eigenvector of (1/N) sum z z^T: loss -(w^T z)^2 on the sphere of R^n; records are vectors (n,).
+    """Leading eigenvector of (1/N) sum z z^T: loss -(w^T z)^2 on the sphere of R^n; records are
+    vectors (n,).
 
-    `row_norm` R is the public bound on |z|. One record's gradient has norm |z|^2 |sin 2t| <= R^2, so `lipschitz` (the default
-    clip norm) is R^2, not 2 R^2, and replacing a record moves the average gradient by at most 2 R^2 / N; smoothness is 2 R^2.
-    Longer records are not an error: their gradients are clipped. Do not centre or scale with statistics of the private data.
+    `row_norm` R is the public bound on |z|. One record's gradient has norm |z|^2 |sin 2t| <= R^2,
+    so `lipschitz` (the default clip norm) is R^2, not 2 R^2, and replacing a record moves the
+    average gradient by at most 2 R^2 / N; smoothness is 2 R^2. Longer records are not an error:
+    their gradients are clipped. Do not centre or scale with statistics of the private data.
 
-    Source: Han2024 section 5.1 with L0 = max |z|^2 and Hess f[v] = -2 (I - w w^T) z z^T v + 2 (w^T z)^2 v.
+    Source: Han2024 section 5.1 with L0 = max |z|^2 and Hess f[v] = -2 (I - w w^T) z z^T v + 2 (w^T
+    z)^2 v.
     """
     from ..manifolds import Sphere
 
     n = integer("n", n, at_least=2)
     r2 = real("row_norm", row_norm, above=0.0) ** 2
     return Problem(
-        Sphere(n), Rayleigh(), gradient=RayleighGradient(), smoothness=2.0 * r2, lipschitz=r2, record_shape=(n,)
+        Sphere(n),
+        Rayleigh(),
+        gradient=RayleighGradient(),
+        smoothness=2.0 * r2,
+        lipschitz=r2,
+        record_shape=(n,),
     )
 
 
 def principal_subspace(m: int, r: int, *, row_norm: float = 1.0) -> Problem:
     """Leading r-dimensional subspace: loss -|W^T z|^2 on Gr(m, r); records are vectors (m,).
 
-    One record's gradient is rank one with norm 2 |a| sqrt(|z|^2 - |a|^2) <= R^2 (a = W^T z, R = `row_norm`), so the default
-    clip norm is R^2 for every r; smoothness 2 R^2.
+    One record's gradient is rank one with norm 2 |a| sqrt(|z|^2 - |a|^2) <= R^2 (a = W^T z, R =
+    `row_norm`), so the default clip norm is R^2 for every r; smoothness 2 R^2.
     """
     from ..manifolds import Grassmann
 
@@ -85,18 +97,25 @@ def principal_subspace(m: int, r: int, *, row_norm: float = 1.0) -> Problem:
     r = integer("r", r, at_least=1, at_most=m - 1)
     r2 = real("row_norm", row_norm, above=0.0) ** 2
     return Problem(
-        Grassmann(m, r), Rayleigh(), gradient=RayleighGradient(), smoothness=2.0 * r2, lipschitz=r2, record_shape=(m,)
+        Grassmann(m, r),
+        Rayleigh(),
+        gradient=RayleighGradient(),
+        smoothness=2.0 * r2,
+        lipschitz=r2,
+        record_shape=(m,),
     )
 
 
 def matrix_completion(m: int, r: int, *, ridge: float = 1e-3, column_norm: float = 1.0) -> Problem:
-    """Low-rank matrix completion on Gr(m, r): loss min_v |mask * (x - W v)|^2 + ridge |v|^2; records are columns (x, mask).
+    """Low-rank matrix completion on Gr(m, r): loss min_v |mask * (x - W v)|^2 + ridge |v|^2;
+    records are columns (x, mask).
 
-    `data` is the tuple (X, masks), both (n, m): one record is one column of the matrix (a user, say) with its 0/1 mask of
-    observed entries. A unit of privacy is a whole column. `ridge` > 0 keeps the inner least squares well posed with fewer than r
-    observations. `column_norm` R (public) gives the default clip norm R^2 and smoothness 2 R^2, the constants of a fully
-    observed column (where the loss is that of the principal subspace); partial masks can exceed them, and then the clipping
-    binds. Source: Han2024 section 5.5.
+    `data` is the tuple (X, masks), both (n, m): one record is one column of the matrix (a user,
+    say) with its 0/1 mask of observed entries. A unit of privacy is a whole column. `ridge` > 0
+    keeps the inner least squares well posed with fewer than r observations. `column_norm` R
+    (public) gives the default clip norm R^2 and smoothness 2 R^2, the constants of a fully observed
+    column (where the loss is that of the principal subspace); partial masks can exceed them, and
+    then the clipping binds. Source: Han2024 section 5.5.
     """
     from ..manifolds import Grassmann
 
@@ -107,6 +126,10 @@ def matrix_completion(m: int, r: int, *, ridge: float = 1e-3, column_norm: float
         raise invalid("ridge", ridge, "give a number below 1e6: more suppresses every column")
     r2 = real("column_norm", column_norm, above=0.0) ** 2
     return Problem(
-        Grassmann(m, r), Completion(ridge), gradient=CompletionGradient(ridge), smoothness=2.0 * r2, lipschitz=r2,
+        Grassmann(m, r),
+        Completion(ridge),
+        gradient=CompletionGradient(ridge),
+        smoothness=2.0 * r2,
+        lipschitz=r2,
         record_shape=((m,), (m,)),
-    )  # fmt: skip
+    )

@@ -1,4 +1,6 @@
-"""What an optimiser minimises: a loss of one record on a manifold, with its Riemannian gradient and public constants."""
+"""What an optimiser minimises: a loss of one record on a manifold, with its Riemannian gradient and
+public constants.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,25 @@ from ..manifolds._base import AbstractManifold, Point, Tangent
 class Problem:
     """Minimise F(w) = (1/n) sum_i loss(w, z_i) over a manifold.
 
-    Arguments: `manifold`; `loss(w, z) -> scalar` for ONE record z (an array, or a pytree of arrays); `gradient(w, z)`, the
-    *Riemannian* gradient of that loss at w (automatic differentiation when None); `smoothness`, a public Lipschitz constant
-    of the gradient field (used by DP-RSVRG and for the default step size); `convexity`, a public lower bound on the Hessian of
-    one record's loss (at most `smoothness`, may be negative; DP-RSVRG needs less noise the nearer the two are); `lipschitz`,
-    a public bound on the norm of one record's gradient (the default clip norm); `ball`, a public domain (`riemdp.Ball`) to
-    which every record is clamped; `record_lipschitz`, how much the gradient can move per unit of distance that a record moves
-    inside the ball (2 for d^2, because log is 1-Lipschitz on Hadamard spaces; None where `sensitivity="domain"` is not
-    available); `record_shape`, the shape of one record where it is known (a tuple of shapes for a tuple record); `condition`,
-    a public guess of the condition number for the default number of steps; `protects`, what the guarantee is about, in words.
+    Arguments: `manifold`; `loss(w, z) -> scalar` for ONE record z (an array, or a pytree of
+    arrays); `gradient(w, z)`, the *Riemannian* gradient of that loss at w (automatic
+    differentiation when None); `smoothness`, a public Lipschitz constant of the gradient field
+    (used by DP-RSVRG and for the default step size); `convexity`, a public lower bound on the
+    Hessian of one record's loss (at most `smoothness`, may be negative; DP-RSVRG needs less noise
+    the nearer the two are); `lipschitz`, a public bound on the norm of one record's gradient (the
+    default clip norm); `ball`, a public domain (`riemdp.Ball`) to which every record is clamped;
+    `record_lipschitz`, how much the gradient can move per unit of distance that a record moves
+    inside the ball (2 for d^2, because log is 1-Lipschitz on Hadamard spaces; None where
+    `sensitivity="domain"` is not available); `record_shape`, the shape of one record where it is
+    known (a tuple of shapes for a tuple record); `condition`, a public guess of the condition
+    number for the default number of steps; `protects`, what the guarantee is about, in words.
 
-    None of the constants is trusted for privacy: gradients are clipped, or records are clamped, whatever is stated here.
-    They decide how much bias the clipping has and how many steps the defaults take.
+    None of the constants is trusted for privacy: gradients are clipped, or records are clamped,
+    whatever is stated here. They decide how much bias the clipping has and how many steps the
+    defaults take.
 
-    Guarantee: none; a problem draws no noise. Raises `InvalidArgument` for arguments outside these ranges.
+    Guarantee: none; a problem draws no noise. Raises `InvalidArgument` for arguments outside these
+    ranges.
     """
 
     manifold: AbstractManifold
@@ -49,22 +56,38 @@ class Problem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.manifold, AbstractManifold):
-            raise invalid("manifold", self.manifold, "give a riemdp manifold, for example riemdp.Sphere(10)")
+            raise invalid(
+                "manifold", self.manifold, "give a riemdp manifold, for example riemdp.Sphere(10)"
+            )
         if not callable(self.loss):
-            raise invalid("loss", self.loss, "give a function loss(w, z) that returns a scalar for one record z")
+            raise invalid(
+                "loss",
+                self.loss,
+                "give a function loss(w, z) that returns a scalar for one record z",
+            )
         if self.gradient is not None and not callable(self.gradient):
-            raise invalid("gradient", self.gradient, "give a function gradient(w, z), or None for automatic differentiation")
+            raise invalid(
+                "gradient",
+                self.gradient,
+                "give a function gradient(w, z), or None for automatic differentiation",
+            )
         for name in ("smoothness", "lipschitz", "record_lipschitz"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, real(name, getattr(self, name), above=0.0))
         if self.convexity is not None:
             object.__setattr__(self, "convexity", real("convexity", self.convexity))
             if self.smoothness is None or self.convexity > self.smoothness:
-                raise invalid("convexity", self.convexity, f"give smoothness too ({self.smoothness}), and not less than this")
+                raise invalid(
+                    "convexity",
+                    self.convexity,
+                    f"give smoothness too ({self.smoothness}), and not less than this",
+                )
         object.__setattr__(self, "condition", real("condition", self.condition, at_least=1.0))
 
     def riemannian_gradient(self, w: Point, z: Any) -> Tangent:
-        """Riemannian gradient of the loss of one record (closed form where there is one). No clipping, no noise."""
+        """Riemannian gradient of the loss of one record (closed form where there is one). No
+        clipping, no noise.
+        """
         if self.gradient is not None:
             return self.gradient(w, z)
         return AutomaticGradient(self.manifold, self.loss)(w, z)
@@ -77,7 +100,9 @@ class Problem:
 
 
 class AutomaticGradient(eqx.Module):
-    """Riemannian gradient of a user's loss by reverse-mode differentiation; hashable, so that it compiles once."""
+    """Riemannian gradient of a user's loss by reverse-mode differentiation; hashable, so that it
+    compiles once.
+    """
 
     manifold: AbstractManifold = eqx.field(static=True)
     loss: Callable[[Point, Any], Any] = eqx.field(static=True)
@@ -90,7 +115,9 @@ class AutomaticGradient(eqx.Module):
 
 
 def _chunk(leaves: list[Any], entries: int = 1 << 21) -> int:
-    """Records handled at once so that one pass over them stays within `entries` numbers of each kind."""
+    """Records handled at once so that one pass over them stays within `entries` numbers of each
+    kind.
+    """
     n = leaves[0].shape[0]
     width = max(1, sum(int(np.prod(leaf.shape[1:])) for leaf in leaves))
     return int(max(1, min(n, entries // width)))
@@ -109,17 +136,26 @@ def _objective_chunks(loss, w, data, chunk: int):
     return jax.lax.fori_loop(0, -(-n // chunk), body, 0.0)
 
 
-def check_gradient(problem: Problem, w: Point, z: Any, *, directions: int = 5, step: float = 1e-4, tol: float = 1e-5,
-                   key: Any = None) -> float:
-    """Compare the gradient of a problem with central finite differences of its loss along geodesics.
+def check_gradient(
+    problem: Problem,
+    w: Point,
+    z: Any,
+    *,
+    directions: int = 5,
+    step: float = 1e-4,
+    tol: float = 1e-5,
+    key: Any = None,
+) -> float:
+    """Compare the gradient of a problem with central finite differences of its loss along
+    geodesics.
 
-    `w` is a point, `z` ONE record (use a public or synthetic one: the error found is not private). Returns the largest
-    difference |<grad, u> - d/dt loss(exp(w, t u))| over random unit tangent directions u, relative to max(1, |grad|); also
-    checks that the gradient is tangent at w.
+    `w` is a point, `z` ONE record (use a public or synthetic one: the error found is not private).
+    Returns the largest difference |<grad, u> - d/dt loss(exp(w, t u))| over random unit tangent
+    directions u, relative to max(1, |grad|); also checks that the gradient is tangent at w.
 
-    Raises `InvalidArgument` naming `loss` if it is not a finite scalar, naming `gradient` if it has the wrong shape, is not
-    finite, not tangent, or differs by more than `tol`. Where not to use it: at a point where the loss is not differentiable
-    (the cut locus of a record).
+    Raises `InvalidArgument` naming `loss` if it is not a finite scalar, naming `gradient` if it has
+    the wrong shape, is not finite, not tangent, or differs by more than `tol`. Where not to use it:
+    at a point where the loss is not differentiable (the cut locus of a record).
     """
     m = problem.manifold
     tol = real("tol", tol, above=0.0)
@@ -129,59 +165,85 @@ def check_gradient(problem: Problem, w: Point, z: Any, *, directions: int = 5, s
     if not bool(m.belongs(w)):
         raise invalid("w", w, f"give a point of {m!r}")
     check_loss_shape(problem, w, z)
-    value, gradient = eqx.filter_jit(lambda w, z: (problem.loss(w, z), problem.riemannian_gradient(w, z)))(w, z)
+    value, gradient = eqx.filter_jit(
+        lambda w, z: (problem.loss(w, z), problem.riemannian_gradient(w, z))
+    )(w, z)
     if not np.isfinite(float(value)):
-        raise InvalidArgument("argument `loss` returns a value that is not finite at (w, z); it must return a finite scalar")
+        raise InvalidArgument(
+            "argument `loss` returns a value that is not finite at (w, z); it must return a finite"
+            " scalar"
+        )
     if jax.tree.map(jnp.shape, gradient) != jax.tree.map(jnp.shape, w):
-        raise InvalidArgument("argument `gradient` returns another shape than the point; give the Riemannian gradient at w")
+        raise InvalidArgument(
+            "argument `gradient` returns another shape than the point; give the Riemannian gradient"
+            " at w"
+        )
     if not all(bool(jnp.all(jnp.isfinite(g))) for g in jax.tree.leaves(gradient)):
         raise InvalidArgument("argument `gradient` is not finite at (w, z)")
     if not bool(m.is_tangent(w, gradient, 1e-6)):
-        raise InvalidArgument("argument `gradient` is not tangent at w; project it with manifold.to_tangent or egrad_to_rgrad")
+        raise InvalidArgument(
+            "argument `gradient` is not tangent at w; project it with manifold.to_tangent or"
+            " egrad_to_rgrad"
+        )
     key = jax.random.key(0) if key is None else key
     normals = jax.random.normal(key, (directions, m.noise_size), dtype=jnp.float64)
     worst = float(_worst_difference(m, problem.loss, w, z, gradient, normals, step))
     if not worst <= tol:
         raise InvalidArgument(
-            f"argument `gradient` differs from finite differences of `loss` by {worst:.3g} (relative; tolerance {tol:g}): "
-            "give the Riemannian gradient (not the array of partial derivatives), or leave it out"
+            f"argument `gradient` differs from finite differences of `loss` by {worst:.3g}"
+            f" (relative; tolerance {tol:g}): give the Riemannian gradient (not the array of"
+            " partial derivatives), or leave it out"
         )
     return worst
 
 
 @eqx.filter_jit
-def _worst_difference(m: AbstractManifold, loss: Any, w: Point, z: Any, gradient: Any, normals: Any, step: Any) -> Any:
+def _worst_difference(
+    m: AbstractManifold, loss: Any, w: Point, z: Any, gradient: Any, normals: Any, step: Any
+) -> Any:
     def difference(normal):
         u = m._tangent_from_normals(w, normal)
         length = m._norm(w, u)
         u = jax.tree.map(lambda x: x / length, u)
-        ends = jax.vmap(lambda t: loss(m._exp(w, jax.tree.map(lambda x: t * x, u)), z))(jnp.array([step, -step]))
+        ends = jax.vmap(lambda t: loss(m._exp(w, jax.tree.map(lambda x: t * x, u)), z))(
+            jnp.array([step, -step])
+        )
         return jnp.abs(m._inner(w, gradient, u) - (ends[0] - ends[1]) / (2 * step))
 
     return jnp.max(jax.vmap(difference)(normals)) / jnp.maximum(1.0, m._norm(w, gradient))
 
 
 def check_loss_shape(problem: Problem, w: Point, z: Any) -> None:
-    """Raise, naming `loss`, unless the loss of one record is a scalar (checked by shapes only; no record is read)."""
+    """Raise, naming `loss`, unless the loss of one record is a scalar (checked by shapes only; no
+    record is read).
+    """
     try:
         out = jax.eval_shape(problem.loss, w, z)
     except (TypeError, ValueError, IndexError) as error:
-        raise InvalidArgument(f"argument `loss` cannot be evaluated on one record of this data: {error}") from error
+        raise InvalidArgument(
+            f"argument `loss` cannot be evaluated on one record of this data: {error}"
+        ) from error
     leaves = jax.tree.leaves(out)
     if len(leaves) != 1 or leaves[0].shape != ():
         raise InvalidArgument(
-            f"argument `loss` returns shape {[x.shape for x in leaves]}; it must return one scalar for one record "
-            "(the average over records is taken by the optimiser)"
+            f"argument `loss` returns shape {[x.shape for x in leaves]}; it must return one scalar"
+            " for one record (the average over records is taken by the optimiser)"
         )
 
 
 def check_gradient_shape(problem: Problem, w: Point, z: Any) -> None:
-    """Raise, naming `gradient` (or `loss`, where it is differentiated), unless one record's gradient has the shape of a tangent
-    vector at w. Checked by shapes only; no record is read."""
+    """Raise, naming `gradient` (or `loss`, where it is differentiated), unless one record's
+    gradient has the shape of a tangent vector at w. Checked by shapes only; no record is read.
+    """
     name = "loss" if problem.gradient is None else "gradient"
     try:
         out = jax.eval_shape(problem.riemannian_gradient, w, z)
     except (TypeError, ValueError, IndexError) as error:
-        raise InvalidArgument(f"argument `{name}` gives no gradient for one record of this data: {error}") from error
+        raise InvalidArgument(
+            f"argument `{name}` gives no gradient for one record of this data: {error}"
+        ) from error
     if jax.tree.map(lambda x: x.shape, out) != jax.tree.map(jnp.shape, w):
-        raise InvalidArgument("argument `gradient` returns another shape than the point; give the Riemannian gradient at w")
+        raise InvalidArgument(
+            "argument `gradient` returns another shape than the point; give the Riemannian gradient"
+            " at w"
+        )

@@ -1,6 +1,8 @@
-"""Many standard normals at once: a ChaCha20 keystream of its own for each request, and Box and Muller's transform in NumPy.
+"""Many standard normals at once: a ChaCha20 keystream of its own for each request, and Box and
+Muller's transform in NumPy.
 
-Three to four times as fast as a ziggurat that asks ChaCha for one word after another, and without branches on random values.
+Three to four times as fast as a ziggurat that asks ChaCha for one word after another, and without
+branches on random values.
 """
 
 from __future__ import annotations
@@ -12,17 +14,21 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
-_WORDS = 1 << 17  # most 64-bit words made at a time: few enough for the cache, many enough that threads seldom meet
+_WORDS = (
+    1 << 17
+)  # most 64-bit words made at a time: few enough for the cache, many enough that threads seldom meet
 _ZEROS = bytes(8 * _WORDS)
 _NONCE = bytes(16)  # counter and nonce may start at zero because a key is used once
 
 
 def fill_with_normals(key: bytes, out: NDArray[np.float64]) -> None:
-    """Independent standard normals into `out` (contiguous), from the ChaCha20 stream of a 32-byte key that is used only here.
+    """Independent standard normals into `out` (contiguous), from the ChaCha20 stream of a 32-byte
+    key that is used only here.
 
-    With words a, b of 64 bits: R^2 = -2 log((a + 1/2) / 2^64), t = tan(pi b / 2^64) for b in [-2^63, 2^63), and the pair is
-    R (1 - t^2) / (1 + t^2), R 2 t / (1 + t^2): cosine and sine of twice an angle, uniform on the circle. A whole word
-    decides R, so that the law holds to 9.5 standard deviations; the logarithm of zero never occurs.
+    With words a, b of 64 bits: R^2 = -2 log((a + 1/2) / 2^64), t = tan(pi b / 2^64) for b in
+    [-2^63, 2^63), and the pair is R (1 - t^2) / (1 + t^2), R 2 t / (1 + t^2): cosine and sine of
+    twice an angle, uniform on the circle. A whole word decides R, so that the law holds to 9.5
+    standard deviations; the logarithm of zero never occurs.
 
     Source: Box and Muller (1958); keystream of RFC 8439 (20 rounds, 256-bit key).
     """
@@ -39,13 +45,17 @@ def fill_with_normals(key: bytes, out: NDArray[np.float64]) -> None:
 
 
 def block_size(count: int) -> int:
-    """Words made at a time for `count` normals: an even number, so chosen that no small block is left over."""
+    """Words made at a time for `count` normals: an even number, so chosen that no small block is
+    left over.
+    """
     blocks = -(-count // _WORDS)
     return 2 * -(-count // (2 * blocks)) if blocks else 0
 
 
 def _pairs(words: NDArray[np.uint64], t: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """One normal in `out` from each word; where the words are one more than the places, the last normal is dropped."""
+    """One normal in `out` from each word; where the words are one more than the places, the last
+    normal is dropped.
+    """
     m = t.size
     r, sines = out[:m], out[m:]
     np.multiply(words[:m], 2.0**-64, out=r)

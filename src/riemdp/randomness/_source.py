@@ -1,4 +1,6 @@
-"""`NoiseSource`: ChaCha20 streams that are secret, never shared between workers, and leave no trace."""
+"""`NoiseSource`: ChaCha20 streams that are secret, never shared between workers, and leave no
+trace.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ PARALLEL = 1 << 15  # from how many normals on a second thread is worth while
 _MANY = 1 << 12  # from how many normals on a request has a key of its own
 _BLOCK = 1 << 22  # how many integers `subsets` handles at a time
 
-# Counts the forks between the first process and this one: a source remembers the number it was made under.
+# Counts the forks between the first process and this one: a source remembers the number it was made
+# under.
 _forks = 0
 
 
@@ -39,8 +42,8 @@ if hasattr(os, "register_at_fork"):
 
 def _refuse(*_: Any) -> NoReturn:
     raise TypeError(
-        "a noise source cannot be pickled or copied: its key would be written down, or its noise drawn twice. Make a new one "
-        "where it is needed with riemdp.noise_source()"
+        "a noise source cannot be pickled or copied: its key would be written down, or its noise"
+        " drawn twice. Make a new one where it is needed with riemdp.noise_source()"
     )
 
 
@@ -55,17 +58,21 @@ class _SealedChaCha(ChaCha):
 
 
 class NoiseSource:
-    """Random numbers for releases (keyed by the operating system) or for simulation (keyed by a seed).
+    """Random numbers for releases (keyed by the operating system) or for simulation (keyed by a
+    seed).
 
-    Make one with `noise_source(rng)`. All methods return float64 (or int64) NumPy arrays of exactly the shape asked for.
+    Make one with `noise_source(rng)`. All methods return float64 (or int64) NumPy arrays of exactly
+    the shape asked for.
 
-    - *Secret*: ChaCha with 20 rounds and a 256-bit key from `secrets`. The key is in no representation, pickle, copy or log.
-    - *Never shared*: each thread has its own key; a forked child draws a new key. A seeded source is one stream behind a
-      lock, and refuses to work in a forked child, where it would repeat the parent's noise.
+    - *Secret*: ChaCha with 20 rounds and a 256-bit key from `secrets`. The key is in no
+      representation, pickle, copy or log.
+    - *Never shared*: each thread has its own key; a forked child draws a new key. A seeded source
+      is one stream behind a lock, and refuses to work in a forked child, where it would repeat the
+      parent's noise.
     - *Seeded*: `reproducible` is True; what is released with it must not be published as private.
 
-    Drawn in float64: a normal reaches beyond 8 sigma. Attacks on the last bits of floating-point samplers (Mironov 2012;
-    Jin et al. 2021; Haney et al. 2022) are outside what is proved here.
+    Drawn in float64: a normal reaches beyond 8 sigma. Attacks on the last bits of floating-point
+    samplers (Mironov 2012; Jin et al. 2021; Haney et al. 2022) are outside what is proved here.
     """
 
     __slots__ = ("__weakref__", "_forks", "_local", "_lock", "_seeded")
@@ -74,7 +81,9 @@ class NoiseSource:
         self._forks = _forks
         self._lock = threading.RLock()
         self._local = threading.local()
-        self._seeded: np.random.Generator | None = None if seed is None else _generator(_key_of_seed(seed))
+        self._seeded: np.random.Generator | None = (
+            None if seed is None else _generator(_key_of_seed(seed))
+        )
 
     # ---------------------------------------------------------------- streams
     @property
@@ -84,12 +93,15 @@ class NoiseSource:
 
     @property
     def generator(self) -> np.random.Generator:
-        """The NumPy generator of this thread and process. Ask for it anew in each worker, do not hand it on."""
+        """The NumPy generator of this thread and process. Ask for it anew in each worker, do not
+        hand it on.
+        """
         if self._seeded is not None:
             if self._forks != _forks:
                 raise RiemdpError(
-                    "a seeded noise source was made before this process was forked, and would repeat the noise of its parent; "
-                    "make one in each worker, with a seed of its own"
+                    "a seeded noise source was made before this process was forked, and would"
+                    " repeat the noise of its parent; make one in each worker, with a seed of"
+                    " its own"
                 )
             return self._seeded
         local = self._local
@@ -100,8 +112,12 @@ class NoiseSource:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[np.random.Generator]:
-        """The generator, alone: one thread at a time for a seeded stream; other threads have generators of their own."""
-        generator = self.generator  # refuses before it waits: after a fork the lock may be held by a thread that is gone
+        """The generator, alone: one thread at a time for a seeded stream; other threads have
+        generators of their own.
+        """
+        generator = (
+            self.generator
+        )  # refuses before it waits: after a fork the lock may be held by a thread that is gone
         if self._seeded is None:
             yield generator
         else:
@@ -109,15 +125,24 @@ class NoiseSource:
                 yield generator
 
     # ---------------------------------------------------------------- laws
-    def normals(self, shape: int | tuple[int, ...] = (), helper: Executor | None = None) -> NDArray[np.float64]:
-        """Independent standard normals; many of them (and keyed by the operating system) half in the helper's thread.
+    def normals(
+        self, shape: int | tuple[int, ...] = (), helper: Executor | None = None
+    ) -> NDArray[np.float64]:
+        """Independent standard normals; many of them (and keyed by the operating system) half in
+        the helper's thread.
 
-        A seeded source draws alone: it is one stream, whose numbers must not depend on how threads take turns. Rows that an
-        interrupt leaves undelivered are dropped. From 4096 on a request has a key of its own, from the operating system or from
-        the seeded stream, and goes through `_bulk`.
+        A seeded source draws alone: it is one stream, whose numbers must not depend on how threads
+        take turns. Rows that an interrupt leaves undelivered are dropped. From 4096 on a request
+        has a key of its own, from the operating system or from the seeded stream, and goes through
+        `_bulk`.
         """
         size = (shape,) if isinstance(shape, int) else tuple(shape)
-        if helper is not None and not self.reproducible and math.prod(size) >= PARALLEL and size[0] > 1:
+        if (
+            helper is not None
+            and not self.reproducible
+            and math.prod(size) >= PARALLEL
+            and size[0] > 1
+        ):
             half = size[0] // 2
             others = helper.submit(self.normals, (size[0] - half, *size[1:]))
             mine = self.normals((half, *size[1:]))
@@ -150,10 +175,11 @@ class NoiseSource:
             return np.asarray(generator.integers(low, high, shape))
 
     def subsets(self, population: int, size: int, count: int) -> NDArray[np.int64]:
-        """`count` independent uniformly random subsets of {0, ..., population - 1}, each of exactly `size` distinct members.
+        """`count` independent uniformly random subsets of {0, ..., population - 1}, each of exactly
+        `size` distinct members.
 
-        Returns int64 of shape (count, size); the order inside a row means nothing. This is the fixed-size sampling without
-        replacement that `privacy.subsampled_gaussian` accounts for.
+        Returns int64 of shape (count, size); the order inside a row means nothing. This is the
+        fixed-size sampling without replacement that `privacy.subsampled_gaussian` accounts for.
         """
         population = integer("population", population)
         size = integer("size", size, at_most=population)
@@ -164,12 +190,17 @@ class NoiseSource:
             if size == population:
                 return np.tile(np.arange(population), (count, 1))
             rows = max(1, _BLOCK // (2 * size if 2 * size <= population else population))
-            blocks = [_subsets(generator, population, size, min(rows, count - start)) for start in range(0, count, rows)]
+            blocks = [
+                _subsets(generator, population, size, min(rows, count - start))
+                for start in range(0, count, rows)
+            ]
         return np.concatenate(blocks) if blocks else np.empty((0, size), dtype=np.int64)
 
     def children(self, count: int) -> list[NoiseSource]:
-        """`count` new sources for workers, each with a key of its own: from the operating system where this source is, else drawn
-        from this one, so that the same seed gives the same children whichever thread uses them."""
+        """`count` new sources for workers, each with a key of its own: from the operating system
+        where this source is, else drawn from this one, so that the same seed gives the same
+        children whichever thread uses them.
+        """
         count = integer("count", count, at_least=0)
         if not self.reproducible:
             return [NoiseSource() for _ in range(count)]
@@ -183,7 +214,9 @@ class NoiseSource:
             return generator.bytes(32)
 
     def key(self) -> Any:
-        """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide, releases need more."""
+        """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide,
+        releases need more.
+        """
         import jax
 
         with self._turn() as generator:
@@ -199,15 +232,17 @@ class NoiseSource:
 def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
     """The source of randomness that an `rng` argument stands for.
 
-    `rng` is None (fresh 256-bit key from the operating system: the only choice for a release), a non-negative integer seed
-    (reproducible, **not private**), or a `NoiseSource`, which is returned as it is. Anything else raises `InvalidArgument`.
+    `rng` is None (fresh 256-bit key from the operating system: the only choice for a release), a
+    non-negative integer seed (reproducible, **not private**), or a `NoiseSource`, which is returned
+    as it is. Anything else raises `InvalidArgument`.
     """
     if isinstance(rng, NoiseSource):
         return rng
     if rng is None:
         return NoiseSource()
     remedy = (
-        "give None (private, from the operating system), a non-negative integer seed (reproducible, not private) or a NoiseSource"
+        "give None (private, from the operating system), a non-negative integer seed (reproducible,"
+        " not private) or a NoiseSource"
     )
     if isinstance(rng, bool | np.bool_) or not isinstance(rng, int | np.integer) or rng < 0:
         raise invalid("rng", rng, remedy)
@@ -222,21 +257,30 @@ def _key_of_seed(seed: int) -> int:
     return int.from_bytes(hashlib.sha256(b"riemdp seed " + str(seed).encode()).digest(), "big")
 
 
-def _subsets(generator: np.random.Generator, population: int, size: int, count: int) -> NDArray[np.int64]:
+def _subsets(
+    generator: np.random.Generator, population: int, size: int, count: int
+) -> NDArray[np.int64]:
     if 2 * size > population:  # the members left out are the smaller subset
-        out = _subsets(generator, population, population - size, count) if size < population else None
+        out = (
+            _subsets(generator, population, population - size, count) if size < population else None
+        )
         keep = np.ones((count, population), dtype=bool)
         if out is not None:
             np.put_along_axis(keep, out, False, axis=1)
         return np.nonzero(keep)[1].reshape(count, size)
-    # Members are drawn one after another, repeats skipped, until `size` are distinct: a uniform subset. All rows at once, with
-    # enough draws to spare that few rows fall short; those are done again with twice as many (of the same row, so no bias).
-    draws = generator.integers(0, population, (count, size + 8 + int(1.1 * size * size / population)))
+    # Members are drawn one after another, repeats skipped, until `size` are distinct: a uniform
+    # subset. All rows at once, with enough draws to spare that few rows fall short; those are done
+    # again with twice as many (of the same row, so no bias).
+    draws = generator.integers(
+        0, population, (count, size + 8 + int(1.1 * size * size / population))
+    )
     while True:
         first = _first_occurrences(draws)
         if np.all(first.sum(axis=1) >= size):
             break
-        draws = np.concatenate([draws, generator.integers(0, population, (count, max(8, size // 4)))], axis=1)
+        draws = np.concatenate(
+            [draws, generator.integers(0, population, (count, max(8, size // 4)))], axis=1
+        )
     chosen = first & (np.cumsum(first, axis=1) <= size)
     return draws[chosen].reshape(count, size)
 

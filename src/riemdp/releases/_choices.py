@@ -1,4 +1,6 @@
-"""The mechanisms a private mean can use, built from public facts only: what `private_frechet_mean` runs and the plan compares."""
+"""The mechanisms a private mean can use, built from public facts only: what `private_frechet_mean`
+runs and the plan compares.
+"""
 
 from __future__ import annotations
 
@@ -31,26 +33,52 @@ NEED_DELTA = ("wrapped-gaussian", "extrinsic-gaussian", *OPTIMIZED)
 MOST_TRIES = 1e4
 
 
-def build(name: str, manifold: Any, ball: Any, n: int, budget: Any, *, tolerance: float, weights: Any = None,
-          calibration: str = "analytic", adjacency: str = REPLACE_ONE, gradient: Any = None) -> Any:
-    """The mechanism `name` for the Frechet mean of n records of `ball` (at least n, under add-or-remove-one). Everything here is
-    public; `gradient` (the K-norm mechanism's private gradient) is stored, not evaluated."""
+def build(
+    name: str,
+    manifold: Any,
+    ball: Any,
+    n: int,
+    budget: Any,
+    *,
+    tolerance: float,
+    weights: Any = None,
+    calibration: str = "analytic",
+    adjacency: str = REPLACE_ONE,
+    gradient: Any = None,
+) -> Any:
+    """The mechanism `name` for the Frechet mean of n records of `ball` (at least n, under
+    add-or-remove-one). Everything here is public; `gradient` (the K-norm mechanism's private
+    gradient) is stored, not evaluated.
+    """
     one_of("mechanism", name, (*COMPARED, *EXTRINSIC))
     data: dict[str, Any] = {"weights": weights, "adjacency": adjacency}
     if name in EXTRINSIC:
         ambient = ambient_mean_sensitivity(manifold, ball, n, **data)
         if name == "extrinsic-gaussian":
-            return ExtrinsicGaussian(manifold, sensitivity=ambient, budget=budget, calibration=calibration, adjacency=adjacency)
+            return ExtrinsicGaussian(
+                manifold,
+                sensitivity=ambient,
+                budget=budget,
+                calibration=calibration,
+                adjacency=adjacency,
+            )
         return ExtrinsicLaplace(manifold, sensitivity=ambient, epsilon=budget, adjacency=adjacency)
     if name == "k-norm-gradient":
         return KNormGradient(
-            manifold, objective_gradient=_never if gradient is None else gradient,
-            sensitivity=mean_gradient_sensitivity(manifold, ball, n, **data), epsilon=budget,
-            strong_convexity=strong_convexity(manifold, ball), ball=ball, adjacency=adjacency)  # fmt: skip
+            manifold,
+            objective_gradient=_never if gradient is None else gradient,
+            sensitivity=mean_gradient_sensitivity(manifold, ball, n, **data),
+            epsilon=budget,
+            strong_convexity=strong_convexity(manifold, ball),
+            ball=ball,
+            adjacency=adjacency,
+        )
     delta = frechet_mean_sensitivity(manifold, ball, n, tolerance=tolerance, **data)
     common: dict[str, Any] = {"sensitivity": delta, "ball": ball, "adjacency": adjacency}
     if name == "wrapped-gaussian":
-        return WrappedGaussian(manifold, ball.center, budget=budget, calibration=calibration, **common)
+        return WrappedGaussian(
+            manifold, ball.center, budget=budget, calibration=calibration, **common
+        )
     if name == "wrapped-laplace":
         return WrappedLaplace(manifold, ball.center, epsilon=budget, **common)
     return RiemannianLaplace(manifold, epsilon=budget, **common)
@@ -72,4 +100,6 @@ def public_tolerance(ball: Any) -> float:
 
 
 def _never(x: Any) -> Any:
-    raise InvalidArgument("a mechanism that was built for planning has no data and releases nothing")
+    raise InvalidArgument(
+        "a mechanism that was built for planning has no data and releases nothing"
+    )

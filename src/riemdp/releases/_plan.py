@@ -1,4 +1,6 @@
-"""`plan_private_mean`: what each mechanism is expected to cost in accuracy, before anything is spent."""
+"""`plan_private_mean`: what each mechanism is expected to cost in accuracy, before anything is
+spent.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ from ..mechanisms._common import CALIBRATIONS, optional_ball
 from ..mechanisms._error_law import ErrorLaw
 from ..privacy import Budget
 from ..statistics._sensitivity import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, public_weights
-from ._choices import COMPARED, EXTRINSIC, MOST_TRIES, NEED_DELTA, OPTIMIZED, public_tolerance, try_build
+from ._choices import (
+    COMPARED,
+    EXTRINSIC,
+    MOST_TRIES,
+    NEED_DELTA,
+    OPTIMIZED,
+    public_tolerance,
+    try_build,
+)
 from ._typical import typical_error
 
 _LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
@@ -24,9 +34,11 @@ _NEEDS_COUNT = "divides by the number of records, which add-or-remove-one keeps 
 
 @dataclasses.dataclass(frozen=True)
 class PlanRow:
-    """One mechanism under one budget. `expected_error` is the root mean squared distance to the mean of the clamped records, or
-    None without a formula; `kind` says what it is ("exact", "upper bound", "estimate"); `note` why it is not available.
-    `typical_error` is what "auto" compares: the same with the mean half the radius away from the centre of the ball."""
+    """One mechanism under one budget. `expected_error` is the root mean squared distance to the
+    mean of the clamped records, or None without a formula; `kind` says what it is ("exact", "upper
+    bound", "estimate"); `note` why it is not available. `typical_error` is what "auto" compares:
+    the same with the mean half the radius away from the centre of the ball.
+    """
 
     mechanism: str
     budget: Any
@@ -56,7 +68,9 @@ class PlanRow:
 
 @dataclasses.dataclass(frozen=True)
 class MeanPlan(Sequence[PlanRow]):
-    """The table `plan_private_mean` returns: a sequence of `PlanRow`, printable, with `best(budget)` and `plot()`."""
+    """The table `plan_private_mean` returns: a sequence of `PlanRow`, printable, with
+    `best(budget)` and `plot()`.
+    """
 
     manifold: Any
     ball: Any
@@ -78,30 +92,56 @@ class MeanPlan(Sequence[PlanRow]):
         return tuple(dict.fromkeys(row.budget for row in self.rows))
 
     def best(self, budget: Any = None) -> PlanRow:
-        """The row that "auto" picks: the smallest expected squared error with the mean half the radius away from the centre
-        (`typical_error`), among the mechanisms that the budget and the space allow and whose sampler needs at most 10^4 tries.
-        Ties (errors capped by the ball) go to the first in the table. Raises `InvalidArgument`, with every reason once, if there
-        is none."""
+        """The row that "auto" picks: the smallest expected squared error with the mean half the
+        radius away from the centre (`typical_error`), among the mechanisms that the budget and the
+        space allow and whose sampler needs at most 10^4 tries. Ties (errors capped by the ball) go
+        to the first in the table. Raises `InvalidArgument`, with every reason once, if there is
+        none.
+        """
         budgets = self.budgets
         if budget is None and len(budgets) != 1:
             raise invalid("budget", budget, "the plan has several budgets; name one of them")
         wanted = budgets[0] if budget is None else budget
         if wanted not in budgets:
-            raise invalid("budget", budget, "it is not in the plan; name one of " + ", ".join(map(str, budgets)))
-        candidates = [r for r in self.rows if r.budget == wanted and r.eligible and r.typical_error is not None]
+            raise invalid(
+                "budget",
+                budget,
+                "it is not in the plan; name one of " + ", ".join(map(str, budgets)),
+            )
+        candidates = [
+            r
+            for r in self.rows
+            if r.budget == wanted and r.eligible and r.typical_error is not None
+        ]
         if not candidates:
-            reasons = _by_reason([r for r in self.rows if r.budget == wanted and r.mechanism in COMPARED])
-            raise InvalidArgument(f"no mechanism with a formula is available on {self.manifold!r} for the budget {wanted}. "
-                                  + " ".join(f"{', '.join(names)}: {why}." for why, names in reasons.items())
-                                  + " (Mechanisms without a formula are used only when named.)")
+            reasons = _by_reason(
+                [r for r in self.rows if r.budget == wanted and r.mechanism in COMPARED]
+            )
+            raise InvalidArgument(
+                f"no mechanism with a formula is available on {self.manifold!r} for the budget"
+                f" {wanted}. "
+                + " ".join(f"{', '.join(names)}: {why}." for why, names in reasons.items())
+                + " (Mechanisms without a formula are used only when named.)"
+            )
         return min(candidates, key=lambda r: (r.typical_error, COMPARED.index(r.mechanism)))
 
     def __str__(self) -> str:
-        count = f"n = {self.n}" if self.adjacency == REPLACE_ONE else f"n >= {self.n} (private, filled up to it)"
-        head = (f"Private mean on {self.manifold!r}, dim = {self.manifold.dim}: {count}, radius = {float(self.ball.radius):g}, "
-                f"{self.adjacency} neighbours")
-        lines = [head, f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'expected error':>15}  {'':<12}{'mean at r/2':>12}"
-                       f"{'scale':>11}  note"]  # fmt: skip
+        count = (
+            f"n = {self.n}"
+            if self.adjacency == REPLACE_ONE
+            else f"n >= {self.n} (private, filled up to it)"
+        )
+        head = (
+            f"Private mean on {self.manifold!r}, dim = {self.manifold.dim}: {count}, radius ="
+            f" {float(self.ball.radius):g}, {self.adjacency} neighbours"
+        )
+        lines = [
+            head,
+            (
+                f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'expected error':>15} "
+                f" {'':<12}{'mean at r/2':>12}{'scale':>11}  note"
+            ),
+        ]
         best = {b: self._best_or_none(b) for b in self.budgets}
         below: dict[str, int] = {}
         for row in self.rows:
@@ -113,7 +153,9 @@ class MeanPlan(Sequence[PlanRow]):
             if len(note) > _LONG:
                 note = f"[{below.setdefault(note, len(below) + 1)}]"
             typical = "-" if row.typical_error is None else f"{row.typical_error:.5g}"
-            figures = f"{row.mechanism:<20}{error:>15}  {row.kind:<12}{typical:>12}{scale:>11}  {note}"
+            figures = (
+                f"{row.mechanism:<20}{error:>15}  {row.kind:<12}{typical:>12}{scale:>11}  {note}"
+            )
             lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {figures}".rstrip())
         for reason, number in below.items():
             lines += _wrapped(f"[{number}] {reason}")
@@ -124,14 +166,22 @@ class MeanPlan(Sequence[PlanRow]):
     def _left_out(self) -> list[str]:
         """What to say of the mechanisms without a formula, once each."""
         rows = [row for row in self.rows if row.mechanism not in COMPARED]
-        groups = {"No formula, used only when named": [r for r in rows if r.note not in (_NEEDS_DELTA, _NEEDS_COUNT)],
-                  "Not available, dividing by the number of records, which is private here": [
-                      r for r in rows if r.note == _NEEDS_COUNT],
-                  "Not available for budgets with delta = 0": [r for r in rows if r.note == _NEEDS_DELTA]}  # fmt: skip
+        groups = {
+            "No formula, used only when named": [
+                r for r in rows if r.note not in (_NEEDS_DELTA, _NEEDS_COUNT)
+            ],
+            "Not available, dividing by the number of records, which is private here": [
+                r for r in rows if r.note == _NEEDS_COUNT
+            ],
+            "Not available for budgets with delta = 0": [r for r in rows if r.note == _NEEDS_DELTA],
+        }
         lines = []
         for head, members in groups.items():
             plain = (_NEEDS_DELTA, _NEEDS_COUNT)
-            parts = [", ".join(names) + ("" if why in plain else f" ({why})") for why, names in _by_reason(members).items()]
+            parts = [
+                ", ".join(names) + ("" if why in plain else f" ({why})")
+                for why, names in _by_reason(members).items()
+            ]
             lines += _wrapped(f"{head}: {'; '.join(parts)}") if parts else []
         return lines
 
@@ -142,8 +192,10 @@ class MeanPlan(Sequence[PlanRow]):
             return None
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Expected error against epsilon, one line a mechanism; returns the matplotlib axes. `ax`: axes to draw into. Further
-        options go to `riemdp.plots.error_curves`. Of several deltas at one epsilon the smallest error is drawn."""
+        """Expected error against epsilon, one line a mechanism; returns the matplotlib axes. `ax`:
+        axes to draw into. Further options go to `riemdp.plots.error_curves`. Of several deltas at
+        one epsilon the smallest error is drawn.
+        """
         from .. import plots
 
         curves: dict[str, dict[float, float]] = {}
@@ -152,12 +204,19 @@ class MeanPlan(Sequence[PlanRow]):
                 points = curves.setdefault(row.mechanism, {})
                 points[row.epsilon] = min(row.expected_error, points.get(row.epsilon, math.inf))
         if not curves:
-            raise InvalidArgument("argument `plan` has no row with an expected error, so there is nothing to draw; print it to "
-                                  "see why")
-        facts = f", n {'=' if self.adjacency == REPLACE_ONE else '>='} {self.n}, radius {float(self.ball.radius):g}"
+            raise InvalidArgument(
+                "argument `plan` has no row with an expected error, so there is nothing to draw;"
+                " print it to see why"
+            )
+        facts = (
+            f", n {'=' if self.adjacency == REPLACE_ONE else '>='} {self.n}, radius"
+            f" {float(self.ball.radius):g}"
+        )
         space = textwrap.shorten(repr(self.manifold), 65 - len(facts), placeholder=" ...")
         options.setdefault("title", f"Expected error of a private mean\n{space}{facts}")
-        return plots.error_curves({name: sorted(points.items()) for name, points in curves.items()}, ax=ax, **options)
+        return plots.error_curves(
+            {name: sorted(points.items()) for name, points in curves.items()}, ax=ax, **options
+        )
 
 
 def _wrapped(text: str) -> list[str]:
@@ -174,45 +233,69 @@ def _by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
     return reasons
 
 
-def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights: Any = None, tolerance: float | None = None,
-                      calibration: str = "analytic", adjacency: str = REPLACE_ONE, clamp_release: bool = False) -> MeanPlan:
-    """What `private_frechet_mean` can be expected to lose, by mechanism and budget, from public facts alone; spends nothing.
+def plan_private_mean(
+    manifold: Any,
+    ball: Any,
+    n: int,
+    budgets: Any,
+    *,
+    weights: Any = None,
+    tolerance: float | None = None,
+    calibration: str = "analytic",
+    adjacency: str = REPLACE_ONE,
+    clamp_release: bool = False,
+) -> MeanPlan:
+    """What `private_frechet_mean` can be expected to lose, by mechanism and budget, from public
+    facts alone; spends nothing.
 
     **Arguments:**
 
     - `manifold`, `ball`, `n`: the space, the public domain and the public number of records.
     - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
-    - `weights`, `tolerance`, `calibration`, `adjacency`, `clamp_release`: as in `private_frechet_mean`. Under add-or-remove-one
-      `n` is the public lower bound `n_min`, and there are no public weights.
+    - `weights`, `tolerance`, `calibration`, `adjacency`, `clamp_release`: as in
+      `private_frechet_mean`. Under add-or-remove-one `n` is the public lower bound `n_min`, and
+      there are no public weights.
 
-    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error and its kind, typical error, scale, sensitivity),
-    `str()` as a table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
+    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error and its kind, typical error,
+    scale, sensitivity), `str()` as a table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
 
-    The figures: flat spaces sqrt(d) sigma (Gaussian) and sqrt(d (d + 1)) s (Laplace), exact. Curvature >= 0: the same, an upper
-    bound (Toponogov). Negative curvature, wrapped mechanisms: upper bound by the hyperbolic comparison triangle with the value
-    at the edge of the ball. Riemannian Laplace: the radial law of the space, capped by the diameter of the ball that releases are
-    clamped to. K-norm gradient: that of the Laplace law it is drawn from. DP optimisers and extrinsic baselines have no formula
-    and are listed without one. Errors are distances to the mean of the clamped records (filled up to n, under add-or-remove-one);
-    what clamping does to the mean is not in them.
+    The figures: flat spaces sqrt(d) sigma (Gaussian) and sqrt(d (d + 1)) s (Laplace), exact.
+    Curvature >= 0: the same, an upper bound (Toponogov). Negative curvature, wrapped mechanisms:
+    upper bound by the hyperbolic comparison triangle with the value at the edge of the ball.
+    Riemannian Laplace: the radial law of the space, capped by the diameter of the ball that
+    releases are clamped to. K-norm gradient: that of the Laplace law it is drawn from. DP
+    optimisers and extrinsic baselines have no formula and are listed without one. Errors are
+    distances to the mean of the clamped records (filled up to n, under add-or-remove-one); what
+    clamping does to the mean is not in them.
 
-    Those figures hold wherever the mean lies in the ball, some exactly and some as worst cases, which does not make them fit to
-    choose by. "auto" compares `typical_error` (column "mean at r/2"): the expected error with the mean half the radius away from
-    the centre, by the same formulas at that distance; on affine-invariant space wrapped noise is averaged over fixed public
-    directions. Releases that are moved into the ball (Riemannian Laplace, K-norm gradient; wrapped ones with `clamp_release`) are
-    counted as no farther from the mean than a point of the sphere at a right angle to it.
+    Those figures hold wherever the mean lies in the ball, some exactly and some as worst cases,
+    which does not make them fit to choose by. "auto" compares `typical_error` (column "mean at
+    r/2"): the expected error with the mean half the radius away from the centre, by the same
+    formulas at that distance; on affine-invariant space wrapped noise is averaged over fixed public
+    directions. Releases that are moved into the ball (Riemannian Laplace, K-norm gradient; wrapped
+    ones with `clamp_release`) are counted as no farther from the mean than a point of the sphere at
+    a right angle to it.
 
-    Errors: `InvalidArgument` as the arguments require. What a space, a ball or a budget does not allow raises nothing: the rows
-    say why, and `best` raises when no row is left.
+    Errors: `InvalidArgument` as the arguments require. What a space, a ball or a budget does not
+    allow raises nothing: the rows say why, and `best` raises when no row is left.
     """
     n = integer("n", n)
     one_of("calibration", calibration, CALIBRATIONS)
     if one_of("adjacency", adjacency, ADJACENCIES) == ADD_REMOVE and weights is not None:
-        raise invalid("weights", weights, "under add-or-remove-one weights are private; `n` bounds their total from below")
+        raise invalid(
+            "weights",
+            weights,
+            "under add-or-remove-one weights are private; `n` bounds their total from below",
+        )
     weights = None if weights is None else public_weights(weights, n)
     checked = optional_ball(manifold, ball)
     if checked is None:
         raise invalid("ball", ball, "give a public Ball(center, radius)")
-    tolerance = public_tolerance(ball) if tolerance is None else real("tolerance", tolerance, above=0.0, below=1.0)
+    tolerance = (
+        public_tolerance(ball)
+        if tolerance is None
+        else real("tolerance", tolerance, above=0.0, below=1.0)
+    )
     many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")
@@ -220,14 +303,33 @@ def plan_private_mean(manifold: Any, ball: Any, n: int, budgets: Any, *, weights
     rows: list[PlanRow] = []
     for given in many:
         budget = given if isinstance(given, Budget) else Budget(real("budgets", given, above=0.0))
-        options = {"tolerance": tolerance, "weights": weights, "calibration": calibration, "adjacency": adjacency}
+        options = {
+            "tolerance": tolerance,
+            "weights": weights,
+            "calibration": calibration,
+            "adjacency": adjacency,
+        }
         rows += [_row(name, manifold, ball, n, budget, options, clamp_release) for name in COMPARED]
-        rows += [PlanRow(name, budget, None, "", None, None, None, _without_formula(name, budget, adjacency), False)
-                 for name in (*OPTIMIZED, *EXTRINSIC)]
+        rows += [
+            PlanRow(
+                name,
+                budget,
+                None,
+                "",
+                None,
+                None,
+                None,
+                _without_formula(name, budget, adjacency),
+                False,
+            )
+            for name in (*OPTIMIZED, *EXTRINSIC)
+        ]
     return MeanPlan(manifold, ball, n, tuple(rows), adjacency)
 
 
-def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict[str, Any], clamped: bool) -> PlanRow:
+def _row(
+    name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict[str, Any], clamped: bool
+) -> PlanRow:
     if name in NEED_DELTA and budget.delta == 0:
         return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
     mechanism, why = try_build(name, manifold, ball, n, budget, **options)
@@ -238,8 +340,18 @@ def _row(name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict
     tries = getattr(mechanism, "tries", 1.0)
     note = f"about {tries:.3g} tries a draw" if tries > 50 else ""
     eligible = law is not None and math.isfinite(law.mean_square) and tries <= MOST_TRIES
-    return PlanRow(name, budget, None if law is None else law.expected_error, "" if law is None else law.kind, scale,
-                   mechanism.sensitivity, law, note, eligible, typical_error(mechanism, clamped) if eligible else None)
+    return PlanRow(
+        name,
+        budget,
+        None if law is None else law.expected_error,
+        "" if law is None else law.kind,
+        scale,
+        mechanism.sensitivity,
+        law,
+        note,
+        eligible,
+        typical_error(mechanism, clamped) if eligible else None,
+    )
 
 
 def _without_formula(name: str, budget: Any, adjacency: str) -> str:

@@ -1,4 +1,6 @@
-"""The privacy report: what a release tells the world, on one page that a data-protection officer can read and sign."""
+"""The privacy report: what a release tells the world, on one page that a data-protection officer
+can read and sign.
+"""
 
 from ._curve import TradeOff, posterior, trade_off
 from ._facts import PrivacyReport, privacy_report

@@ -27,9 +27,9 @@ _PRIORS = (0.01, 0.10, 0.50)
 class PrivacyReport:
     """What one release tells the world, for a person who has to sign for it.
 
-    Make it with `privacy_report`. It holds no record, no noise and no key; the released value itself is named by its
-    checksum only. `html()` is one self-contained page, `to_dict()` the same facts for a machine, `save(path)` writes
-    both.
+    Make it with `privacy_report`. It holds no record, no noise and no key; the released value
+    itself is named by its checksum only. `html()` is one self-contained page, `to_dict()` the same
+    facts for a machine, `save(path)` writes both.
     """
 
     title: str
@@ -62,7 +62,9 @@ class PrivacyReport:
 
     @property
     def private(self) -> bool:
-        """False where a seed was used or the guarantee is infinite: then nothing here may be called private."""
+        """False where a seed was used or the guarantee is infinite: then nothing here may be called
+        private.
+        """
         return not self.reproducible and math.isfinite(self.epsilon)
 
     @property
@@ -116,13 +118,19 @@ class PrivacyReport:
                 "advantage": bound.advantage,
                 "detection_rate_at_1_percent_false_alarms": bound.detected(0.01),
                 "detection_rate_at_0.1_percent_false_alarms": bound.detected(0.001),
-                "largest_posterior": {f"{p:g}": posterior(p, bound.loss_bound(self.delta)) for p in _PRIORS},
+                "largest_posterior": {
+                    f"{p:g}": posterior(p, bound.loss_bound(self.delta)) for p in _PRIORS
+                },
                 "reading": strength(bound.best_guess)[0] if self.private else "none",
             },
             "not_guaranteed": [{"what": heading, "why": why} for heading, why in self.limits],
             "randomness": {
                 "cryptographic": not self.reproducible,
-                "source": "a seed (not private)" if self.reproducible else "ChaCha20 keyed by the operating system",
+                "source": (
+                    "a seed (not private)"
+                    if self.reproducible
+                    else "ChaCha20 keyed by the operating system"
+                ),
             },
             "ledger": self.ledger,
             "versions": dict(self.versions),
@@ -141,14 +149,20 @@ class PrivacyReport:
         return page(self)
 
     def save(self, path: Any) -> tuple[str, str]:
-        """Write `path` (.html) and the same facts beside it (.json), both whole or neither; returns the two paths."""
+        """Write `path` (.html) and the same facts beside it (.json), both whole or neither; returns
+        the two paths.
+        """
         from pathlib import Path
 
         from .._files import staged
 
         target = Path(path)
         if target.suffix.lower() not in {".html", ".htm"}:
-            raise invalid("path", str(path), "give a file name that ends in .html; the JSON is written beside it")
+            raise invalid(
+                "path",
+                str(path),
+                "give a file name that ends in .html; the JSON is written beside it",
+            )
         beside = target.with_suffix(".json")
         with staged(target, beside) as (page_file, json_file):
             page_file.write_text(self.html(), encoding="utf-8")
@@ -178,19 +192,18 @@ def privacy_report(
 
     **Arguments:**
 
-    - `release`: what a mechanism or `private_frechet_mean` returned. An `OptimizationResult` or a fitted estimator
-      serves
-      as well: what is read is `guarantee`, `reproducible` and, where present, `scale`, `mechanism`, `sensitivity`,
-      `expected_error`.
-    - `records`: how many records went in; the count is stated as public. For a release under add-or-remove-one with an `n_min`
-      give that `n_min`: the true count is protected and refused here.
-    - `manifold`, `ball`: the space and the public domain, described in words. `space`, `domain` and `clipping` replace those
-      words.
-    - `delta`: at which delta epsilon is stated; the budget's own delta when not given, else 0 for a pure guarantee
-      or 1e-5.
-    - `clamped`: how many records the domain moved. **This count comes from the data without noise**: give it only
-      where it
-      is public anyway.
+    - `release`: what a mechanism or `private_frechet_mean` returned. An `OptimizationResult` or a
+      fitted estimator serves as well: what is read is `guarantee`, `reproducible` and, where
+      present, `scale`, `mechanism`, `sensitivity`, `expected_error`.
+    - `records`: how many records went in; the count is stated as public. For a release under
+      add-or-remove-one with an `n_min` give that `n_min`: the true count is protected and refused
+      here.
+    - `manifold`, `ball`: the space and the public domain, described in words. `space`, `domain` and
+      `clipping` replace those words.
+    - `delta`: at which delta epsilon is stated; the budget's own delta when not given, else 0 for a
+      pure guarantee or 1e-5.
+    - `clamped`: how many records the domain moved. **This count comes from the data without
+      noise**: give it only where it is public anyway.
     - `ledger`: the ledger that was charged; its total is shown.
 
     Nothing is computed from records here, and the released value enters by its `checksum` only.
@@ -199,10 +212,17 @@ def privacy_report(
     bound = (getattr(release, "details", None) or {}).get("n_min")
     if bound is not None and count != bound:
         # The count itself stays out of the message: errors get logged.
-        raise InvalidArgument(f"argument `records` has to be the public lower bound n_min = {bound} that this release was made "
-                              "with; the number of records is protected by its guarantee and must not be printed")  # fmt: skip
+        raise InvalidArgument(
+            f"argument `records` has to be the public lower bound n_min = {bound} that this release"
+            " was made with; the number of records is protected by its guarantee and must not be"
+            " printed"
+        )
     if bound is not None and clamped is not None:
-        raise invalid("clamped", "given", "how many records were moved is protected as their number is; leave it out")
+        raise invalid(
+            "clamped",
+            "given",
+            "how many records were moved is protected as their number is; leave it out",
+        )
     if clamped is not None:
         clamped = integer("clamped", clamped, at_least=0, at_most=count)
     guarantee = release.guarantee
@@ -269,17 +289,16 @@ def _clipping_in_words(ball: Ball | None) -> str:
     if ball is None:
         return "per record, before averaging"
     return (
-        "every record is first moved along the geodesic to the centre until it lies in the domain; a record that is "
-        "not a "
-        "valid point counts as the centre"
+        "every record is first moved along the geodesic to the centre until it lies in the domain;"
+        " a record that is not a valid point counts as the centre"
     )
 
 
 def _ledger_in_words(ledger: Ledger, delta: float) -> str:
     spent = float(ledger.spent.epsilon(ledger.budget.delta))
     return (
-        f"epsilon {spent:.4g} of {ledger.budget.epsilon:g} spent so far at delta {ledger.budget.delta:g}, "
-        "this release included"
+        f"epsilon {spent:.4g} of {ledger.budget.epsilon:g} spent so far at delta"
+        f" {ledger.budget.delta:g}, this release included"
     )
 
 

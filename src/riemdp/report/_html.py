@@ -20,7 +20,8 @@ def page(report: PrivacyReport) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src'
+        " 'unsafe-inline'\">"
         f"<title>{escape(report.title)}</title><style>{CSS}</style></head><body><main>"
         f"{_head(report)}{_banner(report)}{_summary(report)}{_attacker(report)}{_released(report)}{_limits(report)}"
         f"{_origin(report)}{_signature(report)}</main></body></html>\n"
@@ -29,26 +30,25 @@ def page(report: PrivacyReport) -> str:
 
 def _head(report: PrivacyReport) -> str:
     return (
-        f'<header><p class="kicker">Differential privacy · statement for one release</p><h1>{escape(report.title)}</h1>'
-        f'<p class="meta">{escape(report.created)} · riemdp {escape(report.versions["riemdp"])}</p></header>'
+        '<header><p class="kicker">Differential privacy · statement for one'
+        f' release</p><h1>{escape(report.title)}</h1><p class="meta">{escape(report.created)} ·'
+        f" riemdp {escape(report.versions['riemdp'])}</p></header>"
     )
 
 
 def _banner(report: PrivacyReport) -> str:
     if report.reproducible:
         return (
-            '<div class="banner danger" role="alert"><strong>Not private. Do not publish.</strong> The noise of this '
-            'run was '
-            "made from a seed, so that the run can be repeated. Whoever knows or guesses the seed can take the noise "
-            "away "
-            "again. Repeat the release without a seed. The figures below describe what such a release would "
-            "guarantee.</div>"
+            '<div class="banner danger" role="alert"><strong>Not private. Do not publish.</strong>'
+            " The noise of this run was made from a seed, so that the run can be repeated. Whoever"
+            " knows or guesses the seed can take the noise away again. Repeat the release without a"
+            " seed. The figures below describe what such a release would guarantee.</div>"
         )
     if not report.private:
         return (
-            '<div class="banner danger" role="alert"><strong>Not private.</strong> This result was made without a '
-            'privacy '
-            "guarantee (epsilon is unlimited). It must not be published as private.</div>"
+            '<div class="banner danger" role="alert"><strong>Not private.</strong> This result was'
+            " made without a privacy guarantee (epsilon is unlimited). It must not be published as"
+            " private.</div>"
         )
     return ""
 
@@ -57,12 +57,21 @@ def _summary(report: PrivacyReport) -> str:
     bound = report.trade_off
     cards = [
         ("epsilon", rounded_up(report.epsilon), "smaller is more private; a true upper bound"),
-        ("delta", rounded_up(report.delta) if report.delta > 0 else "0", "probability of the exceptional case"),
+        (
+            "delta",
+            rounded_up(report.delta) if report.delta > 0 else "0",
+            "probability of the exceptional case",
+        ),
         ("records", _count(report), report.record_is),
-        ("best guess", percent(bound.best_guess, up=True), "an attacker's success; a coin has 50 %"),
+        (
+            "best guess",
+            percent(bound.best_guess, up=True),
+            "an attacker's success; a coin has 50 %",
+        ),
     ]
     body = "".join(
-        f'<div class="card"><dt>{escape(k)}</dt><dd>{escape(v)}</dd><p>{escape(why)}</p></div>' for k, v, why in cards
+        f'<div class="card"><dt>{escape(k)}</dt><dd>{escape(v)}</dd><p>{escape(why)}</p></div>'
+        for k, v, why in cards
     )
     return f'<section><dl class="cards">{body}</dl></section>'
 
@@ -74,30 +83,40 @@ def _attacker(report: PrivacyReport) -> str:
         word, sentence = "none", "No protection is claimed for this result."
     loss = bound.loss_bound(report.delta)
     rows = "".join(
-        f"<tr><td>{percent(p)}</td><td>{percent(posterior(p, loss), up=True)}</td></tr>" for p in (0.01, 0.1, 0.5)
+        f"<tr><td>{percent(p)}</td><td>{percent(posterior(p, loss), up=True)}</td></tr>"
+        for p in (0.01, 0.1, 0.5)
     )
-    but_delta = f", except with probability at most {rounded_up(report.delta)}" if report.delta > 0 else ""
+    but_delta = (
+        f", except with probability at most {rounded_up(report.delta)}" if report.delta > 0 else ""
+    )
     return (
         "<section><h2>What an attacker can learn about one record</h2>"
-        "<p>Assume the worst: somebody who knows every other record, the method and all its settings, has unlimited "
+        "<p>Assume the worst: somebody who knows every other record, the method and all its"
+        " settings, has unlimited "
         "computing "
-        "power, and has narrowed one record down to two candidates that seem equally likely. From the release alone, "
+        "power, and has narrowed one record down to two candidates that seem equally likely. From"
+        " the release alone, "
         "their "
-        f"best possible guess is right at most <strong>{percent(bound.best_guess, up=True)}</strong> of the time.</p>"
+        "best possible guess is right at most"
+        f" <strong>{percent(bound.best_guess, up=True)}</strong> of the time.</p>"
         f"{guess_bar_svg(bound.best_guess)}"
         f'<p class="reading"><span class="tag {word}">{word}</span> {escape(sentence)}</p>'
         '<div class="two"><div><h3>Trade-off of every attack</h3>'
         f"{trade_off_svg(bound)}"
         '<p class="caption"><span class="key bound"></span>no attack gets below this line '
-        '<span class="key guess"></span>blind guessing <span class="key impossible"></span>out of reach</p></div>'
-        "<div><h3>In figures</h3><ul class=\"plain\">"
+        '<span class="key guess"></span>blind guessing <span class="key impossible"></span>out of'
+        " reach</p></div>"
+        '<div><h3>In figures</h3><ul class="plain">'
         f"<li>Accusing wrongly 1 time in 100, an attack finds a given record at most "
         f"<strong>{percent(bound.detected(0.01), up=True)}</strong> of the time.</li>"
         "<li>Accusing wrongly 1 time in 1,000: at most "
         f"<strong>{percent(bound.detected(0.001), up=True)}</strong>.</li></ul>"
-        f"<p>A belief about one record held before the release can grow at most like this{but_delta}:</p>"
-        f'<table><thead><tr><th>before</th><th>after, at most</th></tr></thead><tbody>{rows}</tbody></table>'
-        '<p class="small">Computed from the bound on the attacker\'s odds. It is a worst case over all data sets and '
+        "<p>A belief about one record held before the release can grow at most like"
+        f" this{but_delta}:</p>"
+        "<table><thead><tr><th>before</th><th>after, at"
+        f" most</th></tr></thead><tbody>{rows}</tbody></table>"
+        '<p class="small">Computed from the bound on the attacker\'s odds. It is a worst case over'
+        " all data sets and "
         "attacks; typical attacks achieve less.</p></div></div></section>"
     )
 
@@ -109,7 +128,10 @@ def _count(report: PrivacyReport) -> str:
 def _released(report: PrivacyReport) -> str:
     clamped = ""
     if report.clamped is not None:
-        clamped = f" {report.clamped:,} of {report.records:,} records were moved (declared public by the publisher)."
+        clamped = (
+            f" {report.clamped:,} of {report.records:,} records were moved (declared public by the"
+            " publisher)."
+        )
     rows = [
         ("Released", report.released),
         ("Made from", f"{_count(report)} records; one record is {report.record_is}"),
@@ -117,17 +139,30 @@ def _released(report: PrivacyReport) -> str:
         ("Domain", report.domain),
         ("Clipping", report.clipping + "." + clamped),
         ("Mechanism", report.mechanism_in_words),
-        ("Sensitivity", f"{number(report.sensitivity)} (the most that one record can move the result)"),
+        (
+            "Sensitivity",
+            f"{number(report.sensitivity)} (the most that one record can move the result)",
+        ),
         ("Noise scale", number(report.noise_scale)),
         ("Neighbouring data", report.adjacency_in_words),
         ("Guarantee", _guarantee_sentence(report)),
     ]
     if report.budget is not None:
-        rows.append(("Budget asked for", f"epsilon {number(report.budget.epsilon)}, delta {number(report.budget.delta)}"))
+        rows.append(
+            (
+                "Budget asked for",
+                f"epsilon {number(report.budget.epsilon)}, delta {number(report.budget.delta)}",
+            )
+        )
     if report.expected_error is not None:
         rows.append(
-            ("Expected error", f"{number(report.expected_error)} (root mean squared distance caused by the noise; a formula, "
-             "not a measurement on the data)")
+            (
+                "Expected error",
+                (
+                    f"{number(report.expected_error)} (root mean squared distance caused by the"
+                    " noise; a formula, not a measurement on the data)"
+                ),
+            )
         )
     if report.ledger is not None:
         rows.append(("Ledger", report.ledger))
@@ -140,17 +175,19 @@ def _guarantee_sentence(report: PrivacyReport) -> str:
     eps = rounded_up(report.epsilon)
     if not math.isfinite(report.epsilon):
         return "none: no bound on what the release reveals about one record"
-    factor = f"by at most the factor {rounded_up(math.exp(min(report.epsilon, 700.0)), 3)} (e to the power {eps})"
+    factor = (
+        f"by at most the factor {rounded_up(math.exp(min(report.epsilon, 700.0)), 3)} (e to the"
+        f" power {eps})"
+    )
     if report.delta > 0:
         return (
-            f"({eps}, {rounded_up(report.delta)})-differential privacy: exchanging one data set for a neighbouring "
-            "one changes "
-            f"the probability of any event {factor}, plus {rounded_up(report.delta)}"
+            f"({eps}, {rounded_up(report.delta)})-differential privacy: exchanging one data set for"
+            f" a neighbouring one changes the probability of any event {factor}, plus"
+            f" {rounded_up(report.delta)}"
         )
     return (
-        f"{eps}-differential privacy (pure): exchanging one data set for a neighbouring one changes the probability "
-        "of any "
-        f"event {factor}"
+        f"{eps}-differential privacy (pure): exchanging one data set for a neighbouring one changes"
+        f" the probability of any event {factor}"
     )
 
 
@@ -165,24 +202,36 @@ def _origin(report: PrivacyReport) -> str:
         if report.reproducible
         else "cryptographic: ChaCha20 with a 256-bit key from the operating system, not kept"
     )
-    rows = [("Randomness", source), ("Made with", ", ".join(f"{k} {v}" for k, v in report.versions.items()))]
-    rows.append(("Not in this page", "no record, no noise, no key; the released value is named by its checksum only"))
+    rows = [
+        ("Randomness", source),
+        ("Made with", ", ".join(f"{k} {v}" for k, v in report.versions.items())),
+    ]
+    rows.append(
+        (
+            "Not in this page",
+            "no record, no noise, no key; the released value is named by its checksum only",
+        )
+    )
     return f"<section><h2>Where it comes from</h2>{_table(rows)}</section>"
 
 
 def _signature(report: PrivacyReport) -> str:
     if not report.private:
         return ""
-    lines = "".join(f'<div><span class="line"></span><p>{label}</p></div>' for label in ("Name and role", "Date", "Signature"))
+    lines = "".join(
+        f'<div><span class="line"></span><p>{label}</p></div>'
+        for label in ("Name and role", "Date", "Signature")
+    )
     return (
-        '<section class="sign"><h2>Statement of the publisher</h2><p>The centre, radius, budget and mechanism were '
-        'fixed '
-        "without looking at the records, one record stands for one person (or the number per person is stated "
-        "elsewhere), "
-        f'and every other release from the same records is accounted for.</p><div class="lines">{lines}</div></section>'
+        '<section class="sign"><h2>Statement of the publisher</h2><p>The centre, radius, budget'
+        " and mechanism were fixed without looking at the records, one record stands for one"
+        " person (or the number per person is stated elsewhere), and every other release from the"
+        f' same records is accounted for.</p><div class="lines">{lines}</div></section>'
     )
 
 
 def _table(rows: list[tuple[str, str]]) -> str:
-    body = "".join(f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k, v in rows)
+    body = "".join(
+        f'<tr><th scope="row">{escape(k)}</th><td>{escape(v)}</td></tr>' for k, v in rows
+    )
     return f'<table class="facts"><tbody>{body}</tbody></table>'

@@ -1,4 +1,6 @@
-"""The style sheet of the privacy report: no fonts or pictures from elsewhere, readable on a phone and on paper."""
+"""The style sheet of the privacy report: no fonts or pictures from elsewhere, readable on a phone
+and on paper.
+"""
 
 CSS = """
 :root{--ink:#1c2430;--soft:#5a6675;--line:#d9dee5;--paper:#fff;--ground:#f3f5f8;--accent:#0b5c8a;--tint:#e4eff6;

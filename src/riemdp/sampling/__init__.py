@@ -1,4 +1,6 @@
-"""Exact samplers on manifolds. They know geometry, not privacy: releases are made in `riemdp.mechanisms`."""
+"""Exact samplers on manifolds. They know geometry, not privacy: releases are made in
+`riemdp.mechanisms`.
+"""
 
 from ._laplace import expected_tries, laplace_scale_limit, riemannian_laplace
 

@@ -1,10 +1,12 @@
-"""Exponentials of many small symmetric matrices by matrix products alone, several times faster than by eigendecomposition.
+"""Exponentials of many small symmetric matrices by matrix products alone, several times faster than
+by eigendecomposition.
 
-p is a polynomial that equals exp to rounding on [-radius, radius]. Where the spectrum lies there, exp(S) = p(S), with eigenvalues
-far from zero. Else exp(S) = Y Y^T with Y = p(S / 2^(j+1))^(2^j): the last product makes the result positive semidefinite by
-construction. Source: the evaluation with few products is Paterson and Stockmeyer's, with squares completed (as in Sastre, Ibanez
-and Defez, and Bader, Blanes and Casas, for Taylor polynomials); here it is done for Chebyshev series, which serve symmetric
-matrices on twice the interval.
+p is a polynomial that equals exp to rounding on [-radius, radius]. Where the spectrum lies there,
+exp(S) = p(S), with eigenvalues far from zero. Else exp(S) = Y Y^T with Y = p(S / 2^(j+1))^(2^j):
+the last product makes the result positive semidefinite by construction. Source: the evaluation with
+few products is Paterson and Stockmeyer's, with squares completed (as in Sastre, Ibanez and Defez,
+and Bader, Blanes and Casas, for Taylor polynomials); here it is done for Chebyshev series, which
+serve symmetric matrices on twice the interval.
 """
 
 from __future__ import annotations
@@ -20,22 +22,29 @@ from scipy import special
 
 from ..randomness import NoiseSource
 
-# Degree 4m from m + 2 products serves matrices with spectrum in [-radius, radius]: relative error below 1e-15.
-# `anchor` is the free constant of the completed square; these values leave q (below) without a linear term, hence small, so
-# that nothing cancels: the terms add up to at most 1.1 times the result.
+# Degree 4m from m + 2 products serves matrices with spectrum in [-radius, radius]: relative error
+# below 1e-15. `anchor` is the free constant of the completed square; these values leave q (below)
+# without a linear term, hence small, so that nothing cancels: the terms add up to at most 1.1 times
+# the result.
 _SCHEMES = {2: (0.14, 5.502), 3: (0.65, 2.7694)}
 # Above this spectral radius (condition of the result above 10^10) `np.linalg.eigh` is used.
 FARTHEST = 12.0
 _CHUNK = 1 << 18  # floats of one array that a thread works on: so many that threads seldom meet
-_COLUMNS = 1 << 16  # floats of one array that BLAS combines at a time: above this it would start threads of its own
+_COLUMNS = (
+    1 << 16
+)  # floats of one array that BLAS combines at a time: above this it would start threads of its own
 _PAGE = 512  # floats in the smallest page of memory
-_BLOCK = 2048  # draws from one key, whatever the number of threads, so that a seed gives the same draws everywhere
-_BLAS_IS_SERIAL = 48  # up to this size BLAS multiplies on one thread, so that threads of ours may use the other cores
+# draws from one key, whatever the number of threads, so that a seed gives the same draws everywhere
+_BLOCK = 2048
+# up to this size BLAS multiplies on one thread, so that threads of ours may use the other cores
+_BLAS_IS_SERIAL = 48
 
 
 @functools.cache
 def _coefficients(m: int) -> np.ndarray:
-    """Rows B4, B3, B2, B1 with p = (B2 + q) q + B1, q = B4^2 + B3, each a polynomial of degree m (columns 1, x, .., x^m)."""
+    """Rows B4, B3, B2, B1 with p = (B2 + q) q + B1, q = B4^2 + B3, each a polynomial of degree m
+    (columns 1, x, .., x^m).
+    """
     radius, anchor = _SCHEMES[m]
     degree = 4 * m
     series = 2 * special.iv(np.arange(degree + 1), radius)
@@ -53,7 +62,9 @@ def _coefficients(m: int) -> np.ndarray:
 
 
 def _root(a: np.ndarray, n: int, constant: float) -> np.ndarray:
-    """The polynomial of degree n with this constant whose square agrees with `a` in the degrees 2n, .., n + 1."""
+    """The polynomial of degree n with this constant whose square agrees with `a` in the degrees 2n,
+    .., n + 1.
+    """
     b = np.zeros(n + 1)
     b[n] = math.sqrt(a[2 * n])
     for j in range(n - 1, 0, -1):
@@ -63,7 +74,9 @@ def _root(a: np.ndarray, n: int, constant: float) -> np.ndarray:
 
 
 class _Workspace:
-    """Arrays for exponentials of up to `count` matrices at a time, used again and again by one thread."""
+    """Arrays for exponentials of up to `count` matrices at a time, used again and again by one
+    thread.
+    """
 
     def __init__(self, k: int, count: int):
         self.k, self.count = k, count
@@ -76,13 +89,17 @@ class _Workspace:
         s, square, cube = (p[:count] for p in self.powers)
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(s, s, out=square)
-            radius = math.sqrt(_largest_norm(square))  # of the spectrum: its largest square is at most |S^2|_F
+            radius = math.sqrt(
+                _largest_norm(square)
+            )  # of the spectrum: its largest square is at most |S^2|_F
             m = 2 if radius <= _SCHEMES[2][0] else 3
             if m == 3:
                 np.matmul(square, s, out=cube)
                 if radius > _SCHEMES[3][0]:  # a closer bound may save squarings
                     radius = min(radius, _largest_norm(cube) ** (1 / 3))
-        if not (radius <= FARTHEST and abs(shift) + radius <= 300.0):  # also where it is not a number
+        if not (
+            radius <= FARTHEST and abs(shift) + radius <= 300.0
+        ):  # also where it is not a number
             out[:] = exponential_by_eigenvectors(s, shift)
             return
         # -1: p(S) is the exponential itself
@@ -92,7 +109,9 @@ class _Workspace:
         flat = self.powers.reshape(3, -1)[:m, : count * self.k**2]
         combined = self.sums.reshape(4, -1)[:, : count * self.k**2]
         for low in range(0, flat.shape[1], _COLUMNS):
-            np.matmul(b[:, 1:], flat[:, low : low + _COLUMNS], out=combined[:, low : low + _COLUMNS])
+            np.matmul(
+                b[:, 1:], flat[:, low : low + _COLUMNS], out=combined[:, low : low + _COLUMNS]
+            )
         b4, b3, b2, b1 = sums
         np.matmul(b4, b4, out=s)  # S is not needed any more
         s += b3
@@ -126,7 +145,9 @@ def _add_to_diagonal(a: np.ndarray, c: float) -> None:
 
 
 def exponential_by_eigenvectors(s: np.ndarray, shift: float) -> np.ndarray:
-    """exp(shift I + s), by eigenvectors, with log-eigenvalues that float64 can hold (see `within_float64`)."""
+    """exp(shift I + s), by eigenvectors, with log-eigenvalues that float64 can hold (see
+    `within_float64`).
+    """
     values, vectors = np.linalg.eigh(s)
     half = vectors * np.exp(0.5 * within_float64(values + shift))[:, None, :]
     product = half @ np.swapaxes(half, -1, -2)
@@ -134,20 +155,29 @@ def exponential_by_eigenvectors(s: np.ndarray, shift: float) -> np.ndarray:
 
 
 def within_float64(logarithms: np.ndarray) -> np.ndarray:
-    """Log-eigenvalues (q, k) such that float64 can hold the SPD matrix: where they spread over more than 33 (condition 10^14),
-    or lie beyond 300, they are drawn together along the geodesic. Nothing else could be returned for such a draw."""
+    """Log-eigenvalues (q, k) such that float64 can hold the SPD matrix: where they spread over more
+    than 33 (condition 10^14), or lie beyond 300, they are drawn together along the geodesic.
+    Nothing else could be returned for such a draw.
+    """
     middle = 0.5 * (np.max(logarithms, axis=1) + np.min(logarithms, axis=1))[:, None]
     half = 0.5 * np.ptp(logarithms, axis=1)[:, None]
-    pulled = np.clip(middle, -300.0, 300.0) + (logarithms - middle) * np.minimum(1.0, 16.5 / np.maximum(half, 1e-300))
+    pulled = np.clip(middle, -300.0, 300.0) + (logarithms - middle) * np.minimum(
+        1.0, 16.5 / np.maximum(half, 1e-300)
+    )
     return pulled
 
 
-# -------------------------------------------------------------------- isotropic directions, exponentiated
-def exponentials_of_directions(center: np.ndarray, lengths: np.ndarray, source: NoiseSource) -> np.ndarray:
-    """exp(center + lengths[i] V_i), V_i independent and uniform on the unit sphere of symmetric matrices: (q, k, k).
+# -------------------------------------------------------------------- isotropic directions,
+# exponentiated
+def exponentials_of_directions(
+    center: np.ndarray, lengths: np.ndarray, source: NoiseSource
+) -> np.ndarray:
+    """exp(center + lengths[i] V_i), V_i independent and uniform on the unit sphere of symmetric
+    matrices: (q, k, k).
 
-    Normals are drawn, and everything is worked out, a few matrices at a time on every core that the process may use. Beyond 2048
-    draws each block has a key of its own, so that a seeded result does not depend on the number of threads.
+    Normals are drawn, and everything is worked out, a few matrices at a time on every core that the
+    process may use. Beyond 2048 draws each block has a key of its own, so that a seeded result does
+    not depend on the number of threads.
     """
     count, k = lengths.size, center.shape[-1]
     out = _aligned((count, k, k))
@@ -155,12 +185,17 @@ def exponentials_of_directions(center: np.ndarray, lengths: np.ndarray, source: 
     traceless = center - shift * np.eye(k)
     starts = range(0, count, _BLOCK)
     sources = [source] * len(starts) if len(starts) <= 1 else source.children(len(starts))
-    jobs = iter([(s, start, min(count, start + _BLOCK)) for s, start in zip(sources, starts, strict=True)])
+    jobs = iter(
+        [(s, start, min(count, start + _BLOCK)) for s, start in zip(sources, starts, strict=True)]
+    )
 
     def work(_: int) -> None:
         block = min(count, _BLOCK)
         pieces = -(-block // max(1, _CHUNK // k**2))
-        space, draw = _Workspace(k, -(-block // pieces)), _Directions(k)  # of one size, without a small one left over
+        space, draw = (
+            _Workspace(k, -(-block // pieces)),
+            _Directions(k),
+        )  # of one size, without a small one left over
         for child, start, stop in jobs:  # threads take the next block from one iterator
             for low in range(start, stop, space.count):
                 n = min(space.count, stop - low)
@@ -174,7 +209,8 @@ def exponentials_of_directions(center: np.ndarray, lengths: np.ndarray, source: 
         work(0)
     else:
         with ThreadPoolExecutor(threads) as pool:
-            # Memory is asked for at once: new pages that are met one by one cost several times as much in virtual machines.
+            # Memory is asked for at once: new pages that are met one by one cost several times as
+            # much in virtual machines.
             pieces = np.array_split(out.reshape(-1), threads)
             list(pool.map(lambda piece: piece[::_PAGE].fill(0.0), pieces))
             list(pool.map(work, range(threads)))
@@ -183,7 +219,9 @@ def exponentials_of_directions(center: np.ndarray, lengths: np.ndarray, source: 
 
 @functools.lru_cache(maxsize=16)
 def packed_positions(k: int) -> np.ndarray:
-    """Where each entry of a symmetric matrix (row by row) stands in its packed form: diagonal first, then the upper triangle."""
+    """Where each entry of a symmetric matrix (row by row) stands in its packed form: diagonal
+    first, then the upper triangle.
+    """
     position = np.diag(np.arange(k))
     rows, columns = np.triu_indices(k, 1)
     position[rows, columns] = position[columns, rows] = k + np.arange(rows.size)
@@ -194,7 +232,9 @@ def packed_positions(k: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _upper_triangle(k: int) -> np.ndarray:
-    """Where each entry of a symmetric matrix (row by row) stands when only the upper triangle is read."""
+    """Where each entry of a symmetric matrix (row by row) stands when only the upper triangle is
+    read.
+    """
     rows, columns = np.indices((k, k))
     position = (np.minimum(rows, columns) * k + np.maximum(rows, columns)).ravel()
     position.flags.writeable = False
@@ -202,7 +242,9 @@ def _upper_triangle(k: int) -> np.ndarray:
 
 
 class _Directions:
-    """Symmetric matrices of given Frobenius norms and uniform directions, from k (k + 1) / 2 normals each."""
+    """Symmetric matrices of given Frobenius norms and uniform directions, from k (k + 1) / 2
+    normals each.
+    """
 
     def __init__(self, k: int):
         self.k, self.dim, self.position = k, k * (k + 1) // 2, packed_positions(k)
@@ -211,7 +253,9 @@ class _Directions:
         z = source.normals((lengths.size, self.dim))
         factors = (lengths / np.sqrt(np.einsum("ij,ij->i", z, z)))[:, None]
         z[:, : self.k] *= factors
-        z[:, self.k :] *= math.sqrt(0.5) * factors  # an entry off the diagonal stands twice in the matrix
+        z[:, self.k :] *= (
+            math.sqrt(0.5) * factors
+        )  # an entry off the diagonal stands twice in the matrix
         np.take(z, self.position, axis=1, out=out.reshape(lengths.size, -1), mode="clip")
 
 
@@ -220,7 +264,9 @@ def _cores() -> int:
 
 
 def _aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """An empty float64 array that JAX can take over without copying it (it asks for 64-byte boundaries)."""
+    """An empty float64 array that JAX can take over without copying it (it asks for 64-byte
+    boundaries).
+    """
     size = math.prod(shape)
     raw = np.empty(size + 8)
     start = (-raw.ctypes.data // 8) % 8

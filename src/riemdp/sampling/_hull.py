@@ -1,4 +1,6 @@
-"""Exact draws from a log-concave density on an interval, by rejection from a hull of tangents that provably dominates it."""
+"""Exact draws from a log-concave density on an interval, by rejection from a hull of tangents that
+provably dominates it.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,21 @@ import numpy as np
 Scalar = Callable[[float], float]
 Vector = Callable[[np.ndarray], np.ndarray]
 
-# The hull is raised by this much on the log scale, far more than the rounding of log f and of the tangents together, so that it
-# dominates f in floating point as well as in exact arithmetic. It costs one try in 10^9.
+# The hull is raised by this much on the log scale, far more than the rounding of log f and of the
+# tangents together, so that it dominates f in floating point as well as in exact arithmetic. It
+# costs one try in 10^9.
 _SLACK = 1e-9
 _DROPS = (0.15, 0.6, 1.5, 4.0)  # where tangents touch: log f this far below its largest value
 
 
 class TangentHull:
-    """Upper hull exp(min_j tangent_j) of a log-concave f on (low, high); `draw` gives exact samples of f / integral of f.
+    """Upper hull exp(min_j tangent_j) of a log-concave f on (low, high); `draw` gives exact samples
+    of f / integral of f.
 
-    `log_f` must be concave and differentiable between `low` and `high` (where it has kinks, `slope` may return any
-    supergradient). Every tangent of a concave function lies above it, so the smallest of several does too, wherever they touch;
-    a point of contact that is a little off costs tries, never exactness.
+    `log_f` must be concave and differentiable between `low` and `high` (where it has kinks, `slope`
+    may return any supergradient). Every tangent of a concave function lies above it, so the
+    smallest of several does too, wherever they touch; a point of contact that is a little off costs
+    tries, never exactness.
     """
 
     def __init__(self, log_f: Vector, slope: Scalar, low: float, high: float, guess: float = 1.0):
@@ -37,11 +42,15 @@ class TangentHull:
                 if touch is not None:
                     at.add(touch)
         points = sorted(at)
-        self._build(points, [self._scalar(x) for x in points], [slope(x) for x in points], low, high)
+        self._build(
+            points, [self._scalar(x) for x in points], [slope(x) for x in points], low, high
+        )
         self.evaluations = self.accepted = 0
 
     def _contact(self, mode: float, level: float, end: float) -> float | None:
-        """A point between the mode and `end` where log f is about `level`; None if it does not fall so far before the end."""
+        """A point between the mode and `end` where log f is about `level`; None if it does not fall
+        so far before the end.
+        """
         sign = 1.0 if end > mode else -1.0
         if end == mode:
             return None
@@ -68,9 +77,13 @@ class TangentHull:
                 break
         return outside
 
-    def _build(self, x: list[float], value: list[float], slope: list[float], low: float, high: float) -> None:
+    def _build(
+        self, x: list[float], value: list[float], slope: list[float], low: float, high: float
+    ) -> None:
         keep = [0]
-        for j in range(1, len(x)):  # drop contacts whose slopes rounding has made equal: they add nothing
+        for j in range(
+            1, len(x)
+        ):  # drop contacts whose slopes rounding has made equal: they add nothing
             if slope[j] < slope[keep[-1]] - 1e-12 * (1 + abs(slope[keep[-1]])):
                 keep.append(j)
         x, value, slope = ([a[j] for j in keep] for a in (x, value, slope))
@@ -78,7 +91,9 @@ class TangentHull:
             raise ArithmeticError("the density does not decay at infinity; it cannot be sampled")
         cuts = [low]
         for j in range(len(x) - 1):
-            cut = (value[j + 1] - value[j] + slope[j] * x[j] - slope[j + 1] * x[j + 1]) / (slope[j] - slope[j + 1])
+            cut = (value[j + 1] - value[j] + slope[j] * x[j] - slope[j + 1] * x[j + 1]) / (
+                slope[j] - slope[j + 1]
+            )
             cuts.append(min(max(cut, x[j]), x[j + 1]))
         cuts.append(high)
         self._left, self._right = np.array(cuts[:-1]), np.array(cuts[1:])
@@ -90,13 +105,19 @@ class TangentHull:
     def _log_masses(self) -> np.ndarray:
         """log of the integral of exp(tangent_j) over its piece."""
         at_left = self._value + self._slope * (self._left - self._x)
-        at_right = np.where(np.isfinite(self._right), self._value + self._slope * (np.where(np.isfinite(self._right),
-                            self._right, 0.0) - self._x), -np.inf)
+        at_right = np.where(
+            np.isfinite(self._right),
+            self._value
+            + self._slope * (np.where(np.isfinite(self._right), self._right, 0.0) - self._x),
+            -np.inf,
+        )
         width = self._right - self._left
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             rise = np.abs(self._slope) * width
             flat = rise < 1e-12
-            part = np.where(flat, width, -np.expm1(-rise) / np.where(flat, 1.0, np.abs(self._slope)))
+            part = np.where(
+                flat, width, -np.expm1(-rise) / np.where(flat, 1.0, np.abs(self._slope))
+            )
             return np.maximum(at_left, at_right) + np.log(np.maximum(part, 1e-300))
 
     def draw(self, source: Any, count: int) -> np.ndarray:
@@ -108,7 +129,10 @@ class TangentHull:
             x, hull = self._propose(u[0], u[1])
             log_f = self.log_f(x)
             if np.any(log_f > hull):
-                raise ArithmeticError("internal error: the hull of a sampler does not dominate its density; please report it")
+                raise ArithmeticError(
+                    "internal error: the hull of a sampler does not dominate its density; please"
+                    " report it"
+                )
             kept = x[np.log(u[2]) < log_f - hull]
             self.evaluations += tries
             self.accepted += kept.size
@@ -118,14 +142,19 @@ class TangentHull:
         return out
 
     def _propose(self, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        piece = np.minimum(np.searchsorted(self._cumulative, u, side="right"), self._cumulative.size - 1)
+        piece = np.minimum(
+            np.searchsorted(self._cumulative, u, side="right"), self._cumulative.size - 1
+        )
         left, right, slope = self._left[piece], self._right[piece], self._slope[piece]
-        # Start from the end where the tangent is highest: x = start -+ (exponential of rate |slope|, cut at the width).
+        # Start from the end where the tangent is highest: x = start -+ (exponential of rate
+        # |slope|, cut at the width).
         rate, width = np.abs(slope), right - left
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             rise = rate * width
             flat = rise < 1e-12
-            away = np.where(flat, v * width, -np.log1p(v * np.expm1(-rise)) / np.where(flat, 1.0, rate))
+            away = np.where(
+                flat, v * width, -np.log1p(v * np.expm1(-rise)) / np.where(flat, 1.0, rate)
+            )
         x = np.where(slope > 0, right - away, left + away)
         return x, self._value[piece] + slope * (x - self._x[piece])
 

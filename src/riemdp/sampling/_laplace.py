@@ -1,4 +1,6 @@
-"""`riemannian_laplace`: exact draws of the law with density proportional to exp(-d(x, eta) / sigma). Never a Markov chain."""
+"""`riemannian_laplace`: exact draws of the law with density proportional to exp(-d(x, eta) /
+sigma). Never a Markov chain.
+"""
 
 from __future__ import annotations
 
@@ -34,36 +36,46 @@ SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal
 _BLOCK = 1 << 24  # floats of normals drawn at once
 
 
-def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, sigma: float, shape: Any = (),
-                       ball: Any = None) -> Any:  # fmt: skip
-    """Exact draws from the Riemannian Laplace law at `eta`: density C exp(-d(x, eta) / sigma) for the volume of the metric.
+def riemannian_laplace(
+    rng_or_key: Any,
+    manifold: AbstractManifold,
+    eta: Any,
+    sigma: float,
+    shape: Any = (),
+    ball: Any = None,
+) -> Any:
+    """Exact draws from the Riemannian Laplace law at `eta`: density C exp(-d(x, eta) / sigma) for
+    the volume of the metric.
 
     **Arguments:**
 
-    - `rng_or_key`: None (operating system), an int seed, a `NoiseSource`, or a JAX key (simulation only).
-    - `manifold`: Euclidean, SPDLogEuclidean, products of flat spaces, Lorentz, PoincareBall, Sphere, Stiefel(m, 1),
-      SPDAffineInvariant, SPDBuresWasserstein, Grassmann.
+    - `rng_or_key`: None (operating system), an int seed, a `NoiseSource`, or a JAX key (simulation
+      only).
+    - `manifold`: Euclidean, SPDLogEuclidean, products of flat spaces, Lorentz, PoincareBall,
+      Sphere, Stiefel(m, 1), SPDAffineInvariant, SPDBuresWasserstein, Grassmann.
     - `eta`: one footpoint, of `manifold.shape`. `sigma`: the scale, above 0, in units of distance.
     - `shape`: batch shape of the result, default one draw.
-    - `ball`: a `Ball` that holds `eta`; the law is then restricted to it. With a ball any sigma is legal, also one for which
-      the law on the whole space does not exist.
+    - `ball`: a `Ball` that holds `eta`; the law is then restricted to it. With a ball any sigma is
+      legal, also one for which the law on the whole space does not exist.
 
     **Returns** points, shape (*shape, *manifold.shape), float64.
 
-    **Errors:** `InvalidArgument` where the law does not exist (hyperbolic space of dimension d: sigma >= 1/(d - 1);
-    affine-invariant: sigma >= sqrt(12 / (k (k^2 - 1)))), where `eta` is outside the ball, or where more than 10^7 tries a draw
-    would be needed; `NotImplementedError` where no exact sampler is known. **Warns** `SlowSamplerWarning` with the expected
-    number of tries a draw from 50 on. There is no approximate fall-back.
+    **Errors:** `InvalidArgument` where the law does not exist (hyperbolic space of dimension d:
+    sigma >= 1/(d - 1); affine-invariant: sigma >= sqrt(12 / (k (k^2 - 1)))), where `eta` is outside
+    the ball, or where more than 10^7 tries a draw would be needed; `NotImplementedError` where no
+    exact sampler is known. **Warns** `SlowSamplerWarning` with the expected number of tries a draw
+    from 50 on. There is no approximate fall-back.
 
-    Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14) are pulled in along their
-    geodesic.
+    Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14) are
+    pulled in along their geodesic.
 
-    Timing: on flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball the number of tries does not
-    depend on `eta`; on Bures-Wasserstein space and within a ball it does, so the running time tells something about it. On
-    log-Euclidean space it tells a little about the size of log(eta), which decides how many matrix products exp takes.
+    Timing: on flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball
+    the number of tries does not depend on `eta`; on Bures-Wasserstein space and within a ball it
+    does, so the running time tells something about it. On log-Euclidean space it tells a little
+    about the size of log(eta), which decides how many matrix products exp takes.
 
-    Source: Reimherr2021 Definition 3; samplers are the library's own (radial laws in closed form where they exist, else
-    rejection from a dominating log-concave law).
+    Source: Reimherr2021 Definition 3; samplers are the library's own (radial laws in closed form
+    where they exist, else rejection from a dominating log-concave law).
     """
     source = as_source(rng_or_key)
     sigma = real("sigma", sigma, above=0.0)
@@ -72,38 +84,57 @@ def riemannian_laplace(rng_or_key: Any, manifold: AbstractManifold, eta: Any, si
     if ball is not None:
         check_law(manifold, sigma, 2 * float(ball.radius))
         if not bool(ball.contains(manifold, point)):
-            raise InvalidArgument("argument `eta` lies outside `ball`; the truncated law is defined at footpoints inside it "
-                                  "(Ball.clamp moves one there)")
+            raise InvalidArgument(
+                "argument `eta` lies outside `ball`; the truncated law is defined at footpoints"
+                " inside it (Ball.clamp moves one there)"
+            )
         drawn = draw_in_ball(manifold, point, sigma, count, source, ball, warn=True)
     else:
         check_law(manifold, sigma, math.inf)
         warn_if_slow(manifold, expected_tries(manifold, sigma, eta=point))
         drawn = draw(manifold, point, sigma, count, source, math.inf)
-    return jax.tree.map(lambda leaf: jax.device_put(leaf.reshape(batch + leaf.shape[1:])), drawn)  # takes arrays over uncopied
+    return jax.tree.map(
+        lambda leaf: jax.device_put(leaf.reshape(batch + leaf.shape[1:])), drawn
+    )  # takes arrays over uncopied
 
 
-# -------------------------------------------------------------------- does the law exist, and what does it cost
+# -------------------------------------------------------------------- does the law exist, and what
+# does it cost
 def laplace_scale_limit(manifold: AbstractManifold) -> float:
-    """The Laplace law on the whole space exists for scales strictly below this number (infinite on flat, compact and
-    Bures-Wasserstein spaces). Raises `NotImplementedError` where no exact sampler is known."""
+    """The Laplace law on the whole space exists for scales strictly below this number (infinite on
+    flat, compact and Bures-Wasserstein spaces). Raises `NotImplementedError` where no exact sampler
+    is known.
+    """
     _sampler(manifold)
     if isinstance(manifold, Lorentz | PoincareBall):
         return 1 / (manifold.dim - 1) if manifold.dim > 1 else math.inf
-    return _spectral.affine_scale_limit(manifold.k) if isinstance(manifold, SPDAffineInvariant) else math.inf
+    return (
+        _spectral.affine_scale_limit(manifold.k)
+        if isinstance(manifold, SPDAffineInvariant)
+        else math.inf
+    )
 
 
 def check_law(manifold: AbstractManifold, sigma: float, cutoff: float) -> None:
     """Refuse a scale for which the untruncated law does not exist."""
     limit = laplace_scale_limit(manifold)
     if math.isinf(cutoff) and not sigma < limit:
-        raise invalid("sigma", sigma, f"on {manifold!r} the Laplace law exists only for sigma < {limit:.6g} (volume grows "
-                      "faster than the density falls); use a smaller sigma (more records or a larger epsilon), or give a "
-                      "ball= to truncate it to")
+        raise invalid(
+            "sigma",
+            sigma,
+            f"on {manifold!r} the Laplace law exists only for sigma < {limit:.6g} (volume grows"
+            " faster than the density falls); use a smaller sigma (more records or a larger"
+            " epsilon), or give a ball= to truncate it to",
+        )
 
 
-def expected_tries(manifold: AbstractManifold, sigma: float, *, eta: Any = None, cutoff: float = math.inf) -> float:
-    """Expected number of proposals one exact draw takes, 1 where the law is sampled directly. A public figure on
-    homogeneous spaces; on Bures-Wasserstein space that of the footpoint `eta` given (default: the identity)."""
+def expected_tries(
+    manifold: AbstractManifold, sigma: float, *, eta: Any = None, cutoff: float = math.inf
+) -> float:
+    """Expected number of proposals one exact draw takes, 1 where the law is sampled directly. A
+    public figure on homogeneous spaces; on Bures-Wasserstein space that of the footpoint `eta`
+    given (default: the identity).
+    """
     if isinstance(manifold, SPDAffineInvariant):
         return _spectral.expected_tries_affine(manifold.k, float(sigma), float(cutoff))
     pilot: Any = None
@@ -116,23 +147,36 @@ def expected_tries(manifold: AbstractManifold, sigma: float, *, eta: Any = None,
         pilot = proposal.log_ratio(r, _unit_singular_values(normal, p) * r[:, None])
     if isinstance(manifold, SPDBuresWasserstein):
         at = np.eye(manifold.k) if eta is None else np.asarray(eta)
-        pilot = _spectral.BuresProposal(at, float(sigma)).propose(256, noise_source(20242), cutoff)[0]
+        pilot = _spectral.BuresProposal(at, float(sigma)).propose(256, noise_source(20242), cutoff)[
+            0
+        ]
     return 1.0 if pilot is None else 1 / max(float(np.mean(np.exp(np.minimum(pilot, 0.0)))), 1e-300)
 
 
 def warn_if_slow(manifold: AbstractManifold, tries: float) -> None:
     """Refuse what would not end, warn of what will take long, both with the number of tries."""
-    remedy = "a smaller sigma (more records, a larger epsilon), or a Gaussian mechanism if a delta > 0 is acceptable"
+    remedy = (
+        "a smaller sigma (more records, a larger epsilon), or a Gaussian mechanism if a delta > 0"
+        " is acceptable"
+    )
     if tries > HOPELESS:
-        raise InvalidArgument(f"exact sampling on {manifold!r} would take about {tries:.3g} tries a draw; use {remedy}")
+        raise InvalidArgument(
+            f"exact sampling on {manifold!r} would take about {tries:.3g} tries a draw; use"
+            f" {remedy}"
+        )
     if tries > SLOW:
-        warnings.warn(f"exact sampling on {manifold!r} takes about {tries:.0f} tries a draw at this scale; {remedy} is faster",
-                      SlowSamplerWarning, stacklevel=3)
+        warnings.warn(
+            f"exact sampling on {manifold!r} takes about {tries:.0f} tries a draw at this scale;"
+            f" {remedy} is faster",
+            SlowSamplerWarning,
+            stacklevel=3,
+        )
 
 
 def radial_log_density(manifold: AbstractManifold, sigma: float) -> tuple[Any, float, bool]:
-    """(log density of d(x, eta) up to a constant, its upper end, whether it is an average over fixed public directions), on
-    homogeneous curved spaces with a sampler."""
+    """(log density of d(x, eta) up to a constant, its upper end, whether it is an average over
+    fixed public directions), on homogeneous curved spaces with a sampler.
+    """
     power = manifold.dim - 1
     if isinstance(manifold, Lorentz | PoincareBall):
         return lambda r: power * _radial.log_sinh(r) - r / sigma, math.inf, False
@@ -142,22 +186,33 @@ def radial_log_density(manifold: AbstractManifold, sigma: float) -> tuple[Any, f
     if isinstance(manifold, SPDAffineInvariant):
         k = manifold.k
         affine = _spectral.affine_proposal(k, float(sigma), math.inf)
-        # Fewer directions in high dimension: there the ratio hardly depends on them (and each costs k (k - 1) / 2 terms).
+        # Fewer directions in high dimension: there the ratio hardly depends on them (and each costs
+        # k (k - 1) / 2 terms).
         many = max(64, min(512, 50_000 // max(affine.pairs, 1)))
         u = np.linalg.eigvalsh(_spectral.symmetric_directions(k, many, source))
         mean = _direction_average(lambda r: affine.log_ratio(np.full(many, r), u))
-        return lambda r: power * np.log(r) - r / sigma + affine.envelope(r) + mean(r), math.inf, True
+        return (
+            lambda r: power * np.log(r) - r / sigma + affine.envelope(r) + mean(r),
+            math.inf,
+            True,
+        )
     if isinstance(manifold, Grassmann):
         p = min(manifold.r, manifold.m - manifold.r)
         grassmann = _spectral.grassmann_proposal(manifold.m, p, float(sigma), math.inf)
         s = _unit_singular_values(source.normals((512, manifold.m - p, p)), p)
         mean = _direction_average(lambda r: grassmann.log_ratio(np.full(512, r), r * s))
-        return lambda r: power * np.log(r) - r / sigma + grassmann.envelope(r) + mean(r), grassmann.end, True
+        return (
+            lambda r: power * np.log(r) - r / sigma + grassmann.envelope(r) + mean(r),
+            grassmann.end,
+            True,
+        )
     raise NotImplementedError(f"no radial density is known on {manifold!r}")
 
 
 def _direction_average(log_ratio: Any) -> Any:
-    """r -> log of the average of exp(log_ratio(r)) over directions, for arrays of r; interpolated on 150 nodes when long."""
+    """r -> log of the average of exp(log_ratio(r)) over directions, for arrays of r; interpolated
+    on 150 nodes when long.
+    """
 
     def one(r: float) -> float:
         values = log_ratio(r)
@@ -167,7 +222,9 @@ def _direction_average(log_ratio: Any) -> Any:
     def average(r: np.ndarray) -> np.ndarray:
         if r.size <= 400:
             return np.array([one(float(x)) for x in r])
-        nodes = np.concatenate([np.geomspace(r[0], r[-1], 50)[:-1], np.linspace(r[0], r[-1], 101)[1:]])
+        nodes = np.concatenate(
+            [np.geomspace(r[0], r[-1], 50)[:-1], np.linspace(r[0], r[-1], 101)[1:]]
+        )
         nodes = np.sort(nodes)
         at = np.maximum(np.array([one(float(x)) for x in nodes]), -1e30)
         return np.interp(r, nodes, at)
@@ -176,20 +233,48 @@ def _direction_average(log_ratio: Any) -> Any:
 
 
 # -------------------------------------------------------------------- draws
-def draw(manifold: AbstractManifold, eta: Any, sigma: float, count: int, source: NoiseSource, cutoff: float) -> Any:
-    """`count` exact draws with d(x, eta) <= cutoff (math.inf: the whole law), stacked along the first axis."""
+def draw(
+    manifold: AbstractManifold,
+    eta: Any,
+    sigma: float,
+    count: int,
+    source: NoiseSource,
+    cutoff: float,
+) -> Any:
+    """`count` exact draws with d(x, eta) <= cutoff (math.inf: the whole law), stacked along the
+    first axis.
+    """
     sampler = _sampler(manifold)
     # a log-Euclidean sampler goes through its draws in blocks itself
-    block = max(1, count if isinstance(manifold, SPDLogEuclidean) else _BLOCK // max(1, manifold.noise_size))
-    parts = [sampler(manifold, eta, sigma, min(block, count - start), source, cutoff) for start in range(0, count, block)]
+    block = max(
+        1, count if isinstance(manifold, SPDLogEuclidean) else _BLOCK // max(1, manifold.noise_size)
+    )
+    parts = [
+        sampler(manifold, eta, sigma, min(block, count - start), source, cutoff)
+        for start in range(0, count, block)
+    ]
     if not parts:
         return jax.tree.map(lambda leaf: jnp.zeros((0, *np.shape(leaf))), eta)
-    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+    return (
+        parts[0]
+        if len(parts) == 1
+        else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+    )
 
 
-def draw_in_ball(manifold: AbstractManifold, eta: Any, sigma: float, count: int, source: NoiseSource, ball: Any, *,
-                 warn: bool = False) -> Any:
-    """Exact draws of the law restricted to a ball that holds `eta`: radii up to the diameter, then rejection."""
+def draw_in_ball(
+    manifold: AbstractManifold,
+    eta: Any,
+    sigma: float,
+    count: int,
+    source: NoiseSource,
+    ball: Any,
+    *,
+    warn: bool = False,
+) -> Any:
+    """Exact draws of the law restricted to a ball that holds `eta`: radii up to the diameter, then
+    rejection.
+    """
     cutoff = 2 * float(ball.radius)
     accepted: list[Any] = []
     have = tried = 0
@@ -208,19 +293,28 @@ def draw_in_ball(manifold: AbstractManifold, eta: Any, sigma: float, count: int,
 
 
 @functools.singledispatch
-def _draw(manifold: AbstractManifold, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    raise NotImplementedError(f"no exact Riemannian Laplace sampler is known on {manifold!r}; use a Gaussian mechanism, or "
-                              "gradient perturbation (riemdp.optimizers)")
+def _draw(
+    manifold: AbstractManifold, eta: Any, sigma: float, count: int, source: Any, cutoff: float
+) -> Any:
+    raise NotImplementedError(
+        f"no exact Riemannian Laplace sampler is known on {manifold!r}; use a Gaussian mechanism,"
+        " or gradient perturbation (riemdp.optimizers)"
+    )
 
 
 def _sampler(manifold: AbstractManifold) -> Any:
     """The sampler of a space, or NotImplementedError that says why there is none."""
     if isinstance(manifold, Stiefel) and manifold.r > 1:
-        raise NotImplementedError(f"{manifold!r} has no closed-form distance, so no exact Riemannian Laplace sampler; use "
-                                  "gradient perturbation (riemdp.optimizers) or Stiefel(m, 1)")
+        raise NotImplementedError(
+            f"{manifold!r} has no closed-form distance, so no exact Riemannian Laplace sampler; use"
+            " gradient perturbation (riemdp.optimizers) or Stiefel(m, 1)"
+        )
     if isinstance(manifold, Product) and not _is_flat(manifold):
-        raise NotImplementedError(f"{manifold!r}: no exact Riemannian Laplace sampler is known on a product with a curved factor "
-                                  "(the distance couples the factors); release factors separately, or use a Gaussian mechanism")
+        raise NotImplementedError(
+            f"{manifold!r}: no exact Riemannian Laplace sampler is known on a product with a curved"
+            " factor (the distance couples the factors); release factors separately, or use a"
+            " Gaussian mechanism"
+        )
     found = _draw.dispatch(type(manifold))
     if found is _draw.dispatch(object):
         found(manifold, None, 1.0, 0, None, math.inf)
@@ -229,16 +323,22 @@ def _sampler(manifold: AbstractManifold) -> Any:
 
 @_draw.register
 def _(manifold: Euclidean, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(manifold, eta, _radial.flat_radii(manifold.dim, sigma, count, source, cutoff), source)
+    return _by_radius(
+        manifold, eta, _radial.flat_radii(manifold.dim, sigma, count, source, cutoff), source
+    )
 
 
 @_draw.register
 def _(manifold: Product, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(manifold, eta, _radial.flat_radii(manifold.dim, sigma, count, source, cutoff), source)
+    return _by_radius(
+        manifold, eta, _radial.flat_radii(manifold.dim, sigma, count, source, cutoff), source
+    )
 
 
 @_draw.register
-def _(manifold: SPDLogEuclidean, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
+def _(
+    manifold: SPDLogEuclidean, eta: Any, sigma: float, count: int, source: Any, cutoff: float
+) -> Any:
     radii = _radial.flat_radii(manifold.dim, sigma, count, source, cutoff)
     w, q = np.linalg.eigh(np.asarray(eta))
     return exponentials_of_directions((q * np.log(w)) @ q.T, radii, source)
@@ -247,17 +347,23 @@ def _(manifold: SPDLogEuclidean, eta: Any, sigma: float, count: int, source: Any
 @_draw.register(Lorentz)
 @_draw.register(PoincareBall)
 def _(manifold: Any, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(manifold, eta, _radial.hyperbolic_radii(manifold.dim, sigma, count, source, cutoff), source)
+    return _by_radius(
+        manifold, eta, _radial.hyperbolic_radii(manifold.dim, sigma, count, source, cutoff), source
+    )
 
 
 @_draw.register(Sphere)
 @_draw.register(Stiefel)
 def _(manifold: Any, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(manifold, eta, _radial.sphere_radii(manifold.dim, sigma, count, source, cutoff), source)
+    return _by_radius(
+        manifold, eta, _radial.sphere_radii(manifold.dim, sigma, count, source, cutoff), source
+    )
 
 
 @_draw.register
-def _(manifold: SPDAffineInvariant, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
+def _(
+    manifold: SPDAffineInvariant, eta: Any, sigma: float, count: int, source: Any, cutoff: float
+) -> Any:
     q, w = _spectral.affine_tangents(manifold.k, sigma, count, source, cutoff)
     half = np.linalg.cholesky(np.asarray(eta)) @ q
     half *= np.exp(0.5 * within_float64(w))[:, None, :]
@@ -265,9 +371,13 @@ def _(manifold: SPDAffineInvariant, eta: Any, sigma: float, count: int, source: 
 
 
 @_draw.register
-def _(manifold: SPDBuresWasserstein, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
+def _(
+    manifold: SPDBuresWasserstein, eta: Any, sigma: float, count: int, source: Any, cutoff: float
+) -> Any:
     proposal = _spectral.BuresProposal(np.asarray(eta), sigma)
-    return _spectral.rejection(count, source, lambda tries: proposal.propose(tries, source, cutoff), 0.7, 4 * manifold.k**2)[0]
+    return _spectral.rejection(
+        count, source, lambda tries: proposal.propose(tries, source, cutoff), 0.7, 4 * manifold.k**2
+    )[0]
 
 
 @_draw.register
@@ -281,7 +391,9 @@ def _(manifold: Grassmann, eta: Any, sigma: float, count: int, source: Any, cuto
         z = source.normals((tries, manifold.m, manifold.r))
         u = z - w @ (w.T @ z)
         u /= np.sqrt(np.sum(u * u, axis=(1, 2)))[:, None, None]
-        return proposal.log_ratio(r, r[:, None] * _unit_singular_values(u, p)), (r[:, None, None] * u,)
+        return proposal.log_ratio(r, r[:, None] * _unit_singular_values(u, p)), (
+            r[:, None, None] * u,
+        )
 
     (tangents,) = _spectral.rejection(count, source, propose, 0.7, 2 * manifold.m * manifold.r)
     return manifold.exp(eta, tangents)
@@ -289,7 +401,9 @@ def _(manifold: Grassmann, eta: Any, sigma: float, count: int, source: Any, cuto
 
 # -------------------------------------------------------------------- helpers
 def _by_radius(manifold: Any, eta: Any, radii: np.ndarray, source: Any) -> Any:
-    return direction_and_exp(manifold, eta, radii, source.normals((radii.size, manifold.noise_size)))
+    return direction_and_exp(
+        manifold, eta, radii, source.normals((radii.size, manifold.noise_size))
+    )
 
 
 def _unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:
@@ -304,7 +418,9 @@ def _is_flat(manifold: Any) -> bool:
 
 
 def _batch_size(tries: int) -> int:
-    """At least this many, and one of 16, 64, 256, ..: each shape is compiled once, so there should be few."""
+    """At least this many, and one of 16, 64, 256, ..: each shape is compiled once, so there should
+    be few.
+    """
     return 1 << (2 * max(2, ((tries - 1).bit_length() + 1) // 2))
 
 
@@ -318,7 +434,9 @@ def _footpoint(manifold: Any, eta: Any) -> Any:
     _sampler(manifold)
     point = manifold._coerce("eta", eta)
     if manifold._batch_shape(point) != () or not bool(np.asarray(manifold.belongs(point, 1e-6))):
-        raise InvalidArgument(f"argument `eta` is not one point of {manifold!r}; `manifold.project` makes one")
+        raise InvalidArgument(
+            f"argument `eta` is not one point of {manifold!r}; `manifold.project` makes one"
+        )
     return point
 
 
@@ -333,11 +451,16 @@ def _batch(shape: Any) -> tuple[int, tuple[int, ...]]:
 
 
 def as_source(rng_or_key: Any) -> NoiseSource:
-    """A noise source from None, an int, a `NoiseSource`, or a JAX key (seeded by the bits of the key)."""
+    """A noise source from None, an int, a `NoiseSource`, or a JAX key (seeded by the bits of the
+    key).
+    """
     if isinstance(rng_or_key, jax.Array) and jnp.issubdtype(rng_or_key.dtype, jax.dtypes.prng_key):
         rng_or_key = jax.random.key_data(rng_or_key)
     if isinstance(rng_or_key, jax.Array | np.ndarray):
         if rng_or_key.dtype != np.uint32 or rng_or_key.ndim != 1:
-            raise InvalidArgument("argument `rng_or_key` is an array, not a JAX key; give None, an int or a NoiseSource")
+            raise InvalidArgument(
+                "argument `rng_or_key` is an array, not a JAX key; give None, an int or a"
+                " NoiseSource"
+            )
         return noise_source(int.from_bytes(np.asarray(rng_or_key).tobytes(), "little"))
     return noise_source(rng_or_key)

@@ -11,10 +11,14 @@ import jax.numpy as jnp
 
 @functools.partial(jax.jit, static_argnums=0)
 def direction_and_exp(manifold: Any, eta: Any, radii: Any, z: Any) -> Any:
-    """Exp_eta(r u) with u the unit tangent vector that the normals `z` (q, noise_size) point to: uniform directions."""
+    """Exp_eta(r u) with u the unit tangent vector that the normals `z` (q, noise_size) point to:
+    uniform directions.
+    """
     base = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], eta)
     v = manifold._tangent_from_normals(base, z)
     length = manifold._norm(base, v)
     factor = radii / jnp.where(length > 0, length, 1.0)
-    scaled = jax.tree.map(lambda leaf: leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - 1)), v)
+    scaled = jax.tree.map(
+        lambda leaf: leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - 1)), v
+    )
     return manifold._exp(base, scaled)

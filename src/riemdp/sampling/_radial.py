@@ -1,6 +1,7 @@
 """Laplace laws whose density depends on the radius alone: flat spaces, hyperbolic spaces, spheres.
 
-Each function returns exact draws of the distance r to the footpoint; the direction is uniform and independent.
+Each function returns exact draws of the distance r to the footpoint; the direction is uniform and
+independent.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def flat_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -
 
 
 def hyperbolic_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
-    """sinh^{d-1}(r) e^{-r/s}: T = e^{-2r} is Beta((1/s - d + 1)/2, d), exactly; cut at `cutoff`, log-concave rejection."""
+    """sinh^{d-1}(r) e^{-r/s}: T = e^{-2r} is Beta((1/s - d + 1)/2, d), exactly; cut at `cutoff`,
+    log-concave rejection.
+    """
     if math.isinf(cutoff):
         t = source.betas((1 / scale - (dim - 1)) / 2, float(dim), (count,))
         return -0.5 * np.log(np.maximum(t, np.finfo(np.float64).tiny))
@@ -39,7 +42,11 @@ def flat_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
     power = dim - 1
     return TangentHull(
         lambda r: (power * np.log(r) if power else 0.0 * r) - r / scale,
-        lambda r: power / max(r, 1e-300) - 1 / scale, 0.0, cutoff, dim * scale)
+        lambda r: power / max(r, 1e-300) - 1 / scale,
+        0.0,
+        cutoff,
+        dim * scale,
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -47,7 +54,11 @@ def hyperbolic_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
     power = dim - 1
     return TangentHull(
         lambda r: (power * log_sinh(r) if power else 0.0 * r) - r / scale,
-        lambda r: power / math.tanh(max(r, 1e-300)) - 1 / scale, 0.0, cutoff, dim * scale)
+        lambda r: power / math.tanh(max(r, 1e-300)) - 1 / scale,
+        0.0,
+        cutoff,
+        dim * scale,
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -58,7 +69,9 @@ def sphere_hull(dim: int, scale: float, cutoff: float) -> TangentHull:
         with np.errstate(divide="ignore"):
             return (power * np.log(np.sin(r)) if power else 0.0 * r) - r / scale
 
-    return TangentHull(log_density, lambda r: (power / math.tan(r) if power else 0.0) - 1 / scale, 0.0, cutoff)
+    return TangentHull(
+        log_density, lambda r: (power / math.tan(r) if power else 0.0) - 1 / scale, 0.0, cutoff
+    )
 
 
 def log_sinh(x: np.ndarray) -> np.ndarray:

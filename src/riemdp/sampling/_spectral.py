@@ -1,8 +1,10 @@
-"""Laplace laws whose density depends on the spectrum of the direction: SPD affine-invariant and Bures-Wasserstein, Grassmann.
+"""Laplace laws whose density depends on the spectrum of the direction: SPD affine-invariant and
+Bures-Wasserstein, Grassmann.
 
-Each draws a radius from a log-concave proposal and a uniform direction, and accepts with an exact ratio that is at most 1.
-Source: the Jacobian of exp on a symmetric space is a product of sinh(x)/x (or sin(x)/x) over its roots, and log of either is
-concave in x^2, so Jensen's inequality bounds the product by its value at equal roots.
+Each draws a radius from a log-concave proposal and a uniform direction, and accepts with an exact
+ratio that is at most 1. Source: the Jacobian of exp on a symmetric space is a product of sinh(x)/x
+(or sin(x)/x) over its roots, and log of either is concave in x^2, so Jensen's inequality bounds the
+product by its value at equal roots.
 """
 
 from __future__ import annotations
@@ -17,18 +19,23 @@ from ._exponential import packed_positions
 from ._hull import TangentHull
 from ._radial import log_sinc, log_sinhc
 
-# Acceptance ratios are compared with the envelope raised by this much, so that rounding cannot make one exceed 1.
+# Acceptance ratios are compared with the envelope raised by this much, so that rounding cannot make
+# one exceed 1.
 SLACK = 1e-9
 _BLOCK = 1 << 23  # floats that one batch of proposals may hold
 
 
 def affine_scale_limit(k: int) -> float:
-    """The affine-invariant Laplace law exists only for scales below sqrt(12 / (k (k^2 - 1))); infinite for k = 1 (flat)."""
+    """The affine-invariant Laplace law exists only for scales below sqrt(12 / (k (k^2 - 1)));
+    infinite for k = 1 (flat).
+    """
     return math.inf if k == 1 else math.sqrt(12 / (k * (k * k - 1)))
 
 
 class AffineProposal:
-    """Radius law R^{d-1} e^{-R/s + env(R)}, env(R) = min(N log sinhc(c R), R / s_k), and the ratio to accept with."""
+    """Radius law R^{d-1} e^{-R/s + env(R)}, env(R) = min(N log sinhc(c R), R / s_k), and the ratio
+    to accept with.
+    """
 
     def __init__(self, k: int, scale: float, cutoff: float):
         self.k, self.dim, self.pairs = k, k * (k + 1) // 2, k * (k - 1) // 2
@@ -38,7 +45,11 @@ class AffineProposal:
 
         def log_density(r: np.ndarray) -> np.ndarray:
             with np.errstate(divide="ignore"):
-                return ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0) - r / scale + self.envelope(r)
+                return (
+                    ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0)
+                    - r / scale
+                    + self.envelope(r)
+                )
 
         def slope(r: float) -> float:
             r = max(r, 1e-300)
@@ -56,7 +67,9 @@ class AffineProposal:
         return np.minimum(self.pairs * log_sinhc(self.c * r), self.slope_limit * r)
 
     def log_ratio(self, r: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """log of the acceptance probability for eigenvalues `u` (q, k) of unit directions and radii `r` (q,)."""
+        """log of the acceptance probability for eigenvalues `u` (q, k) of unit directions and radii
+        `r` (q,).
+        """
         gaps = np.abs(u[:, self.rows] - u[:, self.columns]) * (r / 2)[:, None]
         return np.sum(log_sinhc(gaps), axis=1) - self.envelope(r) - SLACK
 
@@ -66,8 +79,12 @@ def affine_proposal(k: int, scale: float, cutoff: float) -> AffineProposal:
     return AffineProposal(k, scale, cutoff)
 
 
-def affine_tangents(k: int, scale: float, count: int, source: Any, cutoff: float) -> tuple[np.ndarray, np.ndarray]:
-    """(Q, w): exact draws S = Q diag(w) Q^T of the Laplace law's logarithm at the identity, |S|_F <= cutoff."""
+def affine_tangents(
+    k: int, scale: float, count: int, source: Any, cutoff: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(Q, w): exact draws S = Q diag(w) Q^T of the Laplace law's logarithm at the identity, |S|_F
+    <= cutoff.
+    """
     proposal = affine_proposal(k, scale, cutoff)
 
     def propose(tries: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
@@ -81,7 +98,9 @@ def affine_tangents(k: int, scale: float, count: int, source: Any, cutoff: float
 
 @functools.lru_cache(maxsize=256)
 def expected_tries_affine(k: int, scale: float, cutoff: float) -> float:
-    """Expected proposals an accepted draw needs: the mean ratio over 512 proposals from a fixed public seed."""
+    """Expected proposals an accepted draw needs: the mean ratio over 512 proposals from a fixed
+    public seed.
+    """
     from ..randomness import noise_source
 
     if k == 1:
@@ -104,12 +123,20 @@ class GrassmannProposal:
 
         def log_density(r: np.ndarray) -> np.ndarray:
             with np.errstate(divide="ignore"):
-                return ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0) - r / scale + self.envelope(r)
+                return (
+                    ((self.dim - 1) * np.log(r) if self.dim > 1 else 0.0)
+                    - r / scale
+                    + self.envelope(r)
+                )
 
         def slope(r: float) -> float:
             r = max(r, 1e-300)
             x = self.c * r
-            fall = 0.0 if not self.roots else self.roots * (-self.c * x / 3 if x < 1e-3 else self.c / math.tan(x) - 1 / r)
+            fall = (
+                0.0
+                if not self.roots
+                else self.roots * (-self.c * x / 3 if x < 1e-3 else self.c / math.tan(x) - 1 / r)
+            )
             return (self.dim - 1) / r - 1 / scale + fall
 
         self.hull = TangentHull(log_density, slope, 0.0, self.end, self.dim * scale)
@@ -118,7 +145,9 @@ class GrassmannProposal:
         return self.roots * log_sinc(self.c * r) if self.roots else 0.0 * r
 
     def log_ratio(self, r: np.ndarray, angles: np.ndarray) -> np.ndarray:
-        """log of the acceptance probability for principal angles `angles` (q, p) = r times unit singular values."""
+        """log of the acceptance probability for principal angles `angles` (q, p) = r times unit
+        singular values.
+        """
         inside = np.max(angles, axis=1) < math.pi / 2
         t = np.where(inside[:, None], angles, 0.0)
         total = (self.m - 2 * self.p) * np.sum(log_sinc(t), axis=1)
@@ -141,14 +170,18 @@ def symmetric_directions(k: int, count: int, source: Any) -> np.ndarray:
 
 
 def symmetric_normals(k: int, count: int, source: Any) -> np.ndarray:
-    """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k + 1) / 2 normals each."""
+    """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k +
+    1) / 2 normals each.
+    """
     z = source.normals((count, k * (k + 1) // 2))
     z[:, k:] *= math.sqrt(0.5)
     return np.take(z, packed_positions(k), axis=1).reshape(count, k, k)
 
 
 class BuresProposal:
-    """Flat Laplace tangent vectors at `eta`, the Jacobian of exp there (at most 1, curvature being non-negative), and exp."""
+    """Flat Laplace tangent vectors at `eta`, the Jacobian of exp there (at most 1, curvature being
+    non-negative), and exp.
+    """
 
     def __init__(self, eta: np.ndarray, scale: float):
         self.values, self.vectors = np.linalg.eigh(np.asarray(eta, dtype=np.float64))
@@ -157,12 +190,16 @@ class BuresProposal:
         self.rows, self.columns = np.triu_indices(self.k)
         self.log_base = 0.5 * np.sum(np.log(self.sums[self.rows, self.columns]))
 
-    def propose(self, tries: int, source: Any, cutoff: float) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    def propose(
+        self, tries: int, source: Any, cutoff: float
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         from ._radial import flat_radii
 
         k, dim = self.k, self.k * (self.k + 1) // 2
         r = flat_radii(dim, self.scale, tries, source, cutoff)
-        moved = np.eye(k) + r[:, None, None] * symmetric_directions(k, tries, source) * np.sqrt(2 / self.sums)
+        moved = np.eye(k) + r[:, None, None] * symmetric_directions(k, tries, source) * np.sqrt(
+            2 / self.sums
+        )
         mu, q = np.linalg.eigh(moved)
         regular = mu[:, 0] > 0  # beyond it the geodesic has left the manifold
         safe = np.where(regular[:, None], mu, 1.0)
@@ -173,13 +210,20 @@ class BuresProposal:
         x = (x + np.swapaxes(x, 1, 2)) / 2
         ends = np.maximum(np.linalg.eigvalsh(x), 1e-300)
         i, j = self.rows, self.columns
-        log_jacobian = np.sum(np.log(np.maximum(b[:, i] + b[:, j], 1e-300)) - 0.5 * np.log(ends[:, i] + ends[:, j]), axis=1)
+        log_jacobian = np.sum(
+            np.log(np.maximum(b[:, i] + b[:, j], 1e-300)) - 0.5 * np.log(ends[:, i] + ends[:, j]),
+            axis=1,
+        )
         ratio = np.where(regular, np.minimum(log_jacobian - self.log_base, 0.0), -np.inf)
         return ratio, (self.vectors @ x @ self.vectors.T,)
 
 
-def rejection(count: int, source: Any, propose: Any, rate: float, size: int) -> tuple[np.ndarray, ...]:
-    """Gather `count` accepted draws. `propose(tries)` gives (log acceptance ratios, arrays with leading axis tries)."""
+def rejection(
+    count: int, source: Any, propose: Any, rate: float, size: int
+) -> tuple[np.ndarray, ...]:
+    """Gather `count` accepted draws. `propose(tries)` gives (log acceptance ratios, arrays with
+    leading axis tries).
+    """
     parts: list[tuple[np.ndarray, ...]] = []
     have = 0
     largest = max(1, _BLOCK // max(1, size))
@@ -191,7 +235,9 @@ def rejection(count: int, source: Any, propose: Any, rate: float, size: int) -> 
             tries = min(largest, math.ceil(min(1.05 * wanted, 64.0 * (count - have))) + 4)
         log_ratio, arrays = propose(tries)
         if np.any(log_ratio > SLACK):
-            raise ArithmeticError("internal error: an acceptance ratio of a sampler exceeds 1; please report it")
+            raise ArithmeticError(
+                "internal error: an acceptance ratio of a sampler exceeds 1; please report it"
+            )
         accepted = np.log(source.uniforms((tries,))) < log_ratio
         parts.append(tuple(a[accepted] for a in arrays))
         have += int(np.sum(accepted))

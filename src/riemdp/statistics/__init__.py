@@ -2,7 +2,11 @@
 
 from ._curvature import strong_convexity
 from ._frechet_mean import MeanResult, frechet_mean
-from ._sensitivity import ambient_mean_sensitivity, frechet_mean_sensitivity, mean_gradient_sensitivity
+from ._sensitivity import (
+    ambient_mean_sensitivity,
+    frechet_mean_sensitivity,
+    mean_gradient_sensitivity,
+)
 
 __all__ = [
     "MeanResult",

@@ -1,18 +1,22 @@
-"""Frechet mean of SPD matrices with the affine-invariant metric: Newton's method with few passes over the data.
+"""Frechet mean of SPD matrices with the affine-invariant metric: Newton's method with few passes
+over the data.
 
-In the frame M = L L^T the records are Y_i = L^-1 X_i L^-T = Q exp(lambda) Q^T and F = 1/2 sum w_i d^2(M, X_i) has gradient
--G, G = sum w_i log Y_i, and Hessian S -> sum w_i Q (K o Q^T S Q) Q^T with K_ab = theta coth theta,
-theta = |lambda_a - lambda_b| / 2 (at least 1: F is strongly geodesically convex). One eigendecomposition of the data gives
-both, so a pass is one `eigh` of every record and a few products with its eigenvectors, by conjugate gradients.
+In the frame M = L L^T the records are Y_i = L^-1 X_i L^-T = Q exp(lambda) Q^T and F = 1/2 sum w_i
+d^2(M, X_i) has gradient -G, G = sum w_i log Y_i, and Hessian S -> sum w_i Q (K o Q^T S Q) Q^T with
+K_ab = theta coth theta, theta = |lambda_a - lambda_b| / 2 (at least 1: F is strongly geodesically
+convex). One eigendecomposition of the data gives both, so a pass is one `eigh` of every record and
+a few products with its eigenvectors, by conjugate gradients.
 
-It is written in NumPy: LAPACK's batched `eigh` dominates, parts of the data run in threads, and nothing has to be compiled.
+It is written in NumPy: LAPACK's batched `eigh` dominates, parts of the data run in threads, and
+nothing has to be compiled.
 
-The passes are few because the iteration starts at the mean of an evenly spaced subsample of public size, found in the same
-way; and because the last step needs none. Along a step S the gradient of one record is -A(t), A = log(e^(-tS/2) Y e^(-tS/2)),
-with A' = -f(ad A) S and f(x) = (x/2) coth(x/2). Since f is |x|/2 rounded off at scale 1, whose divided differences act on
-operators of norm up to log(1e6) with norm below 1.6 (Kato's bound for |x|), |A''| <= 2 * 2 |A'| |S| <= 4 f_max |S|^2. So the
-residual after a Newton step is at most the residual of the linear system plus 2 f_max |S|^2, which settles the matter when the
-step is short. (What is seen on data is 40 times less.)
+The passes are few because the iteration starts at the mean of an evenly spaced subsample of public
+size, found in the same way; and because the last step needs none. Along a step S the gradient of
+one record is -A(t), A = log(e^(-tS/2) Y e^(-tS/2)), with A' = -f(ad A) S and f(x) = (x/2)
+coth(x/2). Since f is |x|/2 rounded off at scale 1, whose divided differences act on operators of
+norm up to log(1e6) with norm below 1.6 (Kato's bound for |x|), |A''| <= 2 * 2 |A'| |S| <= 4 f_max
+|S|^2. So the residual after a Newton step is at most the residual of the linear system plus 2 f_max
+|S|^2, which settles the matter when the step is short. (What is seen on data is 40 times less.)
 """
 
 from __future__ import annotations
@@ -29,17 +33,25 @@ import numpy as np
 Array = np.ndarray
 
 SUBSAMPLES = (256, 2048)  # public sizes; records are chosen by position, whatever their values
-PART = 1024  # records handled at once; fixed, so that rounding does not depend on the number of cores
-SPREAD_FOR_PLAIN_EIGH = 1e-6  # smallest ratio of eigenvalues for which eigh of Y gives log Y to about 1e-10
+PART = (
+    1024  # records handled at once; fixed, so that rounding does not depend on the number of cores
+)
+SPREAD_FOR_PLAIN_EIGH = (
+    1e-6  # smallest ratio of eigenvalues for which eigh of Y gives log Y to about 1e-10
+)
 
 
 class NotSuitable(Exception):
-    """The records are too ill-conditioned relative to their mean for this method; the caller uses the general one."""
+    """The records are too ill-conditioned relative to their mean for this method; the caller uses
+    the general one.
+    """
 
 
 @dataclass
 class _Part:
-    """A part of the data seen from the current point: eigenvectors as columns and as weighted rows, and theta coth theta."""
+    """A part of the data seen from the current point: eigenvectors as columns and as weighted rows,
+    and theta coth theta.
+    """
 
     q: Array
     weighted: Array
@@ -49,17 +61,25 @@ class _Part:
     spread: float
 
 
-def affine_mean(X: Any, weights: Any | None, tol: float, max_passes: int) -> tuple[Array, float, int]:
-    """(mean, residual, passes over the data) of X (n, k, k), with normalised weights (n,) or None. Deterministic.
+def affine_mean(
+    X: Any, weights: Any | None, tol: float, max_passes: int
+) -> tuple[Array, float, int]:
+    """(mean, residual, passes over the data) of X (n, k, k), with normalised weights (n,) or None.
+    Deterministic.
 
-    Raises `NotSuitable` where a record is not positive definite, or its spectrum relative to the mean is wider than 1e6.
+    Raises `NotSuitable` where a record is not positive definite, or its spectrum relative to the
+    mean is wider than 1e6.
     """
     X = np.asarray(X)
     n = len(X)
     w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights)
     try:
         start = np.linalg.cholesky(_symmetric(np.tensordot(w, X, axes=1)))
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
         with ThreadPoolExecutor(max(1, min(cores, -(-n // PART)))) as pool:
             for size in SUBSAMPLES:
                 chosen = (np.arange(size) * n) // size
@@ -76,13 +96,20 @@ def affine_mean(X: Any, weights: Any | None, tol: float, max_passes: int) -> tup
 def _newton(
     X: Array, w: Array, start: Array, tol: float, max_passes: int, pool: ThreadPoolExecutor
 ) -> tuple[Array, float, int]:
-    """Damped Newton iteration from the factor `start`: (factor of the mean, residual there, passes used)."""
+    """Damped Newton iteration from the factor `start`: (factor of the mean, residual there, passes
+    used).
+    """
     cuts = range(0, len(X), PART)
-    # Whitened once: afterwards every factor is near the identity, so rounding does not grow with the condition of the mean.
+    # Whitened once: afterwards every factor is near the identity, so rounding does not grow with
+    # the condition of the mean.
     inverse = np.linalg.inv(start)
-    blocks = list(pool.map(lambda i: (_congruence(inverse, X[i : i + PART]), w[i : i + PART]), cuts))
+    blocks = list(
+        pool.map(lambda i: (_congruence(inverse, X[i : i + PART]), w[i : i + PART]), cuts)
+    )
     factor = np.eye(X.shape[-1])
-    best: tuple[float, Array, Array, float] | None = None  # residual, factor, gradient, Lipschitz constant of the gradient
+    best: tuple[float, Array, Array, float] | None = (
+        None  # residual, factor, gradient, Lipschitz constant of the gradient
+    )
     for passes in range(1, max_passes + 1):
         parts, gradient, residual = _look(factor, blocks, pool, first=passes == 1)
         spread, ratio = max(p.spread for p in parts), min(p.ratio for p in parts)
@@ -93,7 +120,8 @@ def _newton(
         if best is None or residual < best[0]:
             reach = spread / math.sqrt(2.0)
             best = (residual, factor, gradient, reach / math.tanh(reach) if reach > 1e-8 else 1.0)
-            # Far from the mean a rough step is enough (the next pass repairs it); the last one has to reach the tolerance.
+            # Far from the mean a rough step is enough (the next pass repairs it); the last one has
+            # to reach the tolerance.
             forcing = max(min(1e-2, 1e-3 * residual) * residual, 0.3 * tol)
             step, left = _solve(parts, gradient, forcing, pool)
             bound = left + 2.0 * _largest_factor(ratio) * float(np.sum(step**2))
@@ -101,7 +129,8 @@ def _newton(
                 return start @ _move(factor, step), bound, passes
             factor = _move(factor, step)
         else:
-            # Newton overshot (possible far from the mean): go back and take the gradient step that always descends.
+            # Newton overshot (possible far from the mean): go back and take the gradient step that
+            # always descends.
             residual, factor, gradient, lipschitz = best
             best = (2.0 * residual, factor, gradient, lipschitz)
             factor = _move(factor, gradient / lipschitz)
@@ -110,15 +139,23 @@ def _newton(
 
 
 def _largest_factor(ratio: float) -> float:
-    """Largest theta coth theta, the Hessian's largest eigenvalue for a record whose eigenvalues have this ratio."""
+    """Largest theta coth theta, the Hessian's largest eigenvalue for a record whose eigenvalues
+    have this ratio.
+    """
     theta = -0.5 * math.log(ratio)
     return theta / math.tanh(theta) if theta > 1e-4 else 1.0
 
 
 def _look(
-    factor: Array, blocks: list[tuple[Array, Array]], pool: ThreadPoolExecutor, *, first: bool = False
+    factor: Array,
+    blocks: list[tuple[Array, Array]],
+    pool: ThreadPoolExecutor,
+    *,
+    first: bool = False,
 ) -> tuple[list[_Part], Array, float]:
-    """One pass over the data: its parts seen from `factor` factor^T, the gradient G there and its norm."""
+    """One pass over the data: its parts seen from `factor` factor^T, the gradient G there and its
+    norm.
+    """
     inverse = None if first else np.linalg.inv(factor)
     parts = list(pool.map(lambda block: _decompose(inverse, *block), blocks))
     gradient = _symmetric(sum((p.gradient for p in parts), np.zeros_like(factor)))
@@ -134,7 +171,8 @@ def _decompose(inverse: Array | None, Y: Array, w: Array) -> _Part:
     rows = np.ascontiguousarray(q.swapaxes(1, 2))
     weighted = w[:, None, None] * rows
     gradient = rows.reshape(-1, k).T @ (logs[:, :, None] * weighted).reshape(-1, k)
-    # theta coth theta = theta (a + b) / (a - b) for eigenvalues a, b with theta = (log a - log b) / 2; 1 + theta^2 / 3 near 0
+    # theta coth theta = theta (a + b) / (a - b) for eigenvalues a, b with theta = (log a - log b) /
+    # 2; 1 + theta^2 / 3 near 0
     theta = 0.5 * (logs[:, :, None] - logs[:, None, :])
     difference = values[:, :, None] - values[:, None, :]
     near = np.abs(theta) < 1e-4
@@ -146,18 +184,25 @@ def _decompose(inverse: Array | None, Y: Array, w: Array) -> _Part:
     return _Part(q, weighted, kernel, gradient, ratio, spread)
 
 
-def _solve(parts: list[_Part], gradient: Array, target: float, pool: ThreadPoolExecutor) -> tuple[Array, float]:
-    """(S, |G - H S|) with the second at most `target`, by conjugate gradients; one product with H costs a tenth of a pass."""
+def _solve(
+    parts: list[_Part], gradient: Array, target: float, pool: ThreadPoolExecutor
+) -> tuple[Array, float]:
+    """(S, |G - H S|) with the second at most `target`, by conjugate gradients; one product with H
+    costs a tenth of a pass.
+    """
     k = len(gradient)
 
     def product(part: _Part, s: Array) -> Array:
         rows = part.q.swapaxes(1, 2)
         inside = np.matmul(np.matmul(rows, s), part.q)
         inside *= part.kernel
-        return np.matmul(part.q.transpose(1, 0, 2).reshape(k, -1), np.matmul(inside, part.weighted).reshape(-1, k))
+        return np.matmul(
+            part.q.transpose(1, 0, 2).reshape(k, -1),
+            np.matmul(inside, part.weighted).reshape(-1, k),
+        )
 
     def hessian(s: Array) -> Array:
-        products: Callable[[_Part], Array] = lambda part: product(part, s)  # noqa: E731
+        products: Callable[[_Part], Array] = lambda part: product(part, s)
         return _symmetric(sum(pool.map(products, parts), np.zeros((k, k))))
 
     step, left = np.zeros_like(gradient), gradient.copy()

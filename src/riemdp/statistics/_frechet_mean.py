@@ -26,7 +26,8 @@ from ._affine_mean import NotSuitable, affine_mean
 from ._riemannian_mean import gradient_mean, newton_mean
 from ._sphere_mean import sphere_mean
 
-MAX_PASSES = 200  # public and fixed: how long the iteration may run does not depend on an option that looks at data
+# public and fixed: how long the iteration may run does not depend on an option that looks at data
+MAX_PASSES = 200
 _LOOSE = 1e-6  # relative error up to which a record is taken to lie on the space
 
 
@@ -35,8 +36,9 @@ class MeanResult:
     """What `frechet_mean` found.
 
     - `value`: the mean, an array of the manifold's shape (a tuple on a `Product`).
-    - `residual`: |grad F| at `value`, F = 1/2 sum w_i d^2: the length of the mean logarithm (an upper bound of it, where the last
-      Newton step is not followed by another pass). Distance to the exact mean is at most residual / h, h = 1 on Hadamard spaces.
+    - `residual`: |grad F| at `value`, F = 1/2 sum w_i d^2: the length of the mean logarithm (an
+      upper bound of it, where the last Newton step is not followed by another pass). Distance to
+      the exact mean is at most residual / h, h = 1 on Hadamard spaces.
     - `iterations`: passes over the data.
     - `converged`: residual <= tol, and nothing else.
 
@@ -51,27 +53,33 @@ class MeanResult:
     def __repr__(self) -> str:
         shape = jax.tree.map(np.shape, self.value)
         return (
-            f"MeanResult(value of shape {shape}, residual={self.residual:.1e}, iterations={self.iterations}, "
-            f"converged={self.converged})"
+            f"MeanResult(value of shape {shape}, residual={self.residual:.1e},"
+            f" iterations={self.iterations}, converged={self.converged})"
         )
 
 
-def frechet_mean(manifold: AbstractManifold, X: Any, *, weights: Any = None, tol: float = 1e-10) -> MeanResult:
-    """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records X (n, *manifold.shape), to a stated residual.
+def frechet_mean(
+    manifold: AbstractManifold, X: Any, *, weights: Any = None, tol: float = 1e-10
+) -> MeanResult:
+    """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records X (n, *manifold.shape), to a
+    stated residual.
 
-    Closed form on flat spaces (Euclidean, log-Euclidean); Newton's method on affine-invariant SPD matrices, spheres and
-    hyperbolic spaces; gradient steps with safeguards on Bures-Wasserstein space, Grassmann manifolds and spaces of the user's
-    own. Factors of a `Product` are solved one by one. The result does not depend on chance, nor on the number of cores.
+    Closed form on flat spaces (Euclidean, log-Euclidean); Newton's method on affine-invariant SPD
+    matrices, spheres and hyperbolic spaces; gradient steps with safeguards on Bures-Wasserstein
+    space, Grassmann manifolds and spaces of the user's own. Factors of a `Product` are solved one
+    by one. The result does not depend on chance, nor on the number of cores.
 
     **Arguments:**
     - `X`: n >= 1 records; on a `Product` a tuple of arrays with the same n.
     - `weights`: None, or n non-negative numbers with a positive sum; they are normalised.
     - `tol`: public tolerance on the residual |sum_i w_i log_p x_i|, greater than 0 and below 1.
 
-    **Errors:** `InvalidArgument` for a wrong shape, no records, weights that are not usable, or records that are not finite
-    or not on the manifold (the message counts them and shows none of them); `NotImplementedError` on a space without `log`.
-    `ConvergenceWarning` if the tolerance is not reached within 200 passes. `SpreadWarning` where curvature is positive and
-    records lie farther from the mean than half of min(injectivity radius, pi / sqrt(kappa)), where it may not be unique.
+    **Errors:** `InvalidArgument` for a wrong shape, no records, weights that are not usable, or
+    records that are not finite or not on the manifold (the message counts them and shows none of
+    them); `NotImplementedError` on a space without `log`. `ConvergenceWarning` if the tolerance is
+    not reached within 200 passes. `SpreadWarning` where curvature is positive and records lie
+    farther from the mean than half of min(injectivity radius, pi / sqrt(kappa)), where it may not
+    be unique.
 
     | data | result |
     |---|---|
@@ -93,8 +101,9 @@ def frechet_mean(manifold: AbstractManifold, X: Any, *, weights: Any = None, tol
     result = _solve(manifold, records, w, n, tol)
     if not result.converged:
         warnings.warn(
-            f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a residual above tol = {tol:g}; the "
-            "records may be spread too widely, or tol may be below what float64 can reach for them",
+            f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"
+            f" residual above tol = {tol:g}; the records may be spread too widely, or tol may be"
+            " below what float64 can reach for them",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -127,14 +136,20 @@ def _solve(manifold: Any, X: Any, w: Any, n: int, tol: float) -> MeanResult:
         value, residual, passes, spread = sphere_mean(X, weights, start, tol, MAX_PASSES)
         value = jnp.asarray(value)
     else:
-        method = newton_mean if isinstance(manifold, Lorentz | PoincareBall) and manifold.dim > 1 else gradient_mean
+        method = (
+            newton_mean
+            if isinstance(manifold, Lorentz | PoincareBall) and manifold.dim > 1
+            else gradient_mean
+        )
         value, residual, passes, spread = method(manifold, X, weights, start, tol, MAX_PASSES)
     _warn_of_spread(manifold, value, spread)
     return MeanResult(value, residual, passes, residual <= tol)
 
 
 def _flat_mean(manifold: Any, X: Any, w: Any) -> tuple[Any, float]:
-    """exp of the mean logarithm at the origin, and once more at the result, which removes the rounding of the first."""
+    """exp of the mean logarithm at the origin, and once more at the result, which removes the
+    rounding of the first.
+    """
     p = manifold.origin
     for _ in range(2):
         p = manifold.exp(p, jnp.tensordot(w, manifold.log(p, X), axes=1))
@@ -142,12 +157,23 @@ def _flat_mean(manifold: Any, X: Any, w: Any) -> tuple[Any, float]:
 
 
 def _start(manifold: Any, X: Any, w: Any) -> Any:
-    """A point to start from: the projected arithmetic mean where that means something, else the heaviest record."""
+    """A point to start from: the projected arithmetic mean where that means something, else the
+    heaviest record.
+    """
     first = jax.tree.map(lambda x: x[int(jnp.argmax(w))], X)
-    if isinstance(manifold, Sphere | Lorentz | PoincareBall | SPDAffineInvariant | SPDBuresWasserstein | SPDLogEuclidean):
+    if isinstance(
+        manifold,
+        Sphere
+        | Lorentz
+        | PoincareBall
+        | SPDAffineInvariant
+        | SPDBuresWasserstein
+        | SPDLogEuclidean,
+    ):
         mean = jnp.tensordot(w, X, axes=1)
         if isinstance(manifold, Lorentz):
-            # The nearest point of the hyperboloid in Minkowski space, not the one with the same space coordinates.
+            # The nearest point of the hyperboloid in Minkowski space, not the one with the same
+            # space coordinates.
             mean = mean / jnp.sqrt(mean[0] ** 2 - jnp.sum(mean[1:] ** 2))
         if isinstance(manifold, Sphere) and float(jnp.linalg.norm(mean)) < 1e-8:
             return first
@@ -159,13 +185,16 @@ def _start(manifold: Any, X: Any, w: Any) -> Any:
 
 def _warn_of_spread(manifold: Any, mean: Any, spread: float) -> None:
     kappa = manifold.curvature_bounds[1]
-    if not 0 < kappa < math.inf:  # Bures-Wasserstein means of positive definite matrices are unique in any case
+    if (
+        not 0 < kappa < math.inf
+    ):  # Bures-Wasserstein means of positive definite matrices are unique in any case
         return
     radius = 0.5 * min(float(manifold.injectivity_radius(mean)), math.pi / math.sqrt(kappa))
     if spread >= radius:
         warnings.warn(
-            f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Frechet mean may not be unique, and "
-            "what was found may be one of several. Clamp the records into a smaller public ball (riemdp.Ball)",
+            f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Frechet"
+            " mean may not be unique, and what was found may be one of several. Clamp the records"
+            " into a smaller public ball (riemdp.Ball)",
             SpreadWarning,
             stacklevel=4,
         )
@@ -175,17 +204,21 @@ def _count(manifold: Any, records: Any) -> int:
     batch = manifold._batch_shape(records)
     if len(batch) != 1:
         raise InvalidArgument(
-            f"argument `X` has batch shape {batch}; {manifold!r} needs records stacked along one leading axis, "
-            "shape (n, *manifold.shape)"
+            f"argument `X` has batch shape {batch}; {manifold!r} needs records stacked along one"
+            " leading axis, shape (n, *manifold.shape)"
         )
     if isinstance(manifold, Product):
         counts = {manifold._batch_shape(records)} | {
             m._batch_shape(x) for m, x in zip(manifold.manifolds, records, strict=True)
         }
         if len(counts) != 1:
-            raise InvalidArgument(f"argument `X` has factors with different numbers of records: {sorted(counts)}")
+            raise InvalidArgument(
+                f"argument `X` has factors with different numbers of records: {sorted(counts)}"
+            )
     if batch[0] == 0:
-        raise InvalidArgument("argument `X` holds no records; the mean of nothing is not defined, give at least one")
+        raise InvalidArgument(
+            "argument `X` holds no records; the mean of nothing is not defined, give at least one"
+        )
     return batch[0]
 
 
@@ -197,9 +230,14 @@ def _normalised(weights: Any, n: int) -> Any | None:
     except (TypeError, ValueError) as error:
         raise invalid("weights", weights, f"give {n} non-negative numbers, one a record") from error
     if w.shape != (n,):
-        raise InvalidArgument(f"argument `weights` has shape {w.shape}; give one non-negative number a record, shape ({n},)")
+        raise InvalidArgument(
+            f"argument `weights` has shape {w.shape}; give one non-negative number a record, shape"
+            f" ({n},)"
+        )
     if not np.all(np.isfinite(w)) or np.any(w < 0) or not np.sum(w) > 0:
-        raise InvalidArgument("argument `weights` needs finite numbers that are at least 0 and not all 0")
+        raise InvalidArgument(
+            "argument `weights` needs finite numbers that are at least 0 and not all 0"
+        )
     w = w / np.max(w)  # first, so that the sum cannot overflow
     return w / np.sum(w)
 
@@ -212,6 +250,7 @@ def _check_records(manifold: Any, records: Any, n: int) -> None:
     bad = n - int(jnp.sum(manifold.belongs(records, _LOOSE)))
     if bad:
         raise InvalidArgument(
-            f"argument `X`: {bad} of {n} records are not finite points of {manifold!r} (relative error above {_LOOSE:g}); "
-            "remove or repair them, or for a private release clamp them with riemdp.Ball(center, radius).clamp(manifold, X)"
+            f"argument `X`: {bad} of {n} records are not finite points of {manifold!r} (relative"
+            f" error above {_LOOSE:g}); remove or repair them, or for a private release clamp them"
+            " with riemdp.Ball(center, radius).clamp(manifold, X)"
         )

@@ -1,6 +1,8 @@
-"""Iterations for the Frechet mean: Newton on hyperbolic spaces, safeguarded gradient steps where nothing better is known.
+"""Iterations for the Frechet mean: Newton on hyperbolic spaces, safeguarded gradient steps where
+nothing better is known.
 
-F(p) = 1/2 sum w_i d(p, x_i)^2 has gradient -G(p), G = sum w_i log_p x_i; |G| is the residual everywhere in this room.
+F(p) = 1/2 sum w_i d(p, x_i)^2 has gradient -G(p), G = sum w_i log_p x_i; |G| is the residual
+everywhere in this room.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import jax
 import jax.numpy as jnp
 
 
-def newton_mean(manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tuple[Any, float, int, float]:
+def newton_mean(
+    manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int
+) -> tuple[Any, float, int, float]:
     """(mean, residual, passes, largest distance) on a space of constant curvature kappa < 0.
 
-    There the Hessian of d(., x)^2 / 2 is 1 along log_p x and theta coth theta across it, theta = sqrt(-kappa) d, so Newton's
-    equation is solved by conjugate gradients with two products with the matrix of logarithms a step.
+    There the Hessian of d(., x)^2 / 2 is 1 along log_p x and theta coth theta across it, theta =
+    sqrt(-kappa) d, so Newton's equation is solved by conjugate gradients with two products with the
+    matrix of logarithms a step.
     """
     p, best, passes = start, None, 0
     while passes < max_passes:
@@ -29,18 +34,24 @@ def newton_mean(manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passe
         if best is None or residual < best[0]:
             best = (residual, p, gradient, spread, lipschitz)
             p = manifold.exp(p, step)
-        else:  # overshot: go back and take the gradient step that always descends; twice as much is allowed next time
+        # overshot: go back and take the gradient step that always descends; twice as much is
+        # allowed next time
+        else:
             residual, p, gradient, spread, lipschitz = best
             best = (2.0 * residual, p, gradient, spread, lipschitz)
             p = manifold.exp(p, jax.tree.map(lambda g, scale=lipschitz: g / scale, gradient))
     return _at_best(manifold, X, w, p, passes)
 
 
-def gradient_mean(manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tuple[Any, float, int, float]:
-    """(mean, residual, passes, largest distance) anywhere: p <- exp_p(a G(p)), a chosen by Barzilai and Borwein.
+def gradient_mean(
+    manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int
+) -> tuple[Any, float, int, float]:
+    """(mean, residual, passes, largest distance) anywhere: p <- exp_p(a G(p)), a chosen by Barzilai
+    and Borwein.
 
-    With a = 1 this is the classical fixed point iteration (on Bures-Wasserstein space that of Alvarez-Esteban et al. 2016). The
-    step is taken back to a smaller one whenever the residual grows.
+    With a = 1 this is the classical fixed point iteration (on Bures-Wasserstein space that of
+    Alvarez-Esteban et al. 2016). The step is taken back to a smaller one whenever the residual
+    grows.
     """
     p, length = start, 1.0
     gradient, residual, spread = _pass(manifold, p, X, w)
@@ -61,7 +72,13 @@ def gradient_mean(manifold: Any, X: Any, w: Any, start: Any, tol: float, max_pas
             longest = length = 0.5 * min(length, longest)
             continue
         longest = min(1.2 * longest, 2.0)
-        length = min(max(float(_next_length(manifold, p, p_new, gradient, gradient_new, length)), 0.1 * longest), longest * 1.5)
+        length = min(
+            max(
+                float(_next_length(manifold, p, p_new, gradient, gradient_new, length)),
+                0.1 * longest,
+            ),
+            longest * 1.5,
+        )
         p, gradient = p_new, gradient_new
     return best[1], best[0], passes, best[3]
 
@@ -81,7 +98,9 @@ def _pass(manifold: Any, p: Any, X: Any, w: Any) -> tuple[Any, Any, Any]:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _next_length(manifold: Any, p: Any, q: Any, before: Any, after: Any, length: Any) -> Any:
-    """Barzilai-Borwein length <s, y> / <y, y> with s = a G(p) and y = G(p) - G(q), both carried to q."""
+    """Barzilai-Borwein length <s, y> / <y, y> with s = a G(p) and y = G(p) - G(q), both carried to
+    q.
+    """
     carried = manifold._transport(p, q, before)
     change = jax.tree.map(lambda a, b: a - b, carried, after)
     below = manifold._inner(q, change, change)
@@ -119,6 +138,12 @@ def _newton_pass(manifold: Any, p: Any, X: Any, w: Any, tol: Any) -> tuple[Any, 
         r_new = r - a * image
         return s + a * d, r_new, r_new + (manifold._inner(p, r_new, r_new) / rr) * d, count + 1
 
-    step, *_ = jax.lax.while_loop(unfinished, improve, (jnp.zeros_like(gradient), gradient, gradient, 0))
+    step, *_ = jax.lax.while_loop(
+        unfinished, improve, (jnp.zeros_like(gradient), gradient, gradient, 0)
+    )
     spread = jnp.sqrt(jnp.max(jnp.where(w > 0, squares, 0.0)))
-    return gradient, manifold._to_tangent(p, step), jnp.stack([size, spread, jnp.maximum(1.0, jnp.max(across))])
+    return (
+        gradient,
+        manifold._to_tangent(p, step),
+        jnp.stack([size, spread, jnp.maximum(1.0, jnp.max(across))]),
+    )

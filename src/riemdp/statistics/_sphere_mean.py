@@ -1,8 +1,10 @@
-"""Frechet mean on a sphere: Newton's method with matrix-vector products only, no array of logarithms.
+"""Frechet mean on a sphere: Newton's method with matrix-vector products only, no array of
+logarithms.
 
-At p the records have cosines c_i = <p, x_i> and logarithms a_i (x_i - c_i p), a = theta / sin theta, so the mean logarithm is
-X^T (w a) without its part along p. The Hessian of F is 1 along each logarithm and b = theta cot theta = a c across it:
-H v = (sum w b) v + X^T (r <x_i, v>) without its part along p, r = w (1 - b) / sin(theta)^2.
+At p the records have cosines c_i = <p, x_i> and logarithms a_i (x_i - c_i p), a = theta / sin
+theta, so the mean logarithm is X^T (w a) without its part along p. The Hessian of F is 1 along each
+logarithm and b = theta cot theta = a c across it: H v = (sum w b) v + X^T (r <x_i, v>) without its
+part along p, r = w (1 - b) / sin(theta)^2.
 """
 
 from __future__ import annotations
@@ -12,11 +14,16 @@ from typing import Any
 
 import numpy as np
 
-FLATTEST = 0.05  # smallest b used: beyond a right angle the true one is negative, this keeps a descent direction
+# smallest b used: beyond a right angle the true one is negative, this keeps a descent direction
+FLATTEST = 0.05
 
 
-def sphere_mean(X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tuple[np.ndarray, float, int, float]:
-    """(mean, residual, passes, largest distance) of unit vectors X (n, d) with weights w (n,) summing to 1."""
+def sphere_mean(
+    X: Any, w: Any, start: Any, tol: float, max_passes: int
+) -> tuple[np.ndarray, float, int, float]:
+    """(mean, residual, passes, largest distance) of unit vectors X (n, d) with weights w (n,)
+    summing to 1.
+    """
     X, w, p = np.asarray(X), np.asarray(w), np.asarray(start)
     best: tuple[float, np.ndarray, np.ndarray, float] | None = None
     for passes in range(1, max_passes + 1):
@@ -30,7 +37,9 @@ def sphere_mean(X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tupl
         if best is None or residual < best[0]:
             best = (residual, p, gradient, spread)
             p = _move(p, _newton_step(X, w, p, cosines, stretch, gradient, tol))
-        else:  # overshot: go back and take the gradient step, which always descends as no Hessian exceeds 1
+        # overshot: go back and take the gradient step, which always descends as no Hessian exceeds
+        # 1
+        else:
             residual, p, gradient, spread = best
             best = (2.0 * residual, p, gradient, spread)
             p = _move(p, gradient)
@@ -41,7 +50,13 @@ def sphere_mean(X: Any, w: Any, start: Any, tol: float, max_passes: int) -> tupl
 
 
 def _newton_step(
-    X: np.ndarray, w: np.ndarray, p: np.ndarray, cosines: np.ndarray, stretch: np.ndarray, gradient: np.ndarray, tol: float
+    X: np.ndarray,
+    w: np.ndarray,
+    p: np.ndarray,
+    cosines: np.ndarray,
+    stretch: np.ndarray,
+    gradient: np.ndarray,
+    tol: float,
 ) -> np.ndarray:
     across = np.maximum(stretch * cosines, FLATTEST)
     sine2 = np.maximum(1.0 - cosines**2, 1e-300)
@@ -65,12 +80,16 @@ def _newton_step(
 
 
 def _angle_over_sine(cosines: np.ndarray) -> np.ndarray:
-    """theta / sin theta from cos theta; at t = 1 - cos near 0 by its series, which has no cancellation."""
+    """theta / sin theta from cos theta; at t = 1 - cos near 0 by its series, which has no
+    cancellation.
+    """
     t = 1.0 - cosines
     near = t < 1e-4
     safe = np.where(near, 0.5, cosines)
     sine = np.sqrt(np.maximum((1.0 - safe) * (1.0 + safe), 1e-30))
-    return np.where(near, 1.0 + t * (1.0 / 3.0 + t * (2.0 / 15.0 + t * 2.0 / 35.0)), np.arccos(safe) / sine)
+    return np.where(
+        near, 1.0 + t * (1.0 / 3.0 + t * (2.0 / 15.0 + t * 2.0 / 35.0)), np.arccos(safe) / sine
+    )
 
 
 def _across(p: np.ndarray, v: np.ndarray) -> np.ndarray:

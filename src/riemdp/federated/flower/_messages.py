@@ -1,4 +1,6 @@
-"""Points as Flower records and back, float64 throughout; a malformed record becomes None, never an exception."""
+"""Points as Flower records and back, float64 throughout; a malformed record becomes None, never an
+exception.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,15 @@ def pack(point: Any, **facts: int | float | str) -> RecordDict:
 
 
 def unpack(content: Any, like: Any) -> Any:
-    """The point in a message, with the structure of `like`; None if there is none. Shapes and values are checked elsewhere."""
+    """The point in a message, with the structure of `like`; None if there is none. Shapes and
+    values are checked elsewhere.
+    """
     try:
         leaves = [np.array(a) for a in content["point"].to_numpy_ndarrays()]
         structure = jax.tree.structure(like)
-        return jax.tree.unflatten(structure, leaves) if len(leaves) == structure.num_leaves else None
+        return (
+            jax.tree.unflatten(structure, leaves) if len(leaves) == structure.num_leaves else None
+        )
     except Exception:  # whatever a stranger's bytes do when they are parsed
         return None
 
@@ -37,5 +43,13 @@ def fact(content: Any, name: str) -> Any:
 
 
 def hello(name: str, records: int, sigma: float | None) -> RecordDict:
-    """An agent's answer to HELLO: its name, its public number of records, and the noise that it will add (0: none)."""
-    return RecordDict({"facts": ConfigRecord({"name": name, "records": int(records), "sigma": float(sigma or 0.0)})})
+    """An agent's answer to HELLO: its name, its public number of records, and the noise that it
+    will add (0: none).
+    """
+    return RecordDict(
+        {
+            "facts": ConfigRecord(
+                {"name": name, "records": int(records), "sigma": float(sigma or 0.0)}
+            )
+        }
+    )

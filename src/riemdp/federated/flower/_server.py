@@ -31,17 +31,27 @@ def _message(content: RecordDict, node: int, kind: str, group: str, ttl: float) 
 class GridTransport:
     """`Transport` over a Flower Grid.
 
-    The engine's own `send_and_receive` sleeps three seconds between looks and waits for every reply; this one looks as often as
-    it is told, and leaves it to the caller when to stop. Replies are matched by the message they answer, because the error
-    that the engine reports for a dead node does not carry that node's number. Where two nodes claim one name, the first keeps it.
+    The engine's own `send_and_receive` sleeps three seconds between looks and waits for every
+    reply; this one looks as often as it is told, and leaves it to the caller when to stop. Replies
+    are matched by the message they answer, because the error that the engine reports for a dead
+    node does not carry that node's number. Where two nodes claim one name, the first keeps it.
 
-    `planned(records)` is the noise of an agent with so many records (None: none, as far as the server knows). An agent that says
-    it will add less is not enrolled: the guarantee that the server states would not be true of it.
+    `planned(records)` is the noise of an agent with so many records (None: none, as far as the
+    server knows). An agent that says it will add less is not enrolled: the guarantee that the
+    server states would not be true of it.
     """
 
-    def __init__(self, grid: Grid, like: Any, *, ttl: float, planned: Callable[[int], float | None] | None = None,
-                 make_message: Callable[..., Any] = _message, hello_every: float = 2.0,
-                 clock: Callable[[], float] = time.monotonic):  # fmt: skip
+    def __init__(
+        self,
+        grid: Grid,
+        like: Any,
+        *,
+        ttl: float,
+        planned: Callable[[int], float | None] | None = None,
+        make_message: Callable[..., Any] = _message,
+        hello_every: float = 2.0,
+        clock: Callable[[], float] = time.monotonic,
+    ):
         self._grid, self._like, self._ttl, self._planned = grid, like, ttl, planned
         self._make, self._clock, self._hello_every = make_message, clock, hello_every
         self._names: dict[int, str] = {}
@@ -53,14 +63,21 @@ class GridTransport:
     def agents(self) -> dict[str, int]:
         nodes = set(self._grid.get_node_ids())
         now = self._clock()
-        # A slow agent's answer still counts: a question is forgotten only with its node, or when the engine has dropped it.
-        self._asked = {m: (n, t) for m, (n, t) in self._asked.items() if n in nodes and now - t < self._ttl}
+        # A slow agent's answer still counts: a question is forgotten only with its node, or when
+        # the engine has dropped it.
+        self._asked = {
+            m: (n, t) for m, (n, t) in self._asked.items() if n in nodes and now - t < self._ttl
+        }
         waiting = {n for n, _ in self._asked.values()}
         lately = {n for n, t in self._last_hello.items() if now - t < self._hello_every}
         strangers = sorted(nodes - set(self._names) - waiting - lately)
         if strangers:
-            messages = [self._make(RecordDict(), node, HELLO, "hello", self._ttl) for node in strangers]
-            for node, message_id in zip(strangers, self._grid.push_messages(messages), strict=False):
+            messages = [
+                self._make(RecordDict(), node, HELLO, "hello", self._ttl) for node in strangers
+            ]
+            for node, message_id in zip(
+                strangers, self._grid.push_messages(messages), strict=False
+            ):
                 self._last_hello[node] = now
                 if message_id is not None:
                     self._asked[message_id] = (node, now)
@@ -71,26 +88,44 @@ class GridTransport:
                     continue
                 name, records = fact(reply.content, "name"), fact(reply.content, "records")
                 taken = {n for k, n in self._names.items() if k in nodes}
-                sane = isinstance(name, str) and type(records) is int and records > 0 and name not in taken
+                sane = (
+                    isinstance(name, str)
+                    and type(records) is int
+                    and records > 0
+                    and name not in taken
+                )
                 if sane and self._adds_enough(name, records, fact(reply.content, "sigma")):
                     self._names[node] = name
                     self._records[name] = records
-        # In an order that does not depend on the engine's random node numbers: a seeded run draws the same agents again.
-        here = sorted((self._names[n] for n in nodes if n in self._names), key=lambda name: (len(name), name))
+        # In an order that does not depend on the engine's random node numbers: a seeded run draws
+        # the same agents again.
+        here = sorted(
+            (self._names[n] for n in nodes if n in self._names), key=lambda name: (len(name), name)
+        )
         return {name: self._records[name] for name in here}
 
     def _adds_enough(self, name: str, records: int, sigma: Any) -> bool:
         planned = None if self._planned is None else self._planned(records)
-        if planned is None or (isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf):
+        if planned is None or (
+            isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf
+        ):
             return True
-        log.warning("agent %r says it would add noise of %r and the plan needs %.6g: not enrolled. Its settings or its version "
-                    "of riemdp differ from the server's", name[:80], sigma, planned)  # fmt: skip
+        log.warning(
+            "agent %r says it would add noise of %r and the plan needs %.6g: not enrolled. Its"
+            " settings or its version of riemdp differ from the server's",
+            name[:80],
+            sigma,
+            planned,
+        )
         return False
 
     def send(self, names: tuple[str, ...], point: Any, round_number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
         content = pack(point, round=round_number)
-        messages = [self._make(content, node_of[name], TRAIN, str(round_number), self._ttl) for name in names]
+        messages = [
+            self._make(content, node_of[name], TRAIN, str(round_number), self._ttl)
+            for name in names
+        ]
         self._pending = {}
         for name, message_id in zip(names, self._grid.push_messages(messages), strict=False):
             if message_id is not None:
@@ -108,23 +143,32 @@ class GridTransport:
                 log.warning("agent %r sent no point: %.200s", name[:80], reply.error.reason)
                 found.append((name, None, None))
             else:
-                found.append((name, unpack(reply.content, self._like), fact(reply.content, "records")))
+                found.append(
+                    (name, unpack(reply.content, self._like), fact(reply.content, "records"))
+                )
         return found
 
 
-def server_app(make_setup: MakeSetup, *, timing: Timing | Callable[[Mapping[str, Any]], Timing] | None = None,
-               rng: int | None = None, on_done: Callable[[Coordinator], None] | None = None) -> ServerApp:  # fmt: skip
+def server_app(
+    make_setup: MakeSetup,
+    *,
+    timing: Timing | Callable[[Mapping[str, Any]], Timing] | None = None,
+    rng: int | None = None,
+    on_done: Callable[[Coordinator], None] | None = None,
+) -> ServerApp:
     """A Flower ServerApp that runs PriRFed.
 
-    **Arguments.** `make_setup(run_config) -> Setup`: the public settings. `timing`: a `Timing`, or a function of the run
-    configuration that gives one. `rng`: None draws the invited agents with the operating system's randomness; a seed makes the
-    draw reproducible and the run not private. `on_done`: called with the `Coordinator` at the end.
+    **Arguments.** `make_setup(run_config) -> Setup`: the public settings. `timing`: a `Timing`, or
+    a function of the run configuration that gives one. `rng`: None draws the invited agents with
+    the operating system's randomness; a seed makes the draw reproducible and the run not private.
+    `on_done`: called with the `Coordinator` at the end.
 
-    Reads from the run configuration, all optional: `result-path` (an .npz with the point, and beside it a .json with guarantee
-    and rounds, written whole at the end) and `state-path` (state for a restart of the server).
+    Reads from the run configuration, all optional: `result-path` (an .npz with the point, and
+    beside it a .json with guarantee and rounds, written whole at the end) and `state-path` (state
+    for a restart of the server).
 
-    **Guarantee:** that of `PriRFed`, for the rounds that happened (invited / eligible of each), against everyone who sees the
-    messages, this server included.
+    **Guarantee:** that of `PriRFed`, for the rounds that happened (invited / eligible of each),
+    against everyone who sees the messages, this server included.
     """
     app = ServerApp()
 
@@ -137,7 +181,9 @@ def server_app(make_setup: MakeSetup, *, timing: Timing | Callable[[Mapping[str,
         state = context.run_config.get("state-path") or None
         source = noise_source(rng)
         with _shown():
-            server = drive(setup, transport, source, timing=chosen, state=None if state is None else str(state))
+            server = drive(
+                setup, transport, source, timing=chosen, state=None if state is None else str(state)
+            )
         result = context.run_config.get("result-path")
         if result:
             write_result(str(result), server, reproducible=source.reproducible)
@@ -149,7 +195,9 @@ def server_app(make_setup: MakeSetup, *, timing: Timing | Callable[[Mapping[str,
 
 @contextlib.contextmanager
 def _shown() -> Iterator[None]:
-    """The run's progress (public facts of each round) appears in the engine's log, which `flwr run --stream` prints."""
+    """The run's progress (public facts of each round) appears in the engine's log, which `flwr run
+    --stream` prints.
+    """
     handlers, level = list(logging.getLogger("flwr").handlers), log.level
     for handler in handlers:
         log.addHandler(handler)
@@ -169,16 +217,23 @@ def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
     target = Path(path)
     guarantee = server.guarantee()
     facts = {
-        "guarantee": str(guarantee), "epsilon": _finite(guarantee.epsilon(server.plan.delta)), "delta": server.plan.delta,
-        "adjacency": guarantee.adjacency, "private": guarantee.is_private and not reproducible,
-        "rounds": [vars(r) for r in server.records], "invitations": server.invitations,
+        "guarantee": str(guarantee),
+        "epsilon": _finite(guarantee.epsilon(server.plan.delta)),
+        "delta": server.plan.delta,
+        "adjacency": guarantee.adjacency,
+        "private": guarantee.is_private and not reproducible,
+        "rounds": [vars(r) for r in server.records],
+        "invitations": server.invitations,
         # what each agent can state for its own records, because it knows how often it took part
         "participation_epsilon": {
             a: _finite(server.plan.local[server.sizes[a]].repeat(k).epsilon(server.plan.delta))
             for a, k in server.invitations.items()
         },
-    }  # fmt: skip
-    arrays = {f"point_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(server.result_value()))}
+    }
+    arrays = {
+        f"point_{i}": np.asarray(leaf)
+        for i, leaf in enumerate(jax.tree.leaves(server.result_value()))
+    }
     with staged(target, target.with_suffix(".json")) as (points, words):
         with points.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]

@@ -24,22 +24,36 @@ from .._drive import Setup, Timing
 from .._in_process import FederatedResult, _agent_data, result_of
 from .._prirfed import PriRFed
 
-_PATIENT = Timing(timeout=600.0, grace=600.0, poll=0.02)  # virtual agents do not die: wait for every reply
+_PATIENT = Timing(
+    timeout=600.0, grace=600.0, poll=0.02
+)  # virtual agents do not die: wait for every reply
 
 
-def simulate(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Budget | None = None, rng: int | None = None,
-             *, ledger: Ledger | None = None, timing: Timing | None = None, cpus_per_agent: float = 1.0
-             ) -> FederatedResult:  # fmt: skip
-    """Run PriRFed on Flower's simulation engine, one virtual agent for each data set; arguments as in `run_in_process`.
+def simulate(
+    prirfed: PriRFed,
+    datasets: Sequence[Any],
+    initial: Any,
+    budget: Budget | None = None,
+    rng: int | None = None,
+    *,
+    ledger: Ledger | None = None,
+    timing: Timing | None = None,
+    cpus_per_agent: float = 1.0,
+) -> FederatedResult:
+    """Run PriRFed on Flower's simulation engine, one virtual agent for each data set; arguments as
+    in `run_in_process`.
 
-    The same core as `run_in_process`, with every message passing through the engine. `timing`: how long a round waits.
-    `cpus_per_agent`: what the engine reserves for an agent at work. The records lie in a temporary folder that only this user
-    can read, until the run ends. `result.gradient_calls` is 0: agents do not report theirs.
+    The same core as `run_in_process`, with every message passing through the engine. `timing`: how
+    long a round waits. `cpus_per_agent`: what the engine reserves for an agent at work. The records
+    lie in a temporary folder that only this user can read, until the run ends.
+    `result.gradient_calls` is 0: agents do not report theirs.
 
-    **Guarantee:** as in `PriRFed`, charged before anything is drawn to `ledger`, else to the innermost `with Ledger(...)`.
+    **Guarantee:** as in `PriRFed`, charged before anything is drawn to `ledger`, else to the
+    innermost `with Ledger(...)`.
 
-    Calls the engine's `run_simulation`, which Flower calls deprecated in favour of `flwr run`: that one wants a project folder
-    and a server process, and cannot take data sets, a problem or an optimiser from a Python session.
+    Calls the engine's `run_simulation`, which Flower calls deprecated in favour of `flwr run`: that
+    one wants a project folder and a server process, and cannot take data sets, a problem or an
+    optimiser from a Python session.
     """
     from flwr.simulation import run_simulation
 
@@ -57,31 +71,53 @@ def simulate(prirfed: PriRFed, datasets: Sequence[Any], initial: Any, budget: Bu
     done: list[Coordinator] = []
     server = server_app(lambda _: setup, timing=timing or _PATIENT, rng=rng, on_done=done.append)
     with _workplace(setup, [data for data, _ in checked]) as folder:
-        # The engine pickles the client app anew for every message: it holds the folder's name only, so that each worker reads
-        # the settings once (and compiles once), and of the records those of the agent that it stands for.
-        client = client_app(functools.partial(_settings, folder), functools.partial(_records_of, folder), rng=rng)
+        # The engine pickles the client app anew for every message: it holds the folder's name only,
+        # so that each worker reads the settings once (and compiles once), and of the records those
+        # of the agent that it stands for.
+        client = client_app(
+            functools.partial(_settings, folder), functools.partial(_records_of, folder), rng=rng
+        )
         run_simulation(
-            server, client, num_supernodes=len(checked),
-            backend_config={"client_resources": {"num_cpus": cpus_per_agent, "num_gpus": 0.0},
-                            "init_args": {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}},
-        )  # fmt: skip
+            server,
+            client,
+            num_supernodes=len(checked),
+            backend_config={
+                "client_resources": {"num_cpus": cpus_per_agent, "num_gpus": 0.0},
+                "init_args": {"include_dashboard": False, "_node_ip_address": "127.0.0.1"},
+            },
+        )
     if not done:
-        raise RiemdpError("the simulation engine stopped before the run ended; its log says why. The whole plan was charged")
+        raise RiemdpError(
+            "the simulation engine stopped before the run ended; its log says why. The whole plan"
+            " was charged"
+        )
     finished = done[0]
-    return result_of(finished, plan, agents=len(checked), reproducible=rng is not None, engine=" on Flower",
-                     status="completed" if finished.finished else "interrupted")  # fmt: skip
+    return result_of(
+        finished,
+        plan,
+        agents=len(checked),
+        reproducible=rng is not None,
+        engine=" on Flower",
+        status="completed" if finished.finished else "interrupted",
+    )
 
 
 @contextlib.contextmanager
 def _workplace(setup: Setup, datasets: Sequence[Any]) -> Iterator[str]:
-    """A private folder with the settings, each agent's records and the engine's own home; gone afterwards."""
+    """A private folder with the settings, each agent's records and the engine's own home; gone
+    afterwards.
+    """
     from ray import cloudpickle  # of lambdas in a problem or a learning rate, too
 
     logger, before = logging.getLogger("flwr"), os.environ.get("FLWR_HOME")
-    with tempfile.TemporaryDirectory(prefix="riemdp-simulation-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="riemdp-simulation-", ignore_cleanup_errors=True
+    ) as folder:
         (Path(folder) / "setup").write_bytes(cloudpickle.dumps(setup))  # pyright: ignore[reportPrivateImportUsage]
         for i, data in enumerate(datasets):
-            (Path(folder) / f"agent-{i}").write_bytes(pickle.dumps(jax.tree.map(np.asarray, data), protocol=5))
+            (Path(folder) / f"agent-{i}").write_bytes(
+                pickle.dumps(jax.tree.map(np.asarray, data), protocol=5)
+            )
         os.environ["FLWR_HOME"] = before or folder
         logger.addFilter(_not_the_deprecation)
         try:

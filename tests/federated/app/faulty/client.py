@@ -1,4 +1,6 @@
-"""Agent side of the deployment test: good agents, and a hostile one that goes through the faults round by round."""
+"""Agent side of the deployment test: good agents, and a hostile one that goes through the faults
+round by round.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,12 @@ def make_setup(config):
 
 
 def load_records(node):
-    rows = np.random.default_rng(int(node["partition-id"])).normal(size=(50, DIM)) * [1.0, 2.0, 0.5, 0.5]
+    rows = np.random.default_rng(int(node["partition-id"])).normal(size=(50, DIM)) * [
+        1.0,
+        2.0,
+        0.5,
+        0.5,
+    ]
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
@@ -56,8 +63,15 @@ def train(message, context):
     if fault == "exception":
         raise RuntimeError("a hostile agent fails on purpose")
     if fault == "late":
-        time.sleep(GRACE + 8.0)  # missing in its own round; it comes in the next one, where nobody waits for it
+        time.sleep(
+            GRACE + 8.0
+        )  # missing in its own round; it comes in the next one, where nobody waits for it
     elif fault is not None:
-        bad = {"nan": np.full(DIM, np.nan), "shape": np.zeros(DIM + 3), "off": 5.0 * current, "antipode": -current}
+        bad = {
+            "nan": np.full(DIM, np.nan),
+            "shape": np.zeros(DIM + 3),
+            "off": 5.0 * current,
+            "antipode": -current,
+        }
         reply.content["point"] = ArrayRecord([bad[fault]])
     return reply
