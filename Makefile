@@ -47,8 +47,10 @@ bench: $(VENV)/.ready-conformance  ## timings beside the best peer or a hand-wri
 audit: $(READY)  ## attack every mechanism and optimiser; table of lower bounds beside the claims
 	$(BIN)/python tools/audit_table.py
 
-lint: $(READY)  ## ruff and pyright
-	$(BIN)/ruff check src tests bench tools examples
+CODE := src tests bench tools examples docs
+lint: $(READY)  ## ruff (rules and format) and pyright
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/pyright
 
 $(VENV)/.ready-docs: $(READY)

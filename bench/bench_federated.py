@@ -84,7 +84,7 @@ def _paired(ours: list[float], theirs: list[float]) -> Paired:
     )
 
 
-# ----------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # simulation
 def mnist_agents() -> list[np.ndarray]:
     """MNIST images as unit vectors (no public constant is needed to bound them), evenly over the

@@ -95,12 +95,15 @@ def affine_rows(n: int) -> list[Row]:
         f"Frechet mean of {n} SPD(11), affine-invariant",
         functools.partial(affine_residual, x=x),
     )
-    ours = lambda: np.asarray(riemdp.frechet_mean(space, x, tol=1e-9).value)
+
+    def ours() -> np.ndarray:
+        return np.asarray(riemdp.frechet_mean(space, x, tol=1e-9).value)
+
     rows = []
     try:
         from pyriemann.geometry.mean import mean_riemann
 
-        theirs = lambda: mean_riemann(x, tol=1e-9, maxiter=200)
+        theirs = functools.partial(mean_riemann, x, tol=1e-9, maxiter=200)
         rows.append(compare(work, "pyriemann mean_riemann", ours, theirs, residual, target=0.67))
     except ImportError:
         print("pyriemann is not installed: its row is left out")
@@ -115,7 +118,10 @@ def affine_rows(n: int) -> list[Row]:
 def sphere_rows(n: int) -> list[Row]:
     sphere, y = Sphere(784), sphere_records(n, 784)
     work, residual = f"Frechet mean of {n} on S^783", functools.partial(sphere_residual, x=y)
-    ours = lambda: np.asarray(riemdp.frechet_mean(sphere, y, tol=1e-8).value)
+
+    def ours() -> np.ndarray:
+        return np.asarray(riemdp.frechet_mean(sphere, y, tol=1e-8).value)
+
     rows = [
         compare(
             work, "NumPy fixed point by hand", ours, lambda: plain_sphere_mean(y, 1e-8), residual

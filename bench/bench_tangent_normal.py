@@ -115,7 +115,10 @@ def _explicit_basis() -> list[Row]:
         single = jax.jit(lambda key, p, manifold=manifold: manifold.tangent_normal(key, p, 1.0))
         keys = iter(jax.random.split(jax.random.PRNGKey(3), 4096))
         draw = _gram_schmidt(manifold, np.asarray(p), np.random.default_rng(0))
-        ours = lambda single=single, keys=keys, p=p: single(next(keys), p).block_until_ready()
+
+        def ours(single=single, keys=keys, p=p):
+            return single(next(keys), p).block_until_ready()
+
         timing = paired(ours, draw, repeats=200)
         rows.append(
             comparison(

@@ -90,7 +90,7 @@ def rooms_in_order() -> list[str]:
     ]
 
 
-# -----------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # reading imports
 def imported(source: Source, node: ast.Import | ast.ImportFrom) -> list[str]:
     """Dotted names that a statement imports, relative ones written out: `from ..privacy import
@@ -156,7 +156,7 @@ def functions(source: Source) -> Iterator[ast.FunctionDef]:
             yield node
 
 
-# ------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # the rules
 def wrong_imports(sources: list[Source]) -> list[str]:
     """A room imports only rooms above it, also inside functions (TYPE_CHECKING blocks included:

@@ -66,13 +66,16 @@ def test_no_two_rooms_give_the_same_name():
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_thing"):
-        riemdp.no_such_thing
+        _ = riemdp.no_such_thing
 
 
 _PROBE = """
 import json, sys
 import riemdp
-seen = {"riemdp": [h for h in HEAVY if h in sys.modules], "rooms": [m for m in sys.modules if m.startswith("riemdp.")]}
+seen = {
+    "riemdp": [h for h in HEAVY if h in sys.modules],
+    "rooms": [m for m in sys.modules if m.startswith("riemdp.")],
+}
 for room in ROOMS:
     before = {h for h in HEAVY if h in sys.modules}
     try:

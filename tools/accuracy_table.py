@@ -1,7 +1,7 @@
 """Write docs/accuracy.md: the worst error of every geometric operation on every space of the test
 table.
 
-Run from the root of the repository: `.venv/bin/python tools/accuracy_table.py` (about three
+Run from the root of the repository: `.venv/bin/python -m tools.accuracy_table` (about three
 minutes; `--check` only compares the number of rows with the table of spaces and writes nothing).
 """
 
@@ -12,10 +12,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
 from tests.manifolds.cases import BY_NAME, CASES
 from tests.manifolds.oracles import (
     ORACLES,
@@ -29,27 +25,33 @@ from tests.manifolds.oracles import (
 from riemdp.manifolds import CheckReport, check
 from riemdp.manifolds._properties import PROPERTIES
 
+ROOT = Path(__file__).resolve().parents[1]
 KEYS = range(10)
 HEAD = """# Accuracy of the geometry
 
-Written by `tools/accuracy_table.py` from the table of spaces in `tests/manifolds/cases.py`; float64, unit roundoff 1.1e-16.
+Written by `tools/accuracy_table.py` from the table of spaces in `tests/manifolds/cases.py`;
+float64, unit roundoff 1.1e-16.
 
 ## Against 60-digit arithmetic
 
-Worst relative error over 50 random inputs a row (10 seeds of 5 points). Points: ambient error over ambient size. Tangent
-vectors: Riemannian length of the error over that of the vector. *Tiny*: tangent vectors of length 1e-12. *Cut locus*: points
-at distance pi - 1e-8, where the volume density is conditioned like 1e8. *Far*: base points at distance 16 from the origin, where
-one rounding of a coordinate is worth e^16 * 1e-16 = 1e-9 in Riemannian length, whatever the formula.
+Worst relative error over 50 random inputs a row (10 seeds of 5 points). Points: ambient error
+over ambient size. Tangent vectors: Riemannian length of the error over that of the vector.
+*Tiny*: tangent vectors of length 1e-12. *Cut locus*: points at distance pi - 1e-8, where the
+volume density is conditioned like 1e8. *Far*: base points at distance 16 from the origin, where
+one rounding of a coordinate is worth e^16 * 1e-16 = 1e-9 in Riemannian length, whatever the
+formula.
 
 """
 MIDDLE = """
 ## Against identities and finite differences, on every space
 
-Worst error of each property of `riemdp.manifolds.check` over 10 seeds of 5 points ("-": the space does not offer an operation
-that the property needs). The rows `geodesic_speed`, `gradient_conversion`, `volume_density`, `transport_is_parallel` compare with
-finite differences or short geodesics, and `close_points` works at distance 1e-7: what they show is the error of the comparison
-(1e-8 for `close_points`; about 1e-12 for the others, and more on SPD matrices of small eigenvalues, where geodesics bend more
-within the step of the difference). `retract_is_first_order` and `transport_is_continuous` are sizes, not errors.
+Worst error of each property of `riemdp.manifolds.check` over 10 seeds of 5 points ("-": the space
+does not offer an operation that the property needs). The rows `geodesic_speed`,
+`gradient_conversion`, `volume_density`, `transport_is_parallel` compare with finite differences
+or short geodesics, and `close_points` works at distance 1e-7: what they show is the error of the
+comparison (1e-8 for `close_points`; about 1e-12 for the others, and more on SPD matrices of small
+eigenvalues, where geodesics bend more within the step of the difference).
+`retract_is_first_order` and `transport_is_continuous` are sizes, not errors.
 
 """
 

@@ -28,7 +28,7 @@ Audit = Callable[[int], AuditResult]
 
 
 def mechanisms() -> Iterator[tuple[str, Audit]]:
-    """(row title, audit with so many trials): the pair is as far apart as the sensitivity allows."""
+    """(row title, audit with so many trials): the pair is a full sensitivity apart."""
     flat, spd, hyperbolic = riemdp.Euclidean(3), riemdp.SPDLogEuclidean(2), riemdp.Lorentz(3)
     for manifold in (flat, spd, hyperbolic, riemdp.Sphere(3)):
         origin = manifold.origin
@@ -166,9 +166,12 @@ def _k_norm(trials: int) -> AuditResult:
         return mechanism.release(mean, rng)
 
     record_in, record_out = np.array([1.0, 0.0]), np.array([-1.0, 0.0])
-    score = lambda x: (
-        jnp.linalg.norm(x - record_out / 2, axis=-1) - jnp.linalg.norm(x - record_in / 2, axis=-1)
-    )
+
+    def score(x):
+        return jnp.linalg.norm(x - record_out / 2, axis=-1) - jnp.linalg.norm(
+            x - record_in / 2, axis=-1
+        )
+
     return audit_mechanism(release, record_in, record_out, trials=trials, score=score, rng=SEED)
 
 

@@ -56,7 +56,7 @@ FIELDS: tuple[str, ...] = (
 
 
 def cell(case, method, epsilon: float, seeds: int) -> dict[str, str]:
-    """One row of the results: settings chosen on the selection seeds, risk measured on fresh ones."""
+    """One row of results: settings chosen on the selection seeds, risk measured on fresh ones."""
     began = time.process_time()
     budget = Budget(epsilon, DELTA)
     count = seeds if method.seeds is None else min(seeds, method.seeds)

@@ -100,7 +100,7 @@ def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 
 def summary(results: Results) -> str:
-    """Medians of the main methods, one line a (data set, epsilon); the smallest of a line is bold."""
+    """Medians of the main methods, a line for each (data set, epsilon); the smallest is bold."""
     body = []
     for data in results.data:
         for epsilon in EPSILONS:

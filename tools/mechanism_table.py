@@ -176,7 +176,7 @@ def table(section: Section) -> list[str]:
 
 
 def crossing(section: Section, epsilon: float) -> str:
-    """The first size at which the wrapped Gaussian has a smaller error than every pure mechanism."""
+    """The first size at which the wrapped Gaussian has a smaller error than all pure mechanisms."""
     for row in section.rows:
         pure = [row.error[m] for m in INTRINSIC[1:] if row.error[m] is not None]
         if row.epsilon == epsilon and row.error["wrapped-gaussian"] < min(pure):
@@ -296,26 +296,32 @@ def claims(
 
 INTRODUCTION = """# Mechanisms for a private mean, at equal certified privacy
 
-Root mean squared Riemannian distance between the release and the mean. Written by `tools/mechanism_table.py`.
-Gaussian mechanisms are (epsilon, delta)-private, the others (epsilon, 0); sensitivities as in the documentation.
-Formulas for intrinsic mechanisms (exact on flat spaces, upper bounds or estimates on curved ones, see
-`riemdp.plan_private_mean`); extrinsic baselines are simulated ({repeats} releases a figure), first as the papers release them
-(noise, then projection), then moved into the public ball. A dash: no such law, or no sampler that ends. A star: at least the
-radius, so that publishing the centre of the ball, which costs nothing, would do as well.
+Root mean squared Riemannian distance between the release and the mean. Written by
+`tools/mechanism_table.py`. Gaussian mechanisms are (epsilon, delta)-private, the others (epsilon,
+0); sensitivities as in the documentation. Formulas for intrinsic mechanisms (exact on flat
+spaces, upper bounds or estimates on curved ones, see `riemdp.plan_private_mean`); extrinsic
+baselines are simulated ({repeats} releases a figure), first as the papers release them (noise,
+then projection), then moved into the public ball. A dash: no such law, or no sampler that ends. A
+star: at least the radius, so that publishing the centre of the ball, which costs nothing, would
+do as well.
 """
 
 READING = """## How to read this
 
-- On SPD matrices much of what separates intrinsic from ambient mechanisms is not noise: the ambient mean is another point (the
-  distance is given above each table, and no epsilon removes it), and ambient noise makes eigenvalues negative, which
-  projection then sets to almost nothing, far away in either metric. Moving the release into the ball repairs the second; with
-  the square of the first subtracted the order is still the same in every counted row of the first two tables.
-- On the sphere ambient noise on the arithmetic mean comes *closer* than the intrinsic mechanisms: the ambient mean of a ball of
-  radius r has sensitivity 2 sin(r)/n, the intrinsic one 2 r/(n cos 2r), and projecting removes the normal component of the
-  noise. On Bures-Wasserstein space the intrinsic constants are large for the same reason, positive curvature.
-- Errors of two releases that are both at the radius or above say nothing about the mechanisms: n is too small for that epsilon.
-- The error of Gaussian noise grows with sqrt(dim), that of the Laplace law with dim. In few dimensions the Laplace mechanism is
-  better, and needs no delta.
+- On SPD matrices much of what separates intrinsic from ambient mechanisms is not noise: the
+  ambient mean is another point (the distance is given above each table, and no epsilon removes
+  it), and ambient noise makes eigenvalues negative, which projection then sets to almost nothing,
+  far away in either metric. Moving the release into the ball repairs the second; with the square
+  of the first subtracted the order is still the same in every counted row of the first two
+  tables.
+- On the sphere ambient noise on the arithmetic mean comes *closer* than the intrinsic mechanisms:
+  the ambient mean of a ball of radius r has sensitivity 2 sin(r)/n, the intrinsic one 2 r/(n cos
+  2r), and projecting removes the normal component of the noise. On Bures-Wasserstein space the
+  intrinsic constants are large for the same reason, positive curvature.
+- Errors of two releases that are both at the radius or above say nothing about the mechanisms: n
+  is too small for that epsilon.
+- The error of Gaussian noise grows with sqrt(dim), that of the Laplace law with dim. In few
+  dimensions the Laplace mechanism is better, and needs no delta.
 """
 
 

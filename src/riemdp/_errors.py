@@ -20,7 +20,7 @@ class RiemdpError(Exception):
 
 
 class InvalidArgument(RiemdpError, ValueError):
-    """An argument is outside its documented range; the message names it, its value and the remedy."""
+    """An argument is outside its documented range; the message names argument, value, remedy."""
 
 
 class BudgetExceeded(RiemdpError):
@@ -37,6 +37,10 @@ class PrecisionError(RiemdpError):
 
 class DataUnavailable(RiemdpError):
     """A data set is neither in `RIEMDP_DATA` nor in the cache, and cannot be downloaded."""
+
+
+class MissingExtra(RiemdpError, ImportError):
+    """This part needs an optional package; the message names the extra that installs it."""
 
 
 class RiemdpWarning(UserWarning):

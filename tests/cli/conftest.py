@@ -1,4 +1,4 @@
-"""Runs the command line in this process: exit code, standard output and standard error of one call."""
+"""Runs the command line in this process; gives exit code, standard output and standard error."""
 
 from __future__ import annotations
 

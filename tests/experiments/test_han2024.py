@@ -36,7 +36,7 @@ def test_quick_run(name, tmp_path):
     [(0.1, 1e-3, 3.5e-3, 1.75), (0.15, 1e-4, 3.0e-3, 2.88), (0.3, 1e-5, 3.8e-3, 3.95)],
 )
 def test_stated_noise_is_too_small(epsilon, delta, true_delta, constant):
-    """sigma^2 = T log(1/delta) L0^2 / (n eps)^2: the true delta, and the factor the variance lacks."""
+    """sigma^2 = T log(1/delta) L0^2 / (n eps)^2: its true delta, and the missing factor."""
     assert paper.stated_delta(epsilon, delta) == pytest.approx(true_delta, rel=0.02)
     assert paper.needed_constant(epsilon, delta) == pytest.approx(constant, rel=0.01)
     assert paper.stated_true_epsilon(epsilon, delta) > epsilon
@@ -97,7 +97,7 @@ def test_scaled_rows_have_unit_top_eigenvalue():
 
 
 def test_prediction_constants():
-    """One dominant weight w: L0 = 10 w, and sigma on the mean costs the same epsilon for every T."""
+    """One dominant weight w: L0 = 10 w, and sigma on the mean costs one epsilon for every T."""
     weights = np.full(1000, 1e-3)
     c = problems.prediction_constants(weights)
     assert c["multiplier_on_mean"] == pytest.approx(1000 * c["multiplier_on_sum"])

@@ -13,6 +13,7 @@ import riemdp
 from riemdp import experiments
 from riemdp.experiments import _reimherr2021 as paper
 from riemdp.experiments import _reimherr2021_bounds as bounds
+from riemdp.experiments import _reimherr2021_data as data
 
 from .quick import quick_verdict
 
@@ -51,7 +52,7 @@ def test_largest_log_spread_against_the_manifold():
     """
     rng = np.random.default_rng(0)
     m = riemdp.Sphere(3)
-    p, x, y = (paper.polar_cap(rng, (4000,), 0.6) for _ in range(3))
+    p, x, y = (data.polar_cap(rng, (4000,), 0.6) for _ in range(3))
     spread = np.asarray(m.norm(p, np.asarray(m.log(p, x)) - np.asarray(m.log(p, y))))
     assert spread.max() <= bounds.largest_log_spread(0.6) * (1 + 1e-4)
 
@@ -91,20 +92,20 @@ def test_ambient_noise_of_the_paper_is_too_small_on_spd():
 def test_many_means_agree_with_frechet_mean():
     rng = np.random.default_rng(3)
     cases = (
-        (riemdp.SPDAffineInvariant(2), paper.wishart_in_ball),
-        (riemdp.Sphere(3), paper.polar_cap),
+        (riemdp.SPDAffineInvariant(2), data.wishart_in_ball),
+        (riemdp.Sphere(3), data.polar_cap),
     )
     for m, draw in cases:
         X = draw(rng, (3, 20))
-        for mean, records in zip(paper.many_means(m, X), X, strict=True):
+        for mean, records in zip(data.many_means(m, X), X, strict=True):
             assert float(m.dist(mean, riemdp.frechet_mean(m, records).value)) < 1e-8
 
 
 def test_data_lie_in_their_balls():
     rng = np.random.default_rng(4)
-    X = paper.wishart_in_ball(rng, (500,))
+    X = data.wishart_in_ball(rng, (500,))
     assert np.asarray(riemdp.SPDAffineInvariant(2).dist(np.eye(2), X)).max() < 1.5
-    assert np.arccos(paper.polar_cap(rng, (500,))[:, 2]).max() < R
+    assert np.arccos(data.polar_cap(rng, (500,))[:, 2]).max() < R
 
 
 def test_draws_have_the_law_of_the_mechanisms():

@@ -48,7 +48,7 @@ ARTEFACTS = [f"utpala2023-figure-1{p}" for p in _PANELS] + [
 ARTEFACTS += [f"utpala2023-figure-3{p}" for p in "abc"]
 
 
-# ------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # alpha, Figure 2
 def test_alpha_is_the_minimum_of_the_printed_bracket():
     grid = np.linspace(0.001, 0.999, 99_801)
@@ -82,7 +82,7 @@ def test_moments_are_those_of_the_plain_gaussian_when_every_record_is_taken():
     assert np.all(subsampled_moments(3.0, 1e-3, orders) < 1e-3 * orders / (2 * 9.0))
 
 
-# -------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # samplers
 @pytest.mark.parametrize("space", SPACES)
 def test_bases_are_orthonormal_in_the_metric(space):
@@ -138,7 +138,7 @@ def test_sparse_basis_is_the_dense_one():
         np.testing.assert_allclose(sampler.reference_sparse().toarray(), dense)
 
 
-# -------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # Figure 3
 def test_published_sigma_is_the_printed_formula():
     assert published_sigma(100, 0.5, 1000, 0.1, 1e-6) == pytest.approx(

@@ -9,8 +9,8 @@ import pytest
 
 import riemdp
 from riemdp import experiments
-from riemdp.experiments import _utpala2023le as paper
 from riemdp.experiments import _utpala2023le_images as images
+from riemdp.experiments import _utpala2023le_laws as paper
 
 from .quick import quick_verdict
 

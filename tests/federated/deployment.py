@@ -59,10 +59,10 @@ class Deployment:
 
     # ---------------------------------------------------------------- starting
     def start(self, name: str, *command: str) -> subprocess.Popen:
-        log = open(self.folder / f"{name}.log", "w")
-        process = subprocess.Popen(
-            command, env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        with open(self.folder / f"{name}.log", "w") as log:  # the process has its own copy
+            process = subprocess.Popen(
+                command, env=self.env, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
         self.processes[name] = process
         return process
 

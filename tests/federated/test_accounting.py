@@ -1,4 +1,4 @@
-"""What a federated run costs: published figures, the certified mixture, round-robin, calibration."""
+"""The cost of a federated run: published figures, the mixture bound, round-robin, calibration."""
 
 from __future__ import annotations
 

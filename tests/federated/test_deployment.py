@@ -160,9 +160,9 @@ def test_the_agents_own_books_agree(facts, rounds, plan):
             local.repeat(own.charges).epsilon(DELTA), rel=1e-9
         )
     assert sum(charges.values()) >= sum(r["accepted"] + r["refused"] for r in rounds)
-    assert (
-        charges[2] >= 8
-    )  # the hostile agent's bad, late and failed replies were charged too: all but, perhaps, the lost round
+    # The hostile agent's bad, late and failed replies were charged too: all but, perhaps, the lost
+    # round.
+    assert charges[2] >= 8
 
 
 def test_no_round_hangs_beyond_its_timeout(facts):

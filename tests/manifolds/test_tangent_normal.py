@@ -157,7 +157,7 @@ def normals(*shape: int) -> np.ndarray:
     return np.random.default_rng(11).standard_normal(shape)
 
 
-# ---------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # every space
 def test_all_ten_spaces_are_in_the_table():
     assert {type(case.manifold).__name__ for case in BY_NAME.values()} == TEN

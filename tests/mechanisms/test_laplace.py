@@ -384,7 +384,7 @@ def test_extrinsic_laplace_has_the_l2_law_of_the_ambient_dimension_and_projects(
     noise = np.stack([m.release(sphere.origin, rng=i).value for i in range(400)]) - np.asarray(
         sphere.origin
     )
-    cdf = lambda r: stats.gamma.cdf(r, 4, scale=0.1)
+    cdf = stats.gamma(4, scale=0.1).cdf
     assert ks_p_value(np.linalg.norm(noise, axis=1), cdf) > ALPHA
     assert ks_p_value(0.8 * np.linalg.norm(noise, axis=1), cdf) < ALPHA
     projected = ExtrinsicLaplace(sphere, sensitivity=0.1, epsilon=R.Budget(1.0, 1e-5)).release(

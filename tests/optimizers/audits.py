@@ -159,9 +159,9 @@ def crowd():
     x = np.full((CROWD, 1), -1e6)
     x[-1] = 1e6
     y = np.array(x)
-    y[-1] = (
-        np.nan
-    )  # a gradient that is not finite counts as zero: with a public denominator, as if it were not there
+    # A gradient that is not finite counts as zero: with a public denominator, as if it were not
+    # there.
+    y[-1] = np.nan
     return FAR, (x, y), np.zeros(1)
 
 

@@ -163,7 +163,7 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
     ids=lambda o: f"{type(o).__name__}-{o.output}",
 )
 def test_replicated_runs_are_the_runs(optimizer):
-    """With one repetition and the same seed, both ways give the same point and the same guarantee."""
+    """With one repetition and the same seed, both ways give the same point and guarantee."""
     start = np.eye(4)[0]
     values, claim = replicate(P, X, start, optimizer, noise_std=0.05, repetitions=1, rng=3)
     run = private_minimize(P, X, start, optimizer, None, noise_std=0.05, rng=3)

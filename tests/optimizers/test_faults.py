@@ -179,7 +179,7 @@ def test_clipping_is_in_the_riemannian_norm():
 # ------------------------------------------------------------------------------------------------
 # DP-RSVRG
 def inner_contribution(c_bound, record, anchored=True):
-    """Noise-free contribution of one record to an inner step on R^2, at distance 1 from the anchor."""
+    """Noise-free contribution of one record to an inner step on R^2, 1 from the anchor."""
     quartic = Problem(FLAT, lambda w, z: jnp.sum((w - z) ** 4))
     kernel = _kernels.Generic(FLAT, False, _kernels.gradient_function(quartic))
     out = _loop.clipped_differences(

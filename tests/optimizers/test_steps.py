@@ -202,7 +202,7 @@ NOISY = [
 
 
 def first_step_coordinates(manifold, rules=None, n=4000, sigma=0.02, rate=0.5):
-    """Coordinates of w_1 seen from w_0 when every gradient is zero (all records equal the start)."""
+    """Coordinates of w_1 seen from w_0 when every gradient is zero (all records are the start)."""
     start = manifold.random_point(jax.random.key(5))
     data = jax.tree.map(lambda x: jnp.broadcast_to(x, (7, *x.shape)), start)
     values, _ = replicate(

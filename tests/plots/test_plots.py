@@ -1,4 +1,4 @@
-"""Pictures: they hold what was given, leave matplotlib alone, and are written whole or not at all."""
+"""Pictures hold what was given, leave matplotlib alone, and are written whole or not at all."""
 
 from __future__ import annotations
 

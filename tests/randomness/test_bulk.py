@@ -59,9 +59,10 @@ def test_as_many_beyond_five_deviations_as_there_should_be() -> None:
         count, extreme = count + z.size, max(extreme, float(np.max(z)))
         beyond, narrow = beyond + int(np.sum(z > 5.0)), narrow + int(np.sum(0.9 * z > 5.0))
     expected = count * 2 * stats.norm.sf(5.0)  # 22.9
-    two_sided = lambda seen: (
-        2 * min(stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected))
-    )
+
+    def two_sided(seen: int) -> float:
+        return 2 * min(stats.poisson.cdf(seen, expected), stats.poisson.sf(seen - 1, expected))
+
     assert two_sided(beyond) > ALPHA
     assert two_sided(narrow) < ALPHA  # planted: noise x 0.9
     assert extreme > 5.2
@@ -100,7 +101,8 @@ def test_words_are_those_of_chacha_with_twenty_rounds() -> None:
     """
     for count in (4, 5, 1000, 3 * _bulk._WORDS + 7):
         block = _bulk.block_size(count)
-        assert block % 2 == 0 and block <= _bulk._WORDS
+        assert block % 2 == 0
+        assert block <= _bulk._WORDS
         stop = [min(block, count - low) for low in range(0, count, block)]
         for rounds in (20, 8):
             words = ChaCha(key=int.from_bytes(KEY, "little"), rounds=rounds)

@@ -134,7 +134,7 @@ def _channels(channels: int) -> int:
 
 
 def _intensities(images: Any) -> tuple[np.ndarray, float]:
-    """Images as whole-number levels in float64 or a small integer type, and the value of one level."""
+    """Images as whole-number levels (float64 or a small integer type), and the size of a level."""
     try:
         x = np.asarray(images)
     except ValueError as error:

@@ -107,11 +107,8 @@ def find(file: PublicFile, *, download: bool = True) -> Path:
                 return Path(got)
         # every cause (no network, 404, wrong checksum, full disk) ends in one clear message
         except Exception as error:
-            failures.append(
-                f"{url}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[
-                    :300
-                ]
-            )
+            first_line = str(error).partition("\n")[0]
+            failures.append(f"{url}: {type(error).__name__}: {first_line}"[:300])
     raise DataUnavailable(_remedy(file, "; ".join(failures) or "it has no public address"))
 
 

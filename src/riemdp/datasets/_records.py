@@ -72,7 +72,7 @@ class Table:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Covariances:
-    """Labelled SPD matrices: `matrices` (n, k, k) float64, `labels` (n,) int64 indexing `classes`."""
+    """SPD `matrices` (n, k, k) float64 with `labels` (n,), int64 indices into `classes`."""
 
     matrices: np.ndarray
     labels: np.ndarray

@@ -24,7 +24,7 @@ from ._summaries import number, quartiles, share_below
 DELTA = 1e-3
 
 
-# ------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # exact numbers
 def stated_multiplier(epsilon: float, delta: float, steps: int) -> float:
     """sigma / sensitivity of the published sigma^2 = T log(1/delta) L0^2 / (n eps)^2, the
@@ -56,7 +56,7 @@ def needed_constant(epsilon: float, delta: float) -> float:
     ) ** 2
 
 
-# -------------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # data
 def random_start(seed: int) -> np.ndarray:
     """The authors' random start: eigenvalues uniform on [1, 2], random axes. Public: it does not
@@ -68,7 +68,7 @@ def random_start(seed: int) -> np.ndarray:
 
 
 def wishart_ball(rng: np.random.Generator, manifold: Any, n: int, radius: float) -> np.ndarray:
-    """Wishart W(I/2, 2) matrices within `radius` of I in the metric of the manifold, by redrawing."""
+    """Wishart W(I/2, 2) matrices within `radius` of I in the manifold's metric, by redrawing."""
     kept, have = [], 0
     while have < n:
         a = rng.standard_normal((20_000, 2, 2)) / math.sqrt(2)
@@ -102,7 +102,7 @@ def two_by_two(images: np.ndarray, seed: int, count: int = 50) -> np.ndarray:
     return lower @ plane.T @ private @ plane @ lower.T
 
 
-# -------------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # arms
 def excess_risk(
     manifold: Any, X: np.ndarray, optimum: Any, rows: int = 0, width: int = 0
@@ -246,7 +246,7 @@ def mean_arms(
     return found
 
 
-# ----------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # verdicts
 _RELEASES = {
     "DP-RGD in the ball, certified": "dp-rgd",
@@ -329,7 +329,7 @@ def _figure(xs: Sequence[float], values: dict, xlabel: str, title: str) -> Any:
 
 
 def _comparison(values: dict, xs: Sequence[float], first: str, second: str) -> str:
-    """Share of pairs of runs in which the first has the smaller risk, at every x where both exist."""
+    """Share of pairs of runs in which the first has the smaller risk, wherever both exist."""
     both = [x for x in xs if x in values[first] and x in values[second]]
     parts = [f"{share_below(values[first][x], values[second][x]):.2f} at {x:g}" for x in both]
     return ", ".join(parts) if parts else "nowhere comparable"

@@ -18,7 +18,7 @@ from ._summaries import mammals, number, quartiles, share_below, with_stand_in
 DELTA = 1e-3
 
 
-# -----------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # eigenvectors
 def scaled_rows(X: np.ndarray) -> tuple[np.ndarray, float]:
     """Rows sqrt(n) x / |X|_2 of the z-scored table, and their largest norm: then the mean of z z^T

@@ -133,7 +133,7 @@ def run_federation(
 def without_noise(
     problem: Any, datasets: Sequence[Any], initial: Any, steps: int, rate: float
 ) -> tuple[Any, float]:
-    """(point, objective) of gradient descent on all records: the 'true value' lines. Not private."""
+    """(point, objective) of gradient descent on all records: the true values. Not private."""
     import jax
     import jax.numpy as jnp
 
@@ -243,7 +243,7 @@ def panels_of(cases: Cases, ylabel: str, *, excess: bool) -> list[Any]:
     return out
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # Figure 1
 def synthetic_agents(
     rng: np.random.Generator, agents: int, size: int, d: int = 25, gap: float = 1e-3
@@ -396,7 +396,7 @@ def figure_1(context: Context) -> Result:
     return result
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # Figure 2
 @experiment(
     "huang2024-figure-2",
@@ -474,7 +474,7 @@ def figure_2(context: Context) -> Result:
     )
 
 
-# -----------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # Figures 3, 4
 def _frechet(
     context: Context,
@@ -529,7 +529,7 @@ def _frechet(
 def figure_3(context: Context) -> Result:
     from .. import problems
     from ..manifolds import SPDAffineInvariant
-    from ._reimherr2021 import wishart_in_ball
+    from ._reimherr2021_data import wishart_in_ball
 
     x = wishart_in_ball(np.random.default_rng(context.seed), (5000,), 0.5)
     problem = problems.frechet_mean(SPDAffineInvariant(2))

@@ -4,7 +4,6 @@ SPD(2) and on the sphere.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -20,82 +19,14 @@ from ._reimherr2021_bounds import (
     log_spread_bounds,
     worst_mean_shift,
 )
+from ._reimherr2021_data import CAP_RADIUS, SPD_RADIUS, many_means, polar_cap, wishart_in_ball
 from ._summaries import mean_and_error, number
 
-SPD_RADIUS, CAP_RADIUS = 1.5, math.pi / 8
 EPSILON = 1.0  # the paper states no epsilon for its simulations
 _SIZES = ((20, 40, 80, 160), (20, 40, 60, 80, 100, 140, 180, 250))
 
 
-# -------------------------------------------------------------------------------------------------------
-# data and means
-def wishart_in_ball(
-    rng: np.random.Generator, shape: tuple[int, ...], radius: float = SPD_RADIUS, k: int = 2
-) -> np.ndarray:
-    """Wishart W(I/k, k) matrices, redrawn until |log X| < radius (Reimherr2021 A.2.1)."""
-    count = math.prod(shape)
-    kept, have = [], 0
-    while have < count:
-        a = rng.standard_normal((2 * count + 64, k, k)) / math.sqrt(k)
-        x = a @ a.swapaxes(1, 2)
-        values = np.maximum(np.linalg.eigvalsh(x), 1e-300)
-        good = x[np.sqrt(np.sum(np.log(values) ** 2, axis=1)) < radius]
-        kept.append(good)
-        have += len(good)
-    return np.concatenate(kept)[:count].reshape(*shape, k, k)
-
-
-def polar_cap(
-    rng: np.random.Generator, shape: tuple[int, ...], radius: float = CAP_RADIUS
-) -> np.ndarray:
-    """Unit vectors with polar angle uniform on [0, radius] about the third axis and uniform azimuth
-    (A.3.1, range mended).
-    """
-    theta, phi = radius * rng.random(shape), 2 * math.pi * rng.random(shape)
-    return np.stack(
-        [np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], axis=-1
-    )
-
-
-def many_means(manifold: Any, X: Any, tol: float = 1e-10) -> np.ndarray:
-    """Frechet means of many data sets (datasets, n, *shape) at once, by gradient steps of length 1
-    until all are within `tol`.
-    """
-    means, residual = _means(manifold, np.asarray(X), tol)
-    if not float(residual) <= tol:
-        raise ArithmeticError(f"Frechet means stopped at a residual of {float(residual):.2g}")
-    return np.asarray(means)
-
-
-@functools.cache
-def _compiled_means():
-    import jax
-    import jax.numpy as jnp
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def solve(manifold, X, tol):
-        def step(x):
-            return jnp.mean(manifold._log(x[:, None], X), axis=1)
-
-        def body(carry):
-            x, _, i = carry
-            g = step(x)
-            return manifold._exp(x, g), jnp.max(manifold._norm(x, g)), i + 1
-
-        first = manifold.project(jnp.mean(X, axis=1))
-        x, residual, _ = jax.lax.while_loop(
-            lambda c: (c[1] > tol) & (c[2] < 300), body, (first, jnp.inf, 0)
-        )
-        return x, residual
-
-    return solve
-
-
-def _means(manifold: Any, X: np.ndarray, tol: float) -> Any:
-    return _compiled_means()(manifold, X, tol)
-
-
-# ---------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # figures
 def _shifts(manifold: Any, draw: Any, n: int, pairs: int, rng: np.random.Generator) -> np.ndarray:
     """Distances of the means of `pairs` neighbouring data sets of n records."""
@@ -518,7 +449,7 @@ def figure_2(context: Context) -> Result:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # helpers
 def _seed(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1)[0])

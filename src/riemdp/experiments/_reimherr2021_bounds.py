@@ -1,4 +1,4 @@
-"""Reimherr2021: bounds of the sensitivity of a Frechet mean, and how close data sets come to them."""
+"""Reimherr2021: bounds of a Frechet mean's sensitivity, and how close data sets come to them."""
 
 from __future__ import annotations
 

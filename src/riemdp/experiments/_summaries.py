@@ -1,4 +1,4 @@
-"""Summaries of repeated runs, and data with a named stand-in where the paper's own cannot be had."""
+"""Summaries of repeated runs, and named stand-ins for data that cannot be downloaded."""
 
 from __future__ import annotations
 

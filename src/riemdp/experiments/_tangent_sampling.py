@@ -93,10 +93,10 @@ class Sampler:
         parts = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
         return sparse.csr_matrix(parts, shape=(self.dim, m * r))
 
-    # -------------------------------------------------------------------------------------------------
+    # -------------------------------------------------------------------------
     # transport
     def mover(self, w: np.ndarray) -> Any:
-        """The linear isometry from the reference point to `w`, as a function of stacks of vectors."""
+        """The linear isometry from the reference point to `w`, on stacks of vectors."""
         if self.name == "spd-affine":
             values, p = np.linalg.eigh(w)
             root = (p * np.sqrt(values)) @ p.T

@@ -209,6 +209,8 @@ def _figure_1(panel: str, context: Context) -> Result:
         legend_columns=2,
     )
     gains = _gains(rows, baselines)
+    dim = Sampler(space, _shape(space, sizes[0], r)).dim
+    standard_error = np.sqrt(2 / (dim * context.choose(100, 1000)))
     laws = ", ".join(f"{_WORDS[k]} {v:.3f}" for k, v in ratio.items())
     missing = (
         f" Not built here, because the basis is too large: {', '.join(skipped)}." if skipped else ""
@@ -228,7 +230,7 @@ def _figure_1(panel: str, context: Context) -> Result:
         certified=(
             f"The same law, exactly isotropic: mean |v|^2/dim at the first base point: {laws}"
             " (should be 1; standard error"
-            f" {np.sqrt(2 / (Sampler(space, _shape(space, sizes[0], r)).dim * context.choose(100, 1000))):.3f})."
+            f" {standard_error:.3f})."
             " No certificate depends on how the vector was drawn, so speed costs no privacy."
         ),
         true_epsilon=_PRINTED.get(
@@ -314,7 +316,7 @@ def _register() -> None:
 _register()
 
 
-# ---------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # Figure 2
 SETTING = {"inner": 10_000, "n": 100_000, "full_clip": 0.1, "clip": 0.01, "delta": 1e-6}
 
@@ -445,7 +447,7 @@ def _best_exact(where: dict[str, Any], alpha: float, context: Context) -> tuple[
     return float(epsilon), float(best)
 
 
-# ----------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # Table 2
 @experiment(
     "utpala2023-table-2",

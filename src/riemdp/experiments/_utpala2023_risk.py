@@ -123,7 +123,7 @@ def _least(problem: Any, data: Any, start: Any, steps: int, rate: float) -> floa
     return float(problem.objective(done.value, data))
 
 
-# -------------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # data
 def descriptor_tasks(context: Context) -> tuple[list[Task], str, bool]:
     """Frechet means of RGB covariance descriptors, affine-invariant SPD(11): two classes of
@@ -235,7 +235,7 @@ def disk_points(found: dict[str, np.ndarray]) -> np.ndarray:
     return x[:, 1:] / (1 + x[:, :1])
 
 
-# ----------------------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # figures
 def _figure(context: Context, made: tuple[list[Task], str, bool], paper_shows: str) -> Result:
     from ..plots import Panel, panel_figure

@@ -19,7 +19,7 @@ from ..manifolds import SPDLogEuclidean
 from ..privacy import Ball, Budget
 from ._registry import Context, Result, experiment
 from ._summaries import number, quartiles, with_stand_in
-from ._utpala2023le import (
+from ._utpala2023le_laws import (
     dimension,
     gaussian_multiplier,
     gaussian_utility,
@@ -378,7 +378,7 @@ def figure_4c(context: Context) -> Result:
         and r["largest_from_middle"] <= r["radius_middle"]
         for r in rows
     )
-    natural = rows[:-1]
+    ratios = [r["radius_published"] / r["largest_from_identity"] for r in rows]
     return Result(
         rows,
         panel_figure([spreads, radii], size=(7.6, 4.8)),
@@ -388,12 +388,9 @@ def figure_4c(context: Context) -> Result:
         ),
         published=(
             "Radius about the identity, bound over largest found:"
-            f" {number(min(r['radius_published'] / r['largest_from_identity'] for r in natural))}"
-            f" to {number(max(r['radius_published'] / r['largest_from_identity'] for r in natural))}"
-            " on images,"
-            f" {number(rows[-1]['radius_published'] / rows[-1]['largest_from_identity'])} with a"
-            " blank image. The eigenvalue bound 12 or 14 behind it (16 in one place) is not tight:"
-            " at least"
+            f" {number(min(ratios[:-1]))} to {number(max(ratios[:-1]))} on images,"
+            f" {number(ratios[-1])} with a blank image. The eigenvalue bound 12 or 14 behind it (16"
+            " in one place) is not tight: at least"
             f" {number(min(r['spread_published'] / r['largest_eigenvalue'] for r in rows))} times"
             " the largest found."
         ),

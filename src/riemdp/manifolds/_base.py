@@ -238,7 +238,7 @@ class AbstractManifold(eqx.Module):
         return _compiled(self, "_belongs", self._coerce("x", x), real("atol", atol, at_least=0.0))
 
     def is_tangent(self, p: Point, v: Tangent, atol: float = 1e-8) -> Bool[Array, "*batch"]:
-        """Whether each `v` is finite and tangent at `p` up to `atol` (relative to the size of v)."""
+        """Whether each `v` is finite and tangent at `p` up to `atol` (relative to its size)."""
         return _compiled(
             self,
             "_is_tangent",
@@ -279,7 +279,7 @@ class AbstractManifold(eqx.Module):
         return _compiled(self, "_tangent_from_normals", self._coerce("p", p), z)
 
     def to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
-        """Coordinates of `v` in an orthonormal frame at `p`: |to_coordinates(p, v)| = norm(p, v)."""
+        """Coordinates of `v` in an orthonormal frame at `p`; their norm is norm(p, v)."""
         return _compiled(self, "_to_coordinates", self._coerce("p", p), self._coerce("v", v))
 
     def from_coordinates(self, p: Point, c: Float[ArrayLike, "*batch dim"]) -> Tangent:
@@ -292,7 +292,7 @@ class AbstractManifold(eqx.Module):
         return _compiled(self, "_injectivity_radius", self._coerce("p", p))
 
     def log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
-        """log |det D exp_p(v)| between orthonormal frames: the log Jacobian of the exponential map."""
+        """log |det D exp_p(v)| between orthonormal frames: the log Jacobian of exp."""
         return _compiled(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
 
     # ---------------------------------------------------------------- helpers for subclasses and

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
-from . import _properties_derivatives as _properties_derivatives  # registers its properties
 from ._base import AbstractManifold
-from ._properties import PROPERTIES, Sample
+from ._properties import PROPERTIES
+from ._sample import Sample, draw_sample
 
 
 class ManifoldCheckError(RiemdpError, AssertionError):
@@ -132,22 +131,33 @@ def check(
     finite differences, transport with a pole ladder of short geodesics. Nothing is raised for a
     property that fails; read `report.ok` or print the report.
 
-    Arguments:
+    Args:
         manifold: any subclass of `AbstractManifold`.
-        key: seed of the random points and vectors, an integer >= 0; the same key gives the same report.
-        samples: how many random base points, >= 2.
-        radius: largest Riemannian norm of the tangent vectors that are drawn, > 0. Default: 0.45 times the injectivity radius
-            at each point, at most 1. Give a larger one to stress a space, a smaller one if exp is only defined nearby.
+        key: seed of the random points and vectors, an integer >= 0; the same key gives the same
+            report.
+        samples: number of random base points, >= 2.
+        radius: largest Riemannian norm of the tangent vectors that are drawn, > 0. Default: 0.45
+            times the injectivity radius at each point, at most 1. Give a larger one to stress a
+            space, a smaller one if exp is only defined nearby.
         points: your own base points, shape (samples, *shape), instead of `random_point`.
-        tolerances: property name -> tolerance, for those that you want to hold to another one than the default.
-        properties: names of the properties to run; default all (`riemdp.manifolds.check(m).rows` lists them).
-        raise_on_failure: raise `ManifoldCheckError` with the report as its message if a property fails.
+        tolerances: property name -> tolerance, to replace a default.
+        properties: names of the properties to run; default all
+            (`riemdp.manifolds.check(m).rows` lists them).
+        raise_on_failure: raise `ManifoldCheckError` with the report as its message if a property
+            fails.
 
-    Returns a `CheckReport` with `ok`, `failures`, `rows` (name, error, tolerance, passed) and
-    `not_offered`, the operations that raise `NotImplementedError`; properties that need those are
-    skipped and say so.
+    Returns:
+        A `CheckReport` with `ok`, `failures`, `rows` (name, error, tolerance, passed) and
+        `not_offered`, the operations that raise `NotImplementedError`. Properties that need one of
+        those are skipped, and their row says so.
 
-    Raises `InvalidArgument` for a property name that does not exist or an argument out of range.
+    Raises:
+        InvalidArgument: a property name that does not exist, or an argument out of range.
+
+    Example:
+        >>> import riemdp
+        >>> riemdp.manifolds.check(riemdp.Sphere(3)).ok
+        True
     """
     if not isinstance(manifold, AbstractManifold):
         raise invalid(
@@ -185,36 +195,6 @@ def check(
     )
 
 
-def draw_sample(
-    manifold: AbstractManifold,
-    *,
-    key: int = 0,
-    samples: int = 5,
-    radius: float | None = None,
-    points: Any = None,
-) -> Sample:
-    """Random base points, and tangent vectors with norms between a tenth of the radius and the
-    radius.
-    """
-    rng = np.random.default_rng(key)  # vectors are drawn with NumPy, which has nothing to compile
-    p = (
-        manifold.random_point(jax.random.key(key), (samples,))
-        if points is None
-        else manifold._coerce("points", points)
-    )
-    if manifold._batch_shape(p) != (samples,):
-        raise invalid("points", points, f"give `samples` = {samples} points, with one leading axis")
-    reach = np.asarray(jnp.broadcast_to(manifold.injectivity_radius(p), (samples,)))
-    largest = np.minimum(0.45 * reach, 1.0) if radius is None else np.full(samples, radius)
-    directions = rng.standard_normal((4, samples, manifold.dim))
-    lengths = rng.uniform(0.1, 1.0, (4, samples, 1)) * largest[:, None]
-    c = directions / np.linalg.norm(directions, axis=-1, keepdims=True) * lengths
-    u, v, w, to_r = (manifold.from_coordinates(p, c[i]) for i in range(4))
-    return Sample(
-        key=key, p=p, q=manifold.exp(p, v), r=manifold.exp(p, to_r), u=u, v=v, w=w, coordinates=c
-    )
-
-
 def _run(
     manifold: AbstractManifold, sample: Sample, name: str, held_to: Mapping[str, float]
 ) -> PropertyResult:
@@ -224,13 +204,10 @@ def _run(
         error = float(prop.error(manifold, sample))
     except NotImplementedError as missing:
         return PropertyResult(name, prop.meaning, None, tolerance, True, str(missing))
-    except (
-        Exception
-    ) as raised:  # a user's formula may fail in any way; the report has to say so and go on
+    except Exception as raised:  # a user's formula may fail in any way; the report says so
         return PropertyResult(name, prop.meaning, math.inf, tolerance, False, _shown(raised))
-    return PropertyResult(
-        name, prop.meaning, error, tolerance, error <= tolerance
-    )  # a NaN error does not pass
+    passed = error <= tolerance  # a NaN error does not pass
+    return PropertyResult(name, prop.meaning, error, tolerance, passed)
 
 
 def _not_offered(manifold: AbstractManifold, sample: Sample) -> tuple[str, ...]:

@@ -1,39 +1,35 @@
-"""The properties behind `check`: each takes a manifold and a sample and returns its worst error, a
-number near 0.
+"""The properties behind `check`: a manifold and a sample give the worst error, a number near 0.
 
-They call only public operations (those that users rely on), except where the derivative of a
-formula is the point. The glue is NumPy on the host, and only two batch shapes occur, (n,) and (4,
-n), so that each operation is compiled at most twice.
+They call only public operations, except where the derivative of a formula is the point. Only two
+batch shapes occur, (n,) and (4, n), so that each operation is compiled at most twice.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from ._base import AbstractManifold
-
-Manifold = AbstractManifold
-
-
-@dataclasses.dataclass(frozen=True)
-class Sample:
-    """Base points p, tangent vectors u, v, w at p, points q = exp(p, v) and r; `coordinates` (4, n,
-    dim) of u, v, w and log r.
-    """
-
-    key: int
-    p: Any
-    q: Any
-    r: Any
-    u: Any
-    v: Any
-    w: Any
-    coordinates: np.ndarray
+from ._base import AbstractManifold as Manifold
+from ._sample import (
+    OFFSETS,
+    STEP,
+    Sample,
+    combine,
+    frame,
+    minus,
+    relative,
+    scaled,
+    size,
+    slope,
+    spoiled,
+    worst,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,70 +52,7 @@ def _property(
     return register
 
 
-# ------------------------------------------------------------------------ small linear algebra on
-# points that may be tuples
-def _combine(*terms: tuple[Any, Any]) -> Any:
-    """Sum of scale * array, leaf by leaf; a scale is a number or an array over the leading axes."""
-
-    def leaf(*arrays: Any) -> np.ndarray:
-        total: Any = 0.0
-        for (scale, _), x in zip(terms, arrays, strict=True):
-            s = np.asarray(scale, dtype=np.float64)
-            total = total + s.reshape(s.shape + (1,) * (np.ndim(x) - s.ndim)) * np.asarray(x)
-        return np.asarray(total)
-
-    return jax.tree.map(leaf, *(x for _, x in terms))
-
-
-def _minus(a: Any, b: Any) -> Any:
-    return jax.tree.map(lambda x, y: np.asarray(x) - np.asarray(y), a, b)
-
-
-def _size(x: Any, axes: int = 1) -> np.ndarray:
-    """Ambient norm over everything but the leading `axes` axes."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(x)]
-    return np.sqrt(sum(np.sum(leaf**2, axis=tuple(range(axes, leaf.ndim))) for leaf in leaves))
-
-
-def _worst(*errors: Any) -> float:
-    """Largest error; NaN if any is NaN."""
-    return float(
-        np.max([np.max(np.abs(np.asarray(e, dtype=np.float64))) for e in errors])
-    )  # NumPy's max keeps a NaN
-
-
-def _relative(error: Any, size: Any) -> np.ndarray:
-    return np.asarray(error) / np.maximum(np.asarray(size), 1e-300)
-
-
-_OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
-_WEIGHTS = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0
-_STEP = 1e-3
-
-
-def _scaled(v: Any, factors: np.ndarray, axis: Any = None) -> Any:
-    """Stack of v * factor (or v + axis * factor) over a new leading axis of length 4."""
-    if axis is None:
-        return jax.tree.map(lambda x: np.stack([f * np.asarray(x) for f in factors]), v)
-    return jax.tree.map(
-        lambda x, y: np.stack([np.asarray(x) + f * np.asarray(y) for f in factors]), v, axis
-    )
-
-
-def _slope(values: Any) -> Any:
-    """Five-point first derivative from values at the four offsets."""
-    return jax.tree.map(lambda x: np.tensordot(_WEIGHTS, np.asarray(x), axes=1) / _STEP, values)
-
-
-def _unit(m: Manifold, i: int, n: int) -> np.ndarray:
-    return np.broadcast_to(np.eye(m.dim)[i], (n, m.dim))
-
-
-def _frame(m: Manifold, p: Any, n: int) -> list[Any]:
-    return [m.from_coordinates(p, _unit(m, i, n)) for i in range(m.dim)]
-
-
-# ---------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # points and vectors
 @_property(
     0.0,
@@ -144,21 +77,10 @@ def facts(m: Manifold, s: Sample) -> float:
     0.0, "random points and the results of exp, retract and project belong; NaN and infinity do not"
 )
 def points_belong(m: Manifold, s: Sample) -> float:
-    good = [s.p, s.q, s.r, m.retract(s.p, s.v), m.project(_combine((1.0, s.p), (0.01, s.u)))]
-    bad = [_spoiled(s.p, np.nan), _spoiled(s.p, np.inf)]
+    good = [s.p, s.q, s.r, m.retract(s.p, s.v), m.project(combine((1.0, s.p), (0.01, s.u)))]
+    bad = [spoiled(s.p, np.nan), spoiled(s.p, np.inf)]
     wrong = sum(float(np.mean(~np.asarray(m.belongs(x)))) for x in good)
     return wrong + sum(float(np.mean(np.asarray(m.belongs(x)))) for x in bad)
-
-
-def _spoiled(p: Any, value: float) -> Any:
-    """p with `value` in one entry of each leaf."""
-
-    def leaf(x: Any) -> np.ndarray:
-        x = np.array(x)
-        x.reshape(x.shape[0], -1)[:, -1] = value
-        return x
-
-    return jax.tree.map(leaf, p)
 
 
 @_property(
@@ -166,9 +88,9 @@ def _spoiled(p: Any, value: float) -> Any:
 )
 def nan_is_not_hidden(m: Manifold, s: Sample) -> float:
     answers = [
-        m.norm(s.p, _spoiled(s.v, np.nan)),
-        m.dist(s.p, _spoiled(s.q, np.nan)),
-        m.squared_dist(s.p, _spoiled(s.q, np.nan)),
+        m.norm(s.p, spoiled(s.v, np.nan)),
+        m.dist(s.p, spoiled(s.q, np.nan)),
+        m.squared_dist(s.p, spoiled(s.q, np.nan)),
     ]
     return float(sum(np.mean(np.isfinite(np.asarray(a))) for a in answers))
 
@@ -201,22 +123,22 @@ def vectors_are_tangent(m: Manifold, s: Sample) -> float:
 @_property(1e-9, "to_tangent is idempotent and leaves tangent vectors alone")
 def to_tangent_is_a_projection(m: Manifold, s: Sample) -> float:
     once = m.to_tangent(s.p, s.q)
-    return _worst(
-        _relative(_size(_minus(m.to_tangent(s.p, once), once)), 1.0 + _size(once)),
-        _relative(_size(_minus(m.to_tangent(s.p, s.v), s.v)), _size(s.v)),
+    return worst(
+        relative(size(minus(m.to_tangent(s.p, once), once)), 1.0 + size(once)),
+        relative(size(minus(m.to_tangent(s.p, s.v), s.v)), size(s.v)),
     )
 
 
 @_property(1e-9, "project is idempotent and leaves points alone")
 def project_is_a_projection(m: Manifold, s: Sample) -> float:
-    once = m.project(_combine((1.0, s.p), (0.01, s.u)))
-    return _worst(
-        _relative(_size(_minus(m.project(once), once)), 1.0 + _size(once)),
-        _relative(_size(_minus(m.project(s.p), s.p)), 1.0 + _size(s.p)),
+    once = m.project(combine((1.0, s.p), (0.01, s.u)))
+    return worst(
+        relative(size(minus(m.project(once), once)), 1.0 + size(once)),
+        relative(size(minus(m.project(s.p), s.p)), 1.0 + size(s.p)),
     )
 
 
-# ---------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # metric and frames
 @_property(
     1e-10,
@@ -225,14 +147,14 @@ def project_is_a_projection(m: Manifold, s: Sample) -> float:
 def inner_is_bilinear(m: Manifold, s: Sample) -> float:
     p, u, v, w = s.p, s.u, s.v, s.w
     nu, nv, nw = (np.asarray(m.norm(p, x)) for x in (u, v, w))
-    mixed = m.inner(p, _combine((2.0, u), (-3.0, w)), v) - (
+    mixed = m.inner(p, combine((2.0, u), (-3.0, w)), v) - (
         2.0 * m.inner(p, u, v) - 3.0 * m.inner(p, w, v)
     )
-    tiny = np.asarray(m.norm(p, _combine((1e-12, v)))) / (1e-12 * nv) - 1.0
-    return _worst(
-        _relative(m.inner(p, u, v) - m.inner(p, v, u), nu * nv),
-        _relative(mixed, (2.0 * nu + 3.0 * nw) * nv),
-        _relative(m.norm(p, v) ** 2 - m.inner(p, v, v), nv**2),
+    tiny = np.asarray(m.norm(p, combine((1e-12, v)))) / (1e-12 * nv) - 1.0
+    return worst(
+        relative(m.inner(p, u, v) - m.inner(p, v, u), nu * nv),
+        relative(mixed, (2.0 * nu + 3.0 * nw) * nv),
+        relative(m.norm(p, v) ** 2 - m.inner(p, v, v), nv**2),
         tiny,
         np.where(nv > 0.0, 0.0, np.inf),
     )
@@ -242,9 +164,9 @@ def inner_is_bilinear(m: Manifold, s: Sample) -> float:
     1e-9, "from_coordinates of the unit vectors is an orthonormal basis of the tangent space"
 )
 def frame_is_orthonormal(m: Manifold, s: Sample) -> float:
-    basis = _frame(m, s.p, len(s.coordinates[0]))
+    basis = frame(m, s.p, len(s.coordinates[0]))
     gram = np.array([[np.asarray(m.inner(s.p, a, b)) for b in basis] for a in basis])
-    return _worst(gram - np.eye(m.dim)[:, :, None])
+    return worst(gram - np.eye(m.dim)[:, :, None])
 
 
 @_property(1e-9, "to_coordinates inverts from_coordinates and keeps lengths")
@@ -253,12 +175,12 @@ def coordinates_round_trip(m: Manifold, s: Sample) -> float:
     noise = m.tangent_from_normals(
         s.p, np.random.default_rng(s.key).standard_normal((len(c), m.noise_size))
     )
-    size = np.asarray(m.norm(s.p, noise))
+    length = np.asarray(m.norm(s.p, noise))
     again = m.from_coordinates(s.p, m.to_coordinates(s.p, noise))
-    return _worst(
-        _relative(np.linalg.norm(c - s.coordinates[0], axis=-1), np.linalg.norm(c, axis=-1)),
-        _relative(m.norm(s.p, _minus(again, noise)), size),
-        _relative(np.linalg.norm(np.asarray(m.to_coordinates(s.p, noise)), axis=-1) - size, size),
+    return worst(
+        relative(np.linalg.norm(c - s.coordinates[0], axis=-1), np.linalg.norm(c, axis=-1)),
+        relative(m.norm(s.p, minus(again, noise)), length),
+        relative(np.linalg.norm(m.to_coordinates(s.p, noise), axis=-1) - length, length),
     )
 
 
@@ -279,15 +201,15 @@ def noise_is_isotropic(m: Manifold, s: Sample) -> float:
     factor = np.stack(columns, axis=-1)  # (n, dim, noise_size): coordinates = factor @ z
     z = np.random.default_rng(s.key).standard_normal((n, k))
     drawn = np.asarray(m.to_coordinates(s.p, m.tangent_from_normals(s.p, z)))
-    return _worst(
+    return worst(
         factor @ np.swapaxes(factor, -1, -2) - np.eye(m.dim),
-        _relative(
+        relative(
             drawn - np.einsum("nij,nj->ni", factor, z), np.linalg.norm(z, axis=-1, keepdims=True)
         ),
     )
 
 
-# ---------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # geodesics
 @_property(
     1e-7,
@@ -295,35 +217,35 @@ def noise_is_isotropic(m: Manifold, s: Sample) -> float:
     " t = 0.7)",
 )
 def geodesic_speed(m: Manifold, s: Sample) -> float:
-    start = _minus(_slope(m.exp(s.p, _scaled(s.v, _STEP * _OFFSETS))), s.v)
+    start = minus(slope(m.exp(s.p, scaled(s.v, STEP * OFFSETS))), s.v)
     speed = np.asarray(m.norm(s.p, s.v))
-    middle = m.exp(s.p, _combine((0.7, s.v)))
-    velocity = m.to_tangent(middle, _slope(m.exp(s.p, _scaled(s.v, 0.7 + _STEP * _OFFSETS))))
-    return _worst(
-        _relative(m.norm(s.p, m.to_tangent(s.p, start)), speed),
-        _relative(m.norm(middle, velocity) - speed, speed),
+    middle = m.exp(s.p, combine((0.7, s.v)))
+    velocity = m.to_tangent(middle, slope(m.exp(s.p, scaled(s.v, 0.7 + STEP * OFFSETS))))
+    return worst(
+        relative(m.norm(s.p, m.to_tangent(s.p, start)), speed),
+        relative(m.norm(middle, velocity) - speed, speed),
     )
 
 
 @_property(1e-9, "exp(p, 0) = p, and walking half way twice is walking the whole way")
 def exp_follows_itself(m: Manifold, s: Sample) -> float:
-    still = _relative(_size(_minus(m.exp(s.p, _combine((0.0, s.v))), s.p)), _size(s.p))
-    half = m.exp(s.p, _combine((0.5, s.v)))
+    still = relative(size(minus(m.exp(s.p, combine((0.0, s.v))), s.p)), size(s.p))
+    half = m.exp(s.p, combine((0.5, s.v)))
     onwards = m.log(half, s.q)
     speed = np.asarray(m.norm(s.p, s.v))
-    return _worst(
+    return worst(
         still,
-        _relative(m.norm(half, onwards) - 0.5 * speed, speed),
-        _relative(m.dist(s.p, half) - 0.5 * speed, speed),
+        relative(m.norm(half, onwards) - 0.5 * speed, speed),
+        relative(m.dist(s.p, half) - 0.5 * speed, speed),
     )
 
 
 @_property(1e-9, "log inverts exp, and exp inverts log")
 def exp_and_log_are_inverse(m: Manifold, s: Sample) -> float:
     back = m.log(s.p, s.q)
-    return _worst(
-        _relative(m.norm(s.p, _minus(back, s.v)), m.norm(s.p, s.v)),
-        _relative(m.dist(m.exp(s.p, back), s.q), m.norm(s.p, s.v)),
+    return worst(
+        relative(m.norm(s.p, minus(back, s.v)), m.norm(s.p, s.v)),
+        relative(m.dist(m.exp(s.p, back), s.q), m.norm(s.p, s.v)),
     )
 
 
@@ -332,23 +254,23 @@ def exp_and_log_are_inverse(m: Manifold, s: Sample) -> float:
 )
 def dist_is_length_of_log(m: Manifold, s: Sample) -> float:
     d = np.asarray(m.dist(s.p, s.q))
-    return _worst(
-        _relative(m.norm(s.p, m.log(s.p, s.q)) - d, d),
-        _relative(m.norm(s.p, s.v) - d, d),
-        _relative(m.dist(s.q, s.p) - d, d),
-        _relative(m.squared_dist(s.p, s.q) - d**2, d**2),
+    return worst(
+        relative(m.norm(s.p, m.log(s.p, s.q)) - d, d),
+        relative(m.norm(s.p, s.v) - d, d),
+        relative(m.dist(s.q, s.p) - d, d),
+        relative(m.squared_dist(s.p, s.q) - d**2, d**2),
     )
 
 
 @_property(0.0, "dist(p, p) and squared_dist(p, p) are exactly 0")
 def dist_to_itself_is_zero(m: Manifold, s: Sample) -> float:
-    return _worst(*(op(x, x) for op in (m.dist, m.squared_dist) for x in (s.p, s.q)))
+    return worst(*(op(x, x) for op in (m.dist, m.squared_dist) for x in (s.p, s.q)))
 
 
 @_property(1e-12, "dist(p, r) <= dist(p, q) + dist(q, r)")
 def triangle_inequality(m: Manifold, s: Sample) -> float:
     a, b, c = (np.asarray(m.dist(x, y)) for x, y in ((s.p, s.q), (s.q, s.r), (s.p, s.r)))
-    return _worst(
+    return worst(
         np.where(
             np.isnan(a + b + c),
             np.nan,
@@ -362,27 +284,27 @@ def triangle_inequality(m: Manifold, s: Sample) -> float:
     "dist and log keep their relative accuracy for points 1e-7 apart (an arccos formula does not)",
 )
 def close_points(m: Manifold, s: Sample) -> float:
-    step = _combine((1e-7, s.v))
+    step = combine((1e-7, s.v))
     near = m.exp(s.p, step)
     length = np.asarray(m.norm(s.p, step))
-    return _worst(
-        _relative(m.dist(s.p, near) - length, length),
-        _relative(m.norm(s.p, _minus(m.log(s.p, near), step)), length),
+    return worst(
+        relative(m.dist(s.p, near) - length, length),
+        relative(m.norm(s.p, minus(m.log(s.p, near), step)), length),
     )
 
 
 @_property(1e-2, "retract(p, t v) = exp(p, t v) + O(t^2)")
 def retract_is_first_order(m: Manifold, s: Sample) -> float:
     t = 1e-3
-    walked, approximate = (op(s.p, _combine((t, s.v))) for op in (m.exp, m.retract))
+    walked, approximate = (op(s.p, combine((t, s.v))) for op in (m.exp, m.retract))
     try:
         error = np.asarray(m.dist(walked, approximate))
     except NotImplementedError:
-        error = _size(_minus(walked, approximate))
-    return _worst(_relative(error, t * np.asarray(m.norm(s.p, s.v))))
+        error = size(minus(walked, approximate))
+    return worst(relative(error, t * np.asarray(m.norm(s.p, s.v))))
 
 
-# ---------------------------------------------------------------------------------------------------
+# -----------------------------------------------------------------------------
 # transport
 @_property(
     1e-9, "transport is linear, keeps inner products and, to the same point, leaves vectors alone"
@@ -390,14 +312,14 @@ def retract_is_first_order(m: Manifold, s: Sample) -> float:
 def transport_is_an_isometry(m: Manifold, s: Sample) -> float:
     moved_u, moved_w = m.transport(s.p, s.q, s.u), m.transport(s.p, s.q, s.w)
     nu, nw = np.asarray(m.norm(s.p, s.u)), np.asarray(m.norm(s.p, s.w))
-    both = m.transport(s.p, s.q, _combine((2e-12, s.u), (-1e-12, s.w)))
-    return _worst(
-        _relative(m.norm(s.q, moved_u) - nu, nu),
-        _relative(m.inner(s.q, moved_u, moved_w) - m.inner(s.p, s.u, s.w), nu * nw),
-        _relative(
-            m.norm(s.q, _combine((1e12, both), (-2.0, moved_u), (1.0, moved_w))), 2.0 * nu + nw
+    both = m.transport(s.p, s.q, combine((2e-12, s.u), (-1e-12, s.w)))
+    return worst(
+        relative(m.norm(s.q, moved_u) - nu, nu),
+        relative(m.inner(s.q, moved_u, moved_w) - m.inner(s.p, s.u, s.w), nu * nw),
+        relative(
+            m.norm(s.q, combine((1e12, both), (-2.0, moved_u), (1.0, moved_w))), 2.0 * nu + nw
         ),
-        _relative(m.norm(s.p, _minus(m.transport(s.p, s.p, s.u), s.u)), nu),
+        relative(m.norm(s.p, minus(m.transport(s.p, s.p, s.u), s.u)), nu),
     )
 
 
@@ -408,21 +330,19 @@ def transport_back_is_the_inverse(m: Manifold, s: Sample) -> float:
     if not m.transport_is_parallel:
         raise NotImplementedError("transport is not parallel here")
     back = m.transport(s.q, s.p, m.transport(s.p, s.q, s.u))
-    ahead = _combine((1.0, m.transport(s.p, s.q, s.v)), (1.0, m.log(s.q, s.p)))
-    return _worst(
-        _relative(m.norm(s.p, _minus(back, s.u)), m.norm(s.p, s.u)),
-        _relative(m.norm(s.q, ahead), m.norm(s.p, s.v)),
+    ahead = combine((1.0, m.transport(s.p, s.q, s.v)), (1.0, m.log(s.q, s.p)))
+    return worst(
+        relative(m.norm(s.p, minus(back, s.u)), m.norm(s.p, s.u)),
+        relative(m.norm(s.q, ahead), m.norm(s.p, s.v)),
     )
 
 
 @_property(1e-4, "moving p and q by 1e-7 moves the transported vector by as little (no sign flips)")
 def transport_is_continuous(m: Manifold, s: Sample) -> float:
-    p = m.exp(s.p, _combine((1e-7, s.w)))
-    q = m.exp(s.q, m.to_tangent(s.q, _combine((1e-7, s.u))))
+    p = m.exp(s.p, combine((1e-7, s.w)))
+    q = m.exp(s.q, m.to_tangent(s.q, combine((1e-7, s.u))))
     moved = m.transport(s.p, s.q, s.u)
-    return _worst(
-        _relative(_size(_minus(m.transport(p, q, m.to_tangent(p, s.u)), moved)), _size(moved))
-    )
+    return worst(relative(size(minus(m.transport(p, q, m.to_tangent(p, s.u)), moved)), size(moved)))
 
 
 @_property(
@@ -432,16 +352,243 @@ def transport_is_parallel(m: Manifold, s: Sample) -> float:
     if not m.transport_is_parallel:
         raise NotImplementedError("transport is not parallel here")
     rungs, short = 4, 1e-2
-    here, carried = s.p, _combine((short, s.u))
+    here, carried = s.p, combine((short, s.u))
     whole = m.log(s.p, s.q)
     for i in range(rungs):
-        there = m.exp(s.p, _combine(((i + 1) / rungs, whole)))
-        middle = m.exp(here, _combine((0.5, m.log(here, there))))
-        mirrored = m.exp(middle, _combine((-1.0, m.log(middle, m.exp(here, carried)))))
-        carried, here = _combine((-1.0, m.log(there, mirrored))), there
-    size = np.asarray(m.norm(s.p, s.u))
-    return _worst(
-        _relative(
-            m.norm(s.q, _combine((1.0 / short, carried), (-1.0, m.transport(s.p, s.q, s.u)))), size
+        there = m.exp(s.p, combine(((i + 1) / rungs, whole)))
+        middle = m.exp(here, combine((0.5, m.log(here, there))))
+        mirrored = m.exp(middle, combine((-1.0, m.log(middle, m.exp(here, carried)))))
+        carried, here = combine((-1.0, m.log(there, mirrored))), there
+    length = np.asarray(m.norm(s.p, s.u))
+    return worst(
+        relative(
+            m.norm(s.q, combine((1.0 / short, carried), (-1.0, m.transport(s.p, s.q, s.u)))), length
         )
+    )
+
+
+# -----------------------------------------------------------------------------
+# derivatives
+@_property(
+    1e-6,
+    "inner(p, egrad_to_rgrad(p, g), v) is the slope of a function along exp(p, t v) (finite"
+    " differences)",
+)
+def gradient_conversion(m: Manifold, s: Sample) -> float:
+    rng = np.random.default_rng(s.key)
+    linear = jax.tree.map(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
+    square = jax.tree.map(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
+
+    def f(x: Any) -> np.ndarray:
+        terms = jax.tree.map(
+            lambda a, b, y: a * np.asarray(y) + 0.5 * b * np.asarray(y) ** 2, linear, square, x
+        )
+        return np.asarray(
+            sum(np.sum(t, axis=tuple(range(2, t.ndim))) for t in jax.tree.leaves(terms))
+        )
+
+    gradient = m.egrad_to_rgrad(
+        s.p, jax.tree.map(lambda a, b, y: a + b * np.asarray(y), linear, square, s.p)
+    )
+    measured = slope(f(m.exp(s.p, scaled(s.v, STEP * OFFSETS))))
+    largest = np.asarray(m.norm(s.p, gradient) * m.norm(s.p, s.v))
+    return worst(relative(m.inner(s.p, gradient, s.v) - measured, largest))
+
+
+@_property(
+    1e-6,
+    "log_volume_density is the log Jacobian of exp (finite differences), with relative accuracy"
+    " near 0",
+)
+def volume_density(m: Manifold, s: Sample) -> float:
+    n = len(s.coordinates[0])
+    columns = []
+    for basis in frame(m, s.p, n):
+        moved = slope(m.exp(s.p, scaled(s.v, STEP * OFFSETS, basis)))
+        columns.append(np.asarray(m.to_coordinates(s.q, m.to_tangent(s.q, moved))))
+    expected = np.linalg.slogdet(np.stack(columns, axis=-1))[1]
+
+    def even(t: float) -> np.ndarray:
+        """The even part at t v, over t^2: a + b t^2 + O(t^4)."""
+        ahead, behind = (
+            np.asarray(m.log_volume_density(s.p, combine((sign * t, s.v)))) for sign in (1.0, -1.0)
+        )
+        return (ahead + behind) / (2.0 * t**2)
+
+    coarse, middle, fine = (even(t) for t in (2e-3, 1e-3, 5e-4))
+    # Both differences estimate a, if small values are right.
+    near_zero = (4.0 * middle - coarse) / 3.0 - (4.0 * fine - middle) / 3.0
+    return worst(np.asarray(m.log_volume_density(s.p, s.v)) - expected, near_zero)
+
+
+# Derivatives and batches below are compiled once and run a few times: compiling quickly is what
+# counts.
+_QUICK_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=_QUICK_COMPILE)
+def _squared_dist_gradients(m: Manifold, p: Any, q: Any) -> tuple[Any, Any]:
+    return jax.grad(lambda x, y: jnp.sum(m._squared_dist(x, y)), argnums=(0, 1))(p, q)
+
+
+@_property(1e-8, "the gradient of squared_dist(., q) is -2 log(p, q), and finite and 0 at p = q")
+def gradient_of_squared_dist(m: Manifold, s: Sample) -> float:
+    at_p, at_q = _squared_dist_gradients(m, s.p, s.q)
+    d = np.asarray(m.dist(s.p, s.q))
+    zero = [m.norm(s.p, m.egrad_to_rgrad(s.p, g)) for g in _squared_dist_gradients(m, s.p, s.p)]
+    return worst(
+        relative(
+            m.norm(s.p, combine((1.0, m.egrad_to_rgrad(s.p, at_p)), (2.0, m.log(s.p, s.q)))), d
+        ),
+        relative(
+            m.norm(s.q, combine((1.0, m.egrad_to_rgrad(s.q, at_q)), (2.0, m.log(s.q, s.p)))), d
+        ),
+        *zero,
+    )
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=_QUICK_COMPILE)
+def _derivatives(
+    m: Manifold, arguments: dict[str, tuple[Any, ...]], u: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Of each formula: all gradients of the sum of its entries; of exp and log also the derivative
+    along u.
+    """
+    reverse: dict[str, Any] = {}
+    forward: dict[str, Any] = {}
+    for operation, at in arguments.items():
+        f = getattr(m, operation)
+        try:
+            out, pull = jax.vjp(f, *at)
+        except NotImplementedError:
+            continue
+        reverse[operation] = pull(jax.tree.map(jnp.ones_like, out))
+        if operation in ("_exp", "_log"):
+            forward[operation] = jax.jvp(f, at, (jax.tree.map(jnp.zeros_like, at[0]), u))[1]
+    return reverse, forward
+
+
+@_property(
+    1e-9,
+    "derivatives of exp, log, transport, norm, dist, volume density are finite at p = q and v = 0,"
+    " and right",
+)
+def derivatives_at_zero(m: Manifold, s: Sample) -> float:
+    zero = jax.tree.map(lambda x: np.zeros_like(np.asarray(x)), s.v)
+    reverse, forward = _derivatives(
+        m,
+        {
+            "_exp": (s.p, zero),
+            "_log": (s.p, s.p),
+            "_transport": (s.p, s.p, s.w),
+            "_norm": (s.p, zero),
+            "_dist": (s.p, s.p),
+            "_log_volume_density": (s.p, zero),
+        },
+        s.u,
+    )
+    finite = [
+        np.where(np.isfinite(np.asarray(x)), 0.0, np.inf)
+        for x in jax.tree.leaves((reverse, forward))
+    ]
+    # exp and log are the identity to first order
+    wrong = [
+        relative(m.norm(s.p, m.to_tangent(s.p, minus(x, s.u))), m.norm(s.p, s.u))
+        for x in forward.values()
+    ]
+    return worst(*finite, *wrong)
+
+
+# -----------------------------------------------------------------------------
+# batching, compiling
+_FORMULAS = (
+    "_exp",
+    "_log",
+    "_dist",
+    "_norm",
+    "_transport",
+    "_tangent_from_normals",
+    "_to_coordinates",
+    "_from_coordinates",
+)
+
+
+def _formulas(
+    m: Manifold, names: tuple[str, ...], p: Any, q: Any, v: Any, z: Any, c: Any
+) -> dict[str, Any]:
+    arguments = {
+        "_exp": (p, v),
+        "_log": (p, q),
+        "_dist": (p, q),
+        "_norm": (p, v),
+        "_transport": (p, q, v),
+        "_tangent_from_normals": (p, z),
+        "_to_coordinates": (p, v),
+        "_from_coordinates": (p, c),
+    }
+    answers = {}
+    for name in names:
+        try:
+            answers[name] = getattr(m, name)(*arguments[name])
+        except NotImplementedError:
+            continue
+    return answers
+
+
+_compiled_formulas = jax.jit(_formulas, static_argnums=(0, 1), compiler_options=_QUICK_COMPILE)
+
+
+def _inputs(m: Manifold, s: Sample) -> tuple[Any, ...]:
+    z = np.random.default_rng(s.key).standard_normal((len(s.coordinates[0]), m.noise_size))
+    return jax.tree.map(jnp.asarray, (s.p, s.q, s.v, z, s.coordinates[0]))
+
+
+def _difference(a: Any, b: Any) -> float:
+    """Largest entry of a - b, relative to the largest of b if that exceeds 1; infinite if the
+    shapes differ.
+    """
+    errors = []
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        errors.append(
+            np.inf
+            if x.shape != y.shape
+            else worst(x - y) / max(1.0, float(np.max(np.abs(y), initial=0.0)))
+        )
+    return worst(*errors)
+
+
+@_property(
+    1e-9,
+    "a batch gives what its elements give one at a time, and a single point broadcasts against a"
+    " batch",
+)
+def batching(m: Manifold, s: Sample) -> float:
+    inputs = _inputs(m, s)
+    whole = _compiled_formulas(m, _FORMULAS, *inputs)
+    first = jax.tree.map(lambda x: x[0], inputs)
+    alone = _compiled_formulas(m, _FORMULAS, *first)
+    # Repeat the first point for the whole batch, once by giving it alone and once written out.
+    spread = jax.tree.map(lambda x: jnp.broadcast_to(x[0], x.shape), inputs[0])
+    u, v = (
+        jax.tree.map(lambda x: jnp.broadcast_to(x[0], x.shape), x) for x in (inputs[1], inputs[2])
+    )
+    names = ("_exp", "_log", "_dist", "_tangent_from_normals", "_from_coordinates")
+    single = _compiled_formulas(m, names, first[0], u, v, *inputs[3:])
+    written = _compiled_formulas(
+        m, _FORMULAS, spread, u, v, *inputs[3:]
+    )  # the shapes of `whole`: nothing to compile
+    return worst(
+        _difference(jax.tree.map(lambda x: x[0], whole), alone),
+        _difference(single, {name: written[name] for name in single}),
+    )
+
+
+@_property(1e-9, "compiled and uncompiled formulas agree")
+def compiling(m: Manifold, s: Sample) -> float:
+    names = ("_exp", "_log", "_transport", "_tangent_from_normals")
+    inputs = jax.tree.map(lambda x: x[0], _inputs(m, s))
+    compiled = _compiled_formulas(m, _FORMULAS, *inputs)
+    return _difference(
+        _formulas(m, names, *inputs), {name: compiled[name] for name in names if name in compiled}
     )

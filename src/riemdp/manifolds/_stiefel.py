@@ -1,4 +1,4 @@
-"""Stiefel manifold: orthonormal frames of r vectors in R^m, with the Euclidean (embedded) metric."""
+"""Stiefel manifold: orthonormal frames of r vectors in R^m, with the embedded metric."""
 
 from __future__ import annotations
 

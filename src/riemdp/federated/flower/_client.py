@@ -1,4 +1,4 @@
-"""The agent's side on Flower: its own loader, its own calibration, its own noise, its own ledger."""
+"""The agent's side on Flower: its own loader, calibration, noise and ledger."""
 
 from __future__ import annotations
 
