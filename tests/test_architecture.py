@@ -62,7 +62,7 @@ class Source:
     @property
     def room(self) -> str:
         first = self.path.split("/")[0].removesuffix(".py")
-        return {"_cli": "cli", "_demo": "cli", "__init__": "riemdp"}.get(first, first)
+        return {"__init__": "riemdp"}.get(first, first)
 
 
 def parse(path: str, text: str) -> Source:
@@ -179,7 +179,7 @@ def wrong_imports(sources: list[Source]) -> list[str]:
             if parts[0] != "riemdp":
                 continue
             target = parts[1] if len(parts) > 1 else ""
-            target = {"_cli": "cli", "_demo": "cli", "__version__": "_version"}.get(target, target)
+            target = {"__version__": "_version"}.get(target, target)
             if target not in allowed:
                 found.append(f"{source.path}:{line} imports {name}")
     return found

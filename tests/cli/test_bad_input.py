@@ -212,7 +212,7 @@ def test_interrupted_run_spends_nothing(riemdp, scans, monkeypatch):
     before = book.read_bytes()
     names = {p.name for p in scans.parent.iterdir()}
     from riemdp import releases
-    from riemdp._cli import _run
+    from riemdp.cli import _run
 
     def stop(*_, **__):
         os.kill(os.getpid(), signal.SIGINT)
@@ -232,7 +232,7 @@ def test_interrupt_between_charging_and_placing_waits(riemdp, scans, monkeypatch
     """The moment after the charge is shielded: the files are put in place first, then the interrupt
     is obeyed.
     """
-    from riemdp._cli._ledger_file import LedgerFile
+    from riemdp.cli._ledger_file import LedgerFile
 
     book, out = scans.with_name("book.json"), scans.with_name("m.npz")
     riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
@@ -250,7 +250,7 @@ def test_interrupt_between_charging_and_placing_waits(riemdp, scans, monkeypatch
 
 
 def test_no_value_is_put_in_place_when_the_ledger_cannot_be_saved(riemdp, scans, monkeypatch):
-    from riemdp._cli._ledger_file import LedgerFile
+    from riemdp.cli._ledger_file import LedgerFile
 
     def full(self):
         raise OSError(28, "No space left on device", str(self.path))

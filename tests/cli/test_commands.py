@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import riemdp as library
-from riemdp._cli._checks import invalid_records
-from riemdp._cli._exits import InputProblem
-from riemdp._cli._readers import read_records
-from riemdp._cli._spaces import centre_for, space_for
+from riemdp.cli._checks import invalid_records
+from riemdp.cli._exits import InputProblem
+from riemdp.cli._readers import read_records
+from riemdp.cli._spaces import centre_for, space_for
 from tests.cli.conftest import spd_records
 
 GOOD = (

@@ -110,7 +110,7 @@ def test_quartiles_with_runs_that_did_not_stay_finite():
 
 def test_an_interrupted_run_all_says_what_is_whole_and_ends_with_130(monkeypatch, tmp_path, capsys):
     from riemdp import experiments
-    from riemdp._cli import _experiments as commands
+    from riemdp.cli import _experiments as commands
 
     left = []
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from riemdp import InvalidArgument, _demo
+from riemdp import InvalidArgument
+from riemdp.cli import _demo
 from tests.statistical import ALPHA
 
 pytest.importorskip("skimage")

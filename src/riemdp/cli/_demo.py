@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import DataUnavailable, InvalidArgument, integer, real
+from .._errors import DataUnavailable, InvalidArgument, integer, real
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5
@@ -128,7 +128,7 @@ def run_demo(
 
 
 def _load(quick: bool, tracker: Any) -> list[_Job]:
-    from . import datasets
+    from .. import datasets
 
     tracker("loading images", None)
     jobs = []
@@ -153,7 +153,7 @@ def _descriptors(
     """Descriptors of the first `count` images of each class: a public number, the same for every
     class.
     """
-    from .datasets import covariance_descriptors
+    from ..datasets import covariance_descriptors
 
     tracker(f"descriptors of {images.name}", None)
     chosen = [images.of_class(c)[:count] for c in range(classes)]
@@ -168,11 +168,11 @@ def _descriptors(
 def _release_means(
     job: _Job, epsilons: tuple[float, ...], delta: float, seed: int | None, tracker: Any
 ) -> None:
-    from .datasets import descriptor_ball
-    from .manifolds import SPDLogEuclidean
-    from .privacy import Budget
-    from .releases import private_frechet_mean
-    from .statistics import frechet_mean
+    from ..datasets import descriptor_ball
+    from ..manifolds import SPDLogEuclidean
+    from ..privacy import Budget
+    from ..releases import private_frechet_mean
+    from ..statistics import frechet_mean
 
     job.ball = descriptor_ball(job.channels, ETA, center="middle")
     job.manifold = SPDLogEuclidean(8 + job.channels)
@@ -222,8 +222,8 @@ def _write(
     delta: float,
     seed: int | None,
 ) -> None:
-    from . import plots
-    from .report import privacy_report
+    from .. import plots
+    from ..report import privacy_report
 
     arrays = {
         f"{job.key}/{name.replace(' ', '-').replace('/', '-')}/epsilon-{epsilon:g}": np.asarray(
@@ -277,7 +277,7 @@ def _write(
 
 def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, float]]]:
     """Expected errors by formula on a fine grid of epsilon. Nothing here looks at images."""
-    from .privacy import Budget, gaussian_noise_multiplier
+    from ..privacy import Budget, gaussian_noise_multiplier
 
     dim, k = job.manifold.dim, job.manifold.k
     sensitivity = 2.0 * job.ball.radius / job.count
@@ -302,7 +302,7 @@ def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, flo
 
 
 def _picture(jobs: list[_Job], epsilons: tuple[float, ...], delta: float, seed: int | None) -> Any:
-    from . import plots
+    from .. import plots
 
     with plots.styled():
         panels = plots.axes_row(len(jobs), (6.6 * len(jobs), 6.4))
@@ -353,7 +353,7 @@ def _statement(
     delta: float,
     seed: int | None,
 ) -> str:
-    from . import __version__
+    from .. import __version__
 
     text = ["# Privacy statement", ""]
     if seed is not None:

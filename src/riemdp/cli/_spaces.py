@@ -21,7 +21,7 @@ METRICS = (
 
 
 def space_for(space: str, metric: str, array: np.ndarray) -> tuple[Any, np.ndarray]:
-    """The manifold for records of this shape, and the records in the manifold's shape (n, *shape)."""
+    """The manifold for records of this shape, and the records in its own shape (n, *shape)."""
     from .. import manifolds
 
     n, rest = array.shape[0], array.shape[1:]

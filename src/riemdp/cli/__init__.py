@@ -19,10 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if arguments in (["--version"], ["-V"]):
-        from ._version import __version__
+        from .._version import __version__
 
         print(f"riemdp {__version__}")
         return
-    from ._cli._app import app
+    from ._app import app
 
     app(args=arguments, prog_name="riemdp")

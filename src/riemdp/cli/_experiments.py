@@ -54,7 +54,7 @@ def demo(
     """Real images, private means per class for several epsilon, a plot and a plain statement. Under
     a minute.
     """
-    from .._demo import run_demo
+    from ._demo import run_demo
 
     run_demo(out, quick=quick)
 
@@ -76,7 +76,7 @@ def list_experiments(as_json: o.Json = False) -> None:
 def run_experiment(
     name: Name, quick: Quick = True, out: Folder = Path("results"), as_json: o.Json = False
 ) -> None:
-    """Recompute one artefact: published noise beside certified noise, as CSV, picture and verdict."""
+    """Recompute one artefact: published beside certified noise, as CSV, picture and verdict."""
     from .. import experiments
 
     done = experiments.run(name, quick=quick, out=out)
