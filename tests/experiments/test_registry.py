@@ -121,7 +121,7 @@ def test_an_interrupted_run_all_says_what_is_whole_and_ends_with_130(monkeypatch
     monkeypatch.setattr(
         experiments, "is_done", lambda out, name, quick: name.startswith("reimherr")
     )
-    monkeypatch.setattr(commands, "_leave", left.append)
+    monkeypatch.setattr(commands, "leave", left.append)
     commands.run_all(quick=False, out=tmp_path)
     assert left == [130]
     said = " ".join(capsys.readouterr().err.split())

@@ -1,8 +1,8 @@
 """The command `riemdp`.
 
 Exit codes: 0 done; 2 the input, an option or a setting cannot be used; 3 the budget of the ledger
-would be exceeded; 4 the output cannot be written; 130 interrupted. In every case but 0 no file was
-written and nothing was charged to the ledger.
+would be exceeded; 4 the output cannot be written; 130 interrupted. In every case but 0 the message
+says whether a file was written and whether the ledger was charged; with 2 and 3 neither happened.
 """
 
 from __future__ import annotations
@@ -12,17 +12,34 @@ from collections.abc import Sequence
 
 __all__ = ["main"]
 
+_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Console entry: run the command line on `arguments` (default: those of the process) and exit
-    with its code.
+    """Run the command line and exit with its code.
+
+    Args:
+        arguments: the words after `riemdp`; those of the process when left out.
     """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments in (["--version"], ["-V"]):
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words in (["--version"], ["-V"]):
         from .._version import __version__
 
         print(f"riemdp {__version__}")
         return
-    from ._app import app
+    from ._interrupts import heard, leave
 
-    app(args=arguments, prog_name="riemdp")
+    try:
+        with heard():
+            from ._app import app
+
+            app(args=words, prog_name="riemdp")
+    except SystemExit as stopped:
+        if arguments is None and stopped.code == _INTERRUPTED:
+            leave(_INTERRUPTED)
+        raise
+    except KeyboardInterrupt:
+        sys.stderr.write("error: interrupted; no file was written and nothing was charged\n")
+        if arguments is None:
+            leave(_INTERRUPTED)
+        raise SystemExit(_INTERRUPTED) from None

@@ -10,15 +10,15 @@ from . import _account, _experiments, _mean, _pca
 
 EXITS = (
     "Exit codes: 0 done; 2 unusable input or option; 3 the ledger's budget would be exceeded; 4"
-    " output cannot be written; 130 interrupted. Unless it is 0, no file was written and nothing"
-    " was charged."
+    " output cannot be written; 130 interrupted. With 2 and 3 no file was written and nothing was"
+    " charged; with 4 and 130 the message says."
 )
 
 app = typer.Typer(
     name="riemdp",
     help=(
-        "Differential privacy on manifolds: private means and principal components, with the"
-        " guarantee that they really have."
+        "Differential privacy on manifolds: private means and principal components, with a"
+        " guarantee that is stated and checked."
     ),
     epilog=EXITS,
     no_args_is_help=True,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,18 +9,8 @@ import typer
 
 from . import _options as o
 from ._exits import INTERRUPTED
+from ._interrupts import leave
 from ._run import command, console, print_json, say_error
-
-
-def _leave(code: int) -> None:
-    """End the process at once. Ctrl-C may have come inside a compilation, after which the
-    compiler's objects cannot always be taken apart: an ordinary exit then ends in a segmentation
-    fault. Everything written is whole at this point.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
 
 Quick = Annotated[
     bool,
@@ -106,5 +94,5 @@ def run_all(quick: Quick = True, out: Folder = Path("results"), fresh: Fresh = F
             f"interrupted; {there} of {len(experiments.names())} results are whole in {out}",
             "give the same command again: it goes on where it stopped",
         )
-        _leave(INTERRUPTED)
+        leave(INTERRUPTED)
     console().print(f"results in {out}", markup=False)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from . import _options as o
 from ._exits import InputProblem
-from ._ledger_file import LedgerFile
 from ._run import Outputs, command, console, print_json, released
+
+if TYPE_CHECKING:
+    from ..mechanisms import Release
+    from ..privacy import Ledger
+    from ..report import PrivacyReport
 
 
 @command
@@ -75,7 +79,7 @@ def mean(
     ball = privacy.Ball(centre_for(manifold, center), radius)
     _check(manifold, records, on_invalid, file)
 
-    def work(opened: LedgerFile | None) -> Any:
+    def work(opened: Ledger | None) -> Release:
         return releases.private_frechet_mean(
             manifold,
             records,
@@ -83,12 +87,14 @@ def mean(
             budget,
             mechanism=mechanism,
             rng=seed,
-            ledger=None if opened is None else opened.ledger,
+            ledger=opened,
             adjacency=adjacency.value,
             n_min=n_min,
         )
 
-    def describe(result: Any, checksum: str | None, charged: Any) -> tuple[Any, dict[str, Any]]:
+    def describe(
+        result: Release, checksum: str | None, charged: Ledger | None
+    ) -> tuple[PrivacyReport, dict[str, Any]]:
         from ..report import privacy_report
 
         clamped = (

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import contextlib
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
 from . import _options as o
 from ._exits import InputProblem
-from ._ledger_file import LedgerFile
 from ._mean import show_release
 from ._run import Outputs, command, print_json, released
+
+if TYPE_CHECKING:
+    from ..privacy import Ledger
 
 Components = Annotated[
     int, typer.Option("--components", "-k", help="How many components.", show_default=False)
@@ -85,10 +88,8 @@ def pca(
         random_state=seed,
     )
 
-    def work(opened: LedgerFile | None) -> Any:
-        import contextlib
-
-        with contextlib.nullcontext() if opened is None else opened.ledger:
+    def work(opened: Ledger | None) -> Any:
+        with contextlib.nullcontext() if opened is None else opened:
             return _Released(estimator.fit(rows))
 
     def describe(result: Any, checksum: str | None, charged: Any) -> tuple[Any, dict[str, Any]]:

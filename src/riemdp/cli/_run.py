@@ -1,5 +1,5 @@
-"""What every command shares: messages instead of tracebacks, exit codes, and the order check,
-compute, charge, put in place.
+"""What every command shares: messages instead of tracebacks, exit codes, and the one order in which
+a release is made.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _exits
 from ._exits import CommandError, InputProblem, OutputProblem
-from ._ledger_file import LedgerFile, interrupts_held, opened
+from ._interrupts import Interrupts, current, heard
+
+if TYPE_CHECKING:
+    from ..mechanisms import Release
+    from ..privacy import Ledger
+    from ..report import PrivacyReport
 
 VALUE_ENDINGS = (".npy", ".npz", ".csv", ".json")
 
@@ -54,10 +59,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         from .._errors import BudgetExceeded, DataUnavailable, RiemdpError
 
         try:
-            with _short_warnings():
+            with heard() as interrupts, _short_warnings():
                 function(*args, **kwargs)
+                if interrupts.seen:
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
-            say_error("interrupted; no file was written and nothing was charged")
+            say_error(_interrupted(interrupts))
             raise typer.Exit(_exits.INTERRUPTED) from None
         except CommandError as error:
             say_error(error.problem, error.remedy)
@@ -74,7 +81,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except OSError as error:
             say_error(
                 f"{error.strerror or error}: {error.filename or ''}".rstrip(": "),
-                "check the name, the folder and its permissions",
+                "check the name, the folder and its permissions"
+                + (
+                    ". The ledger is charged: noise had been drawn. No value was shown"
+                    if interrupts.charged and not interrupts.placed
+                    else ""
+                ),
             )
             raise typer.Exit(_exits.OUTPUT) from None
         except MemoryError:
@@ -85,6 +97,21 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(_exits.USAGE) from None
 
     return wrapped
+
+
+def _interrupted(interrupts: Interrupts) -> str:
+    if interrupts.placed:
+        return (
+            "interrupted after the release was paid for, so it was finished: the ledger is charged"
+            " and the files are written"
+            if interrupts.charged
+            else "interrupted; the files had been written"
+        )
+    if interrupts.charged:
+        return (
+            "interrupted twice; the ledger is charged and no file was written. The release is lost"
+        )
+    return "interrupted; no file was written and nothing was charged"
 
 
 @contextlib.contextmanager
@@ -158,33 +185,54 @@ class Outputs:
 def released(
     outputs: Outputs,
     ledger_path: Path | None,
-    work: Callable[[LedgerFile | None], Any],
-    describe: Callable[[Any, str | None, Any], tuple[Any, dict[str, Any]]],
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Run one release in the only safe order and write its files.
+    work: Callable[[Ledger | None], Release],
+    describe: Callable[[Release, str | None, Ledger | None], tuple[PrivacyReport, dict[str, Any]]],
+) -> tuple[Release, PrivacyReport, dict[str, Any]]:
+    """Make one release in the only safe order and write its files.
 
-    1. the ledger is locked and read, the output files are reserved; 2. `work(ledger)` checks,
-       computes, charges the ledger in memory and draws the noise; 3. files are written under
-       temporary names; 4. the ledger file is replaced; 5. the files are put in place. A failure
-       before 4 leaves the ledger as it was, and nothing was shown to anybody. `describe(result,
-       checksum, ledger)` gives the privacy report and the dictionary for --json.
+    1. The output files are reserved and the ledger is read. 2. `work(ledger)` checks, computes,
+    charges the ledger **on the disk** and only then draws the noise. 3. Everything to be shown is
+    made in memory. 4. The files are written under temporary names and put in place together.
+
+    A failure before the charge leaves the ledger as it was. A failure after it costs budget and
+    shows nothing.
+
+    Args:
+        outputs: where the value and the report go.
+        ledger_path: the ledger file, if any.
+        work: makes the release and charges the ledger that it is given.
+        describe: from the release, the checksum of its file and the ledger to the privacy report
+            and the content of --json.
+
+    Returns:
+        The release, its report and the content of --json.
     """
     outputs.check()
-    with opened(ledger_path) as ledger, contextlib.ExitStack() as last, outputs.reserved() as parts:
+    interrupts = current()
+    with contextlib.ExitStack() as last, outputs.reserved() as parts:
+        ledger = None if ledger_path is None else _opened(ledger_path)
         result = work(ledger)
-        checksum = None
+        interrupts.check()
+        content = checksum = None
         if outputs.out is not None:
             content = serialised(outputs.out.suffix.lower(), outputs.key, result.value)
-            parts[0].write_bytes(content)
             checksum = hashlib.sha256(content).hexdigest()
-        report, machine = describe(result, checksum, None if ledger is None else ledger.ledger)
-        if outputs.report is not None:
-            parts[-2].write_text(report.html(), encoding="utf-8")
-            parts[-1].write_text(report.to_json(), encoding="utf-8")
-        last.enter_context(interrupts_held())
-        if ledger is not None:
-            ledger.save()
+        report, machine = describe(result, checksum, ledger)
+        pages = None if outputs.report is None else (report.html(), report.to_json())
+        last.enter_context(interrupts.held())
+        if content is not None:
+            parts[0].write_bytes(content)
+        if pages is not None:
+            for part, text in zip(parts[-2:], pages, strict=True):
+                part.write_text(text, encoding="utf-8")
+        last.push(interrupts.finished)
     return result, report, machine
+
+
+def _opened(path: Path) -> Ledger:
+    from ._ledger_file import opened
+
+    return opened(path)
 
 
 def serialised(ending: str, key: str, value: Any) -> bytes:

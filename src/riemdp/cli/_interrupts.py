@@ -1,0 +1,111 @@
+"""Ctrl-C and termination: heard at any moment, obeyed before a charge, never between a charge and
+its release.
+
+Python raises `KeyboardInterrupt` wherever it happens to be. Raised inside a callback of the garbage
+collector (jax installs one) it is dropped, and the run goes on. So the handler here also notes the
+signal, and the run looks at the note before it charges a ledger.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """The signals that came while one command runs.
+
+    Attributes:
+        seen: how many came.
+        charged: whether a ledger was charged. From then on the first signal waits until the files
+            are in place, because the release has been paid for; a second one stops the run.
+        placed: whether the files of the release are in place.
+    """
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.charged = False
+        self.placed = False
+        self._held = False
+
+    def check(self) -> None:
+        """Obey a signal that was noted, also one whose exception was dropped on the way."""
+        if self.seen and not self.charged:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Only note signals inside: for a step that has to be whole, such as writing a ledger."""
+        before, self._held = self._held, True
+        try:
+            yield
+        finally:
+            self._held = before
+
+    def finished(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Note, on leaving a block without an error, that the files are in place."""
+        self.placed = kind is None
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        self.seen += 1
+        if not self._held and (not self.charged or self.seen > 1):
+            raise KeyboardInterrupt
+
+
+_current = Interrupts()
+
+
+def current() -> Interrupts:
+    """The signals of the command that runs now."""
+    return _current
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[Interrupts]:
+    """Listen to signals inside. A signal that the process was started to ignore stays ignored."""
+    global _current
+    before, _current = _current, Interrupts()
+    here = threading.current_thread() is threading.main_thread()
+    kept = {s: signal.getsignal(s) for s in _SIGNALS} if here else {}
+    for number, handler in kept.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, _current._hear)
+    hook, sys.unraisablehook = sys.unraisablehook, _quiet(sys.unraisablehook)
+    try:
+        yield _current
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+        _current = before
+
+
+def _quiet(hook: Any) -> Any:
+    """The hook for exceptions that Python drops, silent for an interrupt: it has been noted."""
+
+    def wrapped(dropped: Any) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            hook(dropped)
+
+    return wrapped
+
+
+def leave(code: int) -> None:
+    """End the process at once, with everything written.
+
+    An interrupt inside a compilation can leave objects that the compiler's ordinary shutdown
+    cannot take apart; the process would end by a segmentation fault.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        sys.stdout.flush()
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)
