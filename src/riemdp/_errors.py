@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 import numbers
 import os
+import sys
 from typing import Any
-
-import numpy as np
 
 
 class RiemdpError(Exception):
@@ -88,10 +87,8 @@ def real(
 ) -> float:
     """Check that a public scalar is a real number in the stated range, and return it as a float."""
     wanted = remedy or _range_in_words(above, at_least, below, at_most, finite)
-    is_number = isinstance(value, numbers.Real) or (
-        hasattr(value, "shape") and np.shape(value) == ()
-    )
-    if isinstance(value, bool | np.bool_) or not is_number:
+    is_number = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
+    if _is_bool(value) or not is_number:
         raise invalid(name, value, wanted)
     x = float(value)
     if (
@@ -117,7 +114,7 @@ def integer(
     """Check that a public count is a whole number in the stated range, and return it as an int."""
     top = "" if at_most is None else f" and at most {at_most}"
     wanted = remedy or f"give a whole number that is at least {at_least}{top}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+    if _is_bool(value) or not isinstance(value, numbers.Integral):
         raise invalid(name, value, wanted)
     n = int(value)
     if n < at_least or (at_most is not None and n > at_most):
@@ -130,6 +127,10 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise invalid(name, value, "choose one of " + ", ".join(repr(c) for c in choices))
     return value
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
 
 
 def _range_in_words(
@@ -153,14 +154,19 @@ def require_float64() -> None:
 
     Noise, sensitivities and geometry are computed in float64 throughout: in float32 a normal stops
     at 5.4 sigma, and a guarantee at delta = 1e-8 would not hold. JAX_ENABLE_X64=0 in the
-    environment is read as the user's wish to forbid it.
-    """
-    import jax
+    environment is read as the user's wish to forbid it. Where JAX is not imported yet, the
+    variable that it reads on import is set, so that `import riemdp` does not have to import JAX.
 
+    Raises:
+        PrecisionError: the environment forbids 64 bits.
+    """
     if os.environ.get("JAX_ENABLE_X64", "").strip().lower() in {"0", "false", "off", "no"}:
         raise PrecisionError(
             "JAX_ENABLE_X64 is set to a false value, but riemdp computes in float64 only (its"
             " privacy guarantees do not hold in float32). Unset JAX_ENABLE_X64, or set it to 1,"
             " before importing riemdp."
         )
-    jax.config.update("jax_enable_x64", True)
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update("jax_enable_x64", True)
+    else:
+        os.environ["JAX_ENABLE_X64"] = "1"
