@@ -51,8 +51,8 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "randomness": ("NoiseSource", "noise_source"),
     "sampling": ("riemannian_laplace",),
+    "domains": ("Ball", "Domain"),
     "privacy": (
-        "Ball",
         "Budget",
         "Guarantee",
         "Ledger",

@@ -10,7 +10,7 @@ import scipy.linalg
 
 import riemdp
 from riemdp import Ball
-from riemdp.privacy import _ball
+from riemdp.domains import _clamp
 
 _SLOW = [
     riemdp.Euclidean(3),
@@ -212,9 +212,9 @@ def test_many_records_are_clamped_in_parts_with_the_same_result(monkeypatch):
     x[[0, 500, n - 1]] = np.nan
     ball = Ball(np.eye(3), 1.0)
     whole = np.asarray(ball.clamp(m, x))
-    monkeypatch.setattr(_ball, "_ENTRIES", 1000)
-    _ball._clamp.clear_cache()  # type: ignore[attr-defined]
+    monkeypatch.setattr(_clamp, "ENTRIES", 1000)
+    _clamp.clamp.clear_cache()  # type: ignore[attr-defined]
     parts = np.asarray(ball.clamp(m, x))
-    _ball._clamp.clear_cache()  # type: ignore[attr-defined]
+    _clamp.clamp.clear_cache()  # type: ignore[attr-defined]
     np.testing.assert_allclose(parts, whole, atol=1e-12)
     assert bool(np.all(np.asarray(ball.contains(m, parts))))

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 import riemdp as R
-from riemdp.statistics._curvature import convexity_limit, curvature_in_ball
+from riemdp.domains import Domain
+
+
+def curvature_in_ball(manifold, ball):
+    return ball.on(manifold).curvature
+
+
+def convexity_limit(manifold, center):
+    return Domain(manifold, center, 0.0).convexity_limit
+
 
 BALLS = [(np.diag([0.3, 2.0]), 0.2), (np.diag([0.5, 0.6, 3.0]), 0.25)]
 

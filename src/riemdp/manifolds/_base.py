@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
-from .._errors import InvalidArgument, invalid, real
+from .._errors import InvalidArgument, real
 
 Point = Any  # Float[Array, "*batch *shape"]; a tuple of such on a Product
 Tangent = Any
@@ -162,6 +162,40 @@ class AbstractManifold(eqx.Module):
 
     @abstractmethod
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]: ...
+
+    # ---------------------------------------------------------------- formulas with a default
+    def _repair(self, x: Point) -> Point:
+        """A point that satisfies the equations up to rounding, carried onto the manifold."""
+        return self._project(x)
+
+    def _curvature_in_ball(self, center: Point, radius: float) -> float:
+        """Upper bound of the sectional curvature that geodesics between points of the ball meet;
+        infinite where none is known.
+        """
+        return float(self.curvature_bounds[1])
+
+    def _convexity_limit(self, center: Point) -> float:
+        """The radius below which a ball about `center` is convex and holds the one Frechet mean of
+        its points; 0 where none is known.
+        """
+        if self.is_hadamard:
+            return math.inf
+        kappa = self._curvature_in_ball(center, 0.0)
+        convex = math.inf if kappa <= 0 else math.pi / (2 * math.sqrt(kappa))
+        return min(float(jnp.min(self._injectivity_radius(center))), convex) / 2
+
+    def _ambient_diameter(self, center: Point, radius: float) -> float:
+        """Bound of the Frobenius distance of two points of the ball, where points add up as
+        arrays.
+        """
+        raise NotImplementedError(
+            f"{self!r} has no ambient mean: its representatives do not add up; use an intrinsic"
+            " mechanism"
+        )
+
+    def _ambient_reach(self, center: Point, radius: float) -> float:
+        """Bound of the Frobenius distance of a point of the ball from its center."""
+        return self._ambient_diameter(center, radius) / 2
 
     # ---------------------------------------------------------------- input conversion (Product
     # replaces it by its own)
@@ -316,12 +350,12 @@ def _coerce_array(
     else:
         try:
             array = jnp.asarray(x)
-        except (TypeError, ValueError) as error:
-            raise invalid(
-                name,
-                x,
-                f"{owner}{what} needs an array of real numbers with trailing shape {trailing}",
-            ) from error
+        except (TypeError, ValueError, OverflowError):
+            # Without the cause: its message may quote an entry of a private record.
+            raise InvalidArgument(
+                f"argument `{name}` is a {type(x).__name__} that is not an array of real numbers;"
+                f" {owner}{what} needs one with trailing shape {trailing}"
+            ) from None
         if jnp.issubdtype(array.dtype, jnp.complexfloating) or not jnp.issubdtype(
             array.dtype, jnp.number
         ):

@@ -118,6 +118,9 @@ class Euclidean(AbstractManifold):
     def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
         return self._over(p, c.reshape(c.shape[:-1] + self.lengths))
 
+    def _ambient_diameter(self, center: Array, radius: float) -> float:
+        return 2 * radius
+
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
         return jnp.full(self._batch_shape(p), jnp.inf)
 

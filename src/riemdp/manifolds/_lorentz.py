@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -144,6 +146,9 @@ class Lorentz(AbstractManifold):
         """(0, c) + <p, (0, c)>_L / (1 + p_0) (e_0 + p): the boost that carries the origin to p."""
         along = dot(p[..., 1:], c)[..., None]
         return jnp.concatenate([along, c + along * p[..., 1:] / (1.0 + p[..., :1])], axis=-1)
+
+    def _ambient_diameter(self, center: Array, radius: float) -> float:
+        return 2 * math.expm1(radius) * math.sqrt(2 * float(center[0]) ** 2 - 1)
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
         return jnp.full(self._batch_shape(p), jnp.inf)

@@ -128,6 +128,12 @@ class PoincareBall(AbstractManifold):
         """Points outside go to the sphere |x| = 1 - 1e-15, radially."""
         return _inside(x)
 
+    def _ambient_diameter(self, center: Array, radius: float) -> float:
+        return min(radius, 2.0)
+
+    def _ambient_reach(self, center: Array, radius: float) -> float:
+        return min(radius / 2, 2.0)
+
     def _to_tangent(self, p: Array, x: Array) -> Array:
         return jnp.broadcast_to(x, jnp.broadcast_shapes(p.shape, x.shape))
 

@@ -142,6 +142,19 @@ class Product(AbstractManifold):
     def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]:
         return self._all("_belongs", atol, x)
 
+    def _repair(self, x: Point) -> Point:
+        return self._each("_repair", x)
+
+    def _curvature_in_ball(self, center: Point, radius: float) -> float:
+        # Sectional curvature is at most the largest of the factors', or 0 between them.
+        return max(
+            0.0,
+            *(m._curvature_in_ball(c, radius) for m, c in zip(self.manifolds, center, strict=True)),
+        )
+
+    def _convexity_limit(self, center: Point) -> float:
+        return min(m._convexity_limit(c) for m, c in zip(self.manifolds, center, strict=True))
+
     def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
         return self._all("_is_tangent", atol, p, v)
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
@@ -90,6 +91,13 @@ class AbstractSPD(AbstractManifold):
         # A matrix that needs no lifting is returned bit for bit, so that projecting twice changes
         # nothing.
         return jnp.where((eig.values[..., 0] >= 0.99 * floor)[..., None, None], a, lifted)
+
+    def _repair(self, x: Matrix) -> Matrix:
+        # Being positive definite is no equation: only the symmetry is subject to rounding.
+        return sp.sym(x)
+
+    def _ambient_diameter(self, center: Matrix, radius: float) -> float:
+        return 2 * float(sp.eigenvalues(sp.sym(center))[-1]) * math.expm1(radius)
 
     def _to_tangent(self, p: Matrix, x: Matrix) -> Matrix:
         return jnp.broadcast_to(sp.sym(x), jnp.broadcast_shapes(p.shape, x.shape))

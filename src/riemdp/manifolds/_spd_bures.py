@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._errors import ConvergenceWarning, InvalidArgument, integer, real
@@ -19,6 +20,11 @@ from ._spd import AbstractSPD, inverse_factor
 from ._spd_affine import congruence
 
 Matrix = Float[Array, "*batch k k"]
+
+
+# A ball of radius r about W is convex while 2 r sqrt(kappa) < pi / 2, kappa = 3 / (s - r)^2 with
+# s = sqrt(s1^2 + s2^2): that is r < s * (pi / 2) / (2 sqrt 3 + pi / 2).
+_CONVEX_SHARE = (math.pi / 2) / (2 * math.sqrt(3) + math.pi / 2)
 
 
 class SPDBuresWasserstein(AbstractSPD):
@@ -135,6 +141,43 @@ class SPDBuresWasserstein(AbstractSPD):
             )
 
         return log_sums(b) - 0.5 * (log_sums(x) + log_sums(e))
+
+    def _curvature_in_ball(self, center: Matrix, radius: float) -> float:
+        """3 / (sqrt(s1^2 + s2^2) - r)^2, s1 <= s2 the two smallest square roots of eigenvalues of
+        the center: two facts, proved here, and the pointwise bound K <= 3 / (l_1 + l_2) (l_1 <= l_2
+        the two smallest eigenvalues).
+
+        1. sum_i (sqrt l_i(A) - sqrt l_i(B))^2 <= d(A, B)^2, eigenvalues in order. Since d^2 = tr A
+           + tr B - 2 max over orthogonal Q of tr(A^1/2 B^1/2 Q), and tr(X Y) <= sum of products of
+           ordered singular values (von Neumann), the last term is at most 2 sum_i sqrt(l_i(A)
+           l_i(B)). So at distance at most r from the center the pair (sqrt l_1, sqrt l_2) is within
+           r of (s1, s2), hence l_1 + l_2 >= (sqrt(s1^2 + s2^2) - r)^2.
+        2. Geodesics between points of the ball stay in it. Let c be the center and f = d(c, .)^2 /
+           2, which is smooth (any two SPD matrices are joined by one minimising geodesic, in closed
+           form). While R sqrt(kappa(R)) < pi / 2, where kappa(R) is the bound of fact 1 in the ball
+           of radius R, Hessian comparison makes f strictly convex there. By continuity this holds
+           for some R > r. Draw two points of the ball in to c along their radii: the geodesic
+           between them depends continuously on them, starts as the point c, and whenever it lies in
+           the ball of radius R convexity puts it into the ball of radius r. So its largest distance
+           from c cannot pass through the values between r and R, and never leaves.
+        """
+        roots = _smallest_roots(center)
+        if roots.size == 1:  # isometric to a half-line
+            return 0.0
+        s = math.hypot(*roots)
+        return 3.0 / (s - radius) ** 2 if radius < s else math.inf
+
+    def _convexity_limit(self, center: Matrix) -> float:
+        """The r at which 2 r sqrt(kappa) reaches pi / 2, .31199 sqrt(s1^2 + s2^2), and not above s1
+        (beyond which the ball is not inside the space).
+        """
+        roots = _smallest_roots(center)
+        smallest = float(roots[0])
+        return smallest if roots.size == 1 else min(smallest, _CONVEX_SHARE * math.hypot(*roots))
+
+    def _ambient_diameter(self, center: Matrix, radius: float) -> float:
+        largest = math.sqrt(float(sp.eigenvalues(sp.sym(center))[-1]))
+        return 2 * (2 * largest * radius + radius * radius)
 
     # ---------------------------------------------------------------- beyond the common interface
     def in_exp_domain(self, p: Any, v: Any) -> Bool[Array, "*batch"]:
@@ -256,6 +299,11 @@ class SPDBuresWasserstein(AbstractSPD):
         k = jax.lax.fori_loop(0, steps, advance, jnp.broadcast_to(sp.lyapunov(p, v), full))
         half = k @ q
         return half + sp.transpose(half)
+
+
+def _smallest_roots(center: Matrix) -> np.ndarray:
+    """Square roots of the two smallest eigenvalues (of the one, for 1 x 1 matrices), in order."""
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(np.asarray(center, dtype=np.float64))[:2], 0.0))
 
 
 def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:

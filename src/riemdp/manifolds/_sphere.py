@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -160,6 +162,12 @@ class Sphere(AbstractManifold):
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
         return jnp.full(self._batch_shape(p), jnp.pi)
+
+    def _ambient_diameter(self, center: Array, radius: float) -> float:
+        return 2 * math.sin(radius) if radius < math.pi / 2 else 2.0
+
+    def _ambient_reach(self, center: Array, radius: float) -> float:
+        return 2 * math.sin(min(radius, math.pi) / 2)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         """(dim - 1) log(sin|v| / |v|)."""

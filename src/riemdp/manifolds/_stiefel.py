@@ -192,6 +192,16 @@ class Stiefel(AbstractManifold):
     def _project(self, x: Array) -> Array:
         return on.nearest_orthonormal(x)
 
+    def _ambient_diameter(self, center: Array, radius: float) -> float:
+        if self.r > 1:  # chords of longer frames are not bounded here
+            return super()._ambient_diameter(center, radius)
+        return 2 * math.sin(radius) if radius < math.pi / 2 else 2.0
+
+    def _ambient_reach(self, center: Array, radius: float) -> float:
+        if self.r > 1:
+            return super()._ambient_reach(center, radius)
+        return 2 * math.sin(min(radius, math.pi) / 2)
+
     def _to_tangent(self, p: Array, x: Array) -> Array:
         return x - p @ sym(transpose(p) @ x)
 

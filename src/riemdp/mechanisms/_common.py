@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument, invalid, real
+from ..domains._clamp import clamp as _clamp
 from ..manifolds import SPDBuresWasserstein
 from ..privacy import Ball, Budget, gaussian_noise_multiplier
-from ..privacy._ball import _clamp
 
 CALIBRATIONS = ("analytic", "classical")
 ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default everywhere
@@ -65,7 +65,7 @@ def admitted(manifold: Any, name: str, value: Any, ball: Any, base: Any = None) 
 def _single(manifold: Any, name: str, value: Any) -> Any:
     kind = type(
         manifold
-    )  # unbound calls: equinox wraps bound methods anew at every access, which costs as much as the noise
+    )  # unbound calls: equinox wraps bound methods anew at every access, as costly as the noise
     checked = kind._coerce(manifold, name, value)
     if kind._batch_shape(manifold, checked) != ():
         raise InvalidArgument(

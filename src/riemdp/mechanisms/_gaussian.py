@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from .._errors import invalid, one_of, real
 from ..privacy import charge, gaussian
 from ..randomness import noise_source
-from ..statistics._sensitivity import log_lipschitz
 from ._common import (
     ADJACENCIES,
     CALIBRATIONS,
@@ -213,7 +212,7 @@ def prepare_wrapped(mechanism: Any, who: str) -> None:
             f"{manifold!r} is not a Hadamard space, so {who} needs a public Ball(center, radius)"
             " that the value is clamped into; give ball=",
         )
-    factor = 1.0 if ball is None else log_lipschitz(manifold, ball, base)
+    factor = 1.0 if ball is None else ball.on(manifold).log_lipschitz(base)
     _set(mechanism, base=base, sensitivity=sensitivity, tangent_sensitivity=factor * sensitivity)
 
 

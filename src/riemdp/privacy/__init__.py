@@ -1,6 +1,6 @@
 """Budgets, guarantees, accounting, calibration and the ledger."""
 
-from ._ball import Ball
+from ..domains import Ball
 from ._budget import Budget
 from ._calibration import calibrate, gaussian_noise_multiplier, subsampled_gaussian_noise_multiplier
 from ._guarantee import (

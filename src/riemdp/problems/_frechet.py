@@ -13,7 +13,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..manifolds._base import AbstractManifold, Point
-from ..statistics._curvature import strong_convexity
+from ..statistics import strong_convexity
 from ._problem import Problem
 
 

@@ -16,7 +16,6 @@ from ..mechanisms import (
     WrappedGaussian,
     WrappedLaplace,
 )
-from ..statistics._curvature import strong_convexity
 from ..statistics._sensitivity import (
     REPLACE_ONE,
     ambient_mean_sensitivity,
@@ -69,7 +68,7 @@ def build(
             objective_gradient=_never if gradient is None else gradient,
             sensitivity=mean_gradient_sensitivity(manifold, ball, n, **data),
             epsilon=budget,
-            strong_convexity=strong_convexity(manifold, ball),
+            strong_convexity=ball.on(manifold).strong_convexity,
             ball=ball,
             adjacency=adjacency,
         )

@@ -1,11 +1,11 @@
 """Statistics on manifolds, and how far one record can move them."""
 
-from ._curvature import strong_convexity
 from ._frechet_mean import MeanResult, frechet_mean
 from ._sensitivity import (
     ambient_mean_sensitivity,
     frechet_mean_sensitivity,
     mean_gradient_sensitivity,
+    strong_convexity,
 )
 
 __all__ = [

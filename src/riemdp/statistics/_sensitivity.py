@@ -15,13 +15,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import integer, invalid, one_of, real
-from ._curvature import (
-    check_convexity,
-    curvature_in_ball,
-    log_lipschitz,
-    over_sin,
-    strong_convexity,
-)
+from ..domains import Ball, Domain
+from ..domains._domain import over_sin
+from ..manifolds import AbstractManifold
 
 REPLACE_ONE, ADD_REMOVE = ADJACENCIES = ("replace-one", "add-or-remove-one")
 CONSTANTS = ("tight", "reimherr2021", "han2024")
@@ -33,7 +29,6 @@ __all__ = [
     "REPLACE_ONE",
     "ambient_mean_sensitivity",
     "frechet_mean_sensitivity",
-    "log_lipschitz",
     "mean_gradient_sensitivity",
     "public_weights",
     "strong_convexity",
@@ -41,8 +36,8 @@ __all__ = [
 
 
 def frechet_mean_sensitivity(
-    manifold: Any,
-    ball: Any,
+    manifold: AbstractManifold,
+    ball: Ball,
     n: int,
     *,
     tolerance: float = 0.0,
@@ -97,13 +92,13 @@ def frechet_mean_sensitivity(
         raise invalid(
             "constant", constant, 'the published constants are for "replace-one"; use "tight"'
         )
-    check_convexity(manifold, ball)
-    r, kappa, h = (
-        float(ball.radius),
-        curvature_in_ball(manifold, ball),
-        strong_convexity(manifold, ball),
+    domain = bound(manifold, ball)
+    r, kappa, h, theta = (
+        domain.radius,
+        domain.curvature,
+        domain.strong_convexity,
+        domain.theta,
     )
-    theta = 2 * r * math.sqrt(max(kappa, 0.0))
     if adjacency == ADD_REMOVE:
         _no_weights(weights)
         delta = r * max(2 / (n + 1), over_sin(theta) / n) / h
@@ -136,7 +131,12 @@ def frechet_mean_sensitivity(
 
 
 def mean_gradient_sensitivity(
-    manifold: Any, ball: Any, n: int, *, weights: Any = None, adjacency: str = "replace-one"
+    manifold: AbstractManifold,
+    ball: Ball,
+    n: int,
+    *,
+    weights: Any = None,
+    adjacency: str = "replace-one",
 ) -> float:
     """Largest change, in the metric at w, of grad F(w) = -sum_i w_i log_w(x_i) between neighbouring
     data sets in `ball`.
@@ -151,9 +151,9 @@ def mean_gradient_sensitivity(
     """
     n = integer("n", n)
     one_of("adjacency", adjacency, ADJACENCIES)
-    check_convexity(manifold, ball)
-    r, kappa = float(ball.radius), curvature_in_ball(manifold, ball)
-    theta = 2 * r * math.sqrt(max(kappa, 0.0))
+    domain = bound(manifold, ball)
+    domain.check_convexity()
+    r, theta = domain.radius, domain.theta
     if adjacency == ADD_REMOVE:
         _no_weights(weights)
         return 2 * r / (n + 1) * over_sin(theta)
@@ -161,7 +161,12 @@ def mean_gradient_sensitivity(
 
 
 def ambient_mean_sensitivity(
-    manifold: Any, ball: Any, n: int, *, weights: Any = None, adjacency: str = "replace-one"
+    manifold: AbstractManifold,
+    ball: Ball,
+    n: int,
+    *,
+    weights: Any = None,
+    adjacency: str = "replace-one",
 ) -> float:
     """Sensitivity, in the ambient Euclidean (Frobenius) norm, of the arithmetic mean of records of
     `ball`.
@@ -179,46 +184,28 @@ def ambient_mean_sensitivity(
     """
     n = integer("n", n)
     one_of("adjacency", adjacency, ADJACENCIES)
-    diameter = _ambient_diameter(manifold, ball)
+    domain = bound(manifold, ball)
     if adjacency == REPLACE_ONE:
-        return diameter * _largest_share(n, weights)
+        return domain.ambient_diameter * _largest_share(n, weights)
     _no_weights(weights)
-    return max(diameter / (n + 1), _ambient_reach(manifold, ball, diameter) / n)
+    return max(domain.ambient_diameter / (n + 1), domain.ambient_reach / n)
 
 
-def _is_sphere(manifold: Any) -> bool:
-    kind = type(manifold).__name__
-    return kind == "Sphere" or (kind == "Stiefel" and manifold.r == 1)
+def strong_convexity(manifold: AbstractManifold, ball: Ball) -> float:
+    """h such that d(., x)^2 / 2 is h-strongly convex on the ball for every x in it: theta
+    cot(theta), or 1 for kappa <= 0.
+
+    Raises:
+        InvalidArgument: The ball is too large for the curvature, where there is no such h > 0.
+    """
+    return bound(manifold, ball).strong_convexity
 
 
-def _ambient_reach(manifold: Any, ball: Any, diameter: float) -> float:
-    r = float(ball.radius)
-    if _is_sphere(manifold):
-        return 2 * math.sin(min(r, math.pi) / 2)
-    return min(r / 2, 2.0) if type(manifold).__name__ == "PoincareBall" else diameter / 2
-
-
-def _ambient_diameter(manifold: Any, ball: Any) -> float:
-    r, kind = float(ball.radius), type(manifold).__name__
-    center = (
-        np.zeros(1) if isinstance(ball.center, tuple) else np.asarray(ball.center, dtype=np.float64)
-    )
-    if kind == "Euclidean":
-        return 2 * r
-    if _is_sphere(manifold):
-        return 2 * math.sin(r) if r < math.pi / 2 else 2.0
-    if kind in ("SPDAffineInvariant", "SPDLogEuclidean"):
-        return 2 * float(np.linalg.eigvalsh(center)[-1]) * math.expm1(r)
-    if kind == "SPDBuresWasserstein":
-        return 2 * (2 * math.sqrt(float(np.linalg.eigvalsh(center)[-1])) * r + r * r)
-    if kind == "PoincareBall":
-        return min(r, 2.0)
-    if kind == "Lorentz":
-        return 2 * math.expm1(r) * math.sqrt(2 * float(center[0]) ** 2 - 1)
-    raise NotImplementedError(
-        f"{manifold!r} has no ambient mean: its representatives do not add up; use an intrinsic"
-        " mechanism"
-    )
+def bound(manifold: AbstractManifold, ball: Ball) -> Domain:
+    """The ball as a domain of the space."""
+    if not isinstance(ball, Ball):
+        raise invalid("ball", ball, "give a riemdp.Ball(center, radius)")
+    return ball.on(manifold)
 
 
 def _published(constant: str, r: float, kappa: float, share: float) -> float:
@@ -248,10 +235,11 @@ def public_weights(weights: Any, n: int) -> np.ndarray:
         w = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise invalid("weights", weights, "give n non-negative real numbers") from error
-    if w.shape != (n,) or not np.all(np.isfinite(w)) or np.any(w < 0) or not np.sum(w) > 0:
+    if w.shape != (n,) or not np.all(np.isfinite(w)) or np.any(w < 0) or not np.max(w) > 0:
         raise invalid(
             "weights",
             weights,
             f"give one finite, non-negative weight for each of the {n} records, not all zero",
         )
+    w = w / np.max(w)  # first, so that the sum cannot overflow
     return w / np.sum(w)

@@ -1,0 +1,8 @@
+"""Public domains: the ball that records are moved into, bound to its space, and the checks at the
+door that everything from outside passes.
+"""
+
+from ._ball import Ball
+from ._domain import Domain
+
+__all__ = ["Ball", "Domain"]

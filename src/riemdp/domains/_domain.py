@@ -1,0 +1,173 @@
+"""`Domain`: a ball bound to its space, with the constants of comparison geometry that hold in it.
+
+Everything here is a function of public facts. Notation: r is the radius of the ball, kappa the
+largest sectional curvature that geodesics between points of the ball can meet, theta = 2 r
+sqrt(kappa), h = theta cot(theta) (1 where kappa <= 0).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+from .._errors import InvalidArgument, invalid
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+from ._clamp import clamp, contains
+from ._door import admit_point
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Domain:
+    """A ball bound to its space: immutable, compared by identity.
+
+    `Ball.on(manifold)` makes one and checks it. The constructor itself checks nothing.
+
+    Args:
+        manifold: The space.
+        center: A point of it.
+        radius: Greater than 0.
+
+    Example:
+        >>> import riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> domain = riemdp.Ball(sphere.origin, 0.5).on(sphere)
+        >>> round(domain.strong_convexity, 3), round(domain.convexity_limit, 3)
+        (0.642, 0.785)
+    """
+
+    manifold: AbstractManifold
+    center: Point
+    radius: float
+
+    # ------------------------------------------------------------------ moving points
+    def clamp(self, records: Point) -> Point:
+        """Records (*batch, *shape) moved radially into the ball; see `Ball.clamp`."""
+        return clamp(self.manifold, self.center, self.radius, records)
+
+    def clamp_point(self, point: Point) -> Point:
+        """One point moved radially into the ball: the enforced domain of a value, or
+        post-processing of a release.
+        """
+        return self.clamp(jax.tree.map(jnp.asarray, point))
+
+    def contains(self, points: Point) -> Bool[Array, "*batch"]:
+        """Whether each point belongs to the manifold and lies within the radius of the center."""
+        return contains(self.manifold, self.center, self.radius, points)
+
+    def recentred(self, center: Point, radius: float) -> Domain:
+        """The ball of `radius` about another public `center` of the same space."""
+        return Domain(self.manifold, admit_point(self.manifold, "center", center), float(radius))
+
+    # ------------------------------------------------------------------ constants
+    @functools.cached_property
+    def curvature(self) -> float:
+        """kappa: the largest sectional curvature that geodesics between points of the ball can
+        meet. The space says it (`AbstractManifold._curvature_in_ball`).
+
+        Raises:
+            InvalidArgument: There is no upper bound of the curvature in the ball.
+        """
+        kappa = float(self.manifold._curvature_in_ball(self.center, self.radius))
+        if math.isfinite(kappa):
+            return kappa
+        if self.convexity_limit > 0:
+            raise self._too_large()
+        raise InvalidArgument(
+            f"argument `manifold` = {self.manifold!r} has no upper curvature bound, so no"
+            " sensitivity is known; use an optimiser with clipping (DPRGD) instead"
+        )
+
+    @functools.cached_property
+    def convexity_limit(self) -> float:
+        """The radius below which a ball about the center is convex, holds the one Frechet mean of
+        its points, and has a known sensitivity.
+
+        Infinite on Hadamard spaces, else half of min(injectivity radius, pi / (2 sqrt kappa)),
+        unless the space knows better (`AbstractManifold._convexity_limit`).
+        """
+        return float(self.manifold._convexity_limit(self.center))
+
+    def check_convexity(self) -> None:
+        """Raise `InvalidArgument`, with the limit, for a ball that is too large for the
+        curvature.
+        """
+        if not self.radius < self.convexity_limit:
+            if not self.convexity_limit > 0:
+                _ = self.curvature  # raises, saying that the curvature is unbounded
+            raise self._too_large()
+
+    @functools.cached_property
+    def theta(self) -> float:
+        """2 r sqrt(kappa), 0 where kappa <= 0."""
+        return 2 * self.radius * math.sqrt(max(self.curvature, 0.0))
+
+    @functools.cached_property
+    def strong_convexity(self) -> float:
+        """h such that d(., x)^2 / 2 is h-strongly convex on the ball for every x in it: theta
+        cot(theta), or 1 for kappa <= 0.
+
+        Raises:
+            InvalidArgument: The ball is too large for the curvature, where there is no such h > 0.
+        """
+        self.check_convexity()
+        return 1.0 if self.theta == 0.0 else self.theta / math.tan(self.theta)
+
+    def log_lipschitz(self, base: Point) -> float:
+        """Lipschitz constant of log_base on the ball.
+
+        Args:
+            base: A public point.
+
+        Returns:
+            1 on Hadamard spaces, else R' / sin(R') with R' = R sqrt(kappa), where R is the radius
+            of a ball about `base` that holds this one.
+
+        Raises:
+            InvalidArgument: `base` is so far off that no bound holds.
+        """
+        if self.manifold.is_hadamard:
+            return 1.0
+        offset = float(np.asarray(self.manifold.dist(self.center, base)))
+        about_base = Domain(self.manifold, base, self.radius + offset)
+        about_base.check_convexity()
+        return over_sin(about_base.theta / 2)
+
+    @functools.cached_property
+    def ambient_diameter(self) -> float:
+        """Bound of the Euclidean (Frobenius) distance of two points of the ball as arrays.
+
+        Raises:
+            NotImplementedError: The arrays of the space do not add up (quotients, products).
+        """
+        return float(self.manifold._ambient_diameter(self.center, self.radius))
+
+    @functools.cached_property
+    def ambient_reach(self) -> float:
+        """Bound of the Euclidean (Frobenius) distance of a point of the ball from its center."""
+        return float(self.manifold._ambient_reach(self.center, self.radius))
+
+    def _too_large(self) -> InvalidArgument:
+        why = "half the smaller of the injectivity radius and pi / (2 sqrt(kappa))"
+        remedy = "use a smaller radius"
+        if math.isinf(self.manifold.curvature_bounds[1]):
+            why = "up to which the curvature, unbounded near singular matrices, is small enough"
+            remedy += ", or a centre with larger eigenvalues"
+        return invalid(
+            "ball.radius",
+            self.radius,
+            f"on {self.manifold!r} the radius must be below {self.convexity_limit:.6g} about this"
+            f" centre, {why}; beyond it the Frechet mean has no known sensitivity. Remedy:"
+            f" {remedy}",
+        )
+
+
+def over_sin(theta: float) -> float:
+    """theta / sin(theta), 1 at 0."""
+    return 1.0 if theta == 0.0 else theta / math.sin(theta)

@@ -1,0 +1,259 @@
+"""The door: everything that comes from a user, a file or a server passes one of these functions.
+
+A public point is checked, projected onto its space and then holds to 1e-12. Records and labels are
+private: each one is read on its own, nothing that one of them holds raises or warns, and no message
+shows a value. Only the form of the whole (is it a sequence, how many, the shape of a numeric array)
+can be refused.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._errors import InvalidArgument
+from ..manifolds import AbstractManifold, Product
+from ..manifolds._base import Point, _compiled
+
+LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
+EXACT = 1e-12  # relative error to which it lies there afterwards
+NO_CLASS = -1
+
+
+def admit_point(manifold: AbstractManifold, name: str, point: Any) -> Point:
+    """A public or released point (start, base, centre, a server's x_t), carried onto its space.
+
+    Args:
+        manifold: The space.
+        name: The argument's name, for the error.
+        point: One point of the space, to a relative error of 1e-6.
+
+    Returns:
+        The point in float64; its equations hold to 1e-12.
+
+    Raises:
+        InvalidArgument: Not one finite point of the space.
+    """
+    checked = manifold._coerce(name, point)
+    if manifold._batch_shape(checked) != ():
+        raise InvalidArgument(
+            f"argument `{name}` has batch axes; give a single point of {manifold!r}"
+        )
+    if not bool(np.asarray(manifold.belongs(checked, LOOSE))):
+        raise InvalidArgument(
+            f"argument `{name}` is not a point of {manifold!r}; `manifold.project` makes one of an"
+            " ambient array"
+        )
+    repaired = _compiled(manifold, "_repair", checked)
+    if not bool(np.asarray(manifold.belongs(repaired, EXACT))):
+        raise InvalidArgument(
+            f"argument `{name}` cannot be carried onto {manifold!r} to a relative error of"
+            f" {EXACT:g}; float64 does not hold this point, choose one that is better conditioned"
+        )
+    return repaired
+
+
+def stacks_in_one_array(manifold: AbstractManifold) -> bool:
+    """Whether records of the space are rows of one array (on a product they are not)."""
+    shape = manifold.shape
+    return not isinstance(manifold, Product) and all(isinstance(s, int) for s in shape)
+
+
+def admit_records(
+    manifold: AbstractManifold, name: str, X: Any, *, at_least: int = 1
+) -> tuple[Point, int]:
+    """Private records as one stacked array, read one by one.
+
+    A record of the wrong shape, None, text that is no number, complex numbers, integers too large
+    for a float: such a record becomes NaN, which the clamp sends to the centre of the ball.
+
+    Args:
+        manifold: The space.
+        name: The argument's name, for the error.
+        X: A list of records or an array (n, *shape). On a `Product` a tuple of such, one for each
+            factor.
+        at_least: The smallest number of records that is accepted.
+
+    Returns:
+        The records as float64, shape (n, *shape) (a tuple on a `Product`), and n.
+
+    Raises:
+        InvalidArgument: The form of the whole is wrong: not a sequence or an array, a numeric array
+            of another shape, too few records, factors with different numbers of records.
+    """
+    if isinstance(manifold, Product):
+        factors = manifold.manifolds
+        if not isinstance(X, tuple | list) or len(X) != len(factors):
+            raise InvalidArgument(
+                f"argument `{name}` is {_form(X)}; {manifold!r} needs a tuple of {len(factors)}"
+                " arrays of records, one a factor"
+            )
+        columns = [
+            admit_records(m, f"{name}[{i}]", x, at_least=at_least)
+            for i, (m, x) in enumerate(zip(factors, X, strict=True))
+        ]
+        counts = sorted({n for _, n in columns})
+        if len(counts) != 1:
+            raise InvalidArgument(
+                f"argument `{name}` has factors with different numbers of records: {counts}"
+            )
+        return tuple(column for column, _ in columns), counts[0]
+    if not stacks_in_one_array(manifold):  # a user's space whose points are not single arrays
+        stacked: Point = manifold._coerce(name, X)
+        batch = manifold._batch_shape(stacked)
+    else:
+        stacked = _stacked(manifold, name, X)
+        batch = stacked.shape[: stacked.ndim - len(manifold.shape)]
+    if len(batch) != 1 or batch[0] < at_least:
+        raise InvalidArgument(
+            f"argument `{name}` has batch shape {batch}; give n >= {at_least} records of"
+            f" {manifold!r} stacked along one leading axis"
+        )
+    return stacked, int(batch[0])
+
+
+def _stacked(manifold: AbstractManifold, name: str, X: Any) -> Any:
+    shape: tuple[int, ...] = manifold.shape
+    if isinstance(X, jax.Array) and X.dtype == np.float64:
+        return _with_trailing(manifold, name, X)
+    if isinstance(X, list | tuple):
+        return _rows(X, shape)
+    if not hasattr(X, "__array__") or isinstance(X, str | bytes | Mapping):
+        raise InvalidArgument(
+            f"argument `{name}` is {_form(X)}; give records of {manifold!r} as a list or as an"
+            f" array of shape (n, *{shape})"
+        )
+    array = _plain(X)
+    if array.dtype.kind in "fiub":
+        with np.errstate(all="ignore"):  # a warning would depend on one record
+            array = array.astype(np.float64, copy=False)
+        return _with_trailing(manifold, name, array)
+    if array.ndim == 0:
+        raise InvalidArgument(
+            f"argument `{name}` is a single object; give records of {manifold!r} as a list or as an"
+            f" array of shape (n, *{shape})"
+        )
+    if array.dtype.kind != "O":
+        _with_trailing(manifold, name, array)
+        if array.ndim != 1 + len(shape):  # several batch axes: the caller says what it wants
+            return np.full(array.shape, np.nan)
+    return _rows(array, shape)
+
+
+def _with_trailing(manifold: AbstractManifold, name: str, array: Any) -> Any:
+    shape = manifold.shape
+    if array.ndim < len(shape) or tuple(array.shape[array.ndim - len(shape) :]) != shape:
+        raise InvalidArgument(
+            f"argument `{name}` has shape {tuple(array.shape)}; {manifold!r} needs records stacked"
+            f" along one leading axis, shape (n, *{shape})"
+        )
+    return array
+
+
+def _rows(records: Sequence[Any] | np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    out = np.full((len(records), *shape), np.nan)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a warning would depend on one record
+        for i, record in enumerate(records):
+            row = _row(record)
+            if row is not None and row.shape == shape:
+                out[i] = row
+    return out
+
+
+def _row(record: Any) -> np.ndarray | None:
+    """One record as float64, or None where it is not an array of real numbers."""
+    try:
+        array = _plain(record)
+        kind = array.dtype.kind
+        if kind == "c":
+            return np.where(array.imag == 0, array.real, np.nan).astype(np.float64)
+        return array.astype(np.float64) if kind in "fiubOUS" else None
+    except Exception:  # whatever one record does when it is read, it is private
+        return None
+
+
+def _plain(x: Any) -> np.ndarray:
+    if isinstance(x, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(x), np.nan, np.asarray(x.data, dtype=np.float64))
+    return np.asarray(x)
+
+
+def admit_labels(name: str, y: Any, classes: Sequence[Any]) -> np.ndarray:
+    """Private labels as positions in `classes`, read one by one.
+
+    Numbers are compared as numbers and text as text. A label that equals no class in this sense is
+    compared by what it says, so that "1" and b"1" mean class 1: NumPy makes text of every label
+    when one label is text, and that must not change the others.
+
+    Args:
+        name: The argument's name, for the error.
+        y: A list or a one-dimensional array of labels of any types.
+        classes: The public classes, all different.
+
+    Returns:
+        An integer array, `classes[out[i]]` being the class of label i, or -1 where it has none.
+
+    Raises:
+        InvalidArgument: `y` as a whole is not a one-dimensional sequence.
+    """
+    if isinstance(y, str | bytes | Mapping) or not (
+        isinstance(y, list | tuple) or hasattr(y, "__array__")
+    ):
+        raise InvalidArgument(f"argument `{name}` is {_form(y)}; give one label for each record")
+    labels: Any = y if isinstance(y, list | tuple) else np.asarray(y)
+    if isinstance(labels, np.ndarray):
+        if labels.ndim != 1:
+            raise InvalidArgument(
+                f"argument `{name}` has shape {labels.shape}; give one label for each record"
+            )
+        labels = labels.tolist()
+    exact = {_key(c): i for i, c in reversed(list(enumerate(classes)))}
+    spoken = {_text(c): i for i, c in reversed(list(enumerate(classes)))}
+    out = np.full(len(labels), NO_CLASS, dtype=np.int64)
+    for i, label in enumerate(labels):
+        try:
+            found = exact.get(_key(label))
+            out[i] = spoken.get(_text(label), NO_CLASS) if found is None else found
+        except Exception:  # whatever one label does when it is compared, it is private
+            continue
+    return out
+
+
+def _key(label: Any) -> tuple[str, Any]:
+    if isinstance(label, np.ndarray) and label.shape == ():
+        label = label.item()
+    if isinstance(label, str | bytes):
+        return type(label).__name__.removesuffix("_"), label
+    if isinstance(label, numbers.Real | np.bool_):
+        return "number", label.item() if isinstance(label, np.generic) else label
+    return "other", label
+
+
+def _text(label: Any) -> str | None:
+    kind, value = _key(label)
+    if kind == "number":
+        return repr(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
+    if kind == "bytes":
+        value = value.decode()
+    elif kind != "str":
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return _text(number)
+
+
+def _form(x: Any) -> str:
+    """What an argument is, without its values."""
+    shape = getattr(x, "shape", None)
+    if isinstance(shape, tuple):
+        return f"an array of shape {shape}"
+    return f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else "")
