@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, invalid
 from .._files import staged
+from ..problems._problem import Problem
 from ..randomness import NoiseSource, noise_source
 
 
@@ -39,10 +41,8 @@ class Checkpoint:
         if not self.path.parent.is_dir():
             raise invalid("checkpoint", str(path), "its folder does not exist; make it first")
         digests = (
-            hashlib.sha256(np.ascontiguousarray(rates).tobytes()).hexdigest(),
-            hashlib.sha256(
-                b"".join(np.asarray(x).tobytes() for x in jax.tree.leaves(initial))
-            ).hexdigest(),
+            _digest(rates),
+            _digest(initial),
         )
         self.fingerprint = hashlib.sha256(repr((*facts, *digests)).encode()).hexdigest()
         self.resumed = 0
@@ -107,6 +107,32 @@ class Checkpoint:
                 )
         with staged(self.path, mode=0o600) as (part,), part.open("wb") as file:
             np.savez(file, **arrays)
+
+
+def identity(problem: Problem) -> tuple[Any, ...]:
+    """What a checkpoint knows a problem by: its space, functions, public constants and ball."""
+    ball = problem.ball
+    public = tuple(
+        getattr(problem, f.name)
+        for f in fields(problem)
+        if f.name not in ("manifold", "loss", "gradient", "ball")
+    )
+    where = None if ball is None else (_digest(ball.center), ball.radius)
+    return repr(problem.manifold), _named(problem.loss), _named(problem.gradient), public, where
+
+
+def _named(function: Any) -> str:
+    """A function by its code, so that the name is the same in the next process."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return f"{type(function).__module__}.{type(function).__qualname__}"
+    digest = hashlib.sha256(code.co_code).hexdigest()
+    return f"{function.__module__}.{function.__qualname__} {digest}"
+
+
+def _digest(tree: Any) -> str:
+    leaves = (np.ascontiguousarray(np.asarray(x)).tobytes() for x in jax.tree.leaves(tree))
+    return hashlib.sha256(b"".join(leaves)).hexdigest()
 
 
 def _restored(saved: Any, name: str, like: Any) -> Any:

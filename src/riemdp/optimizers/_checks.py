@@ -18,7 +18,12 @@ from ..problems._problem import Problem, check_gradient_shape, check_loss_shape
 
 
 def check_initial(problem: Problem, initial: Any) -> Point:
-    """One point of the manifold, or an error that names `initial`."""
+    """One point of the manifold, or an error that names `initial`.
+
+    A point that is off by rounding (up to 1e-6: normalised in float32, say) is projected. The
+    formulas of the kernels hold on the manifold only: at |w| = 1 + 1e-7 a gradient can be thousands
+    of times longer than |w| = 1 makes it.
+    """
     m = problem.manifold
     point = m._coerce("initial", initial)
     if m._batch_shape(point) != ():
@@ -26,6 +31,11 @@ def check_initial(problem: Problem, initial: Any) -> Point:
     if not bool(m.belongs(point, 1e-6)):
         raise InvalidArgument(
             f"argument `initial` is not a point of {m!r}; use manifold.project(initial)"
+        )
+    point = m.project(point)
+    if not bool(m.belongs(point, 1e-12)):
+        raise InvalidArgument(
+            f"argument `initial` could not be projected to {m!r} in float64; give another point"
         )
     return point
 

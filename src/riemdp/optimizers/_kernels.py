@@ -12,7 +12,7 @@ vectors at it:
     the exponential map (or retraction) carry(state, moved, frame) -> frame          a frame at
     `state` transported to the state `moved` tangent(state, frame) -> tangent vector      the frame
     as a tangent vector of the manifold frame(state, tangent vector) -> frame        the inverse of
-    `tangent`
+    `tangent` projected(state, frame) -> frame    the frame without the part that is not tangent
 
 Kernels are static, hashable modules: they are part of the compiled program. They know nothing of
 clipping, sensitivities or budgets; those are in `_loop`.
@@ -66,6 +66,9 @@ class _PointState(eqx.Module):
     def frame(self, state, tangent):
         return tangent
 
+    def projected(self, state, frame):
+        return self.manifold._to_tangent(state, frame)
+
 
 class Generic(_PointState):
     """State = point, frame = tangent vector; needs only the manifold's formulas and a per-record
@@ -76,7 +79,10 @@ class Generic(_PointState):
     takes_data_as_they_are: ClassVar[bool] = True
 
     def gradients(self, state, batch):
-        parts = jax.vmap(self.gradient, (None, 0))(state, batch)
+        # Noise lives in the tangent space, so what is clipped and summed must too: a normal part
+        # (of a user's gradient, or of rounding where a record is very long) would get no noise.
+        tangent = jax.vmap(self.manifold._to_tangent, (None, 0))
+        parts = tangent(state, jax.vmap(self.gradient, (None, 0))(state, batch))
         norms = jax.vmap(self.manifold._norm, (None, 0))(state, parts)
         for leaf in jax.tree.leaves(parts):
             fine = jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
@@ -155,14 +161,17 @@ class AffineInvariantMean(eqx.Module):
     def frame(self, state, tangent):
         return state @ tangent @ state.T
 
+    def projected(self, state, frame):
+        return 0.5 * (frame + frame.T)
+
 
 class RankOne(_PointState):
     """Principal eigenvector (sphere) and subspace (Grassmann): gradient -2 (z - W a) a^T with a =
     W^T z, never formed.
 
-    The norm 2 |a| sqrt(|z|^2 - |a|^2) loses digits when z is nearly in the span of W, so it is
-    rounded up by 1e-7 |a| |z|: the clipped contribution then stays below the clip norm also in
-    floating point.
+    The norm 2 |a| |z - W a| <= 2 |a| sqrt(|z|^2 - |a|^2 + |W^T W - I| |a|^2) loses digits when z is
+    nearly in the span of W. The guard, more than the rounding of a sum of m squares, is added under
+    the root: the clipped contribution then stays below the clip norm also in floating point.
     """
 
     takes_data_as_they_are: ClassVar[bool] = False
@@ -176,7 +185,13 @@ class RankOne(_PointState):
         z, squares = batch
         a = z @ state
         inside = a**2 if state.ndim == 1 else jnp.sum(a**2, axis=-1)
-        norms = 2.0 * jnp.sqrt(inside * (jnp.maximum(squares - inside, 0.0) + 1e-14 * squares))
+        if state.ndim == 1:
+            defect = jnp.abs(state @ state - 1.0)
+        else:
+            defect = jnp.linalg.norm(state.T @ state - jnp.eye(state.shape[1]))
+        guard = 1e-14 + 4.0 * state.shape[0] * 2.0**-53
+        outside = jnp.maximum(squares - inside + defect * inside, 0.0) + guard * squares
+        norms = 2.0 * jnp.sqrt(inside * outside)
         return norms, (a, z)
 
     def combine(self, state, parts, weights):
@@ -227,7 +242,7 @@ def tidy(manifold: AbstractManifold, point: Any) -> Any:
 
 
 def tidy_between_blocks(manifold: AbstractManifold, point: Any) -> Any:
-    """Undo the rounding drift of a block of steps where doing it at every step would cost too much."""
+    """Undo the rounding drift of a block of steps, where doing it at every step costs too much."""
     if isinstance(manifold, Product):
         return tuple(
             tidy_between_blocks(m, x) for m, x in zip(manifold.manifolds, point, strict=True)

@@ -50,7 +50,11 @@ def clipped_sum(
 def noisy_mean(kernel: Any, state: Any, total: Any, denominator: Any, sigma: Any, z: Any) -> Any:
     """total / denominator + sigma N: the denominator is public (n, or the expected batch size),
     never the realised one.
+
+    The total is projected once more: what rounding left of normal parts in the first projection has
+    the size of the clip norm times 1e-16 by now.
     """
+    total = kernel.projected(state, total)
     return jax.tree.map(lambda g, e: g / denominator + sigma * e, total, kernel.noise(state, z))
 
 
@@ -69,6 +73,7 @@ def clipped_differences(rules, kernel, point, anchor, batch, clip, mend: bool, a
         parts = jax.tree.map(jnp.subtract, here, carried)
         if about is not None:
             parts = jax.tree.map(jnp.subtract, parts, about)
+        parts = jax.vmap(m._to_tangent, (None, 0))(point, parts)
         lengths = jax.vmap(m._norm, (None, 0))(point, parts)
         bad = ~(jnp.isfinite(norms) & jnp.isfinite(anchor_norms))
         return kernel.combine(
@@ -140,6 +145,12 @@ def _confine(manifold: Any, ball: Confinement, point: Any) -> Any:
     return jax.tree.map(lambda x, c: jnp.where(_finite(inside), x, c), inside, ball.center)
 
 
+@partial(jax.jit, static_argnums=0)
+def moved_inside(manifold: Any, ball: Confinement, point: Any) -> Any:
+    """A public point moved into the ball, before the first gradient is taken there."""
+    return tidy(manifold, _confine(manifold, ball, point))
+
+
 def _next(
     kernel: Any, state: Any, direction: Any, rate: Any, ball: Confinement | None = None
 ) -> tuple[Any, Any]:
@@ -154,7 +165,7 @@ def _next(
 
 
 def _averaged(kernel: Any, mean: Any, state: Any, count: Any) -> Any:
-    """Streaming geodesic average of the released iterates: mean <- exp_mean(log_mean(w) / count)."""
+    """Streaming geodesic average of released iterates: mean <- exp_mean(log_mean(w) / count)."""
     m = kernel.manifold
     step = jax.tree.map(lambda v: v / count, m._log(mean, kernel.point(state)))
     moved = tidy(m, m._exp(mean, step))
@@ -381,8 +392,10 @@ def _inner_steps(
         b = block.indices.shape[1]
         if anchored:
             about, distance = _expected_difference(m, point, epoch.anchor, numbers.middle)
-            bound = jnp.minimum(2.0 * numbers.clip, numbers.spread * distance)
-            bound = jnp.where(jnp.isfinite(bound), bound, 2.0 * numbers.clip)
+            # A distance that overflowed bounds nothing, except where the Hessians are all equal.
+            reach = jnp.where(jnp.isfinite(distance), numbers.spread * distance, jnp.inf)
+            reach = jnp.where(numbers.spread == 0.0, 0.0, reach)
+            bound = jnp.minimum(2.0 * numbers.clip, reach)
             # Step 0 is at the anchor: exactly nothing is asked there, and nothing is charged for
             # it.
             bound = jnp.where(offset + i == 0, 0.0, bound)

@@ -22,7 +22,7 @@ from ..problems._problem import Problem, _chunk
 from ..randomness import NoiseSource, noise_source
 from . import _loop
 from ._batches import draw_indices
-from ._checkpoint import Checkpoint, seed_after
+from ._checkpoint import Checkpoint, identity, seed_after
 from ._checks import check_affordable, check_data, check_initial, check_objective, check_problem
 from ._kernels import choose_kernel, tidy_between_blocks
 from ._optimizers import DPRSVRG, Optimizer, check_optimizer
@@ -127,6 +127,7 @@ def _run(
     """
     m, watch = problem.manifold, host.watch
     records, ball = confined(problem, optimizer, records)
+    point = start_inside(m, ball, point)
     kernel = kernel_of(problem, optimizer, plan)
     chunk = _chunk(jax.tree.leaves(records))
     state, prepared = _loop.start(kernel, point, records)
@@ -142,7 +143,7 @@ def _run(
     drawn = taken = 0
     if host.checkpoint is not None:
         facts = (
-            repr(m),
+            identity(problem),
             plan.method,
             plan.n,
             plan.steps,
@@ -150,6 +151,8 @@ def _run(
             plan.sampling,
             plan.sigma,
             plan.clip,
+            plan.sensitivity,
+            plan.noise_multiplier,
             optimizer.output,
             optimizer.update,
             optimizer.sensitivity,
@@ -183,7 +186,7 @@ def _run(
     pace = Pace()
 
     def draw() -> tuple[_loop.Block, int] | None:
-        """The next block of noise and batches: charged, then noted in the checkpoint, then drawn."""
+        """The next noise and batches: charged, then noted in the checkpoint, then drawn."""
         nonlocal drawn
         first, count = drawn, min(rows, plan.steps - drawn)
         if count == 0:
@@ -290,6 +293,14 @@ def confined(
     return ball.clamp(m, records), _loop.Confinement(
         m._coerce("center", ball.center), float(ball.radius)
     )
+
+
+def start_inside(manifold: Any, ball: _loop.Confinement | None, point: Any) -> Any:
+    """The point that a run starts from: where a ball confines the iterates, the initial one too.
+
+    The sensitivity of the domain holds inside the ball only (spaces of positive curvature).
+    """
+    return point if ball is None else _loop.moved_inside(manifold, ball, point)
 
 
 def kernel_of(problem: Problem, optimizer: Any, plan: Plan) -> Any:

@@ -76,12 +76,13 @@ def _replicate_steps(
     rules: _loop.Rules,
     kernel: Any,
 ) -> tuple[Any, Guarantee]:
-    from ._minimize import confined, kernel_of
+    from ._minimize import confined, kernel_of, start_inside
 
     plan = plan_optimizer(problem, n, optimizer, budget, noise_std=noise_std)
     guarantee = plan.guarantee()
     m = problem.manifold
     records, ball = confined(problem, optimizer, records)
+    point = start_inside(m, ball, point)
     kernel = kernel or kernel_of(problem, optimizer, plan)
     state, prepared = _loop.start(kernel, point, records)
     velocity = _loop.rest(kernel, state) if plan.momentum > 0 else None
@@ -211,7 +212,7 @@ def _chunk_for(records: Any, repetitions: int) -> int:
 
 
 def _by_repetition(array: Any, repetitions: int, count: int, rows: int) -> Any:
-    """(repetitions, rows, ...) from what was drawn for `count` steps of each; the rest is padding."""
+    """(repetitions, rows, ...) from what was drawn for `count` steps of each, padded."""
     if array is None:
         return None
     array = array.reshape(repetitions, count, -1)

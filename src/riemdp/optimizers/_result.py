@@ -23,7 +23,7 @@ class HistoryRow(NamedTuple):
 
 
 class History(tuple[HistoryRow, ...]):
-    """Recorded steps, oldest first. The objectives in it are not private and must not be published."""
+    """Recorded steps, oldest first. Its objectives are not private and must not be published."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ from ..privacy import Budget, charge
 from ..problems._problem import Problem, _chunk
 from . import _loop
 from ._batches import subsets
-from ._checkpoint import Checkpoint
+from ._checkpoint import Checkpoint, identity
 from ._checks import check_affordable
 from ._kernels import Generic, choose_kernel, gradient_function
 from ._optimizers import DPRSVRG
@@ -54,7 +54,14 @@ def run_svrg(
     state = _fresh(shape, point, averaged, target)
     keeper = None
     if host.checkpoint is not None:
-        facts = (repr(m), optimizer.output, optimizer.update, shape, split, run.inner_numbers)
+        facts = (
+            identity(problem),
+            optimizer.output,
+            optimizer.update,
+            shape,
+            split,
+            run.inner_numbers,
+        )
         keeper = Checkpoint(host.checkpoint, facts, run.rates, point)
         state = keeper.resume(state)
         target = state["target"]
