@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c 'import sys; assert sys.version_info >= (3, 11), "riemdp needs Python 3.11 or newer; run make PYTHON=python3.12 setup"'
 	$(BIN)/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION)
-	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[images]' --group test --group lint
+	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[images]' --group test --group lint --group papers
 	touch $(READY)
 
 demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
@@ -47,7 +47,7 @@ bench: $(VENV)/.ready-conformance  ## timings beside the best peer or a hand-wri
 audit: $(READY)  ## attack every mechanism and optimiser; table of lower bounds beside the claims
 	$(BIN)/python tools/audit_table.py
 
-CODE := src tests bench tools examples docs
+CODE := src papers tests bench tools examples docs
 lint: $(READY)  ## ruff (rules and format) and pyright
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import riemdp
+from papers.data import mnist
 from riemdp import DPRSGD, DPRSVRG, Budget, PriRFed, problems
 
 from ._timing import Paired, Row, comparison, load, write_table
@@ -90,7 +91,7 @@ def mnist_agents() -> list[np.ndarray]:
     """MNIST images as unit vectors (no public constant is needed to bound them), evenly over the
     agents in a fixed order.
     """
-    images = riemdp.datasets.mnist().images
+    images = mnist().images
     flat = images.reshape(len(images), -1).astype(np.float64)
     flat /= np.linalg.norm(flat, axis=1, keepdims=True)
     order = np.random.default_rng(0).permutation(len(flat))

@@ -89,7 +89,6 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "datasets": (),
     "plots": (),
-    "experiments": (),
     "report": (),
     "cli": (),
 }

@@ -35,7 +35,7 @@ class PrecisionError(RiemdpError):
 
 
 class DataUnavailable(RiemdpError):
-    """A data set is neither in `RIEMDP_DATA` nor in the cache, and cannot be downloaded."""
+    """A data set is not on this machine and cannot be downloaded."""
 
 
 class MissingExtra(RiemdpError, ImportError):

@@ -252,11 +252,13 @@ def test_help_version_and_experiments(riemdp):
     ):
         assert command in text
         assert riemdp(command, "--help").code == 0
-    listed = json.loads(riemdp("experiments", "list", "--json").out)["experiments"]
-    assert listed == library.experiments.names()
-    unknown = riemdp("experiments", "run", "nobody-figure-1")
-    assert unknown.code == 2
-    assert "experiments list" in unknown.err
+    for arguments in ((), ("list", "--json"), ("run", "nobody-figure-1", "--quick")):
+        elsewhere = riemdp("experiments", *arguments)
+        assert elsewhere.code == 2
+        assert elsewhere.out == ""
+        assert f"python -m papers {' '.join(arguments) or 'list'}" in " ".join(
+            elsewhere.err.split()
+        )
 
 
 def test_ledger_is_not_replaced(riemdp, tmp_path):

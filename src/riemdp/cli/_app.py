@@ -26,11 +26,6 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
-experiments = typer.Typer(
-    help="Tables and figures of five papers, recomputed.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
 ledger = typer.Typer(help="A budget kept in a file.", no_args_is_help=True, rich_markup_mode="rich")
 
 
@@ -58,10 +53,9 @@ app.command("plan")(_account.plan)
 app.command("calibrate")(_account.calibrate)
 app.command("guarantee")(_account.guarantee)
 app.command("demo")(_experiments.demo)
-experiments.command("list")(_experiments.list_experiments)
-experiments.command("run")(_experiments.run_experiment)
-experiments.command("run-all")(_experiments.run_all)
+app.command("experiments", context_settings={"ignore_unknown_options": True})(
+    _experiments.experiments
+)
 ledger.command("create")(_account.ledger_create)
 ledger.command("show")(_account.ledger_show)
-app.add_typer(experiments, name="experiments")
 app.add_typer(ledger, name="ledger")

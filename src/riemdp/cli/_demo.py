@@ -79,9 +79,8 @@ def run_demo(
 ) -> DemoResult:
     """Release private mean descriptors of real images and write a folder about it.
 
-    Uses MNIST where it is in `RIEMDP_DATA` or in the cache, else scikit-learn's digits; and in any
-    case patches of the histology photograph bundled with scikit-image, if that is installed. No
-    network is used.
+    The images are scikit-learn's digits and, where scikit-image is installed, patches of its
+    histology photograph. No network is used.
 
     The folder holds the released matrices (npz), a picture of error against epsilon (PNG, SVG), a
     privacy statement in plain language (Markdown) with one report page a data set (HTML, JSON), and
@@ -132,15 +131,7 @@ def _load(quick: bool, tracker: Any) -> list[_Job]:
 
     tracker("loading images", None)
     jobs = []
-    try:
-        digits, count, key = datasets.mnist("train", download=False), 3000, "mnist"
-    except DataUnavailable:
-        digits, count, key = datasets.digits(), 170, "digits"
-    jobs.append(
-        _descriptors(
-            digits, key, 1, 300 if quick and key == "mnist" else count, 3 if quick else 10, tracker
-        )
-    )
+    jobs.append(_descriptors(datasets.digits(), "digits", 1, 170, 3 if quick else 10, tracker))
     with contextlib.suppress(DataUnavailable):
         patches = datasets.histology_patches(16)
         jobs.append(_descriptors(patches, "histology", 3, 512, 2, tracker))

@@ -1,8 +1,8 @@
-"""What the loaders return: small frozen records whose `repr` shows shapes and never a value."""
+"""Labelled images, whose `repr` shows shapes and never a value."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,115 +46,3 @@ class Images:
                 f"choose a class number below {len(self.classes)} or one of {self.classes}",
             )
         return self.images[self.labels == int(number)]
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Table:
-    """A table of records: `values` (n, features) float64 and, where the set has them, `labels`
-    (n,).
-    """
-
-    values: np.ndarray
-    labels: np.ndarray | None
-    name: str
-    source: str
-    licence: str
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __repr__(self) -> str:
-        return (
-            f"Table({self.name!r}, values=float64{list(self.values.shape)},"
-            f" labels={self.labels is not None})"
-        )
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Covariances:
-    """SPD `matrices` (n, k, k) float64 with `labels` (n,), int64 indices into `classes`."""
-
-    matrices: np.ndarray
-    labels: np.ndarray
-    classes: tuple[str, ...]
-    name: str
-    source: str
-    licence: str
-
-    def __len__(self) -> int:
-        return len(self.matrices)
-
-    def __repr__(self) -> str:
-        return (
-            f"Covariances({self.name!r}, matrices=float64{list(self.matrices.shape)},"
-            f" {len(self.classes)} classes)"
-        )
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Ratings:
-    """Ratings as triples: `users`, `items` (n,) int64 from 0, `values` (n,) float64."""
-
-    users: np.ndarray
-    items: np.ndarray
-    values: np.ndarray
-    name: str
-    source: str
-    licence: str
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def __repr__(self) -> str:
-        return (
-            f"Ratings({self.name!r}, {len(self)} ratings, {self.shape[0]} users, {self.shape[1]}"
-            " items)"
-        )
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(users, items)."""
-        return int(self.users.max()) + 1, int(self.items.max()) + 1
-
-    def matrix(self) -> tuple[np.ndarray, np.ndarray]:
-        """(values, observed): dense (users, items) arrays, zeros where a rating is missing, and the
-        0/1 mask of known ones.
-        """
-        values, observed = np.zeros(self.shape), np.zeros(self.shape)
-        values[self.users, self.items] = self.values
-        observed[self.users, self.items] = 1.0
-        return values, observed
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Graph:
-    """A directed graph: `nodes` are names, `edges` (m, 2) int64 are (child, parent) positions in
-    `nodes`.
-    """
-
-    nodes: tuple[str, ...]
-    edges: np.ndarray = field(repr=False)
-    name: str
-    source: str
-    licence: str
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __repr__(self) -> str:
-        return f"Graph({self.name!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
-
-    def index(self, node: str) -> int:
-        """Position of a node, by its full name ("horse.n.01") or by the word alone where that is
-        unambiguous ("horse").
-        """
-        matches = [i for i, n in enumerate(self.nodes) if n == node or n.split(".")[0] == node]
-        exact = [i for i in matches if self.nodes[i] == node]
-        if len(exact) == 1 or len(matches) == 1:
-            return (exact or matches)[0]
-        near = [self.nodes[i] for i in matches][:5]
-        raise invalid(
-            "node",
-            node,
-            f"give one node name in full{', for instance ' + ', '.join(near) if near else ''}",
-        )

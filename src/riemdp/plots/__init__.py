@@ -3,21 +3,17 @@ is left alone.
 """
 
 from ._error import error_against_epsilon, error_curves, expected_error_table, trade_off_curve
-from ._experiments import Panel, Series, panel_figure
 from ._shapes import poincare_disk, spd_ellipses
 from ._style import COLOURS, MARKERS, axes_for, axes_row, save, styled
 
 __all__ = [
     "COLOURS",
     "MARKERS",
-    "Panel",
-    "Series",
     "axes_for",
     "axes_row",
     "error_against_epsilon",
     "error_curves",
     "expected_error_table",
-    "panel_figure",
     "poincare_disk",
     "save",
     "spd_ellipses",

@@ -1,0 +1,43 @@
+"""The data sets of the papers: from the folder `RIEMDP_DATA`, a cache, or a checked download."""
+
+from .embedding import mean_average_precision, poincare_embedding, trained_mammals
+from .files import cache_folder, data_folder
+from .graphs import laplacian_eigenmap, mammals_embedding, wordnet_mammals
+from .images import cifar10, fashion_mnist, kmnist, mnist, octmnist, pathmnist, read_idx
+from .records import Covariances, Graph, Ratings, Table
+from .tables import (
+    erp_covariances,
+    ijcnn1,
+    movielens_1m,
+    read_libsvm,
+    riemopt_ijcnn,
+    riemopt_satimage,
+)
+
+__all__ = [
+    "Covariances",
+    "Graph",
+    "Ratings",
+    "Table",
+    "cache_folder",
+    "cifar10",
+    "data_folder",
+    "erp_covariances",
+    "fashion_mnist",
+    "ijcnn1",
+    "kmnist",
+    "laplacian_eigenmap",
+    "mammals_embedding",
+    "mean_average_precision",
+    "mnist",
+    "movielens_1m",
+    "octmnist",
+    "pathmnist",
+    "poincare_embedding",
+    "read_idx",
+    "read_libsvm",
+    "riemopt_ijcnn",
+    "riemopt_satimage",
+    "trained_mammals",
+    "wordnet_mammals",
+]

@@ -1,0 +1,268 @@
+"""The tables and the figure of docs/excess-risk.md, made from docs/results/tables/excess-risk.csv.
+Computes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+EPSILONS = ("0.1", "0.3", "0.5", "1")
+OTHER_ADJACENCY = "add-or-remove-one"
+# Columns of the summary: heading, name of the row. The one-shot column is what "auto" picks (on a
+# mean without a pick, a dash).
+COLUMNS = (
+    ("DP-PGD", "DP-PGD"),
+    ("DP-RGD", "DP-RGD"),
+    ("DP-RGD, decreasing", "DP-RGD, decreasing steps"),
+    ("DP-RSGD", "DP-RSGD"),
+    ("DP-RSGD, Poisson †", "DP-RSGD, Poisson"),
+    ("DP-RSVRG, as published", "DP-RSVRG, as-published"),
+    ("DP-RSVRG, anchored", "DP-RSVRG, anchored"),
+)
+LINES = (
+    ("DP-RGD", "DP-RGD, best of grid"),
+    ("DP-RGD, decreasing steps", "DP-RGD, decreasing steps"),
+    ("DP-RGD, default", "DP-RGD, public defaults"),
+    ("DP-RSGD", "DP-RSGD, best of grid"),
+    ("DP-RSVRG, as-published", "DP-RSVRG as published"),
+    ("DP-RSVRG, anchored", "DP-RSVRG anchored"),
+)
+DATA = (
+    "MNIST 0",
+    "MNIST 1",
+    "ijcnn",
+    "satimage",
+    "descriptors, affine-invariant",
+    "descriptors + 10 I, Bures-Wasserstein",
+    "descriptors, Bures-Wasserstein",
+)
+PANELS = (
+    "MNIST 0",
+    "satimage",
+    "descriptors, affine-invariant",
+    "descriptors + 10 I, Bures-Wasserstein",
+)
+
+Row = dict[str, str]
+
+
+class Results:
+    """The rows, by (data set, method, epsilon)."""
+
+    def __init__(self, rows: Iterable[Row]):
+        self.rows = list(rows)
+        self.at = {(r["data"], r["method"], r["epsilon"]): r for r in self.rows}
+        found = {r["data"] for r in self.rows}
+        self.data = [name for name in DATA if name in found]
+        if len(self.data) < len(found):
+            raise ValueError(f"a data set has no place in the tables: {sorted(found - set(DATA))}")
+
+    def methods(self, data: str) -> list[str]:
+        """One-shot mechanisms first, then by name."""
+        return [
+            m
+            for _, m in sorted(
+                {(r["family"] != "one-shot", r["method"]) for r in self.rows if r["data"] == data}
+            )
+        ]
+
+    def median(self, data: str, method: str, epsilon: str) -> float:
+        """The median risk; NaN where there is no such row, infinity where most runs diverged."""
+        row = self.at.get((data, method, epsilon))
+        return math.nan if row is None or row["median"] == "" else float(row["median"])
+
+    def best(self, data: str, epsilon: str, keep) -> tuple[str, float]:
+        """The row with the least median among those that `keep` accepts."""
+        found = [
+            (float(r["median"]), r["method"])
+            for r in self.rows
+            if r["data"] == data and r["epsilon"] == epsilon and r["median"] and keep(r)
+        ]
+        value, name = min(found, default=(math.nan, "none"))
+        return name, value
+
+    def auto(self, data: str, epsilon: str) -> str:
+        return next(r["auto"] for r in self.rows if r["data"] == data and r["epsilon"] == epsilon)
+
+
+def number(x: float) -> str:
+    if math.isnan(x):
+        return "-"
+    return "diverges" if math.isinf(x) else f"{x:.2g}" if x < 1e4 else f"{x:.0e}"
+
+
+def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def summary(results: Results) -> str:
+    """Medians of the main methods, a line for each (data set, epsilon); the smallest is bold."""
+    body = []
+    for data in results.data:
+        for epsilon in EPSILONS:
+            auto = results.auto(data, epsilon)
+            values = [
+                results.median(data, m, epsilon) for m in (auto, *(name for _, name in COLUMNS))
+            ]
+            equal = [
+                v
+                for v, name in zip(values, ("", *(h for h, _ in COLUMNS)), strict=True)
+                if "†" not in name
+            ]
+            least = min((v for v in equal if math.isfinite(v)), default=math.nan)
+            words = [f"**{number(v)}**" if v == least else number(v) for v in values]
+            words[0] += "" if auto == "none" else f" ({auto})"
+            body.append([data if epsilon == EPSILONS[0] else "", epsilon, *words])
+    return table(["data", "eps", "one-shot, picked by auto", *(head for head, _ in COLUMNS)], body)
+
+
+def full(results: Results) -> str:
+    """Every row with quartiles, grouped by data set."""
+    parts = []
+    for data in results.data:
+        first = next(r for r in results.rows if r["data"] == data)
+        parts.append(f"### {data} (n = {int(first['n']):,}, dimension {first['dim']})\n")
+        body = []
+        for method in results.methods(data):
+            rows = [results.at.get((data, method, e)) for e in EPSILONS]
+            cells = [spread(r) for r in rows]
+            mark = (
+                " †"
+                if any(r is not None and r["adjacency"] == OTHER_ADJACENCY for r in rows)
+                else ""
+            )
+            seeds = {r["seeds"] for r in rows if r is not None and r["median"]} - {"20"}
+            body.append([method + mark + "".join(f" ({s} seeds)" for s in sorted(seeds)), *cells])
+        parts.append(table(["method", *(f"eps {e}" for e in EPSILONS)], body) + "\n")
+    return "\n".join(parts).rstrip()
+
+
+def spread(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    if row["median"] == "":
+        return "not available"
+    low, middle, high = (float(row[f]) for f in ("q25", "median", "q75"))
+    return (
+        number(middle) if math.isinf(high) else f"{number(middle)} ({number(low)}, {number(high)})"
+    )
+
+
+def settings(results: Results) -> str:
+    """What was tried and what was chosen, for rows that had a choice. T: steps; b: batch; S, m:
+    epochs and inner steps.
+    """
+    body = []
+    for data in results.data:
+        for method in results.methods(data):
+            rows = [results.at.get((data, method, e)) for e in EPSILONS]
+            if rows[-1] is not None and rows[-1]["grid"]:
+                body.append(
+                    [
+                        data,
+                        method,
+                        rows[-1]["grid"],
+                        *("-" if r is None else short(r["settings"]) for r in rows),
+                    ]
+                )
+    return table(["data", "method", "grid", *(f"eps {e}" for e in EPSILONS)], body)
+
+
+def short(words: str) -> str:
+    return "not available" if words.startswith("not available") else words
+
+
+def picks(results: Results) -> str:
+    """What "auto" picks beside the best that was measured."""
+    body = []
+    for data in results.data:
+        for epsilon in EPSILONS:
+            auto = results.auto(data, epsilon)
+            value = results.median(data, auto, epsilon)
+            line, ratio = (
+                [data if epsilon == EPSILONS[0] else "", epsilon, auto, number(value)],
+                math.nan,
+            )
+            for keep in (
+                lambda r: r["family"] == "one-shot" and r["grid"] == "",
+                lambda r: r["method"].endswith("default") and r["adjacency"] != OTHER_ADJACENCY,
+                lambda r: r["adjacency"] != OTHER_ADJACENCY,
+            ):
+                name, best = results.best(data, epsilon, keep)
+                line.append("the same" if name == auto else f"{name}: {number(best)}")
+                ratio = value / best
+            line.append(number(ratio) if math.isfinite(ratio) else "-")
+            body.append(line)
+    head = [
+        "data",
+        "eps",
+        "auto",
+        "risk",
+        "best one-shot",
+        "best iterative with public defaults",
+        "best of all rows",
+        "auto / best",
+    ]
+    return table(head, body)
+
+
+def figure(results: Results) -> Any:
+    """Risk against epsilon on four of the data sets: the best one-shot mechanism and the iterative
+    methods.
+    """
+    from ..panels import Panel, Series, panel_figure
+
+    panels = []
+    for data in PANELS:
+        series = []
+        chosen = [
+            results.best(data, e, lambda r: r["family"] == "one-shot" and r["grid"] == "")[0]
+            for e in EPSILONS
+        ]
+        for label, names in [
+            ("one-shot, best", chosen),
+            *((label, [name] * len(EPSILONS)) for name, label in LINES),
+        ]:
+            rows = [results.at.get((data, m, e)) for m, e in zip(names, EPSILONS, strict=True)]
+            kept = [
+                r for r in rows if r is not None and r["median"] and math.isfinite(float(r["q75"]))
+            ]
+            if kept:
+                x, y, low, high = (
+                    [float(r[f]) for r in kept] for f in ("epsilon", "median", "q25", "q75")
+                )
+                series.append(Series(label, x, y, low, high))
+        if series:
+            ticks = [float(e) for e in EPSILONS]
+            panels.append(
+                Panel(series, "epsilon", "excess risk", data, logx=True, logy=True, xticks=ticks)
+            )
+    return panel_figure(
+        panels, columns=2, legend_columns=3, title="Excess risk at the same certified (eps, 1e-6)"
+    )
+
+
+TABLES = {"summary": summary, "picks": picks, "full": full, "settings": settings}
+
+
+def renewed(text: str, results: Results) -> str:
+    """The document with every `<!-- name -->` ... `<!-- end name -->` filled from the results."""
+    for name, make in TABLES.items():
+        before, opened, rest = text.partition(f"<!-- {name} -->")
+        _, closed, after = rest.partition(f"<!-- end {name} -->")
+        if not opened or not closed:
+            raise ValueError(f"the document has no marks <!-- {name} --> and <!-- end {name} -->")
+        text = f"{before}{opened}\n\n{make(results)}\n\n{closed}{after}"
+    return text
+
+
+def write(rows: Iterable[Row], document: Path, picture: Path | None = None) -> None:
+    results = Results(rows)
+    document.write_text(renewed(document.read_text(), results))
+    if picture is not None:
+        picture.parent.mkdir(parents=True, exist_ok=True)
+        figure(results).savefig(picture, dpi=110, metadata={"Software": None})
