@@ -1,0 +1,347 @@
+"""The search for a private ball: what is decided before any record is read, and the search itself.
+
+The search sees records only through noisy answers (`Answers`): counts of records, and means of
+clipped tangent vectors. Each answer costs a public share of the budget, and the shares add up to at
+most 1. What comes next may depend on earlier answers, because those are released; the guarantee of
+the whole transcript is proved in docs/proofs/private-ball.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Protocol
+
+from .._errors import InvalidArgument
+
+# The range of the scale search, per unit direction of the logarithm of the scale: e^-80 to e^80.
+SCALE_RANGE = 80.0
+_SCALE_STEPS = 8  # halvings of that range: the scale is located to a factor e^0.625
+_RADIUS_STEPS = 6  # counts planned for the first radius
+_FINE_STEPS = 6  # counts planned for a later radius
+_COARSE, _FINE = 0.10, 0.04  # wanted standard deviation of a count, as a share of n
+_WORST = (
+    0.145  # the largest standard deviation of a coarse count, as a share of n, that is accepted
+)
+_LEAST_FINAL = 0.4  # no count is bought once less than this share is left
+_MOST_ROUNDS = 6
+ROOT_TWO = math.sqrt(2.0)
+
+
+class Noise(Protocol):
+    """How a share of the budget turns into noise."""
+
+    def count_deviation(self, share: float) -> float:
+        """Standard deviation of a count released with this share of the budget."""
+        ...
+
+    def share_of_count(self, deviation: float) -> float:
+        """The share with which a count has this standard deviation."""
+        ...
+
+    def mean_length(self, share: float, dim: int) -> float:
+        """Typical length of the noise of a sum of unit-clipped tangent vectors, sensitivity 2."""
+        ...
+
+    def share_of_mean(self, length: float, dim: int) -> float:
+        """The share with which that noise has this typical length."""
+        ...
+
+    @property
+    def safety(self) -> float:
+        """Standard deviations of a count that are exceeded on one side with chance 5e-4 or less."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class GaussianNoise:
+    """A share c of a budget of mu-GDP is mu sqrt(c)-GDP: squares add up.
+
+    Args:
+        mu: Above 0; 1 / noise multiplier of the whole budget.
+    """
+
+    mu: float
+
+    def count_deviation(self, share: float) -> float:
+        return 1.0 / (self.mu * math.sqrt(share))
+
+    def share_of_count(self, deviation: float) -> float:
+        return (1.0 / (self.mu * deviation)) ** 2
+
+    def mean_length(self, share: float, dim: int) -> float:
+        return 2.0 * math.sqrt(dim) * self.count_deviation(share)
+
+    def share_of_mean(self, length: float, dim: int) -> float:
+        return (2.0 * math.sqrt(dim) / (self.mu * length)) ** 2
+
+    @property
+    def safety(self) -> float:
+        return 3.3
+
+
+@dataclasses.dataclass(frozen=True)
+class PureNoise:
+    """A share c of a budget of pure epsilon is c epsilon: epsilons add up.
+
+    Args:
+        epsilon: Above 0.
+    """
+
+    epsilon: float
+
+    def count_deviation(self, share: float) -> float:
+        return ROOT_TWO / (self.epsilon * share)
+
+    def share_of_count(self, deviation: float) -> float:
+        return ROOT_TWO / (self.epsilon * deviation)
+
+    def mean_length(self, share: float, dim: int) -> float:
+        return 2.0 * math.sqrt(dim * (dim + 1.0)) / (self.epsilon * share)
+
+    def share_of_mean(self, length: float, dim: int) -> float:
+        return 2.0 * math.sqrt(dim * (dim + 1.0)) / (self.epsilon * length)
+
+    @property
+    def safety(self) -> float:
+        return 4.9
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchPlan:
+    """What a search will do, decided from public numbers alone.
+
+    Attributes:
+        noise: How shares of the budget turn into noise.
+        n: Number of records, public.
+        dim: Dimension of the space.
+        scales: Number of scale factors that are located first (log det on SPD spaces).
+        largest, smallest: The radii that the search covers; `smallest` > 0.
+        coarse_share: Share of one count of the scale or of the first radius.
+        fine_share: Share of one count of a later radius.
+        centre_share: Share of one centre; 0 where n is too small to move the centre.
+        need: The number of records from which a search is accepted, at this budget.
+    """
+
+    noise: Noise
+    n: int
+    dim: int
+    scales: int
+    largest: float
+    smallest: float
+    coarse_share: float
+    fine_share: float
+    centre_share: float
+    need: int
+
+    @property
+    def moves(self) -> bool:
+        """Whether the centre is moved by means of tangent vectors."""
+        return self.centre_share > 0
+
+    @property
+    def coarse_rank(self) -> float:
+        """The first radius is meant to hold this many records."""
+        deviation = self.noise.count_deviation(self.coarse_share)
+        final = max(0.3, 1.0 - self.planned_share)
+        worth = self.noise.mean_length(final, self.dim)
+        return max(self.n / 2, self.n - max(1.2 * self.noise.safety * deviation, worth))
+
+    @property
+    def planned_share(self) -> float:
+        """The share that the search is planned to spend; the rest is for the release."""
+        coarse = self.coarse_share * (_SCALE_STEPS * self.scales + _RADIUS_STEPS)
+        return coarse + self.centre_share + _FINE_STEPS * self.fine_share
+
+    def fine_rank(self, left: float) -> float:
+        """A later radius is meant to hold this many records: those beyond it cost less bias, at
+        worst, than their radius would cost noise; and a count of all records is told from it.
+        """
+        deviation = self.noise.count_deviation(self.fine_share)
+        worth = self.noise.mean_length(max(0.3, left - 8 * self.fine_share), self.dim)
+        return max(self.n / 2, self.n - max(self.noise.safety * deviation, worth))
+
+    def check(self) -> None:
+        """Raise `InvalidArgument`, naming `ball`, where n is too small for a search."""
+        if self.n < self.need:
+            raise InvalidArgument(
+                f"argument `ball`: n = {self.n} records are too few to find a ball privately with"
+                f" this budget; about {self.need} are needed. Give a public Ball(center, radius),"
+                " a larger budget, or more records. Nothing was spent"
+            )
+
+
+def plan_search(
+    noise: Noise, n: int, dim: int, *, scales: int, largest: float, smallest: float
+) -> SearchPlan:
+    """Shares of the budget for a search among n records, and whether n is enough.
+
+    Args:
+        noise: `GaussianNoise(mu)` or `PureNoise(epsilon)`.
+        n: Number of records.
+        dim: Dimension of the space.
+        scales: Number of scale factors to locate.
+        largest: The largest radius about the first centre.
+        smallest: The smallest radius.
+    """
+    counts = _SCALE_STEPS * scales + _RADIUS_STEPS
+    most = 0.30
+    wanted = counts * noise.share_of_count(_COARSE * n)
+    coarse = min(most, max(0.02, wanted)) / counts
+    # the smallest n at which a coarse count with the largest share is precise enough
+    need = math.ceil(noise.count_deviation(most / counts) / _WORST)
+    centre = fine = 0.0
+    if wanted <= 0.25 and noise.mean_length(0.25, dim) <= 4.0 / 3.0 * n:
+        centre = min(0.25, max(0.01, noise.share_of_mean(n / 4, dim)))
+        fine = min(0.12, max(0.03, _FINE_STEPS * noise.share_of_count(_FINE * n))) / _FINE_STEPS
+    return SearchPlan(noise, n, dim, scales, largest, smallest, coarse, fine, centre, need)
+
+
+class Answers(Protocol):
+    """Noisy answers about private records. Each call spends its share and releases its answer."""
+
+    def scale_count(self, factor: int, scale: float, share: float) -> float:
+        """Noisy number of records whose scale factor number `factor` is at most `scale`."""
+        ...
+
+    def set_scales(self, scales: tuple[float, ...]) -> None:
+        """Take the first centre, at these scales, as the centre."""
+        ...
+
+    def count(self, radius: float, share: float) -> float:
+        """Noisy number of records within `radius` of the centre."""
+        ...
+
+    def move(self, radius: float, share: float) -> None:
+        """Release the mean of the records' tangent vectors at the centre, clipped at `radius`, and
+        take its end as the centre.
+        """
+        ...
+
+
+@dataclasses.dataclass
+class SearchResult:
+    """What a search found: released numbers only.
+
+    Attributes:
+        radius: The last radius, about the answers' centre.
+        spent: Share of the budget that was spent.
+        radii: The radius of every stage.
+        scales: The located scale factors.
+        rounds: How often the centre was moved.
+    """
+
+    radius: float
+    spent: float = 0.0
+    radii: tuple[float, ...] = ()
+    scales: tuple[float, ...] = ()
+    rounds: int = 0
+
+
+class _Purse:
+    """Buys answers and keeps count of what is left of the budget."""
+
+    def __init__(self, plan: SearchPlan, answers: Answers):
+        self.plan, self.answers, self.left = plan, answers, 1.0
+
+    def spend(self, share: float) -> float:
+        self.left -= share
+        assert self.left > 0, "a search spends less than the whole budget"
+        return share
+
+    def holds(self, radius: float, rank: float, share: float) -> bool:
+        return self.answers.count(radius, self.spend(share)) >= rank
+
+
+def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
+    """Locate the scale, then the radius, then the centre and the radius again, until the radius no
+    longer changes.
+
+    Every decision is a function of the plan and of released answers.
+    """
+    plan.check()
+    purse = _Purse(plan, answers)
+    scales = tuple(_locate_scale(plan, purse, i) for i in range(plan.scales))
+    answers.set_scales(scales)
+    radius = _first_radius(plan, purse)
+    radii = [radius]
+    rounds = 0
+    while plan.moves and (rounds == 0 or (rounds < _MOST_ROUNDS and _worth_another(plan, purse))):
+        answers.move(radius, purse.spend(plan.centre_share))
+        rounds += 1
+        before, radius = radius, _next_radius(plan, purse, radius)
+        radii.append(radius)
+        if 0.7 * before < radius < 1.5 * before:
+            break
+    if plan.moves:
+        radius = _refined(plan, purse, radius)
+        radii.append(radius)
+    return SearchResult(radius, 1.0 - purse.left, tuple(radii), scales, rounds)
+
+
+def _worth_another(plan: SearchPlan, purse: _Purse) -> bool:
+    return purse.left - plan.centre_share - 4 * plan.fine_share > 0.5
+
+
+def _locate_scale(plan: SearchPlan, purse: _Purse, factor: int) -> float:
+    """The median of a scale factor, by bisection with noisy counts."""
+    low, high = -SCALE_RANGE, SCALE_RANGE
+    for _ in range(_SCALE_STEPS):
+        middle = (low + high) / 2
+        share = purse.spend(plan.coarse_share)
+        if purse.answers.scale_count(factor, middle, share) >= plan.n / 2:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+def _first_radius(plan: SearchPlan, purse: _Purse) -> float:
+    """The smallest power of 2 (times the largest radius) that holds `coarse_rank` records."""
+    rank, share = plan.coarse_rank, plan.coarse_share
+    low, high = math.floor(math.log2(plan.smallest / plan.largest)), 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if purse.holds(plan.largest * 2.0**middle, rank, share):
+            high = middle
+        else:
+            low = middle
+    radius = plan.largest * 2.0**high
+    if plan.moves and purse.holds(radius / ROOT_TWO, rank, share):
+        radius /= ROOT_TWO
+    return radius
+
+
+def _next_radius(plan: SearchPlan, purse: _Purse, radius: float) -> float:
+    """From the radius about the last centre, up or down to the one about this centre."""
+    rank, share = plan.fine_rank(purse.left), plan.fine_share
+    step = 0
+    if not purse.holds(radius, rank, share):
+        while radius < plan.largest and purse.left > _LEAST_FINAL:
+            radius *= ROOT_TWO if step < 2 else 2.0
+            step += 1
+            if purse.holds(radius, rank, share):
+                break
+        return min(radius, plan.largest)
+    while radius > plan.smallest and purse.left > _LEAST_FINAL:
+        smaller = radius / (ROOT_TWO if step < 3 else 2.0)
+        if not purse.holds(smaller, rank, share):
+            break
+        radius = smaller
+        step += 1
+    return max(radius, plan.smallest)
+
+
+def _refined(plan: SearchPlan, purse: _Purse, radius: float) -> float:
+    """The radius between radius / sqrt 2 and radius, to a factor 2^(1/8), by two bisections."""
+    rank = plan.fine_rank(purse.left)
+    low, high = max(radius / ROOT_TWO, plan.smallest), radius
+    for _ in range(2):
+        if purse.left < _LEAST_FINAL:
+            break
+        middle = math.sqrt(low * high)
+        if purse.holds(middle, rank, plan.fine_share):
+            high = middle
+        else:
+            low = middle
+    return high
