@@ -170,3 +170,18 @@ def require_float64() -> None:
         sys.modules["jax"].config.update("jax_enable_x64", True)
     else:
         os.environ["JAX_ENABLE_X64"] = "1"
+
+
+def check_float64() -> None:
+    """Raise `PrecisionError` where JAX's 64 bits were switched off after riemdp was imported.
+
+    Every charge calls this immediately before noise is drawn, so that nothing is released in
+    float32 under a guarantee that was computed for float64.
+    """
+    jax = sys.modules.get("jax")  # nothing is in float32 while JAX is not imported
+    if jax is not None and not jax.config.jax_enable_x64:
+        raise PrecisionError(
+            "JAX's 64-bit floating point was switched off after riemdp was imported; the privacy"
+            " guarantees do not hold in float32. Switch it on again:"
+            " jax.config.update('jax_enable_x64', True)"
+        )

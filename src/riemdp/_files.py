@@ -18,11 +18,15 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
     work is a check that the output can be written. When the body raises (also on an interrupt)
     nothing is left behind and no target has changed; after a crash or a power cut a reader finds
     the old file or the new one, never half of one. A target that exists keeps its permissions, a
-    new one gets `mode` as far as the process's umask allows.
+    new one gets `mode` as far as the process's umask allows. A target that is a symbolic link stays
+    one: the file that it points to is replaced.
     """
     made: list[tuple[Path, Path]] = []
     try:
-        for target in map(Path, targets):
+        for given in targets:
+            # A link is followed: os.replace would put a file in place of the link and leave the
+            # file that it stands for as it was.
+            target = Path(given).resolve()
             if target.is_dir():
                 raise IsADirectoryError(f"{target} is a folder, not a file")
             if target.exists() and not os.access(target, os.W_OK):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
-from riemdp import gaussian, participation, subsampled_gaussian
+from riemdp import gaussian, participation, pure, subsampled_gaussian
 
 N, STEPS, DELTA = 2000, 600, 1e-6
 SEEN = -math.expm1(STEPS * math.log1p(-1 / N))  # that the record is in at least one batch of one
@@ -71,3 +71,22 @@ def test_one_release_without_protection_spoils_a_composition():
         <= both.epsilon(DELTA)
         <= 1.1 * gaussian(1e-3).epsilon(DELTA) + 100
     )
+
+
+@pytest.mark.parametrize("mu", [8.0, 10.0, 40.0])
+@pytest.mark.parametrize("failure", [1e-12, 1e-5])
+def test_a_loss_far_below_zero_is_no_domain_error(mu, failure):
+    """`gaussian(1/8).compose(pure(.1)).epsilon(1e-12)` raised "math domain error"."""
+    alone = gaussian(1 / mu).epsilon(failure)
+    both = gaussian(1 / mu).compose(pure(0.1)).epsilon(failure)
+    assert alone <= both <= alone + 0.1 + 1e-9
+
+
+def test_noise_of_no_size_is_no_privacy():
+    """`gaussian(1e-160)` divided by zero."""
+    for nothing in (gaussian(1e-160), gaussian(5e-324, 7), gaussian(1e-149, 10**4)):
+        assert nothing.delta(1e9) == 1.0
+        assert nothing.epsilon(DELTA) == math.inf
+    for sampling in ("poisson", "without-replacement"):
+        for z in (1e-160, 1e-100):
+            assert run(z, sampling).delta(50.0) == pytest.approx(SEEN, rel=1e-9)

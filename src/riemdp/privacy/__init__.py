@@ -1,5 +1,12 @@
 """Budgets, guarantees, accounting, calibration and the ledger."""
 
+from .._errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    PrecisionError,
+    RiemdpError,
+    RiemdpWarning,
+)
 from ..domains import Ball
 from ._budget import Budget
 from ._calibration import calibrate, gaussian_noise_multiplier, subsampled_gaussian_noise_multiplier
@@ -17,8 +24,13 @@ from ._ledger import Ledger, charge
 __all__ = [
     "Ball",
     "Budget",
+    "BudgetExceeded",
     "Guarantee",
+    "InvalidArgument",
     "Ledger",
+    "PrecisionError",
+    "RiemdpError",
+    "RiemdpWarning",
     "approximate",
     "calibrate",
     "charge",

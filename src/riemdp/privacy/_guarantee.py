@@ -25,6 +25,8 @@ from ._parts import (
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-or-remove-one"
 ADJACENCIES = (REPLACE_ONE, ADD_REMOVE)
+_LARGEST_MU = 1e150  # noise so small that the square of mu would not be a float64
+_LEAST_NOISE = 1e-12  # on batches: below it mu and mu - 1 are the same float64
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,8 @@ def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLAC
     )
     steps = integer("steps", steps)
     adjacency = one_of("adjacency", adjacency, ADJACENCIES)
+    if math.sqrt(steps) / z > _LARGEST_MU:
+        return none()
     return Guarantee(
         adjacency, merge([GaussianPart(steps / (z * z) if z < 1e150 else steps / z / z)])
     )
@@ -236,6 +240,8 @@ def subsampled_gaussian(
     if batch_size == population:
         return gaussian(z, steps, adjacency=adjacency)
     q = batch_size / population
+    if z < _LEAST_NOISE:  # whoever is drawn is seen, and nothing more can be said
+        return approximate(0.0, q, adjacency=adjacency).repeat(steps)
     return Guarantee(adjacency, merge([SampledGaussianPart(z, q, sampling, steps)]))
 
 

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .._errors import BudgetExceeded, InvalidArgument, RiemdpWarning, invalid
+from .._errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    RiemdpError,
+    RiemdpWarning,
+    check_float64,
+    invalid,
+)
 from .._files import write_text
 from . import _profile
 from ._budget import Budget
@@ -48,6 +55,8 @@ class Ledger:
 
     One ledger belongs to one data set. `spend` is atomic: under any number of threads (and
     processes, with a `path`) the total never exceeds the budget, and a refusal changes nothing.
+    A ledger without a `path` belongs to the process that made it: a forked child has a copy, which
+    refuses to be read or charged.
     What was charged stays charged, also if the computation after the charge fails: the noise has
     then been drawn, and may have been seen.
 
@@ -58,7 +67,8 @@ class Ledger:
 
     **Arguments.** `budget`; `path`: a JSON file that is read at every operation and replaced whole
     at every charge, under a lock that other processes respect. The file is created if it does not
-    exist; if it does, its budget must be `budget`.
+    exist; if it does, its budget must be `budget`. A symbolic link is followed when the ledger is
+    made; a file with a second name (a hard link) is refused, because the two names would part.
     """
 
     def __init__(self, budget: Budget, *, path: str | os.PathLike[str] | None = None):
@@ -74,7 +84,9 @@ class Ledger:
         self._least_refused = {GaussianPart: float("inf"), PurePart: float("inf")}
         self._certified = {GaussianPart: 0.0, PurePart: 0.0}
         self._pending: list[Guarantee] = []  # charged, not yet composed
-        self._path = None if path is None else Path(path)
+        self._process = os.getpid()
+        # Resolved once: neither a symbolic link nor a later change of folder leads elsewhere.
+        self._path = None if path is None else Path(path).resolve()
         if self._path is not None:
             with self._locked_file():
                 if self._path.exists():
@@ -221,6 +233,7 @@ class Ledger:
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:
         """The budget and what was spent, as JSON text. No record, noise or seed is in it."""
+        self._check_process()
         with self._lock:
             return _to_json(self._budget, self._spent_now(), self._charges)
 
@@ -252,6 +265,11 @@ class Ledger:
 
     def _read(self) -> None:
         assert self._path is not None
+        if self._path.stat().st_nlink > 1:
+            raise InvalidArgument(
+                f"argument `path`: the ledger {self._path} has more than one name (a hard link)."
+                " Each name could spend the whole budget; keep one and delete the others"
+            )
         budget, self._spent, self._charges = _from_json(self._path.read_text(encoding="utf-8"))
         self._pending = []
         if budget != self._budget:
@@ -263,6 +281,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def _synchronised(self) -> Iterator[None]:
+        self._check_process()
         with self._lock:
             if self._path is None:
                 yield
@@ -270,6 +289,20 @@ class Ledger:
                 with self._locked_file():
                     self._read()
                     yield
+
+    def _check_process(self) -> None:
+        """In a forked child: refuse a ledger in memory, and renew the lock of one that follows its
+        file (another thread may have held it at the fork).
+        """
+        if os.getpid() == self._process:
+            return
+        if self._path is None:
+            raise RiemdpError(
+                f"this ledger is in the memory of process {self._process}, and process"
+                f" {os.getpid()} has only a copy of it: each copy could spend the whole budget."
+                " Share one in a file: Ledger(budget, path=...)"
+            )
+        self._lock, self._process = threading.RLock(), os.getpid()
 
     @contextlib.contextmanager
     def _locked_file(self) -> Iterator[None]:
@@ -306,6 +339,7 @@ def charge(guarantee: Guarantee, ledger: Ledger | None = None) -> None:
     Every release calls this after everything that can fail was checked, and immediately before the
     noise is drawn.
     """
+    check_float64()
     guarantee = as_guarantee(guarantee)
     if ledger is None:
         ledger = _innermost.get()

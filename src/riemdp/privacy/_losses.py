@@ -158,9 +158,8 @@ def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats, float]:
         lost = tails + (0.0 if keep[0] else float(ndtr(x[keep][0])))
         return np.maximum(-loss, -LARGEST)[keep], log_base[keep], lost
     keep = loss <= LARGEST
-    if not np.any(
-        keep
-    ):  # what is not drawn has loss 0 (or less) in the symmetric law, and there is nothing else in the other
+    if not np.any(keep):
+        # In the symmetric law what is not drawn has loss 0 or less; the other law has nothing else.
         nothing = np.zeros(1 if symmetric else 0)
         return nothing, nothing, min(1.0, rate + tails)
     last = float(x[keep][-1])
@@ -189,7 +188,7 @@ def _points(low: float, high: float) -> tuple[Floats, Floats]:
 def _normal_lattice(
     mu: float, rate: float, add: bool, step: float, tail: float, positive: bool = False
 ) -> Lattice:
-    """Pair (1 - rate) N(0, 1) + rate N(mu, 1) against N(0, 1), or the other way round when `add`."""
+    """Pair (1 - rate) N(0, 1) + rate N(mu, 1) against N(0, 1), or the reverse when `add`."""
     rest = 1.0 - rate
     if add:
         log_rest = math.log(rest) if rest > 0 else -math.inf
@@ -201,9 +200,7 @@ def _normal_lattice(
         high, low = mu * (mu + tail) - mu * mu / 2, -mu * tail - mu * mu / 2
         if rate == 1.0:
             low = mu * (mu - tail) - mu * mu / 2
-        top, bottom = (
-            math.log1p(rate * math.expm1(e)) if e < 600 else e + math.log(rate) for e in (high, low)
-        )
+        top, bottom = (amplified(e, rate) for e in (high, low))
     if positive:
         bottom = 0.0
     first = math.floor(min(max(bottom, -LARGEST), LARGEST) / step)
@@ -235,6 +232,15 @@ def _normal_lattice(
     mass[:-1] = p - upward
     mass[1:] += upward
     return Lattice(np.arange(first, last + 1), mass, infinite)
+
+
+def amplified(loss: float, rate: float) -> float:
+    """log(1 - rate + rate e^loss), for any loss: at rate 1 it is the loss itself, where the sum
+    would be log(0) below -37.
+    """
+    if rate == 1.0:
+        return loss
+    return math.log1p(rate * math.expm1(loss)) if loss < LARGEST else loss + math.log(rate)
 
 
 def _mirrored(half: Lattice, step: float) -> Lattice:

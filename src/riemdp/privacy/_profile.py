@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from . import _pld
 from ._analytic import gaussian_delta, gaussian_epsilon
+from ._losses import amplified
 from ._parts import (
     ApproximatePart,
     GaussianPart,
@@ -107,9 +108,13 @@ def _closed_delta(parts: tuple[Part, ...], epsilon: float) -> float | None:
     if part.count > 1:
         return None
     if isinstance(part, PurePart):
-        return max(0.0, -math.expm1(epsilon - part.epsilon) / (1 + math.exp(-part.epsilon)))
+        return max(
+            0.0, -math.expm1(min(0.0, epsilon - part.epsilon)) / (1 + math.exp(-part.epsilon))
+        )
     if isinstance(part, ApproximatePart):
-        finite = max(0.0, -math.expm1(epsilon - part.epsilon) / (1 + math.exp(-part.epsilon)))
+        finite = max(
+            0.0, -math.expm1(min(0.0, epsilon - part.epsilon)) / (1 + math.exp(-part.epsilon))
+        )
         return part.delta + (1 - part.delta) * finite
     if isinstance(part, SampledGaussianPart):
         return part.rate * gaussian_delta(
@@ -142,7 +147,7 @@ def _closed_epsilon(parts: tuple[Part, ...], delta: float) -> float | None:
     if isinstance(part, SampledGaussianPart):
         if delta >= part.rate:
             return 0.0
-        return _amplified(gaussian_epsilon(delta / part.rate, 1 / part.noise_multiplier), part.rate)
+        return amplified(gaussian_epsilon(delta / part.rate, 1 / part.noise_multiplier), part.rate)
     if isinstance(part, MixturePart):
         return 0.0 if delta >= part.rate else epsilon(part.local, delta / part.rate)
     return None
@@ -155,11 +160,6 @@ def _once(part: Part) -> Part:
 def _unamplified(epsilon: float, rate: float) -> float:
     """log(1 + (e^epsilon - 1)/rate)."""
     return math.log1p(math.expm1(epsilon) / rate) if epsilon < 600 else epsilon - math.log(rate)
-
-
-def _amplified(epsilon: float, rate: float) -> float:
-    """log(1 + rate (e^epsilon - 1))."""
-    return math.log1p(rate * math.expm1(epsilon)) if epsilon < 600 else epsilon + math.log(rate)
 
 
 def _simple(parts: tuple[Part, ...]) -> tuple[Decimal, float, float]:
@@ -186,7 +186,7 @@ def _simple(parts: tuple[Part, ...]) -> tuple[Decimal, float, float]:
 
 
 def simple_delta(parts: tuple[Part, ...], epsilon: float) -> float:
-    """A quick bound: pure epsilons taken off the target, Gaussians in closed form, failures added."""
+    """A quick bound: pure epsilons off the target, Gaussians in closed form, failures added."""
     epsilons, squared_mu, failure = _simple(parts)
     spare = float(Decimal(repr(epsilon)) - epsilons)
     return 1.0 if spare < 0 else min(1.0, failure + gaussian_delta(spare, math.sqrt(squared_mu)))
