@@ -15,7 +15,7 @@ import riemdp as R
 from riemdp.randomness import noise_source
 from riemdp.releases import _typical
 from riemdp.releases._choices import try_build
-from riemdp.sampling._laplace import draw, draw_in_ball
+from riemdp.sampling._laplace import draw, truncation
 
 ONE_SHOT = ("wrapped-gaussian", "riemannian-laplace", "wrapped-laplace")
 TOLERATED = 1.25
@@ -53,7 +53,7 @@ def simulated(mechanism, manifold, ball, share, count, source):
     mean = manifold.exp(ball.center, v)
     if hasattr(mechanism, "truncated"):
         if mechanism.truncated:
-            drawn = draw_in_ball(manifold, mean, mechanism.scale, count, source, ball)
+            drawn = truncation(manifold, mechanism.scale, ball).draw(manifold, mean, count, source)
         else:
             drawn = draw(manifold, mean, mechanism.scale, count, source, math.inf)
         released = ball.clamp(manifold, drawn)

@@ -20,19 +20,21 @@ from ..randomness import NoiseSource, noise_source
 from ..sampling._laplace import (
     HOPELESS,
     draw,
-    draw_in_ball,
     expected_tries,
+    far_probability,
     laplace_scale_limit,
+    truncation,
     warn_if_slow,
 )
 from ._common import ADJACENCIES, admitted, clamp_point, optional_ball, rounded_up
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
 from ._gaussian import _set
-from ._laplace import pure_epsilon, tries_in_ball
+from ._laplace import pure_epsilon
 from ._release import Release
 
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on
 _BATCH = 8
+_NEVER = 1e-12  # the probability of a proposal beyond float64 that is taken for none
 
 
 class MeanGradient:
@@ -150,7 +152,9 @@ class KNormGradient:
         scale = rounded_up(2 * sensitivity / epsilon)
         exists = scale / h < laplace_scale_limit(manifold) and manifold.is_hadamard
         tries = expected_tries(manifold, scale / h) if exists else math.inf
-        truncated = not exists or (tries > HOPELESS and ball is not None)
+        # a proposal is accepted by its distance and its gradient: both must be computable
+        known = exists and far_probability(manifold, scale / h) <= _NEVER
+        truncated = not known or (tries > HOPELESS and ball is not None)
         if truncated:
             if ball is None:
                 raise invalid(
@@ -158,9 +162,10 @@ class KNormGradient:
                     None,
                     f"the Laplace law of scale s/h = {scale / h:.6g} of its proposals does not"
                     f" exist on {manifold!r} (it needs less than"
-                    f" {laplace_scale_limit(manifold):.6g}); give a public ball",
+                    f" {laplace_scale_limit(manifold):.6g}), or reaches beyond what float64 holds;"
+                    " give a public ball",
                 )
-            tries = tries_in_ball(manifold, scale / h, ball)
+            tries = truncation(manifold, scale / h, ball).tries
         warn_if_slow(manifold, tries)
         _set(
             self,
@@ -259,8 +264,10 @@ class KNormGradient:
         assert self.strong_convexity is not None
         scale = self.scale / self.strong_convexity
         if self.truncated:
-            return draw_in_ball(self.manifold, point, scale, _BATCH, source, self.ball)
-        return draw(self.manifold, point, scale, _BATCH, source, math.inf)
+            return truncation(self.manifold, scale, self.ball).draw(
+                self.manifold, point, _BATCH, source
+            )
+        return draw(self.manifold, point, scale, _BATCH, source)
 
     def _log_ratios(self, point: Any, offset: float, proposals: Any) -> np.ndarray:
         # |grad F(x)| >= h d(x, minimiser) >= h d(x, value) - |grad F(value)|, so this is at most 0;

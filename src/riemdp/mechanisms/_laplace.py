@@ -17,13 +17,14 @@ from .._errors import one_of, real
 from ..manifolds._spd import AbstractSPD
 from ..privacy import Budget, charge, pure
 from ..randomness import noise_source
+from ..sampling._far import View
 from ..sampling._laplace import (
     HOPELESS,
     check_law,
     draw,
-    draw_in_ball,
     expected_tries,
     laplace_scale_limit,
+    truncation,
     warn_if_slow,
 )
 from ._common import (
@@ -176,7 +177,7 @@ class RiemannianLaplace:
             scale=rounded_up(2 * sensitivity / epsilon) if truncated else whole,
         )
         if truncated:
-            tries = tries_in_ball(manifold, self.scale, ball)
+            tries = truncation(manifold, self.scale, ball).tries
         else:
             check_law(manifold, whole, math.inf)
         warn_if_slow(manifold, tries)
@@ -211,9 +212,11 @@ class RiemannianLaplace:
         guarantee = pure(self.epsilon, adjacency=self.adjacency)
         charge(guarantee, ledger)
         if self.truncated:
-            drawn = draw_in_ball(self.manifold, point, self.scale, 1, source, self.ball)
+            drawn = truncation(self.manifold, self.scale, self.ball).draw(
+                self.manifold, point, 1, source
+            )
         else:
-            drawn = draw(self.manifold, point, self.scale, 1, source, math.inf)
+            drawn = draw(self.manifold, point, self.scale, 1, source, view=self._view)
         released = self._finished(jax.tree.map(lambda leaf: np.asarray(leaf)[0], drawn))
         law = self.error_law
         return Release(
@@ -230,6 +233,10 @@ class RiemannianLaplace:
                 "error": "no formula" if law is None else law.kind,
             },
         )
+
+    @property
+    def _view(self) -> View:
+        return View() if self.ball is None else View(self.ball.center, float(self.ball.radius))
 
     def _finished(self, drawn: Any) -> Any:
         if self.ball is not None:
@@ -257,22 +264,3 @@ class RiemannianLaplace:
             if self.manifold.is_homogeneous
             else "whole space, constant not homogeneous"
         )
-
-
-def tries_in_ball(manifold: Any, scale: float, ball: Any) -> float:
-    """Expected tries of the truncated sampler at a footpoint on the edge of the ball, the slowest
-    there is: a pilot run from a fixed public seed. Infinite if none of its 2048 draws landed
-    inside.
-    """
-    cutoff = 2 * float(ball.radius)
-    radial = expected_tries(manifold, scale, eta=ball.center, cutoff=cutoff)
-    if radial > HOPELESS:
-        return radial
-    source = noise_source(20243)
-    z = source.normals((manifold.noise_size,))
-    v = manifold.tangent_from_normals(ball.center, z)
-    factor = 0.999999 * float(ball.radius) / float(manifold.norm(ball.center, v))
-    edge = manifold.exp(ball.center, jax.tree.map(lambda leaf: factor * leaf, v))
-    drawn = draw(manifold, edge, scale, 2048, source, cutoff)
-    inside = float(np.mean(np.asarray(manifold.dist(ball.center, drawn)) <= ball.radius))
-    return math.inf if inside == 0.0 else radial / inside

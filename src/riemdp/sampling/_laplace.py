@@ -4,6 +4,7 @@ sigma). Never a Markov chain.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import warnings
@@ -12,6 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 
 from .._errors import InvalidArgument, SlowSamplerWarning, invalid, real
 from ..manifolds import (
@@ -27,13 +30,16 @@ from ..manifolds import (
     Sphere,
     Stiefel,
 )
+from ..manifolds._base import Point
 from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
-from ._exponential import exponentials_of_directions, within_float64
-from ._points import direction_and_exp
+from ._exponential import exponentials_of_directions
+from ._far import PublicBall, View, affine_points, hyperbolic_points, widest_ball
+from ._points import direction_and_exp, directions
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
+_FROM_ORIGIN = View()
 
 
 def riemannian_laplace(
@@ -66,8 +72,9 @@ def riemannian_laplace(
     exact sampler is known. **Warns** `SlowSamplerWarning` with the expected number of tries a draw
     from 50 on. There is no approximate fall-back.
 
-    Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14) are
-    pulled in along their geodesic.
+    Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14,
+    hyperbolic points beyond 300, on the Poincare ball 30) are shortened along the geodesic from the
+    manifold's origin.
 
     Timing: on flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball
     the number of tries does not depend on `eta`; on Bures-Wasserstein space and within a ball it
@@ -88,11 +95,12 @@ def riemannian_laplace(
                 "argument `eta` lies outside `ball`; the truncated law is defined at footpoints"
                 " inside it (Ball.clamp moves one there)"
             )
-        drawn = draw_in_ball(manifold, point, sigma, count, source, ball, warn=True)
+        way = truncation(manifold, sigma, ball)
+        drawn = way.draw(manifold, point, count, source, warn=True)
     else:
         check_law(manifold, sigma, math.inf)
         warn_if_slow(manifold, expected_tries(manifold, sigma, eta=point))
-        drawn = draw(manifold, point, sigma, count, source, math.inf)
+        drawn = draw(manifold, point, sigma, count, source)
     return jax.tree.map(
         lambda leaf: jax.device_put(leaf.reshape(batch + leaf.shape[1:])), drawn
     )  # takes arrays over uncopied
@@ -151,6 +159,22 @@ def expected_tries(
             0
         ]
     return 1.0 if pilot is None else 1 / max(float(np.mean(np.exp(np.minimum(pilot, 0.0)))), 1e-300)
+
+
+def far_probability(manifold: AbstractManifold, sigma: float) -> float:
+    """An upper bound on the probability that an untruncated draw lies farther from the footpoint
+    than `widest_ball(manifold)`: distances to such draws are not known well enough in float64 to
+    accept or reject them.
+    """
+    end = widest_ball(manifold)
+    if math.isinf(end):
+        return 0.0
+    if isinstance(manifold, SPDAffineInvariant):
+        proposal = _spectral.affine_proposal(manifold.k, float(sigma), math.inf)
+        tries = _spectral.expected_tries_affine(manifold.k, float(sigma), math.inf)
+        return min(1.0, tries * proposal.tail(end))
+    a = (1 / sigma - (manifold.dim - 1)) / 2
+    return float(special.betainc(a, float(manifold.dim), math.exp(-2 * end)))
 
 
 def warn_if_slow(manifold: AbstractManifold, tries: float) -> None:
@@ -235,22 +259,27 @@ def _direction_average(log_ratio: Any) -> Any:
 # -------------------------------------------------------------------- draws
 def draw(
     manifold: AbstractManifold,
-    eta: Any,
+    eta: Point,
     sigma: float,
     count: int,
     source: NoiseSource,
-    cutoff: float,
-) -> Any:
+    cutoff: float = math.inf,
+    view: View = _FROM_ORIGIN,
+) -> Point:
     """`count` exact draws with d(x, eta) <= cutoff (math.inf: the whole law), stacked along the
     first axis.
+
+    Draws that float64 cannot hold, or that lie beyond `view.reach`, are shortened towards the
+    public point of `view`: a function of the drawn point, which eta does not enter.
     """
     sampler = _sampler(manifold)
+    law = _Law(sigma, cutoff, view)
     # a log-Euclidean sampler goes through its draws in blocks itself
     block = max(
         1, count if isinstance(manifold, SPDLogEuclidean) else _BLOCK // max(1, manifold.noise_size)
     )
     parts = [
-        sampler(manifold, eta, sigma, min(block, count - start), source, cutoff)
+        sampler(manifold, eta, law, min(block, count - start), source)
         for start in range(0, count, block)
     ]
     if not parts:
@@ -262,40 +291,135 @@ def draw(
     )
 
 
-def draw_in_ball(
-    manifold: AbstractManifold,
-    eta: Any,
-    sigma: float,
-    count: int,
-    source: NoiseSource,
-    ball: Any,
-    *,
-    warn: bool = False,
-) -> Any:
-    """Exact draws of the law restricted to a ball that holds `eta`: radii up to the diameter, then
-    rejection.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Truncation:
+    """How the law exp(-d(x, eta) / sigma), restricted to a public ball, is drawn; decided by public
+    numbers.
+
+    `from_center` False: draw the law about eta with radii up to the diameter and keep what falls
+    into the ball. True: draw the law about the centre c with radii up to that of the ball, and keep
+    x with probability exp(-(d(x, eta) - d(x, c) + d(c, eta)) / sigma), which the triangle
+    inequality makes at most 1. Both are exact. The first wastes nothing where sigma is small beside
+    the ball, the second needs at most exp(2 radius / sigma) proposals wherever eta lies.
+
+    `tries` is the expected number of proposals a draw takes for eta on the edge of the ball, where
+    it is largest: a pilot run from a fixed public seed. Infinite if no draw of it landed inside.
     """
-    cutoff = 2 * float(ball.radius)
-    accepted: list[Any] = []
-    have = tried = 0
-    tries = _batch_size(math.ceil(1.2 * count))
-    while have < count:
-        points = draw(manifold, eta, sigma, tries, source, cutoff)
-        inside = np.asarray(_distances(manifold, ball.center, points)) <= ball.radius
-        accepted.append(jax.tree.map(lambda leaf, keep=inside: np.asarray(leaf)[keep], points))
-        have, tried = have + int(np.sum(inside)), tried + tries
-        if warn and have < count and tried >= 4096 and tried > SLOW * max(have, 1):
-            warn_if_slow(manifold, tried / max(have, 0.5))
-            warn = False
-        rate = max(have, 1) / tried
-        tries = _batch_size(min(1 << 16, math.ceil(1.2 * (count - have) / rate)))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *accepted)
+
+    ball: PublicBall
+    sigma: float
+    from_center: bool
+    tries: float
+
+    def draw(
+        self,
+        manifold: AbstractManifold,
+        eta: Point,
+        count: int,
+        source: NoiseSource,
+        *,
+        warn: bool = False,
+    ) -> Point:
+        """`count` exact draws for a footpoint in the ball."""
+        accepted: list[Point] = []
+        have = tried = 0
+        tries = _batch_size(math.ceil(1.2 * count))
+        while have < count:
+            points, keep = self._propose(manifold, eta, tries, source)
+            accepted.append(jax.tree.map(lambda leaf, keep=keep: np.asarray(leaf)[keep], points))
+            have, tried = have + int(np.sum(keep)), tried + tries
+            if warn and have < count and tried >= 4096 and tried > SLOW * max(have, 1):
+                warn_if_slow(manifold, tried / max(have, 0.5))
+                warn = False
+            rate = max(have, 1) / tried
+            tries = _batch_size(min(1 << 16, math.ceil(1.2 * (count - have) / rate)))
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *accepted)
+
+    def _propose(
+        self, manifold: AbstractManifold, eta: Point, tries: int, source: NoiseSource
+    ) -> tuple[Point, NDArray[np.bool_]]:
+        center, radius = self.ball.center, float(self.ball.radius)
+        view = View(center)
+        if not self.from_center:
+            points = draw(manifold, eta, self.sigma, tries, source, 2 * radius, view)
+            return points, np.asarray(manifold.dist(center, points)) <= radius
+        points = draw(manifold, center, self.sigma, tries, source, radius, view)
+        out = np.asarray(manifold.dist(center, points))
+        log_ratio = out - np.asarray(manifold.dist(eta, points)) - float(manifold.dist(center, eta))
+        accepted = np.log(source.uniforms((tries,))) < log_ratio / self.sigma
+        return points, accepted & (out <= radius)
+
+
+def truncation(manifold: AbstractManifold, sigma: float, ball: PublicBall) -> Truncation:
+    """The faster of the two ways to draw the law restricted to `ball`.
+
+    Raises:
+        InvalidArgument: `ball` is so large that float64 cannot tell which draws lie inside.
+    """
+    widest = widest_ball(manifold)
+    if not ball.radius <= widest:
+        raise invalid(
+            "ball",
+            ball,
+            f"a Laplace law truncated to a ball on {manifold!r} needs a radius of at most"
+            f" {widest:g}, so that float64 can tell which draws lie inside",
+        )
+    return _truncation(manifold, float(sigma), _Hashed(ball))
+
+
+class _Hashed:
+    """A ball as the key of a cache: the same by value."""
+
+    def __init__(self, ball: PublicBall):
+        self.ball = ball
+        leaves = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(ball.center)]
+        self._key = (float(ball.radius), *leaves)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Hashed) and self._key == other._key
+
+
+@functools.lru_cache(maxsize=256)
+def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Truncation:
+    ball = hashed.ball
+    radius = float(ball.radius)
+    source = noise_source(20243)
+    z = source.normals((manifold.noise_size,))
+    v = manifold.tangent_from_normals(ball.center, z)
+    factor = 0.999999 * radius / float(manifold.norm(ball.center, v))
+    edge = manifold.exp(ball.center, jax.tree.map(lambda leaf: factor * leaf, v))
+    ways = []
+    for from_center, cutoff in ((True, radius), (False, 2 * radius)):
+        radial = expected_tries(manifold, sigma, eta=ball.center, cutoff=cutoff)
+        tries = math.inf
+        if radial <= HOPELESS:
+            way = Truncation(ball, sigma, from_center, math.inf)
+            kept = float(np.mean(way._propose(manifold, edge, 2048, source)[1]))
+            tries = math.inf if kept == 0.0 else radial / kept
+        ways.append(Truncation(ball, sigma, from_center, tries))
+        if tries <= 4.0:
+            break
+    return min(ways, key=lambda way: way.tries)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Law:
+    """The law exp(-d(x, eta) / sigma) for d(x, eta) <= cutoff, and where far draws are shortened
+    to.
+    """
+
+    sigma: float
+    cutoff: float
+    view: View
 
 
 @functools.singledispatch
 def _draw(
-    manifold: AbstractManifold, eta: Any, sigma: float, count: int, source: Any, cutoff: float
-) -> Any:
+    manifold: AbstractManifold, eta: Point, law: _Law, count: int, source: NoiseSource
+) -> Point:
     raise NotImplementedError(
         f"no exact Riemannian Laplace sampler is known on {manifold!r}; use a Gaussian mechanism,"
         " or gradient perturbation (riemdp.optimizers)"
@@ -317,73 +441,73 @@ def _sampler(manifold: AbstractManifold) -> Any:
         )
     found = _draw.dispatch(type(manifold))
     if found is _draw.dispatch(object):
-        found(manifold, None, 1.0, 0, None, math.inf)
+        found(manifold, None, _Law(1.0, math.inf, _FROM_ORIGIN), 0, noise_source(0))
     return found
 
 
 @_draw.register
-def _(manifold: Euclidean, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(
-        manifold, eta, _radial.flat_radii(manifold.dim, sigma, count, source, cutoff), source
-    )
+def _(manifold: Euclidean, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
+    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+    return _by_radius(manifold, eta, radii, source)
 
 
 @_draw.register
-def _(manifold: Product, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(
-        manifold, eta, _radial.flat_radii(manifold.dim, sigma, count, source, cutoff), source
-    )
+def _(manifold: Product, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
+    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+    return _by_radius(manifold, eta, radii, source)
 
 
 @_draw.register
-def _(
-    manifold: SPDLogEuclidean, eta: Any, sigma: float, count: int, source: Any, cutoff: float
-) -> Any:
-    radii = _radial.flat_radii(manifold.dim, sigma, count, source, cutoff)
+def _(manifold: SPDLogEuclidean, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
+    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
     w, q = np.linalg.eigh(np.asarray(eta))
     return exponentials_of_directions((q * np.log(w)) @ q.T, radii, source)
 
 
 @_draw.register(Lorentz)
 @_draw.register(PoincareBall)
-def _(manifold: Any, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(
-        manifold, eta, _radial.hyperbolic_radii(manifold.dim, sigma, count, source, cutoff), source
+def _(
+    manifold: Lorentz | PoincareBall, eta: Point, law: _Law, count: int, source: NoiseSource
+) -> Point:
+    radii = _radial.hyperbolic_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+    z = source.normals((radii.size, manifold.noise_size))
+    points = direction_and_exp(manifold, eta, radii, z)
+    return hyperbolic_points(
+        manifold, eta, points, lambda index: directions(manifold, eta, z[index]), radii, law.view
     )
 
 
 @_draw.register(Sphere)
 @_draw.register(Stiefel)
-def _(manifold: Any, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
-    return _by_radius(
-        manifold, eta, _radial.sphere_radii(manifold.dim, sigma, count, source, cutoff), source
-    )
+def _(manifold: Sphere | Stiefel, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
+    radii = _radial.sphere_radii(manifold.dim, law.sigma, count, source, law.cutoff)
+    return _by_radius(manifold, eta, radii, source)
 
 
 @_draw.register
 def _(
-    manifold: SPDAffineInvariant, eta: Any, sigma: float, count: int, source: Any, cutoff: float
-) -> Any:
-    q, w = _spectral.affine_tangents(manifold.k, sigma, count, source, cutoff)
-    half = np.linalg.cholesky(np.asarray(eta)) @ q
-    half *= np.exp(0.5 * within_float64(w))[:, None, :]
-    return half @ np.swapaxes(half, -1, -2)
+    manifold: SPDAffineInvariant, eta: Point, law: _Law, count: int, source: NoiseSource
+) -> Point:
+    q, w = _spectral.affine_tangents(manifold.k, law.sigma, count, source, law.cutoff)
+    return affine_points(np.asarray(eta), q, w, law.view)
 
 
 @_draw.register
 def _(
-    manifold: SPDBuresWasserstein, eta: Any, sigma: float, count: int, source: Any, cutoff: float
-) -> Any:
-    proposal = _spectral.BuresProposal(np.asarray(eta), sigma)
-    return _spectral.rejection(
-        count, source, lambda tries: proposal.propose(tries, source, cutoff), 0.7, 4 * manifold.k**2
-    )[0]
+    manifold: SPDBuresWasserstein, eta: Point, law: _Law, count: int, source: NoiseSource
+) -> Point:
+    proposal = _spectral.BuresProposal(np.asarray(eta), law.sigma)
+
+    def propose(tries: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        return proposal.propose(tries, source, law.cutoff)
+
+    return _spectral.rejection(count, source, propose, 0.7, 4 * manifold.k**2)[0]
 
 
 @_draw.register
-def _(manifold: Grassmann, eta: Any, sigma: float, count: int, source: Any, cutoff: float) -> Any:
+def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
     p = min(manifold.r, manifold.m - manifold.r)
-    proposal = _spectral.grassmann_proposal(manifold.m, p, sigma, cutoff)
+    proposal = _spectral.grassmann_proposal(manifold.m, p, law.sigma, law.cutoff)
     w = np.asarray(eta)
 
     def propose(tries: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
@@ -400,7 +524,9 @@ def _(manifold: Grassmann, eta: Any, sigma: float, count: int, source: Any, cuto
 
 
 # -------------------------------------------------------------------- helpers
-def _by_radius(manifold: Any, eta: Any, radii: np.ndarray, source: Any) -> Any:
+def _by_radius(
+    manifold: AbstractManifold, eta: Point, radii: np.ndarray, source: NoiseSource
+) -> Point:
     return direction_and_exp(
         manifold, eta, radii, source.normals((radii.size, manifold.noise_size))
     )
@@ -422,10 +548,6 @@ def _batch_size(tries: int) -> int:
     be few.
     """
     return 1 << (2 * max(2, ((tries - 1).bit_length() + 1) // 2))
-
-
-def _distances(manifold: Any, center: Any, points: Any) -> Any:
-    return manifold.dist(center, points)
 
 
 def _footpoint(manifold: Any, eta: Any) -> Any:

@@ -25,10 +25,15 @@ def flat_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -
 def hyperbolic_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
     """sinh^{d-1}(r) e^{-r/s}: T = e^{-2r} is Beta((1/s - d + 1)/2, d), exactly; cut at `cutoff`,
     log-concave rejection.
+
+    T = G / (G + H) with Gamma variables G of shape a and H of shape d, so r = log(1 + H / G) / 2.
+    G itself underflows where a is small (s near its limit); log G does not, because G has the law
+    of G' U^(1/a) with G' of shape a + 1 and U uniform.
     """
     if math.isinf(cutoff):
-        t = source.betas((1 / scale - (dim - 1)) / 2, float(dim), (count,))
-        return -0.5 * np.log(np.maximum(t, np.finfo(np.float64).tiny))
+        a = (1 / scale - (dim - 1)) / 2
+        log_g = np.log(source.gammas(a + 1, (count,))) + np.log(source.uniforms((count,))) / a
+        return 0.5 * np.logaddexp(0.0, np.log(source.gammas(float(dim), (count,))) - log_g)
     return hyperbolic_hull(dim, scale, cutoff).draw(source, count)
 
 

@@ -62,6 +62,23 @@ class AffineProposal:
             return (self.dim - 1) / r - 1 / scale + rise
 
         self.hull = TangentHull(log_density, slope, 0.0, cutoff, self.dim * scale)
+        self._log_density, self._slope = log_density, slope
+
+    def tail(self, r: float) -> float:
+        """An upper bound on the probability that a proposed radius exceeds r.
+
+        The log-density is concave: beyond r it stays below its tangent at r, and between two nodes
+        above the smaller of its values there.
+        """
+        fall = self._slope(r)
+        if not fall < 0:
+            return 1.0
+        grid = np.linspace(0.0, r, 4001)[1:]
+        values = self._log_density(grid)
+        top = float(np.max(values))
+        chords = np.exp(np.minimum(values[1:], values[:-1]) - top)
+        inside = float(np.sum(chords) * (grid[1] - grid[0]))
+        return min(1.0, math.exp(float(values[-1]) - top) / -fall / inside)
 
     def envelope(self, r: np.ndarray) -> np.ndarray:
         return np.minimum(self.pairs * log_sinhc(self.c * r), self.slope_limit * r)

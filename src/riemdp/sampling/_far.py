@@ -1,0 +1,232 @@
+"""Draws so far out that float64 cannot hold the point: shortened towards a *public* point.
+
+A sampler knows its draw in the frame of the footpoint eta, which is private. Whatever alters a draw
+must not use that frame: a map of (eta, draw) is not post-processing, and one that pulls far draws
+in along the geodesic from eta puts them on a set that names eta. The maps here are functions of
+the drawn point and of public numbers alone:
+
+    x -> the point at distance min(d(c, x), limit) from the public point c, on the geodesic to x.
+
+They first compute the polar coordinates of x about c with as many digits as the draw needs, from
+eta, the direction and the length, and forget eta then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, Protocol
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ..manifolds import AbstractManifold, Lorentz, PoincareBall, SPDAffineInvariant
+
+# An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
+# point (condition 2 x 10^14), and none is beyond +-300.
+SPREAD, LARGEST = 33.0, 300.0
+# Held distances from the origin: squares of Lorentz coordinates overflow at 354; on the Poincare
+# ball the gap 1 - |x|^2 has 3 digits left at 30.
+_HELD = {Lorentz: 300.0, PoincareBall: 30.0}
+# Draws that may lie farther out than this are worked out in polar coordinates about the public
+# point: so near in that plain float64 arithmetic still has 7 digits there.
+_PLAIN = 15.0
+# The largest radius of a ball in which float64 still decides whether a point is inside.
+_WIDEST = {SPDAffineInvariant: 16.0, Lorentz: 100.0, PoincareBall: 15.0}
+
+
+class PublicBall(Protocol):
+    """What a sampler needs of a `riemdp.Ball`."""
+
+    center: Any
+    radius: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class View:
+    """The public point that far draws are shortened towards, and how far from it they may stay.
+
+    `center` None means the origin of the manifold. `reach` may be infinite: then draws are
+    shortened only where float64 cannot hold them.
+    """
+
+    center: Any = None
+    reach: float = math.inf
+
+    def center_on(self, manifold: AbstractManifold) -> Any:
+        """The public point."""
+        return manifold.origin if self.center is None else self.center
+
+
+def held_distance(manifold: AbstractManifold, view: View) -> float:
+    """The distance from the public point up to which every point is returned as it was drawn."""
+    if isinstance(manifold, SPDAffineInvariant):
+        spread, largest = _affine_limits(np.asarray(view.center_on(manifold)))
+        # eigenvalues that spread over `spread` have a Frobenius norm of at least spread / sqrt 2
+        return min(spread / math.sqrt(2.0) if manifold.k > 1 else math.inf, largest)
+    held = _HELD.get(_kind(manifold, _HELD), math.inf)
+    if math.isinf(held):
+        return held
+    return held - float(manifold.dist(manifold.origin, view.center_on(manifold)))
+
+
+def widest_ball(manifold: AbstractManifold) -> float:
+    """The largest radius of a ball that a law can be truncated to: beyond it float64 cannot decide
+    which draws lie inside.
+    """
+    return _WIDEST.get(_kind(manifold, _WIDEST), math.inf)
+
+
+def _kind(manifold: AbstractManifold, table: dict[Any, float]) -> Any:
+    return next((kind for kind in table if isinstance(manifold, kind)), None)
+
+
+# -------------------------------------------------------------------- SPD, affine-invariant
+def affine_points(
+    eta: NDArray[np.float64], q: NDArray[np.float64], w: NDArray[np.float64], view: View
+) -> NDArray[np.float64]:
+    """x = A Q e^w Q^T A^T with A A^T = eta, for stacked Q (n, k, k) and w (n, k), those that
+    float64 cannot hold shortened towards the public point.
+
+    Which of two algorithms works a point out depends on eta; the point does not, up to rounding.
+    """
+    k = eta.shape[-1]
+    center = np.eye(k) if view.center is None else np.asarray(view.center, dtype=np.float64)
+    half = np.linalg.cholesky(eta)
+    root = np.linalg.cholesky(center)
+    far = _maybe_far(half, root, w)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        factor = (half @ q) * np.exp(0.5 * w)[:, None, :]
+        points = factor @ np.swapaxes(factor, -1, -2)
+    for i in np.nonzero(far)[0]:
+        points[i] = _affine_from_public_point(half, q[i], w[i], root, view.reach)
+    return points
+
+
+def _maybe_far(
+    half: NDArray[np.float64], root: NDArray[np.float64], w: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Whether the logs of the eigenvalues of x about the public point may spread over `_PLAIN`."""
+    k = w.shape[-1]
+    spreads, largest = np.ptp(w, axis=1), np.max(np.abs(w), axis=1)
+    seen = half if np.array_equal(root, np.eye(k)) else np.linalg.solve(root, half)
+    # log of the norm, and from below of the smallest singular value, by the determinant
+    top = 0.5 * math.log(float(np.sum(seen * seen)))
+    log_det = float(np.sum(np.log(np.abs(np.diagonal(seen)))))
+    bottom = log_det - (k - 1) * (top - 0.5 * math.log(max(k - 1, 1)))
+    if np.max(spreads) + 2 * (top - bottom) > _PLAIN:  # the bound is coarse: look closer
+        singular = np.log(np.linalg.svd(seen, compute_uv=False))
+        top, bottom = float(singular[0]), float(singular[-1])
+    own = 2 * (top - bottom)
+    # the plain product also rounds what the public point itself spreads over
+    return (spreads + own > _PLAIN) | (largest + 2 * max(abs(top), abs(bottom)) > LARGEST - 50.0)
+
+
+def _affine_from_public_point(
+    half: NDArray[np.float64],
+    q: NDArray[np.float64],
+    w: NDArray[np.float64],
+    root: NDArray[np.float64],
+    reach: float,
+) -> NDArray[np.float64]:
+    """One point, with as many digits as its condition needs: log about the public point, shortened,
+    exp about the public point.
+    """
+    import mpmath  # 40 ms, and far draws are rare
+
+    digits = 40 + int((np.ptp(w) + np.max(np.abs(w))) / 2.3)
+    with mpmath.workdps(digits):
+        frame = mpmath.inverse(_exact(root)) * _exact(half) * _exact(q)
+        scaled = frame * mpmath.diag([mpmath.exp(mpmath.mpf(float(x)) / 2) for x in w])
+        values, vectors = mpmath.eigsy(scaled * scaled.T)
+        logs = np.array([float(mpmath.log(v)) for v in values])
+        basis = np.array(vectors.tolist(), dtype=np.float64)
+    spread, largest = _affine_limits(root @ root.T)
+    shorter = min(
+        1.0,
+        spread / max(float(np.ptp(logs)), 1e-300),
+        largest / max(float(np.max(np.abs(logs))), 1e-300),
+        reach * (1 - 1e-12) / max(float(np.linalg.norm(logs)), 1e-300),
+    )
+    factor = (root @ basis) * np.exp(0.5 * shorter * logs)
+    return factor @ factor.T
+
+
+def _exact(a: NDArray[np.float64]) -> Any:
+    import mpmath
+
+    return mpmath.matrix(a.tolist())
+
+
+def _affine_limits(center: NDArray[np.float64]) -> tuple[float, float]:
+    """(spread, size) of the log-eigenvalues about a public point that float64 can hold."""
+    logs = np.log(np.linalg.eigvalsh(center))
+    return max(SPREAD - float(np.ptp(logs)), 1.0), LARGEST - float(np.max(np.abs(logs)))
+
+
+# -------------------------------------------------------------------- hyperbolic spaces
+def hyperbolic_points(
+    manifold: AbstractManifold,
+    eta: Any,
+    points: Any,
+    direction_of: Any,
+    radii: NDArray[np.float64],
+    view: View,
+) -> Any:
+    """`points` = exp_eta(r u), those that float64 cannot hold shortened towards the public point.
+
+    `direction_of(index)` gives the unit tangent vectors u at eta of some of the draws.
+    """
+    center = view.center_on(manifold)
+    distance = float(manifold.dist(center, eta))
+    (far,) = np.nonzero(radii + distance > _PLAIN)
+    if not far.size:
+        return points
+    limit = min(held_distance(manifold, view), view.reach * (1 - 1e-12))
+    moved = _hyperbolic_from_public_point(
+        manifold, eta, direction_of(far), radii[far], center, limit
+    )
+    return jnp.asarray(points).at[far].set(moved)
+
+
+def _hyperbolic_from_public_point(
+    manifold: AbstractManifold,
+    eta: Any,
+    u: Any,
+    radii: NDArray[np.float64],
+    center: Any,
+    limit: float,
+) -> Any:
+    """exp_c(min(d, limit) times the direction of exp_eta(r u) at c): the hyperbolic triangle with
+    corners c, eta and x.
+
+    In the plane of the triangle, with c at (1, 0, 0) and eta at (cosh a, sinh a, 0), the space
+    coordinates of 2 e^-r x are (1 + e^-2r) sinh a + (1 - e^-2r) cosh a cos t and (1 - e^-2r) sin t,
+    t the angle between u and the geodesic away from c. They neither overflow nor need r to be
+    small.
+    """
+    a = float(manifold.dist(center, eta))
+    count = radii.size
+    bases = jnp.broadcast_to(jnp.asarray(eta), (count, *np.shape(eta)))
+    if a < 1e-9:
+        first = manifold.transport(bases, jnp.asarray(center)[None], u)
+        distance, direction = radii, first
+    else:
+        away = -manifold.log(eta, center) / a
+        cosine = np.asarray(manifold.inner(bases, u, away[None]))
+        across = u - jnp.asarray(cosine)[:, None] * away[None]
+        across = manifold.transport(bases, jnp.asarray(center)[None], across)
+        along = manifold.log(center, eta) / a
+        q = np.exp(-2 * radii)
+        y1 = (1 + q) * math.sinh(a) + (1 - q) * math.cosh(a) * cosine
+        size = np.asarray(manifold.norm(jnp.asarray(center)[None], across))
+        y2 = (1 - q) * size
+        log_sinh = radii + np.log(np.maximum(np.hypot(y1, y2), 1e-300)) - math.log(2.0)
+        distance = np.where(
+            log_sinh > 18.0, log_sinh + math.log(2.0), np.arcsinh(np.exp(np.minimum(log_sinh, 18)))
+        )
+        direction = jnp.asarray(y1)[:, None] * along[None] + jnp.asarray(1 - q)[:, None] * across
+    length = manifold.norm(jnp.asarray(center)[None], direction)
+    factor = jnp.minimum(jnp.asarray(distance), limit) / jnp.where(length > 0, length, 1.0)
+    return manifold.exp(jnp.asarray(center)[None], factor[:, None] * direction)
