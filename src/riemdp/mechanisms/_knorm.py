@@ -214,8 +214,8 @@ class KNormGradient:
         """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the
         `Release`.
 
-        Raises `InvalidArgument` before anything is spent if the gradient at the value or at trial points is not finite or breaks
-        |grad F(x)| >= h d(x, value) - |grad F(value)|.
+        Raises `InvalidArgument` before anything is spent if the gradient at the value or at trial
+        points is not finite or breaks |grad F(x)| >= h d(x, value) - |grad F(value)|.
         """
         source = noise_source(rng)
         point = admitted(self.manifold, "value", value, self.ball)

@@ -43,7 +43,7 @@ from ._release import Release
 
 
 def pure_epsilon(epsilon: Any) -> float:
-    """epsilon > 0 from a number, or from a `Budget` (its delta is not spent by a pure mechanism)."""
+    """epsilon > 0 from a number or a `Budget`, whose delta a pure mechanism does not spend."""
     return (
         float(epsilon.epsilon)
         if isinstance(epsilon, Budget)
