@@ -54,7 +54,7 @@ def many_means(manifold: AbstractManifold, X: Any, tol: float = 1e-10) -> np.nda
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _means(manifold: AbstractManifold, X: jax.Array, tol: float) -> tuple[jax.Array, jax.Array]:
+def _means(manifold: AbstractManifold, X: jax.Array, tol: float) -> tuple[Any, Any]:
     def step(x):
         return jnp.mean(manifold._log(x[:, None], X), axis=1)
 

@@ -15,10 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.linalg import null_space
-from scipy.linalg.lapack import (
-    dgeqrf,
-    dormqr,
-)
+from scipy.linalg.lapack import dgeqrf, dormqr  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def read_libsvm(
     path = Path(path)
     n_features = integer("n_features", n_features)
     try:
-        sparse, labels = load_svmlight_file(str(path), zero_based=False)
+        sparse, labels = load_svmlight_file(str(path), zero_based=False)  # pyright: ignore[reportArgumentType]
     except (ValueError, OSError, EOFError) as error:
         raise unreadable(path, f"it is not in LibSVM format ({type(error).__name__})") from error
     if sparse.shape[1] > n_features:

@@ -3,6 +3,8 @@
 Run it as `python -m papers.tools.mdm_table`.
 """
 
+# pyright: reportMissingImports=false
+# pyRiemann belongs to the conformance group.
 from __future__ import annotations
 
 import warnings

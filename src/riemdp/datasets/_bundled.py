@@ -94,9 +94,9 @@ def _patches(
         raise invalid("size", size, f"a patch has to fit into {height}x{width} pixels")
     blocks, labels = [], []
     for number, photograph in enumerate(photographs):
-        windows = np.lib.stride_tricks.sliding_window_view(photograph, (size, size), (0, 1))[
-            ::stride, ::stride
-        ]  # pyright: ignore
+        # NumPy's stubs know one axis only.
+        slide: Any = np.lib.stride_tricks.sliding_window_view
+        windows = slide(photograph, (size, size), (0, 1))[::stride, ::stride]
         windows = np.moveaxis(windows, 2, -1) if photograph.ndim == 3 else windows
         flat = windows.reshape(-1, size, size, *photograph.shape[2:])
         blocks.append(np.ascontiguousarray(flat))

@@ -1,5 +1,7 @@
 """The agent's side on Flower: its own loader, calibration, noise and ledger."""
 
+# pyright: reportMissingImports=false
+# The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
 import contextlib

@@ -2,6 +2,8 @@
 exception.
 """
 
+# pyright: reportMissingImports=false
+# The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """The server's side on Flower: a transport over any Grid with quick polling, and the server app."""
 
+# pyright: reportMissingImports=false
+# The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,7 @@
 """Many virtual agents on one machine, through Flower's simulation engine."""
 
+# pyright: reportMissingImports=false
+# The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
 import contextlib
