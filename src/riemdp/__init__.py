@@ -51,7 +51,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "randomness": ("NoiseSource", "noise_source"),
     "sampling": ("riemannian_laplace",),
-    "domains": ("Ball", "Domain"),
+    "domains": ("AdaptiveBall", "Ball", "Domain"),
     "privacy": (
         "Budget",
         "Guarantee",
@@ -67,9 +67,12 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "statistics": ("MeanResult", "frechet_mean", "frechet_mean_sensitivity"),
     "mechanisms": (
+        "AbstractMechanism",
+        "AdaptiveMean",
         "ExtrinsicGaussian",
         "ExtrinsicLaplace",
         "KNormGradient",
+        "PrivateBall",
         "Release",
         "RiemannianLaplace",
         "TangentGaussian",
@@ -78,7 +81,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "problems": ("Problem", "check_gradient"),
     "optimizers": ("DPRGD", "DPRSGD", "DPRSVRG", "OptimizationResult", "private_minimize"),
-    "releases": ("plan_private_mean", "private_frechet_mean"),
+    "releases": ("plan_private_mean", "private_ball", "private_frechet_mean"),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
     "estimators": ("PrivateFrechetMean", "PrivateMDM", "PrivatePCA"),
     "audit": (

@@ -2,7 +2,8 @@
 door that everything from outside passes.
 """
 
+from ._adaptive import AdaptiveBall
 from ._ball import Ball
 from ._domain import Domain
 
-__all__ = ["Ball", "Domain"]
+__all__ = ["AdaptiveBall", "Ball", "Domain"]

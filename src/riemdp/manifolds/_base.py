@@ -197,6 +197,27 @@ class AbstractManifold(eqx.Module):
         """Bound of the Frobenius distance of a point of the ball from its center."""
         return self._ambient_diameter(center, radius) / 2
 
+    @property
+    def _scales(self) -> int:
+        """Number of public scale factors of a point (`_log_scales`)."""
+        return 0
+
+    def _log_scales(self, x: Point) -> Float[Array, "*batch scales"]:
+        """The logarithms of the scale factors of points, each a function of one point."""
+        return jnp.zeros((*self._batch_shape(x), 0))
+
+    def _rescaled(self, p: Point, scales: Float[ArrayLike, " scales"]) -> Point:
+        """The point with these logarithms of its scale factors, otherwise like `p`."""
+        return p
+
+    def _search_radius(self, p: Point) -> float:
+        """The radius about p within which records are searched for unless a user says otherwise;
+        infinite where the space has no unit of its own.
+        """
+        if self.is_hadamard and self.curvature_bounds != (0.0, 0.0):
+            return 30.0
+        return float(jnp.min(self._injectivity_radius(p)))
+
     # ---------------------------------------------------------------- input conversion (Product
     # replaces it by its own)
     def _coerce(self, name: str, x: Any) -> Any:

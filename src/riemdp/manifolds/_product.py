@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from .._errors import InvalidArgument, invalid
 from ._base import AbstractManifold, Point, Tangent
@@ -154,6 +155,20 @@ class Product(AbstractManifold):
 
     def _convexity_limit(self, center: Point) -> float:
         return min(m._convexity_limit(c) for m, c in zip(self.manifolds, center, strict=True))
+
+    @property
+    def _scales(self) -> int:
+        return sum(m._scales for m in self.manifolds)
+
+    def _log_scales(self, x: Point) -> Float[Array, "*batch scales"]:
+        return jnp.concatenate(self._each("_log_scales", x), axis=-1)
+
+    def _rescaled(self, p: Point, scales: Float[ArrayLike, " scales"]) -> Point:
+        parts = self._split(jnp.asarray(scales), [m._scales for m in self.manifolds])
+        return self._each("_rescaled", p, parts)
+
+    def _search_radius(self, p: Point) -> float:
+        return math.hypot(*self._each("_search_radius", p))
 
     def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
         return self._all("_is_tangent", atol, p, v)

@@ -11,7 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
 from .._errors import integer, one_of
 from . import _spectral as sp
@@ -98,6 +98,22 @@ class AbstractSPD(AbstractManifold):
 
     def _ambient_diameter(self, center: Matrix, radius: float) -> float:
         return 2 * float(sp.eigenvalues(sp.sym(center))[-1]) * math.expm1(radius)
+
+    @property
+    def _scales(self) -> int:
+        return 1
+
+    def _log_scales(self, x: Matrix) -> Float[Array, "*batch 1"]:
+        """log det(x) / k: the mean of the logarithms of the eigenvalues."""
+        factor = jnp.linalg.cholesky(sp.sym(x), symmetrize_input=False)
+        diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1)
+        return 2.0 * jnp.mean(jnp.log(diagonal), axis=-1, keepdims=True)
+
+    def _rescaled(self, p: Matrix, scales: Float[ArrayLike, " 1"]) -> Matrix:
+        return p * jnp.exp(jnp.asarray(scales)[0] - self._log_scales(p)[0])
+
+    def _search_radius(self, p: Matrix) -> float:
+        return 30.0
 
     def _to_tangent(self, p: Matrix, x: Matrix) -> Matrix:
         return jnp.broadcast_to(sp.sym(x), jnp.broadcast_shapes(p.shape, x.shape))

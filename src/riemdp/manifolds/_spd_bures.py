@@ -75,6 +75,10 @@ class SPDBuresWasserstein(AbstractSPD):
     def transport_is_parallel(self) -> bool:
         return self.k == 1
 
+    def _search_radius(self, p: Matrix) -> float:
+        # distances grow like the root of the scale
+        return 30.0 * math.sqrt(float(sp.eigenvalues(sp.sym(p))[-1]))
+
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
         return _metric_root(sp.sym(p), sp.sym(v), -0.5)
 

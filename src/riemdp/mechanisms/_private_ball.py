@@ -1,0 +1,372 @@
+"""A ball found privately, and the mean of the records in it, as one mechanism each.
+
+Guarantee of both, replace-one: with delta > 0 that of one Gaussian mechanism with the noise
+multiplier of the budget; with delta = 0 pure epsilon. The shares of all answers add up to 1.
+Proof: docs/proofs/private-ball.md.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._errors import integer, invalid
+from ..domains import AdaptiveBall, Ball
+from ..domains._adaptive import SearchDomain
+from ..domains._clamp import _polar
+from ..domains._door import admit_point, admit_records
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, Tangent
+from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
+from ..randomness import NoiseSource
+from ..statistics import frechet_mean
+from ._ball_search import (
+    GaussianNoise,
+    PureNoise,
+    SearchPlan,
+    SearchResult,
+    plan_search,
+    run_search,
+)
+from ._base import AbstractMechanism, Drawn
+from ._common import needs_log, wrap
+from ._error_law import gaussian_law, laplace_law, wrapped_law
+
+# A sum of clipped tangent vectors is rounded by less than this share of its sensitivity.
+_ROUNDING = 1e-9
+_CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
+
+
+class _Noise:
+    """The budget of a search as noise: how much, and how it is drawn."""
+
+    def __init__(self, budget: Budget):
+        self.budget = budget
+        if budget.delta > 0:
+            self.multiplier = gaussian_noise_multiplier(budget)
+            self.law: GaussianNoise | PureNoise = GaussianNoise(1.0 / self.multiplier)
+        else:
+            self.law = PureNoise(budget.epsilon)
+
+    @property
+    def is_pure(self) -> bool:
+        return isinstance(self.law, PureNoise)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all shares together."""
+        return pure(self.budget.epsilon) if self.is_pure else gaussian(self.multiplier)
+
+    def count(self, share: float, source: NoiseSource) -> float:
+        """Noise of a count (sensitivity 1)."""
+        deviation = math.nextafter(self.law.count_deviation(share), math.inf)
+        if self.is_pure:
+            u = source.uniforms((2,))
+            return deviation / math.sqrt(2.0) * float(np.log(u[0]) - np.log(u[1]))
+        return deviation * float(source.normals((1,))[0])
+
+    def scale(self, sensitivity: float, share: float) -> float:
+        """sigma, or the scale s of the density exp(-|v| / s), for this sensitivity and share."""
+        strength = self.law.epsilon * share if isinstance(self.law, PureNoise) else None
+        if strength is None:
+            assert isinstance(self.law, GaussianNoise)
+            strength = self.law.mu * math.sqrt(share)
+        return math.nextafter(sensitivity / strength, math.inf)
+
+    def added(
+        self,
+        manifold: AbstractManifold,
+        base: Point,
+        v: Tangent,
+        scale: float,
+        source: NoiseSource,
+    ) -> Tangent:
+        """v and noise in the tangent space at `base`; Gaussian sums are shrunk towards 0."""
+        z = source.normals((manifold.noise_size,))
+        length = scale * float(source.gammas(float(manifold.dim))) if self.is_pure else None
+        return _noisy(manifold, base, v, z, scale, length)
+
+
+class _Records:
+    """Private records and a current centre; answers the questions of a search."""
+
+    def __init__(self, domain: SearchDomain, X: Point, noise: _Noise, source: NoiseSource):
+        self.domain, self.manifold, self.X = domain, domain.manifold, X
+        self.noise, self.source = noise, source
+        self.n = int(self.manifold._batch_shape(X)[0])
+        self.center, self.unit = domain.center, 1.0
+        self.distances: np.ndarray = np.zeros(self.n)
+        self.logs: Tangent = None
+        self._scales: np.ndarray | None = None
+
+    def scale_count(self, factor: int, scale: float, share: float) -> float:
+        if self._scales is None:
+            self._scales = np.asarray(_log_scales(self.manifold, self.domain.center, self.X))
+        return float(np.count_nonzero(self._scales[:, factor] <= scale)) + self.noise.count(
+            share, self.source
+        )
+
+    def set_scales(self, scales: tuple[float, ...]) -> None:
+        self._scales = None
+        center = self.domain.first_center(scales)
+        # radii of the plan are in units of the first search radius
+        self.unit = self.domain.largest(center)
+        self._take(center)
+
+    def _take(self, center: Point) -> None:
+        self.center = center
+        distances, self.logs = _measured(self.manifold, center, self.X)
+        self.distances = np.asarray(distances)
+
+    def count(self, radius: float, share: float) -> float:
+        inside = np.count_nonzero(self.distances <= radius * self.unit)
+        return float(inside) + self.noise.count(share, self.source)
+
+    def move(self, radius: float, share: float) -> None:
+        noisy, _ = self.noisy_mean(radius, share)
+        end = wrap(self.manifold, self.center, noisy, np.zeros(self.manifold.noise_size))
+        self._take(self._on_space(end))
+
+    def noisy_mean(self, radius: float, share: float) -> tuple[Tangent, float]:
+        """The clipped tangent mean at the centre with noise, and the scale of the noise."""
+        r = radius * self.unit
+        mean = _clipped_mean(self.manifold, self.logs, self.distances, r)
+        scale = self.noise.scale(2.0 * r / self.n * (1.0 + _ROUNDING), share)
+        return self.shortened(mean, r, scale), scale
+
+    def shortened(self, v: Tangent, radius: float, scale: float) -> Tangent:
+        """v with noise, shrunk (Gaussian noise) and no longer than the radius."""
+        noisy = self.noise.added(self.manifold, self.center, v, scale, self.source)
+        shrinking = 0.0 if self.noise.is_pure else (self.manifold.dim - 2) * scale**2
+        return _shrunk(self.manifold, self.center, noisy, max(0.0, shrinking), radius)
+
+    def _on_space(self, point: Point) -> Point:
+        return admit_point(self.manifold, "center", point)
+
+
+class _AdaptiveMechanism(AbstractMechanism[Point]):
+    """What the two mechanisms share: the plan, and the search."""
+
+    def __init__(self, manifold: AbstractManifold, search: AdaptiveBall, *, n: int, budget: Budget):
+        if not isinstance(search, AdaptiveBall):
+            raise invalid("ball", search, "give a riemdp.AdaptiveBall(...)")
+        if not isinstance(budget, Budget):
+            raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+        self.manifold, self.search, self.budget = manifold, search, budget
+        self.n = integer("n", n)
+        needs_log(manifold, manifold.origin, "a search for a ball")
+        self.domain = search.on(manifold)
+        self.noise = _Noise(budget)
+        self.plan: SearchPlan = plan_search(
+            self.noise.law,
+            self.n,
+            manifold.dim,
+            scales=self.domain.scales,
+            largest=1.0,
+            smallest=self.domain.ratio,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.noise.guarantee
+
+    def _admit(self, value: Any) -> Point:
+        self.plan.check()
+        records, n = admit_records(self.manifold, "X", value)
+        if n != self.n:
+            raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
+        return jax.tree.map(jnp.asarray, records)
+
+    def _searched(self, X: Point, source: NoiseSource) -> tuple[_Records, SearchResult]:
+        records = _Records(self.domain, X, self.noise, source)
+        return records, run_search(self.plan, records)
+
+    def _facts(self, records: _Records, found: SearchResult) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "need": self.plan.need,
+            "share_of_search": found.spent,
+            "rounds": found.rounds,
+            "radii": tuple(r * records.unit for r in found.radii),
+            "scales": found.scales,
+        }
+
+
+class PrivateBall(_AdaptiveMechanism):
+    """Release a ball that holds most records: where they are, how far they spread.
+
+    Args:
+        manifold: A space with a logarithm.
+        search: An `AdaptiveBall`.
+        n: The public number of records.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Raises:
+        InvalidArgument: On release, naming `ball`, where n is too small; from public numbers only.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0).
+
+    Source:
+        docs/proofs/private-ball.md.
+    """
+
+    name: ClassVar[str] = "private-ball"
+
+    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
+        records, found = self._searched(value, source)
+        left = 1.0 - found.spent
+        radius = found.radius
+        if self.plan.moves:  # what is left buys a better centre, and the radius about it
+            records.move(radius, _CENTER_SHARE * left)
+            share = _RADIUS_SHARE * left / 8
+            rank = self.n - self.plan.noise.safety * self.plan.noise.count_deviation(share)
+            radius = _smallest_radius(records, radius, max(rank, self.n / 2), share)
+        size = radius * records.unit
+        ball = Ball(records.center, size)
+        return Drawn(ball, size, 1.0, None, self._facts(records, found))
+
+
+def _smallest_radius(records: _Records, radius: float, rank: float, share: float) -> float:
+    """At most eight counts: up by sqrt 2 while too few records lie inside, else down."""
+    if records.count(radius, share) >= rank:
+        for _ in range(7):
+            if records.count(radius / math.sqrt(2.0), share) < rank:
+                break
+            radius /= math.sqrt(2.0)
+        return radius
+    for _ in range(7):
+        radius = min(radius * math.sqrt(2.0), 1.0)
+        if radius >= 1.0 or records.count(radius, share) >= rank:
+            break
+    return radius
+
+
+class AdaptiveMean(_AdaptiveMechanism):
+    """Release the Frechet mean of the records in a ball that is found on the way.
+
+    The last release is that of the Frechet mean of the records clamped to the ball (Hadamard
+    spaces) or of the mean of their clipped tangent vectors at its centre (other spaces), with all
+    of the budget that the search left.
+
+    Args:
+        manifold: A space with a logarithm.
+        search: An `AdaptiveBall`.
+        n: The public number of records.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Raises:
+        InvalidArgument: On release, naming `ball`, where n is too small; from public numbers only.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0).
+
+    Source:
+        docs/proofs/private-ball.md.
+    """
+
+    name: ClassVar[str] = "adaptive-mean"
+
+    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
+        records, found = self._searched(value, source)
+        share = 1.0 - found.spent
+        r = found.radius * records.unit
+        sensitivity = 2.0 * r / self.n * (1.0 + _ROUNDING)
+        center, manifold = records.center, self.manifold
+        if manifold.is_hadamard:
+            v, extra = self._log_of_mean(records, r)
+            sensitivity += extra
+        else:
+            v = _clipped_mean(manifold, records.logs, records.distances, r)
+        scale = self.noise.scale(sensitivity, share)
+        noisy = records.shortened(v, r, scale)
+        released = wrap(manifold, center, noisy, np.zeros(manifold.noise_size))
+        lengths = (
+            laplace_law(manifold.dim, scale, exact=False)
+            if self.noise.is_pure
+            else gaussian_law(manifold.dim, scale, exact=False)
+        )
+        facts = self._facts(records, found) | {
+            "ball": Ball(center, r),
+            "query": "frechet-mean" if manifold.is_hadamard else "tangent-mean",
+            "tangent_sensitivity": sensitivity,
+        }
+        return Drawn(released, scale, sensitivity, wrapped_law(manifold, r, lengths), facts)
+
+    def _log_of_mean(self, records: _Records, r: float) -> tuple[Tangent, float]:
+        """log at the centre of the Frechet mean of the records clamped to B(c, r), and what the
+        solver's public tolerance adds to the sensitivity.
+        """
+        manifold, center = self.manifold, records.center
+        clamped = Ball(center, r).on(manifold).clamp(records.X)
+        tolerance = 1e-10 * max(1.0, r)
+        mean = frechet_mean(manifold, clamped, tol=tolerance).value
+        return manifold.log(center, mean), 2.0 * tolerance
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _measured(manifold: AbstractManifold, center: Point, X: Point) -> tuple[Array, Tangent]:
+    """Distances from the centre and logarithms there, record by record. A record that is no point
+    of the space, or has no logarithm, counts as the centre.
+    """
+    _, distance, v, valid = _polar(manifold, center, X)
+    flags = jax.tree.map(lambda leaf: valid.reshape(valid.shape + (1,) * (leaf.ndim - 1)), v)
+    kept = jax.tree.map(lambda flag, leaf: jnp.where(flag, leaf, 0.0), flags, v)
+    return jnp.where(valid, distance, 0.0), kept
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _log_scales(manifold: AbstractManifold, center: Point, X: Point) -> Float[Array, "n scales"]:
+    """The scale factors of every record; those of the centre where a record has none."""
+    finite = jnp.stack(
+        [
+            jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
+            for leaf in jax.tree.leaves(X)
+        ]
+    ).all(axis=0)
+    safe = jax.tree.map(
+        lambda leaf, c: jnp.where(finite.reshape((-1,) + (1,) * (leaf.ndim - 1)), leaf, c),
+        X,
+        center,
+    )
+    scales = manifold._log_scales(safe)
+    return jnp.where(jnp.isfinite(scales), scales, manifold._log_scales(center))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _clipped_mean(
+    manifold: AbstractManifold, logs: Tangent, distances: Any, radius: Any
+) -> Tangent:
+    """(1/n) sum of tangent vectors, each shortened to the radius."""
+    d = jnp.asarray(distances)
+    weights = jnp.where(d > radius, radius / jnp.where(d > 0, d, 1.0), 1.0) / d.shape[0]
+    return jax.tree.map(lambda leaf: jnp.tensordot(weights, leaf, axes=1), logs)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _noisy(
+    manifold: AbstractManifold, base: Point, v: Tangent, z: Any, scale: Any, length: Any
+) -> Tangent:
+    direction = manifold._tangent_from_normals(base, z)
+    factor = scale if length is None else length / manifold._norm(base, direction)
+    return jax.tree.map(lambda a, b: a + factor * b, v, direction)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _shrunk(
+    manifold: AbstractManifold, base: Point, v: Tangent, shrinking: Any, radius: Any
+) -> Tangent:
+    """Positive-part James-Stein towards 0, then at most `radius` long: of a released vector."""
+    length = manifold._norm(base, v)
+    safe = jnp.where(length > 0, length, 1.0)
+    kept = jnp.maximum(0.0, 1.0 - shrinking / safe**2)
+    factor = jnp.minimum(kept, radius / safe)
+    return jax.tree.map(lambda leaf: jnp.where(jnp.isfinite(factor), factor, 0.0) * leaf, v)

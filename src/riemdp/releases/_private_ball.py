@@ -1,0 +1,63 @@
+"""`private_ball`: where the records are and how far they spread, released with a guarantee."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..domains import AdaptiveBall
+from ..domains._door import admit_records
+from ..manifolds import AbstractManifold
+from ..mechanisms import PrivateBall, Release
+from ..privacy import Budget, Ledger
+from ..randomness import NoiseSource
+
+
+def private_ball(
+    manifold: AbstractManifold,
+    X: Any,
+    search: AdaptiveBall,
+    budget: Budget,
+    *,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> Release:
+    """Find a ball that holds most of the records, with differential privacy.
+
+    Args:
+        manifold: A space with a logarithm.
+        X: n records, (n, *manifold.shape); a tuple of such on a product. n is public. A record that
+            is no point of the space counts as the centre of the search.
+        search: Where to search: `AdaptiveBall()` unless something is known.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+        rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
+        ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
+            `with Ledger(...)`, if any.
+
+    Returns:
+        A `Release` whose value is a `Ball`. The ball may be used like a public one from then on:
+        its cost is paid.
+
+    Raises:
+        InvalidArgument: n is too small for a search (from public numbers only), or an argument is
+            out of range. Nothing was spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        `release.guarantee`, within `budget`, replace-one, for records whatever they are: mu-GDP
+        with mu = 1 / gaussian_noise_multiplier(budget), or (epsilon, 0).
+
+    Source:
+        docs/proofs/private-ball.md.
+
+    Example:
+        >>> import jax, riemdp
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> X = 5.0 * space.random_point(jax.random.key(0), (500,))
+        >>> release = riemdp.private_ball(
+        ...     space, X, riemdp.AdaptiveBall(), riemdp.Budget(1.0, 1e-6), rng=0
+        ... )
+        >>> bool(release.value.contains(space, X).mean() > 0.5)
+        True
+    """
+    _, n = admit_records(manifold, "X", X)
+    return PrivateBall(manifold, search, n=n, budget=budget).release(X, rng, ledger=ledger)

@@ -1,0 +1,256 @@
+"""Private balls and the means in them, through the public functions and mechanisms."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import AdaptiveBall, Ball, Budget
+from riemdp.mechanisms import AdaptiveMean, PrivateBall
+from riemdp.mechanisms._ball_search import run_search
+from riemdp.mechanisms._private_ball import _clipped_mean, _Noise, _Records
+from riemdp.randomness import noise_source
+from tests.mechanisms.numpy_search import FlatAnswers
+
+BUDGET = Budget(1.0, 1e-6)
+SPACES = [
+    riemdp.SPDAffineInvariant(2),
+    riemdp.SPDLogEuclidean(2),
+    riemdp.SPDBuresWasserstein(2),
+    riemdp.Sphere(3),
+    riemdp.Lorentz(3),
+    riemdp.PoincareBall(2),
+    riemdp.Grassmann(3, 1),
+    riemdp.Stiefel(3, 1),
+    riemdp.Product(riemdp.SPDAffineInvariant(2), riemdp.Sphere(3)),
+]
+
+
+def records(space, n, key=0, spread=0.2):
+    """Records about a point that is not the origin."""
+    keys = jax.random.split(jax.random.key(key), 3)
+    center = space.random_point(keys[0])
+    v = space.tangent_normal(keys[1], center, spread, (n,))
+    return jax.tree.map(np.asarray, space.exp(center, v))
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_every_space_finds_a_ball_and_a_mean_in_it(space):
+    X = records(space, 600)
+    mechanism = AdaptiveMean(space, AdaptiveBall(), n=600, budget=BUDGET)
+    release = mechanism.release(X, 3)
+    ball = release.details["ball"]
+    assert bool(space.belongs(release.value, 1e-8))
+    assert bool(np.mean(np.asarray(ball.contains(space, X))) > 0.5)
+    mean = riemdp.frechet_mean(space, X).value
+    assert float(space.dist(mean, release.value)) < 0.2
+    assert release.guarantee.epsilon(1e-6) <= 1.0 * (1 + 1e-9)
+    assert release.guarantee.epsilon(1e-6) > 0.99  # the budget is used exactly
+
+
+@pytest.mark.parametrize("space", [SPACES[0], SPACES[3]], ids=repr)
+def test_a_ball_is_released_under_either_kind_of_budget(space):
+    X = records(space, 900)
+    for budget in (BUDGET, Budget(1.0)):
+        release = riemdp.private_ball(space, X, AdaptiveBall(), budget, rng=5)
+        assert isinstance(release.value, Ball)
+        inside = np.mean(np.asarray(release.value.contains(space, X)))
+        assert inside > 0.5
+        assert release.value.radius < 5.0
+        assert release.guarantee.epsilon(budget.delta) <= budget.epsilon * (1 + 1e-9)
+        assert release.mechanism == "private-ball"
+    assert release.guarantee.epsilon(0.0) == 1.0
+
+
+def test_units_need_not_be_known():
+    """Volts squared, millimetres, anything: the same records in another unit, the same error."""
+    space = riemdp.SPDAffineInvariant(3)
+    X = records(space, 800)
+    errors = []
+    for unit in (1e-12, 1.0, 1e10):
+        mean = riemdp.frechet_mean(space, unit * X).value
+        release = AdaptiveMean(space, AdaptiveBall(), n=800, budget=BUDGET).release(unit * X, 11)
+        errors.append(float(space.dist(mean, release.value)))
+    assert max(errors) < 0.25, errors
+
+
+def test_it_beats_a_large_public_ball_by_far():
+    space = riemdp.SPDAffineInvariant(3)
+    X = records(space, 1000)
+    mean = riemdp.frechet_mean(space, X).value
+    found, public = [], []
+    for seed in range(8):
+        release = AdaptiveMean(space, AdaptiveBall(), n=1000, budget=BUDGET).release(X, seed)
+        found.append(float(space.dist(mean, release.value)))
+        large = riemdp.private_frechet_mean(
+            space, X, Ball(jnp.eye(3), 10.0), BUDGET, mechanism="wrapped-gaussian", rng=seed
+        )
+        public.append(float(space.dist(mean, large.value)))
+    assert np.median(found) < np.median(public) / 4
+
+
+# ----------------------------------------------------------------------------------- the guarantee
+def test_one_charge_before_the_first_draw():
+    space = riemdp.SPDAffineInvariant(2)
+    X = records(space, 600)
+    ledger = riemdp.Ledger(Budget(0.5, 1e-6))
+    with pytest.raises(riemdp.BudgetExceeded):
+        riemdp.private_ball(space, X, AdaptiveBall(), BUDGET, ledger=ledger)
+    assert ledger.charges == 0
+    ledger = riemdp.Ledger(Budget(1.0, 1e-6))
+    riemdp.private_ball(space, X, AdaptiveBall(), BUDGET, ledger=ledger)
+    assert ledger.charges == 1
+    assert ledger.spent.epsilon(1e-6) == pytest.approx(1.0, rel=5e-3)
+
+
+def test_too_few_records_are_refused_and_nothing_is_spent():
+    space = riemdp.SPDAffineInvariant(2)
+    ledger = riemdp.Ledger(Budget(1.0, 1e-6))
+    for X in (records(space, 40), np.full((40, 2, 2), np.nan)):
+        with pytest.raises(riemdp.InvalidArgument, match=r"`ball`.*too few.*Nothing was spent"):
+            riemdp.private_ball(space, X, AdaptiveBall(), BUDGET, ledger=ledger)
+    assert ledger.charges == 0
+
+
+@pytest.mark.parametrize("space", [SPACES[0], SPACES[2], SPACES[3], SPACES[4]], ids=repr)
+def test_no_record_decides_whether_an_error_is_raised(space):
+    X = np.array(records(space, 300))
+    garbage = [np.nan, np.inf, 0.0, 1e300, -1e300, 1e-300]
+    for value in garbage:
+        Y = X.copy()
+        Y[7] = value
+        riemdp.private_ball(space, Y, AdaptiveBall(), BUDGET, rng=1)
+        AdaptiveMean(space, AdaptiveBall(), n=300, budget=BUDGET).release(Y, 1)
+    everything = np.full_like(X, np.nan)
+    release = AdaptiveMean(space, AdaptiveBall(), n=300, budget=BUDGET).release(everything, 1)
+    assert bool(space.belongs(release.value, 1e-8))
+
+
+class Silent:
+    """Noise that is 0: the exact answers of the mechanism."""
+
+    def normals(self, shape, *_):
+        return np.zeros(shape)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
+    """Counts by at most 1, clipped tangent means by at most 2 r / n in the norm at the centre."""
+    n = 30
+    X = records(space, n, spread=0.6)
+    noise = _Noise(BUDGET)
+    domain = AdaptiveBall().on(space)
+    far = jax.tree.map(np.asarray, space.random_point(jax.random.key(8), (6,)))
+    for j in range(6):
+        Y = jax.tree.map(lambda a, b, j=j: np.concatenate([b[j][None], a[1:]]), X, far)
+        ours, theirs = (_Records(domain, x, noise, Silent()) for x in (X, Y))  # type: ignore
+        for r in (0.01, 0.1, 0.5, 1.0):
+            values = []
+            for answers in (ours, theirs):
+                answers.set_scales((0.3,) * domain.scales)
+                values.append(answers.count(r, 0.1))
+            assert abs(values[0] - values[1]) <= 1.0
+            radius = r * ours.unit
+            means = [
+                _clipped_mean(space, answers.logs, answers.distances, radius)
+                for answers in (ours, theirs)
+            ]
+            gap = jax.tree.map(lambda a, b: a - b, *means)
+            size = float(space.norm(ours.center, gap))
+            assert size <= 2 * radius / n * (1 + 1e-9)
+
+
+def test_the_mechanism_gives_the_answers_of_an_independent_twin():
+    """The same search on a flat space, by NumPy alone: the same exact answers."""
+    n, dim, outer = 500, 3, 30.0
+    space = riemdp.Euclidean(dim)
+    X = np.random.default_rng(2).normal(size=(n, dim)) * 0.4 + 2.0
+    mechanism = AdaptiveMean(
+        space, AdaptiveBall(Ball(np.zeros(dim), outer)), n=n, budget=Budget(3.0, 1e-6)
+    )
+    log: list[tuple[float, float]] = []
+
+    class Both(_Records):
+        def count(self, radius, share):
+            mine = super().count(radius, share)
+            log.append((mine, float(np.sum(twin.distance[0] <= radius * self.unit))))
+            return mine
+
+        def move(self, radius, share):
+            super().move(radius, share)
+            twin.centre = np.asarray(self.center)
+            twin._measure()
+
+    twin = FlatAnswers(X, 1.0, np.random.default_rng(0))
+    answers = Both(mechanism.domain, X, mechanism.noise, Silent())  # type: ignore[arg-type]
+    found = run_search(mechanism.plan, answers)
+    assert len(log) > 5
+    assert all(a == b for a, b in log)
+    about = np.linalg.norm(X - X.mean(0), axis=1)
+    assert np.quantile(about, 0.4) < found.radius * answers.unit < 1.5 * about.max()
+
+
+def test_noise_is_what_the_shares_pay_for():
+    """Counts and means carry the noise of their share, for both kinds of budget; the twin with 0.8
+    of the noise is told apart.
+    """
+    space = riemdp.Euclidean(4)
+    domain = AdaptiveBall(Ball(np.zeros(4), 1.0)).on(space)
+    for budget in (BUDGET, Budget(1.0)):
+        noise = _Noise(budget)
+        source = noise_source(7)
+        share = 0.05
+        draws = np.array([noise.count(share, source) for _ in range(4000)])
+        want = noise.law.count_deviation(share)
+        kurtosis = 3.0 if budget.delta > 0 else 6.0
+        room = 5.5 * math.sqrt((kurtosis - 1) / len(draws))
+
+        def agrees(values, want=want, room=room):
+            return abs(np.mean(values**2) / want**2 - 1) < room
+
+        assert agrees(draws)
+        assert not agrees(0.8 * draws)
+        answers = _Records(domain, np.zeros((50, 4)), noise, source)
+        answers.set_scales(())
+        scale = noise.scale(2 * 0.5 / 50, share)
+        v = np.array(
+            [
+                np.asarray(noise.added(space, answers.center, jnp.zeros(4), scale, source))
+                for _ in range(1500)
+            ]
+        )
+        square = np.sum(v**2, axis=1)
+        mean_square = (4 if budget.delta > 0 else 4 * 5) * scale**2
+        spread = np.std(square) / math.sqrt(len(square))
+        assert abs(np.mean(square) - mean_square) < 5.5 * spread
+        assert abs(0.64 * np.mean(square) - mean_square) > 5.5 * spread
+        strength = scale / (2 * 0.5 / 50)
+        exact = 1 / (share * budget.epsilon) if budget.delta == 0 else None
+        if exact is not None:
+            assert strength == pytest.approx(exact, rel=1e-12)
+        else:
+            assert strength == pytest.approx(want, rel=1e-12)
+
+
+def test_bad_arguments_name_themselves():
+    space = riemdp.SPDAffineInvariant(2)
+    X = records(space, 300)
+    with pytest.raises(riemdp.InvalidArgument, match="outer"):
+        AdaptiveBall(3.0)  # type: ignore[arg-type]
+    with pytest.raises(riemdp.InvalidArgument, match="smallest"):
+        AdaptiveBall(smallest=0.0)
+    with pytest.raises(riemdp.InvalidArgument, match="ball"):
+        riemdp.private_ball(space, X, Ball(np.eye(2), 1.0), BUDGET)  # type: ignore[arg-type]
+    with pytest.raises(riemdp.InvalidArgument, match="budget"):
+        riemdp.private_ball(space, X, AdaptiveBall(), 1.0)  # type: ignore[arg-type]
+    with pytest.raises(riemdp.InvalidArgument, match="outer"):
+        riemdp.private_ball(riemdp.Euclidean(3), np.zeros((300, 3)), AdaptiveBall(), BUDGET)
+    with pytest.raises(NotImplementedError, match="logarithm"):
+        riemdp.private_ball(riemdp.Stiefel(4, 2), np.zeros((300, 4, 2)), AdaptiveBall(), BUDGET)
+    with pytest.raises(riemdp.InvalidArgument, match="X"):
+        PrivateBall(space, AdaptiveBall(), n=299, budget=BUDGET).release(X)
