@@ -46,7 +46,7 @@ def _polling(rounds: int, interval: str) -> Row:
 
     with tempfile.TemporaryDirectory(prefix="riemdp-bench-") as name:
         folder = Path(name)
-        run = Deployment(folder, port=19292, agents=3, app=APP)
+        run = Deployment(folder, port=19292, agents=3, app=APP, rounds=rounds + 2)
         run.env["FLWR_SUPEREXEC_TASK_POLL_INTERVAL"] = interval
         try:
             run.server()

@@ -100,9 +100,10 @@ TERMS = {
 }
 
 
-def _hospital():
-    """The app of the shipped example, and what carries one site's state."""
+def _hospital(place):
+    """The app of the shipped example with its own site.toml, and what carries one site's state."""
     pytest.importorskip("flwr", reason="needs the extra `federated`")
+    import shutil
     import sys
     from pathlib import Path
 
@@ -111,12 +112,13 @@ def _hospital():
 
     TaskIdentity.task_id = TaskIdentity.run_id = TaskIdentity.node_id = 1
     folder = str(Path(__file__).parents[2] / "examples" / "hospitals")
+    shutil.copy(f"{folder}/site.toml", place)  # its ledger and its count lie beside it
     sys.path.insert(0, folder)
     try:
         from hospitals.client import app
     finally:
         sys.path.remove(folder)
-    node = {"name": "a", "partition-id": 0, "num-partitions": 3}
+    node = {"site": str(place / "site.toml")}
     context = Context(run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=TERMS)
     return app, context
 
@@ -136,12 +138,12 @@ def _sigma(reply):
 
 @pytest.mark.federated_deployment
 @pytest.mark.parametrize("lie", [{"epsilon": 1e6}, {"delta": 0.9}, {"agents": 1000}], ids=str)
-def test_fault_8_whoever_starts_the_run_does_not_choose_a_sites_noise(lie):
+def test_fault_8_whoever_starts_the_run_does_not_choose_a_sites_noise(lie, tmp_path):
     """The run configuration asks for less noise: the site adds its own, or declines.
 
     Before: epsilon = 1e6 was answered with 5283 times less noise.
     """
-    app, context = _hospital()
+    app, context = _hospital(tmp_path)
     honest = _sigma(_say(app, context, HELLO, TERMS))
     try:
         found = _sigma(_say(app, context, HELLO, TERMS | lie))
@@ -152,9 +154,9 @@ def test_fault_8_whoever_starts_the_run_does_not_choose_a_sites_noise(lie):
 
 @pytest.mark.federated_deployment
 @pytest.mark.parametrize("rounds", ["same", "counting"])
-def test_fault_8_sixty_questions_are_not_sixty_answers(rounds):
+def test_fault_8_sixty_questions_are_not_sixty_answers(rounds, tmp_path):
     """Before: one round asked 60 times was answered 60 times, epsilon 3.16 for a promised .99."""
-    app, context = _hospital()
+    app, context = _hospital(tmp_path)
     answered = 0
     for i in range(25):
         try:

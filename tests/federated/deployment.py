@@ -13,6 +13,7 @@ stranger has a key that nobody registered.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -30,6 +31,7 @@ HERE = Path(__file__).parent
 CERTIFICATES = HERE.parent.parent / "examples" / "hospitals" / "make_certificates.sh"
 PORT = 19092
 AGENTS, STRANGER = 5, 5
+PINNED = 0
 ROUNDS, KILLED_SERVER, KILLED_AGENT = 9, 2, 7  # how many, and in which one
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
 
@@ -40,9 +42,14 @@ class Deployment:
     """
 
     def __init__(
-        self, folder: Path, port: int = PORT, agents: int = AGENTS, app: Path = HERE / "app"
+        self,
+        folder: Path,
+        port: int = PORT,
+        agents: int = AGENTS,
+        app: Path = HERE / "app",
+        rounds: int = ROUNDS,
     ):
-        self.folder, self.port, self.agents = folder, port, agents
+        self.folder, self.port, self.agents, self.rounds = folder, port, agents, rounds
         self.keys, self.home = folder / "keys", folder / "home"
         self.processes: dict[str, subprocess.Popen] = {}
         self.env = os.environ | {
@@ -66,8 +73,10 @@ class Deployment:
         self.processes[name] = process
         return process
 
-    def call(self, *command: str) -> str:
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=120)
+    def call(self, *command: str, folder: Path | None = None) -> str:
+        done = subprocess.run(
+            command, env=self.env, cwd=folder, capture_output=True, text=True, timeout=120
+        )
         if done.returncode != 0:
             raise RuntimeError(f"{command}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
         return done.stdout + done.stderr
@@ -105,9 +114,13 @@ class Deployment:
             self.call("flwr", "supernode", "register", f"{self.keys}/hospital-{i}.pub", "lo")
 
     def node(self, i: int, config: str = "", name: str | None = None) -> subprocess.Popen:
+        program = ["flower-supernode"]
+        if i == PINNED:  # runs no other app than the one that this folder builds
+            program = [sys.executable, "-m", "riemdp.federated.flower.supernode"]
+            program += ["--bundle", self.bundle()]
         return self.start(
             name or f"node{i}",
-            "flower-supernode",
+            *program,
             "--root-certificates",
             f"{self.keys}/ca.crt",
             "--superlink",
@@ -127,8 +140,16 @@ class Deployment:
             "--max-retries",
             "5",
             "--node-config",
-            f'name="agent-{i}" partition-id={i} book="{self.folder}/book-{i}.json" {config}',
+            f'name="agent-{i}" partition-id={i} book="{self.folder}/book-{i}.json" '
+            f"rounds={self.rounds} {config}",
         )
+
+    def bundle(self) -> str:
+        """Fingerprint of the app, as every party can take it."""
+        (place := self.folder / "bundle").mkdir(exist_ok=True)
+        self.call("flwr", "build", "--app", str(self.folder / "app"), folder=place)
+        (built,) = place.glob("*.fab")
+        return hashlib.sha256(built.read_bytes()).hexdigest()
 
     def run(self, name: str, config: str) -> subprocess.Popen:
         return self.start(

@@ -166,6 +166,22 @@ def test_agents_of_different_sizes_each_meet_the_budget():
     )
 
 
+def test_unequal_agents_are_stated_by_the_worst_of_them():
+    """With one sigma for all, an agent of 20 records pays far more than one of 80."""
+    prirfed = _settings(DPRGD(2, 0.1, 1.0), rounds=10, agents_per_round=2)
+    plan = plan_federated(prirfed, [80, 20, 40], None, noise_std=0.1)
+    each = {n: g.epsilon(1e-5) for n, g in plan.totals.items()}
+    assert each[20] > 1.5 * each[40] > 2.0 * each[80]
+    assert plan.guarantee.epsilon(1e-5) == pytest.approx(each[20], rel=1e-9)
+    server = Coordinator(
+        prirfed, plan, {"a": 80, "b": 20, "c": 40}, np.eye(4)[0], None, noise_source(1)
+    )
+    for _ in range(10):
+        server.invite("abc")
+        server.close()
+    assert server.guarantee().epsilon(1e-5) == pytest.approx(each[20], rel=1e-9)
+
+
 def test_no_noise_is_no_privacy():
     plan = plan_federated(_settings(rounds=2, agents_per_round=1), [5, 5], None)
     assert plan.guarantee.epsilon(0.5) == np.inf

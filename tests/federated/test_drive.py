@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, Budget, InvalidArgument, PriRFed, problems
-from riemdp.federated._drive import Setup, Timing, drive
+from riemdp.federated._drive import Setup, Timing, drive, make_coordinator
 from riemdp.randomness import noise_source
 
 DIM = 4
@@ -184,6 +184,28 @@ def _crash_after(last: int, setup: Setup, state) -> None:
 
     with pytest.raises(Crash):
         _run({"a": "good", "b": "good"}, setup, state=state, on_round=crash)
+
+
+def test_a_round_is_charged_on_disk_before_anything_is_sent(tmp_path):
+    """A server that dies while it sends must find its invitations charged when it comes back."""
+
+    class Dies(Fake):
+        def send(self, names, point, round_number):
+            super().send(names, point, round_number)
+            if round_number == 2:
+                raise ConnectionError
+
+    setup, state, clock = _setup(2, rounds=5, per_round=2), tmp_path / "state.npz", Clock()
+    fake = Dies({"a": "good", "b": "good"}, clock)
+    with pytest.raises(ConnectionError):
+        drive(setup, fake, noise_source(3), clock=clock, pause=clock.sleep, state=state)
+    server = make_coordinator(setup, {"a": 10, "b": 10}, noise_source(3))
+    server.load(state)
+    assert [r.accepted for r in server.records] == [2, 2, 0]
+    assert server.records[-1].missing == 2
+    assert server.invitations == {"a": 3, "b": 3}
+    local = server.plan.local[10]
+    assert server.guarantee().epsilon(1e-5) == pytest.approx(local.repeat(3).epsilon(1e-5))
 
 
 def test_restart_goes_on_and_counts_the_lost_round(tmp_path):

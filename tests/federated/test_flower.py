@@ -4,6 +4,7 @@ engine.
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,13 +14,15 @@ import riemdp
 from riemdp import DPRGD, Budget, BudgetExceeded, Ledger, PriRFed, problems
 
 pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "hospitals"
 DIM = 4
 E1 = np.eye(DIM)[0]
 
 
 @pytest.fixture(autouse=True)
-def _engine():
+def _engine(monkeypatch, tmp_path):
     pytest.importorskip("flwr", reason="needs the extra `federated`")
+    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))  # where a site without a file counts
     from flwr.supercore.task_identity import TaskIdentity
 
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = (
@@ -176,15 +179,16 @@ def _rows(seed):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def _ask(app, kind, point=E1):
+def _ask(app, kind, point=E1, number=0, *, node=None, run=None, **facts):
     from flwr.app import Context, Message, RecordDict
 
     from riemdp.federated.flower._messages import pack
 
+    node = {"name": "a"} if node is None else node
     context = Context(
-        run_id=1, node_id=1, node_config={"name": "a"}, state=RecordDict(), run_config={}
+        run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=run or {}
     )
-    return app(Message(pack(point, round=0), 1, kind), context)
+    return app(Message(pack(point, round=number, **facts), 1, kind), context)
 
 
 def test_an_agent_answers_with_a_private_point_and_charges_its_book():
@@ -197,7 +201,7 @@ def test_an_agent_answers_with_a_private_point_and_charges_its_book():
     assert fact(said.content, "records") == 30
     assert fact(said.content, "sigma") == setup.sigma(30) > 0
     assert book.charges == 0
-    points = [unpack(_ask(app, TRAIN).content, E1) for _ in range(2)]
+    points = [unpack(_ask(app, TRAIN, number=k).content, E1) for k in range(2)]
     assert not np.array_equal(*points)  # noise of its own
     assert all(
         riemdp.federated.validate_reply(setup.prirfed.problem.manifold, E1, p) for p in points
@@ -235,6 +239,179 @@ def test_an_agent_declines_what_its_book_does_not_allow_and_what_is_no_point():
     with pytest.raises(riemdp.RiemdpError, match="no valid point"):
         _ask(app, TRAIN, np.full(DIM, np.nan))
     assert book.charges == 0
+
+
+def test_an_agent_without_a_file_or_a_ledger_answers_each_round_once():
+    from riemdp.federated import flower
+
+    setup = _setup(Budget(2.0, 1e-5), rounds=10)  # round-robin: 10 * 2 / 4 answers of one agent
+    app = flower.client_app(lambda config: setup, lambda node: _rows(1))
+    said = []
+    for number in [0] * 60 + [*range(20)]:
+        try:
+            _ask(app, TRAIN, number=number)
+        except riemdp.RiemdpError as failure:
+            said.append(str(failure))
+    assert len(said) == 75
+    assert all(text.startswith("declined") for text in said)
+
+
+def test_an_agent_declines_a_server_that_speaks_of_other_settings():
+    from riemdp.federated import flower
+
+    setup = _setup(Budget(2.0, 1e-5))
+    app = flower.client_app(lambda config: setup, lambda node: _rows(1))
+    for kind in (HELLO, TRAIN):
+        with pytest.raises(riemdp.RiemdpError, match="server's settings"):
+            _ask(app, kind, agreement="0" * 64)
+        _ask(app, kind, agreement=setup.agreement)
+
+
+# ------------------------------------------------------------------------------------------------
+# the hospital that ships
+@pytest.fixture
+def hospital(tmp_path, monkeypatch):
+    """The example's client app, its folder and its site.toml, and what it says about its noise."""
+    import shutil
+    import sys
+
+    folder = tmp_path / "hospitals"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.syspath_prepend(str(folder))
+    for name in [m for m in sys.modules if m.split(".")[0] == "hospitals"]:
+        del sys.modules[name]
+    from hospitals import client  # pyright: ignore[reportMissingImports]
+
+    yield client.app, folder
+    for name in [m for m in sys.modules if m.split(".")[0] == "hospitals"]:
+        del sys.modules[name]
+
+
+HONEST = {"rounds": 10, "agents": 3, "agents-per-round": 2, "epsilon": 2.0, "delta": 1e-5}
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        {},
+        {"epsilon": 1e6},
+        {"delta": 0.5},
+        {"rounds": 1},
+        {"agents": 10**6, "agents-per-round": 1},
+        {"site": "/tmp/mine.toml", "part": 0, "book": "/tmp/mine.json"},
+    ],
+    ids=str,
+)
+def test_the_run_configuration_decides_nothing_at_a_hospital(hospital, run):
+    """Whoever starts a run chooses its configuration: before, epsilon = 1e6 bought 4576 times less
+    noise.
+    """
+    from riemdp.federated.flower._messages import fact
+
+    app, folder = hospital
+    node = {"site": str(folder / "site.toml")}
+    expected = _hospital_sigma(599)
+    said = _ask(app, HELLO, np.eye(9), node=node, run=HONEST | run)
+    assert fact(said.content, "records") == 599
+    assert fact(said.content, "sigma") == pytest.approx(expected, rel=1e-9)
+    reply = _ask(app, TRAIN, np.eye(9), node=node, run=HONEST | run)
+    assert not reply.has_error()
+    book = Ledger.load(folder / "book-0.json")
+    assert book.charges == 1
+    # what the answer cost by the hospital's own book is what its own settings say
+    assert book.spent.epsilon(1e-5) <= 2.0
+    for _ in range(60):
+        with pytest.raises(riemdp.RiemdpError, match="declined"):
+            _ask(app, TRAIN, np.eye(9), node=node, run=HONEST | run)
+    assert Ledger.load(folder / "book-0.json").charges == 1
+
+
+def test_a_hospital_whose_file_allows_less_declines(hospital):
+    app, folder = hospital
+    path = folder / "site.toml"
+    text = path.read_text()
+    path.write_text(
+        text.replace("epsilon = 2.0", "epsilon = 1e6")
+    )  # settings that it was talked into
+    for kind in (HELLO, TRAIN):
+        with pytest.raises(riemdp.RiemdpError, match="one answer would cost more"):
+            _ask(app, kind, np.eye(9), node={"site": str(path)})
+    path.write_text(text)
+    with pytest.raises(riemdp.RiemdpError, match="own log"):  # nothing to read: no answer
+        _ask(app, TRAIN, np.eye(9), node={"site": str(folder / "none.toml")}, run=HONEST)
+
+
+def _hospital_sigma(n):
+    """The noise of the agreed settings for a hospital with n records."""
+    from riemdp.datasets import descriptor_ball
+    from riemdp.federated import plan_federated
+
+    ball = descriptor_ball(1, eta=1e-2)
+    problem = problems.frechet_mean(riemdp.SPDLogEuclidean(9), ball=ball)
+    prirfed = PriRFed(problem, DPRGD(1, 0.25, sensitivity="domain"), rounds=10, agents_per_round=2)
+    return plan_federated(prirfed, [n] * 3, Budget(2.0, 1e-5)).sigma_of[n]
+
+
+# ------------------------------------------------------------------------------------------------
+# a node that runs one app only
+def test_a_pinned_node_refuses_every_other_app(monkeypatch, caplog):
+    """The engine itself answers with its error, and stores nothing of the app."""
+    import hashlib
+
+    from flwr.app import Message, RecordDict
+    from flwr.supercore.fab import Fab
+    from flwr.supernode import start_client_internal as engine
+
+    from riemdp.federated.flower import supernode
+
+    for name in ("_pull_and_store_message", "_verify_fab"):
+        monkeypatch.setattr(engine, name, getattr(engine, name))  # put back afterwards
+    supernode.pin(hashlib.sha256(b"the app").hexdigest())
+    for content, accepted in ((b"the app", True), (b"another", False)):
+        stored, replies = [], []
+        monkeypatch.setattr(engine, "_insert_message", lambda m, *_, to=replies: to.append(m))
+        monkeypatch.setattr(engine, "get_fused_config_from_fab", lambda *_: {})
+
+        class State:
+            def get_run(self, run_id):
+                return None
+
+            def get_node_id(self):
+                return 1
+
+            def get_run_series_context(self, series):
+                return None
+
+            def set_run_series_context(self, series, context):
+                pass
+
+            def store_run(self, run):
+                pass
+
+            def store_fab(self, fab, to=stored):
+                to.append(fab.content)
+
+            def create_task(self, **_):
+                return None
+
+        engine._pull_and_store_message(
+            state=State(),
+            object_store=None,
+            node_config={},
+            receive=lambda: (Message(RecordDict(), 1, TRAIN), None),
+            get_run=lambda run_id: SimpleNamespace(
+                fab_hash="h", run_id=1, series_id=1, primary_task_type=""
+            ),
+            get_fab=lambda h, r, c=content: Fab("h", c, {"valid_license": "x"}),
+            pull_object=None,
+            confirm_message_received=None,
+            trusted_entities=None,
+        )
+        assert stored == ([content] if accepted else [])
+        assert [m.has_error() for m in replies] == ([] if accepted else [True])
+    for bad in ("", "AB" * 32, "ab" * 31, None):
+        with pytest.raises(riemdp.InvalidArgument, match="bundle"):
+            supernode.pin(bad)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from riemdp.federated import (
     run_in_process,
     validate_reply,
 )
-from riemdp.randomness import noise_source
+from riemdp.randomness import NoiseSource, noise_source
 
 from ..statistical import ALPHA, gaussian_p_value
 
@@ -267,6 +267,59 @@ def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):
     assert (
         0 < got.guarantee.epsilon(1e-5) < whole.epsilon(1e-5)
     )  # the third round was open: counted
+
+
+def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
+    """Half an agent's work is no reply: nothing of it is averaged, and the run does not go on."""
+    prirfed = PriRFed(
+        problems.principal_eigenvector(DIM), DPRGD(1, 0.1, 1.0), rounds=6, agents_per_round=2
+    )
+    count, replies = {"n": 0}, []
+    real, receive = NoiseSource.normals, Coordinator.receive
+
+    def normals(self, *arguments, **keywords):
+        count["n"] += 1
+        if count["n"] == 4:  # the second agent of the second round
+            raise KeyboardInterrupt
+        return real(self, *arguments, **keywords)
+
+    def noted(self, agent, reply, weight=None):
+        replies.append(agent)
+        return receive(self, agent, reply, weight)
+
+    monkeypatch.setattr(NoiseSource, "normals", normals)
+    monkeypatch.setattr(Coordinator, "receive", noted)
+    got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
+    assert (got.status, got.steps, len(replies)) == ("interrupted", 1, 3)
+    open_too = privacy.participation(
+        got.plan.local[N_RECORDS], agents=N_AGENTS, sampled=2, rounds=2
+    )
+    assert got.guarantee.epsilon(1e-5) == pytest.approx(open_too.epsilon(1e-5), rel=1e-9)
+    count["n"] = 3
+    with pytest.raises(KeyboardInterrupt):
+        local_update(prirfed, datasets[0], _start(), 0.1, rng=1)
+
+
+@pytest.mark.parametrize("rng", [None, 5])
+def test_no_two_agents_share_noise(rng, monkeypatch):
+    """On equal records every reply is one point plus noise: equal replies would be shared noise."""
+    flat = riemdp.Euclidean(3)
+    prirfed = PriRFed(problems.frechet_mean(flat), DPRGD(1, 0.5, 1.0), rounds=3, agents_per_round=4)
+    replies: list[list[np.ndarray]] = []
+    receive = Coordinator.receive
+
+    def noted(self, agent, reply, weight=None):
+        replies[-1].append(np.asarray(reply) - np.asarray(self.value))
+        return receive(self, agent, reply, weight)
+
+    monkeypatch.setattr(Coordinator, "receive", noted)
+    for _ in range(2):
+        replies.append([])
+        run_in_process(prirfed, [np.zeros((5, 3))] * 4, np.zeros(3), Budget(1.0, 1e-5), rng=rng)
+    first, second = (np.stack(moves) for moves in replies)
+    assert len(np.unique(first.round(12), axis=0)) == 12  # no two replies of one run
+    same = [a for a in first for b in second if np.allclose(a, b, rtol=0, atol=1e-12)]
+    assert len(same) == (0 if rng is None else 12)  # and none of two runs, unless it is seeded
 
 
 def test_uniform_output_is_one_of_the_iterates(datasets):

@@ -1,9 +1,13 @@
-"""The public settings of the run. Server and hospitals run this same code, so nobody takes the
-noise from anybody else.
+"""The agreed settings of the run, the same code at the server and at every hospital.
+
+    python -m hospitals.setup site.toml
+
+prints the settings that a hospital's file stands for, and their fingerprint.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,12 +15,13 @@ import numpy as np
 
 import riemdp
 from riemdp.datasets import descriptor_ball
-from riemdp.federated.flower import Setup
+from riemdp.federated import Setup, Site
 
 ETA = 1e-2  # public regularisation of the descriptors: decides their radius
 
 
 def make_setup(config: Mapping[str, Any]) -> Setup:
+    """The settings: the server gives its run configuration, a hospital its own file's [run]."""
     manifold = riemdp.SPDLogEuclidean(9)  # grey images: 9 x 9 covariance descriptors
     ball = descriptor_ball(1, eta=ETA)
     problem = riemdp.problems.frechet_mean(manifold, ball=ball)
@@ -31,3 +36,8 @@ def make_setup(config: Mapping[str, Any]) -> Setup:
     )
     budget = riemdp.Budget(float(config["epsilon"]), float(config["delta"]))
     return Setup(prirfed, np.eye(9), budget, agents=int(config["agents"]))
+
+
+if __name__ == "__main__":
+    agreed = make_setup(Site.read(sys.argv[1]).settings)
+    print(agreed.terms + f"agreement: {agreed.agreement}")

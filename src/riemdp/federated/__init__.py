@@ -11,10 +11,13 @@ import importlib
 from typing import Any
 
 from ._accounting import FederatedPlan, PublishedGuarantee, plan_federated, published_guarantee
+from ._agent import answer, local_update
 from ._aggregate import aggregate, validate_reply
 from ._coordinator import Coordinator, RoundRecord
-from ._in_process import FederatedResult, local_update, run_in_process
+from ._in_process import FederatedResult, run_in_process
 from ._prirfed import PriRFed
+from ._setup import Setup
+from ._site import Refused, Site
 
 __all__ = [
     "Coordinator",
@@ -22,8 +25,12 @@ __all__ = [
     "FederatedResult",
     "PriRFed",
     "PublishedGuarantee",
+    "Refused",
     "RoundRecord",
+    "Setup",
+    "Site",
     "aggregate",
+    "answer",
     "local_update",
     "plan_federated",
     "published_guarantee",

@@ -42,7 +42,7 @@ def most_participations(prirfed: PriRFed, agents: int) -> int:
 
 
 def planned_guarantee(prirfed: PriRFed, local: Guarantee, agents: int) -> Guarantee:
-    """The guarantee of the whole plan for a record of an agent whose one invitation costs `local`."""
+    """What the whole plan costs a record of an agent whose one invitation costs `local`."""
     if prirfed.participation == "round-robin":
         return local.repeat(most_participations(prirfed, agents))
     return participation(

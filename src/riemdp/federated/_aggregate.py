@@ -36,13 +36,13 @@ def validate_reply(manifold: Any, current: Any, reply: Any, *, weight: float = 1
         or not 0 < float(weight) < math.inf
     ):
         return False
-    point = _as_point(manifold, current, reply)
+    point = as_point(manifold, current, reply)
     if point is None:
         return False
     return bool(_near_and_on(manifold, manifold._coerce("current", current), point))
 
 
-def _as_point(manifold: Any, current: Any, reply: Any) -> Any:
+def as_point(manifold: Any, current: Any, reply: Any) -> Any:
     """The reply as float64 arrays of the point's own structure, or None."""
     wanted = jax.tree.map(np.shape, current, is_leaf=lambda x: not isinstance(x, tuple))
     if isinstance(current, tuple) != isinstance(reply, tuple):
@@ -51,7 +51,7 @@ def _as_point(manifold: Any, current: Any, reply: Any) -> Any:
         if len(reply) != len(current):
             return None
         parts = [
-            _as_point(m, c, r) for m, c, r in zip(manifold.manifolds, current, reply, strict=True)
+            as_point(m, c, r) for m, c, r in zip(manifold.manifolds, current, reply, strict=True)
         ]
         return None if any(p is None for p in parts) else tuple(parts)
     if (

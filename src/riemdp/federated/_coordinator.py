@@ -75,7 +75,7 @@ class Coordinator:
         return len(self.records) >= self.prirfed.rounds
 
     def may_invite(self, eligible: Iterable[str]) -> bool:
-        """Whether one more round among `eligible` agents stays within the budget for every record."""
+        """Whether a round among `eligible` agents stays within the budget for every record."""
         names = self._known(eligible)
         if self.budget is None or not names:
             return bool(names)

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from .._errors import InvalidArgument, integer, real
-from ..privacy import Budget
+from .._errors import InvalidArgument, real
 from ..randomness import NoiseSource
-from ._accounting import calibrate, local_guarantee, plan_federated, planned_guarantee
+from ._accounting import local_guarantee, plan_federated, planned_guarantee
 from ._coordinator import Coordinator, RoundRecord
-from ._prirfed import PriRFed
+from ._setup import Setup
 
 log = logging.getLogger("riemdp.federated")
 
@@ -60,43 +59,6 @@ class Timing:
         for name in ("timeout", "grace", "patience"):
             real(name, getattr(self, name), at_least=0.0)
         real("poll", self.poll, above=0.0)
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The public settings of a federated run, the same on the server and on every agent: neither
-    takes noise from the other.
-
-    `agents`: the number N of agents that the noise is calibrated for; a round among fewer eligible
-    ones costs more and is counted so. `min_agents`: rounds start when this many are there (default:
-    all N).
-    """
-
-    prirfed: PriRFed
-    initial: Any
-    budget: Budget | None
-    agents: int
-    min_agents: int | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.prirfed, PriRFed):
-            raise InvalidArgument("argument `prirfed` must be a riemdp.PriRFed(...)")
-        integer("agents", self.agents)
-        if self.min_agents is not None:
-            integer("min_agents", self.min_agents, at_most=self.agents)
-        if self.prirfed.invited_per_round > self.agents:
-            most = self.prirfed.invited_per_round
-            raise InvalidArgument(
-                f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
-            )
-
-    def sigma(self, records: int) -> float | None:
-        """Noise of an agent with this many records; None for a run without noise."""
-        return (
-            None
-            if self.budget is None
-            else calibrate(self.prirfed, records, self.agents, self.budget)
-        )
 
 
 def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource) -> Coordinator:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
-from ..optimizers import OptimizationResult, private_minimize
+from ..optimizers import OptimizationResult
 from ..optimizers._minimize import check_affordable, check_data, check_initial
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
 from ._accounting import FederatedPlan, plan_federated, worst
+from ._agent import local_update
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
 
@@ -55,34 +56,6 @@ class FederatedResult(OptimizationResult):
         )
 
     __repr__ = __str__
-
-
-def local_update(
-    prirfed: PriRFed,
-    records: Any,
-    current: Any,
-    sigma: float | None,
-    *,
-    rng: int | NoiseSource | None = None,
-    ledger: Ledger | None = None,
-) -> OptimizationResult:
-    """One invitation, on the agent's side: `prirfed.local` from `current` on the agent's own
-    records, with its own noise.
-
-    `sigma`: the noise that the plan gives to an agent of this size; None runs without noise or
-    clipping (not private). `rng=None` draws from this machine's operating system. The returned
-    guarantee is that of this one invitation; it is charged to `ledger`, else to the innermost `with
-    Ledger(...)`: the agent's own book.
-
-    **Guarantee:** `plan.local[len(records)]`, replace-one.
-    """
-    if sigma is None:
-        return private_minimize(
-            prirfed.problem, records, current, prirfed.local, None, rng=rng, ledger=ledger
-        )
-    return private_minimize(
-        prirfed.problem, records, current, prirfed.local, rng=rng, noise_std=sigma, ledger=ledger
-    )
 
 
 def run_in_process(
@@ -249,4 +222,4 @@ class _Bar:
         self._progress.stop()
 
 
-__all__ = ["FederatedResult", "local_update", "run_in_process"]
+__all__ = ["FederatedResult", "run_in_process"]

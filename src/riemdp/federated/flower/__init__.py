@@ -10,19 +10,22 @@ A server app and a client app take two lines each:
     from riemdp.federated import flower
     app = flower.client_app(make_setup, load_records)
 
-`make_setup(run_config) -> Setup` gives the public settings of the run and is the same code on both
-sides; each agent calibrates its own noise from it. `load_records(node_config) -> array` runs on the
-agent only: records never leave it.
+`make_setup(settings) -> Setup` gives the agreed settings of the run. The server calls it with the
+run configuration, and a site calls it with the settings in its own file (`Site`): whoever starts a
+run does not decide a site's noise. `load_records(node_config) -> array` runs at the site only, and
+records never leave it.
 
-Telemetry and update checks of the engine are switched off on import.
+Importing this module switches off the engine's telemetry and update checks.
 """
 
 from __future__ import annotations
 
-from .._drive import Setup, Timing
+from .._drive import Timing
+from .._setup import Setup
+from .._site import Refused, Site
 from . import _engine as _engine
 from ._client import client_app
 from ._server import server_app
 from ._simulate import simulate
 
-__all__ = ["Setup", "Timing", "client_app", "server_app", "simulate"]
+__all__ = ["Refused", "Setup", "Site", "Timing", "client_app", "server_app", "simulate"]

@@ -1,144 +1,156 @@
-"""The agent's side on Flower: its own loader, calibration, noise and ledger."""
+"""The agent's side on Flower: reads messages, and lets `answer` decide what leaves the site."""
 
 # pyright: reportMissingImports=false
 # The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
-from ..._errors import BudgetExceeded, RiemdpError
+from ..._errors import BudgetExceeded
 from ...optimizers._minimize import check_data
 from ...privacy import Ledger
-from .._aggregate import validate_reply
-from .._drive import Setup
-from .._in_process import local_update
+from .._agent import answer, check_agreement, check_cost
+from .._setup import Setup
+from .._site import Refused, Site
 from ._messages import fact, hello, pack, unpack
 
-LoadRecords = Callable[[Mapping[str, Any]], Any]
+NodeConfig = Mapping[str, Any]
+LoadRecords = Callable[[NodeConfig], Any]
 
 
 def client_app(
     make_setup: Callable[[Mapping[str, Any]], Setup],
     load_records: LoadRecords,
     *,
+    site: Callable[[NodeConfig], Site] | None = None,
     rng: int | None = None,
-    ledger: Callable[[Mapping[str, Any]], Ledger | None] | None = None,
+    ledger: Callable[[NodeConfig], Ledger | None] | None = None,
 ) -> ClientApp:
-    """A Flower ClientApp for one agent of PriRFed.
+    """A Flower ClientApp for one site of PriRFed, which trusts neither the server nor the run.
 
-    **Arguments.** `make_setup(run_config) -> Setup`: the public settings, the same code as on the
-    server. `load_records(node_config) -> array`: this agent's records, along the first axis; they
-    never leave the agent. `rng`: None draws noise from this machine's operating system; a seed
-    (simulation only) makes it reproducible and not private. `ledger(node_config) -> Ledger`: the
-    agent's own book; every invitation that it answers is charged there first, and one that would
-    exceed it is declined.
+    The run configuration, which whoever starts a run can choose, is not read. What the site may
+    answer comes from its own file, named by `site` in its node configuration:
+    `--node-config 'site="/path/to/site.toml"'` (see `Site`). Without such a file the node
+    configuration itself is handed to `make_setup`, and answers are counted in the folder
+    `riemdp` of FLWR_HOME.
 
-    The agent is known by `name` in its node configuration, else by its `partition-id`, else by its
-    node number. It does not trust the server for its noise: sigma comes from its own `make_setup`
-    and its own number of records. A point that is not on the manifold is declined. Why it failed is
-    written to its own log only: the server learns that it failed. Whether the server draws agents
-    as it says is beyond an agent's control; what it can bound by itself, whatever the server does,
-    is its own `ledger`.
+    The server learns the site's name, its number of records, its noise, and that it declined or
+    failed. Why it failed is written to the site's own log only. Whether the server draws agents as
+    it says is beyond a site's control; its own limits hold whatever the server does.
 
-    **Guarantee:** each reply is `plan.local` of `PriRFed` for this agent's records, replace-one, by
-    itself.
+    Args:
+        make_setup: The agreed settings from `Site.settings`, the same code as on the server.
+        load_records: The site's records, along the first axis, from its node configuration and the
+            `data` of its file. They never leave the site.
+        site: The site from the node configuration. None: as above.
+        rng: None draws noise from this machine's operating system; a seed (simulation only) makes
+            it reproducible and not private.
+        ledger: A ledger for a site whose file names none.
+
+    Returns:
+        The app.
+
+    Guarantee:
+        Each reply is `plan.local` of `PriRFed` for this site's records, replace-one, by itself. No
+        round is answered twice, and there are no more answers than the site's limits allow. Each
+        is counted, and charged, in the site's files before its noise is drawn.
     """
     app = ClientApp()
+
+    def enter(context: Context) -> tuple[Site, Setup, Any, int, float | None]:
+        """The site, its settings, its records, how many, and its noise."""
+        node = context.node_config
+        here = site_of(node, make_setup, context.node_id) if site is None else site(node)
+        if ledger is not None and here.ledger is None:
+            here = dataclasses.replace(here, ledger=ledger(node))
+        setup = make_setup(dict(here.settings))
+        records, n = check_data(setup.prirfed.problem, load_records({**node, **here.data}))
+        return here, setup, records, n, _sigma(setup, n, context)
 
     @app.query("hello")
     def greet(message: Message, context: Context) -> Message:
         with _discreet():
-            setup = make_setup(context.run_config)
-            _, n = check_data(setup.prirfed.problem, load_records(context.node_config))
-            return Message(
-                hello(agent_name(context), n, _sigma(setup, n, context)), reply_to=message
-            )
+            here, setup, _, n, sigma = enter(context)
+            check_agreement(here, setup, fact(message.content, "agreement"))
+            check_cost(here, setup, n, sigma)
+            return Message(hello(here.name, n, sigma), reply_to=message)
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
         with _discreet():
-            setup = make_setup(context.run_config)
-            current = unpack(message.content, setup.initial)
-            if current is None or not validate_reply(
-                setup.prirfed.problem.manifold, current, current
-            ):
-                raise Declined("declined: the server sent no valid point. Nothing was spent")
-            records, n = check_data(setup.prirfed.problem, load_records(context.node_config))
-            book = None if ledger is None else ledger(context.node_config)
-            seed = (
-                None
-                if rng is None
-                else _seed(rng, agent_name(context), fact(message.content, "round"))
-            )
-            done = local_update(
-                setup.prirfed, records, current, _sigma(setup, n, context), rng=seed, ledger=book
+            here, setup, records, n, sigma = enter(context)
+            round_number = fact(message.content, "round")
+            done = answer(
+                here,
+                setup,
+                records,
+                unpack(message.content, setup.initial),
+                round_number,
+                sigma=sigma,
+                agreement=fact(message.content, "agreement"),
+                rng=None if rng is None else _seed(rng, here.name, round_number),
             )
             return Message(pack(done.value, records=n), reply_to=message)
 
     return app
 
 
-class Declined(RiemdpError):
-    """What an agent tells the server instead of a reply. Nothing of a record is in it."""
-
-
 @contextlib.contextmanager
 def _discreet() -> Iterator[None]:
-    """Keeps the text of any other exception at home.
+    """Keeps the text of any other exception at the site.
 
     The engine sends the message of an exception to the server, and a loader's message may quote a
-    record ("could not convert ... to float"). The agent's own log has the whole story.
+    record ("could not convert ... to float"). The site's own log has the whole story.
     """
     try:
         yield
-    except Declined:
+    except Refused:
         raise
     except BudgetExceeded as error:
-        raise Declined(
-            "declined: this agent's own ledger has not enough budget left. Nothing was spent"
+        raise Refused(
+            "declined: this site's own ledger has not enough budget left. Nothing was sent"
         ) from error
     except Exception as error:
-        raise Declined("this agent could not answer; its own log says why") from error
+        raise Refused("this site could not answer; its own log says why") from error
 
 
-def agent_name(context: Context) -> str:
-    """How the agent is known to the server: public."""
-    config = context.node_config
-    return str(config.get("name", config.get("partition-id", context.node_id)))
+def site_of(
+    node: NodeConfig, make_setup: Callable[[Mapping[str, Any]], Setup], node_id: int
+) -> Site:
+    """The site that a node configuration names, or one that the node configuration describes.
+
+    The server gives out `node_id`, so it names a site, and never the file that counts its answers.
+    """
+    if node.get("site"):
+        return Site.read(str(node["site"]))
+    own = str(node.get("name", node.get("partition-id", "")))
+    home = Path(os.environ.get("FLWR_HOME") or "~/.flwr").expanduser()
+    agreement = make_setup(dict(node)).agreement
+    file = re.sub(r"\W+", "-", own)[:40] + "-" + hashlib.sha256(own.encode()).hexdigest()[:8]
+    return Site(
+        name=own or f"node-{node_id}",
+        answers=home / "riemdp" / f"answers-{file}-{agreement[:16]}.json",
+        settings=dict(node),
+    )
 
 
 def _sigma(setup: Setup, n: int, context: Context) -> float | None:
-    """This agent's noise; kept in the engine's per-agent state, because a fresh process may handle
-    every message.
+    """This site's noise, kept in the engine's state at the site: a fresh process may handle every
+    message, and a calibration takes seconds.
     """
     if setup.budget is None:
         return None
-    local, problem = setup.prirfed.local, setup.prirfed.problem
-    key = hashlib.sha256(
-        repr(
-            (
-                type(problem.manifold),
-                problem.manifold.shape,
-                getattr(problem.ball, "radius", None),
-                problem.smoothness,
-                problem.convexity,
-                problem.lipschitz,
-                local,
-                setup.prirfed.rounds,
-                setup.prirfed.participation,
-                setup.prirfed.invited_per_round,
-                setup.agents,
-                setup.budget,
-                n,
-            )
-        ).encode()
-    ).hexdigest()
+    key = f"{setup.agreement}/{n}"
     known = context.state.get("riemdp")
     if isinstance(known, ConfigRecord) and known.get("key") == key:
         return float(known["sigma"])  # type: ignore[arg-type]

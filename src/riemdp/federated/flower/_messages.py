@@ -36,6 +36,11 @@ def unpack(content: Any, like: Any) -> Any:
         return None
 
 
+def question(**facts: str) -> RecordDict:
+    """HELLO, with public facts such as the fingerprint of the server's settings."""
+    return RecordDict({"facts": ConfigRecord(dict(facts))})
+
+
 def fact(content: Any, name: str) -> Any:
     """One public fact of a message, or None."""
     try:

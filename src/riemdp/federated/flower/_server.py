@@ -20,8 +20,9 @@ from flwr.serverapp import Grid, ServerApp
 from ..._files import staged
 from ...randomness import noise_source
 from .._coordinator import Coordinator
-from .._drive import Setup, Timing, drive, log
-from ._messages import HELLO, TRAIN, fact, pack, unpack
+from .._drive import Timing, drive, log
+from .._setup import Setup
+from ._messages import HELLO, TRAIN, fact, pack, question, unpack
 
 MakeSetup = Callable[[Mapping[str, Any]], Setup]
 
@@ -50,12 +51,14 @@ class GridTransport:
         *,
         ttl: float,
         planned: Callable[[int], float | None] | None = None,
+        agreement: str = "",
         make_message: Callable[..., Any] = _message,
         hello_every: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._grid, self._like, self._ttl, self._planned = grid, like, ttl, planned
         self._make, self._clock, self._hello_every = make_message, clock, hello_every
+        self._facts = {"agreement": agreement} if agreement else {}
         self._names: dict[int, str] = {}
         self._records: dict[str, int] = {}
         self._asked: dict[str, tuple[int, float]] = {}  # pending HELLOs: message -> (node, when)
@@ -75,7 +78,8 @@ class GridTransport:
         strangers = sorted(nodes - set(self._names) - waiting - lately)
         if strangers:
             messages = [
-                self._make(RecordDict(), node, HELLO, "hello", self._ttl) for node in strangers
+                self._make(question(**self._facts), node, HELLO, "hello", self._ttl)
+                for node in strangers
             ]
             for node, message_id in zip(
                 strangers, self._grid.push_messages(messages), strict=False
@@ -123,7 +127,7 @@ class GridTransport:
 
     def send(self, names: tuple[str, ...], point: Any, round_number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
-        content = pack(point, round=round_number)
+        content = pack(point, round=round_number, **self._facts)
         messages = [
             self._make(content, node_of[name], TRAIN, str(round_number), self._ttl)
             for name in names
@@ -179,10 +183,13 @@ def server_app(
         setup = make_setup(context.run_config)
         chosen = timing(context.run_config) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
-        transport = GridTransport(grid, setup.initial, ttl=ttl, planned=setup.sigma)
+        transport = GridTransport(
+            grid, setup.initial, ttl=ttl, planned=setup.sigma, agreement=setup.agreement
+        )
         state = context.run_config.get("state-path") or None
         source = noise_source(rng)
         with _shown():
+            log.info("the agreement of this run is %s", setup.agreement)
             server = drive(
                 setup, transport, source, timing=chosen, state=None if state is None else str(state)
             )

@@ -22,9 +22,11 @@ from ...optimizers._minimize import check_affordable, check_initial
 from ...privacy import Budget, Ledger, charge
 from .._accounting import plan_federated
 from .._coordinator import Coordinator
-from .._drive import Setup, Timing
+from .._drive import Timing
 from .._in_process import FederatedResult, _agent_data, result_of
 from .._prirfed import PriRFed
+from .._setup import Setup
+from .._site import Site
 
 _PATIENT = Timing(
     timeout=600.0, grace=600.0, poll=0.02
@@ -77,7 +79,10 @@ def simulate(
         # so that each worker reads the settings once (and compiles once), and of the records those
         # of the agent that it stands for.
         client = client_app(
-            functools.partial(_settings, folder), functools.partial(_records_of, folder), rng=rng
+            functools.partial(_settings, folder),
+            functools.partial(_records_of, folder),
+            site=functools.partial(_site_of, folder, budget is None),
+            rng=rng,
         )
         run_simulation(
             server,
@@ -132,6 +137,12 @@ def _workplace(setup: Setup, datasets: Sequence[Any]) -> Iterator[str]:
 
 def _not_the_deprecation(record: logging.LogRecord) -> bool:
     return "`run_simulation` function is deprecated" not in record.getMessage()
+
+
+def _site_of(folder: str, without_noise: bool, node: Mapping[str, Any]) -> Site:
+    name = str(node["partition-id"])
+    counted = Path(folder) / f"answers-{name}.json"
+    return Site(name=name, answers=counted, without_noise=without_noise)
 
 
 def _settings(folder: str, _config: Mapping[str, Any]) -> Setup:

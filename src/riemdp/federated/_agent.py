@@ -1,0 +1,180 @@
+"""An agent's round: what it admits, what it counts and charges, and the noise that it adds.
+
+To check that a site keeps its promise whatever the server sends, read this file from top to bottom.
+
+1. `admit_current` is the door for the server's point.
+2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
+   contributions; `optimizers` states that, and charges it before it draws.
+3. `answer` puts the site's own limits before them: its own settings, floor of noise, count of
+   answers and ledger. The server chooses a point and a round number, nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import BudgetExceeded, InvalidArgument
+from ..manifolds._base import Point
+from ..optimizers import DPRSVRG, OptimizationResult, private_minimize
+from ..optimizers._minimize import check_affordable, check_data, check_initial
+from ..privacy import Ledger
+from ..randomness import NoiseSource
+from ._accounting import local_guarantee
+from ._aggregate import as_point
+from ._prirfed import PriRFed
+from ._setup import Setup
+from ._site import Refused, Site
+
+
+def admit_current(prirfed: PriRFed, current: Any) -> Point:
+    """The server's point, carried onto the space and, where the ball bounds the noise, into it.
+
+    The sensitivity of a local step holds for points of the space, and under `sensitivity="domain"`
+    for points of the ball. A server that sends another point must not change that.
+
+    Args:
+        prirfed: The agreed run.
+        current: The point x_t, as sent.
+
+    Returns:
+        A point whose equations hold to rounding; the point itself if it was one.
+
+    Raises:
+        InvalidArgument: Not one finite point of the space to a relative error of 1e-6.
+    """
+    problem = prirfed.problem
+    manifold = problem.manifold
+    point = manifold.project(check_initial(problem, current))
+    local = prirfed.local
+    if not isinstance(local, DPRSVRG) and local.sensitivity == "domain":
+        point = problem.ball.clamp(manifold, point)
+    return point
+
+
+def local_update(
+    prirfed: PriRFed,
+    records: Any,
+    current: Any,
+    sigma: float | None,
+    *,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> OptimizationResult:
+    """One invitation, on the agent's side: `prirfed.local` from `current` on its own records.
+
+    Args:
+        prirfed: The agreed run.
+        records: The agent's records, along the first axis.
+        current: The server's point. It passes `admit_current`.
+        sigma: The noise that the plan gives to an agent of this size. None runs without noise or
+            clipping (not private).
+        rng: None draws from this machine's operating system; a seed is not private.
+        ledger: The agent's own ledger, charged before noise is drawn. None charges the innermost
+            `with Ledger(...)`.
+
+    Returns:
+        The result, its `guarantee` being that of this one invitation.
+
+    Guarantee:
+        `plan.local[len(records)]`, replace-one.
+
+    Raises:
+        InvalidArgument: The point or the records have the wrong form.
+        BudgetExceeded: Before anything is drawn.
+        KeyboardInterrupt: The work was interrupted. Half of it is not a reply; what was drawn
+            stays charged.
+    """
+    point = admit_current(prirfed, current)
+    noise = {"budget": None} if sigma is None else {"noise_std": sigma}
+    done = private_minimize(
+        prirfed.problem, records, point, prirfed.local, rng=rng, ledger=ledger, **noise
+    )
+    if done.status == "interrupted":
+        raise KeyboardInterrupt
+    return done
+
+
+def answer(
+    site: Site,
+    setup: Setup,
+    records: Any,
+    current: Any,
+    round_number: Any,
+    *,
+    sigma: float | None,
+    agreement: str | None = None,
+    rng: int | NoiseSource | None = None,
+) -> OptimizationResult:
+    """A site's answer to one message of the server, or `Refused` with nothing spent.
+
+    Args:
+        site: The site's own limits.
+        setup: The agreed settings, made from `site.settings`.
+        records: The site's records, along the first axis.
+        current: The point that the server sent.
+        round_number: The round that the server named.
+        sigma: `setup.sigma(n)` for the site's n records.
+        agreement: The fingerprint of the server's settings, where it sent one.
+        rng: None draws from this machine's operating system; a seed is not private.
+
+    Returns:
+        The private point to send, with its guarantee.
+
+    Guarantee:
+        The local guarantee of `sigma`, replace-one, for each answer by itself; at most
+        `min(site.most_answers, setup.answers)` answers and at most `site.ledger` for all of them,
+        whatever the server sends. The answer is counted, and charged, in the site's files before
+        its noise is drawn.
+
+    Raises:
+        Refused: Saying which of the site's limits forbids the answer.
+    """
+    check_agreement(site, setup, agreement)
+    prirfed = setup.prirfed
+    if (
+        isinstance(round_number, bool)
+        or not isinstance(round_number, int | np.integer)
+        or not 0 <= round_number < prirfed.rounds
+    ):
+        raise Refused("declined: the agreed run has no such round. Nothing was spent")
+    point = as_point(prirfed.problem.manifold, setup.initial, current)
+    try:
+        point = admit_current(prirfed, point)
+    except InvalidArgument as error:
+        raise Refused("declined: the server sent no valid point. Nothing was spent") from error
+    _, n = check_data(prirfed.problem, records)
+    check_cost(site, setup, n, sigma)
+    most = setup.answers if site.most_answers is None else site.most_answers
+    site.count_answer(setup.agreement, int(round_number), most)
+    return local_update(prirfed, records, point, sigma, rng=rng, ledger=site.ledger)
+
+
+def check_agreement(site: Site, setup: Setup, agreement: str | None = None) -> None:
+    """Refuse where the settings are not those that the site, or the server, speaks of."""
+    if site.agreement is not None and site.agreement != setup.agreement:
+        raise Refused(
+            "declined: this site's settings are not those that it agreed to. Nothing was spent"
+        )
+    if agreement is not None and agreement != setup.agreement:
+        raise Refused("declined: the server's settings are not this site's. Nothing was spent")
+
+
+def check_cost(site: Site, setup: Setup, n: int, sigma: float | None) -> None:
+    """Refuse an answer whose cost is above the site's limits. From public numbers only."""
+    if sigma is None:
+        if not site.without_noise:
+            raise Refused("declined: the settings have no budget, so no noise. Nothing was spent")
+        return
+    cost = local_guarantee(setup.prirfed, n, sigma)
+    if site.one_answer is not None and not cost.within(site.one_answer):
+        raise Refused(
+            "declined: one answer would cost more than this site allows. Nothing was spent"
+        )
+    try:
+        check_affordable(cost, site.ledger)
+    except BudgetExceeded as error:
+        raise Refused(
+            "declined: this site's own ledger has not enough budget left. Nothing was spent"
+        ) from error

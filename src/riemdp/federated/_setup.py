@@ -1,0 +1,119 @@
+"""`Setup`: the settings of a federated run that all parties agree on, and their fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._errors import InvalidArgument, integer, invalid
+from ..manifolds._base import Point
+from ..privacy import Budget
+from ._accounting import calibrate, most_participations
+from ._prirfed import PriRFed
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The public settings of a federated run, made at the server and at every site separately.
+
+    Args:
+        prirfed: What the run does.
+        initial: The public starting point.
+        budget: The total cost of the run for a record. None: a run without noise.
+        agents: The number N of agents that the noise is calibrated for. A round among fewer
+            eligible agents costs more and is counted so.
+        min_agents: Rounds start when this many agents are there. Default: all N.
+
+    Raises:
+        InvalidArgument: Naming the argument.
+    """
+
+    prirfed: PriRFed
+    initial: Point
+    budget: Budget | None
+    agents: int
+    min_agents: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.prirfed, PriRFed):
+            raise InvalidArgument("argument `prirfed` must be a riemdp.PriRFed(...)")
+        if self.budget is not None and not isinstance(self.budget, Budget):
+            raise invalid("budget", self.budget, "give a riemdp.Budget(epsilon, delta), or None")
+        integer("agents", self.agents)
+        if self.min_agents is not None:
+            integer("min_agents", self.min_agents, at_most=self.agents)
+        if self.prirfed.invited_per_round > self.agents:
+            most = self.prirfed.invited_per_round
+            raise InvalidArgument(
+                f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
+            )
+
+    def sigma(self, records: int) -> float | None:
+        """Noise of an agent with this many records; None for a run without noise."""
+        if self.budget is None:
+            return None
+        return calibrate(self.prirfed, records, self.agents, self.budget)
+
+    @property
+    def answers(self) -> int:
+        """The most answers that the plan asks of one agent."""
+        if self.prirfed.participation == "round-robin":
+            return most_participations(self.prirfed, self.agents)
+        return self.prirfed.rounds
+
+    @property
+    def terms(self) -> str:
+        """The settings as text, one a line: what the parties of a run agree on.
+
+        Functions appear by name: which code they stand for is a matter of the installed code.
+        """
+        prirfed, problem = self.prirfed, self.prirfed.problem
+        ball = problem.ball
+        lines = {
+            "space": problem.manifold,
+            "start": _digest(self.initial),
+            "loss": problem.loss,
+            "gradient": problem.gradient,
+            "constants": (
+                problem.smoothness,
+                problem.convexity,
+                problem.lipschitz,
+                problem.record_lipschitz,
+            ),
+            "ball": None if ball is None else (float(ball.radius), _digest(ball.center)),
+            "protects": problem.protects,
+            "local": prirfed.local,
+            "rounds": prirfed.rounds,
+            "agents": self.agents,
+            "agents per round": (prirfed.agents_per_round, prirfed.over_invite, prirfed.quorum),
+            "participation": prirfed.participation,
+            "aggregate": (prirfed.aggregate, prirfed.output),
+            "budget": self.budget,
+        }
+        return "".join(f"{name}: {_text(value)}\n" for name, value in lines.items())
+
+    @property
+    def agreement(self) -> str:
+        """The fingerprint of `terms` (SHA-256): equal for parties that agree on all of them."""
+        return hashlib.sha256(self.terms.encode()).hexdigest()
+
+
+def _digest(point: Any) -> str:
+    """A short fingerprint of a public point."""
+    content = hashlib.sha256()
+    for leaf in jax.tree.leaves(point):
+        array = np.ascontiguousarray(leaf, dtype=np.float64)
+        content.update(f"{array.shape}".encode() + array.tobytes())
+    return content.hexdigest()[:32]
+
+
+def _text(value: Any) -> str:
+    """A setting in words that are the same in every process: without addresses in memory."""
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return " ".join(re.sub(r" at 0x[0-9a-f]+", "", repr(value)).split())
