@@ -430,4 +430,4 @@ def test_the_table_of_rooms_is_read():
         < order.index("optimizers")
         < order.index("releases")
     )
-    assert set(riemdp._ROOMS) <= set(order)
+    assert set(riemdp._PACKAGES) <= set(order)

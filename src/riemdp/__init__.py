@@ -1,7 +1,7 @@
 """Differential privacy on Riemannian manifolds.
 
 Importing this package switches JAX to float64 (or raises `riemdp.PrecisionError` where that is
-forbidden). Rooms are imported on first use, so `import riemdp` is enough to reach
+forbidden). Packages are imported on first use, so `import riemdp` is enough to reach
 `riemdp.manifolds`, `riemdp.privacy` and so on, and stays quick.
 """
 
@@ -28,13 +28,13 @@ from ._errors import (
 from ._version import __version__
 
 require_float64()
-logging.getLogger(__name__).addHandler(
-    logging.NullHandler()
-)  # counts and states only: no log line carries data or noise
+# Log lines carry counts and states, never data or noise.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-# Room -> the public names it gives to the top of the package. `tests/test_public_names.py` holds
-# this to each room's __all__.
-_ROOMS: dict[str, tuple[str, ...]] = {
+# Package -> the public names that it gives to the top. `tests/test_public_names.py` compares this
+# table with each package's __all__, and with `__init__.pyi`, which type checkers and the
+# documentation read.
+_PACKAGES: dict[str, tuple[str, ...]] = {
     "manifolds": (
         "AbstractManifold",
         "Euclidean",
@@ -95,7 +95,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "report": (),
     "cli": (),
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME = {name: package for package, names in _PACKAGES.items() for name in names}
 
 __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the table above is the list
     "BudgetExceeded",
@@ -110,13 +110,13 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll] - the table above is 
     "SlowSamplerWarning",
     "SpreadWarning",
     "__version__",
-    *_ROOMS,
+    *_PACKAGES,
     *_HOME,
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _HOME:
         value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
