@@ -51,7 +51,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     ),
     "randomness": ("NoiseSource", "noise_source"),
     "sampling": ("riemannian_laplace",),
-    "domains": ("AdaptiveBall", "Ball", "Domain"),
+    "domains": ("AdaptiveBall", "Ball", "Domain", "check_records"),
     "privacy": (
         "Budget",
         "Guarantee",

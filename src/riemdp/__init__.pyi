@@ -34,6 +34,7 @@ from .audit import gaussian_mu_lower_bound as gaussian_mu_lower_bound
 from .domains import AdaptiveBall as AdaptiveBall
 from .domains import Ball as Ball
 from .domains import Domain as Domain
+from .domains import check_records as check_records
 from .estimators import PrivateFrechetMean as PrivateFrechetMean
 from .estimators import PrivateMDM as PrivateMDM
 from .estimators import PrivatePCA as PrivatePCA

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import riemdp as library
-from riemdp.cli._checks import invalid_records
+from riemdp import check_records
 from riemdp.cli._exits import InputProblem
-from riemdp.cli._readers import read_records
+from riemdp.cli._readers import Reading, read_records
 from riemdp.cli._spaces import centre_for, space_for
 from tests.cli.conftest import spd_records
 
@@ -300,12 +302,12 @@ def test_readers_agree(tmp_path):
         ("a.tsv", None),
         ("a.txt", None),
     ):
-        loaded = read_records(tmp_path / name, key=key)
+        loaded = read_records(tmp_path / name, Reading(key=key))
         space, records = space_for("spd", "riemann", loaded.array)
         assert np.array_equal(records, X), name
         assert space == library.SPDAffineInvariant(3)
     with pytest.raises(InputProblem, match="no array 'nothing'"):
-        read_records(tmp_path / "two.npz", key="nothing")
+        read_records(tmp_path / "two.npz", Reading(key="nothing"))
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path):
@@ -326,12 +328,78 @@ def test_folder_of_images(riemdp, tmp_path):
     pixels = rng.integers(0, 255, size=(6, 12, 10), dtype=np.uint8)
     for i, image in enumerate(pixels):
         Image.fromarray(image).save(folder / f"{i}.png")
-    loaded = read_records(folder)
+    with pytest.raises(InputProblem, match="--channels 1"):
+        read_records(folder)
+    grey = Reading(channels=1)
+    loaded = read_records(folder, grey)
     assert loaded.channels == 1
     assert np.array_equal(loaded.array, np.asarray(library.datasets.covariance_descriptors(pixels)))
     Image.fromarray(pixels[0, :5]).save(folder / "9.png")
     with pytest.raises(InputProblem, match=r"record 6 \(9.png\) is 10 x 5 pixels"):
-        read_records(folder)
+        read_records(folder, grey)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_one_grey_image_does_not_change_how_the_others_are_read(channels, tmp_path):
+    """At a724553 the first image decided: a grey one changed the release from 11 x 11 to 9 x 9."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 255, size=(4, 8, 8, 3), dtype=np.uint8)
+    for kind in ("colour", "first grey"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        for i, image in enumerate(pixels):
+            picture = Image.fromarray(image)
+            grey = i == 0 and kind == "first grey"
+            (picture.convert("L") if grey else picture).save(folder / f"{i}.png")
+    all_colour, one_grey = (
+        read_records(tmp_path / kind, Reading(channels=channels)).array
+        for kind in ("colour", "first grey")
+    )
+    assert all_colour.shape == one_grey.shape
+    assert np.array_equal(all_colour[1:], one_grey[1:])
+
+
+def test_a_header_is_what_the_option_says_or_a_line_without_a_number(tmp_path):
+    """At a724553 an empty cell in the first record made a header of it: n went from 11 to 10."""
+    file = tmp_path / "t.csv"
+
+    def count(first, header=None):
+        file.write_text("\n".join([first, *["1,2,3"] * 10]) + "\n")
+        return len(read_records(file, Reading(header=header)).array)
+
+    assert count("1,2,3") == 11
+    assert count("1,nan,3") == 11
+    assert count("a,b,c") == 10
+    assert count("1,2,3", header=True) == 10
+    for cell in ("", "oops"):
+        with pytest.raises(InputProblem, match="line 1, column 2"):
+            count(f"1,{cell},3")
+        assert count(f"1,{cell},3", header=True) == 10
+    with pytest.raises(InputProblem, match="line 1, column 1"):
+        count("a,b,c", header=False)
+
+
+def test_tables_that_people_bring(tmp_path):
+    """European decimals, an index column, upper triangles."""
+    file = tmp_path / "t.csv"
+    file.write_text("1,5;2,5\n3,5;4,5\n")
+    with pytest.raises(InputProblem, match="decimal comma") as caught:
+        read_records(file, Reading(header=False))
+    assert "decimal=','" in caught.value.remedy
+    triangle = np.array([[2.0, 0.5, 0.25, 3.0, 0.125, 4.0], [1, 0, 0, 1, 0, 1]])
+    with pytest.raises(InputProblem, match="6 numbers") as caught:
+        space_for("spd", "riemann", triangle)
+    assert "upper triangles of 3 x 3 matrices are read with --upper" in caught.value.remedy
+    space, full = space_for("spd", "riemann", triangle, upper=True)
+    assert space == library.SPDAffineInvariant(3)
+    assert full[0].tolist() == [[2.0, 0.5, 0.25], [0.5, 3.0, 0.125], [0.25, 0.125, 4.0]]
+    with pytest.raises(InputProblem, match="10 numbers") as caught:
+        space_for("spd", "riemann", np.zeros((2, 10)))
+    assert "the first column is an index" in caught.value.remedy
+    with pytest.raises(InputProblem, match="--upper"):
+        space_for("sphere", "riemann", triangle, upper=True)
 
 
 @pytest.mark.parametrize(
@@ -348,10 +416,9 @@ def test_folder_of_images(riemdp, tmp_path):
 def test_reasons_name_the_property(space, bad, reason):
     records = np.stack([np.asarray(space.origin)] * 4)
     records[2] = bad
-    count, first = invalid_records(space, records)
-    assert count == 1
-    assert first[0][0] == 2
-    assert reason in first[0][1]
+    found = check_records(space, records)
+    assert [r.index for r in found] == [2]
+    assert reason in found[0].reason
 
 
 def test_centres(tmp_path):
@@ -363,3 +430,45 @@ def test_centres(tmp_path):
     np.save(tmp_path / "c.npy", -np.eye(2))
     with pytest.raises(InputProblem, match="not a point"):
         centre_for(space, str(tmp_path / "c.npy"))
+
+
+def test_cautions_and_bias_are_said(riemdp, scans):
+    """At a724553 delta .5 and epsilon 1000 passed without a word, and the error had no name."""
+    options = ("--radius", 2, "--metric", "log-euclidean", "--mechanism", "wrapped-gaussian")
+    plain = riemdp("mean", scans, *options, "--epsilon", 1, "--delta", 1e-6)
+    words = " ".join(plain.out.split())
+    assert "error from noise" in words
+    assert "farther than 2 from the centre" in words
+    assert "expected error" not in words
+    assert plain.err == ""
+    slack = riemdp("mean", scans, *options, "--epsilon", 1, "--delta", 0.5)
+    assert "delta = 0.5 is not below 1/n = 0.0167" in " ".join(slack.err.split())
+    nominal = riemdp("mean", scans, *options, "--epsilon", 1000, "--delta", 1e-6)
+    assert "hardly protects anybody" in nominal.err
+    noisy = riemdp("mean", scans, *options, "--epsilon", 0.01, "--delta", 1e-6)
+    assert "the public centre" in " ".join(noisy.err.split())
+    for command in ("mean", "pca", "plan", "calibrate"):
+        text = " ".join(riemdp(command, "--help").out.split())
+        assert "exceptional case" not in text
+        assert "slack" in text
+
+
+def test_light_commands_do_not_import_jax(tmp_path):
+    """Help, accounting and the ledger answer at once."""
+    program = """
+import sys
+from riemdp.cli import main
+for words in (["--help"], ["guarantee", "-z", "1"], ["calibrate", "-e", "1", "-d", "1e-5"],
+              ["ledger", "create", "b.json", "-e", "1"], ["ledger", "show", "b.json"]):
+    try:
+        main(words)
+    except SystemExit as stopped:
+        assert not stopped.code, words
+    assert "jax" not in sys.modules, words
+    if words == ["--help"]:
+        assert "numpy" not in sys.modules
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

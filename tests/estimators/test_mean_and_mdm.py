@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from riemdp import (
     PrivateFrechetMean,
     PrivateMDM,
 )
-from riemdp.estimators import check_search
+from riemdp.estimators import _shared, check_search
 from riemdp.estimators._mdm import half_budget
 
 BALL = Ball(np.eye(2), 1.5)
@@ -60,8 +61,8 @@ def private_labels(**options):
     )
 
 
-# ---------------------------------------------------------------------------------------------- the
-# mean
+# ----------------------------------------------------------------------------------------------
+# the mean
 def test_mean_is_that_of_the_library():
     parameters = {
         "manifold": SPACE,
@@ -303,8 +304,8 @@ def test_grid_search_and_its_cost():
         check_search(mdm(), X, Y)
 
 
-# ---------------------------------------------------------------------------------------------- bad
-# input
+# ----------------------------------------------------------------------------------------------
+# bad input
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -340,3 +341,76 @@ def test_bad_data(x, y, named):
         mdm().fit(x, y)
     with pytest.raises(InvalidArgument, match="sample_weight"):
         mdm().fit(X, Y, sample_weight=np.ones(200))
+
+
+# ----------------------------------------------------------------------------------------------
+# one label
+@pytest.mark.parametrize("label", ["other", "0", b"x", None, float("nan"), 1.5, 2**70, [1], {}])
+def test_the_type_of_one_label_changes_nothing_for_the_others(label):
+    """At a724553 one label of text made text of all: both means moved by 52 sensitivities."""
+    y = [0] * 120 + [1] * 80
+    common = {"classes": [0, 1], "random_state": 3, "mechanism": "wrapped-laplace"}
+    honest = private_labels(**common).fit(X, y)
+    odd = private_labels(**common).fit(X, [label, *y[1:]])
+    for a, b in zip(honest.releases_, odd.releases_, strict=True):
+        assert float(SPACE.dist(a.value, b.value)) <= a.sensitivity * (1 + 1e-9)
+
+
+# ----------------------------------------------------------------------------------------------
+# invalid records
+def estimators():
+    return [
+        mdm(on_invalid="raise"),
+        PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL, mechanism="wrapped-gaussian"),
+    ]
+
+
+@pytest.mark.parametrize("estimator", estimators(), ids=["mdm", "mean"])
+def test_invalid_records_are_named_before_anything_is_spent_or_are_the_centre(estimator):
+    bad = X.copy()
+    bad[17, 0, 1] = np.nan
+    bad[41] = -bad[41] * 1.2345678
+    with Ledger(Budget(5.0, 1e-3)) as ledger:
+        with pytest.raises(InvalidArgument, match=r"`X`: 2 records .*record 17 has NaN") as caught:
+            clone(estimator).fit(bad, Y)
+        assert "record 41 is not positive definite" in str(caught.value)
+        assert "2345" not in str(caught.value)
+        assert ledger.charges == 0
+        clone(estimator).set_params(on_invalid="center").fit(bad, Y)
+        assert ledger.charges == 1
+    with pytest.raises(InvalidArgument, match="on_invalid"):
+        clone(estimator).set_params(on_invalid="drop").fit(X, Y)
+
+
+def test_check_records_says_which_and_why():
+    skew, huge = [[1.0, 2.0], [3.0, 4.0]], [[1, 0], [0, 10**400]]
+    records = [np.eye(2), np.eye(3), "secret", None, skew, huge]
+    found = riemdp.check_records(SPACE, records)
+    assert [r.index for r in found] == [1, 2, 3, 4, 5]
+    assert found[0].reason == "has shape (3, 3) where (2, 2) is needed"
+    assert found[3].reason == "is not symmetric (entries [0, 1] and [1, 0] differ)"
+    assert "secret" not in repr(found)
+    assert riemdp.check_records(SPACE, X) == []
+    pair = riemdp.Product(SPACE, riemdp.Sphere(3))
+    directions = np.array([[1.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    assert [r.index for r in riemdp.check_records(pair, (X[:3], directions))] == [1]
+
+
+# ----------------------------------------------------------------------------------------------
+# what was spent
+def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
+    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    estimator = mdm()
+    assert not hasattr(estimator, "total_spent_")
+    with pytest.warns(riemdp.RiemdpWarning, match=r"PrivateMDM.fit spent epsilon 1 .*5 times"):
+        estimator.fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", riemdp.RiemdpWarning)
+        estimator.fit(X, Y)
+    assert estimator.total_spent_ == estimator.guarantee_.repeat(2)
+    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    with warnings.catch_warnings(), Ledger(Budget(5.0, 1e-3)) as ledger:
+        warnings.simplefilter("error", riemdp.RiemdpWarning)
+        mdm().fit(X, Y)
+    assert ledger.charges == 1
+    assert not hasattr(clone(estimator), "total_spent_")

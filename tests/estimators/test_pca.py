@@ -171,3 +171,36 @@ def test_bad_parameters_are_named_and_nothing_is_spent(change, named):
     assert ledger.charges == 0
     with pytest.raises(TypeError):
         PrivatePCA(2)  # keyword-only
+
+
+def test_rows_of_text_are_named_without_their_entries_or_are_zero():
+    """At a724553 scikit-learn's message quoted the entry."""
+    rows = table(6).tolist()
+    rows[2][1] = "secret"
+    rows[4][0] = None
+    parameters = {"n_components": 1, "budget": BUDGET, "row_norm": 1.0, "random_state": 0}
+    with pytest.raises(InvalidArgument, match=r"record 2 holds something that is not a") as caught:
+        PrivatePCA(**parameters).fit(rows)
+    assert "secret" not in str(caught.value)
+    zeroed = table(6)
+    zeroed[[2, 4]] = 0.0
+    fitted = PrivatePCA(on_invalid="center", **parameters).fit(rows)
+    assert np.array_equal(fitted.components_, PrivatePCA(**parameters).fit(zeroed).components_)
+    with pytest.raises(InvalidArgument, match="Expected 2D array") as caught:
+        PrivatePCA(**parameters).fit([0.123456, 0.654321])
+    assert "123456" not in str(caught.value)
+    with pytest.raises(InvalidArgument, match="rows of the same length") as caught:
+        PrivatePCA(**parameters).fit([[0.123456, 1.0], [0.654321]])
+    assert "123456" not in str(caught.value)
+
+
+def test_the_release_knows_its_facts():
+    fitted = PrivatePCA(n_components=2, budget=BUDGET, row_norm=1.0).fit(table())
+    report = riemdp.report.privacy_report(fitted.release_)
+    assert np.array_equal(fitted.release_.value, fitted.components_)
+    assert report.records == 400
+    assert report.domain == "rows of length at most 1"
+    assert report.released == "2 principal components of 5 columns"
+    assert report.sensitivity == pytest.approx(np.sqrt(2) / 400)
+    assert report.stated == ()
+    assert fitted.total_spent_ == fitted.guarantee_

@@ -137,7 +137,7 @@ def test_pure_release_states_delta_zero():
     assert report.delta == 0.0
     assert report.epsilon == pytest.approx(0.5)
     assert "(pure)" in report.html()
-    assert "exceptional case (delta" not in report.html()
+    assert "slack delta" not in report.html()
 
 
 def test_ledger_clamped_count_and_checksum_are_shown_only_when_given():
@@ -168,7 +168,7 @@ def test_bad_arguments_are_named(wrong):
 def test_saved_whole_or_not_at_all(tmp_path):
     _, report = make()
     page, beside = report.save(tmp_path / "r.html")
-    assert json.loads(Path(beside).read_text())["schema"] == "riemdp.privacy-report/1"
+    assert json.loads(Path(beside).read_text())["schema"] == "riemdp.privacy-report/2"
     assert Path(page).read_text() == report.html()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["r.html", "r.json"]
     with pytest.raises(OSError):
@@ -221,3 +221,78 @@ def test_a_protected_number_of_records_is_not_printed():
     assert "at least 30 records" in report.html()
     assert report.to_dict()["records_is_lower_bound"] is True
     assert "at least 400" not in make()[1].html()
+
+
+def a_mean(**options):
+    """A release that knows its facts: 200 records, radius 2, epsilon 1."""
+    return private_frechet_mean(
+        SPACE, np.zeros((200, 3)), BALL, BUDGET, mechanism="wrapped-gaussian", **options
+    )
+
+
+def test_every_fact_comes_from_the_release():
+    report = privacy_report(a_mean())
+    assert report.records == 200
+    assert report.space == f"{SPACE!r} (dimension 3)"
+    assert report.domain.endswith("distance 2 of the public centre, the origin of the space")
+    assert report.budget == BUDGET
+    assert report.stated == ()
+    assert "stated by the publisher" not in " ".join(report.html().split())
+    same = {"records": 200, "manifold": SPACE, "ball": Ball(np.zeros(3), 2.0), "budget": BUDGET}
+    assert privacy_report(a_mean(), **same).to_dict()["records"] == 200
+    assert "dp-accounting" not in report.to_json()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"records": 99_999}, "records"),
+        ({"ball": Ball(np.zeros(3), 50.0)}, "ball"),
+        ({"ball": Ball(np.ones(3), 2.0)}, "ball"),
+        ({"budget": Budget(0.01, 1e-9)}, "budget"),
+        ({"manifold": Euclidean(4)}, "manifold"),
+        ({"domain": "all points within distance 50"}, "domain"),
+        ({"space": "somewhere"}, "space"),
+        ({"clipping": "none"}, "clipping"),
+    ],
+    ids=lambda w: str(w)[:20],
+)
+def test_a_report_cannot_contradict_its_release(wrong, named):
+    """At a724553 each of these was accepted, with a line for the signature."""
+    with pytest.raises(InvalidArgument, match=f"`{named}`"):
+        privacy_report(a_mean(), **wrong)
+
+
+def test_what_a_bare_mechanism_does_not_know_is_marked_as_stated():
+    release, report = make()
+    assert report.stated == ("number of records", "space", "domain", "budget")
+    assert "were not checked: number of records, space, domain" in " ".join(report.html().split())
+    with pytest.raises(InvalidArgument, match="records"):
+        privacy_report(release)
+    with pytest.raises(InvalidArgument, match="`budget`"):  # it costs more than that
+        privacy_report(release, records=400, budget=Budget(0.01, 1e-9))
+
+
+def test_cautions_are_on_the_page():
+    tame = privacy_report(a_mean())
+    assert tame.cautions == []
+    assert "Before you sign" not in tame.html()
+    slack = private_frechet_mean(
+        SPACE, np.zeros((20, 3)), BALL, Budget(1.0, 0.05), mechanism="wrapped-gaussian"
+    )
+    report = privacy_report(slack)
+    assert "not below 1/n = 0.05" in report.cautions[0]
+    assert "Before you sign" in report.html()
+    noisy = private_frechet_mean(
+        SPACE, np.zeros((5, 3)), BALL, Budget(0.1, 1e-6), mechanism="wrapped-gaussian"
+    )
+    assert any("public centre" in c for c in privacy_report(noisy).cautions)
+
+
+def test_delta_is_called_slack_and_the_error_is_that_from_noise():
+    page = " ".join(privacy_report(a_mean()).html().split())
+    assert "exceptional case" not in page
+    assert "additive slack" in page
+    assert "Error from noise" in page
+    assert "Expected error" not in page
+    assert "farther than 2 from the centre" in page

@@ -20,7 +20,10 @@ BatchSize = Annotated[int | None, typer.Option("--batch-size", help="Records in 
 NeededDelta = Annotated[
     float,
     typer.Option(
-        "--delta", "-d", help="Probability of the exceptional case, above 0.", show_default=False
+        "--delta",
+        "-d",
+        help="Additive slack, above 0; keep it far below 1 / records.",
+        show_default=False,
     ),
 ]
 Size = Annotated[
@@ -48,9 +51,7 @@ def calibrate(
     ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """The smallest Gaussian noise multiplier (sigma / sensitivity) that keeps within epsilon and
-    delta.
-    """
+    """The smallest Gaussian noise multiplier (sigma / sensitivity) within epsilon and delta."""
     from .. import privacy
     from .._errors import real
     from ..report._words import number
@@ -107,9 +108,7 @@ def guarantee(
     sampling: SamplingOption = o.Sampling.without_replacement,
     as_json: o.Json = False,
 ) -> None:
-    """What Gaussian noise of a given size really guarantees, and what the best attack achieves
-    against it.
-    """
+    """What Gaussian noise of a given size guarantees, and what the best attack achieves."""
     from .. import privacy
     from ..report import trade_off
     from ..report._words import percent
@@ -142,10 +141,8 @@ def guarantee(
         ),
         (
             "at 1 % false alarms",
-            (
-                f"an attack finds a record at most {percent(bound.detected(0.01), up=True)} of the"
-                " time"
-            ),
+            f"an attack detects a record at most {percent(bound.detected(0.01), up=True)} of the"
+            " time",
         ),
     ]
     _show(result, rows, as_json)
@@ -170,13 +167,12 @@ def plan(
     ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """Expected error of a private mean against epsilon, from public facts only. Costs nothing and
-    reads no data.
-    """
+    """Error from noise of a private mean against epsilon. Costs nothing and reads no data."""
     import numpy as np
 
     from .. import privacy, releases
     from .._errors import integer
+    from ..domains import Ball
     from ._spaces import centre_for, space_for
 
     integer("records", records, at_least=1)
@@ -186,7 +182,7 @@ def plan(
         metric.value,
         np.empty((1 if space is not o.Space.spd else 2, *_shape(space, size))),
     )
-    ball = privacy.Ball(centre_for(manifold, center), radius)
+    ball = Ball(centre_for(manifold, center), radius)
     if plot is not None and plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise InputProblem(
             f"--plot {plot} has an ending that is not known", "use .png, .svg or .pdf"
@@ -206,18 +202,18 @@ def plan(
 def _show_plan(table: Any, as_json: bool, radius: float, plot: Path | None) -> None:
     from rich.table import Table
 
-    from ..report._words import number
+    from ..report._words import bias_sentence, number
 
     rows = plan_rows(table)
     if as_json:
         print_json({"radius": radius, "plan": rows})
         return
     title = (
-        "Expected error (root mean squared distance) of a private mean; the domain has radius"
+        "Error from noise (root mean squared distance) of a private mean; the domain has radius"
         f" {radius:g}"
     )
     screen = Table(title=title, title_justify="left")
-    for head in ("epsilon", "mechanism", "expected error", "share of the radius", ""):
+    for head in ("epsilon", "mechanism", "error from noise", "share of the radius", ""):
         screen.add_column(head, justify="right" if head not in {"mechanism", ""} else "left")
     last = None
     for row in (r for r in rows if r["expected_error"] is not None):
@@ -234,6 +230,7 @@ def _show_plan(table: Any, as_json: bool, radius: float, plot: Path | None) -> N
             "<- auto" if row["chosen"] else "",
         )
     console().print(screen)
+    console().print(f"{bias_sentence(radius)} A share of 100 % or more: the centre is as good.")
     if plot is not None:
         console().print(f"picture: {plot}", markup=False)
 

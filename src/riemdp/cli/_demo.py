@@ -9,6 +9,7 @@ module draws noise.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 import shutil
@@ -17,12 +18,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._errors import DataUnavailable, InvalidArgument, integer, real
+
+if TYPE_CHECKING:
+    from ..domains import Ball
+    from ..manifolds import AbstractManifold
+    from ..mechanisms import Release
+    from ..privacy import Guarantee
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 DELTA = 1e-5
@@ -43,7 +49,7 @@ class DemoResult:
 
     folder: Path
     files: tuple[str, ...]
-    totals: dict[str, Any]
+    totals: dict[str, Guarantee]
     seconds: float
     reproducible: bool
 
@@ -59,13 +65,13 @@ class _Job:
     channels: int
     descriptors: dict[str, Any]
     count: int
-    releases: dict[tuple[str, float], Any] = field(default_factory=dict)
+    releases: dict[tuple[str, float], Release] = field(default_factory=dict)
     measured: dict[tuple[str, float], float] = field(default_factory=dict)
     distances: list[np.ndarray] = field(
         default_factory=list
     )  # of each image to the non-private mean of its class
-    ball: Any = None
-    manifold: Any = None
+    ball: Ball | None = None
+    manifold: AbstractManifold | None = None
 
 
 def run_demo(
@@ -191,7 +197,7 @@ def _release_means(
             tracker.advance()
 
 
-def _total(job: _Job, epsilons: tuple[float, ...], delta: float) -> Any:
+def _total(job: _Job, epsilons: tuple[float, ...], delta: float) -> Guarantee:
     """The guarantee of everything released from one data set: the worst class (they are alike),
     composed over epsilons.
     """
@@ -208,7 +214,7 @@ def _total(job: _Job, epsilons: tuple[float, ...], delta: float) -> Any:
 def _write(
     folder: Path,
     jobs: list[_Job],
-    totals: dict[str, Any],
+    totals: dict[str, Guarantee],
     epsilons: tuple[float, ...],
     delta: float,
     seed: int | None,
@@ -230,8 +236,8 @@ def _write(
             " by the guarantee."
         ),
         (
-            "data set,class,epsilon,distance of release to non-private mean,expected (root mean"
-            " square)"
+            "data set,class,epsilon,distance of release to non-private mean,error from noise (root"
+            " mean square)"
         ),
     ]
     for job in jobs:
@@ -241,19 +247,8 @@ def _write(
     (folder / MEASURED).write_text("\n".join(lines) + "\n", encoding="utf-8")
     plots.save(_picture(jobs, epsilons, delta, seed), folder / PICTURE)
     for job in jobs:
-        summary = SimpleNamespace(
-            guarantee=totals[job.name],
-            scale=None,
-            sensitivity=next(iter(job.releases.values())).sensitivity,
-            expected_error=None,
-            mechanism=f"{len(epsilons)} wrapped Gaussian releases a class",
-            reproducible=seed is not None,
-        )
         privacy_report(
-            summary,  # type: ignore[arg-type]
-            records=job.count,
-            manifold=job.manifold,
-            ball=job.ball,
+            _together(job, totals[job.name]),
             delta=delta,
             query=(
                 f"Mean descriptors of {job.name}: {len(epsilons)} budgets, {len(job.descriptors)}"
@@ -263,6 +258,20 @@ def _write(
         ).save(folder / f"privacy-report-{job.key}.html")
     (folder / STATEMENT).write_text(
         _statement(jobs, totals, epsilons, delta, seed), encoding="utf-8"
+    )
+
+
+def _together(job: _Job, total: Guarantee) -> Release:
+    """Everything released from one data set, as one release with the total guarantee."""
+    first = next(iter(job.releases.values()))
+    return dataclasses.replace(
+        first,
+        value=np.stack([np.asarray(r.value) for r in job.releases.values()]),
+        guarantee=total,
+        mechanism=f"{len(job.releases) // len(job.descriptors)} wrapped Gaussian releases a class",
+        scale=math.nan,  # another one for every budget
+        error_law=None,
+        details={k: first.details[k] for k in ("n", "manifold", "ball")},
     )
 
 
@@ -333,13 +342,13 @@ def _legend(label: str) -> str:
     return (
         "measured: root mean square over classes, bar from smallest to largest"
         if label.endswith(": measured")
-        else (f"expected: {label}")
+        else f"error from noise: {label}"
     )
 
 
 def _statement(
     jobs: list[_Job],
-    totals: dict[str, Any],
+    totals: dict[str, Guarantee],
     epsilons: tuple[float, ...],
     delta: float,
     seed: int | None,
@@ -444,8 +453,8 @@ def _statement(
             " on public demonstration data."
         ),
         (
-            "  With your own data, do not publish them: the *expected* error, a formula of public"
-            " numbers, tells the same."
+            "  With your own data, do not publish them: the error from noise, a formula of public"
+            " numbers, says the same."
         ),
         "",
         (

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ._exits import InputProblem
-from ._run import command
+from ._run import command, console
 
 
 @command
@@ -21,12 +21,21 @@ def demo(
     ] = Path("riemdp-demo"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer images and epsilons.")] = False,
 ) -> None:
-    """Real images, private means per class for several epsilon, a plot and a plain statement. Under
-    a minute.
-    """
-    from ._demo import run_demo
+    """Real images, private means per class for several epsilon, a plot and a plain statement.
 
-    run_demo(out, quick=quick)
+    Takes under a minute.
+    """
+    from ._demo import MATRICES, PICTURE, STATEMENT, run_demo
+
+    done = run_demo(out, quick=quick)
+    say = console().print
+    say(f"{len(done.files)} files in {done.folder}", markup=False)
+    say(f"  open first: {done.folder / STATEMENT}", markup=False)
+    say(f"  the picture: {done.folder / PICTURE}.png", markup=False)
+    say(f"  the released means: {done.folder / MATRICES}", markup=False)
+    for name in done.files:
+        if name.endswith(".html"):
+            say(f"  a report to sign: {done.folder / name}", markup=False)
 
 
 @command

@@ -63,7 +63,9 @@ Epsilon = Annotated[
 Delta = Annotated[
     float,
     typer.Option(
-        "--delta", "-d", help="Probability of the exceptional case; 0 asks for pure privacy."
+        "--delta",
+        "-d",
+        help="Additive slack; keep it far below 1 / records. 0 means pure privacy.",
     ),
 ]
 Radius = Annotated[
@@ -112,6 +114,40 @@ LedgerOption = Annotated[
     typer.Option("--ledger", help="Charge this ledger file (see `riemdp ledger create`)."),
 ]
 Key = Annotated[str | None, typer.Option("--key", help="Name of the array in an npz or mat file.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help=(
+            "Whether the first line of a text table names the columns. Without this option it does"
+            " if none of its cells is a number."
+        ),
+        show_default=False,
+    ),
+]
+Channels = Annotated[
+    int | None,
+    typer.Option(
+        "--channels",
+        help="How to read a folder of images: 1 (grey) or 3 (colour), for all of them.",
+        show_default=False,
+    ),
+]
+Upper = Annotated[
+    bool,
+    typer.Option(
+        "--upper",
+        help="Each row holds the upper triangle of a symmetric matrix, row by row.",
+    ),
+]
+RecordsPerPerson = Annotated[
+    int | None,
+    typer.Option(
+        "--max-records-per-person",
+        help="State the guarantee for one person with up to this many records too.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(
@@ -127,9 +163,8 @@ ShowClamped = Annotated[
     typer.Option(
         "--show-clamped",
         help=(
-            "State how many records were moved into the domain. The "
-            "count comes "
-            "from the data without noise: only where it is public."
+            "State how many records were moved into the domain. The count comes from the data"
+            " without noise: only where it is public."
         ),
     ),
 ]

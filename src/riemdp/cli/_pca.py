@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from . import _options as o
 from ._exits import InputProblem
-from ._mean import show_release
-from ._run import Outputs, command, print_json, released
+from ._run import Outputs, command, print_json, refuse_invalid, released
 
 if TYPE_CHECKING:
+    from ..mechanisms import Release
+    from ..optimizers import OptimizationResult
     from ..privacy import Ledger
+    from ..report import PrivacyReport
 
 Components = Annotated[
     int, typer.Option("--components", "-k", help="How many components.", show_default=False)
@@ -27,6 +29,7 @@ RowNorm = Annotated[
         show_default=False,
     ),
 ]
+Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, input-perturbation or dp-rgd.")]
 
 
 @command
@@ -36,17 +39,17 @@ def pca(
     row_norm: RowNorm,
     epsilon: o.Epsilon,
     delta: o.Delta = 0.0,
-    mechanism: Annotated[
-        str, typer.Option("--mechanism", help="auto, input-perturbation or dp-rgd.")
-    ] = "auto",
+    mechanism: Mechanism = "auto",
     out: o.Out = None,
     report: o.Report = None,
     as_json: o.Json = False,
     ledger: o.LedgerOption = None,
     key: o.Key = None,
+    header: o.Header = None,
     on_invalid: o.Invalid = o.OnInvalid.refuse,
     show_clamped: o.ShowClamped = False,
     record_is: o.RecordIs = "one row of the input",
+    max_records_per_person: o.RecordsPerPerson = None,
     seed: o.Seed = None,
 ) -> None:
     """Release the leading principal components of the rows in FILE.
@@ -54,91 +57,70 @@ def pca(
     Rows are neither centred nor scaled by the data; bring them to a public scale first. --row-norm
     and the budget must be chosen without looking at the rows.
     """
+    import numpy as np
+
     from .. import privacy
     from .._errors import integer, one_of, real
     from ..estimators import PrivatePCA
     from ..estimators._pca import MECHANISMS
-    from ._readers import read_records
+    from ..manifolds import Euclidean
+    from ._readers import Reading, read_records
+    from ._show import show_release
 
     budget = privacy.Budget(epsilon, delta)
     bound = real("row_norm", row_norm, above=0.0)
     one_of("mechanism", mechanism, MECHANISMS)
     outputs = Outputs(out, report, as_json, "components")
     outputs.check()
-    loaded = read_records(file, key=key)
-    if loaded.array.ndim != 2:
-        raise InputProblem(
-            f"the array has shape {loaded.array.shape}",
-            "pca needs a table, shape (records, columns)",
-        )
+    loaded = read_records(file, Reading(key=key, header=header))
     rows = loaded.array
-    integer("components", components, at_least=1, at_most=rows.shape[1])
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-    if len(bad) and on_invalid is o.OnInvalid.refuse:
+    if rows.ndim != 2:
         raise InputProblem(
-            f"{len(bad)} of {len(rows)} records in {file} have NaN or infinite entries, the first"
-            f" is record {bad[0]} (counted from 0)",
-            "mend them; or give --on-invalid center to count each as a row of zeros",
+            f"the array has shape {rows.shape}", "pca needs a table, shape (records, columns)"
         )
+    integer("components", components, at_least=1, at_most=rows.shape[1])
+    if on_invalid is o.OnInvalid.refuse:
+        refuse_invalid(Euclidean(rows.shape[1]), rows, file)
     estimator = PrivatePCA(
         n_components=components,
         budget=budget,
         row_norm=bound,
         mechanism=mechanism,
+        on_invalid="center",
         random_state=seed,
     )
 
-    def work(opened: Ledger | None) -> Any:
-        with contextlib.nullcontext() if opened is None else opened:
-            return _Released(estimator.fit(rows))
+    def work(opened: Ledger | None) -> Release | OptimizationResult:
+        with warnings.catch_warnings(), contextlib.nullcontext() if opened is None else opened:
+            # A command makes one release; there are no further fits to add up.
+            warnings.filterwarnings("ignore", ".*no ledger adds up.*")
+            return estimator.fit(rows).release_
 
-    def describe(result: Any, checksum: str | None, charged: Any) -> tuple[Any, dict[str, Any]]:
+    def describe(
+        result: Release | OptimizationResult, checksum: str | None, charged: Ledger | None
+    ) -> tuple[PrivacyReport, dict[str, Any]]:
         from ..report import privacy_report
 
-        with np.errstate(over="ignore"):
-            clamped = (
-                int(np.sum(~(np.linalg.norm(rows, axis=1) <= bound))) if show_clamped else None
-            )
+        clamped = None
+        if show_clamped:
+            with np.errstate(over="ignore"):
+                clamped = int(np.sum(~(np.linalg.norm(rows, axis=1) <= bound)))
         page = privacy_report(
             result,
-            records=len(rows),
-            budget=budget,
             record_is=record_is,
+            max_records_per_person=max_records_per_person,
             checksum=checksum,
             clamped=clamped,
             ledger=charged,
-            query=(
-                f"{components} principal component{'s' if components > 1 else ''} of"
-                f" {rows.shape[1]} columns"
-            ),
-            space=f"rows of {rows.shape[1]} numbers",
-            domain=f"rows of length at most {bound:g}",
-            clipping=(
-                f"every row longer than {bound:g} is shortened to that length; a row with NaN or"
-                " infinity counts as zero"
-            ),
         )
-        machine = {
+        return page, {
             "components": np.asarray(result.value).tolist(),
             "report": page.to_dict(),
             "files": [str(p) for p in (out, report) if p is not None],
         }
-        return page, machine
 
     result, page, machine = released(outputs, ledger, work, describe)
     if as_json:
         print_json(machine)
     else:
-        show_release(result.value, page, out, report, loaded.note)
-
-
-class _Released:
-    """A fitted PCA in the form of a release, for the report."""
-
-    def __init__(self, fitted: Any):
-        self.value = fitted.components_
-        self.guarantee = fitted.guarantee_
-        self.scale = fitted.noise_scale_
-        self.sensitivity = getattr(fitted.release_, "sensitivity", None)
-        self.mechanism = fitted.mechanism_
-        self.reproducible = fitted.reproducible_
+        show_release(result, page, out, report, loaded.note)

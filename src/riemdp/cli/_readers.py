@@ -1,12 +1,16 @@
-"""Read records from a file or a folder: npy, npz, csv, parquet, mat, or images. Nothing is guessed
-from the values.
+"""Read records from a file or a folder: npy, npz, csv, parquet, mat, or images.
+
+How the records are read is decided by public options and by the form of the file, never by one
+record for all of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +31,38 @@ class Loaded:
     channels: int | None = None  # 1 or 3 where the records are covariance descriptors of images
 
 
-def read_records(path: str | Path, *, key: str | None = None, eta: float = 1e-6) -> Loaded:
-    """Read `path`. `key` names an array of an npz or mat file; `eta` is the public regulariser of
-    image descriptors.
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """The public options of reading.
 
-    Raises `InputProblem` with the remedy; records are checked for their type and common size here,
-    for their geometry later.
+    Attributes:
+        key: The name of an array in an npz or mat file.
+        eta: The regulariser of image descriptors.
+        header: Whether the first line of a text table names the columns; None: if no cell of it is
+            a number.
+        channels: 1 (grey) or 3 (colour), for all images of a folder.
     """
+
+    key: str | None = None
+    eta: float = 1e-6
+    header: bool | None = None
+    channels: int | None = None
+
+
+def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
+    """Read the records of a file or a folder.
+
+    Args:
+        path: The file or folder.
+        reading: The public options.
+
+    Returns:
+        The records. Their type and common size are checked here, their geometry later.
+
+    Raises:
+        InputProblem: The records cannot be read; the message holds the remedy.
+    """
+    reading = reading or Reading()
     source = Path(path)
     if not source.exists():
         near = _nearest(source)
@@ -43,7 +72,7 @@ def read_records(path: str | Path, *, key: str | None = None, eta: float = 1e-6)
         )
     try:
         if source.is_dir():
-            return _folder_of_images(source, eta)
+            return _folder_of_images(source, reading)
         suffix = source.suffix.lower()
         if suffix in IMAGES:
             raise InputProblem(
@@ -66,7 +95,7 @@ def read_records(path: str | Path, *, key: str | None = None, eta: float = 1e-6)
             )
         if source.stat().st_size == 0:
             raise InputProblem(f"{source} is an empty file", "write the records to it first")
-        loaded = reader[suffix](source, key)
+        loaded = reader[suffix](source, reading)
     except PermissionError as error:
         raise InputProblem(
             f"{source} may not be read", "check the permissions of the file"
@@ -78,16 +107,16 @@ def read_records(path: str | Path, *, key: str | None = None, eta: float = 1e-6)
     return dataclasses.replace(loaded, array=_real(loaded.array, source))
 
 
-def _npy(source: Path, key: str | None) -> Loaded:
+def _npy(source: Path, reading: Reading) -> Loaded:
     _fits(source, source.stat().st_size)
     return Loaded(_load_numpy(source), f"array of {source.name}")
 
 
-def _npz(source: Path, key: str | None) -> Loaded:
+def _npz(source: Path, reading: Reading) -> Loaded:
     _fits(source, source.stat().st_size)
     archive = _load_numpy(source)
     with archive:
-        name = _chosen(source, sorted(archive.files), key)
+        name = _chosen(source, sorted(archive.files), reading.key)
         try:
             return Loaded(archive[name], f"array {name!r} of {source.name}")
         except ValueError as error:
@@ -97,24 +126,19 @@ def _npz(source: Path, key: str | None) -> Loaded:
 def _load_numpy(source: Path) -> Any:
     try:
         return np.load(source, allow_pickle=False)
-    except ValueError as error:
-        if "allow_pickle" in str(error) or "Object array" in str(error):
+    except (ValueError, OSError, EOFError, SyntaxError, KeyError, zipfile.BadZipFile) as error:
+        # NumPy takes whatever it does not know for pickled objects; a file of its own says so.
+        if isinstance(error, ValueError) and "allow_pickle" in str(error) and _is_npy(source):
             raise _objects(source) from error
         raise InputProblem(
             f"{source} is damaged or not a NumPy file",
             "write it again with numpy.save or numpy.savez",
         ) from error
-    except (OSError, EOFError, SyntaxError, KeyError, _bad_zip()) as error:
-        raise InputProblem(
-            f"{source} is damaged or not a NumPy file",
-            "write it again with numpy.save or numpy.savez",
-        ) from error
 
 
-def _bad_zip() -> type[Exception]:
-    import zipfile
-
-    return zipfile.BadZipFile
+def _is_npy(source: Path) -> bool:
+    with source.open("rb") as stream:
+        return stream.read(6) == b"\x93NUMPY"
 
 
 def _objects(source: Path) -> InputProblem:
@@ -125,42 +149,52 @@ def _objects(source: Path) -> InputProblem:
     )
 
 
-def _csv(source: Path, key: str | None) -> Loaded:
+def _csv(source: Path, reading: Reading) -> Loaded:
     _fits(source, 8 * source.stat().st_size)
-    separator = "\t" if source.suffix.lower() == ".tsv" else ","
     with source.open("r", encoding="utf-8-sig", errors="replace") as stream:
-        first = stream.readline()
-        if separator not in first:
-            separator = next((s for s in (";", "\t", " ") if s in first.strip()), separator)
-        width = len(_cells(first, separator))
-        header = not all(_is_number(cell) for cell in _cells(first, separator))
-        rows: list[list[float]] = (
-            [] if header else [[float(cell) for cell in _cells(first, separator)]]
-        )
-        for number, line in enumerate(stream, start=2):
-            if not line.strip():
-                continue
-            cells = _cells(line, separator)
-            if len(cells) != width:
-                raise InputProblem(
-                    f"line {number} of {source} has {len(cells)} columns where the first line has"
-                    f" {width}",
-                    "all records need the same number of columns; remove or complete that line",
-                )
-            try:
-                rows.append([float(cell) for cell in cells])
-            except ValueError:
-                column = next(i for i, cell in enumerate(cells, start=1) if not _is_number(cell))
-                raise InputProblem(
-                    f"line {number}, column {column} of {source} is not a number",
-                    "leave out columns of text; write missing values as nan",
-                ) from None
+        lines = [(i, line) for i, line in enumerate(stream, start=1) if line.strip()]
+    if not lines:
+        raise InputProblem(f"{source} has no records", "write one record a line")
+    first = lines[0][1]
+    separator = _separator(source, first)
+    width = len(_cells(first, separator))
+    header = reading.header
+    if header is None:
+        header = not any(_is_number(cell) for cell in _cells(first, separator))
+    rows = [_row(source, i, _cells(x, separator), width) for i, x in lines[1 if header else 0 :]]
     if not rows:
         raise InputProblem(f"{source} has a header and no records", "write one record a line")
     return Loaded(
         np.array(rows),
         f"{len(rows)} lines of {source.name}" + (", first line taken as header" if header else ""),
     )
+
+
+def _separator(source: Path, line: str) -> str:
+    if source.suffix.lower() == ".tsv" and "\t" in line:
+        return "\t"
+    return next((s for s in (";", ",", "\t", " ") if s in line.strip()), ",")
+
+
+def _row(source: Path, line: int, cells: list[str], width: int) -> list[float]:
+    if len(cells) != width:
+        raise InputProblem(
+            f"line {line} of {source} has {len(cells)} columns where the first line has {width}",
+            "all records need the same number of columns; remove or complete that line",
+        )
+    try:
+        return [float(cell) for cell in cells]
+    except ValueError:
+        column = next(i for i, cell in enumerate(cells, start=1) if not _is_number(cell))
+    if re.fullmatch(r"[-+]?\d+,\d+([eE][-+]?\d+)?", cells[column - 1]):
+        raise InputProblem(
+            f"line {line}, column {column} of {source} has a decimal comma",
+            "write decimal points; pandas reads such a table with sep=';', decimal=','",
+        )
+    remedy = "leave out columns of text; write missing values as nan"
+    if line == 1:
+        remedy += "; --header says that the first line names the columns"
+    raise InputProblem(f"line {line}, column {column} of {source} is not a number", remedy)
 
 
 def _cells(line: str, separator: str) -> list[str]:
@@ -178,7 +212,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _parquet(source: Path, key: str | None) -> Loaded:
+def _parquet(source: Path, reading: Reading) -> Loaded:
     try:
         import pyarrow.parquet as parquet  # type: ignore[reportMissingImports]
     except ImportError as error:
@@ -205,7 +239,7 @@ def _parquet(source: Path, key: str | None) -> Loaded:
     return Loaded(np.stack(columns, axis=1), f"{table.num_rows} rows of {source.name}")
 
 
-def _mat(source: Path, key: str | None) -> Loaded:
+def _mat(source: Path, reading: Reading) -> Loaded:
     from scipy import io
 
     _fits(source, source.stat().st_size)
@@ -225,7 +259,7 @@ def _mat(source: Path, key: str | None) -> Loaded:
     arrays = {
         k: v for k, v in named.items() if isinstance(v, np.ndarray) and v.dtype.kind in "fiubc"
     }
-    name = _chosen(source, sorted(arrays), key)
+    name = _chosen(source, sorted(arrays), reading.key)
     array, note = arrays[name], f"variable {name!r} of {source.name}"
     if array.ndim == 3 and array.shape[0] == array.shape[1] != array.shape[2]:
         array, note = (
@@ -235,27 +269,29 @@ def _mat(source: Path, key: str | None) -> Loaded:
     return Loaded(array, note)
 
 
-def _folder_of_images(source: Path, eta: float) -> Loaded:
+def _folder_of_images(source: Path, reading: Reading) -> Loaded:
     files = sorted(
         p for p in source.rglob("*") if p.suffix.lower() in IMAGES and not p.name.startswith(".")
     )
     if not files:
+        raise _no_images(source)
+    if reading.channels not in (1, 3):
         raise InputProblem(
-            f"the folder {source} holds no images",
-            f"give a folder with files ending in {', '.join(sorted(IMAGES))}",
+            "a folder of images needs --channels 1 (grey) or --channels 3 (colour)",
+            "say how to read all of them; one image must not decide that for the others",
         )
     from PIL import Image, UnidentifiedImageError
 
     from ..datasets import covariance_descriptors
 
-    with Image.open(files[0]) as opened:
-        mode = "L" if opened.mode in {"1", "L", "LA", "I;16", "I", "F"} else "RGB"
-        size = opened.size
+    mode = "L" if reading.channels == 1 else "RGB"
+    size: tuple[int, int] | None = None
     pixels = []
     for index, file in enumerate(files):
         try:
             with warnings.catch_warnings(), Image.open(file) as opened:
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
+                size = size or opened.size
                 if opened.size != size:
                     raise InputProblem(
                         f"record {index} ({file.name}) is {opened.size[0]} x {opened.size[1]}"
@@ -268,11 +304,24 @@ def _folder_of_images(source: Path, eta: float) -> Loaded:
                 f"record {index} ({file.name}) cannot be read as an image", "remove or replace it"
             ) from error
     kind = "grey" if mode == "L" else "colour"
-    array = np.asarray(covariance_descriptors(np.stack(pixels), eta=eta))
+    array = np.asarray(covariance_descriptors(np.stack(pixels), eta=reading.eta))
     return Loaded(
         array,
-        f"covariance descriptors of {len(files)} {kind} images (eta = {eta:g})",
-        1 if mode == "L" else 3,
+        f"covariance descriptors of {len(files)} {kind} images (eta = {reading.eta:g})",
+        reading.channels,
+    )
+
+
+def _no_images(source: Path) -> InputProblem:
+    others = sorted({p.suffix.lower() for p in source.iterdir() if p.suffix.lower() in FORMATS})
+    if others:
+        return InputProblem(
+            f"the folder {source} holds no images but {', '.join(others)} files",
+            "put the records into one file: numpy.save(file, numpy.stack(records))",
+        )
+    return InputProblem(
+        f"the folder {source} holds no images",
+        f"give a folder with files ending in {', '.join(sorted(IMAGES))}",
     )
 
 
@@ -311,8 +360,9 @@ def _real(array: np.ndarray, source: Path) -> np.ndarray:
 
 
 def _fits(source: Path, need: int) -> None:
-    """Refuse what cannot fit before reading it. Three copies are needed: the file, float64, and the
-    clamped records.
+    """Refuse what cannot fit before reading it.
+
+    Three copies are needed: the file, float64, and the clamped records.
     """
     try:
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -322,8 +372,8 @@ def _fits(source: Path, need: int) -> None:
         raise InputProblem(
             f"{source} is too large for this machine: about {3 * need / 2**30:,.0f} GiB would be"
             f" needed, {available / 2**30:,.0f} GiB exist",
-            "use a larger machine; or split the records, release one mean per part, and average the"
-            " parts (each costs the budget once)",
+            "use a larger machine; or split the records and release one mean per part (parts hold"
+            " different records, so together they cost the budget once)",
         )
 
 
@@ -334,6 +384,6 @@ def _nearest(source: Path) -> str | None:
     if not folder.is_dir():
         return None
     found = difflib.get_close_matches(
-        source.name, [p.name for p in folder.iterdir()], n=1, cutoff=0.7
+        source.name, [p.name for p in folder.iterdir()], n=1, cutoff=0.85
     )
     return str(folder / found[0]) if found else None

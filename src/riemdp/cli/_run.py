@@ -14,19 +14,22 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _exits
 from ._exits import CommandError, InputProblem, OutputProblem
 from ._interrupts import Interrupts, current, heard
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from ..manifolds import AbstractManifold
     from ..mechanisms import Release
+    from ..optimizers import OptimizationResult
     from ..privacy import Ledger
     from ..report import PrivacyReport
 
+Result = TypeVar("Result", bound="Release | OptimizationResult")
 VALUE_ENDINGS = (".npy", ".npz", ".csv", ".json")
 
 
@@ -45,6 +48,26 @@ def say_error(problem: str, remedy: str = "") -> None:
     out.print(Text.assemble(("error: ", "bold red"), problem))
     if remedy:
         out.print(Text.assemble(("  what to do: ", "bold"), remedy))
+
+
+def say_warning(sentence: str) -> None:
+    """One warning on standard error."""
+    from rich.text import Text
+
+    console(error=True).print(Text.assemble(("warning: ", "bold yellow"), sentence))
+
+
+def refuse_invalid(manifold: AbstractManifold, records: np.ndarray, file: Path) -> None:
+    """Refuse records that are not points of the space, naming the first few and why."""
+    from ..domains._check import check_records, summary
+
+    found = check_records(manifold, records)
+    if found:
+        raise InputProblem(
+            f"{file}: {summary(found)} of {manifold!r}",
+            "mend them; or give --on-invalid center to count each as the public centre (zero for"
+            " pca). This message is for whoever holds the data",
+        )
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -119,9 +142,7 @@ def _short_warnings() -> Iterator[None]:
     from .._errors import RiemdpWarning
 
     def show(message: Any, category: Any, *_: Any, **__: Any) -> None:
-        from rich.text import Text
-
-        console(error=True).print(Text.assemble(("warning: ", "bold yellow"), str(message)))
+        say_warning(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -140,6 +161,10 @@ class Outputs:
     key: str
 
     def check(self) -> None:
+        """Refuse names that cannot be written, before anything is computed."""
+        for option, path in (("--out", self.out), ("--report", self.report)):
+            if path is not None and path.is_dir():
+                raise InputProblem(f"{option} {path} is a folder", "name a file in it")
         if self.out is not None and self.out.suffix.lower() not in VALUE_ENDINGS:
             raise InputProblem(
                 f"--out {self.out} has an ending that is not known",
@@ -165,12 +190,16 @@ class Outputs:
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[list[Path]]:
-        """Make the temporary files now, so that an unwritable folder is found before anything is
-        spent.
-        """
+        """Make the temporary files now: an unwritable folder is found before anything is spent."""
         from .._files import staged
 
         with contextlib.ExitStack() as stack:
+            for folder in {t.parent for t in self._targets()}:
+                if not folder.is_dir():
+                    raise OutputProblem(
+                        f"the output cannot be written: there is no folder {folder}",
+                        "make the folder first; nothing was computed or spent",
+                    )
             try:
                 parts = stack.enter_context(staged(*self._targets()))
             except OSError as error:
@@ -185,9 +214,9 @@ class Outputs:
 def released(
     outputs: Outputs,
     ledger_path: Path | None,
-    work: Callable[[Ledger | None], Release],
-    describe: Callable[[Release, str | None, Ledger | None], tuple[PrivacyReport, dict[str, Any]]],
-) -> tuple[Release, PrivacyReport, dict[str, Any]]:
+    work: Callable[[Ledger | None], Result],
+    describe: Callable[[Result, str | None, Ledger | None], tuple[PrivacyReport, dict[str, Any]]],
+) -> tuple[Result, PrivacyReport, dict[str, Any]]:
     """Make one release in the only safe order and write its files.
 
     1. The output files are reserved and the ledger is read. 2. `work(ledger)` checks, computes,
@@ -237,6 +266,8 @@ def _opened(path: Path) -> Ledger:
 
 def serialised(ending: str, key: str, value: Any) -> bytes:
     """The released value as the bytes of a file of this kind."""
+    import numpy as np
+
     array = np.asarray(value)
     if ending == ".json":
         return (json.dumps({key: array.tolist()}) + "\n").encode()

@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..manifolds import AbstractManifold
+from ..manifolds._spd import AbstractSPD
 from ._exits import InputProblem
-
-SPACES = ("spd", "sphere", "euclidean", "lorentz", "poincare", "stiefel", "grassmann")
-METRICS = (
-    "affine-invariant",
-    "riemann",
-    "log-euclidean",
-    "logeuclid",
-    "bures-wasserstein",
-    "wasserstein",
-)
+from ._readers import read_records
 
 
-def space_for(space: str, metric: str, array: np.ndarray) -> tuple[Any, np.ndarray]:
-    """The manifold for records of this shape, and the records in its own shape (n, *shape)."""
+def space_for(
+    space: str, metric: str, array: np.ndarray, *, upper: bool = False
+) -> tuple[AbstractManifold, np.ndarray]:
+    """The manifold for records of this shape, and the records in its own shape (n, *shape).
+
+    Args:
+        space: A word of `--space`.
+        metric: A word of `--metric`, for spd.
+        array: The records as they were read.
+        upper: Whether a row holds the upper triangle of a symmetric matrix.
+    """
     from .. import manifolds
 
+    if upper and (space != "spd" or array.ndim != 2):
+        raise InputProblem(
+            "--upper is for positive definite matrices, one triangle a row",
+            "leave it out, or write one upper triangle a line",
+        )
     n, rest = array.shape[0], array.shape[1:]
     if space == "spd":
-        if array.ndim == 2 and rest[0] != n:  # one flattened matrix a line, as in a csv file
-            k = math.isqrt(rest[0])
-            if k * k != rest[0]:
-                raise InputProblem(
-                    f"each record has {rest[0]} numbers, which is not the square of a number of"
-                    " rows",
-                    "write all k x k entries of a matrix in one line, row by row; or name another"
-                    " --space",
-                )
-            array, rest = array.reshape(n, k, k), (k, k)
+        if upper:
+            array = _from_triangles(array)
+        elif array.ndim == 2 and rest[0] != n:  # one flattened matrix a line, as in a csv file
+            array = _from_rows(array)
+        rest = array.shape[1:]
         if array.ndim == 2:
             raise InputProblem(
                 f"the array has shape {array.shape}: one matrix, not a collection of matrices",
@@ -44,8 +47,8 @@ def space_for(space: str, metric: str, array: np.ndarray) -> tuple[Any, np.ndarr
         if array.ndim != 3 or rest[0] != rest[1]:
             raise InputProblem(
                 f"the array has shape {array.shape}",
-                "positive definite matrices need shape (n, k, k); for "
-                "vectors or frames name another --space",
+                "positive definite matrices need shape (n, k, k); for vectors or frames name"
+                " another --space",
             )
         return manifolds.spd(rest[0], metric), array
     if space in {"stiefel", "grassmann"}:
@@ -70,12 +73,51 @@ def space_for(space: str, metric: str, array: np.ndarray) -> tuple[Any, np.ndarr
     return kinds[space](rest[0]), array
 
 
-def centre_for(manifold: Any, words: str) -> Any:
+def _from_rows(array: np.ndarray) -> np.ndarray:
+    n, width = array.shape
+    k = math.isqrt(width)
+    if k * k == width:
+        return array.reshape(n, k, k)
+    hints = []
+    side = (math.isqrt(8 * width + 1) - 1) // 2
+    if side * (side + 1) // 2 == width and side > 1:
+        hints.append(f"upper triangles of {side} x {side} matrices are read with --upper")
+    if width > 1 and math.isqrt(width - 1) ** 2 == width - 1:
+        hints.append(
+            f"if the first column is an index, leave it out ({width - 1} is a square): pandas"
+            " writes none with to_csv(index=False)"
+        )
+    raise InputProblem(
+        f"each record has {width} numbers, which is not the square of a number of rows",
+        "; ".join(
+            [
+                "write all k x k entries of a matrix in one line, row by row, or name another"
+                " --space",
+                *hints,
+            ]
+        ),
+    )
+
+
+def _from_triangles(array: np.ndarray) -> np.ndarray:
+    n, width = array.shape
+    k = (math.isqrt(8 * width + 1) - 1) // 2
+    if k * (k + 1) // 2 != width:
+        raise InputProblem(
+            f"each record has {width} numbers, which is not k (k + 1) / 2",
+            "write the upper triangle of each matrix in one line, row by row",
+        )
+    full = np.zeros((n, k, k))
+    rows, columns = np.triu_indices(k)
+    full[:, rows, columns] = array
+    full[:, columns, rows] = array
+    return full
+
+
+def centre_for(manifold: AbstractManifold, words: str) -> Any:
     """The public centre: "identity" or "origin" is the canonical point, "diag:A" is A times the
     identity, else a file.
     """
-    from pathlib import Path
-
     if words in {"identity", "origin"}:
         return manifold.origin
     if words.startswith("diag:"):
@@ -83,14 +125,13 @@ def centre_for(manifold: Any, words: str) -> Any:
             factor = float(words[5:])
         except ValueError:
             factor = math.nan
-        if not (factor > 0 and math.isfinite(factor)) or not hasattr(manifold, "k"):
+        usable = factor > 0 and math.isfinite(factor) and isinstance(manifold, AbstractSPD)
+        if not usable:
             raise InputProblem(
                 f"--center {words} is not usable",
                 "give diag:A with a number A > 0, for positive definite matrices",
             )
         return factor * np.asarray(manifold.origin)
-    from ._readers import read_records
-
     if not Path(words).exists():
         raise InputProblem(
             f"--center {words} is neither a word nor a file",

@@ -4,6 +4,7 @@ door that everything from outside passes.
 
 from ._adaptive import AdaptiveBall
 from ._ball import Ball
+from ._check import InvalidRecord, check_records
 from ._domain import Domain
 
-__all__ = ["AdaptiveBall", "Ball", "Domain"]
+__all__ = ["AdaptiveBall", "Ball", "Domain", "InvalidRecord", "check_records"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import jax.numpy as jnp
@@ -10,13 +11,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
-from ..manifolds import spd
-from ..privacy import Budget, Guarantee, Ledger, charge, gaussian, gaussian_noise_multiplier, pure
+from ..domains import Ball
+from ..domains._check import refuse_invalid
+from ..domains._door import admit_labels, admit_records
+from ..manifolds import AbstractManifold, spd
+from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier, pure
+from ..privacy._cautions import warn_of
+from ..privacy._ledger import uncharged
 from ..randomness import noise_source
 from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, build, public_tolerance
 from ..releases._mean import mean_of_clamped
-from ._shared import NotSklearnShaped, check_seed, required
+from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name != "k-norm-gradient"))
 
@@ -25,68 +31,83 @@ _Prepared = tuple[
 ]  # one mechanism and one private mean a class, and the cost of all together
 
 
-class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstimator):
+class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimator):
     """Minimum distance to the mean of each class, the means released with differential privacy.
 
     A record is one matrix with its label. Takes the place of `pyriemann.classification.MDM` in a
     pipeline: `fit`, `predict`, `predict_proba`, `transform` (distances to the class means),
-    `fit_predict`, `classes_`, `covmeans_`.
+    `fit_predict`, `classes_`, `covmeans_`. Predictions for a record show something about that
+    record only, and nothing about the training records beyond `covmeans_`.
 
-    **Parameters** (keyword-only; `budget` and `ball` are required and public):
+    Args:
+        metric: "riemann" ("affine-invariant"), "logeuclid" ("log-euclidean") or "wasserstein"
+            ("bures-wasserstein").
+        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
+            it.**
+        ball: `Ball(center, radius)` for the matrices of all classes, public. Required. Matrices in
+            volts lie far from the identity: centre the ball at their scale.
+        labels: "public" or "private", see the guarantee below.
+        classes: The possible labels, public. Required for private labels, because which labels
+            occur is then private. A label is compared with them one by one, by what it says: one
+            that equals none belongs to no class, and changes nothing for the other records.
+        min_class_size: Public m >= 1, required for private labels. A class with fewer records is
+            filled up with copies of the centre, so the guarantee does not depend on m being right;
+            a value near the true class sizes is the most accurate.
+        mechanism: "auto" (smallest expected error by formula), "wrapped-gaussian",
+            "wrapped-laplace" or "riemannian-laplace".
+        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
+            refuses and says which ones, to whoever holds the data, before anything is spent;
+            that an error is raised then depends on the records. "center" counts them as the
+            centre, silently.
+        random_state: None for noise from the operating system; an int makes the run reproducible
+            and **not private**.
 
-    - `metric`: "riemann" ("affine-invariant"), "logeuclid" ("log-euclidean") or "wasserstein"
-      ("bures-wasserstein").
-    - `budget`: `Budget(epsilon, delta)` of one whole `fit`. **Every call of `fit` spends it.**
-    - `ball`: `Ball(center, radius)` for the matrices of all classes.
-    - `labels`: "public" or "private", see the guarantee below.
-    - `classes`: the possible labels, public. Required for private labels, because which labels
-      occur is then private.
-    - `min_class_size`: public m >= 1, required for private labels: a class with fewer records is
-      filled up with copies of the centre, so the guarantee does not depend on m being right; a
-      value near the true class sizes is the most accurate.
-    - `mechanism`: "auto" (smallest expected error by formula), "wrapped-gaussian",
-      "wrapped-laplace" or "riemannian-laplace".
-    - `random_state`: None for noise from the operating system; an int makes the run reproducible
-      and **not private**.
+    Attributes:
+        classes_: The classes.
+        covmeans_: The released mean of each class, a list.
+        guarantee_: The `Guarantee` of all means together.
+        releases_: The `Release` of each mean.
+        reproducible_: Whether a seed was used; then nothing is private.
+        total_spent_: What all calls of `fit` on this object cost together.
 
-    **Attributes** after `fit`, all public: `classes_`, `covmeans_` (a list), `guarantee_`,
-    `releases_`, `reproducible_`. Predictions for a record show something about that record only,
-    and nothing about the training records beyond `covmeans_`.
+    Guarantee:
+        Replace-one, number of records public.
 
-    **Guarantee** (replace-one, number of records public):
+        Public labels: neighbours differ in one matrix, its label stays. The record is in one class
+        only, and the other means do not see it, so releasing every class with the whole budget
+        costs the budget once (parallel composition). Labels and class sizes are treated as known
+        to everybody.
 
-    - Public labels: neighbours differ in one matrix, its label stays. The record is in one class
-      only, and the other means do not see it, so releasing every class with the whole budget costs
-      the budget once (parallel composition). Labels and class sizes are treated as known to
-      everybody.
-    - Private labels: neighbours differ in one pair (matrix, label). Write D_c for the clamped
-      matrices of class c, filled up with the centre to m entries. Replacing a pair changes D_c for
-      at most two classes, and in each of them by one of: an entry replaced, by a record or by a
-      filler, among at least m entries; an entry added to or taken from at least m entries. The
-      Frechet mean moves at most by Delta = the replace-one sensitivity for m records (2 r / m on
-      Hadamard spaces) in either case: adding one entry to N >= m moves it by at most 2 r / (N + 1)
-      there, and by at most (2 r / (N + 1)) tan(theta)/theta, which is less than 2 r / (m
-      cos(theta)), for curvature kappa > 0, theta = 2 r sqrt(kappa). Every class is released with
-      noise for Delta and its own fresh randomness, so the privacy loss is that of at most two such
-      releases, and each is calibrated so that two together keep within the budget. Noise, mechanism
-      and m are functions of public facts only: class sizes are private.
+        Private labels: neighbours differ in one pair (matrix, label). Write D_c for the clamped
+        matrices of class c, filled up with the centre to m entries. Replacing a pair changes D_c
+        for at most two classes, and in each of them by one of: an entry replaced, by a record or
+        by a filler, among at least m entries; an entry added to or taken from at least m entries.
+        The Frechet mean moves at most by Delta = the replace-one sensitivity for m records (2 r / m
+        on Hadamard spaces) in either case: adding one entry to N >= m moves it by at most
+        2 r / (N + 1) there, and by at most (2 r / (N + 1)) tan(theta)/theta, which is less than
+        2 r / (m cos(theta)), for curvature kappa > 0, theta = 2 r sqrt(kappa). Every class is
+        released with noise for Delta and its own fresh randomness, so the privacy loss is that of
+        at most two such releases, and each is calibrated so that two together keep within the
+        budget. Noise, mechanism and m are functions of public facts only: class sizes are private.
 
-    Whether `fit` raises because a mean did not converge depends on the records; nothing is released
-    or spent then.
+        Whether `fit` raises because a mean did not converge depends on the records; nothing is
+        released or spent then.
 
-    Source: Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean).
+    Source:
+        Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean).
     """
 
     def __init__(
         self,
         *,
         metric: str = "riemann",
-        budget: Any = None,
-        ball: Any = None,
+        budget: Budget | None = None,
+        ball: Ball | None = None,
         labels: str = "public",
-        classes: Any = None,
+        classes: Sequence[Any] | np.ndarray | None = None,
         min_class_size: int | None = None,
         mechanism: str = "auto",
+        on_invalid: str = "raise",
         random_state: int | None = None,
     ):
         self.metric = metric
@@ -96,41 +117,57 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
         self.classes = classes
         self.min_class_size = min_class_size
         self.mechanism = mechanism
+        self.on_invalid = on_invalid
         self.random_state = random_state
 
     # ---------------------------------------------------------------- fitting
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Release one mean per class. X (n, k, k) symmetric positive definite matrices, y (n,)
-        labels.
+        """Release one mean per class and charge the ledger.
 
-        `sample_weight` is refused: weights from data would change the sensitivity. Raises before
-        anything is spent.
+        Args:
+            X: Symmetric positive definite matrices, shape (n, k, k).
+            y: One label for each.
+            sample_weight: Refused: weights from data would change the sensitivity.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a record cannot be used; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         required(self, budget=self.budget, ball=self.ball)
+        assert self.budget is not None
+        assert self.ball is not None
         one_of("labels", self.labels, ("public", "private"))
         one_of("mechanism", self.mechanism, MECHANISMS)
+        one_of("on_invalid", self.on_invalid, ON_INVALID)
         if sample_weight is not None:
-            raise invalid(
-                "sample_weight", "given", "leave it out: private class means have equal weights"
+            raise InvalidArgument(
+                "argument `sample_weight` is not supported: weights from data would change the"
+                " sensitivity; leave it out, every record counts the same"
             )
-        matrices, labels = self._checked(X, y)
-        manifold = spd(matrices.shape[-1], self.metric)
-        classes = self._classes(labels)
+        manifold = self._manifold(X)
+        matrices, n = admit_records(manifold, "X", X)
+        classes = self._classes(y)
+        labels = admit_labels("y", y, classes)
+        if len(labels) != n:
+            raise InvalidArgument(
+                f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one"
+                " label for each matrix"
+            )
+        if self.on_invalid == "raise":
+            refuse_invalid(manifold, "X", X, REMEDY)
         source = noise_source(check_seed(self.random_state))
         clamped = np.asarray(self.ball.clamp(manifold, matrices))
+        groups = [clamped[labels == i] for i in range(len(classes))]
         if self.labels == "public":
-            mechanisms, values, whole = self._public(manifold, clamped, labels, classes)
+            mechanisms, values, whole = self._public(manifold, groups, classes)
         else:
-            mechanisms, values, whole = self._private(manifold, clamped, labels, classes)
-        charge(
-            whole
-        )  # all means are known by now: nothing can fail between here and the last noise
-        # A ledger of its own for each class: the cost of all of them together is `whole`, charged
-        # just before.
-        releases = [
-            m.release(v, source, ledger=Ledger(self.budget))
-            for m, v in zip(mechanisms, values, strict=True)
-        ]
+            mechanisms, values, whole = self._private(manifold, groups)
+        charge(whole)  # all means are known: nothing can fail between here and the last noise
+        with uncharged():  # `whole`, charged just before, is the cost of all of them together
+            releases = [m.release(v, source) for m, v in zip(mechanisms, values, strict=True)]
         if any(r.guarantee != _guarantee_of(m) for m, r in zip(mechanisms, releases, strict=True)):
             raise AssertionError(
                 "a class was released under another guarantee than the one that was charged"
@@ -141,12 +178,35 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
         self.covmeans_ = [np.asarray(r.value) for r in releases]
         self.guarantee_ = whole
         self.reproducible_ = source.reproducible
+        self._record_spending(whole, self.budget)
+        public_count = (
+            n if self.labels == "public" else integer("min_class_size", self.min_class_size)
+        )
+        warn_of(whole, self.budget.delta, public_count)
         return self
 
+    def _manifold(self, X: Any) -> AbstractManifold:
+        """The space of matrices as large as the public centre of the ball."""
+        assert self.ball is not None
+        shape = np.shape(self.ball.center)
+        if len(shape) != 2 or shape[0] != shape[1]:
+            raise InvalidArgument(
+                f"argument `ball` has a centre of shape {shape}; PrivateMDM needs a square matrix"
+            )
+        manifold = spd(shape[0], self.metric)
+        given = getattr(X, "shape", None)
+        if isinstance(given, tuple) and tuple(given[1:]) != shape:
+            raise InvalidArgument(
+                f"argument `X` has shape {given}; give symmetric positive definite matrices of the"
+                f" size of the ball's centre, shape (n, {shape[0]}, {shape[0]})"
+            )
+        return manifold
+
     def _public(
-        self, manifold: Any, clamped: np.ndarray, labels: np.ndarray, classes: np.ndarray
+        self, manifold: AbstractManifold, groups: list[np.ndarray], classes: np.ndarray
     ) -> _Prepared:
-        groups = [clamped[labels == c] for c in classes]
+        assert self.budget is not None
+        assert self.ball is not None
         sizes = [len(g) for g in groups]
         if min(sizes) == 0:
             raise InvalidArgument(
@@ -163,15 +223,15 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
         ]
         return mechanisms, values, _guarantee_of(mechanisms[0])
 
-    def _private(
-        self, manifold: Any, clamped: np.ndarray, labels: np.ndarray, classes: np.ndarray
-    ) -> _Prepared:
+    def _private(self, manifold: AbstractManifold, groups: list[np.ndarray]) -> _Prepared:
+        assert self.budget is not None
+        assert self.ball is not None
         if self.min_class_size is None:
             raise invalid(
                 "min_class_size",
                 None,
-                "private labels need a public number of records that a class can be relied "
-                "on to have",
+                "private labels need a public number of records that a class can be relied on to"
+                " have",
             )
         m = integer("min_class_size", self.min_class_size, at_least=1)
         half = half_budget(self.budget)
@@ -180,16 +240,15 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
         mechanism = build(name, manifold, self.ball, m, half, tolerance=tolerance)
         filler = np.asarray(self.ball.center)[None]
         values = []
-        for c in classes:
-            group = clamped[labels == c]
+        for group in groups:
             padded = np.concatenate([group, np.repeat(filler, max(0, m - len(group)), axis=0)])
             values.append(
                 mean_of_clamped(manifold, jnp.asarray(padded), self.ball, None, tolerance)
             )
         one = _guarantee_of(mechanism)
-        return [mechanism] * len(classes), values, one if len(classes) == 1 else one.compose(one)
+        return [mechanism] * len(groups), values, one if len(groups) == 1 else one.compose(one)
 
-    def _name(self, manifold: Any, n: int, budget: Budget) -> str:
+    def _name(self, manifold: AbstractManifold, n: int, budget: Budget) -> str:
         if self.mechanism != "auto":
             return self.mechanism
         rows = [
@@ -205,7 +264,7 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
             )
         return min(known)[1]
 
-    def _classes(self, labels: np.ndarray) -> np.ndarray:
+    def _classes(self, labels: Any) -> np.ndarray:
         if self.classes is not None:
             found = np.unique(np.asarray(self.classes))
             if found.size == 0:
@@ -215,26 +274,10 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
             raise invalid(
                 "classes",
                 None,
-                "private labels need the list of possible labels; taking it from the data would "
-                "reveal it",
+                "private labels need the list of possible labels; taking it from the data would"
+                " reveal it",
             )
-        return np.unique(labels)
-
-    def _checked(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        try:
-            matrices = np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidArgument(
-                "argument `X` is not an array of real numbers of shape (n, k, k)"
-            ) from error
-        if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or 0 in matrices.shape:
-            raise invalid("X", matrices, "give n >= 1 square matrices, shape (n, k, k)")
-        labels = np.asarray(y)
-        if labels.shape != (len(matrices),):
-            raise invalid(
-                "y", labels, f"give one label for each of the {len(matrices)} matrices, shape (n,)"
-            )
-        return matrices, labels
+        return np.unique(np.asarray(labels))  # public labels
 
     # ---------------------------------------------------------------- using the means
     def transform(self, X: Any) -> np.ndarray:
@@ -255,9 +298,7 @@ class PrivateMDM(NotSklearnShaped, ClassifierMixin, TransformerMixin, BaseEstima
         return scores / scores.sum(axis=1, keepdims=True)
 
     def fit_predict(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
-        """`fit` and then `predict` on the same matrices. The predictions are one per record: they
-        are not private.
-        """
+        """`fit`, then `predict` on the same matrices. One prediction per record: not private."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 
 

@@ -8,51 +8,77 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._errors import one_of
+from ..domains import Ball
+from ..domains._check import refuse_invalid
+from ..manifolds import AbstractManifold
+from ..privacy import Budget
 from ..releases import private_frechet_mean
-from ._shared import NotSklearnShaped, check_seed, required
+from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
 
 
-class PrivateFrechetMean(NotSklearnShaped, TransformerMixin, BaseEstimator):
+class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
     """Frechet mean of records on a manifold, released with differential privacy by `fit`.
-
-    **Parameters** (keyword-only; the first three are required and public, chosen without looking at
-    the records):
-
-    - `manifold`: the space, e.g. `riemdp.SPDAffineInvariant(k)`.
-    - `budget`: `Budget(epsilon, delta)`. **Every call of `fit` spends it**, and charges the
-      innermost `with Ledger(...)`.
-    - `ball`: `Ball(center, radius)`; records are moved into it, invalid ones count as the centre.
-    - `mechanism`: see `riemdp.private_frechet_mean`; "auto" chooses by formula.
-    - `adjacency`: "replace-one", or "add-or-remove-one" if also the number of records is to be
-      protected; then `n_min`, a public lower bound of it, is required (see
-      `riemdp.private_frechet_mean`).
-    - `random_state`: None for noise from the operating system; an int makes the run reproducible
-      and **not private**.
-
-    **Attributes** after `fit`, all public: `mean_`, `guarantee_` (a `Guarantee`), `release_` (the
-    whole `Release`), `reproducible_`, `n_samples_` (None under add-or-remove-one, which keeps it
-    private).
 
     `transform(X)` gives the coordinates of log_mean_(x) in an orthonormal frame, shape (n, dim):
     features for a linear model. They are one row per record and so are **not private**. `score(X)`
-    is minus the mean squared distance to `mean_`; it is computed from the records it is given
-    without noise and is **not private** either.
+    is minus the mean squared distance to `mean_`; it is computed without noise and is **not
+    private** either.
 
-    Guarantee: that of `private_frechet_mean`, under `adjacency`: `guarantee_.epsilon(budget.delta)
-    <= budget.epsilon`.
+    Args:
+        manifold: The space, e.g. `riemdp.SPDAffineInvariant(k)`. Required.
+        budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
+            the innermost `with Ledger(...)`.
+        ball: `Ball(center, radius)`, chosen without looking at the records. Required. Records are
+            moved into it.
+        mechanism: See `riemdp.private_frechet_mean`; "auto" chooses by formula.
+        adjacency: "replace-one", or "add-or-remove-one" if also the number of records is to be
+            protected.
+        n_min: A public lower bound of that number, required under "add-or-remove-one".
+        on_invalid: What to do about records that are not points of the space. "raise" refuses and
+            says which ones, to whoever holds the data, before anything is spent; that an error
+            is raised then depends on the records. "center" counts them as the centre, silently.
+        random_state: None for noise from the operating system; an int makes the run reproducible
+            and **not private**.
 
-    Source: Reimherr2021 Theorems 1 and 2; Utpala2023LE.
+    Attributes:
+        mean_: The released point.
+        guarantee_: Its `Guarantee`.
+        release_: The whole `Release`.
+        reproducible_: Whether a seed was used; then nothing is private.
+        n_samples_: The number of records, None under add-or-remove-one.
+        total_spent_: What all calls of `fit` on this object cost together.
+
+    Guarantee:
+        That of `private_frechet_mean`, under `adjacency`: `guarantee_.epsilon(budget.delta) <=
+        budget.epsilon`.
+
+    Source:
+        Reimherr2021 Theorems 1 and 2; Utpala2023LE.
+
+    Example:
+        >>> import numpy as np, riemdp
+        >>> X = np.stack([np.diag([1.0, v]) for v in np.linspace(0.5, 2.0, 400)])
+        >>> mean = riemdp.PrivateFrechetMean(
+        ...     manifold=riemdp.SPDAffineInvariant(2),
+        ...     budget=riemdp.Budget(1.0, 1e-6),
+        ...     ball=riemdp.Ball(np.eye(2), 1.0),
+        ... )
+        >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-5)) as ledger:
+        ...     mean.fit(X).mean_.shape
+        (2, 2)
     """
 
     def __init__(
         self,
         *,
-        manifold: Any = None,
-        budget: Any = None,
-        ball: Any = None,
+        manifold: AbstractManifold | None = None,
+        budget: Budget | None = None,
+        ball: Ball | None = None,
         mechanism: str = "auto",
         adjacency: str = "replace-one",
         n_min: int | None = None,
+        on_invalid: str = "raise",
         random_state: int | None = None,
     ):
         self.manifold = manifold
@@ -61,13 +87,26 @@ class PrivateFrechetMean(NotSklearnShaped, TransformerMixin, BaseEstimator):
         self.mechanism = mechanism
         self.adjacency = adjacency
         self.n_min = n_min
+        self.on_invalid = on_invalid
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the mean of the records X, shape (n, *manifold.shape). `y` is ignored. Raises
-        before anything is spent.
+        """Release the mean of records and charge the ledger.
+
+        Args:
+            X: Records, shape (n, *manifold.shape).
+            y: Ignored.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a record cannot be used; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         required(self, manifold=self.manifold, budget=self.budget, ball=self.ball)
+        if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
+            refuse_invalid(self.manifold, "X", X, REMEDY)
         release = private_frechet_mean(
             self.manifold,
             X,
@@ -81,14 +120,16 @@ class PrivateFrechetMean(NotSklearnShaped, TransformerMixin, BaseEstimator):
         self.release_ = release
         self.mean_ = release.value
         self.guarantee_ = release.guarantee
+        self._record_spending(release.guarantee, self.budget)
         self.reproducible_ = release.reproducible
         n = release.details.get("n")
         self.n_samples_ = None if n is None else int(n)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of each record in an orthonormal frame at `mean_`, shape (n, dim). Per
-        record, hence not private.
+        """Coordinates of each record in an orthonormal frame at `mean_`, shape (n, dim).
+
+        One row per record, so not private.
         """
         check_is_fitted(self, "mean_")
         return np.asarray(
@@ -96,8 +137,6 @@ class PrivateFrechetMean(NotSklearnShaped, TransformerMixin, BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the mean squared distance of the records to `mean_`. Computed without noise: not
-        private.
-        """
+        """Minus the mean squared distance of the records to `mean_`: no noise, not private."""
         check_is_fitted(self, "mean_")
         return -float(np.mean(np.asarray(self.manifold.squared_dist(self.mean_, X))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -9,33 +11,27 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..domains._check import refuse_invalid
+from ..domains._door import admit_records
 from ..manifolds import Euclidean
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
-from ._shared import check_seed, required
+from ..optimizers import OptimizationResult
+from ..privacy import Budget
+from ..privacy._cautions import warn_of
+from ._shared import ON_INVALID, Spending, check_seed, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
+_REMEDY = 'mend them, or give on_invalid="center" to count each as a row of zeros'
 
 
-class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, BaseEstimator):
     """Principal components of the rows of a table, released with differential privacy.
 
     Components are the leading eigenvectors of A = (1/n) sum z z^T, z being a row after `center` is
     subtracted and its length is clipped to `row_norm`. **Nothing is centred or scaled by the
-    data**: that would be another release.
-
-    **Parameters** (keyword-only; the first three are required and public):
-
-    - `n_components`: how many, at most the number of columns.
-    - `budget`: `Budget(epsilon, delta)`. **Every call of `fit` spends it**, and charges the
-      innermost `with Ledger(...)`.
-    - `row_norm`: public bound R > 0 on the length of a row; longer rows are shortened to it, rows
-      with NaN or infinity count as 0.
-    - `center`: a public vector to subtract, or None.
-    - `mechanism`: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
-      manifold), or "auto".
-    - `random_state`: None for noise from the operating system; an int makes the run reproducible
-      and **not private**.
+    data**: that would be another release. `transform(X)` is one row per record and so **not
+    private**.
 
     "auto" decides from (n, d, budget) alone. Input perturbation costs an error of about z R^2
     sqrt(k (d - k)) / n, z the noise multiplier of the budget. A gradient of the k-component
@@ -44,28 +40,50 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     converge at once, the same z R^2 sqrt(k (d - k)) / n. Iterating is therefore never better and
     "auto" perturbs the input, except for more than 8192 columns, where A does not fit in memory.
 
-    **Attributes** after `fit`, all public: `components_` (k, d), orthonormal rows; `guarantee_`;
-    `mechanism_`; `noise_scale_`; `release_`; `reproducible_`; `n_samples_`. After input
-    perturbation also `explained_variance_`, the eigenvalues of the *noisy* matrix: they cost
-    nothing more (post-processing), are biased upwards by the noise, and are not there otherwise.
+    Args:
+        n_components: How many, at most the number of columns. Required.
+        budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
+            the innermost `with Ledger(...)`.
+        row_norm: Public bound R > 0 on the length of a row. Required. Longer rows are shortened.
+        center: A public vector to subtract, or None.
+        mechanism: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
+            manifold), or "auto".
+        on_invalid: What to do about rows with NaN, infinity or text. "raise" refuses and says
+            which ones, to whoever holds the data, before anything is spent; that an error is
+            raised then depends on the records. "center" counts them as rows of zeros, silently.
+        random_state: None for noise from the operating system; an int makes the run reproducible
+            and **not private**.
 
-    `transform(X)` is one row per record and so **not private**.
+    Attributes:
+        components_: Shape (k, d), orthonormal rows.
+        guarantee_: The `Guarantee` of the release.
+        release_: The whole release; its value is `components_`.
+        mechanism_: The mechanism that was used.
+        noise_scale_: The scale of its noise.
+        explained_variance_: After input perturbation only: eigenvalues of the *noisy* matrix. They
+            cost nothing more (post-processing) and are biased upwards by the noise.
+        reproducible_: Whether a seed was used; then nothing is private.
+        n_samples_: The number of rows.
+        total_spent_: What all calls of `fit` on this object cost together.
 
-    Guarantee: replace-one, n public. Input perturbation: |z z^T - z' z'^T|_F <= sqrt(2) R^2, so A
-    has sensitivity sqrt(2) R^2 / n; Gaussian noise in an orthonormal frame of the symmetric
-    matrices (delta > 0), or noise of density exp(-|E|_F epsilon n / (sqrt(2) R^2)) (delta = 0).
+    Guarantee:
+        Replace-one, n public. Input perturbation: |z z^T - z' z'^T|_F <= sqrt(2) R^2, so A has
+        sensitivity sqrt(2) R^2 / n; Gaussian noise in an orthonormal frame of the symmetric
+        matrices (delta > 0), or noise of density exp(-|E|_F epsilon n / (sqrt(2) R^2)) (delta = 0).
 
-    Source: Han2024 section 6 (GMIP baseline) with the sharper constant sqrt(2) R^2 / n.
+    Source:
+        Han2024 section 6 (GMIP baseline) with the sharper constant sqrt(2) R^2 / n.
     """
 
     def __init__(
         self,
         *,
         n_components: int | None = None,
-        budget: Any = None,
+        budget: Budget | None = None,
         row_norm: float | None = None,
         center: Any = None,
         mechanism: str = "auto",
+        on_invalid: str = "raise",
         random_state: int | None = None,
     ):
         self.n_components = n_components
@@ -73,22 +91,32 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.row_norm = row_norm
         self.center = center
         self.mechanism = mechanism
+        self.on_invalid = on_invalid
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = (
-            True  # rows with NaN count as 0, silently: which ones they are is private
-        )
-        tags.non_deterministic = True
+        tags.input_tags.string = True  # text is read here, row by row: see `_rows`
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Release the components of X, shape (n, d). `y` is ignored. Raises before anything is
-        spent.
+        """Release the components of a table and charge the ledger.
+
+        Args:
+            X: Rows, shape (n, d).
+            y: Ignored.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a row cannot be used; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         required(self, n_components=self.n_components, budget=self.budget, row_norm=self.row_norm)
+        assert self.budget is not None
         one_of("mechanism", self.mechanism, MECHANISMS)
+        one_of("on_invalid", self.on_invalid, ON_INVALID)
         bound = real("row_norm", self.row_norm, above=0.0)
         seed = check_seed(self.random_state)
         rows = self._rows(X, reset=True)
@@ -98,6 +126,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         name = self.mechanism
         if name == "auto":
             name = "input-perturbation" if d <= LARGEST_MATRIX else "dp-rgd"
+        release: Release | OptimizationResult
         if name == "input-perturbation":
             release = second_moment(rows, bound, self.budget, seed)
             values, vectors = np.linalg.eigh(unpacked(np.asarray(release.value), d))
@@ -110,15 +139,47 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 del self.explained_variance_  # of an earlier fit
             self.components_ = _signed(np.linalg.qr(np.asarray(release.value))[0].T)
             scale = release.sigma
-        self.release_ = release
+        self.release_ = self._described(release, k, d, n, bound, name)
         self.mechanism_ = name
         self.noise_scale_ = float(scale)
         self.guarantee_ = release.guarantee
         self.reproducible_ = bool(release.reproducible)
         self.n_samples_ = n
+        self._record_spending(release.guarantee, self.budget)
+        warn_of(release.guarantee, self.budget.delta, n)
         return self
 
-    def _iterated(self, rows: np.ndarray, k: int, bound: float, seed: int | None) -> Any:
+    def _described(
+        self,
+        release: Release | OptimizationResult,
+        k: int,
+        d: int,
+        n: int,
+        bound: float,
+        name: str,
+    ) -> Release | OptimizationResult:
+        """The release of the components (post-processing), with the public facts of a report."""
+        details = {
+            **release.details,
+            "n": n,
+            "budget": self.budget,
+            "query": f"{k} principal component{'s' if k > 1 else ''} of {d} columns",
+            "space": f"rows of {d} numbers",
+            "domain": f"rows of length at most {bound:g}",
+            "clipping": (
+                f"every row longer than {bound:g} is shortened to that length; a row with NaN or"
+                " infinity counts as zero"
+            ),
+        }
+        if isinstance(release, OptimizationResult):
+            return dataclasses.replace(release, value=self.components_, details=details)
+        return dataclasses.replace(
+            release, value=self.components_, mechanism=name, error_law=None, details=details
+        )
+
+    def _iterated(
+        self, rows: np.ndarray, k: int, bound: float, seed: int | None
+    ) -> OptimizationResult:
         from ..optimizers import DPRGD, private_minimize
         from ..problems import principal_subspace
 
@@ -130,7 +191,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         )
 
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
-        rows: Any = validate_data(self, X, dtype=np.float64, reset=reset, ensure_all_finite=False)
+        table = _table(X)
+        rows: Any = validate_data(
+            self, table, dtype=np.float64, reset=reset, ensure_all_finite=False
+        )
+        if self.on_invalid == "raise":
+            refuse_invalid(Euclidean(rows.shape[1]), "X", rows if table is X else X, _REMEDY)
         return rows
 
     def _center(self, d: int) -> np.ndarray | float:
@@ -142,8 +208,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return center
 
     def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of each row along the components, shape (n, k). Rows are not clipped. Per
-        record, hence not private.
+        """Coordinates of each row along the components, shape (n, k): one per record, not private.
+
+        Rows are not clipped.
         """
         check_is_fitted(self, "components_")
         rows = self._rows(X, reset=False)
@@ -163,6 +230,30 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+
+def _table(X: Any) -> Any:
+    """A table of numbers; one that holds anything else is read row by row.
+
+    scikit-learn would quote the entry that is no number, or print the whole of a vector.
+    """
+    if hasattr(X, "toarray"):  # sparse; scikit-learn refuses it
+        return X
+    try:
+        table = np.asarray(X, dtype=np.float64 if isinstance(X, list | tuple) else None)
+    except (ValueError, TypeError, OverflowError):
+        table = np.empty(0)
+        with contextlib.suppress(ValueError):
+            table = np.asarray(X, dtype=object)
+    if table.ndim != 2:
+        raise InvalidArgument(
+            f"argument `X` has shape {table.shape}. Expected 2D array: rows of the same length,"
+            " shape (n, d). Reshape your data using array.reshape(-1, 1) if it has one column"
+        )
+    if table.dtype.kind in "fiubc" or not table.size:
+        return X
+    read, _ = admit_records(Euclidean(table.shape[1]), "X", table)
+    return type(X)(read, columns=X.columns) if hasattr(X, "columns") else read
 
 
 def clip_rows(rows: np.ndarray, bound: float) -> np.ndarray:

@@ -1,35 +1,74 @@
-"""What the estimators share: required parameters, seeds, and tags that tell scikit-learn what does
-not apply.
-"""
+"""What the estimators share: required parameters, seeds, what was spent, scikit-learn's tags."""
 
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
 
-from .._errors import InvalidArgument, invalid
-from ..privacy import Ball, Budget
+from .._errors import InvalidArgument, RiemdpWarning, invalid
+from ..domains import Ball
+from ..privacy import Budget, Guarantee, Ledger
+
+ON_INVALID = ("raise", "center")
+REMEDY = 'mend them, or give on_invalid="center" to count each as the centre'
+_unrecorded = 0  # fits of this process that no ledger was charged for
 
 
-class NotSklearnShaped:
-    """Records are points of a manifold (matrices, say), not rows of a table; and noise makes every
-    fit different.
-    """
+class Spending:
+    """An estimator whose `fit` spends a privacy budget each time it is called."""
+
+    @property
+    def total_spent_(self) -> Guarantee:
+        """What all calls of `fit` on this object cost together, about one record in all of them.
+
+        A clone begins anew: `cross_val_score` and the like fit clones, so only a `Ledger` adds up
+        what they spend.
+        """
+        spent: list[Guarantee] = self.__dict__.get("_spent", [])
+        if not spent:
+            raise AttributeError("nothing has been spent: call fit first")
+        return spent[0].compose(*spent[1:])
+
+    def _record_spending(self, guarantee: Guarantee, budget: Budget) -> None:
+        """Remember what a fit cost; the first fit that no ledger was charged for says so aloud."""
+        global _unrecorded
+        self._spent = [*self.__dict__.get("_spent", []), guarantee]
+        if Ledger.current() is not None:
+            return
+        _unrecorded += 1
+        if _unrecorded == 1:
+            warnings.warn(
+                f"{type(self).__name__}.fit spent epsilon {guarantee.epsilon(budget.delta):.4g} at"
+                f" delta {budget.delta:g}, and no ledger adds up what is spent. Every fit spends"
+                " again: cross_val_score with 5 folds would spend 5 times. Work inside `with"
+                " riemdp.Ledger(riemdp.Budget(epsilon, delta)):` to keep a total; this is said"
+                " once",
+                RiemdpWarning,
+                stacklevel=3,
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.two_d_array = False
-        tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = (
-            True  # invalid records become the centre, silently: which ones they are is private
-        )
+        # With "center" invalid records are accepted without a word: which ones is private.
+        tags.input_tags.allow_nan = getattr(self, "on_invalid", "raise") == "center"
         tags.non_deterministic = True
         return tags
 
 
-def required(estimator: Any, **parameters: Any) -> None:
+class ManifoldRecords(Spending):
+    """Records are points of a manifold (matrices, say), not rows of a table."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def required(estimator: object, **parameters: object) -> None:
     """Raise for the first parameter that was not given, or is of the wrong kind."""
     kinds = {
         "budget": (Budget, "give budget=riemdp.Budget(epsilon, delta)"),
@@ -44,9 +83,10 @@ def required(estimator: Any, **parameters: Any) -> None:
             raise InvalidArgument(f"{type(estimator).__name__}: {invalid(name, value, remedy)}")
 
 
-def check_seed(random_state: Any) -> int | None:
-    """None (operating system) or a whole number (reproducible, not private); scikit-learn's
-    generators are refused.
+def check_seed(random_state: object) -> int | None:
+    """None (operating system) or a whole number (reproducible, not private).
+
+    scikit-learn's generators are refused.
     """
     if random_state is None:
         return None
@@ -55,7 +95,6 @@ def check_seed(random_state: Any) -> int | None:
     raise invalid(
         "random_state",
         random_state,
-        "give None (noise from the operating system) or a whole number (reproducible, "
-        "not "
-        "private); NumPy generators are not cryptographic and are refused",
+        "give None (noise from the operating system) or a whole number (reproducible, not"
+        " private); NumPy generators are not cryptographic and are refused",
     )

@@ -1,5 +1,9 @@
 """Budgets, guarantees, accounting, calibration and the ledger."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .._errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -7,7 +11,6 @@ from .._errors import (
     RiemdpError,
     RiemdpWarning,
 )
-from ..domains import Ball
 from ._budget import Budget
 from ._calibration import calibrate, gaussian_noise_multiplier, subsampled_gaussian_noise_multiplier
 from ._guarantee import (
@@ -20,6 +23,9 @@ from ._guarantee import (
     subsampled_gaussian,
 )
 from ._ledger import Ledger, charge
+
+if TYPE_CHECKING:
+    from ..domains import Ball
 
 __all__ = [
     "Ball",
@@ -42,3 +48,12 @@ __all__ = [
     "subsampled_gaussian",
     "subsampled_gaussian_noise_multiplier",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`Ball` on first use: budgets and ledgers need no JAX, which balls bring."""
+    if name == "Ball":
+        from ..domains import Ball
+
+        return Ball
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,7 @@ from ..mechanisms import MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS, clamp_point, optional_ball
 from ..mechanisms._extrinsic import ambient_mean
 from ..privacy import Budget
+from ..privacy._cautions import warn_of
 from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, frechet_mean_sensitivity
 from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, build, public_tolerance
 from ._plan import plan_private_mean
@@ -120,7 +121,14 @@ def private_frechet_mean(
         "calibration": calibration,
         "adjacency": adjacency,
     }
-    name, details = mechanism, dict(data.public_facts)
+    name = mechanism
+    details = {
+        **data.public_facts,
+        "query": "Fréchet mean",
+        "manifold": manifold,
+        "ball": ball,
+        "budget": budget,
+    }
     if mechanism == "auto":
         plan = plan_private_mean(
             manifold, ball, data.n, budget, clamp_release=clamp_release, **public
@@ -144,6 +152,7 @@ def private_frechet_mean(
             rng,
             ledger=ledger,
         )
+    warn_of(release.guarantee, budget.delta, data.n)
     return _with_details(
         release,
         details,

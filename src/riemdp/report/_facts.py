@@ -1,25 +1,37 @@
-"""The facts of one release that a privacy report states: public ones only."""
+"""`PrivacyReport`: the public facts of one release, as a page and as JSON."""
 
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import json
 import math
-import platform
+import os
 from collections.abc import Mapping
-from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import InvalidArgument, integer, invalid
-from .._version import __version__
+from .._errors import invalid
+from .._files import staged
+from ..privacy._cautions import cautions
 from ._curve import TradeOff, posterior, trade_off
-from ._words import ADJACENCY, MECHANISM, limits, strength
+from ._words import (
+    ADJACENCY,
+    DELTA_MEANING,
+    MECHANISM,
+    bias_sentence,
+    group_sentence,
+    limits,
+    noise_caution,
+    number,
+    percent,
+    rounded_up,
+    strength,
+)
 
 if TYPE_CHECKING:
-    from ..mechanisms import Release
-    from ..privacy import Ball, Budget, Guarantee, Ledger
+    from ..privacy import Budget, Guarantee
 
-SCHEMA = "riemdp.privacy-report/1"
+SCHEMA = "riemdp.privacy-report/2"
 _PRIORS = (0.01, 0.10, 0.50)
 
 
@@ -43,7 +55,7 @@ class PrivacyReport:
     mechanism: str
     sensitivity: float | None
     noise_scale: float | None
-    expected_error: float | None
+    error_from_noise: float | None
     guarantee: Guarantee
     budget: Budget | None
     delta: float
@@ -53,6 +65,9 @@ class PrivacyReport:
     created: str
     versions: Mapping[str, str]
     at_least: bool = False  # `records` is a public lower bound; how many there are is protected
+    radius: float | None = None  # of the public ball, where there is one
+    max_records_per_person: int | None = None
+    stated: tuple[str, ...] = ()  # facts in words that the release does not hold
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -62,9 +77,7 @@ class PrivacyReport:
 
     @property
     def private(self) -> bool:
-        """False where a seed was used or the guarantee is infinite: then nothing here may be called
-        private.
-        """
+        """False where a seed was used or epsilon is infinite: nothing here is private then."""
         return not self.reproducible and math.isfinite(self.epsilon)
 
     @property
@@ -73,21 +86,22 @@ class PrivacyReport:
         return trade_off(self.guarantee)
 
     @property
-    def adjacency_in_words(self) -> str:
-        return ADJACENCY.get(str(self.guarantee.adjacency), str(self.guarantee.adjacency))
-
-    @property
-    def mechanism_in_words(self) -> str:
-        return MECHANISM.get(self.mechanism, self.mechanism)
-
-    @property
     def limits(self) -> list[tuple[str, str]]:
         """What is not guaranteed: (heading, sentence)."""
-        return limits(self.delta, str(self.guarantee.adjacency), self.reproducible)
+        return limits(
+            self.guarantee, self.delta, reproducible=self.reproducible, radius=self.radius
+        )
 
+    @property
+    def cautions(self) -> list[str]:
+        """What to look at before signing: delta of 1/n or more, a nominal epsilon, large noise."""
+        return cautions(self.guarantee, self.delta, self.records) + noise_caution(
+            self.error_from_noise, self.radius
+        )
+
+    # ---------------------------------------------------------------- for machines
     def to_dict(self) -> dict[str, Any]:
         """The same facts as JSON-ready values; infinite numbers are the string "infinity"."""
-        bound = self.trade_off
         return {
             "schema": SCHEMA,
             "private": self.private,
@@ -98,6 +112,7 @@ class PrivacyReport:
             "records": self.records,
             "records_is_lower_bound": self.at_least,
             "one_record_is": self.record_is,
+            "max_records_per_person": self.max_records_per_person,
             "space": self.space,
             "domain": self.domain,
             "clipping": self.clipping,
@@ -105,25 +120,12 @@ class PrivacyReport:
             "mechanism": self.mechanism,
             "sensitivity": _json_number(self.sensitivity),
             "noise_scale": _json_number(self.noise_scale),
-            "expected_error": _json_number(self.expected_error),
-            "guarantee": {
-                "adjacency": str(self.guarantee.adjacency),
-                "epsilon": _json_number(self.epsilon),
-                "delta": self.delta,
-                "budget": None if self.budget is None else [self.budget.epsilon, self.budget.delta],
-                "epsilon_delta_curve": [[_json_number(e), d] for e, d in bound.supports],
-            },
-            "attacker": {
-                "best_guess_between_two_candidates": bound.best_guess,
-                "advantage": bound.advantage,
-                "detection_rate_at_1_percent_false_alarms": bound.detected(0.01),
-                "detection_rate_at_0.1_percent_false_alarms": bound.detected(0.001),
-                "largest_posterior": {
-                    f"{p:g}": posterior(p, bound.loss_bound(self.delta)) for p in _PRIORS
-                },
-                "reading": strength(bound.best_guess)[0] if self.private else "none",
-            },
+            "error_from_noise": _json_number(self.error_from_noise),
+            "guarantee": self._guarantee_dict(),
+            "attacker": self._attacker_dict(),
+            "cautions": self.cautions,
             "not_guaranteed": [{"what": heading, "why": why} for heading, why in self.limits],
+            "stated_by_the_publisher": list(self.stated),
             "randomness": {
                 "cryptographic": not self.reproducible,
                 "source": (
@@ -136,26 +138,159 @@ class PrivacyReport:
             "versions": dict(self.versions),
         }
 
+    def _guarantee_dict(self) -> dict[str, Any]:
+        stated: dict[str, Any] = {
+            "adjacency": str(self.guarantee.adjacency),
+            "epsilon": _json_number(self.epsilon),
+            "delta": self.delta,
+            "budget": None if self.budget is None else [self.budget.epsilon, self.budget.delta],
+            "epsilon_delta_curve": [[_json_number(e), d] for e, d in self.trade_off.supports],
+        }
+        if self.max_records_per_person is not None:
+            person = self.guarantee.group(self.max_records_per_person)
+            stated["epsilon_of_one_person"] = _json_number(float(person.epsilon(self.delta)))
+        return stated
+
+    def _attacker_dict(self) -> dict[str, Any]:
+        bound = self.trade_off
+        return {
+            "best_guess_between_two_candidates": bound.best_guess,
+            "advantage": bound.advantage,
+            "detection_rate_at_1_percent_false_alarms": bound.detected(0.01),
+            "detection_rate_at_0.1_percent_false_alarms": bound.detected(0.001),
+            "largest_posterior": {f"{p:g}": after for p, after in self._beliefs()},
+            "reading": strength(bound.best_guess)[0] if self.private else "none",
+        }
+
+    def _beliefs(self) -> list[tuple[float, float]]:
+        loss = self.trade_off.loss_bound(self.delta)
+        return [(p, posterior(p, loss)) for p in _PRIORS]
+
     def to_json(self) -> str:
         """`to_dict` as indented JSON."""
-        import json
-
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
+    # ---------------------------------------------------------------- for people
     def html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture is fetched."""
         from ._html import page
 
         return page(self)
 
-    def save(self, path: Any) -> tuple[str, str]:
-        """Write `path` (.html) and the same facts beside it (.json), both whole or neither; returns
-        the two paths.
+    @property
+    def cards(self) -> list[tuple[str, str, str]]:
+        """The first figures: (name, figure, meaning)."""
+        return [
+            ("epsilon", rounded_up(self.epsilon), "smaller is more private; a true upper bound"),
+            ("delta", rounded_up(self.delta) if self.delta > 0 else "0", DELTA_MEANING),
+            ("records", self.records_in_words, self.record_is),
+            (
+                "best guess",
+                percent(self.trade_off.best_guess, up=True),
+                "an attacker's success; a coin has 50 %",
+            ),
+        ]
+
+    @property
+    def records_in_words(self) -> str:
+        """How many records went in, or the public lower bound of their number."""
+        return f"{'at least ' if self.at_least else ''}{self.records:,}"
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """What was released and how: (name, text)."""
+        clamped = ""
+        if self.clamped is not None:
+            clamped = (
+                f" {self.clamped:,} of {self.records:,} records were moved (declared public by the"
+                " publisher)."
+            )
+        rows: list[tuple[str, str | None]] = [
+            ("Released", self.released),
+            ("Made from", f"{self.records_in_words} records; one record is {self.record_is}"),
+            ("Space", self.space),
+            ("Domain", self.domain),
+            ("Clipping", self.clipping + "." + clamped),
+            ("Mechanism", MECHANISM.get(self.mechanism, self.mechanism)),
+            ("Sensitivity", self._sensitivity()),
+            ("Noise scale", number(self.noise_scale)),
+            ("Neighbouring data", ADJACENCY.get(str(self.guarantee.adjacency))),
+            ("Guarantee", self._sentence()),
+            ("One person", self._person()),
+            ("Budget", self._budget()),
+            ("Error from noise", self._error()),
+            ("Ledger", self.ledger),
+            ("Released file", None if self.checksum is None else f"SHA-256 {self.checksum}"),
+        ]
+        return [(name, text) for name, text in rows if text is not None]
+
+    def _sensitivity(self) -> str:
+        return f"{number(self.sensitivity)} (the most that one record can move the result)"
+
+    def _sentence(self) -> str:
+        if not math.isfinite(self.epsilon):
+            return "none: no bound on what the release reveals about one record"
+        eps = rounded_up(self.epsilon)
+        factor = (
+            f"by at most the factor {rounded_up(math.exp(min(self.epsilon, 700.0)), 3)} (e to the"
+            f" power {eps})"
+        )
+        name, rest = f"{eps}-differential privacy (pure)", ""
+        if self.delta > 0:
+            delta = rounded_up(self.delta)
+            name, rest = f"({eps}, {delta})-differential privacy", f", plus {delta}"
+        return (
+            f"{name}: exchanging one data set for a neighbouring one changes the probability of"
+            f" any event {factor}{rest}"
+        )
+
+    def _person(self) -> str | None:
+        k = self.max_records_per_person
+        if k is None or not self.guarantee.is_private:
+            return None
+        count = "one record" if k == 1 else f"up to {k:,} records"
+        return f"one person with {count}: {group_sentence(self.guarantee, k, self.delta)}"
+
+    def _budget(self) -> str | None:
+        if self.budget is None:
+            return None
+        return f"epsilon {number(self.budget.epsilon)}, delta {number(self.budget.delta)}"
+
+    def _error(self) -> str | None:
+        if self.error_from_noise is None:
+            return None
+        return (
+            f"{number(self.error_from_noise)} (root mean squared distance, by a formula of public"
+            f" numbers). {bias_sentence(self.radius)}"
+        )
+
+    @property
+    def origin(self) -> list[tuple[str, str]]:
+        """Where the release comes from: (name, text)."""
+        return [
+            (
+                "Randomness",
+                "a seed given by the user; reproducible, therefore not private"
+                if self.reproducible
+                else "cryptographic: ChaCha20 with a 256-bit key from the operating system, not"
+                " kept",
+            ),
+            ("Made with", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
+            (
+                "Not in this page",
+                "no record, no noise, no key; the released value is named by its checksum only",
+            ),
+        ]
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[str, str]:
+        """Write the page and the same facts beside it, both whole or neither.
+
+        Args:
+            path: a name that ends in .html; the JSON gets the same name with .json.
+
+        Returns:
+            The two paths.
         """
-        from pathlib import Path
-
-        from .._files import staged
-
         target = Path(path)
         if target.suffix.lower() not in {".html", ".htm"}:
             raise invalid(
@@ -168,146 +303,6 @@ class PrivacyReport:
             page_file.write_text(self.html(), encoding="utf-8")
             json_file.write_text(self.to_json(), encoding="utf-8")
         return str(target), str(beside)
-
-
-def privacy_report(
-    release: Release,
-    *,
-    records: int,
-    manifold: Any = None,
-    ball: Ball | None = None,
-    budget: Budget | None = None,
-    query: str = "Fréchet mean",
-    record_is: str = "one row of the input",
-    delta: float | None = None,
-    clamped: int | None = None,
-    clipping: str | None = None,
-    domain: str | None = None,
-    space: str | None = None,
-    ledger: Ledger | None = None,
-    checksum: str | None = None,
-    created: datetime.datetime | None = None,
-) -> PrivacyReport:
-    """The privacy report of a release.
-
-    **Arguments:**
-
-    - `release`: what a mechanism or `private_frechet_mean` returned. An `OptimizationResult` or a
-      fitted estimator serves as well: what is read is `guarantee`, `reproducible` and, where
-      present, `scale`, `mechanism`, `sensitivity`, `expected_error`.
-    - `records`: how many records went in; the count is stated as public. For a release under
-      add-or-remove-one with an `n_min` give that `n_min`: the true count is protected and refused
-      here.
-    - `manifold`, `ball`: the space and the public domain, described in words. `space`, `domain` and
-      `clipping` replace those words.
-    - `delta`: at which delta epsilon is stated; the budget's own delta when not given, else 0 for a
-      pure guarantee or 1e-5.
-    - `clamped`: how many records the domain moved. **This count comes from the data without
-      noise**: give it only where it is public anyway.
-    - `ledger`: the ledger that was charged; its total is shown.
-
-    Nothing is computed from records here, and the released value enters by its `checksum` only.
-    """
-    count = integer("records", records, at_least=1)
-    bound = (getattr(release, "details", None) or {}).get("n_min")
-    if bound is not None and count != bound:
-        # The count itself stays out of the message: errors get logged.
-        raise InvalidArgument(
-            f"argument `records` has to be the public lower bound n_min = {bound} that this release"
-            " was made with; the number of records is protected by its guarantee and must not be"
-            " printed"
-        )
-    if bound is not None and clamped is not None:
-        raise invalid(
-            "clamped",
-            "given",
-            "how many records were moved is protected as their number is; leave it out",
-        )
-    if clamped is not None:
-        clamped = integer("clamped", clamped, at_least=0, at_most=count)
-    guarantee = release.guarantee
-    scale = getattr(release, "scale", None)
-    scale = getattr(release, "sigma", None) if scale is None else scale
-    mechanism = str(getattr(release, "mechanism", None) or type(release).__name__)
-    at = _delta_for(guarantee, budget, delta)
-    return PrivacyReport(
-        title=f"Privacy report: {query}",
-        released=query,
-        records=count,
-        record_is=record_is,
-        space=space or ("not stated" if manifold is None else _space_in_words(manifold)),
-        domain=domain or _domain_in_words(ball),
-        clipping=clipping or _clipping_in_words(ball),
-        clamped=clamped,
-        mechanism=mechanism,
-        sensitivity=_scalar(getattr(release, "sensitivity", None)),
-        noise_scale=_scalar(scale),
-        expected_error=_scalar(getattr(release, "expected_error", None)),
-        guarantee=guarantee,
-        budget=budget,
-        delta=at,
-        reproducible=bool(getattr(release, "reproducible", False)),
-        ledger=None if ledger is None else _ledger_in_words(ledger, at),
-        checksum=checksum,
-        created=(created or datetime.datetime.now(datetime.UTC)).strftime("%Y-%m-%d %H:%M UTC"),
-        versions=versions(),
-        at_least=bound is not None,
-    )
-
-
-def versions() -> dict[str, str]:
-    """Versions of what made the release."""
-    found = {"riemdp": __version__, "Python": platform.python_version()}
-    for name in ("jax", "numpy", "dp-accounting", "randomgen", "cryptography"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
-
-
-def _delta_for(guarantee: Guarantee, budget: Budget | None, delta: float | None) -> float:
-    if delta is not None:
-        return float(delta)
-    pure = float(guarantee.epsilon(0.0))
-    if math.isfinite(pure):
-        return 0.0
-    return float(budget.delta) if budget is not None and budget.delta > 0.0 else 1e-5
-
-
-def _space_in_words(manifold: Any) -> str:
-    return f"{manifold!r} (dimension {manifold.dim})"
-
-
-def _domain_in_words(ball: Ball | None) -> str:
-    if ball is None:
-        return "not stated"
-    return f"all points within distance {float(ball.radius):g} of a public centre"
-
-
-def _clipping_in_words(ball: Ball | None) -> str:
-    if ball is None:
-        return "per record, before averaging"
-    return (
-        "every record is first moved along the geodesic to the centre until it lies in the domain;"
-        " a record that is not a valid point counts as the centre"
-    )
-
-
-def _ledger_in_words(ledger: Ledger, delta: float) -> str:
-    spent = float(ledger.spent.epsilon(ledger.budget.delta))
-    return (
-        f"epsilon {spent:.4g} of {ledger.budget.epsilon:g} spent so far at delta"
-        f" {ledger.budget.delta:g}, this release included"
-    )
-
-
-def _scalar(x: Any) -> float | None:
-    import numpy as np
-
-    if x is None or np.size(x) != 1:
-        return None
-    return float(np.asarray(x).reshape(()))
 
 
 def _json_number(x: float | None) -> float | str | None:

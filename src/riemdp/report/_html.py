@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from html import escape
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from ._curve import posterior
-from ._style import CSS
 from ._svg import guess_bar_svg, trade_off_svg
-from ._words import number, percent, rounded_up, strength
+from ._words import percent, rounded_up, strength
 
 if TYPE_CHECKING:
     from ._facts import PrivacyReport
+
+
+_CSS = resources.files(__package__).joinpath("templates/style.css").read_text(encoding="utf-8")
 
 
 def page(report: PrivacyReport) -> str:
@@ -22,8 +24,8 @@ def page(report: PrivacyReport) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src'
         " 'unsafe-inline'\">"
-        f"<title>{escape(report.title)}</title><style>{CSS}</style></head><body><main>"
-        f"{_head(report)}{_banner(report)}{_summary(report)}{_attacker(report)}{_released(report)}{_limits(report)}"
+        f"<title>{escape(report.title)}</title><style>{_CSS}</style></head><body><main>"
+        f"{_head(report)}{_banner(report)}{_cautions(report)}{_summary(report)}{_attacker(report)}{_released(report)}{_limits(report)}"
         f"{_origin(report)}{_signature(report)}</main></body></html>\n"
     )
 
@@ -53,25 +55,20 @@ def _banner(report: PrivacyReport) -> str:
     return ""
 
 
+def _cautions(report: PrivacyReport) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.cautions)
+    if not items:
+        return ""
+    return (
+        '<div class="banner caution" role="alert"><strong>Before you sign</strong>'
+        f"<ul>{items}</ul></div>"
+    )
+
+
 def _summary(report: PrivacyReport) -> str:
-    bound = report.trade_off
-    cards = [
-        ("epsilon", rounded_up(report.epsilon), "smaller is more private; a true upper bound"),
-        (
-            "delta",
-            rounded_up(report.delta) if report.delta > 0 else "0",
-            "probability of the exceptional case",
-        ),
-        ("records", _count(report), report.record_is),
-        (
-            "best guess",
-            percent(bound.best_guess, up=True),
-            "an attacker's success; a coin has 50 %",
-        ),
-    ]
     body = "".join(
         f'<div class="card"><dt>{escape(k)}</dt><dd>{escape(v)}</dd><p>{escape(why)}</p></div>'
-        for k, v, why in cards
+        for k, v, why in report.cards
     )
     return f'<section><dl class="cards">{body}</dl></section>'
 
@@ -107,9 +104,9 @@ def _attacker(report: PrivacyReport) -> str:
         '<span class="key guess"></span>blind guessing <span class="key impossible"></span>out of'
         " reach</p></div>"
         '<div><h3>In figures</h3><ul class="plain">'
-        f"<li>Accusing wrongly 1 time in 100, an attack finds a given record at most "
+        "<li>At a false-alarm rate of 1 %, an attack detects a given record at most "
         f"<strong>{percent(bound.detected(0.01), up=True)}</strong> of the time.</li>"
-        "<li>Accusing wrongly 1 time in 1,000: at most "
+        "<li>At a false-alarm rate of 0.1 %: at most "
         f"<strong>{percent(bound.detected(0.001), up=True)}</strong>.</li></ul>"
         "<p>A belief about one record held before the release can grow at most like"
         f" this{but_delta}:</p>"
@@ -121,74 +118,14 @@ def _attacker(report: PrivacyReport) -> str:
     )
 
 
-def _count(report: PrivacyReport) -> str:
-    return f"{'at least ' if report.at_least else ''}{report.records:,}"
-
-
 def _released(report: PrivacyReport) -> str:
-    clamped = ""
-    if report.clamped is not None:
-        clamped = (
-            f" {report.clamped:,} of {report.records:,} records were moved (declared public by the"
-            " publisher)."
+    stated = ""
+    if report.stated:
+        stated = (
+            '<p class="small">The release itself does not hold these facts; they are stated by the'
+            f" publisher and were not checked: {escape(', '.join(report.stated))}.</p>"
         )
-    rows = [
-        ("Released", report.released),
-        ("Made from", f"{_count(report)} records; one record is {report.record_is}"),
-        ("Space", report.space),
-        ("Domain", report.domain),
-        ("Clipping", report.clipping + "." + clamped),
-        ("Mechanism", report.mechanism_in_words),
-        (
-            "Sensitivity",
-            f"{number(report.sensitivity)} (the most that one record can move the result)",
-        ),
-        ("Noise scale", number(report.noise_scale)),
-        ("Neighbouring data", report.adjacency_in_words),
-        ("Guarantee", _guarantee_sentence(report)),
-    ]
-    if report.budget is not None:
-        rows.append(
-            (
-                "Budget asked for",
-                f"epsilon {number(report.budget.epsilon)}, delta {number(report.budget.delta)}",
-            )
-        )
-    if report.expected_error is not None:
-        rows.append(
-            (
-                "Expected error",
-                (
-                    f"{number(report.expected_error)} (root mean squared distance caused by the"
-                    " noise; a formula, not a measurement on the data)"
-                ),
-            )
-        )
-    if report.ledger is not None:
-        rows.append(("Ledger", report.ledger))
-    if report.checksum is not None:
-        rows.append(("Released file", f"SHA-256 {report.checksum}"))
-    return f"<section><h2>What was released, and how</h2>{_table(rows)}</section>"
-
-
-def _guarantee_sentence(report: PrivacyReport) -> str:
-    eps = rounded_up(report.epsilon)
-    if not math.isfinite(report.epsilon):
-        return "none: no bound on what the release reveals about one record"
-    factor = (
-        f"by at most the factor {rounded_up(math.exp(min(report.epsilon, 700.0)), 3)} (e to the"
-        f" power {eps})"
-    )
-    if report.delta > 0:
-        return (
-            f"({eps}, {rounded_up(report.delta)})-differential privacy: exchanging one data set for"
-            f" a neighbouring one changes the probability of any event {factor}, plus"
-            f" {rounded_up(report.delta)}"
-        )
-    return (
-        f"{eps}-differential privacy (pure): exchanging one data set for a neighbouring one changes"
-        f" the probability of any event {factor}"
-    )
+    return f"<section><h2>What was released, and how</h2>{_table(report.rows)}{stated}</section>"
 
 
 def _limits(report: PrivacyReport) -> str:
@@ -197,36 +134,23 @@ def _limits(report: PrivacyReport) -> str:
 
 
 def _origin(report: PrivacyReport) -> str:
-    source = (
-        "a seed given by the user; reproducible, therefore not private"
-        if report.reproducible
-        else "cryptographic: ChaCha20 with a 256-bit key from the operating system, not kept"
-    )
-    rows = [
-        ("Randomness", source),
-        ("Made with", ", ".join(f"{k} {v}" for k, v in report.versions.items())),
-    ]
-    rows.append(
-        (
-            "Not in this page",
-            "no record, no noise, no key; the released value is named by its checksum only",
-        )
-    )
-    return f"<section><h2>Where it comes from</h2>{_table(rows)}</section>"
+    return f"<section><h2>Where it comes from</h2>{_table(report.origin)}</section>"
 
 
 def _signature(report: PrivacyReport) -> str:
     if not report.private:
         return ""
+    k = report.max_records_per_person
+    several = "" if k is None else f", or one person has at most {k:,} records"
     lines = "".join(
         f'<div><span class="line"></span><p>{label}</p></div>'
         for label in ("Name and role", "Date", "Signature")
     )
     return (
         '<section class="sign"><h2>Statement of the publisher</h2><p>The centre, radius, budget'
-        " and mechanism were fixed without looking at the records, one record stands for one"
-        " person (or the number per person is stated elsewhere), and every other release from the"
-        f' same records is accounted for.</p><div class="lines">{lines}</div></section>'
+        " and mechanism were fixed without looking at the records; one record stands for one"
+        f" person{several}; and every other release from the same records is accounted for.</p>"
+        f'<div class="lines">{lines}</div></section>'
     )
 
 

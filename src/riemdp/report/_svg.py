@@ -22,7 +22,7 @@ def _points(pairs: list[tuple[float, float]]) -> str:
 
 
 def trade_off_svg(bound: TradeOff) -> str:
-    """The curve beta(alpha): every attack lies on or above it; the shaded corner is out of reach."""
+    """The curve beta(alpha). Every attack lies on or above it; the corner is out of reach."""
     alpha, beta = bound.curve()
     pairs = [(float(a), float(b)) for a, b in zip(alpha, beta, strict=True)]
     if pairs[0][1] < 1.0:  # the bound jumps at alpha = 0 where delta > 0 (or without any privacy)

@@ -1,8 +1,14 @@
-"""The sentences of a privacy report: plain words for numbers, and what is not guaranteed."""
+"""The sentences of a privacy report: numbers in words, cautions, and what is not guaranteed."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
+
+from ._curve import trade_off
+
+if TYPE_CHECKING:
+    from ..privacy import Guarantee
 
 ADJACENCY = {
     "replace-one": (
@@ -35,9 +41,14 @@ MECHANISM = {
     ),
 }
 
+DELTA_MEANING = "additive slack on every probability; keep it far below 1/n"
+GROUPS = (2, 5)  # sizes of a person's share that every report gives figures for
+
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+# ----------------------------------------------------------------------------------------------
+# numbers
 def number(x: float | None) -> str:
     """A number for a reader: three significant digits, no exponent where it can be avoided."""
     if x is None:
@@ -81,97 +92,18 @@ def percent(p: float, *, up: bool = False) -> str:
     return f"{value:.{digits}f}".rstrip("0").rstrip(".") + "\N{NO-BREAK SPACE}%"
 
 
-def one_in(p: float) -> str:
-    """A small probability as 'one in N'."""
-    if p <= 0.0:
-        return "never"
-    return f"one in {round(1.0 / p):,}" if p < 0.5 else percent(p)
+def epsilon_and_delta(epsilon: float, delta: float) -> str:
+    """A pair for a sentence: "epsilon 1 at delta 10⁻⁵", both rounded up."""
+    return f"epsilon {rounded_up(epsilon)} at delta {rounded_up(delta) if delta else 0}"
 
 
-def limits(facts_delta: float, adjacency: str, reproducible: bool) -> list[tuple[str, str]]:
-    """What the guarantee does not say: (heading, sentence), shown on every report."""
-    items = [
-        (
-            "A person with several records",
-            (
-                "The guarantee is for one record. If one person contributed k records, their"
-                " protection is weaker: roughly k times the epsilon. Combine the records of a"
-                " person into one before the release, or state the guarantee for k records."
-            ),
-        ),
-        (
-            "What the result says about everyone",
-            (
-                "A private release still tells the truth about the group. If the group's average"
-                " implies something about a person who belongs to it, that conclusion is not"
-                " prevented, because it would be the same without the person's record."
-            ),
-        ),
-        (
-            "Other releases from the same records",
-            (
-                "Every further release adds to the cost. The figure above covers this release only,"
-                " unless a ledger total is shown below; two releases made outside one ledger have"
-                " to be added by hand."
-            ),
-        ),
-        (
-            "Choices made by looking at the data",
-            (
-                "The centre, the radius, the epsilon and the mechanism must have been chosen"
-                " without looking at these records. The program cannot check that; whoever signs"
-                " below vouches for it."
-            ),
-        ),
-        (
-            "The computer itself",
-            (
-                "Someone who can read the memory or disk of the machine, or time the computation"
-                " precisely, sees more than the release. Noise is drawn in 64-bit floating point;"
-                " attacks on the last bits are not excluded by proof."
-            ),
-        ),
-    ]
-    if adjacency == "replace-one":
-        items.insert(
-            1,
-            (
-                "The number of records",
-                (
-                    "How many records there are is treated as known to everybody. That one more or"
-                    " one fewer person took part is therefore not hidden by this statement."
-                ),
-            ),
-        )
-    if facts_delta > 0.0:
-        items.insert(
-            0,
-            (
-                f"The exceptional case (delta = {rounded_up(facts_delta)})",
-                (
-                    "The factor bounds every event up to this additional probability. In rare"
-                    f" cases, of total probability of that order ({one_in(facts_delta)}), a release"
-                    " may reveal more than the table above says."
-                ),
-            ),
-        )
-    if reproducible:
-        items.insert(
-            0,
-            (
-                "Everything, in this run",
-                (
-                    "The noise came from a seed. Whoever knows or guesses the seed can subtract it."
-                    " No statement of privacy applies."
-                ),
-            ),
-        )
-    return items
-
-
+# ----------------------------------------------------------------------------------------------
+# readings
 def strength(best_guess: float) -> tuple[str, str]:
-    """A reading aid: (word, sentence) for the success rate of the best possible guess between two
-    candidates.
+    """A reading aid for the success rate of the best possible guess between two candidates.
+
+    Returns:
+        A word and a sentence.
     """
     if best_guess <= 0.60:
         return "strong", "Even the best attack is little better than tossing a coin."
@@ -180,15 +112,131 @@ def strength(best_guess: float) -> tuple[str, str]:
     if best_guess <= 0.95:
         return (
             "weak",
-            (
-                "The best attack is right most of the time. A person with something to lose may not"
-                " accept this."
-            ),
+            "The best attack is right most of the time. A person with something to lose may not"
+            " accept this.",
         )
     return (
         "nominal",
+        "The best attack is almost always right. This is hardly protection against a determined"
+        " attacker.",
+    )
+
+
+def noise_caution(error: float | None, radius: float | None) -> list[str]:
+    """Say so where the noise makes a release no better than its public centre."""
+    if error is None or radius is None or error < radius:
+        return []
+    return [
+        f"the error from noise ({number(error)}) is not smaller than the radius of the domain"
+        f" ({number(radius)}): the public centre, which costs nothing, is as good an answer. More"
+        " records or a larger epsilon are needed"
+    ]
+
+
+def bias_sentence(radius: float | None) -> str:
+    """What the error from noise leaves out where a ball clamps the records."""
+    if radius is None:
+        return "The effect of clipping records is not in this figure."
+    return (
+        f"Records farther than {number(radius)} from the centre are moved to that distance; the"
+        " bias that this causes is not in this figure."
+    )
+
+
+# ----------------------------------------------------------------------------------------------
+# what is not guaranteed
+def limits(
+    guarantee: Guarantee, delta: float, *, reproducible: bool, radius: float | None = None
+) -> list[tuple[str, str]]:
+    """What the guarantee does not say: (heading, sentence), shown on every report."""
+    items = [
+        ("A person with several records", _several_records(guarantee, delta)),
         (
-            "The best attack is almost always right. This is hardly protection against a determined"
-            " attacker."
+            "How near the result is to the truth",
+            "Epsilon and delta say nothing about accuracy. "
+            + (
+                "Clipping biases the result where many records are clipped."
+                if radius is None
+                else f"Records farther than {number(radius)} from the centre are moved to that"
+                " distance, which biases the result where there are many of them; how many there"
+                " are is private."
+            ),
         ),
+        (
+            "What the result says about everyone",
+            "A private release still tells the truth about the group. If the group's average"
+            " implies something about a person who belongs to it, that conclusion is not"
+            " prevented, because it would be the same without the person's record.",
+        ),
+        (
+            "Other releases from the same records",
+            "Every further release adds to the cost. The figure above covers this release only,"
+            " unless a ledger total is shown; releases made outside one ledger have to be composed"
+            " by hand.",
+        ),
+        (
+            "Choices made by looking at the data",
+            "The centre, the radius, the epsilon and the mechanism must have been chosen without"
+            " looking at these records. The program cannot check that; whoever signs below vouches"
+            " for it.",
+        ),
+        (
+            "The computer itself",
+            "Someone who can read the memory or disk of the machine, or time the computation"
+            " precisely, sees more than the release. Noise is drawn in 64-bit floating point;"
+            " attacks on the last bits are not excluded by proof.",
+        ),
+    ]
+    if str(guarantee.adjacency) == "replace-one":
+        items.insert(
+            1,
+            (
+                "The number of records",
+                "How many records there are is treated as known to everybody. That one more or one"
+                " fewer person took part is therefore not hidden by this statement.",
+            ),
+        )
+    if delta > 0.0:
+        items.insert(
+            0,
+            (
+                f"The slack delta = {rounded_up(delta)}",
+                "Every probability may exceed its bound by this much. Delta is not the probability"
+                " of a failure: it is slack on every event, and what the events within that slack"
+                " reveal is not limited.",
+            ),
+        )
+    if reproducible:
+        items.insert(
+            0,
+            (
+                "Everything, in this run",
+                "The noise came from a seed. Whoever knows or guesses the seed can subtract it. No"
+                " statement of privacy applies.",
+            ),
+        )
+    return items
+
+
+def group_sentence(guarantee: Guarantee, records: int, delta: float) -> str:
+    """What a person with up to this many records can be told, by `Guarantee.group`."""
+    together = guarantee.group(records)
+    reach = together.epsilon(delta)
+    if not math.isfinite(reach):
+        return f"no finite epsilon at delta {rounded_up(delta) if delta else 0}"
+    guess = percent(trade_off(together).best_guess, up=True)
+    return f"{epsilon_and_delta(reach, delta)} (best guess {guess})"
+
+
+def _several_records(guarantee: Guarantee, delta: float) -> str:
+    start = (
+        "The guarantee is for one record. A person who contributed k records is protected less:"
+        " epsilon grows about k-fold or more"
+    )
+    if not guarantee.is_private or not hasattr(guarantee, "group"):
+        return start + "."
+    figures = "; ".join(f"{k} records: {group_sentence(guarantee, k, delta)}" for k in GROUPS)
+    return (
+        f"{start}: {figures}. Combine the records of a person into one before the release, or"
+        " state the guarantee for all of them."
     )

@@ -1,0 +1,102 @@
+"""How a release looks in a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._run import console, say_warning
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..mechanisms import Release
+    from ..optimizers import OptimizationResult
+    from ..report import PrivacyReport
+
+
+def show_release(
+    release: Release | OptimizationResult,
+    page: PrivacyReport,
+    out: Path | None,
+    report: Path | None,
+    note: str,
+) -> None:
+    """The result for a person: the guarantee first, the value where it fits, then the files."""
+    import numpy as np
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..report._words import noise_caution
+
+    for sentence in noise_caution(page.error_from_noise, page.radius):
+        say_warning(sentence)
+    screen = console()
+    if page.reproducible:
+        screen.print(
+            Text(
+                "NOT PRIVATE: made with a seed, for trying out only. Do not publish.",
+                style="bold white on red",
+            )
+        )
+    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    rows = _rows(page, note)
+    rows += [(n, str(p)) for n, p in (("value", out), ("report", report)) if p is not None]
+    for name, text in rows:
+        facts.add_row(Text(name, style="bold"), Text(text))
+    screen.print(facts)
+    if out is None:
+        screen.print()
+        screen.print(Text(as_text(np.asarray(release.value))))
+
+
+def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
+    from ..report._words import bias_sentence, epsilon_and_delta, group_sentence, number, percent
+
+    pair = epsilon_and_delta(page.epsilon, page.delta)
+    rows = [
+        (
+            "records",
+            f"at least {page.records:,}; how many is protected"
+            if page.at_least
+            else f"{page.records:,} ({note})",
+        ),
+        ("space", page.space),
+        ("domain", page.domain),
+        ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),
+        ("guarantee", f"{pair}, {page.guarantee.adjacency}"),
+        (
+            "best attack",
+            f"guesses right at most {percent(page.trade_off.best_guess, up=True)} of the time (a"
+            " coin: 50 %)",
+        ),
+    ]
+    people = page.max_records_per_person
+    if people is not None:
+        rows.append(
+            (
+                "one person",
+                f"up to {people:,} records: {group_sentence(page.guarantee, people, page.delta)}",
+            )
+        )
+    if page.error_from_noise is not None:
+        rows.append(
+            (
+                "error from noise",
+                f"{number(page.error_from_noise)} (root mean squared distance, by formula)."
+                f" {bias_sentence(page.radius)}",
+            )
+        )
+    if page.clamped is not None:
+        rows.append(("moved into domain", f"{page.clamped:,} (declared public)"))
+    if page.ledger is not None:
+        rows.append(("ledger", page.ledger))
+    return rows
+
+
+def as_text(array: np.ndarray) -> str:
+    """An array as text that fits a terminal; large ones are shortened in the middle."""
+    import numpy as np
+
+    with np.printoptions(precision=4, suppress=True, linewidth=110, threshold=400, edgeitems=4):
+        return str(array)

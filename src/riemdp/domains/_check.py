@@ -1,0 +1,159 @@
+"""Find the records that are not points of a space, and say why in words.
+
+For whoever holds the data, before anything is released: what is found depends on the records and is
+not private. Indices count from 0, and no message shows a value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from .._errors import InvalidArgument
+from ..manifolds import (
+    AbstractManifold,
+    Grassmann,
+    Lorentz,
+    PoincareBall,
+    Product,
+    Sphere,
+    Stiefel,
+)
+from ..manifolds._base import Point
+from ..manifolds._spd import AbstractSPD
+from ._door import LOOSE, admit_records
+
+_CHUNK = 4096
+_SHOWN = 5
+
+
+class InvalidRecord(NamedTuple):
+    """A record that is not a point of its space.
+
+    Attributes:
+        index: its place, counted from 0.
+        reason: why, in words; entries are named, their values are not.
+    """
+
+    index: int
+    reason: str
+
+
+def check_records(manifold: AbstractManifold, X: Any) -> list[InvalidRecord]:
+    """The records that are not points of a space. **Not private**: for the holder of the data.
+
+    A private release counts each of them as the centre of the ball, without a word, because which
+    ones they are is private. So look first.
+
+    Args:
+        manifold: The space.
+        X: Records as for `riemdp.private_frechet_mean`.
+
+    Returns:
+        Index and reason of every record that a release would replace; an empty list where all is
+        well.
+
+    Example:
+        >>> import numpy as np, riemdp
+        >>> X = np.stack([np.eye(2), -np.eye(2)])
+        >>> riemdp.check_records(riemdp.SPDAffineInvariant(2), X)
+        [InvalidRecord(index=1, reason='is not positive definite (it has a negative eigenvalue)')]
+    """
+    records, n = admit_records(manifold, "X", X, at_least=0)
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(records)]
+    bad: np.ndarray = np.zeros(n, dtype=bool)
+    for leaf in leaves:
+        bad |= ~np.isfinite(leaf.reshape(n, -1)).all(axis=1)
+    origin = manifold.origin
+    for start in range(0, n, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        fine = ~bad[part]
+        safe = jax.tree.map(
+            lambda x, o, p=part, f=fine: _where(f, np.asarray(x)[p], o), records, origin
+        )
+        size = len(fine)
+        bad[part] |= ~np.asarray(manifold.belongs(_padded(safe, size), LOOSE))[:size]
+    return [
+        InvalidRecord(int(i), _reason(manifold, records, X, int(i))) for i in np.flatnonzero(bad)
+    ]
+
+
+def refuse_invalid(manifold: AbstractManifold, name: str, X: Any, remedy: str) -> None:
+    """Raise `InvalidArgument` that counts the invalid records and explains the first few."""
+    found = check_records(manifold, X)
+    if not found:
+        return
+    raise InvalidArgument(f"argument `{name}`: {summary(found)} of {manifold!r}; {remedy}")
+
+
+def summary(found: list[InvalidRecord]) -> str:
+    """The first few invalid records in one sentence."""
+    shown = "; ".join(f"record {r.index} {r.reason}" for r in found[:_SHOWN])
+    more = "; and so on" if len(found) > _SHOWN else ""
+    noun = "record is not a point" if len(found) == 1 else "records are not points"
+    return f"{len(found)} {noun} (counted from 0: {shown}{more})"
+
+
+def _where(fine: np.ndarray, part: np.ndarray, origin: Any) -> np.ndarray:
+    return np.where(fine.reshape((-1,) + (1,) * (part.ndim - 1)), part, np.asarray(origin))
+
+
+def _padded(part: Point, count: int) -> Point:
+    """Pad to a few sizes, so that the check is compiled for a few shapes only."""
+    size = min(_CHUNK, 1 << max(4, (count - 1).bit_length()))
+    return jax.tree.map(
+        lambda x: (
+            x if count == size else np.concatenate([x, np.repeat(x[:1], size - count, axis=0)])
+        ),
+        part,
+    )
+
+
+def _reason(manifold: AbstractManifold, records: Point, X: Any, i: int) -> str:
+    if isinstance(manifold, Product) or not isinstance(records, np.ndarray | jax.Array):
+        return "is not a point of the space"
+    record = np.asarray(records[i])
+    if np.isnan(record).any():
+        if isinstance(X, list | tuple) or np.asarray(X).dtype.kind not in "fiub":
+            return _why_unreadable(X[i], manifold.shape)
+        return f"has NaN at position {_first(np.isnan(record))}"
+    if not np.isfinite(record).all():
+        return f"has an infinite number at position {_first(~np.isfinite(record))}"
+    return _why_not(manifold, record)
+
+
+def _why_unreadable(record: Any, shape: tuple[int, ...]) -> str:
+    try:
+        read = np.asarray(record, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return "holds something that is not a real number"
+    if read.shape != shape:
+        return f"has shape {read.shape} where {shape} is needed"
+    return f"has NaN at position {_first(np.isnan(read))}"
+
+
+def _why_not(manifold: AbstractManifold, record: np.ndarray) -> str:
+    if isinstance(manifold, AbstractSPD):
+        gap = np.abs(record - record.T)
+        if gap.max() > LOOSE * max(np.abs(record).max(), 1e-300):
+            row, column = np.unravel_index(gap.argmax(), gap.shape)
+            return f"is not symmetric (entries [{row}, {column}] and [{column}, {row}] differ)"
+        smallest = np.linalg.eigvalsh((record + record.T) / 2)[0]
+        return "is not positive definite (it has " + (
+            "a negative eigenvalue)" if smallest < 0 else "an eigenvalue of 0)"
+        )
+    if isinstance(manifold, Sphere):
+        return "does not have length 1"
+    if isinstance(manifold, PoincareBall):
+        return "lies outside the unit ball"
+    if isinstance(manifold, Lorentz):
+        return "does not lie on the hyperboloid (time coordinate first, -t^2 + |x|^2 = -1, t > 0)"
+    if isinstance(manifold, Stiefel | Grassmann):
+        return "does not have orthonormal columns"
+    return "is not a point of the space"
+
+
+def _first(flags: np.ndarray) -> str:
+    return "[" + ", ".join(str(int(i)) for i in np.argwhere(flags)[0]) + "]"
