@@ -103,12 +103,11 @@ def test_a_lost_update_would_be_seen() -> None:
 
     class Unlocked(Ledger):
         def spend(self, guarantee):
-            total = self._spent_now().compose(guarantee)
-            if not total.within(self._budget):
+            state = self._state.after(guarantee)
+            if not state.spent.within(self._budget):
                 raise BudgetExceeded
             time.sleep(0)
-            self._spent = total
-            self._charges += 1
+            self._state = state
 
     ledger = Unlocked(Budget(1e6))
     interval = sys.getswitchinterval()

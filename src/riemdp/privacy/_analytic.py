@@ -29,7 +29,7 @@ def _mills(t: float) -> float:
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """delta(epsilon) of a mu-GDP Gaussian release; epsilon >= 0 (also accepts negative), mu >= 0."""
+    """delta(epsilon) of a mu-GDP Gaussian release, epsilon of either sign, mu >= 0."""
     if mu <= 0.0:
         return max(0.0, -math.expm1(epsilon)) if epsilon < 0 else 0.0
     if math.isinf(mu):

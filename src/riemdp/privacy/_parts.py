@@ -161,6 +161,11 @@ def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
     return ((GaussianPart(squared_mu),) if squared_mu > 0.0 else ()) + tuple(merged)
 
 
+def once(part: Part) -> Part:
+    """One application of a part."""
+    return part if isinstance(part, GaussianPart | NoPrivacyPart) else replace(part, count=1)
+
+
 def _sort_key(part: Part) -> tuple[int, float, float, str]:
     kind = _ORDER.index(type(part))
     if isinstance(part, PurePart):
@@ -171,7 +176,7 @@ def _sort_key(part: Part) -> tuple[int, float, float, str]:
 
 
 def part_from_dict(state: Mapping[str, Any]) -> Part:
-    """Inverse of `to_dict`; every number is checked, because a ledger file can be edited by hand."""
+    """Inverse of `to_dict`; every number is checked: a ledger file can be edited by hand."""
     try:
         kind = state["kind"]
         if kind == "gaussian":

@@ -33,12 +33,12 @@ from . import _losses
 from ._losses import Floats
 from ._parts import (
     ApproximatePart,
-    GaussianPart,
     MixturePart,
     Part,
     PurePart,
     SampledGaussianPart,
     merge,
+    once,
 )
 
 LARGEST_TRANSFORM = 1 << 22
@@ -129,21 +129,21 @@ def lost_mass(parts: tuple[Part, ...], add: bool) -> float:
     """Mass of the losses that `log_moments` leaves out (infinite, far above what can be
     exponentiated, or in the far tails).
     """
-    return _mass(parts, lambda p: _losses.lost_mass(_once(p), add))
+    return _mass(parts, lambda p: _losses.lost_mass(once(p), add))
 
 
 def _sure_moments(parts: tuple[Part, ...], a: Floats) -> Floats:
     """Bounds on K(a) with all finite losses in it, in either direction: loose, and valid however
     little noise there is.
     """
-    return _moments(parts, lambda p: _losses.log_moment_bound(_once(p), a))
+    return _moments(parts, lambda p: _losses.log_moment_bound(once(p), a))
 
 
 def log_moments(parts: tuple[Part, ...], add: bool, a: Floats) -> Floats:
     """K(a) of a composition without its `lost_mass`, for planning and for the Chernoff (Renyi)
     bound.
     """
-    return _moments(parts, lambda p: _losses.log_moment(_once(p), add, a))
+    return _moments(parts, lambda p: _losses.log_moment(once(p), add, a))
 
 
 def is_asymmetric(parts: tuple[Part, ...]) -> bool:
@@ -305,10 +305,6 @@ def _weight(parts: tuple[Part, ...]) -> float:
     return total
 
 
-def _once(part: Part) -> Part:
-    return part if isinstance(part, GaussianPart) else replace(part, count=1)  # type: ignore[call-arg]
-
-
 @dataclass(frozen=True)
 class _Plan:
     tilt: float  # of the transform
@@ -375,7 +371,7 @@ def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
 
 
 class _Transform:
-    """Tilted characteristic functions of parts on one lattice; equal pieces are transformed once."""
+    """Tilted characteristic functions of parts on one lattice; each piece is transformed once."""
 
     def __init__(self, add: bool, tilt: float, step: float, size: int, tail: float):
         self.add, self.tilt, self.step, self.size, self.tail = add, tilt, step, size, tail
@@ -383,7 +379,7 @@ class _Transform:
         self._spectra: dict[tuple[Part, ...], tuple[NDArray[np.complex128], float]] = {}
 
     def lattice(self, part: Part) -> _losses.Lattice:
-        one = _once(part)
+        one = once(part)
         if one not in self._lattices:
             self._lattices[one] = _losses.lattice(one, self.add, self.step, self.tail)
         return self._lattices[one]

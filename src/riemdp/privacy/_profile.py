@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import replace
 from decimal import Decimal
 
 from . import _pld
@@ -22,6 +21,7 @@ from ._parts import (
     Part,
     PurePart,
     SampledGaussianPart,
+    once,
 )
 
 
@@ -58,7 +58,7 @@ def epsilon(parts: tuple[Part, ...], delta: float) -> float:
     if delta == 0.0:
         return float(largest_loss(parts))
     if (
-        sum((getattr(p, "count", 1) * (_closed_delta((_once(p),), 0.0) or 0.0) for p in parts), 0.0)
+        sum((getattr(p, "count", 1) * (_closed_delta((once(p),), 0.0) or 0.0) for p in parts), 0.0)
         <= delta
     ):
         return 0.0  # the total variations of the single steps already add up to no more
@@ -151,10 +151,6 @@ def _closed_epsilon(parts: tuple[Part, ...], delta: float) -> float | None:
     if isinstance(part, MixturePart):
         return 0.0 if delta >= part.rate else epsilon(part.local, delta / part.rate)
     return None
-
-
-def _once(part: Part) -> Part:
-    return part if isinstance(part, GaussianPart | NoPrivacyPart) else replace(part, count=1)
 
 
 def _unamplified(epsilon: float, rate: float) -> float:
