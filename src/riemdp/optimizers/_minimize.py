@@ -191,7 +191,7 @@ def _run(
         first, count = drawn, min(rows, plan.steps - drawn)
         if count == 0:
             return None
-        charge(plan.guarantee(count), host.ledger)
+        charge(plan.guarantee(count), host.ledger, of=plan.guarantee())
         drawn += count
         if keeper is not None:
             keeper.intend(drawn=drawn)
@@ -258,7 +258,7 @@ def _run(
     finally:
         host.close()
     if optimizer.output == "uniform" and status == "completed":
-        charge(plan.guarantee(plan.steps - drawn), host.ledger)
+        charge(plan.guarantee(plan.steps - drawn), host.ledger, of=plan.guarantee())
         drawn = plan.steps
     if keeper is not None and status == "completed":
         keeper.remove()

@@ -71,6 +71,7 @@ def run_svrg(
         for whole, had in zip(shape.queries, (state["fulls"], state["inners"]), strict=True)
     ]
     check_affordable(shape.guarantee(split.z1, split.z2, *rest), host.ledger)
+    planned = shape.guarantee(split.z1, split.z2, *shape.queries)
     rows = _loop.capacity(shape.inner, m.noise_size + shape.b)
     carry = _loop.Carry(state["point"], state["mean"] if averaged else None)
     anchor = state["anchor"]
@@ -81,7 +82,7 @@ def run_svrg(
 
     def noise(count: int, noisy: bool, queries: tuple[int, int], **drawn: int) -> np.ndarray:
         """Noise of full and batch queries: charged, then noted in the checkpoint, then drawn."""
-        charge(shape.guarantee(split.z1, split.z2, *queries), host.ledger)
+        charge(shape.guarantee(split.z1, split.z2, *queries), host.ledger, of=planned)
         drawn |= {"fulls": state["fulls"] + queries[0], "inners": state["inners"] + queries[1]}
         state.update(drawn)
         if keeper is not None:
@@ -190,7 +191,7 @@ def run_svrg(
             whole - had
             for whole, had in zip(shape.queries, (state["fulls"], state["inners"]), strict=True)
         ]
-        charge(shape.guarantee(split.z1, split.z2, *rest), host.ledger)
+        charge(shape.guarantee(split.z1, split.z2, *rest), host.ledger, of=planned)
         state["fulls"], state["inners"] = shape.queries
     if keeper is not None and status == "completed":
         keeper.remove()

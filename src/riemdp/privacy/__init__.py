@@ -16,6 +16,7 @@ from ._calibration import calibrate, gaussian_noise_multiplier, subsampled_gauss
 from ._guarantee import (
     Guarantee,
     approximate,
+    equivalent_rounds,
     gaussian,
     none,
     participation,
@@ -40,6 +41,7 @@ __all__ = [
     "approximate",
     "calibrate",
     "charge",
+    "equivalent_rounds",
     "gaussian",
     "gaussian_noise_multiplier",
     "none",

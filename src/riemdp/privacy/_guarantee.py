@@ -299,6 +299,38 @@ def participation(
     return Guarantee(local.adjacency, merge(parts))
 
 
+def equivalent_rounds(rate: float, planned_rate: float) -> int:
+    """How many planned rounds dominate one round that invited a share `rate` of the agents.
+
+    A run whose rates depend on what happened before (who is there, who dropped out) is within its
+    plan, whatever the dependence, as long as these numbers add up to at most the planned rounds: k
+    planned rounds reach a given agent at least once with probability 1 - (1 - planned_rate)^k, and
+    one round at a smaller rate is a function of whether they did and of the first answer.
+
+    Args:
+        rate: Invited over eligible agents of the round, in [0, 1].
+        planned_rate: The same in the plan, in (0, 1].
+
+    Returns:
+        0 where nobody was invited, 1 up to the planned rate, and more above it.
+
+    Raises:
+        InvalidArgument: A rate is out of range, or is 1 where the plan's is not: no number of
+            planned rounds reaches everybody.
+
+    Example:
+        >>> [equivalent_rounds(rate, 0.05) for rate in (0.0, 0.03, 0.05, 0.06, 0.2)]
+        [0, 1, 1, 2, 5]
+    """
+    planned = real("planned_rate", planned_rate, above=0.0, at_most=1.0)
+    rate = real("rate", rate, at_least=0.0, at_most=1.0)
+    if rate <= planned:
+        return int(rate > 0.0)
+    if rate == 1.0:
+        raise invalid("rate", rate, f"a plan at rate {planned:g} never reaches every agent")
+    return math.ceil(math.log1p(-rate) / math.log1p(-planned) * (1 - 1e-12))
+
+
 def _invitation_rates(
     agents: Any, sampled: Any, rounds: Any, invited: Any, eligible: Any
 ) -> list[float]:

@@ -421,10 +421,10 @@ class _State:
 
 
 def _covers(whole: Guarantee, part: Guarantee) -> bool:
-    """Whether `part` is made of some of the releases that `whole` is made of."""
+    """Whether `part` is made of some of the releases of `whole` (up to the rounding of sums)."""
     left: dict[Part, float] = {_kind(p): _amount(p) for p in whole.parts}
     return whole.adjacency == part.adjacency and all(
-        _amount(p) <= left.get(_kind(p), 0.0) * (1 + 1e-13) for p in part.parts
+        _amount(p) <= left.get(_kind(p), 0.0) * (1 + 1e-11) for p in part.parts
     )
 
 
