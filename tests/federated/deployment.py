@@ -13,6 +13,7 @@ stranger has a key that nobody registered.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -21,8 +22,10 @@ import signal
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +37,32 @@ AGENTS, STRANGER = 5, 5
 PINNED = 0
 ROUNDS, KILLED_SERVER, KILLED_AGENT = 9, 2, 7  # how many, and in which one
 LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
+
+
+def _may_have(*options: str) -> list[str]:
+    """Prefix that runs a command in namespaces of its own, or nothing where that is forbidden."""
+    prefix = ["unshare", *options, "sh", "-c", 'ip link set lo up && "$@"', "sh"]
+    allowed = (
+        shutil.which("unshare")
+        and shutil.which("ip")
+        and subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
+    )
+    return prefix if allowed else []
+
+
+@contextlib.contextmanager
+def isolated() -> Iterator[list[str]]:
+    """One deployment at a time on this machine: yields the prefix of the command that runs it.
+
+    Where the system allows it, the command has a network with nothing but loopback, and a process
+    namespace that ends with it: nothing that it started outlives it, however it ends.
+    """
+    lock = Path(tempfile.gettempdir()) / f"riemdp-deployment-{os.getuid()}.lock"
+    with lock.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield _may_have("--net", "--pid", "--fork", "--kill-child", "--mount-proc") or _may_have(
+            "--net"
+        )
 
 
 class Deployment:

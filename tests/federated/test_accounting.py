@@ -134,6 +134,77 @@ def test_dropouts_end_a_run_before_they_overspend():
     assert not server.may_invite([])
 
 
+def _rounds_granted(server, first, then):
+    """How many rounds among `then` agents are granted after one among `first`."""
+    for count, limit in ((first, 1), (then, 200)):
+        there = [f"a{i}" for i in range(count)]
+        for _ in range(limit):
+            if not server.may_invite(there):
+                break
+            server.invite(there)
+            server.close()
+    return len(server.records) - 1
+
+
+def _delta_after(rate, rounds, epsilons):
+    """delta(epsilon) of rounds at one rate, for epsilon of either sign."""
+    if rounds == 0:
+        return np.maximum(0.0, -np.expm1(epsilons))
+    total = privacy.participation(
+        privacy.gaussian(7.0), invited=rate[0], eligible=rate[1], rounds=rounds
+    )
+    at = np.array([total.delta(float(abs(e))) for e in epsilons])
+    return np.where(epsilons >= 0, at, -np.expm1(epsilons) + np.exp(epsilons) * at)
+
+
+def test_rates_chosen_by_what_came_out_stay_within_the_budget():
+    """One agent of 20 is invited in the first round, at rate 1 because the others are away. What
+    came out decides who is there next: nobody else again, or all 20. Every fixed schedule that is
+    granted fits the budget; before, the choice had delta 1.27e-4 for a budget of 1e-4.
+    """
+    z, delta, agents = 7.0, 1e-4, 20
+    local = privacy.gaussian(z)
+    epsilon = privacy.gaussian(z / np.sqrt(2)).epsilon(delta) * (1 + 1e-6)
+    prirfed = _settings(rounds=1000, agents_per_round=1)
+    mu = 1 / z
+    x = np.linspace(-8.0, 8.0, 161)
+    density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi) * (x[1] - x[0])
+    left = epsilon - (mu * mu / 2 + mu * x)  # after the loss of the first round
+    choices = []
+    for then in (1, agents):
+        server = _coordinator(prirfed, agents, Budget(epsilon, delta), local)
+        granted = _rounds_granted(server, 1, then)
+        assert granted >= 1
+        choices.append(_delta_after((1, then), granted, left))
+        assert density @ choices[-1] <= delta * 1.0001
+    assert density @ np.max(choices, axis=0) <= delta * 1.0001
+
+
+def test_a_round_among_fewer_agents_is_drawn_from_as_many_places():
+    """Agents leave in the middle of a run. Who is left is invited no more often than planned, and
+    the run goes on.
+    """
+    prirfed = _settings(rounds=40, agents_per_round=2)
+    plan = plan_federated(prirfed, [10] * 8, Budget(1.0, 1e-5))
+    names = {f"a{i}": 10 for i in range(8)}
+    server = Coordinator(prirfed, plan, names, np.eye(4)[0], Budget(1.0, 1e-5), noise_source(3))
+    there = list(names)
+    while not server.finished:
+        if len(server.records) == 3:
+            there = there[:5]
+        places = server.places(there)
+        assert places == 8
+        assert server.may_invite(there) == (len(there) == 8)
+        invited = server.invite(there, places=places)
+        assert set(invited) <= set(there)
+        record = server.close()
+        assert (record.invited, record.eligible, record.missing) == (2, 8, 2)
+    late = sum(server.invitations[a] for a in there) - 3 * 2
+    assert 25 <= late <= 62  # 37 rounds of 2 places, of which 5 in 8 are taken: 46 expected
+    assert server.guarantee().within(Budget(1.0, 1e-5))
+    assert server.guarantee().epsilon(1e-5) == pytest.approx(plan.guarantee.epsilon(1e-5))
+
+
 LOCALS = {
     "rgd": DPRGD(2, 0.1, 1.0),
     "rsgd": DPRSGD(3, 10, 0.1, 1.0),

@@ -16,7 +16,7 @@ import pytest
 from riemdp import Ledger, privacy
 from riemdp.federated import plan_federated
 
-from .deployment import AGENTS, KILLED_AGENT, KILLED_SERVER, LOOPBACK, ROUNDS
+from .deployment import AGENTS, KILLED_AGENT, KILLED_SERVER, LOOPBACK, ROUNDS, isolated
 
 pytestmark = pytest.mark.federated_deployment
 ROOT = Path(__file__).parent.parent.parent
@@ -25,20 +25,6 @@ TIMEOUT, START = (
     60.0,
 )  # of a round in app/faulty/server.py; a generous start of processes on a busy machine
 DELTA = 1e-5
-
-
-def _isolated() -> list[str]:
-    """Prefix that gives the deployment a network of its own with nothing but loopback, where that
-    is allowed.
-    """
-    prefix = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-    if (
-        shutil.which("unshare")
-        and shutil.which("ip")
-        and subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
-    ):
-        return prefix
-    return []
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +36,11 @@ def facts(tmp_path_factory):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool} to make certificates")
     folder = tmp_path_factory.mktemp("deployment")
-    command = [*_isolated(), sys.executable, "-m", "tests.federated.deployment", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2400)
+    command = [sys.executable, "-m", "tests.federated.deployment", str(folder)]
+    with isolated() as prefix:
+        done = subprocess.run(
+            [*prefix, *command], cwd=ROOT, capture_output=True, text=True, timeout=2400
+        )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.strip().splitlines()[-1])
     (folder / "facts.json").write_text(json.dumps(found, indent=1))

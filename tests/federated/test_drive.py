@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from riemdp import DPRGD, Budget, InvalidArgument, PriRFed, problems
+from riemdp import DPRGD, Budget, InvalidArgument, PriRFed, privacy, problems
 from riemdp.federated._drive import Setup, Timing, drive, make_coordinator
 from riemdp.randomness import noise_source
 
@@ -156,6 +156,23 @@ def test_a_run_ends_before_dropouts_overspend():
     server, _, _ = _run({"a": "good"}, setup, Timing(patience=0.0))
     assert 0 < len(server.records) < 30
     assert server.guarantee().within(setup.budget)
+
+
+def test_a_run_goes_on_when_some_have_gone(tmp_path):
+    """Half of the agents leave after the third round: as many rounds as planned, at their cost."""
+    setup = _setup(4, rounds=12, per_round=1)
+    server, fake, _ = _run(
+        dict.fromkeys("abcd", "good"), setup, leaves={"c": 3, "d": 3}, state=tmp_path / "s.npz"
+    )
+    assert len(server.records) == 12
+    assert {(r.invited, r.eligible) for r in server.records} == {(1, 4)}
+    nobody = [r.round for r in server.records if not fake.sent[r.round][1]]
+    assert nobody  # drawn: somebody who has gone
+    assert all(not server.records[k].moved and server.records[k].missing == 1 for k in nobody)
+    assert server.guarantee().within(setup.budget)
+    assert server.guarantee().epsilon(1e-5) == pytest.approx(
+        privacy.participation(server.plan.local[10], agents=4, sampled=1, rounds=12).epsilon(1e-5)
+    )
 
 
 def test_a_run_ends_cleanly_when_everybody_has_gone():

@@ -13,6 +13,8 @@ import pytest
 import riemdp
 from riemdp import DPRGD, Budget, BudgetExceeded, Ledger, PriRFed, problems
 
+from .deployment import isolated
+
 pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "hospitals"
 DIM = 4
@@ -424,10 +426,11 @@ def test_the_simulation_engine_agrees_with_the_reference(monkeypatch, tmp_path):
     data = [_rows(i) for i in range(4)]
     setup = _setup()
     expected = run_in_process(setup.prirfed, data, E1, None, rng=0)
-    got = flower.simulate(setup.prirfed, data, E1, None, rng=0)
+    with isolated():  # no other engine at the same time
+        got = flower.simulate(setup.prirfed, data, E1, None, rng=0)
     np.testing.assert_allclose(got.value, expected.value, atol=1e-12)
     assert [r.accepted for r in got.rounds] == [2] * 3
-    with Ledger(Budget(2.1, 1e-5)) as ledger:
+    with isolated(), Ledger(Budget(2.1, 1e-5)) as ledger:
         private = flower.simulate(setup.prirfed, data, E1, Budget(2.0, 1e-5))
     assert not private.reproducible
     assert private.guarantee.within(Budget(2.0, 1e-5))

@@ -4,10 +4,12 @@ the folder. Slow.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +19,8 @@ import pytest
 
 from riemdp import Ledger, SPDLogEuclidean
 
-from .test_deployment import ROOT, _isolated
+from .deployment import isolated
+from .test_deployment import ROOT
 
 EXAMPLE = ROOT / "examples" / "hospitals"
 
@@ -43,6 +46,17 @@ def _blocks() -> list[str]:
     return re.findall(r"```sh\n(.*?)```", (EXAMPLE / "README.md").read_text(), flags=re.DOTALL)
 
 
+def _left_behind(folder: Path) -> list[str]:
+    """Processes that still know the deployment's FLWR_HOME; they are ended."""
+    mark, found = f"FLWR_HOME={folder / 'flwr-home'}".encode(), []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                os.kill(int(entry.name), signal.SIGKILL)
+    return found
+
+
 @pytest.mark.federated_deployment
 def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     pytest.importorskip("flwr", reason="needs the extra `federated`")
@@ -66,10 +80,16 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "OMP_NUM_THREADS": "1",
     }
-    command = [*_isolated(), "bash", "-c", BY_HAND]
-    done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, timeout=1800
-    )
+    with isolated() as prefix:
+        done = subprocess.run(
+            [*prefix, "bash", "-c", BY_HAND],
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=1800,
+        )
+    assert not _left_behind(folder)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert "round 9: 2 invited, 2 accepted" in done.stdout + done.stderr
     facts = json.loads((folder / "result.json").read_text())
@@ -81,6 +101,9 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
         assert not np.allclose(saved["point_0"], np.eye(9))
     charges = {f"hospital-{i}": Ledger.open(folder / f"book-{i}.json").charges for i in range(3)}
     assert charges == facts["invitations"]
+    for i, charged in charges.items():
+        answers = json.loads((folder / f"answers-{i[-1]}.json").read_text())["answers"]
+        assert len({a["round"] for a in answers}) == len(answers) == charged
 
 
 def test_the_front_page_has_the_same_commands():

@@ -69,6 +69,12 @@ class FederatedPlan:
     totals: dict[int, Guarantee]
     guarantee: Guarantee
     delta: float = 1e-5
+    agents: int | None = None
+
+    @property
+    def planned_agents(self) -> int:
+        """The number of agents that the noise is calibrated for."""
+        return len(self.sizes) if self.agents is None else self.agents
 
     @property
     def sigmas(self) -> tuple[float, ...]:
@@ -114,7 +120,8 @@ def plan_federated(
     local = {n: local_guarantee(prirfed, n, sigma) for n, sigma in sigma_of.items()}
     totals = {n: planned_guarantee(prirfed, g, len(sizes)) for n, g in local.items()}
     delta = 1e-5 if budget is None else budget.delta
-    return FederatedPlan(sizes, sigma_of, local, totals, worst(list(totals.values()), delta), delta)
+    total = worst(list(totals.values()), delta)
+    return FederatedPlan(sizes, sigma_of, local, totals, total, delta, len(sizes))
 
 
 def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:

@@ -7,15 +7,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError, invalid
+from .._errors import InvalidArgument, RiemdpError, integer, invalid
 from .._files import staged
-from ..privacy import Budget, Guarantee
+from ..privacy import Budget, Guarantee, participation
 from ..randomness import NoiseSource
 from ._accounting import FederatedPlan, local_guarantee, realised_guarantee, worst
 from ._aggregate import aggregate, validate_reply
@@ -24,7 +25,11 @@ from ._prirfed import PriRFed
 
 @dataclass(frozen=True)
 class RoundRecord:
-    """Public facts of one closed round. `accepted` < `quorum` means that x_t was kept."""
+    """Public facts of one closed round. `accepted` < `quorum` means that x_t was kept.
+
+    `invited` of `eligible` places were drawn. There are more places than agents that were there
+    where otherwise each of them would have been drawn too often; those who were away are `missing`.
+    """
 
     round: int
     invited: int
@@ -41,8 +46,8 @@ class Coordinator:
 
     Every invitation is charged when it is made, whether or not a reply comes back: the agent's
     noise may have been drawn and its reply seen. `may_invite` says before a round whether it still
-    fits `budget`, so that dropouts (which raise the rate invited / eligible above the plan) end a
-    run early instead of overspending.
+    fits `budget`, so that dropouts (which raise the rate invited / eligible above the plan) never
+    overspend it; `places` says how a round can go on with fewer agents.
 
     Agents are known by strings; their numbers of records are public.
     """
@@ -62,7 +67,7 @@ class Coordinator:
         self.records: list[RoundRecord] = []
         self.invitations = dict.fromkeys(self.sizes, 0)
         self.open: tuple[str, ...] | None = None
-        self._eligible_now = 0
+        self._invited_now = self._eligible_now = 0
         self._replies: dict[str, tuple[Any, float]] = {}
         self._refused: set[str] = set()
         self._source = source
@@ -75,44 +80,107 @@ class Coordinator:
         return len(self.records) >= self.prirfed.rounds
 
     def may_invite(self, eligible: Iterable[str]) -> bool:
-        """Whether a round among `eligible` agents stays within the budget for every record."""
+        """Whether a round among `eligible` agents stays within the budget for every record.
+
+        Who is there may depend on what came out before, and so may the rates of the rounds. The
+        answer holds for every such schedule: see `places`.
+        """
         names = self._known(eligible)
         if self.budget is None or not names:
             return bool(names)
-        count = min(self.prirfed.invited_per_round, len(names))
-        coming = RoundRecord(len(self.records), count, len(names), 0, 0, 0, False)
-        most = max(self.invitations.values(), default=0)
         if self.prirfed.participation == "round-robin":
-            most = max([most, *(self.invitations[a] + 1 for a in self._next_in_turn(names, count))])
+            count = min(self.prirfed.invited_per_round, len(names))
+            most = max(self.invitations[a] + 1 for a in self._next_in_turn(names, count))
+            most = max(most, *self.invitations.values())
+            return all(g.repeat(most).within(self.budget) for g in self.plan.local.values())
+        return self._admits(min(self.prirfed.invited_per_round, len(names)), len(names))
+
+    def places(self, eligible: Iterable[str]) -> int | None:
+        """From how many places the agents of the next round must be drawn.
+
+        As many as there are eligible agents, where that is within the budget. Otherwise more: the
+        other places belong to agents that are away, and whoever is drawn there is missing, so that
+        nobody is invited at a higher rate than at the start.
+
+        The rule: no round has a higher rate (invited / places) than the plan's, or than the first
+        round's if that is higher. Both are known before anything came out. A round of a lower rate
+        leaks less in the sense of all (epsilon, delta), so as many rounds of this highest rate
+        bound what is leaked however the rates were chosen. A composition of the rates that happened
+        would not: which of them happens may depend on the outputs.
+
+        Args:
+            eligible: The agents that are there.
+
+        Returns:
+            The number of places, or None where every round would exceed the budget.
+        """
+        names = self._known(eligible)
+        if not names:
+            return None
+        if self.may_invite(names):
+            return len(names)
+        if self.prirfed.participation == "round-robin":
+            return None
+        invited, among = self._highest_rate(self.prirfed.invited_per_round, len(names))
+        count = -(-self.prirfed.invited_per_round * among // invited)
+        return count if self._admits(self.prirfed.invited_per_round, count) else None
+
+    def _highest_rate(self, invited: int, eligible: int) -> tuple[int, int]:
+        """The highest rate that a round may have, as (invited, places); given what the first round
+        would be if there was none.
+        """
+        planned = (self.prirfed.invited_per_round, self.plan.planned_agents)
+        first = self.records[0] if self.records else None
+        other = (invited, eligible) if first is None else (first.invited, first.eligible)
+        return max(planned, other, key=lambda rate: Fraction(*rate))
+
+    def _admits(self, invited: int, eligible: int) -> bool:
+        """Whether the rounds so far and one of this rate are within the budget."""
+        assert self.budget is not None
+        highest = self._highest_rate(invited, eligible)
+        rates = [(invited, eligible), *((r.invited, r.eligible) for r in self.records)]
+        if any(Fraction(*rate) > Fraction(*highest) for rate in rates):
+            return False
         return all(
-            realised_guarantee(
-                self.plan.local[n], [*self.records, coming], self.prirfed.participation, most
-            ).within(self.budget)
-            for n in self.plan.local
+            participation(local, invited=highest[0], eligible=highest[1], rounds=len(rates)).within(
+                self.budget
+            )
+            for local in self.plan.local.values()
         )
 
-    def invite(self, eligible: Iterable[str]) -> tuple[str, ...]:
-        """Open a round: draw agents among those that are there. From here on their invitation is
-        spent.
+    def invite(self, eligible: Iterable[str], *, places: int | None = None) -> tuple[str, ...]:
+        """Open a round: draw agents among those that are there.
+
+        From here on their invitation is spent, and the round counts with the rate of the draw.
+
+        Args:
+            eligible: The agents that are there.
+            places: From how many places to draw, as `places` says. None: one for each of them.
+
+        Returns:
+            The agents to send x_t to; there may be none where there are more places than agents.
+
+        Raises:
+            RiemdpError: A round is open.
+            InvalidArgument: Nobody is there, or a stranger.
         """
         if self.open is not None:
             raise RiemdpError("a round is open; close it before inviting for the next")
         names = self._known(eligible)
         if not names:
             raise InvalidArgument("argument `eligible` is empty: no agent is there to be invited")
-        count = min(self.prirfed.invited_per_round, len(names))
+        among = len(names) if places is None else integer("places", places, at_least=len(names))
+        count = min(self.prirfed.invited_per_round, among)
         if self.prirfed.participation == "round-robin":
             chosen = self._next_in_turn(names, count)
         else:
-            chosen = [names[int(i)] for i in self._source.subsets(len(names), count, 1)[0]]
+            drawn = self._source.subsets(among, count, 1)[0]
+            chosen = [names[int(i)] for i in drawn if int(i) < len(names)]
         for agent in chosen:
             self.invitations[agent] += 1
-        self.open, self._eligible_now, self._replies, self._refused = (
-            tuple(chosen),
-            len(names),
-            {},
-            set(),
-        )
+        self.open = tuple(chosen)
+        self._invited_now, self._eligible_now = count, among
+        self._replies, self._refused = {}, set()
         return self.open
 
     def receive(self, agent: str, reply: Any, weight: float | None = None) -> bool:
@@ -159,11 +227,11 @@ class Coordinator:
             self.value = aggregate(
                 self.prirfed.problem.manifold, self.value, replies, weights, self.prirfed.aggregate
             )
-        missing = len(self.open) - len(order) - len(self._refused)
+        missing = self._invited_now - len(order) - len(self._refused)
         refused = len(self._refused)
         record = RoundRecord(
             len(self.records),
-            len(self.open),
+            self._invited_now,
             self._eligible_now,
             len(order),
             refused,
@@ -187,11 +255,14 @@ class Coordinator:
     def guarantee(self) -> Guarantee:
         """What the rounds so far (an open one included) have cost, for every record of every agent,
         against anyone.
+
+        A composition of the rates that happened: for a run whose rates depended on its outputs, the
+        budget is what holds, because `may_invite` and `places` keep it.
         """
         records = list(self.records)
         if self.open is not None:
             records.append(
-                RoundRecord(len(records), len(self.open), self._eligible_now, 0, 0, 0, False)
+                RoundRecord(len(records), self._invited_now, self._eligible_now, 0, 0, 0, False)
             )
         most = max(self.invitations.values(), default=0)
         each = [
@@ -208,6 +279,7 @@ class Coordinator:
             "invitations": self.invitations,
             "records": [asdict(r) for r in self.records],
             "open": None if self.open is None else list(self.open),
+            "invited_now": self._invited_now,
             "eligible_now": self._eligible_now,
             "sigma_of": {str(k): v for k, v in self.plan.sigma_of.items()},
         }
@@ -247,6 +319,7 @@ class Coordinator:
         }
         if state["open"] is not None:
             self.open, self._eligible_now = tuple(state["open"]), int(state["eligible_now"])
+            self._invited_now = int(state.get("invited_now", len(self.open)))
             self._replies, self._refused = {}, set()
             self.close()
 

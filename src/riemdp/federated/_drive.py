@@ -4,6 +4,7 @@ period, never for ever.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -88,8 +89,8 @@ def enrol(server: Coordinator, setup: Setup, name: str, records: int) -> None:
         plan.sigma_of[records] = sigma
         plan.local[records] = local_guarantee(setup.prirfed, records, sigma)
         plan.totals[records] = planned_guarantee(setup.prirfed, plan.local[records], setup.agents)
-    server.plan = type(plan)(
-        (*plan.sizes, records), plan.sigma_of, plan.local, plan.totals, plan.guarantee, plan.delta
+    server.plan = dataclasses.replace(
+        plan, sizes=(*plan.sizes, records), agents=plan.planned_agents
     )
     log.info("agent joined late; %d agents enrolled", len(server.sizes))
 
@@ -139,13 +140,14 @@ def drive(
                 "no agent is there any more; the run ends after %d rounds", len(server.records)
             )
             break
-        if not server.may_invite(eligible):
+        places = server.places(eligible)
+        if places is None:
             log.warning(
                 "another round among %d agents would exceed the budget; the run ends here",
                 len(eligible),
             )
             break
-        invited = server.invite(eligible)
+        invited = server.invite(eligible, places=places)
         if state is not None:
             server.save(state)  # charged on disk before anything is asked
         transport.send(invited, server.value, len(server.records))
