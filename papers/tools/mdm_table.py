@@ -122,7 +122,7 @@ def page(rows, sizes) -> str:
             "The radius and the centre were set by hand with these data in view, so these"
             " accuracies are somewhat optimistic; with your own"
         ),
-        "data they have to come from elsewhere. Made by `tools/mdm_table.py`.",
+        "data they have to come from elsewhere. Made by `papers/tools/mdm_table.py`.",
         "",
         "## Accuracy",
         "",
