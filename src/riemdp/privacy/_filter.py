@@ -50,7 +50,7 @@ from . import _pld, _profile
 from ._analytic import gaussian_mu
 from ._budget import Budget
 from ._guarantee import Guarantee
-from ._parts import GaussianPart, Part, PurePart, merge
+from ._parts import GaussianPart, GroupPart, Part, PurePart, merge
 
 Floats = NDArray[np.float64]
 
@@ -132,7 +132,7 @@ def _gaussian_rule(
     if fixed > limit:
         return False
     for i, rest in enumerate(rests):
-        failure = _pld.infinite_mass(rest)
+        failure = _profile.delta(rest, math.inf)
         reserve -= failure
         # Half of what is reserved goes to the first run, a quarter to the second, and so on.
         part = reserve / 2 ** (i + 1)
@@ -274,6 +274,8 @@ def _orders(epsilon: float, delta: float) -> tuple[Floats, Floats]:
 
 
 def _renyi_rule(parts: tuple[Part, ...], budget: Budget) -> bool:
+    if any(isinstance(p, GroupPart) for p in parts):  # their moments are not known
+        return False
     share = _RENYI_SHARE * budget.delta
     orders, log_weight = _orders(budget.epsilon, share)
     excess = np.concatenate([[0.0], np.geomspace(1e-9, 60.0, 400)])

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scipy.special import ndtr, ndtri
+
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from . import _profile
 from ._parts import (
     ApproximatePart,
     GaussianPart,
+    GroupPart,
     MixturePart,
     NoPrivacyPart,
     Part,
@@ -21,6 +24,7 @@ from ._parts import (
     merge,
     part_from_dict,
 )
+from ._trade_off import geometric_sum, pure_rate
 
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-or-remove-one"
@@ -104,12 +108,108 @@ class Guarantee:
 
     def repeat(self, times: int) -> Guarantee:
         """This guarantee `times` times over (0 gives a guarantee that costs nothing); same as
-        composing it with itself.
+        composing it with itself: several releases, one record.
+
+        For one release and several records of one person see `group`, which costs more.
         """
         times = integer("times", times, at_least=0)
         return Guarantee(
             self.adjacency, merge(p.repeat(times) for p in self.parts) if times else ()
         )
+
+    def group(self, size: int) -> Guarantee:
+        """What these releases leak about `size` records that change together: all records of one
+        person, who has at most that many.
+
+        Not to be confused with `repeat`, which is about one record and several releases. A group
+        costs much more: noise is made for one record, and `size` records move the result `size`
+        times as far.
+
+        Args:
+            size: The largest number of records of one person, >= 1.
+
+        Returns:
+            A guarantee whose neighbouring data sets differ in `size` records.
+
+        Guarantee:
+            Gaussian releases: exactly `size` times mu. Pure releases: `size` times epsilon.
+            (epsilon, delta) releases: (size epsilon, delta (1 + e^epsilon + ... + e^((size-1)
+            epsilon))). All others: the trade-off function applied `size` times, which is at most
+            the rule for (epsilon, delta) at every epsilon.
+
+        Raises:
+            InvalidArgument: `size` is no whole number >= 1.
+
+        Source:
+            Dong, Roth and Su 2022, Theorem 2.14; Vadhan 2017, Lemma 2.2.
+
+        Example:
+            >>> from riemdp.privacy import gaussian
+            >>> alone = gaussian(10.0)
+            >>> alone.group(10) == gaussian(1.0)
+            True
+        """
+        size = integer("size", size)
+        if size == 1 or not self.parts or not self.is_private:
+            return self
+        alone = [self._group_of_part(p, size) for p in self.parts]
+        known = [p for p in alone if p is not None]
+        if len(known) == len(alone) and (
+            len(known) == 1 or not any(isinstance(p, ApproximatePart) for p in known)
+        ):
+            return Guarantee(self.adjacency, merge(known))
+        return Guarantee(self.adjacency, merge([GroupPart(size, self.parts)]))
+
+    @staticmethod
+    def _group_of_part(part: Part, size: int) -> Part | None:
+        """The part for a group, where it is of the same kind."""
+        if isinstance(part, GaussianPart):
+            return GaussianPart(part.squared_mu * size * size)
+        if isinstance(part, PurePart):
+            return PurePart(part.epsilon * size, part.count)
+        if isinstance(part, ApproximatePart) and part.count == 1:
+            failure = part.delta * geometric_sum(part.epsilon, size)
+            return ApproximatePart(size * part.epsilon, failure) if failure < 1 else NoPrivacyPart()
+        if isinstance(part, GroupPart):
+            return GroupPart(part.size * size, part.inner)
+        return None
+
+    def attack_rate(self, false_positives: float) -> float:
+        """The largest true-positive rate of any test that guesses from the releases which of two
+        neighbouring data sets was used, at a given false-positive rate.
+
+        Args:
+            false_positives: How often the test may accuse wrongly, in [0, 1].
+
+        Returns:
+            An upper bound in [0, 1]; without any release it is `false_positives` itself. Exact for
+            Gaussian releases, Phi(Phi^-1(false_positives) + mu), and for one pure release.
+
+        Raises:
+            InvalidArgument: `false_positives` is outside [0, 1].
+
+        Source:
+            Dong, Roth and Su 2022, Definition 2.1 and Proposition 2.12.
+
+        Example:
+            >>> from riemdp.privacy import gaussian
+            >>> round(gaussian(1.0).attack_rate(0.01), 4)
+            0.0924
+        """
+        f = real("false_positives", false_positives, at_least=0.0, at_most=1.0)
+        if not self.parts:
+            return f
+        if not self.is_private:
+            return 1.0
+        if len(self.parts) == 1:
+            (part,) = self.parts
+            if isinstance(part, GaussianPart):
+                return float(ndtr(ndtri(f) + math.sqrt(part.squared_mu)))
+            if isinstance(part, PurePart) and part.count == 1:
+                return pure_rate(part.epsilon, f)
+            if isinstance(part, GroupPart):
+                return _profile.trade_off(part.inner).group_rate(f, part.size)
+        return max(f, _profile.trade_off(self.parts).rate(f))
 
     # ---------------------------------------------------------------- words and JSON
     def __str__(self) -> str:
@@ -287,6 +387,12 @@ def participation(
         )
     if not local.parts or not local.is_private:
         return local
+    if any(isinstance(p, GroupPart) for p in local.parts):
+        raise invalid(
+            "local",
+            local,
+            "take the group of the whole run instead: participation(local, ...).group(size)",
+        )
     shares: dict[float, int] = {}
     for rho in _invitation_rates(agents, sampled, rounds, invited, eligible):
         shares[rho] = shares.get(rho, 0) + 1

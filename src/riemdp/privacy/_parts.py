@@ -128,8 +128,42 @@ class NoPrivacyPart:
         return {"kind": "none"}
 
 
-Part = GaussianPart | PurePart | ApproximatePart | SampledGaussianPart | MixturePart | NoPrivacyPart
-_ORDER = (GaussianPart, PurePart, ApproximatePart, SampledGaussianPart, MixturePart, NoPrivacyPart)
+@dataclass(frozen=True)
+class GroupPart:
+    """The releases `inner`, seen by `size` records that change together."""
+
+    size: int
+    inner: tuple[Part, ...]
+
+    def repeat(self, times: int) -> GroupPart:
+        return GroupPart(self.size, merge(p.repeat(times) for p in self.inner))
+
+    def describe(self) -> str:
+        inner = " and ".join(p.describe() for p in self.inner)
+        return f"for {self.size} records of one person together: {inner}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "group", "size": self.size, "inner": [p.to_dict() for p in self.inner]}
+
+
+Part = (
+    GaussianPart
+    | PurePart
+    | ApproximatePart
+    | SampledGaussianPart
+    | MixturePart
+    | GroupPart
+    | NoPrivacyPart
+)
+_ORDER = (
+    GaussianPart,
+    PurePart,
+    ApproximatePart,
+    SampledGaussianPart,
+    MixturePart,
+    GroupPart,
+    NoPrivacyPart,
+)
 
 
 def _times(count: int) -> str:
@@ -142,11 +176,15 @@ def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
     """
     squared_mu = 0.0
     counts: dict[Part, int] = {}
+    groups: dict[int, list[Part]] = {}
     for part in parts:
         if isinstance(part, NoPrivacyPart):
             return (part,)
         if isinstance(part, GaussianPart):
             squared_mu += part.squared_mu
+            continue
+        if isinstance(part, GroupPart):  # a composition for a group is the group's composition
+            groups.setdefault(part.size, []).extend(part.inner)
             continue
         if isinstance(part, ApproximatePart) and part.delta == 0.0:
             part = PurePart(part.epsilon, part.count)
@@ -157,13 +195,18 @@ def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
     merged: list[Part] = [
         one if count == 1 else replace(one, count=count) for one, count in counts.items() if count
     ]  # type: ignore[call-arg]
+    merged += [GroupPart(size, merge(inner)) for size, inner in groups.items()]
     merged.sort(key=_sort_key)
     return ((GaussianPart(squared_mu),) if squared_mu > 0.0 else ()) + tuple(merged)
 
 
 def once(part: Part) -> Part:
     """One application of a part."""
-    return part if isinstance(part, GaussianPart | NoPrivacyPart) else replace(part, count=1)
+    return (
+        part
+        if isinstance(part, GaussianPart | GroupPart | NoPrivacyPart)
+        else replace(part, count=1)
+    )
 
 
 def _sort_key(part: Part) -> tuple[int, float, float, str]:
@@ -183,6 +226,9 @@ def part_from_dict(state: Mapping[str, Any]) -> Part:
             return GaussianPart(real("squared_mu", state["squared_mu"], at_least=0.0))
         if kind == "none":
             return NoPrivacyPart()
+        if kind == "group":
+            size = integer("size", state["size"])
+            return GroupPart(size, merge(part_from_dict(p) for p in state["inner"]))
         count = integer("count", state["count"])
         if kind == "pure":
             return PurePart(real("epsilon", state["epsilon"], at_least=0.0), count)

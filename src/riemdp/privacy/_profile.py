@@ -16,6 +16,7 @@ from ._losses import amplified
 from ._parts import (
     ApproximatePart,
     GaussianPart,
+    GroupPart,
     MixturePart,
     NoPrivacyPart,
     Part,
@@ -23,6 +24,7 @@ from ._parts import (
     SampledGaussianPart,
     once,
 )
+from ._trade_off import TradeOff, geometric_sum
 
 
 def largest_loss(parts: tuple[Part, ...]) -> Decimal:
@@ -35,9 +37,33 @@ def largest_loss(parts: tuple[Part, ...]) -> Decimal:
             total += Decimal(repr(p.epsilon)) * p.count
         elif isinstance(p, MixturePart):
             total += largest_loss(p.local) * p.count
+        elif isinstance(p, GroupPart):
+            total += largest_loss(p.inner) * p.size
         else:
             return Decimal("Infinity")
     return total
+
+
+_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def _split(parts: tuple[Part, ...]) -> tuple[GroupPart | None, tuple[Part, ...]]:
+    """A part for groups, which has no lattice of losses, and the others."""
+    groups = [p for p in parts if isinstance(p, GroupPart)]
+    return (groups[0] if groups else None), tuple(p for p in parts if p not in groups[:1])
+
+
+def _group_delta(group: GroupPart, epsilon: float) -> float:
+    one = epsilon / group.size
+    general = delta(group.inner, one) * geometric_sum(one, group.size)
+    return min(general, trade_off(group.inner).group_delta(epsilon, group.size))
+
+
+@functools.lru_cache(maxsize=256)
+def trade_off(parts: tuple[Part, ...]) -> TradeOff:
+    """The true-positive rates that are possible at every false-positive rate."""
+    failure = delta(parts, math.inf)
+    return TradeOff(lambda e: delta(parts, e), epsilon(parts, min(0.5, 1.01 * failure + 1e-15)))
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -46,6 +72,13 @@ def delta(parts: tuple[Part, ...], epsilon: float) -> float:
     exact = _closed_delta(parts, epsilon)
     if exact is not None:
         return exact
+    group, rest = _split(parts)
+    if group is not None:
+        found = [_group_delta(group, epsilon)] if not rest else []
+        # Otherwise basic composition, at a few shares of epsilon.
+        shares = _SHARES if rest else ()
+        found += [_group_delta(group, s * epsilon) + delta(rest, (1 - s) * epsilon) for s in shares]
+        return min(1.0, *found)
     return min(simple_delta(parts, epsilon), _pld.delta(parts, epsilon))
 
 
@@ -57,6 +90,11 @@ def epsilon(parts: tuple[Part, ...], delta: float) -> float:
         return exact
     if delta == 0.0:
         return float(largest_loss(parts))
+    group, rest = _split(parts)
+    if group is not None:
+        if not rest:
+            return trade_off(group.inner).group_epsilon(delta, group.size)
+        return min(epsilon((group,), s * delta) + epsilon(rest, (1 - s) * delta) for s in _SHARES)
     if (
         sum((getattr(p, "count", 1) * (_closed_delta((once(p),), 0.0) or 0.0) for p in parts), 0.0)
         <= delta
@@ -86,6 +124,8 @@ def quickly_within(
     exact = _closed_delta(parts, epsilon_budget)
     if exact is not None:
         return exact <= delta_budget
+    if any(isinstance(p, GroupPart) for p in parts):
+        return None
     if simple_delta(parts, epsilon_budget) <= delta_budget:
         return True
     alone = (_closed_delta((p,), epsilon_budget) for p in parts)
@@ -98,14 +138,17 @@ def _closed_delta(parts: tuple[Part, ...], epsilon: float) -> float | None:
     if isinstance(parts[0], NoPrivacyPart):
         return 1.0
     if math.isinf(epsilon):
-        return _pld.infinite_mass(parts)
+        seen = [p for p in parts if isinstance(p, GroupPart)]
+        if any(_pld.infinite_mass(p.inner) > 0 for p in seen):
+            return 1.0  # no figure is made for this rare question
+        return _pld.infinite_mass(tuple(p for p in parts if p not in seen))
     if len(parts) != 1:
         return None
     (part,) = parts
     assert not isinstance(part, NoPrivacyPart)
     if isinstance(part, GaussianPart):
         return gaussian_delta(epsilon, math.sqrt(part.squared_mu))
-    if part.count > 1:
+    if isinstance(part, GroupPart) or part.count > 1:
         return None
     if isinstance(part, PurePart):
         return max(
@@ -136,7 +179,7 @@ def _closed_epsilon(parts: tuple[Part, ...], delta: float) -> float | None:
     assert not isinstance(part, NoPrivacyPart)
     if isinstance(part, GaussianPart):
         return gaussian_epsilon(delta, math.sqrt(part.squared_mu))
-    if part.count > 1 or delta == 0.0:
+    if isinstance(part, GroupPart) or part.count > 1 or delta == 0.0:
         return None
     if isinstance(part, PurePart | ApproximatePart):
         failure = part.delta if isinstance(part, ApproximatePart) else 0.0
