@@ -311,7 +311,18 @@ def too_long(sources: list[Source]) -> list[str]:
     ]
 
 
+def accounting_outside_privacy(sources: list[Source]) -> list[str]:
+    """Only `privacy` imports its accountant: everybody else asks a `Guarantee`."""
+    return [
+        f"{source.path}:{line} imports {name}"
+        for source in sources
+        for name, line in imports(source, module_level=False)
+        if name.startswith("riemdp.privacy.accounting") and not source.path.startswith("privacy/")
+    ]
+
+
 RULES = [
+    accounting_outside_privacy,
     wrong_imports,
     noise_outside,
     noise_without_guarantee,
@@ -338,6 +349,12 @@ def release(self, value, rng=None):
 """
 
 BROKEN = [
+    (
+        accounting_outside_privacy,
+        "optimizers/_x.py",
+        "def f():\n    from ..privacy.accounting.gaussian import gaussian_mu",
+    ),
+    (accounting_outside_privacy, "report/_x.py", "import riemdp.privacy.accounting.bounds"),
     (wrong_imports, "manifolds/_x.py", "from ..privacy import Ball"),
     (wrong_imports, "manifolds/_x.py", "def f():\n    from .. import privacy"),
     (wrong_imports, "privacy/_x.py", "import riemdp.mechanisms._gaussian"),
@@ -378,6 +395,7 @@ BROKEN = [
 ]
 
 ALLOWED = [
+    (accounting_outside_privacy, "privacy/_x.py", "from .accounting import bounds"),
     (wrong_imports, "mechanisms/_x.py", "from ..privacy import Ball\nfrom .._errors import real"),
     (wrong_imports, "cli.py", "from .report import privacy_report"),
     (noise_outside, "mechanisms/_x.py", "def f(source):\n    return source.normals((3,))"),

@@ -11,7 +11,7 @@ import math
 from pathlib import Path
 
 from riemdp.privacy import gaussian, subsampled_gaussian
-from riemdp.privacy._analytic import gaussian_mu
+from riemdp.privacy.accounting.gaussian import gaussian_mu
 
 PAGE = Path(__file__).parents[2] / "docs" / "published-and-certified-noise.md"
 CLAIMS = [(0.1, 1e-3), (0.15, 1e-4), (0.3, 1e-5), (0.08, 1e-5), (0.15, 1e-5)]

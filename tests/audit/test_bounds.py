@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from riemdp.audit import epsilon_lower_bound, gaussian_mu_lower_bound
-from riemdp.privacy._analytic import gaussian_epsilon
+from riemdp.privacy.accounting.gaussian import gaussian_epsilon
 
 RNG = np.random.default_rng(11)
 

@@ -19,8 +19,8 @@ from riemdp import (
     pure,
     subsampled_gaussian,
 )
-from riemdp.privacy import _profile
-from riemdp.privacy._trade_off import TradeOff
+from riemdp.privacy.accounting import bounds
+from riemdp.privacy.accounting.trade_off import TradeOff
 
 D = 1e-5
 
@@ -129,7 +129,7 @@ def test_attack_rates_from_a_profile(rate: float) -> None:
     """The general route against the closed form of a Gaussian, and order for batches."""
     g = gaussian(1.5)
     exact = g.attack_rate(rate)
-    assert exact <= _profile.trade_off(g.parts).rate(rate) <= exact * 1.03
+    assert exact <= bounds.trade_off(g.parts).rate(rate) <= exact * 1.03
     found = batches().attack_rate(rate)
     assert rate < found <= gaussian(2.0, 200).attack_rate(rate)
     assert found <= batches().group(3).attack_rate(rate)

@@ -24,8 +24,8 @@ from riemdp.privacy import (
     pure,
     subsampled_gaussian,
 )
-from riemdp.privacy import _pld as pld
-from riemdp.privacy._analytic import gaussian_delta, gaussian_epsilon, gaussian_mu
+from riemdp.privacy.accounting import fourier as pld
+from riemdp.privacy.accounting.gaussian import gaussian_delta, gaussian_epsilon, gaussian_mu
 
 D = 1e-5
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
-from . import _pld
-from ._analytic import gaussian_mu
 from ._budget import Budget
 from ._guarantee import Guarantee, gaussian, subsampled_gaussian
-from ._profile import simple_epsilon
+from .accounting import fourier
+from .accounting.bounds import simple_epsilon
+from .accounting.gaussian import gaussian_mu
 
 _LEAST = 1e-3  # noise multipliers below this hide nothing
 _TIGHT = 0.992  # a calibrated guarantee spends at least this share of epsilon
@@ -90,7 +90,7 @@ def _subsampled(
     rough = _search(
         lambda z: min(
             simple_epsilon(guarantee_of(z).parts, delta),
-            _pld.epsilon(guarantee_of(z).parts, delta, 0.03),
+            fourier.epsilon(guarantee_of(z).parts, delta, 0.03),
         ),
         budget,
         guess,

@@ -46,11 +46,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, expit, ndtr, ndtri
 
-from . import _pld, _profile
-from ._analytic import gaussian_mu
 from ._budget import Budget
 from ._guarantee import Guarantee
-from ._parts import GaussianPart, GroupPart, Part, PurePart, merge
+from .accounting import bounds, fourier
+from .accounting.events import Event, GaussianEvent, GroupEvent, PureEvent, merge
+from .accounting.gaussian import gaussian_mu
 
 Floats = NDArray[np.float64]
 
@@ -91,7 +91,7 @@ def admits(spent: Spent, budget: Budget) -> bool:
     parts = merge(p for g in (spent.simple, *spent.runs) for p in g.parts)
     if not parts:
         return True
-    if _profile.largest_loss(parts) <= Decimal(repr(budget.epsilon)):
+    if bounds.largest_loss(parts) <= Decimal(repr(budget.epsilon)):
         return True
     if budget.delta == 0.0:
         return False
@@ -110,29 +110,29 @@ def admits(spent: Spent, budget: Budget) -> bool:
 
 def is_simple(release: Guarantee) -> bool:
     """Whether the release is Gaussian only or pure only: such releases add up one by one."""
-    return all(isinstance(p, GaussianPart) for p in release.parts) or all(
-        isinstance(p, PurePart) for p in release.parts
+    return all(isinstance(p, GaussianEvent) for p in release.parts) or all(
+        isinstance(p, PureEvent) for p in release.parts
     )
 
 
-def _rest(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    return tuple(p for p in parts if not isinstance(p, GaussianPart | PurePart))
+def _rest(parts: tuple[Event, ...]) -> tuple[Event, ...]:
+    return tuple(p for p in parts if not isinstance(p, GaussianEvent | PureEvent))
 
 
 # -------------------------------------------------------------------- the Gaussian rule
 def _gaussian_rule(
-    parts: tuple[Part, ...],
-    rests: Iterable[tuple[Part, ...]],
+    parts: tuple[Event, ...],
+    rests: Iterable[tuple[Event, ...]],
     limit: float,
     reserve: float,
 ) -> bool:
     """Whether the costs in mu^2 add up to at most `limit`, using up at most `reserve` of delta."""
-    fixed = sum(p.squared_mu for p in parts if isinstance(p, GaussianPart))
-    pures = [p for p in parts if isinstance(p, PurePart)]
+    fixed = sum(p.squared_mu for p in parts if isinstance(p, GaussianEvent))
+    pures = [p for p in parts if isinstance(p, PureEvent)]
     if fixed > limit:
         return False
     for i, rest in enumerate(rests):
-        failure = _profile.delta(rest, math.inf)
+        failure = bounds.delta(rest, math.inf)
         reserve -= failure
         # Half of what is reserved goes to the first run, a quarter to the second, and so on.
         part = reserve / 2 ** (i + 1)
@@ -192,15 +192,15 @@ def _pure_cost(epsilon: float, step: int) -> float:
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def gaussian_cost(parts: tuple[Part, ...], failure: float) -> float:
+def gaussian_cost(parts: tuple[Event, ...], failure: float) -> float:
     """A squared mu c with delta(epsilon) <= failure + (delta of a Gaussian of squared mu c), for
     every epsilon and in both directions; infinite if there is none.
     """
-    top = _profile.epsilon(parts, failure)
+    top = bounds.epsilon(parts, failure)
     if top > 500.0:
         return math.inf
     x = np.linspace(0.0, max(top, 1e-12), 21)
-    law = np.array([_profile.delta(parts, float(e)) for e in x]) - failure
+    law = np.array([bounds.delta(parts, float(e)) for e in x]) - failure
     law = np.maximum.accumulate(np.maximum(law, 0.0)[::-1])[::-1]
     law[-1] = 0.0
     highest = 1e-6
@@ -273,16 +273,16 @@ def _orders(epsilon: float, delta: float) -> tuple[Floats, Floats]:
     return best * 2.0 ** (index / 2), np.log(weight / np.sum(weight))
 
 
-def _renyi_rule(parts: tuple[Part, ...], budget: Budget) -> bool:
-    if any(isinstance(p, GroupPart) for p in parts):  # their moments are not known
+def _renyi_rule(parts: tuple[Event, ...], budget: Budget) -> bool:
+    if any(isinstance(p, GroupEvent) for p in parts):  # their moments are not known
         return False
     share = _RENYI_SHARE * budget.delta
     orders, log_weight = _orders(budget.epsilon, share)
     excess = np.concatenate([[0.0], np.geomspace(1e-9, 60.0, 400)])
-    for add in (False, True) if _pld.is_asymmetric(parts) else (False,):
-        if _pld.lost_mass(parts, add) > _RENYI_RESERVE * budget.delta:
+    for add in (False, True) if fourier.is_asymmetric(parts) else (False,):
+        if fourier.lost_mass(parts, add) > _RENYI_RESERVE * budget.delta:
             return False
-        moments = _pld.log_moments(parts, add, orders) + 1e-9
+        moments = fourier.log_moments(parts, add, orders) + 1e-9
         at = np.add.outer(excess, [budget.epsilon]) * orders + (log_weight - moments)
         peak = np.max(at, axis=1)
         log_phi = peak + np.log(np.sum(np.exp(at - peak[:, None]), axis=1)) + math.log(share)

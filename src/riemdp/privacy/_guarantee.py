@@ -11,20 +11,20 @@ from typing import Any
 from scipy.special import ndtr, ndtri
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
-from . import _profile
-from ._parts import (
-    ApproximatePart,
-    GaussianPart,
-    GroupPart,
-    MixturePart,
-    NoPrivacyPart,
-    Part,
-    PurePart,
-    SampledGaussianPart,
+from .accounting import bounds
+from .accounting.events import (
+    ApproximateEvent,
+    Event,
+    GaussianEvent,
+    GroupEvent,
+    MixtureEvent,
+    NoPrivacyEvent,
+    PureEvent,
+    SampledGaussianEvent,
+    event_from_dict,
     merge,
-    part_from_dict,
 )
-from ._trade_off import geometric_sum, pure_rate
+from .accounting.trade_off import geometric_sum, pure_rate
 
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-or-remove-one"
@@ -48,30 +48,30 @@ class Guarantee:
     """
 
     adjacency: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Event, ...] = ()
 
     # ---------------------------------------------------------------- figures
     def epsilon(self, delta: float) -> float:
         """The epsilon that holds at this `delta` in [0, 1) (an upper bound; `math.inf` where there
         is none).
         """
-        return _profile.epsilon(self.parts, real("delta", delta, at_least=0.0, below=1.0))
+        return bounds.epsilon(self.parts, real("delta", delta, at_least=0.0, below=1.0))
 
     def delta(self, epsilon: float) -> float:
         """The delta that holds at this `epsilon` >= 0 (an upper bound in [0, 1])."""
         forever = isinstance(epsilon, float) and epsilon == math.inf
-        return _profile.delta(
+        return bounds.delta(
             self.parts, math.inf if forever else real("epsilon", epsilon, at_least=0.0)
         )
 
     def within(self, budget: Any) -> bool:
         """Whether this guarantee costs no more than `budget` (a `Budget`)."""
-        return _profile.within(self.parts, budget.epsilon, budget.delta)
+        return bounds.within(self.parts, budget.epsilon, budget.delta)
 
     @property
     def is_private(self) -> bool:
         """False for `none()` and whatever was composed with it."""
-        return not any(isinstance(p, NoPrivacyPart) for p in self.parts)
+        return not any(isinstance(p, NoPrivacyEvent) for p in self.parts)
 
     # ---------------------------------------------------------------- composition
     def compose(self, *others: Guarantee) -> Guarantee:
@@ -155,23 +155,25 @@ class Guarantee:
         alone = [self._group_of_part(p, size) for p in self.parts]
         known = [p for p in alone if p is not None]
         if len(known) == len(alone) and (
-            len(known) == 1 or not any(isinstance(p, ApproximatePart) for p in known)
+            len(known) == 1 or not any(isinstance(p, ApproximateEvent) for p in known)
         ):
             return Guarantee(self.adjacency, merge(known))
-        return Guarantee(self.adjacency, merge([GroupPart(size, self.parts)]))
+        return Guarantee(self.adjacency, merge([GroupEvent(size, self.parts)]))
 
     @staticmethod
-    def _group_of_part(part: Part, size: int) -> Part | None:
+    def _group_of_part(part: Event, size: int) -> Event | None:
         """The part for a group, where it is of the same kind."""
-        if isinstance(part, GaussianPart):
-            return GaussianPart(part.squared_mu * size * size)
-        if isinstance(part, PurePart):
-            return PurePart(part.epsilon * size, part.count)
-        if isinstance(part, ApproximatePart) and part.count == 1:
+        if isinstance(part, GaussianEvent):
+            return GaussianEvent(part.squared_mu * size * size)
+        if isinstance(part, PureEvent):
+            return PureEvent(part.epsilon * size, part.count)
+        if isinstance(part, ApproximateEvent) and part.count == 1:
             failure = part.delta * geometric_sum(part.epsilon, size)
-            return ApproximatePart(size * part.epsilon, failure) if failure < 1 else NoPrivacyPart()
-        if isinstance(part, GroupPart):
-            return GroupPart(part.size * size, part.inner)
+            return (
+                ApproximateEvent(size * part.epsilon, failure) if failure < 1 else NoPrivacyEvent()
+            )
+        if isinstance(part, GroupEvent):
+            return GroupEvent(part.size * size, part.inner)
         return None
 
     def attack_rate(self, false_positives: float) -> float:
@@ -203,13 +205,13 @@ class Guarantee:
             return 1.0
         if len(self.parts) == 1:
             (part,) = self.parts
-            if isinstance(part, GaussianPart):
+            if isinstance(part, GaussianEvent):
                 return float(ndtr(ndtri(f) + math.sqrt(part.squared_mu)))
-            if isinstance(part, PurePart) and part.count == 1:
+            if isinstance(part, PureEvent) and part.count == 1:
                 return pure_rate(part.epsilon, f)
-            if isinstance(part, GroupPart):
-                return _profile.trade_off(part.inner).group_rate(f, part.size)
-        return max(f, _profile.trade_off(self.parts).rate(f))
+            if isinstance(part, GroupEvent):
+                return bounds.trade_off(part.inner).group_rate(f, part.size)
+        return max(f, bounds.trade_off(self.parts).rate(f))
 
     # ---------------------------------------------------------------- words and JSON
     def __str__(self) -> str:
@@ -218,7 +220,7 @@ class Guarantee:
         if not self.is_private:
             return "No privacy guarantee (epsilon is infinite): a non-private baseline."
         made_of = "; ".join(p.describe() for p in self.parts)
-        if all(isinstance(p, PurePart) for p in self.parts):
+        if all(isinstance(p, PureEvent) for p in self.parts):
             figure = f"{self.epsilon(0.0):.4g}-differentially private"
         else:
             figure = f"({self.epsilon(1e-5):.4g}, 1e-05)-differentially private"
@@ -244,7 +246,7 @@ class Guarantee:
                 "argument `state` is not the description of a Guarantee (see Guarantee.to_dict)"
             ) from error
         return Guarantee(
-            one_of("adjacency", adjacency, ADJACENCIES), merge(part_from_dict(p) for p in parts)
+            one_of("adjacency", adjacency, ADJACENCIES), merge(event_from_dict(p) for p in parts)
         )
 
 
@@ -257,7 +259,7 @@ def pure(epsilon: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
     response, which dominates every epsilon-private mechanism (Kairouz, Oh and Viswanath 2015).
     """
     epsilon = real("epsilon", epsilon, at_least=0.0)
-    return Guarantee(one_of("adjacency", adjacency, ADJACENCIES), merge([PurePart(epsilon)]))
+    return Guarantee(one_of("adjacency", adjacency, ADJACENCIES), merge([PureEvent(epsilon)]))
 
 
 def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
@@ -270,7 +272,7 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -
     epsilon = real("epsilon", epsilon, at_least=0.0)
     delta = real("delta", delta, at_least=0.0, below=1.0)
     return Guarantee(
-        one_of("adjacency", adjacency, ADJACENCIES), merge([ApproximatePart(epsilon, delta)])
+        one_of("adjacency", adjacency, ADJACENCIES), merge([ApproximateEvent(epsilon, delta)])
     )
 
 
@@ -298,7 +300,7 @@ def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLAC
     if math.sqrt(steps) / z > _LARGEST_MU:
         return none()
     return Guarantee(
-        adjacency, merge([GaussianPart(steps / (z * z) if z < 1e150 else steps / z / z)])
+        adjacency, merge([GaussianEvent(steps / (z * z) if z < 1e150 else steps / z / z)])
     )
 
 
@@ -342,14 +344,14 @@ def subsampled_gaussian(
     q = batch_size / population
     if z < _LEAST_NOISE:  # whoever is drawn is seen, and nothing more can be said
         return approximate(0.0, q, adjacency=adjacency).repeat(steps)
-    return Guarantee(adjacency, merge([SampledGaussianPart(z, q, sampling, steps)]))
+    return Guarantee(adjacency, merge([SampledGaussianEvent(z, q, sampling, steps)]))
 
 
 def none() -> Guarantee:
     """No privacy at all: epsilon is infinite and delta is 1. For non-private baselines; absorbs
     whatever it is composed with.
     """
-    return Guarantee(REPLACE_ONE, (NoPrivacyPart(),))
+    return Guarantee(REPLACE_ONE, (NoPrivacyEvent(),))
 
 
 def participation(
@@ -387,7 +389,7 @@ def participation(
         )
     if not local.parts or not local.is_private:
         return local
-    if any(isinstance(p, GroupPart) for p in local.parts):
+    if any(isinstance(p, GroupEvent) for p in local.parts):
         raise invalid(
             "local",
             local,
@@ -396,12 +398,12 @@ def participation(
     shares: dict[float, int] = {}
     for rho in _invitation_rates(agents, sampled, rounds, invited, eligible):
         shares[rho] = shares.get(rho, 0) + 1
-    parts: list[Part] = []
+    parts: list[Event] = []
     for rho, count in shares.items():
         if rho >= 1.0:
             parts.extend(p.repeat(count) for p in local.parts)
         else:
-            parts.append(MixturePart(rho, local.parts, count))
+            parts.append(MixtureEvent(rho, local.parts, count))
     return Guarantee(local.adjacency, merge(parts))
 
 

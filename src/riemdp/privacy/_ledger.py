@@ -25,7 +25,7 @@ from .._files import write_text
 from . import _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
-from ._parts import GaussianPart, Part, PurePart, once
+from .accounting.events import Event, GaussianEvent, PureEvent, once
 
 _MODE = 0o600  # of a new file: what was spent is the business of its owner
 _FORMAT = "riemdp-ledger"
@@ -119,7 +119,7 @@ class Ledger:
         self._plans: list[Guarantee] = []
         # The cheapest Gaussian and the cheapest pure release refused so far. What is spent never
         # shrinks, so whatever costs as much is refused again, without a computation.
-        self._least_refused = {GaussianPart: float("inf"), PurePart: float("inf")}
+        self._least_refused = {GaussianEvent: float("inf"), PureEvent: float("inf")}
         self._process = os.getpid()
         # Resolved once: neither a symbolic link nor a later change of folder leads elsewhere.
         self._path = None if path is None else Path(path).resolve()
@@ -252,7 +252,7 @@ class Ledger:
         if self._state.filtered.mixed is not False or not self._state.spent.parts:
             return ""
         if (
-            all(isinstance(p, GaussianPart | PurePart) for p in guarantee.parts)
+            all(isinstance(p, GaussianEvent | PureEvent) for p in guarantee.parts)
             and len({type(p) for p in (*guarantee.parts, *self._state.spent.parts)}) < 2
         ):
             return ""
@@ -422,18 +422,18 @@ class _State:
 
 def _covers(whole: Guarantee, part: Guarantee) -> bool:
     """Whether `part` is made of some of the releases of `whole` (up to the rounding of sums)."""
-    left: dict[Part, float] = {_kind(p): _amount(p) for p in whole.parts}
+    left: dict[Event, float] = {_kind(p): _amount(p) for p in whole.parts}
     return whole.adjacency == part.adjacency and all(
         _amount(p) <= left.get(_kind(p), 0.0) * (1 + 1e-11) for p in part.parts
     )
 
 
-def _kind(part: Part) -> Part:
-    return GaussianPart(1.0) if isinstance(part, GaussianPart) else once(part)
+def _kind(part: Event) -> Event:
+    return GaussianEvent(1.0) if isinstance(part, GaussianEvent) else once(part)
 
 
-def _amount(part: Part) -> float:
-    return part.squared_mu if isinstance(part, GaussianPart) else getattr(part, "count", 1)
+def _amount(part: Event) -> float:
+    return part.squared_mu if isinstance(part, GaussianEvent) else getattr(part, "count", 1)
 
 
 def charge(
@@ -486,10 +486,10 @@ def _comparable(guarantee: Guarantee) -> tuple[type, float] | None:
     if len(guarantee.parts) != 1:
         return None
     part = guarantee.parts[0]
-    if isinstance(part, GaussianPart):
-        return GaussianPart, part.squared_mu
-    if isinstance(part, PurePart) and part.count == 1:
-        return PurePart, part.epsilon
+    if isinstance(part, GaussianEvent):
+        return GaussianEvent, part.squared_mu
+    if isinstance(part, PureEvent) and part.count == 1:
+        return PureEvent, part.epsilon
     return None
 
 

@@ -29,17 +29,17 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.special import ndtri_exp
 
-from . import _losses
-from ._losses import Floats
-from ._parts import (
-    ApproximatePart,
-    MixturePart,
-    Part,
-    PurePart,
-    SampledGaussianPart,
+from . import losses
+from .events import (
+    ApproximateEvent,
+    Event,
+    MixtureEvent,
+    PureEvent,
+    SampledGaussianEvent,
     merge,
     once,
 )
+from .losses import Floats
 
 LARGEST_TRANSFORM = 1 << 22
 _LONG_TRANSFORM = 1 << 18
@@ -94,24 +94,24 @@ class _Law:
         return max(0.0, float(self.loss[low]) + math.log1p(share * math.expm1(width)))
 
 
-def _mass(parts: tuple[Part, ...], of: Callable[[Part], float]) -> float:
+def _mass(parts: tuple[Event, ...], of: Callable[[Event], float]) -> float:
     """The chance that at least one application in a composition has a property that one of `part`
     has with chance `of(part)`.
     """
     survive = 0.0
     for p in parts:
-        one = p.rate * _mass(p.local, of) if isinstance(p, MixturePart) else of(p)
+        one = p.rate * _mass(p.local, of) if isinstance(p, MixtureEvent) else of(p)
         survive += getattr(p, "count", 1) * (math.log1p(-one) if one < 1.0 else -math.inf)
     return -math.expm1(survive)
 
 
-def _moments(parts: tuple[Part, ...], of: Callable[[Part], Any]) -> Any:
+def _moments(parts: tuple[Event, ...], of: Callable[[Event], Any]) -> Any:
     """K of a composition from that of one application of every part, `of(part)` (a float, or an
     array for many moments).
     """
     total = 0.0
     for p in parts:
-        if isinstance(p, MixturePart):
+        if isinstance(p, MixtureEvent):
             log_rest = math.log1p(-p.rate) if p.rate < 1 else -math.inf
             one = np.logaddexp(log_rest, math.log(p.rate) + _moments(p.local, of))
         else:
@@ -120,42 +120,42 @@ def _moments(parts: tuple[Part, ...], of: Callable[[Part], Any]) -> Any:
     return total
 
 
-def infinite_mass(parts: tuple[Part, ...]) -> float:
+def infinite_mass(parts: tuple[Event, ...]) -> float:
     """Mass that parts known only as (epsilon, delta) put on an infinite loss, composed."""
-    return _mass(parts, lambda p: p.delta if isinstance(p, ApproximatePart) else 0.0)
+    return _mass(parts, lambda p: p.delta if isinstance(p, ApproximateEvent) else 0.0)
 
 
-def lost_mass(parts: tuple[Part, ...], add: bool) -> float:
+def lost_mass(parts: tuple[Event, ...], add: bool) -> float:
     """Mass of the losses that `log_moments` leaves out (infinite, far above what can be
     exponentiated, or in the far tails).
     """
-    return _mass(parts, lambda p: _losses.lost_mass(once(p), add))
+    return _mass(parts, lambda p: losses.lost_mass(once(p), add))
 
 
-def _sure_moments(parts: tuple[Part, ...], a: Floats) -> Floats:
+def _sure_moments(parts: tuple[Event, ...], a: Floats) -> Floats:
     """Bounds on K(a) with all finite losses in it, in either direction: loose, and valid however
     little noise there is.
     """
-    return _moments(parts, lambda p: _losses.log_moment_bound(once(p), a))
+    return _moments(parts, lambda p: losses.log_moment_bound(once(p), a))
 
 
-def log_moments(parts: tuple[Part, ...], add: bool, a: Floats) -> Floats:
+def log_moments(parts: tuple[Event, ...], add: bool, a: Floats) -> Floats:
     """K(a) of a composition without its `lost_mass`, for planning and for the Chernoff (Renyi)
     bound.
     """
-    return _moments(parts, lambda p: _losses.log_moment(once(p), add, a))
+    return _moments(parts, lambda p: losses.log_moment(once(p), add, a))
 
 
-def is_asymmetric(parts: tuple[Part, ...]) -> bool:
+def is_asymmetric(parts: tuple[Event, ...]) -> bool:
     """Whether adding and removing a record must be looked at separately."""
     return any(
-        (isinstance(p, SampledGaussianPart) and p.sampling == "poisson")
-        or (isinstance(p, MixturePart) and is_asymmetric(p.local))
+        (isinstance(p, SampledGaussianEvent) and p.sampling == "poisson")
+        or (isinstance(p, MixtureEvent) and is_asymmetric(p.local))
         for p in parts
     )
 
 
-def epsilon(parts: tuple[Part, ...], delta: float, accuracy: float = STABLE) -> float:
+def epsilon(parts: tuple[Event, ...], delta: float, accuracy: float = STABLE) -> float:
     """An upper bound on epsilon at `delta` > 0, refined until it changes by less than `accuracy`;
     both directions.
     """
@@ -168,7 +168,7 @@ def epsilon(parts: tuple[Part, ...], delta: float, accuracy: float = STABLE) -> 
     )
 
 
-def delta(parts: tuple[Part, ...], epsilon: float, accuracy: float = STABLE) -> float:
+def delta(parts: tuple[Event, ...], epsilon: float, accuracy: float = STABLE) -> float:
     """An upper bound on delta at `epsilon` >= 0; both directions."""
     parts = _grouped(parts)
     removed = _delta(parts, False, epsilon, accuracy, 0.0)
@@ -179,23 +179,23 @@ def delta(parts: tuple[Part, ...], epsilon: float, accuracy: float = STABLE) -> 
     )
 
 
-def _grouped(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+def _grouped(parts: tuple[Event, ...]) -> tuple[Event, ...]:
     """Many unlike pure releases as fewer: each epsilon rounded up by at most 2 %. Keeps a long
     ledger quick to evaluate.
     """
-    if sum(isinstance(p, PurePart) for p in parts) <= 64:
+    if sum(isinstance(p, PureEvent) for p in parts) <= 64:
         return parts
-    rest = [p for p in parts if not isinstance(p, PurePart)]
+    rest = [p for p in parts if not isinstance(p, PureEvent)]
     rounded = [
-        PurePart(max(p.epsilon, math.exp(0.02 * math.ceil(50 * math.log(p.epsilon)))), p.count)
+        PureEvent(max(p.epsilon, math.exp(0.02 * math.ceil(50 * math.log(p.epsilon)))), p.count)
         for p in parts
-        if isinstance(p, PurePart)
+        if isinstance(p, PureEvent)
     ]
     return merge([*rest, *rounded])
 
 
 def _epsilon(
-    parts: tuple[Part, ...], add: bool, delta: float, accuracy: float, known: float
+    parts: tuple[Event, ...], add: bool, delta: float, accuracy: float, known: float
 ) -> float:
     finite = delta - infinite_mass(parts)
     if finite <= 0.0:
@@ -234,7 +234,7 @@ def _epsilon(
 
 
 def _delta(
-    parts: tuple[Part, ...], add: bool, epsilon: float, accuracy: float, known: float
+    parts: tuple[Event, ...], add: bool, epsilon: float, accuracy: float, known: float
 ) -> float:
     moments = log_moments(parts, add, _MOMENTS)
     bounds = moments + _log_factor(_MOMENTS) - _MOMENTS * epsilon
@@ -294,11 +294,11 @@ def _log_factor(a: Floats) -> Floats:
     return -np.log1p(a) - a * np.log1p(1 / a)
 
 
-def _weight(parts: tuple[Part, ...]) -> float:
+def _weight(parts: tuple[Event, ...]) -> float:
     """How many discretisation errors add up."""
     total = 0.0
     for p in parts:
-        if isinstance(p, MixturePart):
+        if isinstance(p, MixtureEvent):
             total += p.count * p.rate * _weight(p.local)
         else:
             total += getattr(p, "count", 1)
@@ -314,7 +314,7 @@ class _Plan:
     log_delta: float
 
 
-def _compose_as_fine_as_possible(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law:
+def _compose_as_fine_as_possible(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law:
     """The composed law on a lattice of the planned step, or of the smallest multiple that memory
     allows.
     """
@@ -325,7 +325,7 @@ def _compose_as_fine_as_possible(parts: tuple[Part, ...], add: bool, plan: _Plan
     return law
 
 
-def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
+def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
     """The tilted law of the sum on a window that leaves out less than 1e-5 of delta; None if that
     window is too large.
 
@@ -352,9 +352,7 @@ def _compose(parts: tuple[Part, ...], add: bool, plan: _Plan) -> _Law | None:
         return None
     # Tails of single steps that together weigh less than 1e-6 of delta are not worth their lattice
     # points.
-    tail = min(
-        _losses.TAIL, -float(ndtri_exp(log_delta - math.log(1e6 * max(1.0, _weight(parts)))))
-    )
+    tail = min(losses.TAIL, -float(ndtri_exp(log_delta - math.log(1e6 * max(1.0, _weight(parts))))))
     transform = _Transform(add, tilt, step, size, tail)
     try:
         spectrum, log_norm = transform.of(parts)
@@ -375,22 +373,22 @@ class _Transform:
 
     def __init__(self, add: bool, tilt: float, step: float, size: int, tail: float):
         self.add, self.tilt, self.step, self.size, self.tail = add, tilt, step, size, tail
-        self._lattices: dict[Part, _losses.Lattice] = {}
-        self._spectra: dict[tuple[Part, ...], tuple[NDArray[np.complex128], float]] = {}
+        self._lattices: dict[Event, losses.Lattice] = {}
+        self._spectra: dict[tuple[Event, ...], tuple[NDArray[np.complex128], float]] = {}
 
-    def lattice(self, part: Part) -> _losses.Lattice:
+    def lattice(self, part: Event) -> losses.Lattice:
         one = once(part)
         if one not in self._lattices:
-            self._lattices[one] = _losses.lattice(one, self.add, self.step, self.tail)
+            self._lattices[one] = losses.lattice(one, self.add, self.step, self.tail)
         return self._lattices[one]
 
-    def of(self, parts: tuple[Part, ...]) -> tuple[NDArray[np.complex128], float]:
+    def of(self, parts: tuple[Event, ...]) -> tuple[NDArray[np.complex128], float]:
         """(characteristic function of the tilted law, K(tilt)) of a composition."""
         if parts in self._spectra:
             return self._spectra[parts]
         total, log_norm = np.ones(self.size // 2 + 1, dtype=np.complex128), 0.0
         for p in parts:
-            if isinstance(p, MixturePart):
+            if isinstance(p, MixtureEvent):
                 one, k = self.of(p.local)
                 log_rest, log_hit = math.log1p(-p.rate), math.log(p.rate) + k
                 k = float(np.logaddexp(log_rest, log_hit))
@@ -403,20 +401,20 @@ class _Transform:
         self._spectra[parts] = total, log_norm
         return total, log_norm
 
-    def _one(self, law: _losses.Lattice) -> tuple[NDArray[np.complex128], float]:
+    def _one(self, law: losses.Lattice) -> tuple[NDArray[np.complex128], float]:
         weight, k = _tilted(law, self.tilt, self.step)
         folded = np.bincount(law.index % self.size, weights=weight, minlength=self.size)
         return np.asarray(fft.rfft(folded)), k
 
-    def log_moment(self, parts: tuple[Part, ...], a: float) -> float:
+    def log_moment(self, parts: tuple[Event, ...], a: float) -> float:
         """log E exp(a L) of the discretised composition, finite losses only."""
         return float(_moments(parts, lambda p: _tilted(self.lattice(p), a, self.step)[1]))
 
-    def infinite(self, parts: tuple[Part, ...]) -> float:
+    def infinite(self, parts: tuple[Event, ...]) -> float:
         return _mass(parts, lambda p: self.lattice(p).infinite)
 
 
-def _tilted(law: _losses.Lattice, tilt: float, step: float) -> tuple[Floats, float]:
+def _tilted(law: losses.Lattice, tilt: float, step: float) -> tuple[Floats, float]:
     with np.errstate(divide="ignore"):
         exponent = np.log(law.mass) + (tilt * step) * law.index
     peak = float(np.max(exponent))

@@ -10,34 +10,34 @@ import functools
 import math
 from decimal import Decimal
 
-from . import _pld
-from ._analytic import gaussian_delta, gaussian_epsilon
-from ._losses import amplified
-from ._parts import (
-    ApproximatePart,
-    GaussianPart,
-    GroupPart,
-    MixturePart,
-    NoPrivacyPart,
-    Part,
-    PurePart,
-    SampledGaussianPart,
+from . import fourier
+from .events import (
+    ApproximateEvent,
+    Event,
+    GaussianEvent,
+    GroupEvent,
+    MixtureEvent,
+    NoPrivacyEvent,
+    PureEvent,
+    SampledGaussianEvent,
     once,
 )
-from ._trade_off import TradeOff, geometric_sum
+from .gaussian import gaussian_delta, gaussian_epsilon
+from .losses import amplified
+from .trade_off import TradeOff, geometric_sum
 
 
-def largest_loss(parts: tuple[Part, ...]) -> Decimal:
+def largest_loss(parts: tuple[Event, ...]) -> Decimal:
     """The largest privacy loss that can occur: pure parts add up, in decimal, so that three of 0.1
     make exactly 0.3.
     """
     total = Decimal(0)
     for p in parts:
-        if isinstance(p, PurePart):
+        if isinstance(p, PureEvent):
             total += Decimal(repr(p.epsilon)) * p.count
-        elif isinstance(p, MixturePart):
+        elif isinstance(p, MixtureEvent):
             total += largest_loss(p.local) * p.count
-        elif isinstance(p, GroupPart):
+        elif isinstance(p, GroupEvent):
             total += largest_loss(p.inner) * p.size
         else:
             return Decimal("Infinity")
@@ -47,27 +47,27 @@ def largest_loss(parts: tuple[Part, ...]) -> Decimal:
 _SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 
 
-def _split(parts: tuple[Part, ...]) -> tuple[GroupPart | None, tuple[Part, ...]]:
+def _split(parts: tuple[Event, ...]) -> tuple[GroupEvent | None, tuple[Event, ...]]:
     """A part for groups, which has no lattice of losses, and the others."""
-    groups = [p for p in parts if isinstance(p, GroupPart)]
+    groups = [p for p in parts if isinstance(p, GroupEvent)]
     return (groups[0] if groups else None), tuple(p for p in parts if p not in groups[:1])
 
 
-def _group_delta(group: GroupPart, epsilon: float) -> float:
+def _group_delta(group: GroupEvent, epsilon: float) -> float:
     one = epsilon / group.size
     general = delta(group.inner, one) * geometric_sum(one, group.size)
     return min(general, trade_off(group.inner).group_delta(epsilon, group.size))
 
 
 @functools.lru_cache(maxsize=256)
-def trade_off(parts: tuple[Part, ...]) -> TradeOff:
+def trade_off(parts: tuple[Event, ...]) -> TradeOff:
     """The true-positive rates that are possible at every false-positive rate."""
     failure = delta(parts, math.inf)
     return TradeOff(lambda e: delta(parts, e), epsilon(parts, min(0.5, 1.01 * failure + 1e-15)))
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def delta(parts: tuple[Part, ...], epsilon: float) -> float:
+def delta(parts: tuple[Event, ...], epsilon: float) -> float:
     """An upper bound on delta(epsilon)."""
     exact = _closed_delta(parts, epsilon)
     if exact is not None:
@@ -79,11 +79,11 @@ def delta(parts: tuple[Part, ...], epsilon: float) -> float:
         shares = _SHARES if rest else ()
         found += [_group_delta(group, s * epsilon) + delta(rest, (1 - s) * epsilon) for s in shares]
         return min(1.0, *found)
-    return min(simple_delta(parts, epsilon), _pld.delta(parts, epsilon))
+    return min(simple_delta(parts, epsilon), fourier.delta(parts, epsilon))
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def epsilon(parts: tuple[Part, ...], delta: float) -> float:
+def epsilon(parts: tuple[Event, ...], delta: float) -> float:
     """An upper bound on epsilon(delta)."""
     exact = _closed_epsilon(parts, delta)
     if exact is not None:
@@ -100,10 +100,10 @@ def epsilon(parts: tuple[Part, ...], delta: float) -> float:
         <= delta
     ):
         return 0.0  # the total variations of the single steps already add up to no more
-    return min(simple_epsilon(parts, delta), _pld.epsilon(parts, delta))
+    return min(simple_epsilon(parts, delta), fourier.epsilon(parts, delta))
 
 
-def within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float) -> bool:
+def within(parts: tuple[Event, ...], epsilon_budget: float, delta_budget: float) -> bool:
     """Whether the parts are (epsilon_budget, delta_budget)-private, by the quickest bound that can
     tell.
     """
@@ -112,7 +112,7 @@ def within(parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float) 
 
 
 def quickly_within(
-    parts: tuple[Part, ...], epsilon_budget: float, delta_budget: float
+    parts: tuple[Event, ...], epsilon_budget: float, delta_budget: float
 ) -> bool | None:
     """The answer of `within` where bounds in closed form decide; None where only a privacy-loss
     distribution can.
@@ -124,7 +124,7 @@ def quickly_within(
     exact = _closed_delta(parts, epsilon_budget)
     if exact is not None:
         return exact <= delta_budget
-    if any(isinstance(p, GroupPart) for p in parts):
+    if any(isinstance(p, GroupEvent) for p in parts):
         return None
     if simple_delta(parts, epsilon_budget) <= delta_budget:
         return True
@@ -132,66 +132,66 @@ def quickly_within(
     return False if any(cost is not None and cost > delta_budget for cost in alone) else None
 
 
-def _closed_delta(parts: tuple[Part, ...], epsilon: float) -> float | None:
+def _closed_delta(parts: tuple[Event, ...], epsilon: float) -> float | None:
     if len(parts) == 0:
         return 0.0
-    if isinstance(parts[0], NoPrivacyPart):
+    if isinstance(parts[0], NoPrivacyEvent):
         return 1.0
     if math.isinf(epsilon):
-        seen = [p for p in parts if isinstance(p, GroupPart)]
-        if any(_pld.infinite_mass(p.inner) > 0 for p in seen):
+        seen = [p for p in parts if isinstance(p, GroupEvent)]
+        if any(fourier.infinite_mass(p.inner) > 0 for p in seen):
             return 1.0  # no figure is made for this rare question
-        return _pld.infinite_mass(tuple(p for p in parts if p not in seen))
+        return fourier.infinite_mass(tuple(p for p in parts if p not in seen))
     if len(parts) != 1:
         return None
     (part,) = parts
-    assert not isinstance(part, NoPrivacyPart)
-    if isinstance(part, GaussianPart):
+    assert not isinstance(part, NoPrivacyEvent)
+    if isinstance(part, GaussianEvent):
         return gaussian_delta(epsilon, math.sqrt(part.squared_mu))
-    if isinstance(part, GroupPart) or part.count > 1:
+    if isinstance(part, GroupEvent) or part.count > 1:
         return None
-    if isinstance(part, PurePart):
+    if isinstance(part, PureEvent):
         return max(
             0.0, -math.expm1(min(0.0, epsilon - part.epsilon)) / (1 + math.exp(-part.epsilon))
         )
-    if isinstance(part, ApproximatePart):
+    if isinstance(part, ApproximateEvent):
         finite = max(
             0.0, -math.expm1(min(0.0, epsilon - part.epsilon)) / (1 + math.exp(-part.epsilon))
         )
         return part.delta + (1 - part.delta) * finite
-    if isinstance(part, SampledGaussianPart):
+    if isinstance(part, SampledGaussianEvent):
         return part.rate * gaussian_delta(
             _unamplified(epsilon, part.rate), 1 / part.noise_multiplier
         )
-    if isinstance(part, MixturePart):
+    if isinstance(part, MixtureEvent):
         return part.rate * delta(part.local, epsilon)
     return None
 
 
-def _closed_epsilon(parts: tuple[Part, ...], delta: float) -> float | None:
+def _closed_epsilon(parts: tuple[Event, ...], delta: float) -> float | None:
     if not parts:
         return 0.0
-    if isinstance(parts[0], NoPrivacyPart):
+    if isinstance(parts[0], NoPrivacyEvent):
         return math.inf
     if len(parts) != 1:
         return None
     (part,) = parts
-    assert not isinstance(part, NoPrivacyPart)
-    if isinstance(part, GaussianPart):
+    assert not isinstance(part, NoPrivacyEvent)
+    if isinstance(part, GaussianEvent):
         return gaussian_epsilon(delta, math.sqrt(part.squared_mu))
-    if isinstance(part, GroupPart) or part.count > 1 or delta == 0.0:
+    if isinstance(part, GroupEvent) or part.count > 1 or delta == 0.0:
         return None
-    if isinstance(part, PurePart | ApproximatePart):
-        failure = part.delta if isinstance(part, ApproximatePart) else 0.0
+    if isinstance(part, PureEvent | ApproximateEvent):
+        failure = part.delta if isinstance(part, ApproximateEvent) else 0.0
         if delta < failure:
             return math.inf
         share = (delta - failure) / (1 - failure) * (1 + math.exp(-part.epsilon))
         return max(0.0, part.epsilon + math.log1p(-share)) if share < 1 else 0.0
-    if isinstance(part, SampledGaussianPart):
+    if isinstance(part, SampledGaussianEvent):
         if delta >= part.rate:
             return 0.0
         return amplified(gaussian_epsilon(delta / part.rate, 1 / part.noise_multiplier), part.rate)
-    if isinstance(part, MixturePart):
+    if isinstance(part, MixtureEvent):
         return 0.0 if delta >= part.rate else epsilon(part.local, delta / part.rate)
     return None
 
@@ -201,20 +201,20 @@ def _unamplified(epsilon: float, rate: float) -> float:
     return math.log1p(math.expm1(epsilon) / rate) if epsilon < 600 else epsilon - math.log(rate)
 
 
-def _simple(parts: tuple[Part, ...]) -> tuple[Decimal, float, float]:
+def _simple(parts: tuple[Event, ...]) -> tuple[Decimal, float, float]:
     """Bounds that add up: (epsilons, squared mu, failure probabilities); sampling costs at most
     using everything.
     """
     epsilons, squared_mu, failure = Decimal(0), 0.0, 0.0
     for p in parts:
-        if isinstance(p, GaussianPart):
+        if isinstance(p, GaussianEvent):
             squared_mu += p.squared_mu
-        elif isinstance(p, SampledGaussianPart):
+        elif isinstance(p, SampledGaussianEvent):
             squared_mu += p.count / p.noise_multiplier**2
-        elif isinstance(p, PurePart | ApproximatePart):
+        elif isinstance(p, PureEvent | ApproximateEvent):
             epsilons += Decimal(repr(p.epsilon)) * p.count
-            failure += p.delta * p.count if isinstance(p, ApproximatePart) else 0.0
-        elif isinstance(p, MixturePart):
+            failure += p.delta * p.count if isinstance(p, ApproximateEvent) else 0.0
+        elif isinstance(p, MixtureEvent):
             e, m, f = _simple(p.local)
             epsilons, squared_mu, failure = (
                 epsilons + e * p.count,
@@ -224,14 +224,14 @@ def _simple(parts: tuple[Part, ...]) -> tuple[Decimal, float, float]:
     return epsilons, squared_mu, failure
 
 
-def simple_delta(parts: tuple[Part, ...], epsilon: float) -> float:
+def simple_delta(parts: tuple[Event, ...], epsilon: float) -> float:
     """A quick bound: pure epsilons off the target, Gaussians in closed form, failures added."""
     epsilons, squared_mu, failure = _simple(parts)
     spare = float(Decimal(repr(epsilon)) - epsilons)
     return 1.0 if spare < 0 else min(1.0, failure + gaussian_delta(spare, math.sqrt(squared_mu)))
 
 
-def simple_epsilon(parts: tuple[Part, ...], delta: float) -> float:
+def simple_epsilon(parts: tuple[Event, ...], delta: float) -> float:
     """The same bound, solved for epsilon."""
     epsilons, squared_mu, failure = _simple(parts)
     if failure > delta or (failure == delta and squared_mu > 0):

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..._errors import InvalidArgument, integer, invalid, one_of, real
 
 
 @dataclass(frozen=True)
-class GaussianPart:
+class GaussianEvent:
     """Any number of full-batch Gaussian releases: together one of mu^2 = sum of 1/z^2."""
 
     squared_mu: float
 
-    def repeat(self, times: int) -> GaussianPart:
-        return GaussianPart(self.squared_mu * times)
+    def repeat(self, times: int) -> GaussianEvent:
+        return GaussianEvent(self.squared_mu * times)
 
     def describe(self) -> str:
         return f"Gaussian noise with total noise multiplier {self.squared_mu**-0.5:.6g}"
@@ -28,11 +28,11 @@ class GaussianPart:
 
 
 @dataclass(frozen=True)
-class PurePart:
+class PureEvent:
     epsilon: float
     count: int = 1
 
-    def repeat(self, times: int) -> PurePart:
+    def repeat(self, times: int) -> PureEvent:
         return replace(self, count=self.count * times)
 
     def describe(self) -> str:
@@ -43,12 +43,12 @@ class PurePart:
 
 
 @dataclass(frozen=True)
-class ApproximatePart:
+class ApproximateEvent:
     epsilon: float
     delta: float
     count: int = 1
 
-    def repeat(self, times: int) -> ApproximatePart:
+    def repeat(self, times: int) -> ApproximateEvent:
         return replace(self, count=self.count * times)
 
     def describe(self) -> str:
@@ -59,7 +59,7 @@ class ApproximatePart:
 
 
 @dataclass(frozen=True)
-class SampledGaussianPart:
+class SampledGaussianEvent:
     """Gaussian noise on a random share `rate` of the records, fresh in each of `count` steps."""
 
     noise_multiplier: float
@@ -67,7 +67,7 @@ class SampledGaussianPart:
     sampling: str
     count: int = 1
 
-    def repeat(self, times: int) -> SampledGaussianPart:
+    def repeat(self, times: int) -> SampledGaussianEvent:
         return replace(self, count=self.count * times)
 
     def describe(self) -> str:
@@ -87,16 +87,16 @@ class SampledGaussianPart:
 
 
 @dataclass(frozen=True)
-class MixturePart:
+class MixtureEvent:
     """With probability `rate` the releases `local`, else nothing; independently in each of `count`
     rounds.
     """
 
     rate: float
-    local: tuple[Part, ...]
+    local: tuple[Event, ...]
     count: int = 1
 
-    def repeat(self, times: int) -> MixturePart:
+    def repeat(self, times: int) -> MixtureEvent:
         return replace(self, count=self.count * times)
 
     def describe(self) -> str:
@@ -117,8 +117,8 @@ class MixturePart:
 
 
 @dataclass(frozen=True)
-class NoPrivacyPart:
-    def repeat(self, times: int) -> NoPrivacyPart:
+class NoPrivacyEvent:
+    def repeat(self, times: int) -> NoPrivacyEvent:
         return self
 
     def describe(self) -> str:
@@ -129,14 +129,14 @@ class NoPrivacyPart:
 
 
 @dataclass(frozen=True)
-class GroupPart:
+class GroupEvent:
     """The releases `inner`, seen by `size` records that change together."""
 
     size: int
-    inner: tuple[Part, ...]
+    inner: tuple[Event, ...]
 
-    def repeat(self, times: int) -> GroupPart:
-        return GroupPart(self.size, merge(p.repeat(times) for p in self.inner))
+    def repeat(self, times: int) -> GroupEvent:
+        return GroupEvent(self.size, merge(p.repeat(times) for p in self.inner))
 
     def describe(self) -> str:
         inner = " and ".join(p.describe() for p in self.inner)
@@ -146,23 +146,23 @@ class GroupPart:
         return {"kind": "group", "size": self.size, "inner": [p.to_dict() for p in self.inner]}
 
 
-Part = (
-    GaussianPart
-    | PurePart
-    | ApproximatePart
-    | SampledGaussianPart
-    | MixturePart
-    | GroupPart
-    | NoPrivacyPart
+Event = (
+    GaussianEvent
+    | PureEvent
+    | ApproximateEvent
+    | SampledGaussianEvent
+    | MixtureEvent
+    | GroupEvent
+    | NoPrivacyEvent
 )
 _ORDER = (
-    GaussianPart,
-    PurePart,
-    ApproximatePart,
-    SampledGaussianPart,
-    MixturePart,
-    GroupPart,
-    NoPrivacyPart,
+    GaussianEvent,
+    PureEvent,
+    ApproximateEvent,
+    SampledGaussianEvent,
+    MixtureEvent,
+    GroupEvent,
+    NoPrivacyEvent,
 )
 
 
@@ -170,70 +170,70 @@ def _times(count: int) -> str:
     return "" if count == 1 else f"{count} times "
 
 
-def merge(parts: Iterable[Part]) -> tuple[Part, ...]:
+def merge(parts: Iterable[Event]) -> tuple[Event, ...]:
     """Normal form: what costs nothing dropped, like added to like, in a fixed order; `none` absorbs
     the rest.
     """
     squared_mu = 0.0
-    counts: dict[Part, int] = {}
-    groups: dict[int, list[Part]] = {}
+    counts: dict[Event, int] = {}
+    groups: dict[int, list[Event]] = {}
     for part in parts:
-        if isinstance(part, NoPrivacyPart):
+        if isinstance(part, NoPrivacyEvent):
             return (part,)
-        if isinstance(part, GaussianPart):
+        if isinstance(part, GaussianEvent):
             squared_mu += part.squared_mu
             continue
-        if isinstance(part, GroupPart):  # a composition for a group is the group's composition
+        if isinstance(part, GroupEvent):  # a composition for a group is the group's composition
             groups.setdefault(part.size, []).extend(part.inner)
             continue
-        if isinstance(part, ApproximatePart) and part.delta == 0.0:
-            part = PurePart(part.epsilon, part.count)
-        if isinstance(part, PurePart) and part.epsilon == 0.0:
+        if isinstance(part, ApproximateEvent) and part.delta == 0.0:
+            part = PureEvent(part.epsilon, part.count)
+        if isinstance(part, PureEvent) and part.epsilon == 0.0:
             continue
         one = part if part.count == 1 else replace(part, count=1)
         counts[one] = counts.get(one, 0) + part.count
-    merged: list[Part] = [
+    merged: list[Event] = [
         one if count == 1 else replace(one, count=count) for one, count in counts.items() if count
     ]  # type: ignore[call-arg]
-    merged += [GroupPart(size, merge(inner)) for size, inner in groups.items()]
+    merged += [GroupEvent(size, merge(inner)) for size, inner in groups.items()]
     merged.sort(key=_sort_key)
-    return ((GaussianPart(squared_mu),) if squared_mu > 0.0 else ()) + tuple(merged)
+    return ((GaussianEvent(squared_mu),) if squared_mu > 0.0 else ()) + tuple(merged)
 
 
-def once(part: Part) -> Part:
+def once(part: Event) -> Event:
     """One application of a part."""
     return (
         part
-        if isinstance(part, GaussianPart | GroupPart | NoPrivacyPart)
+        if isinstance(part, GaussianEvent | GroupEvent | NoPrivacyEvent)
         else replace(part, count=1)
     )
 
 
-def _sort_key(part: Part) -> tuple[int, float, float, str]:
+def _sort_key(part: Event) -> tuple[int, float, float, str]:
     kind = _ORDER.index(type(part))
-    if isinstance(part, PurePart):
+    if isinstance(part, PureEvent):
         return kind, part.epsilon, 0.0, ""
-    if isinstance(part, ApproximatePart):
+    if isinstance(part, ApproximateEvent):
         return kind, part.epsilon, part.delta, ""
     return kind, 0.0, 0.0, repr(part)
 
 
-def part_from_dict(state: Mapping[str, Any]) -> Part:
+def event_from_dict(state: Mapping[str, Any]) -> Event:
     """Inverse of `to_dict`; every number is checked: a ledger file can be edited by hand."""
     try:
         kind = state["kind"]
         if kind == "gaussian":
-            return GaussianPart(real("squared_mu", state["squared_mu"], at_least=0.0))
+            return GaussianEvent(real("squared_mu", state["squared_mu"], at_least=0.0))
         if kind == "none":
-            return NoPrivacyPart()
+            return NoPrivacyEvent()
         if kind == "group":
             size = integer("size", state["size"])
-            return GroupPart(size, merge(part_from_dict(p) for p in state["inner"]))
+            return GroupEvent(size, merge(event_from_dict(p) for p in state["inner"]))
         count = integer("count", state["count"])
         if kind == "pure":
-            return PurePart(real("epsilon", state["epsilon"], at_least=0.0), count)
+            return PureEvent(real("epsilon", state["epsilon"], at_least=0.0), count)
         if kind == "approximate":
-            return ApproximatePart(
+            return ApproximateEvent(
                 real("epsilon", state["epsilon"], at_least=0.0),
                 real("delta", state["delta"], at_least=0.0, below=1.0),
                 count,
@@ -241,14 +241,14 @@ def part_from_dict(state: Mapping[str, Any]) -> Part:
         rate = real("rate", state["rate"], above=0.0, below=1.0)
         if kind == "sampled-gaussian":
             sampling = one_of("sampling", state["sampling"], ("without-replacement", "poisson"))
-            return SampledGaussianPart(
+            return SampledGaussianEvent(
                 real("noise_multiplier", state["noise_multiplier"], above=0.0),
                 rate,
                 sampling,
                 count,
             )
         if kind == "mixture":
-            return MixturePart(rate, merge(part_from_dict(p) for p in state["local"]), count)
+            return MixtureEvent(rate, merge(event_from_dict(p) for p in state["local"]), count)
     except (KeyError, TypeError) as error:
         raise InvalidArgument(
             "argument `parts` is not the description of a Guarantee's parts (see Guarantee.to_dict)"

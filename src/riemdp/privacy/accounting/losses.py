@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ._parts import ApproximatePart, GaussianPart, Part, PurePart, SampledGaussianPart
+from .events import ApproximateEvent, Event, GaussianEvent, PureEvent, SampledGaussianEvent
 
 Floats = NDArray[np.float64]
 TAIL = 10.7  # standard deviations; the normal mass beyond is 5e-27
@@ -43,31 +43,31 @@ class Lattice:
     infinite: float
 
 
-def lattice(part: Part, add: bool, step: float, tail: float = TAIL) -> Lattice:
+def lattice(part: Event, add: bool, step: float, tail: float = TAIL) -> Lattice:
     """One application of `part`, discretised; losses beyond `tail` standard deviations of the noise
     count as infinite.
 
     `add`: the direction of an asymmetric pair in which the record is added. Raises `MemoryError`
     above `LONGEST` points.
     """
-    if isinstance(part, GaussianPart):
+    if isinstance(part, GaussianEvent):
         return _normal_lattice(math.sqrt(part.squared_mu), 1.0, False, step, tail)
-    if isinstance(part, PurePart):
+    if isinstance(part, PureEvent):
         return _two_points(part.epsilon, 0.0, step)
-    if isinstance(part, ApproximatePart):
+    if isinstance(part, ApproximateEvent):
         return _two_points(part.epsilon, part.delta, step)
-    assert isinstance(part, SampledGaussianPart)
+    assert isinstance(part, SampledGaussianEvent)
     mu = 1 / part.noise_multiplier
     if part.sampling == "poisson":
         return _normal_lattice(mu, part.rate, add, step, tail)
     return _mirrored(_normal_lattice(mu, part.rate, False, step, tail, positive=True), step)
 
 
-def log_moment(part: Part, add: bool, a: Floats) -> Floats:
+def log_moment(part: Event, add: bool, a: Floats) -> Floats:
     """log E exp(a L) of one application of `part` for every `a`, over all losses but those counted
     in `lost_mass`.
     """
-    if isinstance(part, PurePart):
+    if isinstance(part, PureEvent):
         return _pure_moment(part.epsilon, a)
     loss, log_mass, _ = _quadrature(part, add)
     if loss.size == 0:
@@ -77,14 +77,14 @@ def log_moment(part: Part, add: bool, a: Floats) -> Floats:
     return peak[..., 0] + np.log(np.sum(np.exp(exponent - peak), axis=-1))
 
 
-def lost_mass(part: Part, add: bool) -> float:
+def lost_mass(part: Event, add: bool) -> float:
     """At least the mass of the losses that `log_moment` leaves out: those above `LARGEST` and the
     far tails.
     """
-    return 0.0 if isinstance(part, PurePart) else _quadrature(part, add)[2]
+    return 0.0 if isinstance(part, PureEvent) else _quadrature(part, add)[2]
 
 
-def log_moment_bound(part: Part, a: Floats) -> Floats:
+def log_moment_bound(part: Event, a: Floats) -> Floats:
     """A bound on log E exp(a L) over all finite losses, in either direction, however large they
     are.
 
@@ -93,13 +93,13 @@ def log_moment_bound(part: Part, a: Floats) -> Floats:
     the law is the same above 0, and what is below 0 there, at least log(1 - rate), is at most 0:
     that adds at most 1 - (1 - rate)^a.
     """
-    if isinstance(part, PurePart):
+    if isinstance(part, PureEvent):
         return _pure_moment(part.epsilon, a)
-    if isinstance(part, ApproximatePart):
+    if isinstance(part, ApproximateEvent):
         return _pure_moment(part.epsilon, a) + math.log1p(-part.delta)
-    if isinstance(part, GaussianPart):
+    if isinstance(part, GaussianEvent):
         return a * (a + 1) / 2 * part.squared_mu
-    assert isinstance(part, SampledGaussianPart)
+    assert isinstance(part, SampledGaussianEvent)
     drawn = math.log(part.rate) + a * (a + 1) / 2 / part.noise_multiplier**2
     mixed = np.logaddexp(math.log1p(-part.rate) if part.rate < 1 else -math.inf, drawn)
     if part.sampling == "poisson":
@@ -116,7 +116,7 @@ def _pure_moment(epsilon: float, a: Floats) -> Floats:
 
 
 @functools.lru_cache(maxsize=256)
-def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats, float]:
+def _quadrature(part: Event, add: bool) -> tuple[Floats, Floats, float]:
     """Losses and log masses that stand for the continuous law, and the mass that they leave out,
     not less than it is.
 
@@ -124,16 +124,16 @@ def _quadrature(part: Part, add: bool) -> tuple[Floats, Floats, float]:
     standard deviation. So where the two normal laws of a mixture are far apart each has points of
     its own; there is nothing between them.
     """
-    if isinstance(part, ApproximatePart):
+    if isinstance(part, ApproximateEvent):
         e, failure = part.epsilon, part.delta
         log_up = -math.log1p(math.exp(-e)) + math.log1p(-failure)
         return np.array([e, -e]), np.array([log_up, log_up - e]), failure
-    if isinstance(part, GaussianPart):
+    if isinstance(part, GaussianEvent):
         mu, rate = math.sqrt(part.squared_mu), 1.0
     else:
-        assert isinstance(part, SampledGaussianPart)
+        assert isinstance(part, SampledGaussianEvent)
         mu, rate = 1 / part.noise_multiplier, part.rate
-    symmetric = isinstance(part, SampledGaussianPart) and part.sampling != "poisson"
+    symmetric = isinstance(part, SampledGaussianEvent) and part.sampling != "poisson"
     if add:
         x, log_weight = _points(-TAIL, TAIL)
     elif symmetric:
