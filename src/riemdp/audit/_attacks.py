@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument, integer, real
+from ..mechanisms._base import PointMechanism
 from ..privacy import Guarantee
 from ..privacy._ledger import uncharged
 from ..randomness import noise_source
@@ -102,8 +103,14 @@ def audit_mechanism(
     stacked = [
         jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *values) for values in runs
     ]
-    scorer = score or _default_score(mechanism, first, value_in, value_out)
-    scores = [np.asarray(scorer(values), dtype=np.float64) for values in stacked]
+    if score is None:
+        if not isinstance(mechanism, PointMechanism):
+            raise InvalidArgument(
+                "argument `score` is needed for what is not one of the package's mechanisms: give"
+                " values -> scores"
+            )
+        score = mechanism.score(value_in, value_out)
+    scores = [np.asarray(score(values), dtype=np.float64) for values in stacked]
     return assess(
         first.mechanism,
         scores[0],
@@ -112,36 +119,6 @@ def audit_mechanism(
         delta,
         real("confidence", confidence),
     )
-
-
-def _default_score(
-    mechanism: Any, release: Any, value_in: Any, value_out: Any
-) -> Callable[[Any], Any]:
-    manifold = getattr(mechanism, "manifold", None)
-    if manifold is None:
-        raise InvalidArgument(
-            "argument `score` is needed for a mechanism without a `manifold`: give values -> scores"
-        )
-    at = getattr(mechanism, "at", None)
-    if at is not None:  # tangent-valued
-        direction = jax.tree.map(
-            jnp.subtract, jax.tree.map(jnp.asarray, value_in), jax.tree.map(jnp.asarray, value_out)
-        )
-        return lambda v: manifold.inner(at, v, direction)
-    base = getattr(mechanism, "base", None)
-    if base is not None and "laplace" not in release.mechanism:
-        ahead = jax.tree.map(
-            jnp.subtract, manifold.log(base, value_in), manifold.log(base, value_out)
-        )
-        return lambda x: manifold.inner(base, manifold.log(base, x), ahead)
-    if base is not None:
-        a, b = (manifold.log(base, v) for v in (value_in, value_out))
-        return lambda x: _lengths(manifold, base, x, b) - _lengths(manifold, base, x, a)
-    return lambda x: manifold.dist(x, value_out) - manifold.dist(x, value_in)
-
-
-def _lengths(manifold: Any, base: Any, x: Any, v: Any) -> Any:
-    return manifold.norm(base, jax.tree.map(jnp.subtract, manifold.log(base, x), v))
 
 
 def audit_optimizer(

@@ -1,15 +1,18 @@
-"""One release each: (value, sensitivity, budget) -> `Release`. Noise is drawn where its guarantee
-is made.
+"""One release each: (value, sensitivity, budget) -> `Release`.
+
+`AbstractMechanism.release` is the one function that admits a value, charges and draws.
 """
 
 from ._base import AbstractMechanism
 from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
-from ._gaussian import TangentGaussian, WrappedGaussian
 from ._knorm import KNormGradient, MeanGradient
-from ._laplace import RiemannianLaplace, WrappedLaplace
+from ._laplace import RiemannianLaplace
 from ._private_ball import AdaptiveMean, PrivateBall
 from ._release import Release
+from ._tangent import TangentGaussian
+from ._wrapped import WrappedGaussian
+from ._wrapped_laplace import WrappedLaplace
 
 __all__ = [
     "AbstractMechanism",

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar, final
 
-from ..privacy import Guarantee, Ledger, charge
+import numpy as np
+from jaxtyping import Array
+
+from .._errors import real
+from ..domains import Ball
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+from ..privacy import Budget, Guarantee, Ledger, charge, pure
 from ..randomness import NoiseSource, noise_source
 from ._error_law import ErrorLaw
 from ._release import Release
@@ -31,7 +38,7 @@ class Drawn:
     scale: float
     sensitivity: float | None = None
     error_law: ErrorLaw | None = None
-    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
 
 class AbstractMechanism(abc.ABC, Generic[Value]):
@@ -42,11 +49,18 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     """
 
     name: ClassVar[str]
+    words: ClassVar[str] = ""
+    """What the mechanism does, for a report: words that complete "The release is made by ..."."""
 
     @property
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """What one release costs: a function of public facts."""
+
+    @property
+    def quoted_budget(self) -> Budget | None:
+        """The budget at whose delta a release quotes its epsilon; None for the usual 1e-5."""
+        return None
 
     @abc.abstractmethod
     def _admit(self, value: Any) -> Value:
@@ -90,4 +104,105 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             sensitivity=drawn.sensitivity,
             error_law=drawn.error_law,
             details=drawn.details,
+            budget=self.quoted_budget,
         )
+
+
+class PointMechanism(AbstractMechanism[Any]):
+    """A mechanism for one point (or tangent vector) of a manifold, with one scale of noise.
+
+    Attributes:
+        manifold: The space.
+        sensitivity: Sensitivity of the value, as the mechanism's docstring measures it.
+        budget: What was given to spend; a pure mechanism spends its epsilon alone.
+        scale: sigma of a Gaussian, s of a Laplace or K-norm law.
+        adjacency: The neighbours that `sensitivity` and `guarantee` are for.
+        ball: The public ball that values are moved into, or None.
+        tries: Expected number of proposals of one release; 1 without rejection.
+    """
+
+    manifold: AbstractManifold
+    sensitivity: float
+    budget: Budget
+    scale: float
+    adjacency: str
+    ball: Ball | None = None
+    tries: float = 1.0
+    needs_delta: ClassVar[bool] = False
+    """Whether a budget with delta = 0 is refused."""
+    stays_in_ball: ClassVar[bool] = False
+    """Whether releases are moved into the public ball."""
+
+    @property
+    def quoted_budget(self) -> Budget:
+        """`budget`."""
+        return self.budget
+
+    @property
+    def error_law(self) -> ErrorLaw | None:
+        """Law of the distance between the release and the admitted value, for the least favourable
+        value; None where no formula is known.
+        """
+        return None
+
+    def law_at(self, distance: float) -> ErrorLaw | None:
+        """Law of the same distance for a value at `distance` from the public centre, before the
+        release is moved into the ball; None where no formula is known.
+        """
+        return self.error_law
+
+    def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
+        """The statistic by which an attacker tells two values apart: stacked releases -> numbers,
+        larger for `value_in`.
+        """
+        manifold = self.manifold
+        return lambda x: manifold.dist(x, value_out) - manifold.dist(x, value_in)
+
+    @property
+    def _details(self) -> dict[str, Any]:
+        """Public facts for `Release.details`."""
+        law = self.error_law
+        return {"error": "no formula" if law is None else law.kind}
+
+    @abc.abstractmethod
+    def _noisy(self, value: Any, source: NoiseSource) -> Point:
+        """The released point, from the admitted value."""
+
+    @final
+    def _draw(self, value: Any, source: NoiseSource) -> Drawn:
+        noisy = self._noisy(value, source)
+        return Drawn(noisy, self.scale, self.sensitivity, self.error_law, self._details)
+
+    def _settle(self, **values: Any) -> None:
+        """Set fields of a frozen instance, from its own `__post_init__`."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+class PureMechanism(PointMechanism):
+    """A mechanism whose guarantee is pure: (epsilon, 0).
+
+    Attributes:
+        epsilon: What one release spends.
+    """
+
+    epsilon: float | Budget
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(epsilon, 0) under `adjacency`."""
+        return pure(self.budget.epsilon, adjacency=self.adjacency)
+
+    def _check_epsilon(self) -> float:
+        """Read `epsilon`, a number or a `Budget`, and fix it and `budget`."""
+        given = self.epsilon
+        budget = given if isinstance(given, Budget) else Budget(real("epsilon", given, above=0.0))
+        self._settle(epsilon=budget.epsilon, budget=budget)
+        return budget.epsilon
+
+
+def rounded_up(x: float) -> float:
+    """One float above x: a product that was rounded down must not make the noise smaller than its
+    guarantee says.
+    """
+    return float(np.nextafter(x, np.inf))

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from .._errors import real
-from ..manifolds import Euclidean, Product, SPDBuresWasserstein, SPDLogEuclidean
+from ..manifolds import AbstractManifold, Euclidean, Product, SPDBuresWasserstein, SPDLogEuclidean
 from ..sampling._laplace import radial_log_density
 
 
@@ -61,6 +61,17 @@ class ChiLaw(ErrorLaw):
         """The law of `factor` times the length, as an upper bound."""
         return gaussian_law(self.dim, factor * self.sigma, exact=False)
 
+    def shrunk(self) -> ShrunkLaw:
+        """Error of the James-Stein estimate from a vector with this noise, as an upper bound.
+
+        The mean square is at most that of the noise (James and Stein). The estimate lies within
+        min(|y|, (d - 2) sigma^2 / |y|) <= sqrt(d - 2) sigma of the noisy vector y, which bounds
+        quantiles.
+        """
+        shift = math.sqrt(max(self.dim - 2, 0)) * self.sigma
+        note = "James-Stein: never more than without shrinking on average"
+        return ShrunkLaw(self.mean_square, "upper bound", note, self, shift)
+
     def _quantile(self, q: float) -> float:
         return self.sigma * math.sqrt(float(special.chdtri(self.dim, 1 - q)))
 
@@ -92,7 +103,9 @@ class TabulatedLaw(ErrorLaw):
 
 @dataclasses.dataclass(frozen=True)
 class CappedLaw(ErrorLaw):
-    """The error of another law after a step that brings it to at most `cap` and never increases it."""
+    """The error of another law after a step that brings it to at most `cap` and never increases
+    it.
+    """
 
     inner: ErrorLaw | None = None
     cap: float = math.inf
@@ -100,6 +113,18 @@ class CappedLaw(ErrorLaw):
     def _quantile(self, q: float) -> float:
         assert self.inner is not None
         return min(self.inner.quantile(q), self.cap)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShrunkLaw(ErrorLaw):
+    """The error of another law after a move by at most `shift`."""
+
+    inner: ErrorLaw | None = None
+    shift: float = 0.0
+
+    def _quantile(self, q: float) -> float:
+        assert self.inner is not None
+        return self.inner.quantile(q) + self.shift
 
 
 def gaussian_law(dim: int, sigma: float, *, exact: bool, note: str = "") -> ChiLaw:
@@ -123,7 +148,7 @@ def capped(law: ErrorLaw | None, cap: float) -> ErrorLaw | None:
     return CappedLaw(min(law.mean_square, cap**2), "upper bound", law.note, law, cap)
 
 
-def riemannian_laplace_law(manifold: Any, scale: float) -> ErrorLaw:
+def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw:
     """Law of the distance under exp(-d/s): Gamma(d, s) on flat spaces, a Beta law on hyperbolic
     space, quadrature of the radial density elsewhere; on Bures-Wasserstein space Gamma(d, s) is an
     upper bound, its Jacobian decreasing along rays.
@@ -138,7 +163,7 @@ def riemannian_laplace_law(manifold: Any, scale: float) -> ErrorLaw:
 
 
 @functools.lru_cache(maxsize=256)
-def _radial_law(manifold: Any, scale: float) -> TabulatedLaw:
+def _radial_law(manifold: AbstractManifold, scale: float) -> TabulatedLaw:
     log_density, end, numerical = radial_log_density(manifold, scale)
     grid = _support(log_density, end, manifold.dim * scale)
     values = log_density(grid)
@@ -168,7 +193,9 @@ def _support(log_density: Any, end: float, guess: float) -> np.ndarray:
     return np.linspace(0.0 if near[0] == 0 else low, high, 6001)[1:]
 
 
-def wrapped_law(manifold: Any, radius: float | None, lengths: ErrorLaw) -> ErrorLaw | None:
+def wrapped_law(
+    manifold: AbstractManifold, radius: float | None, lengths: ErrorLaw
+) -> ErrorLaw | None:
     """Law of d(Exp_b(a), Exp_b(a + xi)) for |a| <= radius and xi isotropic of length law `lengths`.
 
     Flat spaces: |xi|, exact. Curvature >= 0: at most |xi| (Toponogov). Curvature >= -k: at most the

@@ -8,14 +8,18 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from .._errors import InvalidArgument, invalid, one_of, real
-from ..privacy import charge, pure
+from ..domains import Ball, Domain
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, Tangent
+from ..privacy import Budget
 from ..randomness import NoiseSource, noise_source
 from ..sampling._laplace import (
     HOPELESS,
@@ -26,11 +30,10 @@ from ..sampling._laplace import (
     truncation,
     warn_if_slow,
 )
-from ._common import ADJACENCIES, admitted, clamp_point, optional_ball, rounded_up
+from ._base import PureMechanism, rounded_up
+from ._common import ADJACENCIES, admitted, optional_domain
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
-from ._gaussian import _set
-from ._laplace import pure_epsilon
-from ._release import Release
+from ._for_mean import MeanFacts
 
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on
 _BATCH = 8
@@ -45,7 +48,7 @@ class MeanGradient:
     into a release.
     """
 
-    def __init__(self, manifold: Any, records: Any, weights: Any = None):
+    def __init__(self, manifold: AbstractManifold, records: Any, weights: Any = None):
         self.manifold, self.records = manifold, manifold._coerce("records", records)
         n = manifold._batch_shape(self.records)[0]
         self.weights = (
@@ -54,73 +57,99 @@ class MeanGradient:
             else jnp.asarray(weights) / jnp.sum(jnp.asarray(weights))
         )
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Point) -> Tangent:
         return _mean_gradient(self.manifold, self.records, self.weights, x)
 
-    def norms(self, points: Any) -> np.ndarray:
+    def norms(self, points: Point) -> np.ndarray:
         """|grad F| at each of the stacked points."""
         return np.asarray(_mean_gradient_norms(self.manifold, self.records, self.weights, points))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _mean_gradient(manifold: Any, records: Any, weights: Any, x: Any) -> Any:
+def _mean_gradient(manifold: AbstractManifold, records: Point, weights: Array, x: Point) -> Tangent:
     logs = manifold._log(jax.tree.map(lambda leaf: leaf[None], x), records)
     return jax.tree.map(lambda leaf: -jnp.tensordot(weights, leaf, axes=1), logs)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _mean_gradient_norms(manifold: Any, records: Any, weights: Any, points: Any) -> Any:
+def _mean_gradient_norms(
+    manifold: AbstractManifold, records: Point, weights: Array, points: Point
+) -> Array:
     return jax.lax.map(
         lambda x: manifold._norm(x, _mean_gradient(manifold, records, weights, x)), points
     )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class KNormGradient:
+class Admitted:
+    """The private minimiser, and |grad F| there. Never released."""
+
+    point: Point
+    offset: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class KNormGradient(PureMechanism):
     """Release a point from the density proportional to exp(-|grad F(x; D)|_x / s): pure epsilon,
     exact rejection sampling.
 
-    **Arguments:**
+    `release(value)`: `value` is the minimiser as well as it is known; the law drawn from is exact
+    whatever its error, since the acceptance accounts for |grad F(value)|. The number of tries,
+    hence the running time, depends on the data.
 
-    - `manifold`: a space with an exact Riemannian Laplace sampler, from which proposals come.
-    - `objective_gradient`: x -> the Riemannian gradient of F at one point, the private data inside
-      it; a JAX function, or `MeanGradient(manifold, records)` for the mean, F = 1/(2n) sum d^2.
-    - `sensitivity`: sup over x of |grad F(x; D) - grad F(x; D')|_x for neighbours D, D', x in the
-      ball where one is given; for the mean `statistics.mean_gradient_sensitivity`.
-    - `epsilon` > 0: a number or a `Budget`.
-    - `strong_convexity`: h > 0 with |grad F(x)| >= h d(x, minimiser) (every h-strongly convex F).
-      Default 1 on Hadamard spaces, which is right for the mean; elsewhere it has to be given
-      (`statistics.strong_convexity` for the mean). Without such a bound there is no exact sampler,
-      and the mechanism refuses.
-    - `ball`: public `Ball` that the density is restricted to; required on spaces that are not
-      Hadamard, and where the Laplace law of scale s / h does not exist.
-    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or
-      "add-or-remove-one".
+    Args:
+        manifold: A space with an exact Riemannian Laplace sampler, from which proposals come.
+        objective_gradient: x -> the Riemannian gradient of F at one point, the private data inside
+            it; a JAX function, or `MeanGradient(manifold, records)` for the mean, F = 1/(2n) sum
+            d^2.
+        sensitivity: sup over x of |grad F(x; D) - grad F(x; D')|_x for neighbours D, D', x in the
+            ball if one is given; for the mean `statistics.mean_gradient_sensitivity`.
+        epsilon: Above 0; a number or a `Budget`, of which epsilon alone is spent.
+        strong_convexity: h > 0 with |grad F(x)| >= h d(x, minimiser) (every h-strongly convex F).
+            Default 1 on Hadamard spaces, which is right for the mean; elsewhere it has to be given
+            (`statistics.strong_convexity` for the mean). Without such a bound there is no exact
+            sampler, and the mechanism refuses.
+        ball: Public `Ball` that the density is restricted to: required on spaces that are not
+            Hadamard, and where the Laplace law of scale s / h does not exist or reaches beyond
+            what float64 holds.
+        adjacency: The neighbours that `sensitivity` was computed for: "replace-one" or
+            "add-or-remove-one".
 
-    `release(value, rng, ledger)`: `value` is the minimiser as well as it is known; the law drawn
-    from is exact whatever its error, since the acceptance accounts for |grad F(value)|. The number
-    of tries, hence the running time, depends on the data.
+    Raises:
+        InvalidArgument: An argument is out of range or missing. From `release`, before anything is
+            spent: the gradient at the value or at trial points is not finite or breaks |grad F(x)|
+            >= h d(x, value) - |grad F(value)|.
 
-    Guarantee: (epsilon, 0) under `adjacency`, s = 2 sensitivity / epsilon.
+    Guarantee:
+        (epsilon, 0) under `adjacency`, s = 2 sensitivity / epsilon.
 
-    Source: Han2024 Remark 4 (its form of the K-norm gradient mechanism); exact rejection is the
-    library's own.
+    Source:
+        Han2024 Remark 4 (its form of the K-norm gradient mechanism); exact rejection is the
+        library's own.
     """
 
-    manifold: Any
+    name: ClassVar[str] = "k-norm-gradient"
+    words: ClassVar[str] = (
+        "the K-norm gradient mechanism: a random point that makes the gradient of the mean's"
+        " objective small"
+    )
+    stays_in_ball: ClassVar[bool] = True
+
+    manifold: AbstractManifold
     _: dataclasses.KW_ONLY
-    objective_gradient: Callable[[Any], Any]
+    objective_gradient: Callable[[Point], Tangent]
     sensitivity: float
-    epsilon: float
+    epsilon: float | Budget
     strong_convexity: float | None = None
-    ball: Any = None
+    ball: Ball | None = None
     adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
     truncated: bool = dataclasses.field(init=False)
+    tries: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         one_of("adjacency", self.adjacency, ADJACENCIES)
-        manifold, ball = self.manifold, optional_ball(self.manifold, self.ball)
+        manifold, ball = self.manifold, optional_domain(self.manifold, self.ball)
         if not callable(self.objective_gradient):
             raise invalid(
                 "objective_gradient",
@@ -145,10 +174,8 @@ class KNormGradient:
                 f"{manifold!r} is not a Hadamard space: the gradient's sensitivity holds in a ball"
                 " only",
             )
-        sensitivity, epsilon = (
-            real("sensitivity", self.sensitivity, above=0.0),
-            pure_epsilon(self.epsilon),
-        )
+        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        epsilon = self._check_epsilon()
         scale = rounded_up(2 * sensitivity / epsilon)
         exists = scale / h < laplace_scale_limit(manifold) and manifold.is_hadamard
         tries = expected_tries(manifold, scale / h) if exists else math.inf
@@ -167,58 +194,21 @@ class KNormGradient:
                 )
             tries = truncation(manifold, scale / h, ball).tries
         warn_if_slow(manifold, tries)
-        _set(
-            self,
-            strong_convexity=h,
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            scale=scale,
-            truncated=truncated,
-        )
+        self._settle(strong_convexity=h, sensitivity=sensitivity)
+        self._settle(scale=scale, truncated=truncated, tries=tries)
 
     @property
-    def draw_law(self) -> ErrorLaw | None:
-        """Law of the distance of proposals before they are moved into the ball; None where it is
-        the ball that makes it exist.
-        """
+    def _h(self) -> float:
         assert self.strong_convexity is not None
-        scale = self.scale / self.strong_convexity
-        return (
-            riemannian_laplace_law(self.manifold, scale)
-            if scale < laplace_scale_limit(self.manifold)
-            else None
-        )
+        return self.strong_convexity
 
     @property
-    def error_law(self) -> ErrorLaw | None:
-        """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate,
-        since |grad F| >= h d.
-        """
-        law = self.draw_law
-        if law is None:
-            assert self.ball is not None
-            return ErrorLaw.at_most(2 * float(self.ball.radius))
-        if self.ball is not None:  # releases are clamped into it
-            law = capped(law, 2 * float(self.ball.radius))
-            assert law is not None
-        flat = tuple(self.manifold.curvature_bounds) == (0.0, 0.0)
-        return (
-            law
-            if flat
-            else dataclasses.replace(
-                law, kind="estimate", note="Laplace law that proposals come from"
-            )
-        )
+    def _domain(self) -> Domain | None:
+        return None if self.ball is None else self.ball.on(self.manifold)
 
-    def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
-        """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the
-        `Release`.
-
-        Raises `InvalidArgument` before anything is spent if the gradient at the value or at trial
-        points is not finite or breaks |grad F(x)| >= h d(x, value) - |grad F(value)|.
-        """
-        source = noise_source(rng)
-        point = admitted(self.manifold, "value", value, self.ball)
+    # ---------------------------------------------------------------- the release
+    def _admit(self, value: Any) -> Admitted:
+        point = admitted(self.manifold, "value", value, self._domain)
         offset = float(self._gradient_norms(jax.tree.map(lambda leaf: leaf[None], point))[0])
         trial = self._proposals(point, noise_source(20245))
         if not math.isfinite(offset) or np.any(self._log_ratios(point, offset, trial) > 0):
@@ -227,24 +217,14 @@ class KNormGradient:
                 f" value given (h = {self.strong_convexity:g}): exact sampling is impossible;"
                 " nothing was spent"
             )
-        guarantee = pure(self.epsilon, adjacency=self.adjacency)
-        charge(guarantee, ledger)
-        released = self._accepted(point, offset, source)
-        if self.ball is not None:
-            released = clamp_point(self.manifold, self.ball, released)
-        law = self.error_law
-        return Release(
-            released,
-            guarantee,
-            self.scale,
-            "k-norm-gradient",
-            source.reproducible,
-            self.sensitivity,
-            law,
-            {"truncated": self.truncated, "error": "no formula" if law is None else law.kind},
-        )
+        return Admitted(point, offset)
 
-    def _accepted(self, point: Any, offset: float, source: NoiseSource) -> Any:
+    def _noisy(self, value: Admitted, source: NoiseSource) -> Point:
+        released = self._accepted(value.point, value.offset, source)
+        domain = self._domain
+        return released if domain is None else domain.clamp_point(released)
+
+    def _accepted(self, point: Point, offset: float, source: NoiseSource) -> Point:
         while True:
             proposals = self._proposals(point, source)
             log_ratio = self._log_ratios(point, offset, proposals)
@@ -252,7 +232,7 @@ class KNormGradient:
                 raise ArithmeticError(
                     "the objective's gradient breaks |grad F(x)| >= h d(x, minimiser) at a"
                     " proposal: no exact draw exists; nothing is released (the ledger keeps the"
-                    " charge, since failing tells something)"
+                    " charge, since failing depends on the data)"
                 )
             hit = np.nonzero(np.log(source.uniforms((_BATCH,))) < log_ratio)[0]
             if hit.size:
@@ -260,21 +240,21 @@ class KNormGradient:
                     lambda leaf, first=int(hit[0]): jnp.asarray(leaf)[first], proposals
                 )
 
-    def _proposals(self, point: Any, source: NoiseSource) -> Any:
-        assert self.strong_convexity is not None
-        scale = self.scale / self.strong_convexity
+    def _proposals(self, point: Point, source: NoiseSource) -> Point:
+        scale, domain = self.scale / self._h, self._domain
         if self.truncated:
-            return truncation(self.manifold, scale, self.ball).draw(
+            assert domain is not None
+            return truncation(self.manifold, scale, domain).draw(
                 self.manifold, point, _BATCH, source
             )
         return draw(self.manifold, point, scale, _BATCH, source)
 
-    def _log_ratios(self, point: Any, offset: float, proposals: Any) -> np.ndarray:
+    def _log_ratios(self, point: Point, offset: float, proposals: Point) -> np.ndarray:
         # |grad F(x)| >= h d(x, minimiser) >= h d(x, value) - |grad F(value)|, so this is at most 0;
         # lowered by a constant, which cancels in the accepted law, so that rounding cannot lift it
         # above 0.
         norms = self._gradient_norms(proposals)
-        lower = self.strong_convexity * np.asarray(self.manifold.dist(point, proposals))
+        lower = self._h * np.asarray(self.manifold.dist(point, proposals))
         slack = (
             _ROUNDING
             + _RELATIVE_ROUNDING
@@ -284,9 +264,63 @@ class KNormGradient:
         ratio = -(norms - lower + offset) / self.scale - slack
         return np.where(np.isfinite(ratio), ratio, np.where(np.isposinf(norms), -np.inf, np.inf))
 
-    def _gradient_norms(self, points: Any) -> np.ndarray:
+    def _gradient_norms(self, points: Point) -> np.ndarray:
         if isinstance(self.objective_gradient, MeanGradient):
             return self.objective_gradient.norms(points)
         count = jax.tree.leaves(points)[0].shape[0]
         each = [jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf)[i], points) for i in range(count)]
         return np.array([float(self.manifold.norm(x, self.objective_gradient(x))) for x in each])
+
+    @classmethod
+    def for_mean(cls, facts: MeanFacts) -> KNormGradient:
+        """For a Frechet mean; without a gradient it serves planning and releases nothing."""
+        return cls(
+            facts.manifold,
+            objective_gradient=_no_data if facts.gradient is None else facts.gradient,
+            sensitivity=facts.gradient_sensitivity,
+            epsilon=facts.budget,
+            strong_convexity=facts.domain.strong_convexity,
+            ball=facts.ball,
+            adjacency=facts.adjacency,
+        )
+
+    # ---------------------------------------------------------------- errors
+    @property
+    def error_law(self) -> ErrorLaw | None:
+        """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate,
+        since |grad F| >= h d.
+        """
+        law = self._proposal_law
+        if law is None:
+            assert self.ball is not None
+            return ErrorLaw.at_most(2 * self.ball.radius)
+        if self.ball is not None:  # releases are clamped into it
+            law = capped(law, 2 * self.ball.radius)
+            assert law is not None
+        if tuple(self.manifold.curvature_bounds) == (0.0, 0.0):
+            return law
+        note = "Laplace law that proposals come from"
+        return dataclasses.replace(law, kind="estimate", note=note)
+
+    def law_at(self, distance: float) -> ErrorLaw | None:
+        """The law of proposals before they are moved into the ball; infinitely wide where it is the
+        ball that makes it exist.
+        """
+        return self._proposal_law or ErrorLaw.at_most(math.inf)
+
+    @property
+    def _proposal_law(self) -> ErrorLaw | None:
+        scale = self.scale / self._h
+        if not scale < laplace_scale_limit(self.manifold):
+            return None
+        return riemannian_laplace_law(self.manifold, scale)
+
+    @property
+    def _details(self) -> dict[str, Any]:
+        return {"truncated": self.truncated, **super()._details}
+
+
+def _no_data(x: Point) -> Tangent:
+    raise InvalidArgument(
+        "a mechanism that was built for planning has no data and releases nothing"
+    )

@@ -1,5 +1,14 @@
-"""Pure epsilon: the Riemannian Laplace mechanism, and Laplace noise in the tangent space of a
-public base point.
+"""A point drawn from the Riemannian Laplace law about the private value: `RiemannianLaplace`.
+
+To check the privacy of a release, read this file and `AbstractMechanism.release`:
+
+1. `_admit` moves the value into the public ball, if any.
+2. `_noisy` draws x with density C exp(-d(x, value) / s), exactly. Where the law on the whole space
+   is drawn and the space is homogeneous, C is the same for every value, and s = sensitivity /
+   epsilon. Otherwise (Bures-Wasserstein, or truncated to a ball) C may change by as much again, and
+   s = 2 sensitivity / epsilon. Both follow from |d(x, a) - d(x, b)| <= d(a, b).
+3. What follows the draw is a function of x and public numbers: x is moved radially into the ball,
+   and where float64 cannot hold it, it is shortened from a public point (`sampling.View`).
 """
 
 from __future__ import annotations
@@ -7,16 +16,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._errors import one_of, real
-from ..manifolds._spd import AbstractSPD
-from ..privacy import Budget, charge, pure
-from ..randomness import noise_source
+from ..domains import Ball, Domain
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+from ..privacy import Budget
+from ..randomness import NoiseSource
 from ..sampling._far import View
 from ..sampling._laplace import (
     HOPELESS,
@@ -27,111 +38,15 @@ from ..sampling._laplace import (
     truncation,
     warn_if_slow,
 )
-from ._common import (
-    ADJACENCIES,
-    admitted,
-    as_point,
-    clamp_point,
-    exp_valid,
-    optional_ball,
-    rounded_up,
-    wrap,
-)
-from ._error_law import ErrorLaw, GammaLaw, capped, laplace_law, riemannian_laplace_law, wrapped_law
-from ._gaussian import _set, prepare_wrapped, reach, wrapped_details
-from ._release import Release
-
-
-def pure_epsilon(epsilon: Any) -> float:
-    """epsilon > 0 from a number or a `Budget`, whose delta a pure mechanism does not spend."""
-    return (
-        float(epsilon.epsilon)
-        if isinstance(epsilon, Budget)
-        else real("epsilon", epsilon, above=0.0)
-    )
+from ._base import PureMechanism, rounded_up
+from ._common import ADJACENCIES, admitted, optional_domain
+from ._error_law import ErrorLaw, capped, riemannian_laplace_law
+from ._for_mean import MeanFacts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class WrappedLaplace:
-    """Release a point by Laplace noise in the tangent space of a *public* base point:
-    Exp_base(log_base(value) + v).
-
-    v has density proportional to exp(-|v|_base / s): Gamma(dim, s) length, uniform direction. It
-    exists at every scale, on every space with a logarithm.
-
-    **Arguments:** `manifold`, `base`, `sensitivity`, `ball`, `adjacency` as for `WrappedGaussian`;
-    `epsilon` > 0, a number or a `Budget` (of which epsilon alone is spent).
-
-    Guarantee: (epsilon, 0) under `adjacency`, with s = L sensitivity / epsilon, L the Lipschitz
-    constant of log_base (1 on Hadamard spaces, else R'/sin R' with R' = sqrt(kappa) (radius +
-    d(base, centre))).
-
-    Source: the l2 K-norm mechanism (Reimherr2021 A.4) on the tangent space of a public point.
-    """
-
-    manifold: Any
-    base: Any
-    _: dataclasses.KW_ONLY
-    sensitivity: float
-    epsilon: float
-    ball: Any = None
-    adjacency: str = ADJACENCIES[0]
-    scale: float = dataclasses.field(init=False)
-    tangent_sensitivity: float = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        _set(self, epsilon=pure_epsilon(self.epsilon))
-        prepare_wrapped(self, type(self).__name__)
-        _set(self, scale=rounded_up(self.tangent_sensitivity / self.epsilon))
-
-    @property
-    def length_law(self) -> GammaLaw:
-        """Law of the length of the noise in the tangent space."""
-        return laplace_law(self.manifold.dim, self.scale, exact=True)
-
-    @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the (clamped) value, or None where no formula
-        is known.
-        """
-        return wrapped_law(self.manifold, reach(self), self.length_law)
-
-    def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
-        """Draw the noise, charge the ledger (the one given, else the innermost `with Ledger`),
-        return the `Release`.
-        """
-        source = noise_source(rng)
-        tangent = admitted(self.manifold, "value", value, self.ball, self.base)
-        guarantee = pure(self.epsilon, adjacency=self.adjacency)
-        charge(guarantee, ledger)
-        z = source.normals((self.manifold.noise_size,))
-        length = self.scale * float(source.gammas(float(self.manifold.dim)))
-        released = wrap(self.manifold, self.base, tangent, z, length=length)
-        return Release(
-            released,
-            guarantee,
-            self.scale,
-            "wrapped-laplace",
-            source.reproducible,
-            self.sensitivity,
-            self.error_law,
-            wrapped_details(self),
-        )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class RiemannianLaplace:
+class RiemannianLaplace(PureMechanism):
     """Release a point from the density proportional to exp(-d(x, value) / s), drawn exactly.
-
-    **Arguments:**
-
-    - `manifold`: a space with an exact sampler (see `riemdp.sampling.riemannian_laplace`).
-    - `sensitivity`: sensitivity of the value as a distance; above 0. `epsilon` > 0, a number or a
-      `Budget`.
-    - `ball`: a public `Ball`. The value is clamped into it, and so is what was drawn
-      (post-processing, free).
-    - `adjacency`: the neighbours that `sensitivity` was computed for, "replace-one" or
-      "add-or-remove-one".
 
     Which law is drawn is decided by public numbers and stated in `details["law"]`:
 
@@ -142,17 +57,45 @@ class RiemannianLaplace:
       1/(d - 1); affine-invariant: s >= sqrt(12/(k (k^2 - 1)))) or is out of reach and a ball was
       given, s = 2 sensitivity / epsilon. Without a ball that is refused.
 
-    Guarantee: (epsilon, 0) under `adjacency`.
+    Args:
+        manifold: A space with an exact sampler (see `riemdp.sampling.riemannian_laplace`).
+        sensitivity: Sensitivity of the value as a distance; above 0.
+        epsilon: Above 0; a number or a `Budget`, of which epsilon alone is spent.
+        ball: A public `Ball`. The value is clamped into it, and so is what was drawn
+            (post-processing, free).
+        adjacency: The neighbours that `sensitivity` was computed for: "replace-one" or
+            "add-or-remove-one".
 
-    Source: Reimherr2021 Theorem 1. The running time of the Bures-Wasserstein and truncated samplers
-    depends on the value.
+    Raises:
+        InvalidArgument: An argument is out of range, the law does not exist at this scale, its
+            sampler would take more than 10^7 tries, or float64 cannot hold the truncated law.
+        NotImplementedError: No exact sampler is known on the space.
+
+    Guarantee:
+        (epsilon, 0) under `adjacency`. The running time is not covered: on Bures-Wasserstein
+        spaces, inside a ball and for far draws it depends on the value.
+
+    Source:
+        Reimherr2021 Theorem 1.
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> space = riemdp.SPDAffineInvariant(3)
+        >>> mechanism = riemdp.RiemannianLaplace(space, sensitivity=0.01, epsilon=0.5)
+        >>> mechanism.release(np.eye(3)).details["law"]
+        'whole space'
     """
 
-    manifold: Any
+    name: ClassVar[str] = "riemannian-laplace"
+    words: ClassVar[str] = "a random point of the Riemannian Laplace law around the mean"
+    stays_in_ball: ClassVar[bool] = True
+
+    manifold: AbstractManifold
     _: dataclasses.KW_ONLY
     sensitivity: float
-    epsilon: float
-    ball: Any = None
+    epsilon: float | Budget
+    ball: Ball | None = None
     adjacency: str = ADJACENCIES[0]
     scale: float = dataclasses.field(init=False)
     truncated: bool = dataclasses.field(init=False)
@@ -160,107 +103,77 @@ class RiemannianLaplace:
 
     def __post_init__(self) -> None:
         one_of("adjacency", self.adjacency, ADJACENCIES)
-        manifold, ball = self.manifold, optional_ball(self.manifold, self.ball)
-        sensitivity, epsilon = (
-            real("sensitivity", self.sensitivity, above=0.0),
-            pure_epsilon(self.epsilon),
-        )
+        manifold, domain = self.manifold, optional_domain(self.manifold, self.ball)
+        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        epsilon = self._check_epsilon()
         limit = laplace_scale_limit(manifold)
         whole = rounded_up((1 if manifold.is_homogeneous else 2) * sensitivity / epsilon)
-        tries = self._tries_on_whole_space(whole) if whole < limit else math.inf
-        truncated = tries > HOPELESS and ball is not None
-        _set(
-            self,
-            sensitivity=sensitivity,
-            epsilon=epsilon,
-            truncated=truncated,
-            scale=rounded_up(2 * sensitivity / epsilon) if truncated else whole,
-        )
+        # on Bures-Wasserstein space the tries depend on the footpoint: take the public centre
+        center = None if domain is None else domain.center
+        tries = expected_tries(manifold, whole, eta=center) if whole < limit else math.inf
+        truncated = tries > HOPELESS and domain is not None
         if truncated:
-            tries = truncation(manifold, self.scale, ball).tries
+            assert domain is not None
+            scale = rounded_up(2 * sensitivity / epsilon)
+            tries = truncation(manifold, scale, domain).tries
         else:
+            scale = whole
             check_law(manifold, whole, math.inf)
         warn_if_slow(manifold, tries)
-        _set(self, tries=tries)
-
-    def _tries_on_whole_space(self, scale: float) -> float:
-        center = (
-            None if self.ball is None else self.ball.center
-        )  # public; the value's own figure would be private
-        return expected_tries(self.manifold, scale, eta=center)
+        self._settle(sensitivity=sensitivity, scale=scale)
+        self._settle(truncated=truncated, tries=tries)
 
     @property
-    def draw_law(self) -> ErrorLaw | None:
-        """Law of the distance before a draw is moved into the ball; None where it is the ball that
-        makes the law exist.
-        """
-        return None if self.truncated else riemannian_laplace_law(self.manifold, self.scale)
+    def _domain(self) -> Domain | None:
+        return None if self.ball is None else self.ball.on(self.manifold)
 
-    @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the (clamped) value."""
-        diameter = math.inf if self.ball is None else 2 * float(self.ball.radius)
-        law = self.draw_law
-        return ErrorLaw.at_most(diameter) if law is None else capped(law, diameter)
+    def _admit(self, value: Any) -> Point:
+        return admitted(self.manifold, "value", value, self._domain)
 
-    def release(self, value: Any, rng: Any = None, *, ledger: Any = None) -> Release:
-        """Draw, charge the ledger (the one given, else the innermost `with Ledger`), return the
-        `Release`.
-        """
-        source = noise_source(rng)
-        point = admitted(self.manifold, "value", value, self.ball)
-        guarantee = pure(self.epsilon, adjacency=self.adjacency)
-        charge(guarantee, ledger)
+    def _noisy(self, value: Point, source: NoiseSource) -> Point:
+        manifold, domain = self.manifold, self._domain
         if self.truncated:
-            drawn = truncation(self.manifold, self.scale, self.ball).draw(
-                self.manifold, point, 1, source
-            )
+            assert domain is not None
+            drawn = truncation(manifold, self.scale, domain).draw(manifold, value, 1, source)
         else:
-            drawn = draw(self.manifold, point, self.scale, 1, source, view=self._view)
-        released = self._finished(jax.tree.map(lambda leaf: np.asarray(leaf)[0], drawn))
-        law = self.error_law
-        return Release(
-            released,
-            guarantee,
-            self.scale,
-            "riemannian-laplace",
-            source.reproducible,
-            self.sensitivity,
-            law,
-            {
-                "law": self._law_in_words(),
-                "expected_tries": self.tries,
-                "error": "no formula" if law is None else law.kind,
-            },
+            view = View() if domain is None else View(domain.center, domain.radius)
+            drawn = draw(manifold, value, self.scale, 1, source, view=view)
+        point = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), drawn)
+        return point if domain is None else domain.clamp_point(point)
+
+    @classmethod
+    def for_mean(cls, facts: MeanFacts) -> RiemannianLaplace:
+        """For a Frechet mean of records in the ball."""
+        return cls(
+            facts.manifold,
+            sensitivity=facts.sensitivity,
+            epsilon=facts.budget,
+            ball=facts.ball,
+            adjacency=facts.adjacency,
         )
+
+    # ---------------------------------------------------------------- errors
+    @functools.cached_property
+    def error_law(self) -> ErrorLaw | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Law of the distance between the release and the admitted value."""
+        diameter = math.inf if self.ball is None else 2 * self.ball.radius
+        if self.truncated:
+            return ErrorLaw.at_most(diameter)
+        return capped(riemannian_laplace_law(self.manifold, self.scale), diameter)
+
+    def law_at(self, distance: float) -> ErrorLaw | None:
+        """The law before the draw is moved into the ball, the same for every value. A truncated law
+        counts as infinitely wide: volume puts nearly everything at the edge of the ball.
+        """
+        if self.truncated:
+            return ErrorLaw.at_most(math.inf)
+        return riemannian_laplace_law(self.manifold, self.scale)
 
     @property
-    def _view(self) -> View:
-        return View() if self.ball is None else View(self.ball.center, float(self.ball.radius))
-
-    def _finished(self, drawn: Any) -> Any:
-        if self.ball is not None:
-            return clamp_point(self.manifold, self.ball, drawn)
-        if isinstance(self.manifold, AbstractSPD):  # built from eigenvalues that float64 can hold
-            return jnp.asarray(drawn)
-        point, valid = as_point(self.manifold, drawn)
-        if bool(valid):
-            return point
-        # So far out that float64 cannot hold it: shorten from a public point, which looks at the
-        # drawn point only.
-        finite = jax.tree.map(
-            lambda leaf: jnp.nan_to_num(leaf, nan=0.0, posinf=1e150, neginf=-1e150), drawn
-        )
-        origin = self.manifold.origin
-        return exp_valid(
-            self.manifold, origin, self.manifold.log(origin, self.manifold.project(finite))
-        )
-
-    def _law_in_words(self) -> str:
+    def _details(self) -> dict[str, Any]:
+        law = "whole space"
         if self.truncated:
-            return "truncated to the ball"
-        return (
-            "whole space"
-            if self.manifold.is_homogeneous
-            else "whole space, constant not homogeneous"
-        )
+            law = "truncated to the ball"
+        elif not self.manifold.is_homogeneous:
+            law = "whole space, constant not homogeneous"
+        return {"law": law, "expected_tries": self.tries, **super()._details}

@@ -176,6 +176,10 @@ class _AdaptiveMechanism(AbstractMechanism[Point]):
     def guarantee(self) -> Guarantee:
         return self.noise.guarantee
 
+    @property
+    def quoted_budget(self) -> Budget:
+        return self.budget
+
     def _admit(self, value: Any) -> Point:
         self.plan.check()
         records, n = admit_records(self.manifold, "X", value)

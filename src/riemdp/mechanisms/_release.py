@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument
+from ..privacy import Budget, Guarantee
+from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
 
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
@@ -21,44 +24,55 @@ NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
 class Release:
     """A released value together with the guarantee it was released under.
 
-    - `value`: the released point (or tangent vector), a float64 array of the manifold's shape; a
-      tuple on a product.
-    - `guarantee`: the `Guarantee` that was made with the noise.
-    - `scale`: sigma of a Gaussian, or s of a Laplace or K-norm law, per orthonormal coordinate in
-      the metric.
-    - `mechanism`: its name. `reproducible`: True if the noise came from a seed; then nothing here
-      is private.
-    - `sensitivity`: the sensitivity that the scale was made from, for the neighbours of
-      `guarantee.adjacency`.
-    - `expected_error`: root of the expected squared Riemannian distance to the value before noise,
-      where a formula exists (`details["error"]` says whether it is exact or an upper bound), else
-      None; `error_quantile(q)` likewise.
-    - `details`: further public facts.
-
     Holds no noise, no key and no record, so it can be pickled, printed and logged.
+
+    Attributes:
+        value: The released point (or tangent vector), a float64 array of the manifold's shape; a
+            tuple on a product.
+        guarantee: The `Guarantee` that was made with the noise.
+        scale: sigma of a Gaussian, or s of a Laplace or K-norm law, per orthonormal coordinate in
+            the metric.
+        mechanism: Its name.
+        reproducible: True if the noise came from a seed; then nothing here is private.
+        sensitivity: The sensitivity that the scale was made from, for the neighbours of
+            `guarantee.adjacency`.
+        error_law: Law of the distance to the value before noise, None where no formula is known.
+        details: Further public facts.
+        budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
+            pure mechanism spends its epsilon alone.
     """
 
     value: Any
-    guarantee: Any
+    guarantee: Guarantee
     scale: float
     mechanism: str
     reproducible: bool
     sensitivity: float | None = None
     error_law: ErrorLaw | None = None
-    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        if self.budget is not None:
+            object.__setattr__(self, "guarantee", self.guarantee.quoted_at(self.budget.delta))
 
     @property
     def expected_error(self) -> float | None:
-        """Root of the expected squared distance between the release and the value it protects; None
-        without a formula.
+        """Root of the expected squared distance between the release and the value it protects: the
+        error from noise alone. None without a formula.
         """
         return None if self.error_law is None else self.error_law.expected_error
 
     def error_quantile(self, q: float) -> float:
-        """The distance to the protected value that is not exceeded with probability q (0 < q < 1)."""
+        """The distance to the protected value that noise does not exceed with probability q.
+
+        Args:
+            q: Between 0 and 1, both excluded.
+
+        Raises:
+            InvalidArgument: No formula is known here.
+        """
         if self.error_law is None:
             raise InvalidArgument(
                 f"no formula for the error of {self.mechanism!r} here; simulate it with public data"
@@ -73,29 +87,30 @@ class Release:
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        import jax.numpy as jnp
-
         for name, item in state.items():
             object.__setattr__(self, name, item)
         object.__setattr__(self, "details", MappingProxyType(dict(state["details"])))
         value = state["value"]
-        as_jax = (
-            tuple(_as_jax(v, jnp) for v in value)
-            if isinstance(value, tuple)
-            else _as_jax(value, jnp)
-        )
-        object.__setattr__(self, "value", as_jax)
+        object.__setattr__(self, "value", _as_jax(value))
 
     def __str__(self) -> str:
         lines = [
             f"Release of {_shape_in_words(self.value)} by {self.mechanism}",
             f"  guarantee: {self.guarantee}",
+            *([] if self.budget is None else [f"  budget: {self.budget}"]),
             f"  scale: {self.scale:.6g}",
         ]
         if self.sensitivity is not None:
             lines[-1] += f" (sensitivity {self.sensitivity:.6g})"
         if self.error_law is not None:
-            lines.append(f"  expected error: {self.expected_error:.6g} ({self.error_law.kind})")
+            lines.append(
+                f"  error from noise: {self.expected_error:.6g} (root mean square,"
+                f" {self.error_law.kind})"
+            )
+        count = self.details.get("n", self.details.get("n_min"))
+        if self.budget is not None and count is not None:
+            stated = self.budget.delta
+            lines += [f"  note: {text}" for text in cautions(self.guarantee, stated, int(count))]
         if self.reproducible:
             lines.append(f"  {NOT_PRIVATE}")
         return "\n".join(lines)
@@ -113,5 +128,5 @@ def _as_numpy(value: Any) -> Any:
     return tuple(_as_numpy(v) for v in value) if isinstance(value, tuple) else np.asarray(value)
 
 
-def _as_jax(value: Any, jnp: Any) -> Any:
-    return tuple(_as_jax(v, jnp) for v in value) if isinstance(value, tuple) else jnp.asarray(value)
+def _as_jax(value: Any) -> Any:
+    return tuple(_as_jax(v) for v in value) if isinstance(value, tuple) else jnp.asarray(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scipy.special import ndtr, ndtri
@@ -49,6 +49,7 @@ class Guarantee:
 
     adjacency: str
     parts: tuple[Event, ...] = ()
+    quoted_delta: float | None = field(default=None, compare=False, repr=False)
 
     # ---------------------------------------------------------------- figures
     def epsilon(self, delta: float) -> float:
@@ -214,6 +215,12 @@ class Guarantee:
         return max(f, bounds.trade_off(self.parts).rate(f))
 
     # ---------------------------------------------------------------- words and JSON
+    def quoted_at(self, delta: float) -> Guarantee:
+        """The same guarantee, whose `str()` quotes epsilon at this delta (at 0: at 1e-5, unless it
+        is pure).
+        """
+        return replace(self, quoted_delta=delta if delta > 0 else None)
+
     def __str__(self) -> str:
         if not self.parts:
             return f"Costs no privacy at all, {self.adjacency}."
@@ -223,7 +230,8 @@ class Guarantee:
         if all(isinstance(p, PureEvent) for p in self.parts):
             figure = f"{self.epsilon(0.0):.4g}-differentially private"
         else:
-            figure = f"({self.epsilon(1e-5):.4g}, 1e-05)-differentially private"
+            delta = 1e-5 if self.quoted_delta is None else self.quoted_delta
+            figure = f"({self.epsilon(delta):.4g}, {delta:.4g})-differentially private"
         return f"{figure}, {self.adjacency} neighbours: {made_of}."
 
     def __repr__(self) -> str:

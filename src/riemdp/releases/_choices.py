@@ -5,9 +5,13 @@ runs and the plan compares.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
+from ..domains import Ball
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, Tangent
 from ..mechanisms import (
     ExtrinsicGaussian,
     ExtrinsicLaplace,
@@ -16,74 +20,65 @@ from ..mechanisms import (
     WrappedGaussian,
     WrappedLaplace,
 )
-from ..statistics._sensitivity import (
-    REPLACE_ONE,
-    ambient_mean_sensitivity,
-    frechet_mean_sensitivity,
-    mean_gradient_sensitivity,
-)
+from ..mechanisms._base import PointMechanism
+from ..mechanisms._for_mean import ForMeans, MeanFacts
+from ..privacy import Budget
+from ..statistics._sensitivity import REPLACE_ONE
 
-COMPARED = ("wrapped-gaussian", "riemannian-laplace", "wrapped-laplace", "k-norm-gradient")
-EXTRINSIC = ("extrinsic-gaussian", "extrinsic-laplace")
+# The registry of mechanisms for means: those whose errors the plan compares, and baselines.
+_COMPARED: tuple[type[ForMeans], ...] = (
+    WrappedGaussian,
+    RiemannianLaplace,
+    WrappedLaplace,
+    KNormGradient,
+)
+_BASELINES: tuple[type[ForMeans], ...] = (ExtrinsicGaussian, ExtrinsicLaplace)
+_BY_NAME = {kind.name: kind for kind in (*_COMPARED, *_BASELINES)}
+
+COMPARED = tuple(kind.name for kind in _COMPARED)
+EXTRINSIC = tuple(kind.name for kind in _BASELINES)
 OPTIMIZED = ("dp-rgd", "dp-rsgd", "dp-rsvrg")
 MECHANISMS = ("auto", *COMPARED, *OPTIMIZED, *EXTRINSIC)
-NEED_DELTA = ("wrapped-gaussian", "extrinsic-gaussian", *OPTIMIZED)
+NEED_DELTA = (*(name for name, kind in _BY_NAME.items() if kind.needs_delta), *OPTIMIZED)
 # "auto" leaves a sampler alone that is expected to take longer than this many tries.
 MOST_TRIES = 1e4
 
 
 def build(
     name: str,
-    manifold: Any,
-    ball: Any,
+    manifold: AbstractManifold,
+    ball: Ball,
     n: int,
-    budget: Any,
+    budget: Budget,
     *,
     tolerance: float,
     weights: Any = None,
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
-    gradient: Any = None,
+    gradient: Callable[[Point], Tangent] | None = None,
 ) -> Any:
-    """The mechanism `name` for the Frechet mean of n records of `ball` (at least n, under
-    add-or-remove-one). Everything here is public; `gradient` (the K-norm mechanism's private
-    gradient) is stored, not evaluated.
+    """The mechanism `name` for the Frechet mean of n records of `ball`, from public facts.
+
+    Args:
+        name: One of `COMPARED` or `EXTRINSIC`.
+        manifold: The space.
+        ball: The public domain of the records.
+        n: Their public number (at least so many, under add-or-remove-one).
+        budget: What the release may spend.
+        tolerance: Public tolerance of the solver.
+        weights: Public weights, or None.
+        calibration: "analytic" or "classical".
+        adjacency: "replace-one" or "add-or-remove-one".
+        gradient: The K-norm mechanism's private gradient. It is stored, not evaluated.
     """
-    one_of("mechanism", name, (*COMPARED, *EXTRINSIC))
-    data: dict[str, Any] = {"weights": weights, "adjacency": adjacency}
-    if name in EXTRINSIC:
-        ambient = ambient_mean_sensitivity(manifold, ball, n, **data)
-        if name == "extrinsic-gaussian":
-            return ExtrinsicGaussian(
-                manifold,
-                sensitivity=ambient,
-                budget=budget,
-                calibration=calibration,
-                adjacency=adjacency,
-            )
-        return ExtrinsicLaplace(manifold, sensitivity=ambient, epsilon=budget, adjacency=adjacency)
-    if name == "k-norm-gradient":
-        return KNormGradient(
-            manifold,
-            objective_gradient=_never if gradient is None else gradient,
-            sensitivity=mean_gradient_sensitivity(manifold, ball, n, **data),
-            epsilon=budget,
-            strong_convexity=ball.on(manifold).strong_convexity,
-            ball=ball,
-            adjacency=adjacency,
-        )
-    delta = frechet_mean_sensitivity(manifold, ball, n, tolerance=tolerance, **data)
-    common: dict[str, Any] = {"sensitivity": delta, "ball": ball, "adjacency": adjacency}
-    if name == "wrapped-gaussian":
-        return WrappedGaussian(
-            manifold, ball.center, budget=budget, calibration=calibration, **common
-        )
-    if name == "wrapped-laplace":
-        return WrappedLaplace(manifold, ball.center, epsilon=budget, **common)
-    return RiemannianLaplace(manifold, epsilon=budget, **common)
+    kind = _BY_NAME[one_of("mechanism", name, (*COMPARED, *EXTRINSIC))]
+    facts = MeanFacts(
+        manifold, ball, n, budget, tolerance, weights, calibration, adjacency, gradient
+    )
+    return kind.for_mean(facts)
 
 
-def try_build(name: str, *args: Any, **kwargs: Any) -> tuple[Any, str]:
+def try_build(name: str, *args: Any, **kwargs: Any) -> tuple[PointMechanism | None, str]:
     """(mechanism, "") or (None, why not), without warnings."""
     try:
         with warnings.catch_warnings():
@@ -93,12 +88,6 @@ def try_build(name: str, *args: Any, **kwargs: Any) -> tuple[Any, str]:
         return None, str(error)
 
 
-def public_tolerance(ball: Any) -> float:
+def public_tolerance(ball: Ball) -> float:
     """The tolerance on |grad F| that the mean is solved to: 1e-10 max(1, radius)."""
     return 1e-10 * max(1.0, float(ball.radius))
-
-
-def _never(x: Any) -> Any:
-    raise InvalidArgument(
-        "a mechanism that was built for planning has no data and releases nothing"
-    )

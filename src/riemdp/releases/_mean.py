@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -269,18 +270,17 @@ def _optimised(
         manifold, ball, result.value
     )  # post-processing; the mean is in the ball, the last iterate need not be
     return Release(
-        value, result.guarantee, result.sigma, name, result.reproducible, sensitivity, None, details
+        value,
+        result.guarantee,
+        result.sigma,
+        name,
+        result.reproducible,
+        sensitivity,
+        None,
+        details,
+        budget,
     )
 
 
 def _with_details(release: Release, more: dict[str, Any], value: Any) -> Release:
-    return Release(
-        value,
-        release.guarantee,
-        release.scale,
-        release.mechanism,
-        release.reproducible,
-        release.sensitivity,
-        release.error_law,
-        {**release.details, **more},
-    )
+    return dataclasses.replace(release, value=value, details={**release.details, **more})

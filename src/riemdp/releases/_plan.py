@@ -336,8 +336,7 @@ def _row(
     if mechanism is None:
         return PlanRow(name, budget, None, "", None, None, None, why, False)
     law = mechanism.error_law
-    scale = mechanism.sigma if name == "wrapped-gaussian" else mechanism.scale
-    tries = getattr(mechanism, "tries", 1.0)
+    tries = mechanism.tries
     note = f"about {tries:.3g} tries a draw" if tries > 50 else ""
     eligible = law is not None and math.isfinite(law.mean_square) and tries <= MOST_TRIES
     return PlanRow(
@@ -345,7 +344,7 @@ def _row(
         budget,
         None if law is None else law.expected_error,
         "" if law is None else law.kind,
-        scale,
+        mechanism.scale,
         mechanism.sensitivity,
         law,
         note,

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 from scipy import special
 
-from ..manifolds import SPDAffineInvariant
-from ..mechanisms import KNormGradient, RiemannianLaplace
-from ..mechanisms._error_law import ErrorLaw, wrapped_law
+from ..manifolds import AbstractManifold, SPDAffineInvariant
+from ..mechanisms._base import PointMechanism
+from ..mechanisms._error_law import ErrorLaw
+from ..mechanisms._wrapped import AbstractWrapped
 from ..randomness import noise_source
 from ..sampling._spectral import symmetric_directions
 
@@ -23,36 +23,38 @@ _FLOATS = 50_000  # matrices of the average on affine-invariant space hold about
 _TOO_FAR = 0.999999
 
 
-def typical_error(mechanism: Any, clamped: bool) -> float | None:
+def typical_error(mechanism: PointMechanism, clamped: bool) -> float | None:
     """Root mean squared distance between a release and a mean half the radius away from the centre
-    of the ball; None without a formula.
+    of the ball; None without a formula or a ball.
 
-    `mechanism` is one of the library's, built for a ball about its base point; `clamped` says
-    whether a wrapped release is moved into the ball (Riemannian Laplace and K-norm releases always
-    are). Exact on flat spaces and, for wrapped noise, on hyperbolic space; Toponogov's bound where
+    Exact on flat spaces and, for wrapped noise, on hyperbolic space; Toponogov's bound where
     curvature is not negative; on affine-invariant space an average over fixed public directions. A
     release that is moved into the ball errs by at most the distance to a point of its sphere that
-    stands at a right angle to the mean (noise that is much larger than the ball has no direction of
-    its own).
+    stands at a right angle to the mean (when noise dwarfs the ball, the release is close to uniform
+    on its surface).
+
+    Args:
+        mechanism: A mechanism that was made for a mean, with the ball about its base point.
+        clamped: Whether a wrapped release is moved into the ball; Riemannian Laplace and K-norm
+            releases always are.
     """
-    manifold, radius = mechanism.manifold, float(mechanism.ball.radius)
-    if isinstance(mechanism, RiemannianLaplace | KNormGradient):
-        law = mechanism.draw_law or ErrorLaw.at_most(
-            math.inf
-        )  # no law: volume puts nearly everything at the edge of the ball
-        clamped = True
-    else:
-        law = _wrapped(mechanism, POSITION * radius)
+    if mechanism.ball is None:
+        return None
+    manifold, radius = mechanism.manifold, mechanism.ball.radius
+    law = mechanism.law_at(POSITION * radius)
     if law is None:
         return None
-    cap = _right_angle(manifold, radius, POSITION * radius) if clamped else math.inf
+    if isinstance(mechanism, AbstractWrapped):
+        law = _averaged(mechanism, POSITION * radius, law)
+    moved = clamped or mechanism.stays_in_ball
+    cap = _right_angle(manifold, radius, POSITION * radius) if moved else math.inf
     return math.sqrt(_capped_square(law, cap))
 
 
-def _wrapped(mechanism: Any, distance: float) -> ErrorLaw | None:
+def _averaged(mechanism: AbstractWrapped, distance: float, law: ErrorLaw) -> ErrorLaw:
+    """On affine-invariant space the average over directions, where it is below the worst case."""
     manifold, lengths = mechanism.manifold, mechanism.length_law
-    law = wrapped_law(manifold, distance, lengths)
-    if isinstance(manifold, SPDAffineInvariant) and manifold.k > 1 and law is not None:
+    if isinstance(manifold, SPDAffineInvariant) and manifold.k > 1:
         square = _affine_square(manifold.k, distance, lengths)
         if square < law.mean_square:
             return lengths.stretched(math.sqrt(square / lengths.mean_square))
@@ -83,7 +85,7 @@ def _affine_square(k: int, distance: float, lengths: ErrorLaw) -> float:
     return float(np.mean(np.sum(logs**2, axis=1)) * lengths.mean_square / np.mean(steps**2))
 
 
-def _right_angle(manifold: Any, radius: float, distance: float) -> float:
+def _right_angle(manifold: AbstractManifold, radius: float, distance: float) -> float:
     """Distance of two points at `radius` and `distance` from the centre, at a right angle there,
     where curvature is the lowest that the space has (zero, if that is not negative: no more than
     that).

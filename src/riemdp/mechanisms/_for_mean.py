@@ -1,0 +1,90 @@
+"""What a mechanism is told when it is made for a Frechet mean: public facts only."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
+from ..domains import Ball, Domain
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, Tangent
+from ..privacy import Budget
+from ..statistics._sensitivity import (
+    REPLACE_ONE,
+    ambient_mean_sensitivity,
+    frechet_mean_sensitivity,
+    mean_gradient_sensitivity,
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MeanFacts:
+    """The public facts of a private mean, and the sensitivities that follow from them.
+
+    Attributes:
+        manifold: The space.
+        ball: The public domain of the records.
+        n: The public number of records (a lower bound of it, under add-or-remove-one).
+        budget: What the release may spend.
+        tolerance: Public tolerance of the solver.
+        weights: Public weights, or None.
+        calibration: "analytic" or "classical", for Gaussian mechanisms.
+        adjacency: "replace-one" or "add-or-remove-one".
+        gradient: The private gradient of the mean's objective, for the mechanism that draws by it.
+            It is stored and not evaluated.
+    """
+
+    manifold: AbstractManifold
+    ball: Ball
+    n: int
+    budget: Budget
+    tolerance: float
+    weights: Any = None
+    calibration: str = "analytic"
+    adjacency: str = REPLACE_ONE
+    gradient: Callable[[Point], Tangent] | None = None
+
+    @property
+    def domain(self) -> Domain:
+        """The ball bound to its space."""
+        return self.ball.on(self.manifold)
+
+    @functools.cached_property
+    def sensitivity(self) -> float:
+        """Largest distance of the means of neighbours."""
+        return frechet_mean_sensitivity(
+            self.manifold,
+            self.ball,
+            self.n,
+            tolerance=self.tolerance,
+            weights=self.weights,
+            adjacency=self.adjacency,
+        )
+
+    @functools.cached_property
+    def gradient_sensitivity(self) -> float:
+        """Largest change of the gradient of the mean's objective."""
+        return mean_gradient_sensitivity(
+            self.manifold, self.ball, self.n, weights=self.weights, adjacency=self.adjacency
+        )
+
+    @functools.cached_property
+    def ambient_sensitivity(self) -> float:
+        """Largest distance of the arithmetic means of neighbours, as arrays."""
+        return ambient_mean_sensitivity(
+            self.manifold, self.ball, self.n, weights=self.weights, adjacency=self.adjacency
+        )
+
+
+class ForMeans(Protocol):
+    """A class of mechanisms that can release a Frechet mean."""
+
+    name: str
+    needs_delta: bool
+
+    @classmethod
+    def for_mean(cls, facts: MeanFacts) -> Self:
+        """The mechanism for these public facts."""
+        ...

@@ -1,0 +1,114 @@
+"""Laplace noise in the tangent space of a *public* base point: `WrappedLaplace`.
+
+The sensitivity in the tangent space, and what happens to the value before the noise, stand in
+`AbstractWrapped`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..domains import Ball
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, Tangent
+from ..privacy import Budget
+from ..randomness import NoiseSource
+from ._base import PureMechanism, rounded_up
+from ._common import ADJACENCIES, wrap
+from ._error_law import GammaLaw, laplace_law
+from ._for_mean import MeanFacts
+from ._wrapped import AbstractWrapped
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WrappedLaplace(AbstractWrapped, PureMechanism):
+    """Release a point by Laplace noise in the tangent space of a *public* base point:
+    Exp_base(log_base(value) + v).
+
+    v has density proportional to exp(-|v|_base / s): Gamma(dim, s) length, uniform direction. It
+    exists at every scale, on every space with a logarithm.
+
+    Args:
+        manifold: The space, with a logarithm.
+        base: The public base point.
+        sensitivity: Sensitivity of the value, as a geodesic distance; above 0.
+        epsilon: Above 0; a number or a `Budget`, of which epsilon alone is spent.
+        ball: A public `Ball`, as for `WrappedGaussian`.
+        adjacency: The neighbours that `sensitivity` was computed for.
+
+    Raises:
+        InvalidArgument: An argument is out of range, or a ball is missing or too large.
+        NotImplementedError: The space has no logarithm.
+
+    Guarantee:
+        (epsilon, 0) under `adjacency`, with s = L sensitivity / epsilon, L the Lipschitz constant
+        of log_base as for `WrappedGaussian`.
+
+    Source:
+        The l2 K-norm mechanism (Reimherr2021 A.4) on the tangent space of a public point.
+
+    Example:
+        >>> import riemdp
+        >>> space = riemdp.Lorentz(3)
+        >>> mechanism = riemdp.WrappedLaplace(space, space.origin, sensitivity=0.01, epsilon=1.0)
+        >>> mechanism.scale
+        0.010000000000000002
+    """
+
+    name: ClassVar[str] = "wrapped-laplace"
+    words: ClassVar[str] = (
+        "Laplace noise in the tangent space at the public centre, carried back to the space"
+    )
+
+    manifold: AbstractManifold
+    base: Point
+    _: dataclasses.KW_ONLY
+    sensitivity: float
+    epsilon: float | Budget
+    ball: Ball | None = None
+    adjacency: str = ADJACENCIES[0]
+    scale: float = dataclasses.field(init=False)
+    tangent_sensitivity: float = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        epsilon = self._check_epsilon()
+        self._check_public()
+        self._settle(scale=rounded_up(self.tangent_sensitivity / epsilon))
+
+    def _noisy(self, value: Tangent, source: NoiseSource) -> Point:
+        z = source.normals((self.manifold.noise_size,))
+        length = self.scale * float(source.gammas(float(self.manifold.dim)))
+        return wrap(self.manifold, self.base, value, z, length=length)
+
+    @classmethod
+    def for_mean(cls, facts: MeanFacts) -> WrappedLaplace:
+        """For a Frechet mean, at the centre of the ball."""
+        return cls(
+            facts.manifold,
+            facts.domain.center,
+            sensitivity=facts.sensitivity,
+            epsilon=facts.budget,
+            ball=facts.ball,
+            adjacency=facts.adjacency,
+        )
+
+    @property
+    def length_law(self) -> GammaLaw:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Law of the length of the noise in the tangent space."""
+        return laplace_law(self.manifold.dim, self.scale, exact=True)
+
+    def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
+        """Difference of the distances to both values in the tangent space."""
+        m, base = self.manifold, self.base
+        a, b = m.log(base, value_in), m.log(base, value_out)
+
+        def length(x: Point, v: Tangent) -> Array:
+            return m.norm(base, jax.tree.map(jnp.subtract, m.log(base, x), v))
+
+        return lambda x: length(x, b) - length(x, a)
