@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ import riemdp
 from riemdp import Budget, Ledger
 from riemdp.audit import audit_mechanism, audit_optimizer
 from riemdp.audit._attacks import assess
+from riemdp.optimizers._noisy_gradient import NoisyGradient
 from riemdp.privacy import gaussian, none, pure
 
 TRIALS = 20_000
@@ -96,6 +98,63 @@ def test_public_function_is_attacked_too() -> None:
     assert result.mu_lower > 1.0
     with pytest.raises(ValueError, match="through"):
         audit_optimizer(FULL, noise_std=1.0, through="magic")
+
+
+@pytest.mark.parametrize(
+    ("attack", "optimizer", "noise_std"),
+    [
+        ("off-manifold", riemdp.DPRGD(1, 1e-3, 1.0), 0.5),
+        ("off-manifold", riemdp.DPRSVRG(1, 1, 1e-3, 1.0), 0.5),
+        ("along", riemdp.DPRGD(1, 0.05, 1.0, update="retract"), 0.5),
+        ("outside", riemdp.DPRGD(1, 0.01, sensitivity="domain"), 0.1),
+    ],
+    ids=lambda o: type(o).__name__ if not isinstance(o, str | float) else str(o),
+)
+def test_runs_stand_at_the_edges_of_their_proofs(attack, optimizer, noise_std) -> None:
+    result = audit_optimizer(
+        optimizer, noise_std=noise_std, attack=attack, records=20, trials=TRIALS, rng=7
+    )
+    assert not result.refuted
+    assert attack in result.name
+    if attack != "along":  # where nothing is left to see
+        assert result.mu_lower > 0.1
+
+
+def _unguarded_gradients(self, state, batch, center=None):
+    """Norms that hold on the manifold only."""
+    z, squares = batch
+    inside = (z @ state) ** 2
+    outside = jnp.maximum(squares - inside, 0.0) + 1e-14 * squares
+    return 2.0 * jnp.sqrt(inside * outside), (z @ state, z)
+
+
+@pytest.mark.parametrize("missing", ["door", "ball"])
+def test_the_same_attacks_refute_runs_without_the_guards(missing, monkeypatch) -> None:
+    """Planted: a start that is not projected with a norm that needs it, and a start outside the
+    ball with gradients that are not clipped about the centre's.
+    """
+    if missing == "door":
+        monkeypatch.setattr("riemdp.optimizers._minimize.check_initial", lambda p, w: w)
+        monkeypatch.setattr("riemdp.optimizers._kernels.RankOne.gradients", _unguarded_gradients)
+        attack, optimizer, noise_std = "off-manifold", riemdp.DPRGD(1, 1e-4, 1.0), 0.5
+    else:
+        monkeypatch.setattr("riemdp.domains.Domain.clamp_point", lambda domain, w: w)
+        kept = NoisyGradient.weights
+        monkeypatch.setattr(NoisyGradient, "weights", lambda g, norms, clip: kept(g, norms, 1e9))
+        attack, optimizer = "outside", riemdp.DPRGD(1, 1e-3, sensitivity="domain")
+        noise_std = 0.1
+    # A space and a number of records of its own, so that nothing compiled is taken from or left to
+    # another test.
+    result = audit_optimizer(
+        optimizer,
+        noise_std=noise_std,
+        attack=attack,
+        manifold=riemdp.Sphere(6),
+        records=23,
+        trials=TRIALS,
+        rng=7,
+    )
+    assert result.refuted
 
 
 def test_table_lists_every_mechanism_and_optimiser() -> None:

@@ -215,12 +215,10 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
     prirfed = PriRFed(problem, DPRGD(1, 0.5, 1.0), rounds=1, agents_per_round=1)
     plan = plan_federated(prirfed, [4], Budget(1.0, 1e-5))
     if factor != 1.0:
-        from riemdp.optimizers import _loop
+        from riemdp.optimizers import _minimize
+        from tests.optimizers.audits import LessNoise
 
-        def weak(kernel, state, total, denominator, sigma, z):
-            return _loop.noisy_mean(kernel, state, total, denominator, factor * sigma, z)
-
-        monkeypatch.setattr(_loop, "RULES", _loop.RULES._replace(noisy_mean=weak))
+        monkeypatch.setattr(_minimize, "NoisyGradient", LessNoise)
     records = np.zeros((4, 300))
     moves = np.stack(
         [

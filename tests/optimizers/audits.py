@@ -11,8 +11,8 @@ from scipy import stats
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, Problem, problems
 from riemdp.manifolds import Euclidean
-from riemdp.optimizers import _loop
 from riemdp.optimizers._minimize import replicate
+from riemdp.optimizers._noisy_gradient import NoisyGradient
 from tests.statistical import ALPHA
 
 LINE = Euclidean(1)
@@ -59,7 +59,7 @@ def attacked(optimizer):
     return FAR, (x, y), np.zeros(1)
 
 
-def scores(optimizer, noise, rules=None, attack=None, seed=1):
+def scores(optimizer, noise, kind=NoisyGradient, attack=None, seed=1):
     """Final iterates under the two neighbours, and the guarantee claimed for the run. `noise`:
     sigma, or a budget.
     """
@@ -68,7 +68,7 @@ def scores(optimizer, noise, rules=None, attack=None, seed=1):
     found, claim = [], None
     for i, data in enumerate(pair):
         values, claim = replicate(
-            problem, data, start, optimizer, repetitions=TRIALS, rng=seed + i, rules=rules, **given
+            problem, data, start, optimizer, repetitions=TRIALS, rng=seed + i, kind=kind, **given
         )
         found.append(np.asarray(values)[:, 0])
     return found[0], found[1], claim
@@ -111,41 +111,56 @@ def _gain(hits, alarms, n, bounds, alpha):
 
 
 # ------------------------------------------------------------------------------------------------
-# faults in a step
-def no_clip(norms, clip):
-    return jnp.ones_like(norms)
+# faults in a noisy gradient
+class LessNoise(NoisyGradient):
+    """A fifth of the noise is missing."""
+
+    def answer(self, kernel, state, total, normals, *, center=None, sigma=None):
+        sigma = 0.8 * (self.sigma if sigma is None else sigma)
+        return super().answer(kernel, state, total, normals, center=center, sigma=sigma)
 
 
-def inverted_clip(norms, clip):
-    return jnp.minimum(
-        norms / jnp.maximum(clip, 1e-300), 1.0
-    )  # the printed formula: does nothing to a long gradient
+class NoiseOfTheMeanOnTheSum(NoisyGradient):
+    """sum / b + sigma N is the same as sum + b sigma N: with sigma on the sum there is b times too
+    little noise.
+    """
+
+    def answer(self, kernel, state, total, normals, *, center=None, sigma=None):
+        sigma = (self.sigma if sigma is None else sigma) / self.batches.size
+        return super().answer(kernel, state, total, normals, center=center, sigma=sigma)
 
 
-def clip_after_averaging(kernel, state, batch, mask, clip, factors):
+class NoClip(NoisyGradient):
+    def weights(self, norms, clip):
+        return jnp.ones_like(norms)
+
+
+class InvertedClip(NoisyGradient):
+    """The printed formula: does nothing to a long gradient."""
+
+    def weights(self, norms, clip):
+        return jnp.minimum(norms / jnp.maximum(clip, 1e-300), 1.0)
+
+
+class ClipAfterAveraging(NoisyGradient):
     """One clip of the mean: a replaced record moves it by 2 C instead of 2 C / n."""
-    _, parts = kernel.gradients(state, batch)
-    total = kernel.combine(state, parts, mask)
-    length = kernel.manifold._norm(state, total) / mask.shape[0]
-    return jax.tree.map(lambda t: t * jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300)), total)
+
+    def clipped_sum(self, kernel, state, contributions, present, *, center=None, clip=None):
+        clip = self.clip if clip is None else clip
+        total = kernel.combine(state, contributions[1], present, center)
+        length = kernel.manifold._norm(state, total) / present.shape[0]
+        factor = jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300))
+        return jax.tree.map(lambda t: t * factor, total)
 
 
-def difference_clipped_after_averaging(rules, kernel, point, anchor, batch, clip, mend, about=None):
-    m = kernel.manifold
-    here, there = kernel.gradients(point, batch)[1], kernel.gradients(anchor, batch)[1]
-    carried = jax.vmap(m._transport, (None, None, 0))(anchor, point, there)
-    mean = jnp.mean(here - carried, axis=0) - (0.0 if about is None else about)
-    length = m._norm(point, mean)
-    return batch.shape[0] * mean * jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300))
-
-
-def by_realised_size(kernel, state, batch, mask, clip, factors):
+class ByRealisedSize(NoisyGradient):
     """A Poisson batch divided by the number of records that came, not by the expected one."""
-    total = _loop.clipped_sum(kernel, state, batch, mask, clip, factors)
-    came = jnp.sum(
-        mask * jnp.all(jnp.isfinite(batch), axis=1)
-    )  # the record that is not there (see `crowd`) does not come
-    return jax.tree.map(lambda t: t * CROWD_BATCH / jnp.maximum(1.0, came), total)
+
+    def clipped_sum(self, kernel, state, contributions, present, *, center=None, clip=None):
+        total = super().clipped_sum(kernel, state, contributions, present, center=center, clip=clip)
+        # The record that is not there (see `crowd`) does not come.
+        came = jnp.sum(present * jnp.isfinite(contributions[0]))
+        return jax.tree.map(lambda t: t * CROWD_BATCH / jnp.maximum(1.0, came), total)
 
 
 # What a realised denominator leaks is how many came: all others pull one way, so that their mean

@@ -7,6 +7,7 @@ record changes in a run without noise, or on what its guarantee charges.
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from riemdp import (
 )
 from riemdp.manifolds import Euclidean, PoincareBall, SPDAffineInvariant, Sphere
 from riemdp.optimizers import plan_optimizer
+from riemdp.optimizers._variance_reduced import difference_clip
 
 RNG = np.random.default_rng(0)
 
@@ -325,3 +327,191 @@ def test_a_checkpoint_is_not_resumed_under_another_ball_or_problem(tmp_path, mon
     with pytest.raises(InvalidArgument, match="checkpoint"):
         run(problems.Problem(m, wide.loss, ball=wide.ball, record_lipschitz=2.0))
     assert run(wide).status == "completed"
+
+
+# ------------------------------------------------------------------------------------------------
+# public constants are not trusted
+def test_an_understated_record_lipschitz_does_not_understate_the_sensitivity():
+    """loss 50 d^2 with record_lipschitz=2 (the truth is 100): gradients are clipped about that of
+    the centre at what 2 allows.
+    """
+    m = SPDAffineInvariant(2)
+    honest = problems.frechet_mean(m, ball=Ball(np.eye(2), 1.0))
+    wrong = Problem(
+        m,
+        lambda w, z: 50.0 * honest.loss(w, z),
+        gradient=lambda w, z: 50.0 * honest.gradient(w, z),
+        ball=honest.ball,
+        record_lipschitz=2.0,
+    )
+    n, rate = 6, 1e-4
+    run = DPRGD(1, rate, sensitivity="domain")
+    claimed = plan_optimizer(wrong, n, run, Budget(1.0, 1e-5)).sensitivity
+    x = np.tile(np.eye(2), (n, 1, 1))
+    start = np.diag([1.5, 0.8])
+    for problem in (wrong, honest):
+        ends = []
+        for s in (1, -1):
+            x[0] = np.diag(np.exp([s * 0.99, 0.0]))
+            ends.append(moved(problem, x, start, run).value)
+        found = float(m.dist(*ends)) / rate
+        assert found <= claimed * (1 + 1e-3)
+        assert found > 0.9 * claimed
+
+
+@pytest.mark.parametrize(
+    ("m", "center"),
+    [
+        (SPDAffineInvariant(3), np.eye(3)),
+        (Sphere(4), np.eye(4)[0]),
+        (PoincareBall(2), np.zeros(2)),
+    ],
+    ids=repr,
+)
+def test_the_clip_about_the_centre_never_binds_when_the_constant_is_right(m, center):
+    """Without noise, a confined run is the plain one as long as that stays in the ball."""
+    problem = problems.frechet_mean(m, ball=Ball(center, 0.3))
+    v = m.tangent_normal(jax.random.key(1), jnp.asarray(center), 1.0, (30,))
+    base = jnp.broadcast_to(jnp.asarray(center), (30, *np.shape(center)))
+    lengths = np.asarray(m.norm(base, v)).reshape((-1,) + (1,) * np.ndim(center))
+    x = np.asarray(m.exp(base, 0.299 * v / lengths))
+    for kind in (DPRGD, DPRSGD):
+        given = (4,) if kind is DPRGD else (4, 7)
+        confined = moved(problem, x, x[0], kind(*given, 0.2, sensitivity="domain")).value
+        plain = moved(problem, x, x[0], kind(*given, 0.2, 1e3)).value
+        np.testing.assert_allclose(confined, plain, atol=1e-10)
+
+
+class _Stretching(Euclidean):
+    """A flat space whose transport doubles a vector, and says that it is not parallel."""
+
+    @property
+    def transport_is_parallel(self):
+        return False
+
+    def _transport(self, p, q, v):
+        return 2.0 * v
+
+
+def test_the_published_variant_refuses_a_transport_that_may_lengthen():
+    problem = Problem(_Stretching(3), lambda w, z: jnp.sum((w - z) ** 2), smoothness=2.0)
+    x = np.ones((10, 3))
+    run = DPRSVRG(1, 2, 0.1, 1.0, variant="as-published")
+    with pytest.raises(InvalidArgument, match="variant"):
+        private_minimize(problem, x, np.zeros(3), run, Budget(1.0, 1e-5))
+    private_minimize(problem, x, np.zeros(3), run, None)
+    # The differences of the anchored variant are clipped after transport, whatever it is.
+    out = moved(problem, 1e6 * x, np.zeros(3), DPRSVRG(1, 2, 0.1, 1.0))
+    assert np.all(np.isfinite(out.value))
+
+
+def test_a_distance_that_overflows_is_free_only_where_all_hessians_are_equal():
+    for width, expected in ((0.0, 0.0), (1.0, 3.0)):
+        clip = float(difference_clip(3.0, width, jnp.inf))
+        assert clip == expected
+    assert float(difference_clip(3.0, 1.0, jnp.nan)) == 3.0
+    assert float(difference_clip(3.0, 1.0, jnp.float64(0.5))) == 0.5
+
+
+# ------------------------------------------------------------------------------------------------
+# the number of records, where neighbours differ in it
+def test_a_public_population_hides_the_number_of_records():
+    problem = problems.principal_eigenvector(4)
+    x = np.array([unit(4) for _ in range(40)])
+    kind = DPRSGD(None, None, 0.1, 1.0, sampling="poisson", population=50)
+    runs = [
+        private_minimize(problem, data, np.eye(4)[0], kind, Budget(1.0, 1e-5), rng=1)
+        for data in (x, x[:39])
+    ]
+    public = [
+        (r.sigma, r.steps, r.gradient_calls, r.guarantee.epsilon(1e-5), r.details["n"])
+        for r in runs
+    ]
+    assert public[0] == public[1]
+    assert public[0][-1] == 50
+    # Every record comes with probability b / population: the mean step is n q C / b.
+    m = Euclidean(1)
+    far = problems.frechet_mean(m)
+    one = DPRSGD(1, 5, 1.0, 1.0, sampling="poisson", population=50)
+    steps = [
+        float(
+            private_minimize(
+                far, np.full((40, 1), 1e6), np.zeros(1), one, None, noise_std=0.0, rng=k
+            ).value[0]
+        )
+        for k in range(300)
+    ]
+    assert abs(np.mean(steps) - 40 / 50) < 5.5 * np.sqrt(40 * 0.1 * 0.9 / 25 / 300)
+    with pytest.raises(InvalidArgument, match="population"):
+        DPRSGD(1, 5, 1.0, 1.0, population=50)
+
+
+# ------------------------------------------------------------------------------------------------
+# a checkpointed run whose ledger was lost
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_resumed_run_charges_a_new_ledger_for_what_was_drawn_before(lost, tmp_path, monkeypatch):
+    problem = problems.principal_eigenvector(4)
+    x = np.array([unit(4) for _ in range(20)])
+    path, first = tmp_path / "run", Ledger(Budget(1e4, 1e-5))
+    kind = DPRGD(6, 0.3, 1.0)
+
+    def run(book):
+        return private_minimize(
+            problem, x, np.eye(4)[0], kind, None, noise_std=0.5, ledger=book, checkpoint=path
+        )
+
+    def crash(*_):
+        raise _Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr("riemdp.randomness.NoiseSource.normals", crash)
+        with pytest.raises(_Crash):
+            run(first)
+    book = Ledger(Budget(1e4, 1e-5)) if lost else first
+    done = run(book)
+    assert book.spent.epsilon(1e-5) == pytest.approx(done.guarantee.epsilon(1e-5), rel=1e-6)
+
+
+def test_a_ledger_on_disk_is_not_charged_twice(tmp_path, monkeypatch):
+    problem = problems.principal_eigenvector(4)
+    x = np.array([unit(4) for _ in range(20)])
+
+    def run():
+        return private_minimize(
+            problem,
+            x,
+            np.eye(4)[0],
+            DPRGD(6, 0.3, 1.0),
+            None,
+            noise_std=0.5,
+            ledger=Ledger(Budget(1e4, 1e-5), path=tmp_path / "ledger.json"),
+            checkpoint=tmp_path / "run",
+        )
+
+    def crash(*_):
+        raise _Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr("riemdp.randomness.NoiseSource.normals", crash)
+        with pytest.raises(_Crash):
+            run()
+    done = run()
+    book = Ledger(Budget(1e4, 1e-5), path=tmp_path / "ledger.json")
+    assert book.spent.epsilon(1e-5) == pytest.approx(done.guarantee.epsilon(1e-5), rel=1e-6)
+
+
+def test_an_interrupted_run_states_the_planned_guarantee_too(monkeypatch):
+    problem = problems.principal_eigenvector(4)
+    x = np.array([unit(4) for _ in range(20)])
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("riemdp.optimizers._recorder.Recorder.after", interrupt)
+    run = private_minimize(
+        problem, x, np.eye(4)[0], DPRSGD(40, 5, 0.3, 1.0), None, noise_std=0.5, rng=0
+    )
+    assert run.status == "interrupted"
+    whole = plan_optimizer(problem, 20, DPRSGD(40, 5, 0.3, 1.0), None, noise_std=0.5)
+    planned = run.details["planned_guarantee"]
+    assert planned.epsilon(1e-5) == whole.guarantee().epsilon(1e-5)

@@ -10,8 +10,11 @@ import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Problem, problems
 from riemdp.manifolds import Euclidean, Product, SPDLogEuclidean
-from riemdp.optimizers import _batches, _kernels, _loop, _svrg_plan
+from riemdp.optimizers import _batches, plan_optimizer
 from riemdp.optimizers._minimize import replicate
+from riemdp.optimizers._noisy_gradient import NoisyGradient
+from riemdp.optimizers._steps import Anchor, Row
+from riemdp.randomness import NoiseSource
 from tests.statistical import ALPHA, mean_p_value
 
 D, N, B, STEPS, RATE, CLIP, SIGMA, TRIALS = 2, 4, 2, 3, 0.1, 1.0, 0.5, 20000
@@ -29,7 +32,7 @@ def neighbours():
     return x, y
 
 
-def scores(optimizer, rules=None, data=None, seed=1, sigma=SIGMA):
+def scores(optimizer, kind=NoisyGradient, data=None, seed=1, sigma=SIGMA):
     pair = neighbours() if data is None else data
     out = []
     for i, x in enumerate(pair):
@@ -41,7 +44,7 @@ def scores(optimizer, rules=None, data=None, seed=1, sigma=SIGMA):
             noise_std=sigma,
             repetitions=TRIALS,
             rng=seed + i,
-            rules=rules,
+            kind=kind,
         )
         out.append(np.asarray(values)[:, 0])
     return out[0], out[1], claim
@@ -68,12 +71,12 @@ def test_batches_are_fresh_at_every_step_and_frozen_ones_are_caught(monkeypatch)
 
     tolerance = 6 * np.sqrt(2 / TRIALS)
     assert abs(relative_variance() - 1) < tolerance
-    fresh = _batches.subsets
+    fresh = NoiseSource.subsets
 
     def frozen(source, population, size, count):
         return np.repeat(fresh(source, population, size, count // 12), 12, axis=0)
 
-    monkeypatch.setattr(_batches, "subsets", frozen)
+    monkeypatch.setattr(NoiseSource, "subsets", frozen)
     assert relative_variance() > 1 + tolerance
 
 
@@ -91,11 +94,12 @@ def test_poisson_uses_the_expected_size_and_the_realised_one_is_caught():
     expected = RATE**2 * (SIGMA**2 + N * 0.25 * (CLIP / B) ** 2)
     assert abs(np.var(right) / expected - 1) < 6 * np.sqrt(2 / TRIALS)
 
-    def by_realised_size(kernel, state, batch, mask, clip, factors):
-        total = _loop.clipped_sum(kernel, state, batch, mask, clip, factors)
-        return total * B / jnp.maximum(1.0, jnp.sum(mask))
+    class ByRealisedSize(NoisyGradient):
+        def clipped_sum(self, kernel, state, contributions, present, **more):
+            total = super().clipped_sum(kernel, state, contributions, present, **more)
+            return total * B / jnp.maximum(1.0, jnp.sum(present))
 
-    wrong, _, _ = scores(kind, data=(data, data), rules=_loop.Rules(clipped_sum=by_realised_size))
+    wrong, _, _ = scores(kind, ByRealisedSize, data=(data, data))
     assert abs(np.var(wrong) / expected - 1) > 6 * np.sqrt(2 / TRIALS)
 
 
@@ -136,10 +140,12 @@ def test_every_part_of_a_product_is_clipped():
     )
     assert float(right[1][0, 0]) == pytest.approx(1 / 3)
 
-    def first_leaf_only(kernel, state, batch, mask, clip, factors):
-        norms, parts = kernel.gradients(state, batch)
-        first = kernel.combine(state, parts, factors(norms, clip) * mask)
-        return (first[0], jnp.sum(parts[1], axis=0))
+    class FirstLeafOnly(NoisyGradient):
+        def clipped_sum(self, kernel, state, contributions, present, *, center=None, clip=None):
+            norms, parts = contributions
+            weights = self.weights(norms, self.clip) * present
+            first = kernel.combine(state, parts, weights)
+            return (first[0], jnp.sum(parts[1], axis=0))
 
     wrong, _ = replicate(
         problems.frechet_mean(m),
@@ -149,7 +155,7 @@ def test_every_part_of_a_product_is_clipped():
         noise_std=0.0,
         repetitions=1,
         rng=0,
-        rules=_loop.Rules(clipped_sum=first_leaf_only),
+        kind=FirstLeafOnly,
     )
     assert float(wrong[1][0, 0]) > 100
 
@@ -179,29 +185,30 @@ def test_clipping_is_in_the_riemannian_norm():
 # ------------------------------------------------------------------------------------------------
 # DP-RSVRG
 def inner_contribution(c_bound, record, anchored=True):
-    """Noise-free contribution of one record to an inner step on R^2, 1 from the anchor."""
+    """Contribution of one record to an inner step on R^2, at distance 1 from the anchor."""
     quartic = Problem(FLAT, lambda w, z: jnp.sum((w - z) ** 4))
-    kernel = _kernels.Generic(FLAT, False, _kernels.gradient_function(quartic))
-    out = _loop.clipped_differences(
-        _loop.RULES,
-        kernel,
-        jnp.array([1.0, 0.0]),
-        jnp.zeros(2),
-        jnp.asarray(record)[None],
-        c_bound,
-        anchored,
+    # c_t = min(2 C1, L d) with d = 1; as published every gradient is clipped to C1.
+    optimizer = DPRSVRG(
+        1,
+        2,
+        0.1,
+        c_bound if not anchored else 100.0,
+        smoothness=c_bound,
+        variant="anchored" if anchored else "as-published",
     )
+    plan = plan_optimizer(quartic, 1, optimizer, None, noise_std=0.0)
+    run = plan.bind(quartic, jnp.asarray(record)[None], jnp.zeros(2))
+    anchor = Anchor(jnp.zeros(2), jnp.zeros(2))
+    row = Row(jnp.zeros(2), None, None, 1)
+    out = run.work.step.direction(jnp.array([1.0, 0.0]), anchor, run.work.data, row)
     return float(jnp.linalg.norm(out))
 
 
 def test_variance_reduced_contributions_stay_within_the_bound():
-    assert inner_contribution(0.3, [50.0, 20.0]) == pytest.approx(
-        0.3, rel=1e-12
-    )  # a difference clipped to c_t
+    # A difference clipped to c_t, or a difference of two clipped gradients.
+    assert inner_contribution(0.3, [50.0, 20.0]) == pytest.approx(0.3, rel=1e-12)
     assert inner_contribution(0.3, [np.nan, 0.0]) == 0.0
-    assert (
-        inner_contribution(0.3, [50.0, 20.0], anchored=False) <= 0.6
-    )  # a difference of clipped gradients
+    assert inner_contribution(0.3, [50.0, 20.0], anchored=False) <= 0.6
 
 
 @pytest.mark.parametrize("variant", ["anchored", "as-published"])
@@ -209,15 +216,17 @@ def test_variance_reduced_accounting_counts_every_query(variant):
     from riemdp import Budget, gaussian, subsampled_gaussian
 
     optimizer = DPRSVRG(3, 7, 0.1, 1.0, batch_size=2, variant=variant, restarts=2, smoothness=2.0)
-    shape, _ = _svrg_plan._shape_of(LINEAR, 50, optimizer, Budget(1.0, 1e-5), None)
+    plan = plan_optimizer(LINEAR, 50, optimizer, Budget(1.0, 1e-5))
+    settings, split = plan.settings, plan.split
     fulls, inners = (6, 36) if variant == "anchored" else (42, 42)
-    assert shape.queries == (fulls, inners)
+    assert settings.total_queries == (fulls, inners)
     expected = gaussian(9.0, fulls).compose(
         subsampled_gaussian(1.3, population=50, batch_size=2, steps=inners)
     )
-    assert shape.total(9.0, 1.3).epsilon(1e-5) == pytest.approx(expected.epsilon(1e-5), rel=1e-9)
-    split = _svrg_plan.choose_split(shape, Budget(1.0, 1e-5), None)
-    assert 0.98 <= shape.total(split.z1, split.z2).epsilon(1e-5) <= 1.0
+    assert settings.guarantee(9.0, 1.3).epsilon(1e-5) == pytest.approx(
+        expected.epsilon(1e-5), rel=1e-9
+    )
+    assert 0.98 <= settings.guarantee(split.z1, split.z2).epsilon(1e-5) <= 1.0
     if variant == "anchored":
         assert split.sigma_full >= split.z1 * 2 / 50
         assert split.scale >= split.z2 * 2 / 2

@@ -29,7 +29,7 @@ from riemdp import (
     subsampled_gaussian,
 )
 from riemdp.manifolds import Euclidean, Sphere
-from riemdp.optimizers import _loop, _minimize, plan_optimizer
+from riemdp.optimizers import _driver, _recorder, _steps, plan_optimizer
 from riemdp.randomness import _source
 
 N, DIM = 50, 4
@@ -169,18 +169,18 @@ class _Interrupt:
     """Stops the run after some recorded steps, as Ctrl-C would."""
 
     def __init__(self, monkeypatch, after, error=KeyboardInterrupt):
-        original = _minimize.Watch.after
+        original = _recorder.Recorder.after
 
         def wrapped(watch, taken, calls, point):
             original(watch, taken, calls, point)
             if taken >= after:
                 raise error
 
-        monkeypatch.setattr(_minimize.Watch, "after", wrapped)
+        monkeypatch.setattr(_recorder.Recorder, "after", wrapped)
 
 
 def test_interruption_returns_the_released_iterate_and_what_was_drawn(monkeypatch):
-    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
     book = Ledger(Budget(50.0, 1e-5))
     _Interrupt(monkeypatch, 5)
     r = run(DPRGD(40, 0.3), None, noise_std=0.05, ledger=book)
@@ -200,17 +200,17 @@ class _Crash(Exception):
 def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
     monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
     path = tmp_path / "run.npz"
     seen = []
-    original = _minimize._loop.padded
+    original = _driver._padded
 
     def spy(array, rows):
         if array.ndim == 2 and array.shape[1] == M.noise_size:
             seen.append(np.array(array))
         return original(array, rows)
 
-    monkeypatch.setattr(_loop, "padded", spy)
+    monkeypatch.setattr(_driver, "_padded", spy)
     with monkeypatch.context() as inner:
         _Interrupt(inner, 6, _Crash)
         with pytest.raises(_Crash):
@@ -229,7 +229,7 @@ def test_resuming_after_a_crash_never_repeats_noise_and_never_exceeds_the_plan(
 
 
 def test_a_checkpoint_of_another_run_or_a_broken_file_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
     path = tmp_path / "run.npz"
     with monkeypatch.context() as inner:
         _Interrupt(inner, 6, _Crash)
@@ -268,7 +268,7 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
     than the whole run costs, no exact gradient in the file, and the anchor's answer not asked for
     again.
     """
-    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
     path = tmp_path / "run.npz"
     kind = DPRSVRG(2, 8, 0.3, batch_size=5, variant=variant)
     book = Ledger(Budget(1e4, 1e-5))
@@ -300,7 +300,7 @@ def test_variance_reduction_resumes_without_reusing_noise(variant, monkeypatch, 
 def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted_cleanly(
     monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
     path = tmp_path / "run.npz"
     kind = DPRSVRG(2, 8, 0.3, batch_size=5)
     book = Ledger(Budget(1e4, 1e-5))
@@ -314,9 +314,9 @@ def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted
         1e-5
     )  # one anchor, three answers
     assert book.spent.epsilon(1e-5) == pytest.approx(first.guarantee.epsilon(1e-5), rel=1e-6)
-    asked = _loop.TRACES["full_query"]
+    asked = _steps.TRACES["full_query"]
     second = run(kind, None, **calls)
-    assert _loop.TRACES["full_query"] == asked
+    assert _steps.TRACES["full_query"] == asked
     assert second.steps == 16
     assert (
         second.gradient_calls == 12 * 10 + N
@@ -348,7 +348,7 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
         moved = M.exp(w, -0.3 * v)
         w, v = moved, M.transport(w, moved, v)
     np.testing.assert_allclose(heavy.value, w, atol=1e-10)
-    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 4)
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
     with monkeypatch.context() as inner:
         _Interrupt(inner, 4)
         run(DPRGD(8, 0.3, momentum=0.6), None, noise_std=0.0, checkpoint=tmp_path / "m")
@@ -362,7 +362,7 @@ def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monke
     """Two threads draw the next block while a block runs. What an interrupt leaves of it is charged
     and in no later run.
     """
-    monkeypatch.setattr(_loop, "capacity", lambda steps, width: 64)
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 64)
     monkeypatch.setattr(_source, "PARALLEL", 1)
     seen = _spied(monkeypatch)
     source = noise_source()
@@ -392,15 +392,15 @@ def test_a_run_without_interruption_is_the_same_with_a_checkpoint(tmp_path):
 # ------------------------------------------------------------------------------------------------
 # compilations, bad input
 def test_one_compilation_serves_every_number_of_steps_and_every_setting():
-    _loop.run_steps.clear_cache()
-    before = _loop.TRACES["steps"]
+    _steps.run_steps.clear_cache()
+    before = _steps.TRACES["steps"]
     for steps, rate, clip, sigma in [(5, 0.1, 1.0, 0.1), (9, 0.2, 0.5, 0.2), (16, 0.3, 2.0, 0.05)]:
         run(DPRGD(steps, rate, clip), None, noise_std=sigma)
-    assert _loop.TRACES["steps"] - before == 1
+    assert _steps.TRACES["steps"] - before == 1
     for k in range(3):  # an equal problem made anew does not compile again
         fresh = problems.principal_eigenvector(DIM)
         private_minimize(fresh, X, START, DPRGD(5, 0.1), None, noise_std=0.1 + k)
-    assert _loop.TRACES["steps"] - before == 1
+    assert _steps.TRACES["steps"] - before == 1
 
 
 def _with_gradient(gradient):

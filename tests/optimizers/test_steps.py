@@ -4,6 +4,8 @@ noise.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,8 +24,10 @@ from riemdp.manifolds import (
     Sphere,
     Stiefel,
 )
-from riemdp.optimizers import _kernels, _loop
+from riemdp.optimizers import _descent, _kernels, plan_optimizer
 from riemdp.optimizers._minimize import replicate
+from riemdp.optimizers._steps import Anchor, Block, Carry, Span, run_steps
+from tests.optimizers.audits import LessNoise, NoiseOfTheMeanOnTheSum
 from tests.statistical import ALPHA, gaussian_p_value
 
 KEY = jax.random.key(3)
@@ -129,7 +133,7 @@ def test_without_noise_variance_reduction_reaches_the_optimum(variant):
 # kernels agree
 @pytest.mark.parametrize("sampling", ["full", "without-replacement", "poisson"])
 @pytest.mark.parametrize("which", ["spd", "sphere", "grassmann"])
-def test_fast_kernels_equal_the_generic_one(which, sampling):
+def test_fast_kernels_equal_the_generic_one(which, sampling, monkeypatch):
     if which == "spd":
         m = SPDAffineInvariant(3)
         x, start = spread(m, sigma=1.0)
@@ -149,19 +153,14 @@ def test_fast_kernels_equal_the_generic_one(which, sampling):
     # frame: compare without noise.
     sigma = 0.0 if which == "spd" else 0.05
     o = DPRGD(6, 0.1, 0.8) if sampling == "full" else DPRSGD(6, 8, 0.1, 0.8, sampling=sampling)
-    fast, slow = (
-        replicate(
-            p,
-            x,
-            start,
-            o,
-            noise_std=sigma,
-            repetitions=3,
-            rng=5,
-            kernel=_kernels.choose_kernel(p, False, generic=g),
-        )[0]
-        for g in (False, True)
-    )
+
+    def found():
+        return replicate(p, x, start, o, noise_std=sigma, repetitions=3, rng=5)[0]
+
+    fast = found()
+    generic = _kernels.choose_kernel(p, False, generic=True)
+    monkeypatch.setattr(_descent, "choose_kernel", lambda *_, **__: generic)
+    slow = found()
     assert type(_kernels.choose_kernel(p, False)) is not _kernels.Generic
     np.testing.assert_allclose(fast, slow, atol=1e-10)
     assert np.abs(np.asarray(fast) - np.asarray(start)).max() > 1e-3
@@ -181,12 +180,15 @@ def test_chunks_do_not_change_the_sum():
     m = SPDAffineInvariant(3)
     x, start = spread(m)
     kernel = _kernels.choose_kernel(problems.frechet_mean(m), False)
+    plan = plan_optimizer(problems.frechet_mean(m), 40, DPRGD(1, 0.1, 0.5), None, noise_std=0.0)
     state = kernel.start(start)
-    whole = _loop.full_sum(_loop.RULES, kernel, state, x, 0.5, 40)
-    for chunk in (1, 7, 13, 39):
-        np.testing.assert_allclose(
-            _loop.full_sum(_loop.RULES, kernel, state, x, 0.5, chunk), whole, atol=1e-12
-        )
+    center = kernel.public_gradient(state, x[:1])
+    for about in (None, center):
+        whole = plan.gradient.sum_of_all(kernel, state, x, 40, about)
+        for chunk in (1, 7, 13, 39):
+            np.testing.assert_allclose(
+                plan.gradient.sum_of_all(kernel, state, x, chunk, about), whole, atol=1e-12
+            )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -213,18 +215,10 @@ def first_step_coordinates(manifold, rules=None, n=4000, sigma=0.02, rate=0.5):
         noise_std=sigma,
         repetitions=n,
         rng=11,
-        rules=rules,
+        kind=kind,
     )
     logs = jax.vmap(manifold._log, (None, 0))(start, values)
     return np.asarray(manifold.to_coordinates(start, logs)), rate * sigma
-
-
-def noise_too_small(kernel, state, total, denominator, sigma, z):
-    return _loop.noisy_mean(kernel, state, total, denominator, 0.8 * sigma, z)
-
-
-def mean_noise_on_a_sum(kernel, state, total, denominator, sigma, z):
-    return jax.tree.map(lambda g, e: (g + sigma * e) / denominator, total, kernel.noise(state, z))
 
 
 @pytest.mark.parametrize("manifold", NOISY, ids=repr)
@@ -233,11 +227,9 @@ def test_noise_of_one_step_is_isotropic_with_the_stated_sigma(manifold):
     assert gaussian_p_value(samples, sigma) > ALPHA
 
 
-@pytest.mark.parametrize("fault", [noise_too_small, mean_noise_on_a_sum])
+@pytest.mark.parametrize("fault", [LessNoise, NoiseOfTheMeanOnTheSum])
 def test_planted_noise_faults_fail_the_same_test(fault):
-    samples, sigma = first_step_coordinates(
-        SPDAffineInvariant(3), rules=_loop.Rules(noisy_mean=fault)
-    )
+    samples, sigma = first_step_coordinates(SPDAffineInvariant(3), fault)
     assert gaussian_p_value(samples, sigma) < ALPHA
 
 
@@ -265,20 +257,20 @@ def test_variance_reduced_noise_follows_the_public_bound():
     C1, L d(w_1, anchor)).
     """
     m = Euclidean(6)
-    kernel = _kernels.Generic(m, False, _kernels.gradient_function(problems.frechet_mean(m)))
+    problem = problems.frechet_mean(m)
+    # z2 * 2 / b = 0.5, C1 = 5, L = 2; mu = -2 puts the middle of the range at 0.
+    plan = plan_optimizer(
+        problem, 9, DPRSVRG(1, 2, 1.0, 5.0, batch_size=3, convexity=-2.0), None, noise_std=1.0
+    )
+    plan = replace(plan, split=replace(plan.split, scale=0.5))
     z = np.asarray(RNG.normal(size=(6000, 2, 6)))
-    data = jnp.zeros((9, 6))
     full = jnp.array([0.3, 0, 0, 0, 0, 0.0])
-    rates = np.array([1.0, 1.0])
-    indices = np.zeros((2, 3), dtype=int)
+    work = plan.bind(problem, jnp.zeros((9, 6)), jnp.zeros(6)).work
 
     def run(normals):
-        block = _loop.Block(normals, rates, indices, None)
-        epoch, numbers = _loop.Epoch(jnp.zeros(6), full), _loop.InnerNumbers(0.5, 10.0, 2.0)
-        carry = _loop.Carry(jnp.zeros(6))
-        return _loop.run_inner_steps(
-            _loop.RULES, kernel, True, carry, epoch, data, block, 0, 2, 0, 0.0, numbers
-        ).state
+        block = Block(normals, np.ones(2), np.zeros((2, 3), dtype=int))
+        anchor, span = Anchor(jnp.zeros(6), full), Span(0, 2, 0, 0.0)
+        return run_steps(work, Carry(jnp.zeros(6)), anchor, block, span).state
 
     got = np.asarray(jax.vmap(run)(z))
     # w_1 = -full exactly; c_1 = 2 * 0.3; the gradient difference 2 (w_1 - 0) is 0.6 long and so not

@@ -31,8 +31,9 @@ from riemdp.manifolds import (
     SPDLogEuclidean,
     Sphere,
 )
-from riemdp.optimizers import _kernels, _loop, plan_optimizer
+from riemdp.optimizers import _kernels, plan_optimizer
 from riemdp.optimizers._minimize import replicate
+from riemdp.optimizers._steps import Anchor, Block, Carry, Row, Span, run_steps
 from tests.statistical import ALPHA, gaussian_p_value
 
 RNG = np.random.default_rng(0)
@@ -90,7 +91,7 @@ def test_differences_of_gradients_lie_where_the_hessian_bounds_say(m, center, ra
     problem = problems.frechet_mean(m, ball=Ball(center, radius))
     plan = plan_optimizer(problem, 500, DPRSVRG(2, 3, batch_size=10), Budget(1.0, 1e-5))
     w, a, z = (in_ball(m, center, radius, 3000, seed) for seed in (1, 2, 3))
-    middle, width = plan.shape.middle, plan.shape.spread
+    middle, width = plan.settings.middle, plan.settings.half_width
     assert (width == 0.0) == isinstance(m, SPDLogEuclidean)
     assert width < problem.smoothness
     found = offsets(m, problem, w, a, z, middle)
@@ -101,27 +102,20 @@ def test_differences_of_gradients_lie_where_the_hessian_bounds_say(m, center, ra
 
 def test_a_record_moves_an_inner_step_by_no_more_than_the_bound_about_any_centre():
     quartic = Problem(Euclidean(2), lambda w, z: jnp.sum((w - z) ** 4))
-    kernel = _kernels.Generic(Euclidean(2), False, _kernels.gradient_function(quartic))
-    about = jnp.array([0.7, -0.2])
+    h = jnp.array([0.7, -0.2])  # with (mu + L) / 2 = 1 and the anchor at 0, where w is
+    width = 0.3 / float(jnp.linalg.norm(h))
+    optimizer = DPRSVRG(1, 2, 0.1, 100.0, smoothness=1 + width, convexity=1 - width)
+    plan = plan_optimizer(quartic, 1, optimizer, None, noise_std=0.0)
 
     def contribution(record):
-        return np.asarray(
-            _loop.clipped_differences(
-                _loop.RULES,
-                kernel,
-                jnp.array([1.0, 0.0]),
-                jnp.zeros(2),
-                jnp.asarray(record)[None],
-                0.3,
-                True,
-                about,
-            )
-        )
+        run = plan.bind(quartic, jnp.asarray(record)[None], jnp.zeros(2))
+        anchor, row = Anchor(jnp.zeros(2), jnp.zeros(2)), Row(jnp.zeros(2), None, None, 1)
+        return np.asarray(run.work.step.direction(h, anchor, run.work.data, row) - h)
 
     far = [contribution(r) for r in ([50.0, 20.0], [-80.0, 3.0], [0.0, 0.0])]
     assert max(np.linalg.norm(x - y) for x in far for y in far) <= 0.6 + 1e-12
     assert np.linalg.norm(far[0]) == pytest.approx(0.3)
-    np.testing.assert_array_equal(contribution([np.nan, 0.0]), np.zeros(2))
+    np.testing.assert_allclose(contribution([np.nan, 0.0]), np.zeros(2), atol=1e-16)
 
 
 def test_in_flat_space_nothing_is_asked_between_anchors():
@@ -131,7 +125,7 @@ def test_in_flat_space_nothing_is_asked_between_anchors():
     problem = problems.frechet_mean(FLAT, ball=Ball(np.zeros(6), 1.0))
     optimizer = DPRSVRG(2, 40, 0.25, batch_size=5)
     plan = plan_optimizer(problem, 200, optimizer, Budget(1.0, 1e-5))
-    assert plan.shape.queries == (2, 0)
+    assert plan.settings.total_queries == (2, 0)
     assert plan.guarantee().epsilon(1e-5) == pytest.approx(
         gaussian(plan.split.z1, 2).epsilon(1e-5), rel=1e-12
     )
@@ -149,17 +143,18 @@ def test_in_flat_space_nothing_is_asked_between_anchors():
 
 def test_noise_between_anchors_follows_the_width():
     """Step 1 adds z2 2 c_1 / b with c_1 = (L - mu) / 2 d(w_1, anchor), about the middle."""
-    kernel = _kernels.Generic(FLAT, False, _kernels.gradient_function(problems.frechet_mean(FLAT)))
+    problem = problems.frechet_mean(FLAT)
+    optimizer = DPRSVRG(1, 2, 1.0, 5.0, batch_size=3, convexity=1.5)  # L = 2
+    plan = plan_optimizer(problem, 9, optimizer, None, noise_std=1.0)
+    plan = replace(plan, split=replace(plan.split, scale=0.5))
     z = np.asarray(RNG.normal(size=(6000, 2, 6)))
     full = jnp.array([0.3, 0, 0, 0, 0, 0.0])
-    numbers = _loop.InnerNumbers(0.5, 10.0, 0.25, 1.75)  # L = 2, mu = 1.5
+    work = plan.bind(problem, jnp.zeros((9, 6)), jnp.zeros(6)).work
 
     def run(normals):
-        block = _loop.Block(normals, np.ones(2), np.zeros((2, 3), dtype=int), None)
-        epoch, carry = _loop.Epoch(jnp.zeros(6), full), _loop.Carry(jnp.zeros(6))
-        return _loop.run_inner_steps(
-            _loop.RULES, kernel, True, carry, epoch, jnp.zeros((9, 6)), block, 0, 2, 0, 0.0, numbers
-        ).state
+        block = Block(normals, np.ones(2), np.zeros((2, 3), dtype=int))
+        anchor, span = Anchor(jnp.zeros(6), full), Span(0, 2, 0, 0.0)
+        return run_steps(work, Carry(jnp.zeros(6)), anchor, block, span).state
 
     got = np.asarray(jax.vmap(run)(z))
     # The difference 2 (w_1 - 0) is a quarter of |w_1| from the middle: not clipped.

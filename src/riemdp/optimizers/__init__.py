@@ -2,11 +2,12 @@
 accounting.
 """
 
+from ._descent import DPRGD, DPRSGD, Plan
 from ._eigenvector import private_principal_eigenvector
 from ._minimize import private_minimize
-from ._optimizers import DPRGD, DPRSGD, DPRSVRG
-from ._plan import Plan, plan_optimizer
+from ._plan import plan_optimizer
 from ._result import History, HistoryRow, OptimizationResult
+from ._variance_reduced_plan import DPRSVRG
 
 __all__ = [
     "DPRGD",

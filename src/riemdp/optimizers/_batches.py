@@ -1,40 +1,20 @@
-"""Random batches for a block of steps: fresh, independent, secret; drawn on the host like the
+"""Poisson batches for a block of steps: fresh, independent, secret; drawn on the host like the
 noise.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..randomness import NoiseSource
 
 
-def draw_indices(source: NoiseSource, plan: Any, count: int, rows: int) -> tuple[Any, Any]:
-    """Indices (rows, b) and, for Poisson sampling, their mask; (None, None) for full batches. Rows
-    past `count` are padding.
-    """
-    if plan.sampling == "full":
-        return None, None
-    if plan.sampling == "without-replacement":
-        indices = subsets(source, plan.n, plan.batch_size, count)
-        return _padded(indices, rows, indices.shape[1]), None
-    indices, mask = poisson_batches(source, plan.n, plan.batch_size / plan.n, count)
-    return _padded(indices, rows, indices.shape[1]), _padded(mask, rows, mask.shape[1])
-
-
-def subsets(source: NoiseSource, population: int, size: int, count: int) -> np.ndarray:
-    """`count` independent uniformly random subsets of `size` (a function of its own so that a test
-    can break it).
-    """
-    return source.subsets(population, size, count)
-
-
 def poisson_batches(
     source: NoiseSource, n: int, rate: float, count: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """`count` batches in which each of n records is present independently with probability `rate`:
     indices and 0/1 mask.
 
@@ -47,7 +27,7 @@ def poisson_batches(
         return np.tile(np.arange(n), (count, 1)), np.ones((count, n))
     total = count * n
     expected = total * rate
-    parts: list[np.ndarray] = []
+    parts: list[NDArray[np.int64]] = []
     last = -1
     while last < total:
         draw = int(expected + 6.0 * math.sqrt(expected) + 16) if not parts else 64
@@ -71,11 +51,3 @@ def poisson_batches(
     indices[step, column] = record
     mask[step, column] = 1.0
     return indices, mask
-
-
-def _padded(array: np.ndarray, rows: int, width: int) -> np.ndarray:
-    if array.shape[0] == rows:
-        return array
-    out = np.zeros((rows, width), dtype=array.dtype)
-    out[: array.shape[0]] = array
-    return out

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
+import weakref
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, invalid
 from .._files import staged
+from ..privacy import Ledger
 from ..problems._problem import Problem
 from ..randomness import NoiseSource, noise_source
 
@@ -107,6 +110,25 @@ class Checkpoint:
                 )
         with staged(self.path, mode=0o600) as (part,), part.open("wb") as file:
             np.savez(file, **arrays)
+
+
+_TOKENS: weakref.WeakKeyDictionary[Ledger, int] = weakref.WeakKeyDictionary()
+
+
+def ledger_token(ledger: Ledger | None) -> int:
+    """A number for the ledger that a run is charged to, so that a resumed run knows it again.
+
+    A ledger on disk is known by its file, one in memory only by itself: after a crash it is gone.
+    0 where there is none.
+    """
+    book = ledger if ledger is not None else Ledger.current()
+    if book is None:
+        return 0
+    path = getattr(book, "_path", None)
+    if path is not None:
+        digest = hashlib.sha256(os.fsencode(Path(path).resolve())).digest()
+        return 1 + int.from_bytes(digest[:7], "big")
+    return _TOKENS.setdefault(book, 1 + secrets.randbits(56))
 
 
 def identity(problem: Problem) -> tuple[Any, ...]:

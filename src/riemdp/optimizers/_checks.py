@@ -12,32 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
+from ..domains._door import admit_point
 from ..manifolds._base import Point
 from ..privacy import Guarantee, Ledger
 from ..problems._problem import Problem, check_gradient_shape, check_loss_shape
 
 
 def check_initial(problem: Problem, initial: Any) -> Point:
-    """One point of the manifold, or an error that names `initial`.
+    """The start of a run as an exact point of the manifold, or an error that names `initial`.
 
-    A point that is off by rounding (up to 1e-6: normalised in float32, say) is projected. The
-    formulas of the kernels hold on the manifold only: at |w| = 1 + 1e-7 a gradient can be thousands
-    of times longer than |w| = 1 makes it.
+    The formulas of the kernels hold on the manifold only: at |w| = 1 + 1e-7 a gradient can be
+    thousands of times longer than |w| = 1 makes it.
     """
-    m = problem.manifold
-    point = m._coerce("initial", initial)
-    if m._batch_shape(point) != ():
-        raise invalid("initial", initial, f"give one point of {m!r}, without batch axes")
-    if not bool(m.belongs(point, 1e-6)):
-        raise InvalidArgument(
-            f"argument `initial` is not a point of {m!r}; use manifold.project(initial)"
-        )
-    point = m.project(point)
-    if not bool(m.belongs(point, 1e-12)):
-        raise InvalidArgument(
-            f"argument `initial` could not be projected to {m!r} in float64; give another point"
-        )
-    return point
+    return admit_point(problem.manifold, "initial", initial)
 
 
 def check_data(problem: Problem, data: Any) -> tuple[Any, int]:

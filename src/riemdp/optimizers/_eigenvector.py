@@ -17,8 +17,9 @@ from ..manifolds import Sphere
 from ..privacy import Budget, charge, gaussian, gaussian_noise_multiplier
 from ..problems import principal_eigenvector
 from ..randomness import noise_source
-from ._minimize import check_initial, private_minimize
-from ._optimizers import DPRGD
+from ._checks import check_initial
+from ._descent import DPRGD
+from ._minimize import private_minimize
 from ._plan import check_budget, plan_optimizer
 from ._result import History, OptimizationResult
 

@@ -1,96 +1,161 @@
 """How one step is computed: a generic kernel for every manifold, and faster ones that keep a
 cheaper state.
 
-A kernel has a *state* (the point in whatever form makes steps cheap) and a *frame* form of tangent
-vectors at it:
-
-    start(point) -> state             point(state) -> point prepare(data) -> data             (once,
-    before the loop, unless `takes_data_as_they_are`) gradients(state, batch) -> (norms, parts)
-    per-record Riemannian gradients: their norms, and what `combine` needs combine(state, parts,
-    weights) -> frame      sum_i weights_i * gradient_i noise(state, z) -> frame
-    the standard Gaussian tangent vector that the normals z give move(state, frame) -> state
-    the exponential map (or retraction) carry(state, moved, frame) -> frame          a frame at
-    `state` transported to the state `moved` tangent(state, frame) -> tangent vector      the frame
-    as a tangent vector of the manifold frame(state, tangent vector) -> frame        the inverse of
-    `tangent` projected(state, frame) -> frame    the frame without the part that is not tangent
-
 Kernels are static, hashable modules: they are part of the compiled program. They know nothing of
-clipping, sensitivities or budgets; those are in `_loop`.
+clipping, sensitivities or budgets; those are in `_noisy_gradient`.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
-from ..manifolds import Grassmann, Lorentz, PoincareBall, Product, Sphere, Stiefel
+from ..manifolds import (
+    Grassmann,
+    Lorentz,
+    PoincareBall,
+    Product,
+    SPDAffineInvariant,
+    Sphere,
+    Stiefel,
+)
 from ..manifolds import _spectral as spectral
-from ..manifolds._base import AbstractManifold
-from ..manifolds._spd_affine import SPDAffineInvariant
+from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..problems._frechet import SquaredDistanceGradient
 from ..problems._linear import RayleighGradient
 from ..problems._problem import AutomaticGradient, Problem
 
+State = Any  # the point in whatever form makes steps cheap
+Frame = Any  # a tangent vector at it, in whatever form
+Parts = Any  # per-record gradients, in whatever form `combine` needs
+Batch = Any  # records along a leading axis, prepared
 
-class _PointState(eqx.Module):
-    """State = point, frame = tangent vector: everything but the gradients follows from the
-    manifold.
+
+class AbstractKernel(eqx.Module):
+    """How the steps of one problem are computed.
+
+    A kernel has a *state* (the point in some form) and a *frame* form of tangent vectors at it.
     """
+
+    manifold: eqx.AbstractVar[AbstractManifold]
+    takes_data_as_they_are: ClassVar[bool] = True
+
+    def prepare(self, data: Any) -> Batch:
+        """The records in the form that `gradients` takes, made once before the run."""
+        return data
+
+    @abstractmethod
+    def start(self, point: Point) -> State:
+        """The state at a point of the manifold (one whose equations hold up to rounding)."""
+
+    @abstractmethod
+    def point(self, state: State) -> Point:
+        """The point of a state."""
+
+    @abstractmethod
+    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
+        """Per-record Riemannian gradients: the norms of (gradient - center), never below the truth
+        by more than rounding and NaN where the gradient is not finite; and what `combine` needs.
+        """
+
+    @abstractmethod
+    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
+        """sum_i weights_i (gradient_i - center); a record of weight 0 may hold NaN."""
+
+    @abstractmethod
+    def noise(self, state: State, normals: Array) -> Frame:
+        """The standard Gaussian tangent vector that the normals give."""
+
+    @abstractmethod
+    def project(self, state: State, frame: Frame) -> Frame:
+        """The frame without the part that is not tangent."""
+
+    @abstractmethod
+    def move(self, state: State, frame: Frame) -> State:
+        """The exponential map (or retraction)."""
+
+    @abstractmethod
+    def carry(self, state: State, moved: State, frame: Frame) -> Frame:
+        """A frame at `state` transported to the state `moved`."""
+
+    @abstractmethod
+    def to_tangent(self, state: State, frame: Frame) -> Tangent:
+        """The frame as a tangent vector of the manifold."""
+
+    @abstractmethod
+    def from_tangent(self, state: State, tangent: Tangent) -> Frame:
+        """The inverse of `to_tangent`."""
+
+    def public_gradient(self, state: State, record: Batch) -> Frame:
+        """The gradient of ONE public record (a batch of one), 0 where it is not finite."""
+        norms, parts = self.gradients(state, record)
+        return self.combine(state, parts, jnp.where(jnp.isfinite(norms), 1.0, 0.0))
+
+
+class _PointState(AbstractKernel):
+    """State = point, frame = tangent vector: all but the gradients follows from the manifold."""
 
     manifold: AbstractManifold = eqx.field(static=True)
     retract: bool = eqx.field(static=True)
 
-    def start(self, point):
+    def start(self, point: Point) -> State:
         return point
 
-    def point(self, state):
+    def point(self, state: State) -> Point:
         return state
 
-    def noise(self, state, z):
-        return self.manifold._tangent_from_normals(state, z)
+    def noise(self, state: State, normals: Array) -> Frame:
+        return self.manifold._tangent_from_normals(state, normals)
 
-    def move(self, state, frame):
+    def project(self, state: State, frame: Frame) -> Frame:
+        return self.manifold._to_tangent(state, frame)
+
+    def move(self, state: State, frame: Frame) -> State:
         step = self.manifold._retract if self.retract else self.manifold._exp
-        return tidy(self.manifold, step(state, frame))
+        return repaired(self.manifold, step(state, frame))
 
-    def carry(self, state, moved, frame):
+    def carry(self, state: State, moved: State, frame: Frame) -> Frame:
         return self.manifold._transport(state, moved, frame)
 
-    def tangent(self, state, frame):
+    def to_tangent(self, state: State, frame: Frame) -> Tangent:
         return frame
 
-    def frame(self, state, tangent):
+    def from_tangent(self, state: State, tangent: Tangent) -> Frame:
         return tangent
-
-    def projected(self, state, frame):
-        return self.manifold._to_tangent(state, frame)
 
 
 class Generic(_PointState):
-    """State = point, frame = tangent vector; needs only the manifold's formulas and a per-record
-    gradient.
+    """Needs only the manifold's formulas and a per-record gradient.
+
+    Noise lives in the tangent space, so what is clipped and summed must too. A normal part (of a
+    user's gradient, or of rounding where a record is very long) would get no noise.
     """
 
-    gradient: Callable[..., Any] = eqx.field(static=True)
-    takes_data_as_they_are: ClassVar[bool] = True
+    gradient: Callable[[Point, Any], Tangent] = eqx.field(static=True)
 
-    def gradients(self, state, batch):
-        # Noise lives in the tangent space, so what is clipped and summed must too: a normal part
-        # (of a user's gradient, or of rounding where a record is very long) would get no noise.
+    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
         tangent = jax.vmap(self.manifold._to_tangent, (None, 0))
         parts = tangent(state, jax.vmap(self.gradient, (None, 0))(state, batch))
+        if center is not None:
+            parts = jax.tree.map(jnp.subtract, parts, center)
+        return self.norms(state, parts), parts
+
+    def norms(self, state: State, parts: Parts) -> Array:
+        """Norms of tangent vectors at `state`; NaN where one is not finite."""
         norms = jax.vmap(self.manifold._norm, (None, 0))(state, parts)
         for leaf in jax.tree.leaves(parts):
             fine = jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
             norms = jnp.where(fine, norms, jnp.nan)
-        return norms, parts
+        return norms
 
-    def combine(self, state, parts, weights):
-        def weighted(leaf):
+    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
+        def weighted(leaf: Array) -> Array:
             w = weights.reshape((-1,) + (1,) * (leaf.ndim - 1))
             # A gradient with weight 0 may hold NaN, and 0 * NaN is NaN.
             return jnp.sum(jnp.where(w != 0.0, w * leaf, 0.0), axis=0)
@@ -98,7 +163,7 @@ class Generic(_PointState):
         return jax.tree.map(weighted, parts)
 
 
-class AffineInvariantMean(eqx.Module):
+class AffineInvariantMean(AbstractKernel):
     """Frechet mean of SPD(k), affine-invariant: state R with W^{-1} = R^T R; frame = symmetric
     matrices T, tangent vector R^{-1} T R^{-T}, norm |T|_F.
 
@@ -108,66 +173,70 @@ class AffineInvariantMean(eqx.Module):
     eigendecomposition. Any factor R is an isometry of the frame, so the noise needs none at all.
     """
 
-    manifold: Any = eqx.field(static=True)
-    takes_data_as_they_are: ClassVar[bool] = True
+    manifold: AbstractManifold = eqx.field(static=True)
 
-    def start(self, point):
+    def start(self, point: Point) -> State:
         lower = jnp.linalg.cholesky(point)
         return jax.scipy.linalg.solve_triangular(lower, jnp.eye(point.shape[-1]), lower=True)
 
-    def point(self, state):
+    def point(self, state: State) -> Point:
         inverse = jnp.linalg.inv(state)
         return inverse @ inverse.T
 
-    def gradients(self, state, batch):
+    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
         # R X R^T by two products of tall matrices. It is symmetric up to rounding, and LAPACK reads
         # its lower half only.
         n, k, _ = batch.shape
         right = (batch.reshape(n * k, k) @ state.T).reshape(n, k, k)
         m = (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ state.T).reshape(n, k, k)
         values, vectors = jnp.linalg.eigh(m, symmetrize_input=False)
-        logs = -2.0 * jnp.log(
-            values
-        )  # NaN for a record that is not positive definite: its norm is then NaN
-        return jnp.sqrt(jnp.sum(logs**2, axis=-1)), (logs, vectors)
+        logs = -2.0 * jnp.log(values)  # NaN for a record that is not positive definite: so its norm
+        squares = jnp.sum(logs**2, axis=-1)
+        if center is not None:
+            along = jnp.sum(vectors * (center @ vectors), axis=1)  # v_j^T center v_j
+            both = squares + jnp.sum(center**2)
+            # The difference loses digits where a gradient is near the center: rounded up.
+            squares = jnp.maximum(both - 2.0 * jnp.sum(logs * along, axis=-1), 0.0) + 1e-14 * both
+        return jnp.sqrt(squares), (logs, vectors)
 
-    def combine(self, state, parts, weights):
+    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
         logs, vectors = parts
         kept = weights[:, None] != 0.0
         scaled = jnp.where(kept, weights[:, None] * logs, 0.0)
         vectors = jnp.where(kept[..., None], vectors, 0.0)  # a record of weight 0 may hold NaN
         n, k, _ = vectors.shape
         rows = jnp.swapaxes(vectors, 1, 2).reshape(n * k, k)
-        return rows.T @ (scaled.reshape(n * k, 1) * rows)
+        total = rows.T @ (scaled.reshape(n * k, 1) * rows)
+        return total if center is None else total - jnp.sum(weights) * center
 
-    def noise(self, state, z):
+    def noise(self, state: State, normals: Array) -> Frame:
         # The frame of every R carries the same law: symmetric, iid in the orthonormal coordinates
         # of the Frobenius product.
-        return spectral.unpack(z, self.manifold.k)
+        return spectral.unpack(normals, state.shape[-1])
 
-    def move(self, state, frame):
+    def project(self, state: State, frame: Frame) -> Frame:
+        return 0.5 * (frame + frame.T)
+
+    def move(self, state: State, frame: Frame) -> State:
         return expm_symmetric(-0.25 * (frame + frame.T)) @ state
 
-    def carry(self, state, moved, frame):
+    def carry(self, state: State, moved: State, frame: Frame) -> Frame:
         # After `move` along T: R' = expm(-T/2) R, and parallel transport along that geodesic takes
         # R^{-1} S R^{-T} to R'^{-1} S R'^{-T}: the coordinates stay. (A state made anew by `start`
         # has another factor: see `choose_kernel`.)
         return frame
 
-    def tangent(self, state, frame):
+    def to_tangent(self, state: State, frame: Frame) -> Tangent:
         inverse = jnp.linalg.inv(state)
         return inverse @ frame @ inverse.T
 
-    def frame(self, state, tangent):
+    def from_tangent(self, state: State, tangent: Tangent) -> Frame:
         return state @ tangent @ state.T
-
-    def projected(self, state, frame):
-        return 0.5 * (frame + frame.T)
 
 
 class RankOne(_PointState):
     """Principal eigenvector (sphere) and subspace (Grassmann): gradient -2 (z - W a) a^T with a =
-    W^T z, never formed.
+    W^T z, never formed. It clips about 0 only.
 
     The norm 2 |a| |z - W a| <= 2 |a| sqrt(|z|^2 - |a|^2 + |W^T W - I| |a|^2) loses digits when z is
     nearly in the span of W. The guard, more than the rounding of a sum of m squares, is added under
@@ -176,12 +245,13 @@ class RankOne(_PointState):
 
     takes_data_as_they_are: ClassVar[bool] = False
 
-    def prepare(self, data):
+    def prepare(self, data: Any) -> Batch:
         squares = jnp.sum(data**2, axis=-1)
         fine = jnp.isfinite(squares)
         return jnp.where(fine[:, None], data, 0.0), jnp.where(fine, squares, 0.0)
 
-    def gradients(self, state, batch):
+    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
+        assert center is None
         z, squares = batch
         a = z @ state
         inside = a**2 if state.ndim == 1 else jnp.sum(a**2, axis=-1)
@@ -191,66 +261,61 @@ class RankOne(_PointState):
             defect = jnp.linalg.norm(state.T @ state - jnp.eye(state.shape[1]))
         guard = 1e-14 + 4.0 * state.shape[0] * 2.0**-53
         outside = jnp.maximum(squares - inside + defect * inside, 0.0) + guard * squares
-        norms = 2.0 * jnp.sqrt(inside * outside)
-        return norms, (a, z)
+        return 2.0 * jnp.sqrt(inside * outside), (a, z)
 
-    def combine(self, state, parts, weights):
+    def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
         a, z = parts
         if state.ndim == 1:
             scaled = jnp.where(weights != 0.0, weights * a, 0.0)
-            return -2.0 * (scaled @ z - jnp.sum(scaled * jnp.where(weights != 0.0, a, 0.0)) * state)
+            along = jnp.sum(scaled * jnp.where(weights != 0.0, a, 0.0))
+            return -2.0 * (scaled @ z - along * state)
         kept = weights[:, None] != 0.0
         scaled = jnp.where(kept, weights[:, None] * a, 0.0)
         return -2.0 * (z.T @ scaled - state @ (jnp.where(kept, a, 0.0).T @ scaled))
 
 
-def gradient_function(problem: Problem) -> Callable[..., Any]:
+def gradient_function(problem: Problem) -> Callable[[Point, Any], Tangent]:
     """The per-record Riemannian gradient of a problem as a hashable function of (w, z)."""
-    return (
-        problem.gradient
-        if problem.gradient is not None
-        else AutomaticGradient(problem.manifold, problem.loss)
-    )
+    if problem.gradient is not None:
+        return problem.gradient
+    return AutomaticGradient(problem.manifold, problem.loss)
 
 
-def choose_kernel(problem: Problem, retract: bool, *, generic: bool = False) -> Any:
-    """The fastest kernel that computes the steps of this problem; `generic=True` forces the general
-    one (for tests).
+def choose_kernel(
+    problem: Problem, retract: bool, *, centered: bool = False, generic: bool = False
+) -> AbstractKernel:
+    """The fastest kernel that computes the steps of this problem.
+
+    Args:
+        problem: What is minimised.
+        retract: Steps by the retraction, not the exponential map.
+        centered: Gradients are clipped about a center other than 0.
+        generic: The general kernel in any case.
     """
     m, gradient = problem.manifold, problem.gradient
-    if not generic:
-        if (
-            isinstance(gradient, SquaredDistanceGradient)
-            and isinstance(m, SPDAffineInvariant)
-            and not retract
-        ):
-            return AffineInvariantMean(m)
-        if isinstance(gradient, RayleighGradient) and isinstance(m, Sphere | Grassmann):
-            return RankOne(m, retract)
+    if generic:
+        return Generic(m, retract, gradient_function(problem))
+    squared = isinstance(gradient, SquaredDistanceGradient)
+    if squared and isinstance(m, SPDAffineInvariant) and not retract:
+        return AffineInvariantMean(m)
+    rank_one = isinstance(gradient, RayleighGradient) and not centered
+    if rank_one and isinstance(m, Sphere | Grassmann):
+        return RankOne(m, retract)
     return Generic(m, retract, gradient_function(problem))
 
 
-def tidy(manifold: AbstractManifold, point: Any) -> Any:
-    """Undo the rounding drift of one step where that is cheap (it grows exponentially on the
-    hyperboloid).
+def repaired(manifold: AbstractManifold, point: Point, *, thoroughly: bool = False) -> Point:
+    """A point without the rounding drift of a step, where that is cheap; `thoroughly`: without that
+    of many steps, also where it costs more (orthonormal frames).
     """
     if isinstance(manifold, Product):
-        return tuple(tidy(m, x) for m, x in zip(manifold.manifolds, point, strict=True))
-    return (
-        manifold._project(point) if isinstance(manifold, Sphere | Lorentz | PoincareBall) else point
-    )
+        pairs = zip(manifold.manifolds, point, strict=True)
+        return tuple(repaired(m, x, thoroughly=thoroughly) for m, x in pairs)
+    kinds = Grassmann | Stiefel if thoroughly else Sphere | Lorentz | PoincareBall
+    return manifold._repair(point) if isinstance(manifold, kinds) else point
 
 
-def tidy_between_blocks(manifold: AbstractManifold, point: Any) -> Any:
-    """Undo the rounding drift of a block of steps, where doing it at every step costs too much."""
-    if isinstance(manifold, Product):
-        return tuple(
-            tidy_between_blocks(m, x) for m, x in zip(manifold.manifolds, point, strict=True)
-        )
-    return manifold._project(point) if isinstance(manifold, Grassmann | Stiefel) else point
-
-
-def expm_symmetric(a: Any) -> Any:
+def expm_symmetric(a: Array) -> Array:
     """exp of a symmetric matrix: Taylor polynomial of degree 12 after scaling to norm <= 1/4, then
     squaring.
 

@@ -1,120 +1,174 @@
-"""Public settings of a run, decided before any record is read: defaults from theory, schedules,
-noise to signal.
+"""What every optimiser states before a run: public settings, defaults from theory, a plan.
+
+All of it is decided before any record is read. An optimiser of your own subclasses
+`AbstractOptimizer` and `AbstractPlan`; nothing else needs to know of it.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, integer, invalid, real
-from ..privacy import (
-    Budget,
-    Guarantee,
-    gaussian,
-    gaussian_noise_multiplier,
-    none,
-    subsampled_gaussian,
-)
+from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..manifolds._base import Point
+from ..privacy import Budget, Guarantee
 from ..problems._problem import Problem
-from ._optimizers import DPRGD, DPRSGD, DPRSVRG, Optimizer, Rate, check_optimizer
+from ._driver import Run
+from ._noisy_gradient import NoisyGradient
 
 MOST_STEPS = 1_000_000
+OUTPUTS = ("last", "uniform", "geodesic-average")
+UPDATES = ("exp", "retract")
+
+Rate = float | Callable[[int], float] | None
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
+class AbstractPlan(ABC):
     """What a run will do and what noise it will carry; everything here is public. `str(plan)`
     explains it to a person.
     """
 
-    method: str
-    n: int
-    dim: int
-    steps: int
-    batch_size: int
-    sampling: str  # "full", "without-replacement" or "poisson"
-    rates: np.ndarray
-    clip: float  # inf where nothing is clipped
-    sensitivity: float  # of the averaged gradient, in the adjacency of the guarantee
-    noise_multiplier: float  # sigma / sensitivity; 0 without noise
-    sigma: float
-    signal: float  # the public scale of the averaged gradient that the noise is compared with
-    momentum: float = 0.0
+    @property
+    @abstractmethod
+    def method(self) -> str:
+        """The name of what runs."""
 
     @property
+    @abstractmethod
+    def steps(self) -> int:
+        """How many steps are planned."""
+
+    @property
+    @abstractmethod
+    def sigma(self) -> float:
+        """Standard deviation of the noise per orthonormal coordinate of an averaged gradient."""
+
+    @property
+    @abstractmethod
+    def sensitivity(self) -> float:
+        """How much one record can change that gradient, in the adjacency of the guarantee."""
+
+    @property
+    @abstractmethod
     def noise_to_signal(self) -> float:
-        """Expected norm of one step's noise, sqrt(dim) sigma, over the largest norm the averaged
-        gradient can have.
+        """Expected norm of the noise over the largest norm of what it is added to."""
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the whole run."""
+
+    @property
+    @abstractmethod
+    def details(self) -> Mapping[str, Any]:
+        """Further public facts, for `OptimizationResult.details`."""
+
+    @abstractmethod
+    def bind(
+        self,
+        problem: Problem,
+        records: Any,
+        point: Point,
+        *,
+        kind: type[NoisyGradient] = NoisyGradient,
+        repetitions: int | None = None,
+    ) -> Run:
+        """The run on these records.
+
+        Args:
+            problem: The problem that was planned for.
+            records: The private records, float64, along a leading axis.
+            point: Where it starts; a point of the manifold that passed the door.
+            kind: The class of the noisy gradients; another one plants a fault, for audits.
+            repetitions: How many independent runs will be carried out at once.
         """
-        return math.sqrt(self.dim) * self.sigma / self.signal if self.signal > 0 else math.inf
-
-    def guarantee(self, steps: int | None = None) -> Guarantee:
-        """The guarantee of the first `steps` steps (all by default)."""
-        steps = self.steps if steps is None else steps
-        return step_guarantee(self.noise_multiplier, self.n, self.batch_size, steps, self.sampling)
-
-    def __str__(self) -> str:
-        ratio = self.noise_to_signal
-        words = [
-            (
-                f"{self.method}: {self.steps} steps on {self.n} records, batch {self.batch_size}"
-                f" ({self.sampling}), clip norm {self.clip:.4g}, sensitivity {self.sensitivity:.4g}"
-            ),
-            (
-                f"  noise multiplier {self.noise_multiplier:.4g}, sigma {self.sigma:.4g} per"
-                " coordinate of the averaged gradient"
-            ),
-            f"  expected noise to signal in one step: {ratio:.3g}"
-            + (f"; momentum {self.momentum:.3g}" if self.momentum else ""),
-        ]
-        if ratio > 1:
-            averaged = ratio / math.sqrt(self.steps)
-            words.append(
-                "  the noise of one step exceeds the largest gradient"
-                + (
-                    f"; averaged over all steps it is still {averaged:.3g} times it: this budget"
-                    " will not give a useful result"
-                    if averaged > 1
-                    else f"; averaged over all steps it is {averaged:.3g} of it"
-                )
-            )
-        return "\n".join(words)
 
 
-def step_guarantee(
-    noise_multiplier: float, n: int, batch_size: int, steps: int, sampling: str
-) -> Guarantee:
-    """The guarantee of `steps` noisy steps: exact Gaussian composition on all records, subsampled
-    Gaussian on batches.
+class AbstractOptimizer(ABC):
+    """Settings of an optimiser, checked when they are made (a frozen dataclass)."""
+
+    learning_rate: Rate
+    clip_norm: float | None
+    output: str
+    update: str
+
+    @abstractmethod
+    def plan(
+        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None
+    ) -> AbstractPlan:
+        """What would run on n records. At most one of `budget` and `noise_std` is given."""
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_common(self) -> None:
+        one_of("output", self.output, OUTPUTS)
+        one_of("update", self.update, UPDATES)
+        if self.clip_norm is not None:
+            self._set("clip_norm", real("clip_norm", self.clip_norm, above=0.0))
+        if self.learning_rate is not None and not callable(self.learning_rate):
+            self._set("learning_rate", real("learning_rate", self.learning_rate, above=0.0))
+
+    def _check_counts(self, *names: str) -> None:
+        for name in names:
+            if getattr(self, name) is not None:
+                self._set(name, integer(name, getattr(self, name)))
+
+
+def check_optimizer(optimizer: Any) -> AbstractOptimizer:
+    """Raise, naming `optimizer`, unless it is one."""
+    if not isinstance(optimizer, AbstractOptimizer):
+        raise invalid("optimizer", optimizer, "give DPRGD(...), DPRSGD(...) or DPRSVRG(...)")
+    return optimizer
+
+
+def plan_optimizer(
+    problem: Problem,
+    n: int,
+    optimizer: AbstractOptimizer,
+    budget: Budget | None,
+    *,
+    noise_std: float | None = None,
+) -> Any:
+    """What `private_minimize` would run for `n` records: steps, sigma, expected noise to signal.
+
+    Print it before spending: a run whose noise exceeds the signal is seen here. Reads no record.
+
+    Args:
+        problem: As in `private_minimize`.
+        n: How many records there are.
+        optimizer: As in `private_minimize`.
+        budget: As in `private_minimize`.
+        noise_std: As in `private_minimize`.
+
+    Returns:
+        An `AbstractPlan`: for `DPRGD` and `DPRSGD` a `Plan`; for `DPRSVRG` a plan with the noise at
+        an anchor and the largest that an inner step can have.
+
+    Example:
+        >>> import riemdp
+        >>> problem = riemdp.problems.principal_eigenvector(10)
+        >>> plan = riemdp.optimizers.plan_optimizer(
+        ...     problem, 4000, riemdp.DPRGD(), riemdp.Budget(1.0, 1e-6)
+        ... )
+        >>> plan.noise_to_signal < 1
+        True
     """
-    if noise_multiplier <= 0.0:
-        return none()
-    if steps == 0:
-        return gaussian(noise_multiplier).repeat(0)
-    if sampling == "full":
-        return gaussian(noise_multiplier, steps)
-    return subsampled_gaussian(
-        noise_multiplier, population=n, batch_size=batch_size, steps=steps, sampling=sampling
-    )
-
-
-@functools.lru_cache(maxsize=4096)
-def _calibrated(
-    epsilon: float, delta: float, n: int, batch_size: int, steps: int, sampling: str
-) -> float:
-    budget = Budget(epsilon, delta)
-    if sampling == "full":
-        return gaussian_noise_multiplier(budget, steps)
-    from ..privacy import subsampled_gaussian_noise_multiplier
-
-    return subsampled_gaussian_noise_multiplier(
-        budget, population=n, batch_size=batch_size, steps=steps, sampling=sampling
-    )
+    optimizer = check_optimizer(optimizer)
+    n = integer("n", n)
+    if noise_std is not None:
+        noise_std = real("noise_std", noise_std, at_least=0.0)
+        if budget is not None:
+            raise InvalidArgument(
+                "arguments `budget` and `noise_std` exclude each other: give one of them"
+            )
+    elif budget is not None:
+        check_budget(budget)
+    return optimizer.plan(problem, n, budget, noise_std)
 
 
 def check_budget(budget: Any) -> Budget:
@@ -132,7 +186,7 @@ def check_budget(budget: Any) -> Budget:
 
 def rate_array(
     rate: Rate, steps: int, smoothness: float | None, extra: float = 1.0, hold: float = math.inf
-) -> np.ndarray:
+) -> NDArray[np.float64]:
     """The step size of every step, evaluated on the host once.
 
     When none is given: extra / smoothness in the first half, as the theory of PL functions asks;
@@ -190,34 +244,12 @@ def default_steps(
     )
 
 
-def averages_at_the_end(optimizer: DPRGD | DPRSGD, private: bool) -> bool:
-    """Whether the default rates fall in the second half: where there is noise to be averaged and
-    nothing else averages it.
-    """
-    return (
-        private
-        and optimizer.learning_rate is None
-        and optimizer.output == "last"
-        and optimizer.momentum == 0.0
-    )
-
-
 def default_batch(n: int) -> int:
     """ceil(n / 5). At a given budget and number of steps sigma hardly depends on the batch while
     the noise multiplier stays above 1; below, amplification is lost and sigma grows like 1 / b.
     Small batches save time without privacy and cost accuracy with it.
     """
     return math.ceil(n / 5)
-
-
-def resolve_momentum(problem: Problem, momentum: float | None) -> float:
-    """The decay of the velocity; the heavy-ball optimum of a quadratic with the problem's condition
-    number when None.
-    """
-    if momentum is not None:
-        return momentum
-    root = math.sqrt(problem.condition)
-    return ((root - 1.0) / (root + 1.0)) ** 2
 
 
 def resolve_clip(problem: Problem, clip_norm: float | None) -> float:
@@ -232,125 +264,3 @@ def resolve_clip(problem: Problem, clip_norm: float | None) -> float:
             "on the norm of one record's gradient",
         )
     return problem.lipschitz
-
-
-def domain_sensitivity(problem: Problem, b: int) -> float:
-    """Replace-one sensitivity of the average of b gradients when records are clamped to the
-    problem's ball.
-
-    record_lipschitz times sup |log_w x - log_w x'| / b: 2 * 2r / b for d^2 on Hadamard spaces at
-    every w, times theta / sin theta for w inside the ball where the curvature is positive.
-    """
-    if problem.ball is None or problem.record_lipschitz is None:
-        raise InvalidArgument(
-            "argument `sensitivity` = 'domain' needs a problem whose records are clamped to a"
-            " public ball, such as problems.frechet_mean(manifold, ball=Ball(center, radius)); use"
-            " sensitivity='clip' for this one"
-        )
-    from ..statistics._sensitivity import mean_gradient_sensitivity
-
-    return problem.record_lipschitz * mean_gradient_sensitivity(problem.manifold, problem.ball, b)
-
-
-def plan_optimizer(
-    problem: Problem,
-    n: int,
-    optimizer: Optimizer,
-    budget: Budget | None,
-    *,
-    noise_std: float | None = None,
-) -> Any:
-    """What `private_minimize` would run for `n` records: steps, sigma, expected noise to signal.
-    Reads no record.
-
-    Print it before spending: a run whose noise exceeds the signal is seen here. Arguments as in
-    `private_minimize`. For `DPRSVRG` it states the noise at an anchor and the largest that an inner
-    step can have.
-    """
-    optimizer = check_optimizer(optimizer)
-    n = integer("n", n)
-    if isinstance(optimizer, DPRSVRG):
-        from ._svrg_plan import plan_svrg
-
-        return plan_svrg(problem, n, optimizer, budget, noise_std)
-    if noise_std is not None:
-        noise_std = real("noise_std", noise_std, at_least=0.0)
-        if budget is not None:
-            raise InvalidArgument(
-                "arguments `budget` and `noise_std` exclude each other: give one of them"
-            )
-    elif budget is not None:
-        check_budget(budget)
-    batch_size, sampling = _batches(optimizer, n)
-    steps = _steps(optimizer, problem, n, batch_size, budget)
-    private = budget is not None or noise_std is not None
-    hold = problem.condition / 2.0 if averages_at_the_end(optimizer, private) else math.inf
-    rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
-    domain = optimizer.sensitivity == "domain"
-    if domain:
-        clip, sensitivity = math.inf, domain_sensitivity(problem, batch_size)
-        signal = problem.lipschitz or sensitivity * batch_size
-    elif private:
-        clip = resolve_clip(problem, optimizer.clip_norm)
-        sensitivity = (1.0 if sampling == "poisson" else 2.0) * clip / batch_size
-        signal = clip
-    else:
-        clip, sensitivity, signal = math.inf, math.inf, math.inf
-    multiplier, sigma = 0.0, 0.0
-    if noise_std is not None:
-        sigma = noise_std
-        # Rounded down: the guarantee must not be stated with more noise than there is.
-        multiplier = math.nextafter(sigma / sensitivity, 0.0) if sigma > 0 else 0.0
-    elif budget is not None:
-        multiplier = _calibrated(budget.epsilon, budget.delta, n, batch_size, steps, sampling)
-        sigma = math.nextafter(multiplier * sensitivity, math.inf)
-    return Plan(
-        method="DP-RGD" if isinstance(optimizer, DPRGD) else "DP-RSGD",
-        n=n,
-        dim=problem.manifold.dim,
-        steps=steps,
-        batch_size=batch_size,
-        sampling=sampling,
-        rates=rates,
-        clip=clip,
-        sensitivity=sensitivity,
-        noise_multiplier=multiplier,
-        sigma=sigma,
-        signal=signal,
-        momentum=resolve_momentum(problem, optimizer.momentum),
-    )
-
-
-def _batches(optimizer: DPRGD | DPRSGD, n: int) -> tuple[int, str]:
-    if isinstance(optimizer, DPRGD):
-        return n, "full"
-    b = default_batch(n) if optimizer.batch_size is None else optimizer.batch_size
-    if b > n:
-        raise invalid("batch_size", b, f"there are only {n} records; give at most that many")
-    # A batch of all records, without replacement, is the full gradient, and is accounted for
-    # exactly as that.
-    return (
-        b,
-        "full" if b == n and optimizer.sampling == "without-replacement" else optimizer.sampling,
-    )
-
-
-def _steps(
-    optimizer: DPRGD | DPRSGD, problem: Problem, n: int, b: int, budget: Budget | None
-) -> int:
-    if optimizer.steps is not None:
-        return optimizer.steps
-    passes = default_steps(
-        problem,
-        n,
-        budget,
-        optimizer.momentum is None,
-        averages_at_the_end(optimizer, budget is not None),
-    )
-    # A batch of a fifth of the records or more is taken for the full gradient: the noise, not the
-    # batch, is what disturbs a step. The smaller it is below that, the more steps.
-    return (
-        passes
-        if b == n
-        else int(min(MOST_STEPS, math.ceil(passes * max(1.0, default_batch(n) / b))))
-    )

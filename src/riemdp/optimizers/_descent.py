@@ -1,0 +1,458 @@
+"""DP-RGD and DP-RSGD: noisy gradient descent on all records, or on random batches.
+
+Their privacy is that of the one `NoisyGradient` that every step asks: see `_noisy_gradient`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import InvalidArgument, invalid, one_of, real
+from ..manifolds._base import Point
+from ..privacy import (
+    Budget,
+    Guarantee,
+    gaussian_noise_multiplier,
+    subsampled_gaussian_noise_multiplier,
+)
+from ..problems._problem import Problem, _chunk
+from ..statistics._sensitivity import mean_gradient_sensitivity
+from ._checkpoint import identity
+from ._driver import Run, Schedule
+from ._kernels import AbstractKernel, Frame, State, choose_kernel
+from ._noisy_gradient import Batches, NoisyGradient
+from ._plan import (
+    MOST_STEPS,
+    AbstractOptimizer,
+    AbstractPlan,
+    Rate,
+    default_batch,
+    default_steps,
+    rate_array,
+    resolve_clip,
+)
+from ._steps import AbstractStep, Anchor, Confinement, Row, Work, batch_of, prepared
+
+SENSITIVITIES = ("clip", "domain")
+SAMPLINGS = ("without-replacement", "poisson")
+
+
+class GradientStep(AbstractStep):
+    """One answer of a noisy gradient: on the row's batch, or on all records."""
+
+    kernel: AbstractKernel = eqx.field(static=True)
+    gradient: NoisyGradient
+    chunk: int = eqx.field(static=True)
+    center: Any = None  # a public record (a batch of one), about whose gradient is clipped
+
+    def direction(self, state: State, anchor: Anchor | None, data: Any, row: Row) -> Frame:
+        kernel, gradient = self.kernel, self.gradient
+        center = None if self.center is None else kernel.public_gradient(state, self.center)
+        if row.indices is None:
+            total = gradient.sum_of_all(kernel, state, data, self.chunk, center)
+        else:
+            present = jnp.ones(row.indices.shape[0]) if row.mask is None else row.mask
+            total = gradient.sum_of(kernel, state, batch_of(data, row), present, center)
+        return gradient.answer(kernel, state, total, row.normals, center=center)
+
+
+@dataclass(frozen=True)
+class DPRGD(AbstractOptimizer):
+    """DP-RGD: `steps` steps w <- Exp_w(-rate (mean of clipped gradients + sigma N_w)) on all
+    records.
+
+    Args:
+        steps: At least 1. None: condition number k times log(n^2 eps^2 / (d log 1/delta)), from the
+            theory of PL functions, and as many again while the default rates fall.
+        learning_rate: A number above 0, or a function of the step 0, 1, ... None: 1 / smoothness in
+            the first half, then that / (1 + 2 t / k), t = 0, 1, ..., which averages the noise.
+            Without noise, with momentum and for other outputs than "last" it is constant.
+        clip_norm: C above 0. None: the problem's Lipschitz constant.
+        output: "last"; "uniform", an iterate drawn uniformly from w_1..w_T; "geodesic-average", the
+            running geodesic mean of w_1..w_T.
+        update: "exp", or "retract" for the manifold's cheaper retraction.
+        sensitivity: "clip": gradients are clipped to C in the Riemannian norm. "domain", for
+            Frechet problems with a ball: records are clamped to the ball and gradients are clipped
+            about the gradient at its centre, at the distance that no record of the ball exceeds (2r
+            for d^2 on Hadamard spaces, times theta / sin theta, theta = 2 r sqrt(kappa), for kappa
+            > 0). Start and iterates are moved into the ball. Noise is half that of clip_norm = 4r.
+        momentum: beta in [0, 1). The step goes along v_t = beta PT(v_{t-1}) + (noisy gradient)_t.
+            None: ((sqrt(k) - 1) / (sqrt(k) + 1))^2 from the problem's condition number k, and
+            sqrt(k) in place of k in the default number of steps. Stable for rate < 2 (1 + beta) /
+            smoothness. With small steps the variance about the optimum is 1 / (1 - beta) times what
+            it is without, so momentum pays where it saves steps and not otherwise.
+
+    Guarantee:
+        Replace-one: T Gaussian releases of noise multiplier z = sigma / sensitivity, exactly one of
+        z / sqrt(T); sensitivity 2 C / n. Momentum and averages are post-processing. "uniform" is
+        charged all T steps.
+
+    Source:
+        Han2024 Algorithm 1 with b = n. The noise is calibrated exactly, not by the constants there.
+    """
+
+    steps: int | None = None
+    learning_rate: Rate = None
+    clip_norm: float | None = None
+    output: str = "last"
+    update: str = "exp"
+    sensitivity: str = "clip"
+    momentum: float | None = 0.0
+
+    def __post_init__(self) -> None:
+        self._check_common()
+        self._check_counts("steps")
+        _check_descent(self)
+
+    def plan(
+        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None
+    ) -> Plan:
+        return _plan(self, problem, Batches(n, n, "full"), budget, noise_std)
+
+
+@dataclass(frozen=True)
+class DPRSGD(AbstractOptimizer):
+    """DP-RSGD: like DP-RGD, each step on a fresh, independent, secret random batch.
+
+    Args:
+        steps: As for `DPRGD`; more for batches of less than a fifth of the records.
+        batch_size: b. None: ceil(n / 5).
+        learning_rate: As for `DPRGD`.
+        clip_norm: As for `DPRGD`.
+        sampling: "without-replacement": exactly b distinct records. "poisson": every record with
+            probability b / n; the sum is divided by b whatever came, and an empty batch is noised.
+        output: As for `DPRGD`.
+        update: As for `DPRGD`.
+        sensitivity: As for `DPRGD`; "domain" needs sampling without replacement.
+        momentum: As for `DPRGD`.
+        population: For Poisson sampling, a public number in the place of n: the rate is b /
+            population, and defaults and reports use it. With the default, None, the number of
+            records is taken as public, although neighbours differ in it.
+
+    Guarantee:
+        `privacy.subsampled_gaussian(sigma / sensitivity, population=n, batch_size=b, steps=T,
+        sampling=...)`. Without replacement: replace-one, sensitivity 2 C / b. Poisson:
+        add-or-remove-one, sensitivity C / b.
+
+    Source:
+        Han2024 Algorithm 1; Utpala2023 section 6.2.
+    """
+
+    steps: int | None = None
+    batch_size: int | None = None
+    learning_rate: Rate = None
+    clip_norm: float | None = None
+    sampling: str = "without-replacement"
+    output: str = "last"
+    update: str = "exp"
+    sensitivity: str = "clip"
+    momentum: float | None = 0.0
+    population: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check_common()
+        one_of("sampling", self.sampling, SAMPLINGS)
+        self._check_counts("steps", "batch_size", "population")
+        _check_descent(self)
+        if self.sensitivity == "domain" and self.sampling == "poisson":
+            raise InvalidArgument(
+                "argument `sensitivity` = 'domain' bounds the change when a record is REPLACED;"
+                " Poisson batches are accounted for adding or removing one. Use"
+                " sampling='without-replacement', or sensitivity='clip'"
+            )
+        if self.population is not None and self.sampling != "poisson":
+            raise InvalidArgument(
+                "argument `population` goes with sampling='poisson'; when a record is replaced, the"
+                " number of records is public"
+            )
+
+    def plan(
+        self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None
+    ) -> Plan:
+        n = n if self.population is None else self.population
+        b = default_batch(n) if self.batch_size is None else self.batch_size
+        if b > n:
+            raise invalid("batch_size", b, f"there are only {n} records; give at most that many")
+        # A batch of all records, without replacement, is the full gradient, and is accounted for
+        # exactly as that.
+        full = b == n and self.sampling == "without-replacement"
+        return _plan(
+            self, problem, Batches(n, b, "full" if full else self.sampling), budget, noise_std
+        )
+
+
+def _check_descent(optimizer: DPRGD | DPRSGD) -> None:
+    one_of("sensitivity", optimizer.sensitivity, SENSITIVITIES)
+    momentum = optimizer.momentum
+    if momentum is None:
+        return
+    momentum = real("momentum", momentum, at_least=0.0)
+    if momentum >= 1.0:
+        remedy = "give a number in [0, 1), or None for one from the problem's condition"
+        raise invalid("momentum", momentum, remedy)
+    object.__setattr__(optimizer, "momentum", momentum)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan(AbstractPlan):
+    """What a run of DP-RGD or DP-RSGD will do and what noise it will carry; all of it is public.
+    `str(plan)` explains it to a person.
+
+    Attributes:
+        optimizer: The settings it was made from.
+        gradient: The query of every step: clip norm, sensitivity, sigma.
+        rates: The step size of every step.
+        momentum: The decay of the velocity.
+        dim: The dimension of the manifold.
+        signal: The public scale of the averaged gradient that the noise is compared with.
+    """
+
+    optimizer: DPRGD | DPRSGD
+    gradient: NoisyGradient
+    rates: NDArray[np.float64]
+    momentum: float
+    dim: int
+    signal: float
+
+    @property
+    def method(self) -> str:
+        return "DP-RGD" if isinstance(self.optimizer, DPRGD) else "DP-RSGD"
+
+    @property
+    def n(self) -> int:
+        """The public number of records."""
+        return self.gradient.batches.population
+
+    @property
+    def batch_size(self) -> int:
+        """Records of a step (expected, for Poisson sampling)."""
+        return self.gradient.batches.size
+
+    @property
+    def sampling(self) -> str:
+        """ "full", "without-replacement" or "poisson"."""
+        return self.gradient.batches.sampling
+
+    @property
+    def steps(self) -> int:
+        return len(self.rates)
+
+    @property
+    def clip(self) -> float:
+        """The clip norm; inf where nothing is clipped."""
+        return self.gradient.clip
+
+    @property
+    def sensitivity(self) -> float:
+        return self.gradient.sensitivity
+
+    @property
+    def sigma(self) -> float:
+        return self.gradient.sigma
+
+    @property
+    def noise_multiplier(self) -> float:
+        """sigma / sensitivity; 0 without noise."""
+        return self.gradient.noise_multiplier
+
+    @property
+    def noise_to_signal(self) -> float:
+        """Expected norm of one step's noise, sqrt(dim) sigma, over the largest norm the averaged
+        gradient can have.
+        """
+        return math.sqrt(self.dim) * self.sigma / self.signal if self.signal > 0 else math.inf
+
+    def guarantee(self, steps: int | None = None) -> Guarantee:
+        """The guarantee of the first `steps` steps (all by default)."""
+        return self.gradient.guarantee(self.steps if steps is None else steps)
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {
+            "n": self.n,
+            "batch_size": self.batch_size,
+            "sampling": self.sampling,
+            "clip_norm": self.clip,
+            "sensitivity": self.sensitivity,
+            "noise_multiplier": self.noise_multiplier,
+            "noise_to_signal": self.noise_to_signal,
+            "momentum": self.momentum,
+        }
+
+    def bind(
+        self,
+        problem: Problem,
+        records: Any,
+        point: Point,
+        *,
+        kind: type[NoisyGradient] = NoisyGradient,
+        repetitions: int | None = None,
+    ) -> Run:
+        m, optimizer, ball = problem.manifold, self.optimizer, None
+        centered = optimizer.sensitivity == "domain"
+        heavy = self.momentum > 0
+        # A confined run makes its state anew at every step, which a velocity kept in a moving frame
+        # would not survive: there the general kernel is taken.
+        retract = optimizer.update == "retract"
+        kernel = choose_kernel(problem, retract, centered=centered, generic=heavy and centered)
+        center = None
+        if centered:
+            domain = problem.ball.on(m)
+            records, point = domain.clamp(records), domain.clamp_point(point)
+            ball = Confinement(domain.center, domain.radius)
+            if math.isfinite(self.clip):
+                center = jax.tree.map(lambda x: x[None], domain.center)
+        gradient = self.gradient.as_kind(kind)
+        step = GradientStep(kernel, gradient, chunk_of(records, repetitions), center)
+        data = records if kernel.takes_data_as_they_are else prepared(kernel, records)
+        return Run(
+            name=self.method,
+            point=point,
+            work=Work(step, data, self.momentum if heavy else None, ball),
+            schedule=Schedule(self.steps),
+            rates=self.rates,
+            output=optimizer.output,
+            gradients=(gradient,),
+            queries=lambda offset, count: ((count, count),),
+            gradient_calls=(self.batch_size, 0),
+            facts=(
+                identity(problem),
+                repr(gradient),
+                str(optimizer.output),
+                optimizer.update,
+                optimizer.sensitivity,
+                self.momentum,
+                self.method,
+            ),
+        )
+
+    def __str__(self) -> str:
+        ratio = self.noise_to_signal
+        words = [
+            (
+                f"{self.method}: {self.steps} steps on {self.n} records, batch {self.batch_size}"
+                f" ({self.sampling}), clip norm {self.clip:.4g}, sensitivity {self.sensitivity:.4g}"
+            ),
+            (
+                f"  noise multiplier {self.noise_multiplier:.4g}, sigma {self.sigma:.4g} per"
+                " coordinate of the averaged gradient"
+            ),
+            f"  expected noise to signal in one step: {ratio:.3g}"
+            + (f"; momentum {self.momentum:.3g}" if self.momentum else ""),
+        ]
+        if ratio > 1:
+            averaged = ratio / math.sqrt(self.steps)
+            words.append(
+                "  the noise of one step exceeds the largest gradient"
+                + (
+                    f"; averaged over all steps it is still {averaged:.3g} times it: this budget"
+                    " will not give a useful result"
+                    if averaged > 1
+                    else f"; averaged over all steps it is {averaged:.3g} of it"
+                )
+            )
+        return "\n".join(words)
+
+
+def chunk_of(records: Any, repetitions: int | None) -> int:
+    """Records handled at once, so that memory does not grow with n or with the repetitions."""
+    leaves = jax.tree.leaves(records)
+    if repetitions is None:
+        return _chunk(leaves)
+    return _chunk(leaves, max(1 << 14, (1 << 21) // repetitions))
+
+
+def _plan(
+    optimizer: DPRGD | DPRSGD,
+    problem: Problem,
+    batches: Batches,
+    budget: Budget | None,
+    noise_std: float | None,
+) -> Plan:
+    private = budget is not None or noise_std is not None
+    steps = _step_count(optimizer, problem, batches, budget)
+    falling = private and _averages_at_the_end(optimizer)
+    hold = problem.condition / 2.0 if falling else math.inf
+    rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
+    domain = optimizer.sensitivity == "domain"
+    radius = domain_radius(problem) if domain else math.inf
+    clip = math.inf
+    if private:
+        clip = radius if domain else resolve_clip(problem, optimizer.clip_norm)
+    multiplier = 0.0
+    if budget is not None:
+        multiplier = _calibrated(batches, budget.epsilon, budget.delta, steps)
+    gradient = NoisyGradient.calibrated(clip, batches, multiplier, noise_std)
+    signal = (problem.lipschitz or 2.0 * radius) if domain else clip
+    momentum = resolve_momentum(problem, optimizer.momentum)
+    return Plan(optimizer, gradient, rates, momentum, problem.manifold.dim, signal)
+
+
+@functools.lru_cache(maxsize=4096)
+def _calibrated(batches: Batches, epsilon: float, delta: float, steps: int) -> float:
+    budget = Budget(epsilon, delta)
+    if batches.sampling == "full":
+        return gaussian_noise_multiplier(budget, steps)
+    return subsampled_gaussian_noise_multiplier(
+        budget,
+        population=batches.population,
+        batch_size=batches.size,
+        steps=steps,
+        sampling=batches.sampling,
+    )
+
+
+def _averages_at_the_end(optimizer: DPRGD | DPRSGD) -> bool:
+    """Whether the default rates fall in the second half: where nothing else averages the noise."""
+    plain = optimizer.output == "last" and optimizer.momentum == 0.0
+    return plain and optimizer.learning_rate is None
+
+
+def _step_count(
+    optimizer: DPRGD | DPRSGD, problem: Problem, batches: Batches, budget: Budget | None
+) -> int:
+    if optimizer.steps is not None:
+        return optimizer.steps
+    n, b = batches.population, batches.size
+    averaged = budget is not None and _averages_at_the_end(optimizer)
+    passes = default_steps(problem, n, budget, optimizer.momentum is None, averaged)
+    # A batch of a fifth of the records or more is taken for the full gradient: the noise, not the
+    # batch, is what disturbs a step. The smaller it is below that, the more steps.
+    more = 1.0 if b == n else max(1.0, default_batch(n) / b)
+    return passes if b == n else int(min(MOST_STEPS, math.ceil(passes * more)))
+
+
+def resolve_momentum(problem: Problem, momentum: float | None) -> float:
+    """The decay of the velocity; the heavy-ball optimum of a quadratic with the problem's condition
+    number when None.
+    """
+    if momentum is not None:
+        return momentum
+    root = math.sqrt(problem.condition)
+    return ((root - 1.0) / (root + 1.0)) ** 2
+
+
+def domain_radius(problem: Problem) -> float:
+    """How far from the gradient at the centre of the ball that of a record in it can be.
+
+    record_lipschitz times sup |log_w x - log_w c|: 2 r for d^2 on Hadamard spaces at every w, times
+    theta / sin theta for w inside the ball where the curvature is positive. Gradients are clipped
+    there, so that privacy does not rest on `record_lipschitz`.
+    """
+    if problem.ball is None or problem.record_lipschitz is None:
+        raise InvalidArgument(
+            "argument `sensitivity` = 'domain' needs a problem whose records are clamped to a"
+            " public ball, such as problems.frechet_mean(manifold, ball=Ball(center, radius)); use"
+            " sensitivity='clip' for this one"
+        )
+    diameter = mean_gradient_sensitivity(problem.manifold, problem.ball, 1)
+    return problem.record_lipschitz * diameter / 2.0

@@ -1,0 +1,495 @@
+"""The host loop of every run: private_minimize, agents of a federated run, replicated runs, audits.
+
+For each segment of steps: charge and draw (`PrivateDraws.take`), ask the anchor where an epoch
+begins, run the compiled steps, keep what was released. An optimiser describes itself as a `Run`;
+this file knows none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BudgetExceeded
+from ..domains._door import admit_point
+from ..manifolds import Grassmann, Product, Stiefel
+from ..manifolds._base import Point
+from ..privacy import Guarantee, Ledger, charge
+from ..randomness import NoiseSource
+from . import _steps
+from ._checkpoint import Checkpoint, ledger_token, seed_after
+from ._checks import check_affordable
+from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
+from ._recorder import Recorder, StepTimer
+from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
+
+ENTRIES = 1 << 20  # numbers of one block of randomness
+REPEATED_ENTRIES = 1 << 22  # the same, over all repetitions
+
+
+class Segment(NamedTuple):
+    """Consecutive steps whose randomness is drawn together, within one epoch."""
+
+    epoch: int  # counted over all restarts
+    restart: int
+    offset: int  # steps before it in its epoch
+    size: int
+    step: int  # steps before it, over all restarts
+    done: int  # steps before it since the last restart
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The public order of steps: `restarts` times `epochs` of `inner` steps. A run without anchors
+    is one epoch.
+    """
+
+    inner: int
+    epochs: int = 1
+    restarts: int = 1
+
+    @property
+    def rounds(self) -> int:
+        """Epochs, over all restarts."""
+        return self.epochs * self.restarts
+
+    @property
+    def steps(self) -> int:
+        """Steps, over all restarts."""
+        return self.rounds * self.inner
+
+    def segments(self, rows: int) -> Iterator[Segment]:
+        """The run in order, cut into segments of at most `rows` steps."""
+        for epoch in range(self.rounds):
+            for offset in range(0, self.inner, rows):
+                yield Segment(
+                    epoch,
+                    epoch // self.epochs,
+                    offset,
+                    min(rows, self.inner - offset),
+                    epoch * self.inner + offset,
+                    epoch % self.epochs * self.inner + offset,
+                )
+
+
+class FullQuery(NamedTuple):
+    """The query at an anchor: what it asks, and the records as its kernel takes them."""
+
+    step: AbstractStep
+    data: Any
+    exact: bool  # without noise of its own: never written to a file
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """An optimiser on a problem and its records, as the driver sees it.
+
+    Attributes:
+        name: For people.
+        point: Where it starts.
+        work: What the compiled steps are computed with.
+        schedule: The order of steps.
+        rates: The step size of every step.
+        output: "last", "uniform" or "geodesic-average".
+        gradients: The queries: the steps' is the last, the anchor's (if any) the first.
+        queries: (offset, count) -> for each of `gradients`, how many answers steps offset..offset +
+            count - 1 of an epoch are charged, and for how many noise is drawn.
+        gradient_calls: Per-record gradients of a step, and of an anchor.
+        anchor: The query at an anchor.
+        facts: Public facts that a checkpoint must agree on.
+    """
+
+    name: str
+    point: Point
+    work: Work
+    schedule: Schedule
+    rates: NDArray[np.float64]
+    output: str
+    gradients: tuple[NoisyGradient, ...]
+    queries: Callable[[int, int], tuple[tuple[int, int], ...]]
+    gradient_calls: tuple[int, int]
+    anchor: FullQuery | None = None
+    facts: tuple[Any, ...] = ()
+
+    def charged(self) -> tuple[int, ...]:
+        """How many answers of each query a whole run is charged."""
+        epoch = self.queries(0, self.schedule.inner)
+        return tuple(self.schedule.rounds * charged for charged, _ in epoch)
+
+    def guarantee(self, charged: tuple[int, ...]) -> Guarantee:
+        """The guarantee of so many answers of each query."""
+        pairs = zip(self.gradients, charged, strict=True)
+        return guarantee_of([Query(gradient, count, 0) for gradient, count in pairs])
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What a run has on the host side.
+
+    Attributes:
+        source: Its randomness.
+        records: How many records there are.
+        ledger: What is charged; None for the innermost `with Ledger(...)`.
+        recorder: History and progress.
+        checkpoint: A file to continue from.
+        rng: What the user gave as `rng`.
+    """
+
+    source: NoiseSource
+    records: int
+    ledger: Ledger | None = None
+    recorder: Recorder | None = None
+    checkpoint: str | Path | None = None
+    rng: Any = None
+
+
+class Outcome(NamedTuple):
+    """What a run came to. `value` has a leading axis of repetitions where there are any."""
+
+    value: Point
+    guarantee: Guarantee  # of all that was charged
+    steps: int
+    gradient_calls: int
+    status: str
+    skipped: Any
+    reproducible: bool
+
+
+def drive(run: Run, context: RunContext, repetitions: int | None = None) -> Outcome:
+    """Carry out a run, or `repetitions` independent ones at once (no checkpoint, no history)."""
+    driver = _Driver(run, context, repetitions)
+    driver.resume()
+    driver.carry_out()
+    return driver.outcome()
+
+
+class _Driver:
+    def __init__(self, run: Run, context: RunContext, repetitions: int | None):
+        self.run, self.context, self.repetitions = run, context, repetitions
+        self.repeated = repetitions is not None
+        self.kernel = run.work.step.kernel
+        self.recorder = context.recorder
+        self.source = context.source
+        self.keeper: Checkpoint | None = None
+        self.anchor: Anchor | None = None
+        self.calls, self.status = 0, "completed"
+        schedule, m = run.schedule, self.kernel.manifold
+        last = schedule.epochs * schedule.inner
+        shape = () if repetitions is None else (repetitions,)
+        # Output "uniform": an iterate of the last restart, drawn now. What follows it would not
+        # change the output and is not computed, but is charged: which one it is, is not hidden.
+        drawn = run.output == "uniform"
+        self.target: Any = context.source.integers(1, last + 1, shape) if drawn else last
+        batches = run.gradients[-1].batches
+        width = m.noise_size + (0 if batches.sampling == "full" else batches.size)
+        self.rows = _rows(schedule.inner, width, repetitions)
+        state = _steps.state_at(self.kernel, run.point)
+        heavy = run.work.decay is not None
+        velocity = _steps.zero_velocity(self.kernel, state) if heavy else None
+        mean = run.point if run.output == "geodesic-average" else None
+        self.carry = Carry(state, mean, velocity)
+        if repetitions is not None:
+            self.carry = jax.tree.map(
+                lambda x: jnp.broadcast_to(x, (repetitions, *jnp.shape(x))), self.carry
+            )
+        counts = {f"charged.{i}": 0 for i in range(len(run.gradients))}
+        # `steps`: drawn. `taken`: of these, carried out. `averaged`: since the last restart.
+        # `anchored`: the epoch of the anchor. Counts, and points that were released.
+        self.progress: dict[str, Any] = {
+            **counts,
+            "steps": 0,
+            "taken": 0,
+            "averaged": 0,
+            "restart": 0,
+            "anchored": -1,
+            "ledger": 0,
+        }
+
+    # ------------------------------------------------------------------ before the first step
+    def resume(self) -> None:
+        """Continue from the checkpoint, if there is one, and see that the rest can be paid for."""
+        run, context = self.run, self.context
+        spent = self._charged()
+        unpaid = False
+        if context.checkpoint is not None:
+            self.keeper = Checkpoint(context.checkpoint, run.facts, run.rates, run.point)
+            zero = jax.tree.map(jnp.zeros_like, run.point)
+            released = self._released() | {"anchor": run.point, "full": zero}
+            fresh = self.progress | released | {"target": int(self.target)}
+            kept = self.keeper.resume(fresh)
+            self.source = seed_after(context.rng, context.source, self.keeper.resumed)
+            self.target = kept["target"]
+            # Points from a file come through the door, and into the ball, like any other.
+            m = self.kernel.manifold
+            for name in ("point", "anchor"):
+                admitted = admit_point(m, "checkpoint", kept[name])
+                kept[name] = _steps.inside(m, run.work.ball, admitted)
+            state = _steps.state_at(self.kernel, kept["point"])
+            velocity = kept["velocity"]
+            if velocity is not None:
+                velocity = self.kernel.from_tangent(state, velocity)
+            self.carry = Carry(state, kept["mean"], velocity)
+            self.progress = kept
+            spent = self._charged()
+            # A ledger that was not charged for what has been drawn, such as a new one in memory
+            # after a crash, is charged for it now.
+            token = ledger_token(context.ledger)
+            unpaid = token != 0 and token != kept["ledger"] and any(spent)
+            self.progress["ledger"] = token
+        rest = tuple(w - (0 if unpaid else s) for w, s in zip(run.charged(), spent, strict=True))
+        check_affordable(run.guarantee(rest), context.ledger)
+        if unpaid:
+            charge(run.guarantee(spent), context.ledger)
+            self._save()
+        helper = None
+        if not (self.repeated or self.source.reproducible):
+            helper = ThreadPoolExecutor(1, "riemdp-noise")  # the thread starts when used
+        self.helper = helper
+        self.draws = PrivateDraws(
+            self.source,
+            context.ledger,
+            self.kernel.manifold.noise_size,
+            context.records,
+            self.repetitions,
+            helper,
+        )
+
+    def _remaining(self) -> list[tuple[Segment, int]]:
+        """Segments that are still to be taken, and how many of their steps.
+
+        What was drawn before a crash was taken, or is lost with its noise; so is the rest of an
+        epoch whose anchor was lost.
+        """
+        todo: list[tuple[Segment, int]] = []
+        schedule = self.run.schedule
+        for segment in schedule.segments(self.rows):
+            if segment.step < self.progress["steps"]:
+                continue
+            lost = segment.offset > 0 and segment.epoch != self.progress["anchored"]
+            if self.run.anchor is not None and lost and not todo:
+                continue
+            count = segment.size
+            if segment.restart == schedule.restarts - 1:
+                count = min(count, int(np.max(self.target)) - segment.done)
+            if count > 0:
+                todo.append((segment, count))
+        return todo
+
+    # ------------------------------------------------------------------ the loop
+    def carry_out(self) -> None:
+        """All remaining segments; an interrupt ends them early."""
+        if self.recorder is not None:
+            self.recorder.begin(self.run.name, self.run.schedule.steps)
+        todo = self._remaining()
+        self.timer = StepTimer()
+        ahead = None
+        try:
+            for i, (segment, count) in enumerate(todo):
+                drawn = ahead or self._draw(segment, count)
+                following = todo[i + 1] if i + 1 < len(todo) else None
+                ahead = self._take(segment, count, drawn, following)
+        except KeyboardInterrupt:
+            self.status = "interrupted"
+            self._save()
+        except BudgetExceeded:
+            if self.progress["taken"] == 0:
+                raise
+            # Another run used the ledger meanwhile; what was released stays released.
+            self.status = "interrupted"
+        finally:
+            if self.recorder is not None:
+                self.recorder.end()
+            if self.helper is not None:
+                self.helper.shutdown(wait=False, cancel_futures=True)
+        if self.status == "completed" and self.run.output == "uniform":
+            whole = self.run.charged()
+            rest = tuple(w - s for w, s in zip(whole, self._charged(), strict=True))
+            charge(self.run.guarantee(rest), self.context.ledger)
+            self.progress |= {f"charged.{i}": count for i, count in enumerate(whole)}
+        if self.keeper is not None and self.status == "completed":
+            self.keeper.remove()
+
+    def _draw(self, segment: Segment, count: int) -> tuple[Block, Any]:
+        """Randomness of a segment's first `count` steps and of its anchor, charged first."""
+        run, progress = self.run, self.progress
+        asked = run.queries(segment.offset, count)
+        queries = [Query(g, *numbers) for g, numbers in zip(run.gradients, asked, strict=True)]
+
+        def note() -> None:
+            for i, query in enumerate(queries):
+                progress[f"charged.{i}"] += query.charged
+            progress["steps"] = segment.step + count
+            if self.keeper is not None:
+                self.keeper.intend(**{k: v for k, v in progress.items() if isinstance(v, int)})
+
+        randomness = self.draws.take(queries, note)
+        rates = run.rates[segment.step : segment.step + count]
+        normals, indices, mask = (self._arranged(x, count) for x in randomness[-1])
+        block = Block(normals, _padded(rates, self.rows), indices, mask)
+        at_anchor = randomness[0].normals
+        if len(at_anchor) == 0:
+            at_anchor = np.zeros((self.repetitions or 1, self.kernel.manifold.noise_size))
+        return block, at_anchor if self.repeated else at_anchor[0]
+
+    def _draw_ahead(self, segment: Segment, count: int) -> tuple[Block, Any] | None:
+        """The next segment's randomness while this one's steps run. What an interrupt leaves of it
+        is dropped: charged, never used.
+        """
+        try:
+            return self._draw(segment, count)
+        except BudgetExceeded:  # raised again when the segment is due
+            return None
+
+    def _take(
+        self,
+        segment: Segment,
+        count: int,
+        drawn: tuple[Block, Any],
+        following: tuple[Segment, int] | None,
+    ) -> tuple[Block, Any] | None:
+        """The first `count` steps of a segment; returns the next segment's randomness if it was
+        drawn meanwhile.
+        """
+        progress, (block, normals) = self.progress, drawn
+        if segment.restart != progress["restart"]:
+            progress.update(restart=segment.restart, averaged=0)
+        self._set_anchor(segment, normals)
+        row, ahead = 0, None
+        while row < count:
+            end = self._pause(row, count)
+            take = partial(self._compiled, segment, block, row, end)
+            early = end == count and following is not None and not self.repeated
+            early = early and self.keeper is None
+            meanwhile = partial(self._draw_ahead, *following) if early and following else _nothing
+            self.carry, ahead = self.timer.timed(end - row, take, meanwhile)
+            progress["taken"] += end - row
+            progress["averaged"] += end - row
+            self.calls += (end - row) * self.run.gradient_calls[0]
+            row = end
+            if self.recorder is not None:
+                point = partial(_steps.current_point, self.kernel, self.carry.state)
+                self.recorder.after(progress["taken"], self.calls, point)
+        if isinstance(self.kernel.manifold, Grassmann | Stiefel | Product):
+            state = _steps.repaired_state(self.kernel, self.carry.state, self.repeated)
+            self.carry = self.carry._replace(state=state)
+        self._save()
+        return ahead
+
+    def _pause(self, row: int, count: int) -> int:
+        """The row before which the host looks up."""
+        if self.repeated:
+            return count
+        end = min(count, row + self.timer.steps(count - row))
+        return (
+            end if self.recorder is None else self.recorder.limit(self.progress["taken"], row, end)
+        )
+
+    def _compiled(self, segment: Segment, block: Block, row: int, end: int) -> Carry:
+        """Rows row..end-1 of a block."""
+        work, averaged = self.run.work, float(self.progress["averaged"])
+        if not self.repeated:
+            span = Span(row, end, segment.offset, averaged)
+            return _steps.run_steps(work, self.carry, self.anchor, block, span)
+        ends: Any = end
+        if self.run.output == "uniform" and segment.restart == self.run.schedule.restarts - 1:
+            ends = np.clip(self.target - segment.done, 0, end)
+        span = Span(row, ends, segment.offset, averaged)
+        return _steps.run_repetitions(work, self.carry, self.anchor, block, span)
+
+    def _set_anchor(self, segment: Segment, normals: Any) -> None:
+        """Ask for the full gradient where an epoch begins; after a crash take what was released."""
+        query, progress = self.run.anchor, self.progress
+        if query is None or (segment.offset > 0 and self.anchor is not None):
+            return
+        if segment.offset > 0 and not query.exact:
+            self.anchor = Anchor(progress["anchor"], progress["full"])
+            return
+        if segment.offset > 0:
+            point, normals = progress["anchor"], np.zeros_like(normals)
+        else:
+            point = _steps.current_point(self.kernel, self.carry.state, self.repeated)
+        ask = _steps.full_query_repetitions if self.repeated else _steps.full_query
+        full = ask(query.step, query.data, point, normals)
+        self.calls += self.run.gradient_calls[1]
+        self.anchor = Anchor(point, full)
+        progress.update(anchored=segment.epoch, anchor=point)
+        if not query.exact:
+            progress.update(full=full)
+        self._save()
+
+    def _arranged(self, drawn: Any, count: int) -> Any:
+        """What was drawn for `count` steps (of each repetition), padded to the block's rows."""
+        if drawn is None or not self.repeated:
+            return None if drawn is None else _padded(drawn, self.rows)
+        array = drawn.reshape(self.repetitions, count, -1)
+        if count == self.rows:
+            return array
+        out = np.zeros((array.shape[0], self.rows, array.shape[2]), dtype=array.dtype)
+        out[:, :count] = array
+        return out
+
+    # ------------------------------------------------------------------ what is kept
+    def _charged(self) -> tuple[int, ...]:
+        return tuple(self.progress[f"charged.{i}"] for i in range(len(self.run.gradients)))
+
+    def _released(self) -> dict[str, Any]:
+        """The released iterate, its average and the velocity, as points and tangent vectors."""
+        state, velocity = self.carry.state, self.carry.velocity
+        if velocity is not None:
+            velocity = self.kernel.to_tangent(state, velocity)
+        point = _steps.current_point(self.kernel, state)
+        return {"point": point, "mean": self.carry.mean, "velocity": velocity}
+
+    def _save(self) -> None:
+        """Everything released so far, into the checkpoint."""
+        if self.keeper is not None:
+            self.progress.update(self._released())
+            self.keeper.save(**self.progress)
+
+    def outcome(self) -> Outcome:
+        """The result of the run as it stands."""
+        value = _steps.current_point(self.kernel, self.carry.state, self.repeated)
+        if self.carry.mean is not None and self.progress["averaged"] > 0:
+            value = self.carry.mean
+        return Outcome(
+            value,
+            self.run.guarantee(self._charged()),
+            self.progress["taken"],
+            self.calls,
+            self.status,
+            self.carry.skipped,
+            self.source.reproducible,
+        )
+
+
+def _nothing() -> None:
+    return None
+
+
+def _rows(steps: int, width: int, repetitions: int | None) -> int:
+    """Steps of a block. For one run they are rounded so that few shapes occur (4, 16, 64, ...)."""
+    if repetitions is not None:
+        return max(1, min(steps, REPEATED_ENTRIES // (repetitions * width)))
+    most = max(1, ENTRIES // max(1, width))
+    rows = 4
+    while rows < min(steps, most):
+        rows *= 4
+    return int(max(1, min(rows, most)))
+
+
+def _padded(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    """`array` with zero rows appended up to `rows`: one shape of blocks is one compilation."""
+    if array.shape[0] == rows:
+        return array
+    out = np.zeros((rows, *array.shape[1:]), dtype=array.dtype)
+    out[: array.shape[0]] = array
+    return out

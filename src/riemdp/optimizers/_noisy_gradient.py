@@ -1,0 +1,241 @@
+"""The one place where gradients of records become private: read this file to check DP-RGD, DP-RSGD.
+
+A `NoisyGradient` is a query of known sensitivity. Its answer is
+
+    center + (1 / b) project(sum_i clip_C(project(grad f(w; z_i)) - center)) + sigma N_w
+
+over all n records or over a fresh, secret batch of b. `center` is 0 or a public tangent vector, b
+is public, and N_w is the standard Gaussian of the tangent space at w. Whatever the records, the
+point w and the public constants of the problem are, one record changes the sum by at most
+
+    replace-one: 2 C (two vectors of norm at most C);    add-or-remove-one (Poisson): C.
+
+The optimisers, their agents in a federated run and the audits ask this query and no other. What
+they do with the answers (steps, momentum, averages) is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from .. import privacy
+from ..privacy import Guarantee, Ledger, charge
+from ..randomness import NoiseSource
+from ._batches import poisson_batches
+from ._kernels import AbstractKernel, Batch, Frame, Parts, State
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Which records a query reads: all of them, or a fresh random batch that nobody sees."""
+
+    population: int  # the public number n of records
+    size: int  # b; the expected size for Poisson sampling
+    sampling: str  # "full", "without-replacement" or "poisson"
+
+    @property
+    def clips(self) -> float:
+        """By how many clip norms one record changes the sum, in the adjacency of the guarantee."""
+        return 1.0 if self.sampling == "poisson" else 2.0
+
+    def guarantee(self, noise_multiplier: float, queries: int) -> Guarantee:
+        """The guarantee of `queries` answers whose noise is noise_multiplier times sensitivity."""
+        if noise_multiplier <= 0.0:
+            return privacy.none()
+        if queries == 0:
+            return privacy.gaussian(noise_multiplier).repeat(0)
+        if self.sampling == "full":
+            return privacy.gaussian(noise_multiplier, queries)
+        n, b, how = self.population, self.size, self.sampling
+        return privacy.subsampled_gaussian(
+            noise_multiplier, population=n, batch_size=b, steps=queries, sampling=how
+        )
+
+    def draw(
+        self, source: NoiseSource, records: int, count: int
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.float64] | None]:
+        """`count` independent batches of the `records` that are there: indices (count, b), and for
+        Poisson sampling a 0/1 mask of the same shape.
+        """
+        if self.sampling == "full":
+            return None, None
+        if self.sampling == "poisson":
+            return poisson_batches(source, records, self.size / self.population, count)
+        return source.subsets(records, self.size, count), None
+
+
+class NoisyGradient(eqx.Module):
+    """The mean of clipped per-record gradients, with Gaussian noise. See the head of this file.
+
+    Guarantee:
+        `guarantee(k)` for k answers, each with fresh noise and a fresh batch.
+    """
+
+    clip: float  # C, the largest norm of one record's contribution; inf in a run not private
+    sigma: float  # standard deviation of the noise per orthonormal coordinate of the mean
+    noise_multiplier: float  # sigma / sensitivity, rounded down; 0 without noise
+    batches: Batches = eqx.field(static=True)
+
+    @classmethod
+    def calibrated(
+        cls, clip: float, batches: Batches, noise_multiplier: float, noise_std: float | None = None
+    ) -> NoisyGradient:
+        """With the sigma of a multiplier, rounded up, or with a given sigma and its multiplier,
+        rounded down: the guarantee never assumes more noise than there is.
+        """
+        sensitivity = batches.clips * clip / batches.size
+        if noise_std is not None:
+            multiplier = math.nextafter(noise_std / sensitivity, 0.0) if noise_std > 0 else 0.0
+            return cls(clip, noise_std, multiplier, batches)
+        sigma = math.nextafter(noise_multiplier * sensitivity, math.inf)
+        return cls(clip, sigma if noise_multiplier > 0 else 0.0, noise_multiplier, batches)
+
+    def as_kind(self, kind: type[NoisyGradient]) -> NoisyGradient:
+        """The same numbers in another class: audits plant their faults in one."""
+        return kind(self.clip, self.sigma, self.noise_multiplier, self.batches)
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the mean by one record, in the metric at the point of the query."""
+        return self.batches.clips * self.clip / self.batches.size
+
+    def guarantee(self, queries: int) -> Guarantee:
+        """The guarantee of this many answers."""
+        return self.batches.guarantee(self.noise_multiplier, queries)
+
+    # ------------------------------------------------------------------ the query (compiled code)
+    def weights(self, norms: Array, clip: Array | float) -> Array:
+        """min(1, clip / norm) for each record; 0 where the gradient is NaN or infinite."""
+        shrunk = jnp.where(norms > clip, clip / jnp.where(norms > 0.0, norms, 1.0), 1.0)
+        return jnp.where(jnp.isfinite(norms), shrunk, 0.0)
+
+    def clipped_sum(
+        self,
+        kernel: AbstractKernel,
+        state: State,
+        contributions: tuple[Array, Parts],
+        present: Array,
+        *,
+        center: Frame = None,
+        clip: Array | float | None = None,
+    ) -> Frame:
+        """The sum of per-record contributions, each clipped BEFORE it is added.
+
+        `contributions` are norms of (gradient - center) and parts, as `kernel.gradients` gives
+        them. `present` is 1 for records of the batch and 0 for padding. `clip` is a public clip
+        norm in the place of `self.clip`.
+        """
+        norms, parts = contributions
+        weights = self.weights(norms, self.clip if clip is None else clip) * present
+        return kernel.combine(state, parts, weights, center)
+
+    def sum_of(
+        self, kernel: AbstractKernel, state: State, batch: Batch, present: Array, center: Frame
+    ) -> Frame:
+        """The clipped sum over a batch."""
+        contributions = kernel.gradients(state, batch, center)
+        return self.clipped_sum(kernel, state, contributions, present, center=center)
+
+    def sum_of_all(
+        self, kernel: AbstractKernel, state: State, data: Batch, chunk: int, center: Frame
+    ) -> Frame:
+        """The clipped sum over all records, `chunk` at a time: memory does not grow with n."""
+        n = jax.tree.leaves(data)[0].shape[0]
+        if chunk >= n:
+            return self.sum_of(kernel, state, data, jnp.ones(n), center)
+
+        def one(i: Array) -> Frame:
+            start = jnp.minimum(i * chunk, n - chunk)
+            part = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, start, chunk), data)
+            # The last chunk overlaps the one before; what was counted there is not counted again.
+            present = (start + jnp.arange(chunk) >= i * chunk).astype(jnp.float64)
+            return self.sum_of(kernel, state, part, present, center)
+
+        shapes = jax.eval_shape(one, jax.ShapeDtypeStruct((), jnp.int64))
+        zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+        add = partial(jax.tree.map, jnp.add)
+        return jax.lax.fori_loop(0, -(-n // chunk), lambda i, total: add(total, one(i)), zero)
+
+    def answer(
+        self,
+        kernel: AbstractKernel,
+        state: State,
+        total: Frame,
+        normals: Array,
+        *,
+        center: Frame = None,
+        sigma: Array | float | None = None,
+    ) -> Frame:
+        """center + total / b + sigma N. The denominator is public (n, or the expected batch size).
+
+        The total is projected once more: after the clip, what rounding left of normal parts has
+        the size 1e-16 C. Every tangent direction of it gets noise.
+        """
+        total = kernel.project(state, total)
+        scale = self.sigma if sigma is None else sigma
+        noise = kernel.noise(state, normals)
+        noisy = jax.tree.map(lambda g, e: g / self.batches.size + scale * e, total, noise)
+        return noisy if center is None else jax.tree.map(jnp.add, noisy, center)
+
+
+# --------------------------------------------------------------------- noise is drawn here, only
+class Query(NamedTuple):
+    """Some answers of a `NoisyGradient`: how many are charged, and for how many noise is drawn."""
+
+    gradient: NoisyGradient
+    charged: int
+    drawn: int
+
+
+class Randomness(NamedTuple):
+    """Host-drawn randomness of some answers: standard normals, batch indices and their mask."""
+
+    normals: NDArray[np.float64]
+    indices: NDArray[np.int64] | None
+    mask: NDArray[np.float64] | None
+
+
+def guarantee_of(queries: Sequence[Query]) -> Guarantee:
+    """The composed guarantee of the charged answers."""
+    first, *others = (query.gradient.guarantee(query.charged) for query in queries)
+    return first.compose(*others)
+
+
+@dataclass(frozen=True)
+class PrivateDraws:
+    """Draws the randomness of a run, and charges it first: spend, then show."""
+
+    source: NoiseSource
+    ledger: Ledger | None  # None for the innermost `with Ledger(...)`
+    noise_size: int  # normals of one noise vector
+    records: int  # how many there are
+    repetitions: int | None = None  # independent runs at once (None: one), for audits
+    helper: Executor | None = None  # a thread that draws half of a large request
+
+    def take(self, queries: Sequence[Query], note: Callable[[], None]) -> list[Randomness]:
+        """Charge the guarantee, `note` it (in a checkpoint), then draw."""
+        charge(guarantee_of(queries), self.ledger)
+        note()
+        return [self._draw(query) for query in queries]
+
+    def _draw(self, query: Query) -> Randomness:
+        """Charged by `take` with the guarantee of the query."""
+        rows = query.drawn * (self.repetitions or 1)
+        size = (rows, self.noise_size)
+        noisy = rows > 0 and query.gradient.sigma > 0
+        normals = self.source.normals(size, self.helper) if noisy else np.zeros(size)
+        if rows == 0:
+            return Randomness(normals, None, None)
+        return Randomness(normals, *query.gradient.batches.draw(self.source, self.records, rows))
