@@ -133,6 +133,15 @@ def optimisers() -> Iterator[tuple[str, Audit]]:
                 noise_std=0.1,
             ),
         )
+    sphere = riemdp.Sphere(3)
+    for attack, optimizer, noise_std in (
+        ("off-manifold", riemdp.DPRGD(1, 1e-3, 1.0), 0.03),
+        ("off-manifold", riemdp.DPRSVRG(1, 1, 1e-3, 1.0), 0.03),
+        ("along", riemdp.DPRGD(1, 0.05, 1.0, update="retract"), 0.1),
+        ("outside", riemdp.DPRGD(1, 0.01, sensitivity="domain"), 0.03),
+    ):
+        title = f"{type(optimizer).__name__}, start or record at an edge ({attack}), {sphere!r}"
+        yield title, _run(optimizer, sphere, noise_std, attack)
 
 
 def _unit(dim: int) -> np.ndarray:
@@ -143,10 +152,15 @@ def _attack(mechanism: Any, inside: Any, outside: Any) -> Audit:
     return lambda trials: audit_mechanism(mechanism, inside, outside, trials=trials, rng=SEED)
 
 
-def _run(optimizer: Any, manifold: Any, noise_std: float) -> Audit:
+def _run(optimizer: Any, manifold: Any, noise_std: float, attack: str = "linear") -> Audit:
     def audit(trials: int) -> AuditResult:
         return audit_optimizer(
-            optimizer, noise_std=noise_std, manifold=manifold, trials=trials, rng=SEED
+            optimizer,
+            noise_std=noise_std,
+            manifold=manifold,
+            trials=trials,
+            rng=SEED,
+            attack=attack,
         )
 
     return audit

@@ -26,6 +26,7 @@ from riemdp.manifolds import (
 )
 from riemdp.optimizers import _descent, _kernels, plan_optimizer
 from riemdp.optimizers._minimize import replicate
+from riemdp.optimizers._noisy_gradient import NoisyGradient
 from riemdp.optimizers._steps import Anchor, Block, Carry, Span, run_steps
 from tests.optimizers.audits import LessNoise, NoiseOfTheMeanOnTheSum
 from tests.statistical import ALPHA, gaussian_p_value
@@ -203,7 +204,7 @@ NOISY = [
 ]
 
 
-def first_step_coordinates(manifold, rules=None, n=4000, sigma=0.02, rate=0.5):
+def first_step_coordinates(manifold, kind=NoisyGradient, n=4000, sigma=0.02, rate=0.5):
     """Coordinates of w_1 seen from w_0 when every gradient is zero (all records are the start)."""
     start = manifold.random_point(jax.random.key(5))
     data = jax.tree.map(lambda x: jnp.broadcast_to(x, (7, *x.shape)), start)

@@ -122,8 +122,8 @@ def ledger_token(ledger: Ledger | None) -> int:
     0 where there is none.
     """
     book = ledger if ledger is not None else Ledger.current()
-    if book is None:
-        return 0
+    if not isinstance(book, Ledger):
+        return 0  # what is no ledger is refused elsewhere
     path = getattr(book, "_path", None)
     if path is not None:
         digest = hashlib.sha256(os.fsencode(Path(path).resolve())).digest()

@@ -306,6 +306,7 @@ class Plan(AbstractPlan):
         kernel = choose_kernel(problem, retract, centered=centered, generic=heavy and centered)
         center = None
         if centered:
+            assert problem.ball is not None
             domain = problem.ball.on(m)
             records, point = domain.clamp(records), domain.clamp_point(point)
             ball = Confinement(domain.center, domain.radius)

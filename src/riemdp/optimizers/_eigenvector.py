@@ -4,19 +4,20 @@ among them by formula.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..manifolds import Sphere
-from ..privacy import Budget, charge, gaussian, gaussian_noise_multiplier
+from ..privacy import Budget, Ledger, charge, gaussian, gaussian_noise_multiplier
 from ..problems import principal_eigenvector
-from ..randomness import noise_source
+from ..randomness import NoiseSource, noise_source
 from ._checks import check_initial
 from ._descent import DPRGD
 from ._minimize import private_minimize
@@ -38,32 +39,41 @@ def private_principal_eigenvector(
     steps: int | None = None,
     learning_rate: float | None = None,
     initial: Any = None,
-    rng: Any = None,
-    ledger: Any = None,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
 ) -> OptimizationResult:
-    """Leading eigenvector of (1/n) sum z z^T under replace-one privacy; rows longer than the public
-    `row_norm` are shortened.
+    """Leading eigenvector of (1/n) sum z z^T under replace-one privacy. The sign of the vector
+    means nothing.
 
-    `method`:
-    - "gmip", input perturbation: the covariance plus a symmetric Gaussian matrix (standard
-      deviation sigma on and sigma / sqrt 2 off the diagonal: isotropic in the Frobenius norm), then
-      eigh. Replace-one Frobenius sensitivity sqrt(2) R^2 / n.
-    - "dp-rgd": `private_minimize` on the sphere from a public random start; sensitivity 2 R^2 / n a
-      step.
-    - "dp-pgd": projected gradient descent, noise in the ambient space and division by the norm;
-      sensitivity of the ambient gradient 2 R^2 / n a step (|2 (z z^T - z' z'^T) w| <= 2 R^2). A
-      baseline.
-    - "auto": by formula from (n, d, budget) only, never from the data: see `choose_method`.
+    Args:
+        data: Rows (n, d). Rows longer than `row_norm` are shortened.
+        budget: A `Budget` with delta > 0.
+        row_norm: R, public.
+        method: "gmip", input perturbation: the covariance plus a symmetric Gaussian matrix
+            (standard deviation sigma on and sigma / sqrt 2 off the diagonal: isotropic in the
+            Frobenius norm), then eigh; replace-one Frobenius sensitivity sqrt(2) R^2 / n. "dp-rgd":
+            `private_minimize` on the sphere from a public start; sensitivity 2 R^2 / n a step.
+            "dp-pgd", a baseline: projected gradient descent, noise in the ambient space and
+            division by the norm; sensitivity of the ambient gradient 2 R^2 / n a step (|2 (z z^T -
+            z' z'^T) w| <= 2 R^2). "auto": by formula from (n, d, budget) only, never from the data:
+            see `choose_method`.
+        steps: For the iterative methods; default from public constants.
+        learning_rate: The same.
+        initial: A PUBLIC unit vector for the iterative methods. The better it is, the fewer steps
+            are needed: the all-ones direction for non-negative data.
+        rng: None (operating system), a seed (not private) or a `NoiseSource`.
+        ledger: As in `private_minimize`.
 
-    `steps`, `learning_rate` and `initial` (a PUBLIC unit vector; the better it is, the fewer steps
-    are needed: the all-ones direction for non-negative data) are for the iterative methods, with
-    defaults from public constants. Returns an `OptimizationResult`; the sign of the vector means
-    nothing.
+    Raises:
+        InvalidArgument: An argument is unusable; its name is in the message.
 
-    Guarantee: `result.guarantee`, exactly one Gaussian release (or T of them, composed exactly),
-    replace-one. Raises `InvalidArgument` naming the argument. Source: Han2024 section 6.3 with the
-    sensitivity of GMIP corrected from 2 max|z|^2 / n to sqrt(2) max|z|^2 / n and exact calibration
-    of both.
+    Guarantee:
+        `result.guarantee`: exactly one Gaussian release, or T of them, composed exactly;
+        replace-one.
+
+    Source:
+        Han2024 section 6.3 with the sensitivity of GMIP corrected from 2 max|z|^2 / n to sqrt(2)
+        max|z|^2 / n and exact calibration of both.
     """
     one_of("method", method, METHODS)
     r = real("row_norm", row_norm, above=0.0)
@@ -108,10 +118,10 @@ def choose_method(n: int, d: int, budget: Budget) -> str:
     sqrt(T) in each of T steps; in the power iteration (projected gradient descent with a long step)
     each step adds R^2 sqrt(T) / (n mu lambda_1) and damps what was there by rho = lambda_2 /
     lambda_1, so its squared error is T (1 - rho) / (1 + rho) times GMIP's. That is below 1 only for
-    T < (1 + rho) / (1 - rho), while about log(d) / (2 log(1 / rho)) steps are needed to leave a
-    start that knows nothing: more than that as rho nears 1 for d > e^4, about as many (one or two)
+    T < (1 + rho) / (1 - rho), while about log(d) / (2 log(1 / rho)) steps are needed to leave an
+    uninformative start: more than that as rho nears 1 for d > e^4, about as many (one or two)
     for small rho. So the budget and n cancel, the iteration gains nothing that a public number
-    could promise, and what is left to decide by is the size: d^2 numbers, d^3 operations. A
+    could promise, and only the dimension decides: d^2 numbers, d^3 operations. A
     first-order argument, not a theorem; measured figures are in docs/eigenvectors.md, and for tiny
     budgets no method works.
     """
@@ -121,7 +131,7 @@ def choose_method(n: int, d: int, budget: Budget) -> str:
 
 
 @jax.jit
-def _shorten(rows: Any, r: Any) -> Any:
+def _shorten(rows: Array, r: float) -> Array:
     """Rows moved into the ball of radius r; rows that are not finite become zero."""
     scale = jnp.max(jnp.abs(rows), axis=1)
     fine = jnp.isfinite(scale)
@@ -133,7 +143,7 @@ def _shorten(rows: Any, r: Any) -> Any:
     return jnp.where(jnp.isfinite(length)[:, None], safe * factor[:, None], 0.0)
 
 
-def _public_start(d: int) -> Any:
+def _public_start(d: int) -> Array:
     """A fixed public start, the same for everybody: a direction without pattern (quadratic phases),
     no random number.
     """
@@ -142,7 +152,9 @@ def _public_start(d: int) -> Any:
     )
 
 
-def _gmip(records: Any, r: float, budget: Budget, source: Any, ledger: Any) -> OptimizationResult:
+def _gmip(
+    records: Array, r: float, budget: Budget, source: NoiseSource, ledger: Ledger | None
+) -> OptimizationResult:
     n, d = records.shape
     sensitivity = math.sqrt(2.0) * r**2 / n
     multiplier = gaussian_noise_multiplier(budget)
@@ -168,8 +180,14 @@ def _gmip(records: Any, r: float, budget: Budget, source: Any, ledger: Any) -> O
 
 
 def _dp_pgd(
-    records: Any, r: float, budget: Budget, rates: np.ndarray, start: Any, source: Any, ledger: Any
-) -> Any:
+    records: Array,
+    r: float,
+    budget: Budget,
+    rates: NDArray[np.float64],
+    start: Array,
+    source: NoiseSource,
+    ledger: Ledger | None,
+) -> OptimizationResult:
     (n, d), steps = records.shape, len(rates)
     # |2 (z z^T - z' z'^T) w| <= 2 R^2: the largest eigenvalue of a difference of two rank-one
     # matrices of norm at most R^2.
@@ -192,8 +210,8 @@ def _dp_pgd(
     )
 
 
-@functools.partial(jax.jit)
-def _pgd_loop(records: Any, start: Any, normals: Any, rates: Any, sigma: Any) -> Any:
+@jax.jit
+def _pgd_loop(records: Array, start: Array, normals: Array, rates: Array, sigma: float) -> Array:
     n = records.shape[0]
 
     def step(w: Any, drawn: Any) -> tuple[Any, None]:

@@ -69,7 +69,7 @@ class Batches:
         """`count` independent batches of the `records` that are there: indices (count, b), and for
         Poisson sampling a 0/1 mask of the same shape.
         """
-        if self.sampling == "full":
+        if self.sampling == "full" or count == 0:
             return None, None
         if self.sampling == "poisson":
             return poisson_batches(source, records, self.size / self.population, count)
@@ -228,14 +228,11 @@ class PrivateDraws:
         """Charge the guarantee, `note` it (in a checkpoint), then draw."""
         charge(guarantee_of(queries), self.ledger)
         note()
-        return [self._draw(query) for query in queries]
-
-    def _draw(self, query: Query) -> Randomness:
-        """Charged by `take` with the guarantee of the query."""
-        rows = query.drawn * (self.repetitions or 1)
-        size = (rows, self.noise_size)
-        noisy = rows > 0 and query.gradient.sigma > 0
-        normals = self.source.normals(size, self.helper) if noisy else np.zeros(size)
-        if rows == 0:
-            return Randomness(normals, None, None)
-        return Randomness(normals, *query.gradient.batches.draw(self.source, self.records, rows))
+        drawn: list[Randomness] = []
+        for query in queries:
+            rows = query.drawn * (self.repetitions or 1)
+            size, noisy = (rows, self.noise_size), rows > 0 and query.gradient.sigma > 0
+            normals = self.source.normals(size, self.helper) if noisy else np.zeros(size)
+            batches = query.gradient.batches.draw(self.source, self.records, rows)
+            drawn.append(Randomness(normals, *batches))
+        return drawn

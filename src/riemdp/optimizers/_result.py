@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ..manifolds._base import Point
+from ..privacy import Guarantee
+
 
 class HistoryRow(NamedTuple):
     """One recorded step. `objective` was computed from the private records without noise: NOT
@@ -39,22 +42,26 @@ class History(tuple[HistoryRow, ...]):
 class OptimizationResult:
     """The released point and everything public about how it was made.
 
-    - `value`: the released point, a float64 JAX array (a tuple on `Product`).
-    - `guarantee`: the `Guarantee` of everything drawn, made in the function that drew the noise.
-    - `sigma`: standard deviation of the noise per orthonormal coordinate of the averaged gradient
-      (DP-RSVRG: of the full gradient; `details` has the inner one). 0 for a run without noise.
-    - `history`: rows recorded with `record_every`, NOT private; empty by default.
-    - `gradient_calls`: number of per-record gradients evaluated. `steps`: steps taken.
-    - `reproducible`: True if a seed was given; then nothing here is private.
-    - `status`: "completed", or "interrupted" (the last released iterate; the guarantee covers what
-      was drawn).
-    - `details`: further public facts (clip norm, noise multiplier, sensitivity, expected
-      noise-to-signal, ...). `skipped_steps` counts steps that overflowed and were therefore not
-      taken (since the last resumption of a checkpointed run).
+    Attributes:
+        value: The released point, a float64 JAX array (a tuple on `Product`).
+        guarantee: Of everything drawn, made in the function that drew the noise.
+        sigma: Standard deviation of the noise per orthonormal coordinate of the averaged gradient
+            (DP-RSVRG: of the full gradient; `details` has the inner one). 0 without noise.
+        history: Rows recorded with `record_every`, NOT private; empty by default.
+        gradient_calls: How many per-record gradients were evaluated.
+        steps: Steps taken.
+        reproducible: True if a seed was given; then nothing here is private.
+        method: What ran.
+        status: "completed", or "interrupted": the value is the last released iterate, and the
+            guarantee covers what was drawn.
+        details: Further public facts: clip norm, noise multiplier, sensitivity, expected noise to
+            signal, ... `planned_guarantee` is that of the run as planned; it also holds if the
+            decision to interrupt depended on the iterates. `skipped_steps` counts steps that
+            overflowed and were not taken (since the last resumption of a checkpointed run).
     """
 
-    value: Any
-    guarantee: Any
+    value: Point
+    guarantee: Guarantee
     sigma: float
     history: Sequence[HistoryRow]
     gradient_calls: int

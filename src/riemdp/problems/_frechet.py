@@ -12,6 +12,8 @@ import jax
 import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..domains import Ball
+from ..manifolds import Lorentz, PoincareBall
 from ..manifolds._base import AbstractManifold, Point
 from ..statistics import strong_convexity
 from ._problem import Problem
@@ -68,7 +70,7 @@ def _hessian_bound(lowest_curvature: float, diameter: float | None) -> float:
     return 2.0 * x / math.tanh(x)
 
 
-def _convexity(manifold: AbstractManifold, ball: Any) -> float | None:
+def _convexity(manifold: AbstractManifold, ball: Ball | None) -> float | None:
     """Smallest eigenvalue of the Hessian of d^2 inside the ball: 2 on Hadamard spaces, 2 x cot x
     elsewhere; None if unknown.
     """
@@ -82,20 +84,23 @@ def _convexity(manifold: AbstractManifold, ball: Any) -> float | None:
         return None
 
 
-def frechet_mean(manifold: AbstractManifold, *, ball: Any = None) -> Problem:
+def frechet_mean(manifold: AbstractManifold, *, ball: Ball | None = None) -> Problem:
     """The Frechet mean: loss d(w, z)^2, gradient -2 log_w(z) of norm 2 d(w, z), on any manifold
-    that has `log`.
+    that has `log`. On Bures-Wasserstein this is the barycentre of centred Gaussians.
 
-    `ball` (a `riemdp.Ball`, public) is where the records live: every record is clamped to it before
-    it is read, and `sensitivity="domain"` becomes available (replace-one sensitivity 2 * 2r / n of
-    the mean gradient of d^2, at every point of a Hadamard space, without clipping). On
-    Bures-Wasserstein this is the barycentre of centred Gaussians.
+    The problem states: smoothness 2 x coth(x) with x = sqrt(-kappa_min) * 2r, and 2 on
+    non-negatively curved spaces (without a ball x = 1); convexity 2 on Hadamard spaces, 2 x cot(x)
+    with x = sqrt(kappa_max) * 2r in a ball elsewhere (None without one); lipschitz 4r, the largest
+    gradient norm while the iterate is in the ball (None without a ball).
 
-    smoothness: 2 x coth(x) with x = sqrt(-kappa_min) * 2r, and 2 on non-negatively curved spaces;
-    without a ball x = 1. convexity: 2 on Hadamard spaces, 2 x cot(x) with x = sqrt(kappa_max) * 2r
-    in a ball elsewhere (None without one). lipschitz: 4r, the largest gradient norm while the
-    iterate is in the ball (None without a ball). Source: Han2024 sections 5.2, 5.3 with the factors
-    2 restored (grad d^2 = -2 log).
+    Args:
+        manifold: The space.
+        ball: Where the records live, public. `sensitivity="domain"` becomes available: records are
+            clamped to it, and the replace-one sensitivity of the mean gradient is 2 * 2r / n at
+            every point of a Hadamard space.
+
+    Source:
+        Han2024 sections 5.2, 5.3 with the factors 2 restored (grad d^2 = -2 log).
     """
     if not isinstance(manifold, AbstractManifold):
         raise invalid(
@@ -123,21 +128,23 @@ def hyperbolic_prediction(
     """Hyperbolic structured prediction with public features: loss alpha d(w, y)^2 for records
     (alpha, y).
 
-    The prediction for a query is the weighted Frechet mean of the labels y_i in hyperbolic space
-    (`n` as in `Lorentz(n)`, or `PoincareBall(n)` for model="poincare"), with kernel-ridge weights
-    alpha = (K + gamma I)^{-1} k(x) of the features. `data` is the tuple (alpha, Y) of shapes (n,)
-    and (n, *shape); `prediction_weights` computes alpha.
+    The prediction for a query is the weighted Frechet mean of the labels y_i in hyperbolic space,
+    with kernel-ridge weights alpha = (K + gamma I)^{-1} k(x) of the features. The data of a run is
+    the tuple (alpha, Y) of shapes (n,) and (n, *shape); `prediction_weights` computes alpha.
 
-    Guarantee: the optimiser's, for the LABELS only: neighbours differ in one y_i. The weights enter
-    as public numbers, so the features must be public. Changing one feature vector moves every
-    weight (one record moved the other weights by 1.45 out of a total of 11.1 in our check), so
-    clipping per record does not protect (x_i, y_i) pairs, contrary to what Han2024 section 5.4
-    says: `protects="pairs"` is refused. Keyword `diameter` (public) bounds d(w, y) for the
-    smoothness 2 max|alpha| D coth D; the factor max|alpha| is yours to multiply in when weights
-    exceed 1.
+    Args:
+        n: As in `Lorentz(n)`, or `PoincareBall(n)` for model="poincare".
+        model: "lorentz" or "poincare".
+        protects: "labels". Anything else is refused: changing one feature vector moves every weight
+            (in our check one record moved the others by 1.45 out of a total of 11.1), so clipping
+            per record does not protect (x_i, y_i) pairs, contrary to Han2024 section 5.4.
+        diameter: A public bound D on d(w, y), for the smoothness 2 max|alpha| D coth D. The factor
+            max|alpha| is yours to multiply in when weights exceed 1.
+
+    Guarantee:
+        The optimiser's, for the LABELS only: neighbours differ in one y_i. The weights enter as
+        public numbers, so the features must be public.
     """
-    from ..manifolds import Lorentz, PoincareBall
-
     n = integer("n", n, at_least=1 if model == "poincare" else 2)
     one_of("model", model, ("lorentz", "poincare"))
     if protects != "labels":
@@ -162,11 +169,18 @@ def hyperbolic_prediction(
 def prediction_weights(
     features: Any, query: Any, *, bandwidth: float = 0.2, regularisation: float = 1e-5
 ) -> np.ndarray:
-    """Kernel ridge weights alpha = (K + gamma I)^{-1} k(x), Gaussian kernel, of PUBLIC features (n,
-    r) at a query (r,).
+    """Kernel ridge weights alpha = (K + gamma I)^{-1} k(x) of PUBLIC features, Gaussian kernel.
 
-    Source: Han2024 section 5.4 (bandwidth 0.2, gamma 1e-5 there). Reads the features without noise:
-    not private for them.
+    The features are read without noise: nothing protects them.
+
+    Args:
+        features: (n, r).
+        query: (r,).
+        bandwidth: Of the kernel.
+        regularisation: gamma.
+
+    Source:
+        Han2024 section 5.4 (bandwidth 0.2, gamma 1e-5 there).
     """
     from scipy.linalg import cho_factor, cho_solve
 

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from .._errors import integer, invalid, real
+from ..manifolds import Grassmann, Sphere
 from ._problem import Problem
 
 
@@ -63,16 +64,19 @@ def principal_eigenvector(n: int, *, row_norm: float = 1.0) -> Problem:
     """Leading eigenvector of (1/N) sum z z^T: loss -(w^T z)^2 on the sphere of R^n; records are
     vectors (n,).
 
-    `row_norm` R is the public bound on |z|. One record's gradient has norm |z|^2 |sin 2t| <= R^2,
-    so `lipschitz` (the default clip norm) is R^2, not 2 R^2, and replacing a record moves the
-    average gradient by at most 2 R^2 / N; smoothness is 2 R^2. Longer records are not an error:
-    their gradients are clipped. Do not centre or scale with statistics of the private data.
+    One record's gradient has norm |z|^2 |sin 2t| <= R^2, so `lipschitz` (the default clip norm) is
+    R^2, not 2 R^2, and replacing a record moves the average gradient by at most 2 R^2 / N. The
+    smoothness is 2 R^2.
 
-    Source: Han2024 section 5.1 with L0 = max |z|^2 and Hess f[v] = -2 (I - w w^T) z z^T v + 2 (w^T
-    z)^2 v.
+    Args:
+        n: Length of a record.
+        row_norm: R, the public bound on |z|. Gradients of longer records are clipped. Do not centre
+            or scale with statistics of the private data.
+
+    Source:
+        Han2024 section 5.1 with L0 = max |z|^2 and Hess f[v] = -2 (I - w w^T) z z^T v + 2 (w^T z)^2
+        v.
     """
-    from ..manifolds import Sphere
-
     n = integer("n", n, at_least=2)
     r2 = real("row_norm", row_norm, above=0.0) ** 2
     return Problem(
@@ -88,11 +92,14 @@ def principal_eigenvector(n: int, *, row_norm: float = 1.0) -> Problem:
 def principal_subspace(m: int, r: int, *, row_norm: float = 1.0) -> Problem:
     """Leading r-dimensional subspace: loss -|W^T z|^2 on Gr(m, r); records are vectors (m,).
 
-    One record's gradient is rank one with norm 2 |a| sqrt(|z|^2 - |a|^2) <= R^2 (a = W^T z, R =
-    `row_norm`), so the default clip norm is R^2 for every r; smoothness 2 R^2.
-    """
-    from ..manifolds import Grassmann
+    One record's gradient is rank one with norm 2 |a| sqrt(|z|^2 - |a|^2) <= R^2 (a = W^T z), so the
+    default clip norm is R^2 for every r. The smoothness is 2 R^2.
 
+    Args:
+        m: Length of a record.
+        r: Dimension of the subspace.
+        row_norm: R, the public bound on |z|.
+    """
     m = integer("m", m, at_least=2)
     r = integer("r", r, at_least=1, at_most=m - 1)
     r2 = real("row_norm", row_norm, above=0.0) ** 2
@@ -110,15 +117,20 @@ def matrix_completion(m: int, r: int, *, ridge: float = 1e-3, column_norm: float
     """Low-rank matrix completion on Gr(m, r): loss min_v |mask * (x - W v)|^2 + ridge |v|^2;
     records are columns (x, mask).
 
-    `data` is the tuple (X, masks), both (n, m): one record is one column of the matrix (a user,
-    say) with its 0/1 mask of observed entries. A unit of privacy is a whole column. `ridge` > 0
-    keeps the inner least squares well posed with fewer than r observations. `column_norm` R
-    (public) gives the default clip norm R^2 and smoothness 2 R^2, the constants of a fully observed
-    column (where the loss is that of the principal subspace); partial masks can exceed them, and
-    then the clipping binds. Source: Han2024 section 5.5.
-    """
-    from ..manifolds import Grassmann
+    The data of a run is the tuple (X, masks), both (n, m): one record, and unit of privacy, is one
+    column of the matrix (a user, say) with its 0/1 mask of observed entries. Default clip norm R^2
+    and smoothness 2 R^2 are the constants of a fully observed column, where the loss is that of the
+    principal subspace; partial masks can exceed them, and then the clipping binds.
 
+    Args:
+        m: Length of a column.
+        r: The rank.
+        ridge: Above 0; keeps the inner least squares well posed with fewer than r observations.
+        column_norm: R, public.
+
+    Source:
+        Han2024 section 5.5.
+    """
     m = integer("m", m, at_least=2)
     r = integer("r", r, at_least=1, at_most=m - 1)
     ridge = real("ridge", ridge, above=0.0)

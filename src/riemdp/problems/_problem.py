@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument, invalid, real
+from ..domains import Ball
 from ..manifolds._base import AbstractManifold, Point, Tangent
 
 
@@ -21,25 +22,41 @@ from ..manifolds._base import AbstractManifold, Point, Tangent
 class Problem:
     """Minimise F(w) = (1/n) sum_i loss(w, z_i) over a manifold.
 
-    Arguments: `manifold`; `loss(w, z) -> scalar` for ONE record z (an array, or a pytree of
-    arrays); `gradient(w, z)`, the *Riemannian* gradient of that loss at w (automatic
-    differentiation when None); `smoothness`, a public Lipschitz constant of the gradient field
-    (used by DP-RSVRG and for the default step size); `convexity`, a public lower bound on the
-    Hessian of one record's loss (at most `smoothness`, may be negative; DP-RSVRG needs less noise
-    the nearer the two are); `lipschitz`, a public bound on the norm of one record's gradient (the
-    default clip norm); `ball`, a public domain (`riemdp.Ball`) to which every record is clamped;
-    `record_lipschitz`, how much the gradient can move per unit of distance that a record moves
-    inside the ball (2 for d^2, because log is 1-Lipschitz on Hadamard spaces; None where
-    `sensitivity="domain"` is not available); `record_shape`, the shape of one record where it is
-    known (a tuple of shapes for a tuple record); `condition`, a public guess of the condition
-    number for the default number of steps; `protects`, what the guarantee is about, in words.
+    No constant is trusted for privacy: gradients are clipped whatever is stated here. The constants
+    decide how much bias the clipping has and how many steps the defaults take.
 
-    None of the constants is trusted for privacy: gradients are clipped, or records are clamped,
-    whatever is stated here. They decide how much bias the clipping has and how many steps the
-    defaults take.
+    Args:
+        manifold: The space of w.
+        loss: loss(w, z) -> scalar for ONE record z (an array, or a pytree of arrays).
+        gradient: gradient(w, z), the *Riemannian* gradient of that loss at w; automatic
+            differentiation when None.
+        smoothness: A public Lipschitz constant of the gradient field, used by DP-RSVRG and for the
+            default step size.
+        convexity: A public lower bound on the Hessian of one record's loss, at most `smoothness`;
+            may be negative. DP-RSVRG needs less noise the nearer the two are.
+        lipschitz: A public bound on the norm of one record's gradient: the default clip norm.
+        ball: A public domain to which every record is clamped under `sensitivity="domain"`.
+        record_lipschitz: How much the gradient can move per unit of distance that a record moves
+            inside the ball: 2 for d^2, because log is 1-Lipschitz on Hadamard spaces. None where
+            `sensitivity="domain"` is not available.
+        record_shape: The shape of one record where it is known (a tuple of shapes for a tuple
+            record).
+        condition: A public guess of the condition number, for the default number of steps.
+        protects: What the guarantee is about, in words.
 
-    Guarantee: none; a problem draws no noise. Raises `InvalidArgument` for arguments outside these
-    ranges.
+    Raises:
+        InvalidArgument: An argument outside these ranges.
+
+    Guarantee:
+        None; a problem draws no noise.
+
+    Example:
+        >>> import jax.numpy as jnp, riemdp
+        >>> median = riemdp.Problem(
+        ...     riemdp.Euclidean(2), lambda w, z: jnp.sqrt(1 + jnp.sum((w - z) ** 2)), lipschitz=1.0
+        ... )
+        >>> median.protects
+        'the whole record'
     """
 
     manifold: AbstractManifold
@@ -48,7 +65,7 @@ class Problem:
     smoothness: float | None = field(default=None, kw_only=True)
     convexity: float | None = field(default=None, kw_only=True)
     lipschitz: float | None = field(default=None, kw_only=True)
-    ball: Any = field(default=None, kw_only=True)
+    ball: Ball | None = field(default=None, kw_only=True)
     record_lipschitz: float | None = field(default=None, kw_only=True)
     record_shape: Any = field(default=None, kw_only=True)
     condition: float = field(default=10.0, kw_only=True)
@@ -149,13 +166,23 @@ def check_gradient(
     """Compare the gradient of a problem with central finite differences of its loss along
     geodesics.
 
-    `w` is a point, `z` ONE record (use a public or synthetic one: the error found is not private).
-    Returns the largest difference |<grad, u> - d/dt loss(exp(w, t u))| over random unit tangent
-    directions u, relative to max(1, |grad|); also checks that the gradient is tangent at w.
+    Do not use it where the loss is not differentiable (at the cut locus of a record).
 
-    Raises `InvalidArgument` naming `loss` if it is not a finite scalar, naming `gradient` if it has
-    the wrong shape, is not finite, not tangent, or differs by more than `tol`. Where not to use it:
-    at a point where the loss is not differentiable (the cut locus of a record).
+    Args:
+        problem: Whose gradient is checked.
+        w: A point.
+        z: ONE record, public or synthetic: the error found is not private.
+        directions: How many random unit tangent directions u.
+        step: t of the finite differences.
+        tol: The largest difference that is accepted.
+        key: A JAX key for the directions.
+
+    Returns:
+        The largest |<grad, u> - d/dt loss(exp(w, t u))|, relative to max(1, |grad|).
+
+    Raises:
+        InvalidArgument: Naming `loss` if it is not a finite scalar, naming `gradient` if it has the
+            wrong shape, is not finite, not tangent, or differs by more than `tol`.
     """
     m = problem.manifold
     tol = real("tol", tol, above=0.0)
