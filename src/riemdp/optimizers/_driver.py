@@ -245,10 +245,11 @@ class _Driver:
             token = ledger_token(context.ledger)
             unpaid = token != 0 and token != kept["ledger"] and any(spent)
             self.progress["ledger"] = token
-        rest = tuple(w - (0 if unpaid else s) for w, s in zip(run.charged(), spent, strict=True))
-        check_affordable(run.guarantee(rest), context.ledger)
+        planned = run.guarantee(run.charged())
+        if unpaid or not any(spent):  # else the run has its place in the ledger's budget
+            check_affordable(planned, context.ledger)
         if unpaid:
-            charge(run.guarantee(spent), context.ledger)
+            charge(run.guarantee(spent), context.ledger, of=planned)
             self._save()
         helper = None
         if not (self.repeated or self.source.reproducible):
@@ -257,6 +258,7 @@ class _Driver:
         self.draws = PrivateDraws(
             self.source,
             context.ledger,
+            planned,
             self.kernel.manifold.noise_size,
             context.records,
             self.repetitions,
@@ -313,7 +315,8 @@ class _Driver:
         if self.status == "completed" and self.run.output == "uniform":
             whole = self.run.charged()
             rest = tuple(w - s for w, s in zip(whole, self._charged(), strict=True))
-            charge(self.run.guarantee(rest), self.context.ledger)
+            planned = self.run.guarantee(whole)
+            charge(self.run.guarantee(rest), self.context.ledger, of=planned)
             self.progress |= {f"charged.{i}": count for i, count in enumerate(whole)}
         if self.keeper is not None and self.status == "completed":
             self.keeper.remove()

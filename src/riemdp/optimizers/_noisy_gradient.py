@@ -219,6 +219,7 @@ class PrivateDraws:
 
     source: NoiseSource
     ledger: Ledger | None  # None for the innermost `with Ledger(...)`
+    planned: Guarantee  # of the whole run, fixed before its first answer
     noise_size: int  # normals of one noise vector
     records: int  # how many there are
     repetitions: int | None = None  # independent runs at once (None: one), for audits
@@ -226,7 +227,7 @@ class PrivateDraws:
 
     def take(self, queries: Sequence[Query], note: Callable[[], None]) -> list[Randomness]:
         """Charge the guarantee, `note` it (in a checkpoint), then draw."""
-        charge(guarantee_of(queries), self.ledger)
+        charge(guarantee_of(queries), self.ledger, of=self.planned)
         note()
         drawn: list[Randomness] = []
         for query in queries:
