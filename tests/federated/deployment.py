@@ -42,6 +42,8 @@ LOOPBACK = {"0100007F", "00000000000000000000000001000000"}
 def _may_have(*options: str) -> list[str]:
     """Prefix that runs a command in namespaces of its own, or nothing where that is forbidden."""
     prefix = ["unshare", *options, "sh", "-c", 'ip link set lo up && "$@"', "sh"]
+    if shutil.which("setpriv"):  # and nothing outlives a test process that was killed
+        prefix = ["setpriv", "--pdeathsig", "KILL", *prefix]
     allowed = (
         shutil.which("unshare")
         and shutil.which("ip")

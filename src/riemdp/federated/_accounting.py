@@ -13,11 +13,18 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from .._errors import InvalidArgument, integer, invalid, real
 from ..optimizers._plan import check_budget, plan_optimizer
-from ..privacy import Budget, Guarantee, gaussian_noise_multiplier, none, participation
+from ..privacy import (
+    Budget,
+    Guarantee,
+    approximate,
+    gaussian_noise_multiplier,
+    none,
+    participation,
+)
 from ..privacy import calibrate as privacy_calibrate
 from ._prirfed import PriRFed
 
@@ -52,15 +59,17 @@ def planned_guarantee(prirfed: PriRFed, local: Guarantee, agents: int) -> Guaran
 
 @dataclasses.dataclass(frozen=True)
 class FederatedPlan:
-    """Noise and guarantees of a federated run, from public numbers only: made before any agent is
-    asked.
+    """Noise and guarantees of a federated run, from public numbers, before any agent is invited.
 
-    - `sizes`: number of records of each agent; `sigmas`: noise of each agent's local steps (equal
-      sizes, equal noise).
-    - `local`: what one invitation costs a record, for each distinct size. `totals`: what the whole
-      run costs it.
-    - `guarantee`: holds for every record of every agent; exact where all agents have the same size,
-      otherwise the worst of `totals` at `delta` (the budget's), stated as (epsilon, delta).
+    Attributes:
+        sizes: The number of records of each agent.
+        sigma_of: The noise of an agent's local steps, for each distinct size.
+        local: What one invitation costs a record, for each distinct size.
+        totals: What the whole run costs it, for each distinct size.
+        guarantee: Holds for every record of every agent. Exact where all agents have the same size,
+            otherwise the worst of `totals` at `delta`, as (epsilon, delta).
+        delta: The budget's.
+        agents: The number of agents that the noise is calibrated for; None: one for each size.
     """
 
     sizes: tuple[int, ...]
@@ -84,15 +93,23 @@ class FederatedPlan:
 def plan_federated(
     prirfed: PriRFed, sizes: Sequence[int], budget: Budget | None, *, noise_std: float | None = None
 ) -> FederatedPlan:
-    """Calibrate every agent's noise so that the whole run is within `budget` for each record of
-    each agent.
+    """Calibrate every agent's noise so that the whole run is within a budget for every record.
 
-    **Arguments.** `sizes`: the (public) number of records of each agent. `budget`: with delta > 0;
-    None means no noise, or, with `noise_std`, that sigma for every agent and the guarantee which it
-    really gives.
+    Args:
+        prirfed: The run.
+        sizes: The (public) number of records of each agent.
+        budget: With delta > 0. None: no noise, or the noise of `noise_std`.
+        noise_std: A sigma for every agent, instead of a budget; the plan states what it gives.
 
-    Guarantee: as in `PriRFed`, replace-one. Raises `InvalidArgument` naming the argument (more
-    agents invited than there are, batch larger than an agent's records, ...).
+    Returns:
+        The plan.
+
+    Guarantee:
+        As in `PriRFed`, replace-one.
+
+    Raises:
+        InvalidArgument: Naming the argument: more agents are invited than there are, a batch is
+            larger than an agent's records, ...
     """
     sizes = tuple(integer("datasets", n) for n in sizes)
     if not sizes:
@@ -125,24 +142,32 @@ def plan_federated(
 
 
 def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
-    """One guarantee that holds for the records behind each of `guarantees` (they are about disjoint
-    records).
+    """One guarantee that holds for all records, where each of `guarantees` holds for its own.
+
+    The largest epsilon at `delta`, unless all are equal.
     """
     first = guarantees[0]
     if all(g == first for g in guarantees):
         return first
     if not all(g.is_private for g in guarantees):
         return none()
-    from ..privacy import approximate
-
     return approximate(max(g.epsilon(delta) for g in guarantees), delta, adjacency=first.adjacency)
 
 
 def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> float:
-    """The smallest sigma with which the whole plan is within `budget` (spending at least 99 % of
-    it) for an agent of this size.
+    """The smallest sigma with which the whole plan is within a budget for an agent of this size.
 
-    **Raises** `InvalidArgument` where no noise at all would do: a delta that large protects nobody.
+    Args:
+        prirfed: The run.
+        records: The agent's number of records.
+        agents: The number of agents.
+        budget: The budget of the whole run; at least 99 % of its epsilon is spent.
+
+    Returns:
+        Sigma per orthonormal coordinate of the averaged gradient.
+
+    Raises:
+        InvalidArgument: No noise at all would do: a delta that large protects nobody.
     """
     return _calibrate(_Setting(prirfed, records, agents), budget.epsilon, budget.delta)
 
@@ -195,6 +220,16 @@ def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     return sigma
 
 
+class Round(Protocol):
+    """What the cost of a round depends on."""
+
+    @property
+    def invited(self) -> int: ...
+
+    @property
+    def eligible(self) -> int: ...
+
+
 class PublishedGuarantee(NamedTuple):
     """Figures of a published theorem, for comparison. `proved` is False: not a guarantee of this
     library.
@@ -233,7 +268,7 @@ def published_guarantee(
 
 
 def realised_guarantee(
-    local: Guarantee, records: Sequence[Any], how: str, invitations: int
+    local: Guarantee, records: Sequence[Round], how: str, invitations: int
 ) -> Guarantee:
     """What the rounds that happened cost a record: invited / eligible of each (uniform), or
     `invitations` times (round-robin).

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from .._errors import BudgetExceeded, InvalidArgument
+from ..domains._door import admit_point
 from ..manifolds._base import Point
 from ..optimizers import DPRSVRG, OptimizationResult, private_minimize
-from ..optimizers._minimize import check_affordable, check_data, check_initial
+from ..optimizers._minimize import check_affordable, check_data
 from ..privacy import Ledger
 from ..randomness import NoiseSource
 from ._accounting import local_guarantee
@@ -46,10 +47,10 @@ def admit_current(prirfed: PriRFed, current: Any) -> Point:
     """
     problem = prirfed.problem
     manifold = problem.manifold
-    point = manifold.project(check_initial(problem, current))
+    point = admit_point(manifold, "current", current)
     local = prirfed.local
     if not isinstance(local, DPRSVRG) and local.sensitivity == "domain":
-        point = problem.ball.clamp(manifold, point)
+        point = problem.ball.on(manifold).clamp_point(point)
     return point
 
 

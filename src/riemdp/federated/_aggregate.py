@@ -1,5 +1,5 @@
-"""What the server does with replies: refuse the ones that are no points near x_t, and average the
-rest.
+"""What the server does with replies: it refuses those that are no points near x_t, and averages
+the rest.
 """
 
 from __future__ import annotations
@@ -15,20 +15,39 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import one_of
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
 from ..statistics import frechet_mean
 
 _TOLERANCE = 1e-6  # how far, relatively, a reply may be off the manifold (it is projected then)
 _INSIDE = 1.0 - 1e-6  # fraction of the injectivity radius within which Log is trusted
 
 
-def validate_reply(manifold: Any, current: Any, reply: Any, *, weight: float = 1.0) -> bool:
-    """Whether an agent's `reply` may enter the average at x_t = `current`. Never raises on what an
-    agent sent.
+def validate_reply(
+    manifold: AbstractManifold, current: Point, reply: object, *, weight: float = 1.0
+) -> bool:
+    """Whether an agent's reply may enter the average. Never raises on what an agent sent.
 
-    True if the reply is a float64 array (a tuple of them on a `Product`) of exactly the point's
-    shape, finite, on the manifold up to 1e-6, closer to `current` than the injectivity radius
-    there, and `weight` is a finite number above 0. A reply is already private, so refusing it
-    reveals nothing about a record that it does not.
+    A reply is already private, so refusing it reveals nothing about a record that it does not.
+
+    Args:
+        manifold: The space.
+        current: The point x_t of the round.
+        reply: What the agent sent.
+        weight: Its weight in the average.
+
+    Returns:
+        True if the reply is a float64 array (a tuple of them on a `Product`) of exactly the point's
+        shape, finite, on the manifold up to 1e-6, closer to `current` than the injectivity radius
+        there, and the weight is a finite number above 0.
+
+    Example:
+        >>> import numpy as np, riemdp
+        >>> north, east = np.eye(3)[2], np.eye(3)[0]
+        >>> riemdp.federated.validate_reply(riemdp.Sphere(3), north, east)
+        True
+        >>> riemdp.federated.validate_reply(riemdp.Sphere(3), north, -north)
+        False
     """
     if (
         isinstance(weight, bool | np.bool_)
@@ -42,7 +61,7 @@ def validate_reply(manifold: Any, current: Any, reply: Any, *, weight: float = 1
     return bool(_near_and_on(manifold, manifold._coerce("current", current), point))
 
 
-def as_point(manifold: Any, current: Any, reply: Any) -> Any:
+def as_point(manifold: AbstractManifold, current: Point, reply: object) -> Any:
     """The reply as float64 arrays of the point's own structure, or None."""
     wanted = jax.tree.map(np.shape, current, is_leaf=lambda x: not isinstance(x, tuple))
     if isinstance(current, tuple) != isinstance(reply, tuple):
@@ -65,7 +84,7 @@ def as_point(manifold: Any, current: Any, reply: Any) -> Any:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _near_and_on(manifold: Any, current: Any, point: Any) -> Any:
+def _near_and_on(manifold: AbstractManifold, current: Point, point: Point) -> jax.Array:
     on = manifold._belongs(point, _TOLERANCE)
     step = manifold._log(current, point)
     distance = manifold._norm(current, step)
@@ -74,18 +93,28 @@ def _near_and_on(manifold: Any, current: Any, point: Any) -> Any:
 
 
 def aggregate(
-    manifold: Any,
-    current: Any,
-    replies: Sequence[Any],
+    manifold: AbstractManifold,
+    current: Point,
+    replies: Sequence[Point],
     weights: Sequence[float],
     how: str = "tangent-mean",
-) -> Any:
-    """Average valid replies into the next point; `current` itself if there are none.
+) -> Point:
+    """Average valid replies into the next point.
 
-    **Arguments.** `replies`: points that `validate_reply` accepted; `weights`: positive numbers
-    (normalised here). `how`: "tangent-mean", Exp_x(sum_i p_i Log_x x_i) with x = `current`
-    (Huang2024 Definition of the tangent mean), or "frechet-mean". A result that is not finite or
-    not on the manifold is refused too, and `current` returned.
+    Args:
+        manifold: The space.
+        current: The point x_t of the round.
+        replies: Points that `validate_reply` accepted.
+        weights: Positive numbers p_i; they are normalised here.
+        how: "tangent-mean", Exp_x(sum_i p_i Log_x x_i) with x = `current`, or "frechet-mean", the
+            weighted Frechet mean of the replies.
+
+    Returns:
+        The average; `current` if there are no replies, or if the average is not a finite point of
+        the space.
+
+    Source:
+        Huang2024, definition of the tangent mean.
     """
     one_of("aggregate", how, ("tangent-mean", "frechet-mean"))
     here = manifold._coerce("current", current)
@@ -105,7 +134,9 @@ def aggregate(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _tangent_mean(manifold: Any, current: Any, stacked: Any, p: Any) -> Any:
+def _tangent_mean(
+    manifold: AbstractManifold, current: Point, stacked: Point, p: jax.Array
+) -> Point:
     steps = manifold._log(current, manifold._project(stacked))
     mean = jax.tree.map(lambda v: jnp.tensordot(p, v, axes=1), steps)
     return manifold._exp(current, mean)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid
 from .._files import staged
+from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, participation
 from ..randomness import NoiseSource
 from ._accounting import FederatedPlan, local_guarantee, realised_guarantee, worst
@@ -57,7 +57,7 @@ class Coordinator:
         prirfed: PriRFed,
         plan: FederatedPlan,
         sizes: dict[str, int],
-        initial: Any,
+        initial: Point,
         budget: Budget | None,
         source: NoiseSource,
     ):
@@ -68,10 +68,11 @@ class Coordinator:
         self.invitations = dict.fromkeys(self.sizes, 0)
         self.open: tuple[str, ...] | None = None
         self._invited_now = self._eligible_now = 0
-        self._replies: dict[str, tuple[Any, float]] = {}
+        self._replies: dict[str, tuple[Point, float]] = {}
         self._refused: set[str] = set()
         self._source = source
-        self._kept: Any = None  # the iterate drawn for output="uniform", by reservoir sampling
+        # For output="uniform": the iterate drawn so far, by reservoir sampling.
+        self._kept: Point | None = None
 
     # ---------------------------------------------------------------- rounds
     @property
@@ -183,7 +184,7 @@ class Coordinator:
         self._replies, self._refused = {}, set()
         return self.open
 
-    def receive(self, agent: str, reply: Any, weight: float | None = None) -> bool:
+    def receive(self, agent: str, reply: object, weight: float | None = None) -> bool:
         """Take one reply; False (and the reply is dropped) if it is not from an invited agent,
         late, double or not valid.
 
@@ -247,7 +248,7 @@ class Coordinator:
             self._kept = self.value
         return record
 
-    def result_value(self) -> Any:
+    def result_value(self) -> Point:
         """The point to publish: the last one, or the one drawn uniformly from x_1..x_T."""
         return self.value if self.prirfed.output == "last" or self._kept is None else self._kept
 

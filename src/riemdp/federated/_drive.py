@@ -10,13 +10,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from .._errors import InvalidArgument, real
+from ..manifolds._base import Point
 from ..randomness import NoiseSource
 from ._accounting import local_guarantee, plan_federated, planned_guarantee
 from ._coordinator import Coordinator, RoundRecord
 from ._setup import Setup
+
+Clock = Callable[[], float]
+Pause = Callable[[float], None]
 
 log = logging.getLogger("riemdp.federated")
 
@@ -30,11 +34,11 @@ class Transport(Protocol):
         """Agents that can be reached now, with their (public) numbers of records."""
         ...
 
-    def send(self, names: tuple[str, ...], point: Any, round_number: int) -> None:
+    def send(self, names: tuple[str, ...], point: Point, round_number: int) -> None:
         """Send x_t to the invited agents."""
         ...
 
-    def replies(self) -> list[tuple[str, Any, float | None]]:
+    def replies(self) -> list[tuple[str, object, float | None]]:
         """New replies since the last call: (agent, reply or None for an error, claimed number of
         records).
         """
@@ -102,17 +106,36 @@ def drive(
     *,
     timing: Timing | None = None,
     state: str | Path | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    pause: Callable[[float], None] = time.sleep,
+    clock: Clock = time.monotonic,
+    pause: Pause = time.sleep,
     on_round: Callable[[RoundRecord], None] | None = None,
 ) -> Coordinator:
-    """Run all rounds that the budget allows and return the server: its `value`, `records` and
-    `guarantee()`.
+    """Run all rounds that the budget allows.
 
     Survives agents that die, join late, answer twice, late or never, or send what is no point of
     the manifold: such a round goes on without them, and keeps x_t below the quorum. Invitations are
-    charged in any case. `state`: a file; the server's state is written there before every message
-    and after every round, and a run that finds one goes on from it.
+    charged in any case.
+
+    Args:
+        setup: The settings.
+        transport: Carries the messages.
+        source: Draws the agents.
+        timing: How long a round waits.
+        state: A file. The server's state is written there before every message and after every
+            round, and a run that finds one goes on from it.
+        clock: Seconds, for tests.
+        pause: Waits, for tests.
+        on_round: Called with the record of each closed round.
+
+    Returns:
+        The server, with `value`, `records` and `guarantee()`.
+
+    Guarantee:
+        Within `setup.budget` for every record of every agent, against everyone who sees the
+        messages: see `PriRFed` and `Coordinator.places`.
+
+    Raises:
+        InvalidArgument: No agent came within `timing.patience`, or `state` is of another run.
     """
     timing = timing or Timing()
     wanted = setup.min_agents or setup.agents
@@ -169,7 +192,7 @@ def drive(
 
 
 def _wait_for(
-    transport: Transport, count: int, timing: Timing, clock: Any, pause: Any
+    transport: Transport, count: int, timing: Timing, clock: Clock, pause: Pause
 ) -> dict[str, int]:
     end = clock() + timing.patience
     while True:
@@ -180,7 +203,7 @@ def _wait_for(
 
 
 def _collect(
-    server: Coordinator, transport: Transport, timing: Timing, clock: Any, pause: Any
+    server: Coordinator, transport: Transport, timing: Timing, clock: Clock, pause: Pause
 ) -> None:
     begin = clock()
     assert server.open is not None

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
+from ..manifolds._base import Point
 from ..optimizers import OptimizationResult
 from ..optimizers._minimize import check_affordable, check_data, check_initial
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._ledger import uncharged
+from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ._accounting import FederatedPlan, plan_federated, worst
 from ._agent import local_update
@@ -61,7 +63,7 @@ class FederatedResult(OptimizationResult):
 def run_in_process(
     prirfed: PriRFed,
     datasets: Sequence[Any],
-    initial: Any,
+    initial: Point,
     budget: Budget | None = None,
     rng: int | NoiseSource | None = None,
     *,
@@ -72,19 +74,33 @@ def run_in_process(
 ) -> FederatedResult:
     """Run PriRFed with every agent in this process.
 
-    **Arguments.** `datasets`: one data set (array with records along the first axis, or a pytree of
-    such) per agent; the lengths are public. `initial`: a public point. `budget`: a `Budget` with
-    delta > 0 for each record of each agent; None runs without noise or clipping (not private), or
-    with `noise_std`, a given sigma, and reports what that really guarantees. `rng`: None (operating
-    system) or a seed (reproducible, not private). `ledger`: charged the whole plan before anything
-    is drawn; None charges the innermost `with Ledger(...)`. `record_every`: objective over all
-    records every so many rounds, NOT private.
+    Ctrl-C ends the run with the last x_t and the guarantee of the rounds that took place, the open
+    one included.
 
-    Ctrl-C ends the run with the last x_t and the guarantee of the rounds that took place.
+    Args:
+        prirfed: The run.
+        datasets: One data set (array with records along the first axis, or a pytree of such) for
+            each agent; the lengths are public.
+        initial: A public point.
+        budget: With delta > 0, for each record of each agent. None runs without noise or clipping
+            (not private), or with `noise_std`.
+        rng: None (operating system) or a seed (reproducible, not private).
+        noise_std: A sigma for every agent, instead of a budget; the result states what it gives.
+        ledger: Charged the whole plan before anything is drawn. None charges the innermost
+            `with Ledger(...)`.
+        record_every: Record the objective over all records every so many rounds, NOT private.
+        progress: A bar on the terminal.
 
-    **Guarantee:** `result.guarantee` is within `budget`, replace-one, for every record, against
-    everyone who sees the messages: see `PriRFed`. **Raises** `InvalidArgument` naming the argument,
-    `BudgetExceeded` before anything is drawn.
+    Returns:
+        The result.
+
+    Guarantee:
+        `result.guarantee` is within `budget`, replace-one, for every record, against everyone who
+        sees the messages: see `PriRFed`.
+
+    Raises:
+        InvalidArgument: Naming the argument.
+        BudgetExceeded: Before anything is drawn.
     """
     if not isinstance(prirfed, PriRFed):
         raise invalid(
@@ -120,9 +136,7 @@ def run_in_process(
             for name in server.invite(names):
                 data, n = checked[names.index(name)]
                 sigma = None if without_noise else plan.sigma_of[n]
-                with (
-                    uncharged()
-                ):  # the whole plan has been charged: the agent's share must not be charged again
+                with uncharged():  # the whole plan has been charged, the agent's share included
                     done = local_update(
                         prirfed,
                         data,
@@ -158,12 +172,12 @@ def run_in_process(
 
 def result_of(
     server: Coordinator,
-    plan: Any,
+    plan: FederatedPlan,
     *,
     agents: int,
     reproducible: bool,
     status: str,
-    history: Any = (),
+    history: History | None = None,
     gradient_calls: int = 0,
     engine: str = "",
 ) -> FederatedResult:
@@ -175,7 +189,7 @@ def result_of(
         value=server.result_value(),
         guarantee=server.guarantee(),
         sigma=max(plan.sigmas),
-        history=history,
+        history=History([]) if history is None else history,
         gradient_calls=gradient_calls,
         steps=len(server.records),
         reproducible=reproducible,
@@ -195,14 +209,14 @@ def result_of(
     )
 
 
-def _agent_data(problem: Any, data: Any, index: int) -> tuple[Any, int]:
+def _agent_data(problem: Problem, data: Any, index: int) -> tuple[Any, int]:
     try:
         return check_data(problem, data)
     except InvalidArgument as error:
         raise InvalidArgument(f"argument `datasets`, agent {index}: {error}") from error
 
 
-def _objective(problem: Any, w: Any, checked: Sequence[tuple[Any, int]]) -> float:
+def _objective(problem: Problem, w: Point, checked: Sequence[tuple[Any, int]]) -> float:
     total = sum(n for _, n in checked)
     return sum(n * problem.objective(w, data) for data, n in checked) / total
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..mechanisms._common import needs_log
@@ -25,28 +24,35 @@ class PriRFed:
     replies and averages them into x_{t+1}. Every reply is private by itself (its noise is drawn by
     the agent, from the agent's operating system), so the server need not be trusted.
 
-    **Arguments.**
-    - `problem`: a `Problem` whose manifold has a logarithm.
-    - `local`: `DPRSGD`, `DPRSVRG` or `DPRGD` with explicit steps: the K inner steps; its `output`
-      is "last" or "uniform".
-    - `rounds` T >= 1, `agents_per_round` s >= 1.
-    - `aggregate`: "tangent-mean", Exp_{x_t}(sum_i p_i Log_{x_t} x_i) with p_i the agent's share of
-      the (public) numbers of records, or "frechet-mean", the weighted Frechet mean of the replies.
-    - `participation`: "uniform" (s of the eligible agents at random, secret until the round) or
-      "round-robin" (in a fixed public order, so that the number of times an agent takes part is
-      known and needs no randomness).
-    - `output`: "last", or "uniform": one of x_1..x_T drawn at random.
-    - `over_invite`: invite this many more than s, so that a round can close when s have replied.
-      They are charged all the same.
-    - `quorum`: on fewer valid replies than this a round keeps x_t. Default 1.
+    Args:
+        problem: A `Problem` whose manifold has a logarithm.
+        local: `DPRSGD`, `DPRSVRG` or `DPRGD` with explicit steps: the K inner steps. Its `output`
+            is "last" or "uniform".
+        rounds: T >= 1.
+        agents_per_round: s >= 1.
+        aggregate: "tangent-mean", Exp_{x_t}(sum_i p_i Log_{x_t} x_i) with p_i the agent's share of
+            the (public) numbers of records, or "frechet-mean", the weighted Frechet mean of the
+            replies.
+        participation: "uniform" (s of the eligible agents at random, secret until the round) or
+            "round-robin" (in a fixed public order, so that the number of times an agent takes part
+            is known and needs no randomness).
+        output: "last", or "uniform": one of x_1..x_T drawn at random.
+        over_invite: Invite this many more than s, so that a round can close when s have replied.
+            They are charged all the same.
+        quorum: On fewer valid replies than this a round keeps x_t.
 
-    **Guarantee** (replace-one record; every agent's number of records public): what
-    `plan_federated` states. Uniform: T-fold composition of (1 - rho) nothing + rho `local`, rho =
-    invited / eligible of the round. Round-robin: `local` composed ceil(T s / N) times. Both hold
-    against whoever sees all messages, the server included.
+    Guarantee:
+        What `plan_federated` states, replace-one; every agent's number of records is public.
+        Uniform: T-fold composition of (1 - rho) nothing + rho `local`, rho = invited / eligible of
+        the round. Round-robin: `local` composed ceil(T s / N) times. Both hold against whoever sees
+        all messages, the server included.
 
-    Source: Huang2024 Algorithm 1; its Theorem 4.2 does not hold for records and is not used (see
-    `published_guarantee`).
+    Raises:
+        InvalidArgument: Naming the argument.
+
+    Source:
+        Huang2024 Algorithm 1. Its Theorem 4.2 does not hold for records and is not used (see
+        `published_guarantee`).
     """
 
     problem: Problem
@@ -61,8 +67,8 @@ class PriRFed:
 
     def __init__(
         self,
-        problem: Any,
-        local: Any,
+        problem: Problem,
+        local: DPRGD | DPRSGD | DPRSVRG,
         *,
         rounds: int,
         agents_per_round: int,
@@ -122,7 +128,7 @@ class PriRFed:
         """How many agents a round invites, answered or not."""
         return self.agents_per_round + self.over_invite
 
-    def with_local(self, local: Any) -> PriRFed:
+    def with_local(self, local: DPRGD | DPRSGD | DPRSVRG) -> PriRFed:
         """The same run with another local optimiser."""
         return PriRFed(
             self.problem,
