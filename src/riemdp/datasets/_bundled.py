@@ -4,6 +4,8 @@ scikit-image wheel.
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,9 +125,6 @@ def _skimage_folder():
     """The data folder of the installed scikit-image, found without importing it (its import takes
     seconds).
     """
-    import importlib.util
-    from pathlib import Path
-
     spec = importlib.util.find_spec("skimage")
     if spec is None or spec.origin is None:
         raise DataUnavailable(

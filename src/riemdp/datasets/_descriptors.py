@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument, invalid, one_of, real
+from ..domains import Ball
 
-if TYPE_CHECKING:
-    from ..privacy import Ball
-
-_CHUNK_PIXELS = (
-    1 << 16
-)  # half a megabyte a feature plane: the nine planes of a chunk stay in a core's cache
-_GREY_WEIGHTS = (
-    299.0,
-    587.0,
-    114.0,
-)  # thousandths, so that the grey of integer intensities is an exact integer
-_FLOAT_LEVELS = float(
-    2**32
-)  # float images are read to 1/2^32: every kernel sum is then exact in float64
+# Half a megabyte a feature plane: the nine planes of a chunk stay in a core's cache.
+_CHUNK_PIXELS = 1 << 16
+# Thousandths, so that the grey of integer intensities is an exact integer.
+_GREY_WEIGHTS = (299.0, 587.0, 114.0)
+# Float images are read to 1/2^32: every kernel sum is then exact in float64.
+_FLOAT_LEVELS = float(2**32)
 # Half-ranges b_i/2 squared, summed: x, y, |I_x|, |I_y|, |I_xx|, |I_yy| and each intensity lie in
 # [0, 1], the gradient norm in [0, sqrt 2], the angle in [0, pi/2]. A variable in [0, b] has
 # variance at most b^2/4, and lambda_max <= trace.
@@ -46,27 +40,29 @@ def covariance_descriptors(images: Any, *, eta: float = 1e-6, threads: int | Non
     Derivatives of an RGB image are those of its grey level 0.299 R + 0.587 G + 0.114 B. Borders
     repeat the edge pixel. The angle of a pixel without gradient is 0.
 
-    **Arguments:**
-    - `images`: (n, height, width), (n, height, width, 1) or (n, height, width, 3). uint8 and uint16
-      are divided by 255 and 65535; bool is 0 or 1; floats are taken as intensities, clipped to [0,
-      1] and read to 1/2^32; a NaN pixel counts as 0. So every image has a descriptor inside
-      `descriptor_ball`, whatever its pixels are.
-    - `eta`: public regulariser > 0. A larger eta buys a smaller ball, so less noise.
-    - `threads`: how many chunks are computed at once; default the number of usable cores. The
-      result does not depend on it.
+    Args:
+        images: (n, height, width), (n, height, width, 1) or (n, height, width, 3). uint8 and uint16
+            are divided by 255 and 65535; bool is 0 or 1; floats are taken as intensities, clipped
+            to [0, 1] and read to 1/2^32; a NaN pixel counts as 0. So every image has a descriptor
+            inside `descriptor_ball`, whatever its pixels are.
+        eta: public regulariser > 0. A larger eta buys a smaller ball, so less noise.
+        threads: number of chunks that are computed at once; default the number of usable cores. The
+            result does not depend on it.
 
-    Raises `InvalidArgument` for a shape, dtype or eta it cannot use. Deterministic; each descriptor
-    depends on its image only.
+    Raises:
+        InvalidArgument: a shape, dtype or eta that cannot be used.
 
-    Guarantee: none (a per-record transformation; privacy is the business of what is released from
-    the descriptors). Source: Utpala2023LE section 6.2 and Lemma A.6.
+    Guarantee:
+        None: a deterministic transformation of each image alone. Privacy is a matter of what is
+        released from the descriptors.
+
+    Source:
+        Utpala2023LE section 6.2 and Lemma A.6.
     """
     eta = real("eta", eta, above=0.0)
     x, level = _intensities(images)
     n = len(x)
     k = 9 if x.ndim == 3 else 11
-    import jax.numpy as jnp
-
     if n == 0:
         return jnp.zeros((0, k, k))
     workers = max(
@@ -83,9 +79,8 @@ def covariance_descriptors(images: Any, *, eta: float = 1e-6, threads: int | Non
         for start in range(0, n, step):
             work(start)
     else:
-        with ThreadPoolExecutor(
-            workers
-        ) as pool:  # NumPy leaves the interpreter lock inside its loops
+        # NumPy releases the interpreter lock inside its loops.
+        with ThreadPoolExecutor(workers) as pool:
             list(pool.map(work, range(0, n, step)))
     return jnp.asarray(result)
 
@@ -116,8 +111,6 @@ def descriptor_ball(channels: int, eta: float = 1e-6, *, center: str = "identity
     Guarantee: none needed. Raises `InvalidArgument`. Source: Utpala2023LE Theorem 5 and appendix
     A.5, with per-coordinate ranges: a variable in [0, b] has variance at most b^2 / 4.
     """
-    from ..privacy import Ball
-
     eta = real("eta", eta, above=0.0)
     one_of("center", center, ("identity", "middle"))
     k = 9 if _channels(channels) == 1 else 11

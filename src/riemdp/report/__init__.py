@@ -3,7 +3,7 @@ can read and sign.
 """
 
 from ._curve import TradeOff, posterior, trade_off
-from ._facts import PrivacyReport
 from ._make import privacy_report
+from ._report import PrivacyReport
 
 __all__ = ["PrivacyReport", "TradeOff", "posterior", "privacy_report", "trade_off"]

@@ -1,17 +1,13 @@
-"""`PrivacyReport`: the public facts of one release, as a page and as JSON."""
+"""The public facts of one release, and the words and rows that a report makes of them."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import invalid
-from .._files import staged
 from ..privacy._cautions import cautions
 from ._curve import TradeOff, posterior, trade_off
 from ._words import (
@@ -36,12 +32,9 @@ _PRIORS = (0.01, 0.10, 0.50)
 
 
 @dataclasses.dataclass(frozen=True)
-class PrivacyReport:
-    """What one release tells the world, for a person who has to sign for it.
-
-    Make it with `privacy_report`. It holds no record, no noise and no key; the released value
-    itself is named by its checksum only. `html()` is one self-contained page, `to_dict()` the same
-    facts for a machine, `save(path)` writes both.
+class ReportFacts:
+    """The public facts of one release. It holds no record, no noise and no key; the released value
+    itself is named by its checksum only.
     """
 
     title: str
@@ -171,12 +164,6 @@ class PrivacyReport:
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     # ---------------------------------------------------------------- for people
-    def html(self) -> str:
-        """One page that needs nothing else: no script, no font, no picture is fetched."""
-        from ._html import page
-
-        return page(self)
-
     @property
     def cards(self) -> list[tuple[str, str, str]]:
         """The first figures: (name, figure, meaning)."""
@@ -281,28 +268,6 @@ class PrivacyReport:
                 "no record, no noise, no key; the released value is named by its checksum only",
             ),
         ]
-
-    def save(self, path: str | os.PathLike[str]) -> tuple[str, str]:
-        """Write the page and the same facts beside it, both whole or neither.
-
-        Args:
-            path: a name that ends in .html; the JSON gets the same name with .json.
-
-        Returns:
-            The two paths.
-        """
-        target = Path(path)
-        if target.suffix.lower() not in {".html", ".htm"}:
-            raise invalid(
-                "path",
-                str(path),
-                "give a file name that ends in .html; the JSON is written beside it",
-            )
-        beside = target.with_suffix(".json")
-        with staged(target, beside) as (page_file, json_file):
-            page_file.write_text(self.html(), encoding="utf-8")
-            json_file.write_text(self.to_json(), encoding="utf-8")
-        return str(target), str(beside)
 
 
 def _json_number(x: float | None) -> float | str | None:

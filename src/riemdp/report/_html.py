@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from ._curve import posterior
+from ._facts import ReportFacts
 from ._svg import guess_bar_svg, trade_off_svg
 from ._words import percent, rounded_up, strength
-
-if TYPE_CHECKING:
-    from ._facts import PrivacyReport
-
 
 _CSS = resources.files(__package__).joinpath("templates/style.css").read_text(encoding="utf-8")
 
 
-def page(report: PrivacyReport) -> str:
+def page(report: ReportFacts) -> str:
     """The whole page. Every text that came from outside is escaped."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -30,7 +26,7 @@ def page(report: PrivacyReport) -> str:
     )
 
 
-def _head(report: PrivacyReport) -> str:
+def _head(report: ReportFacts) -> str:
     return (
         '<header><p class="kicker">Differential privacy · statement for one'
         f' release</p><h1>{escape(report.title)}</h1><p class="meta">{escape(report.created)} ·'
@@ -38,7 +34,7 @@ def _head(report: PrivacyReport) -> str:
     )
 
 
-def _banner(report: PrivacyReport) -> str:
+def _banner(report: ReportFacts) -> str:
     if report.reproducible:
         return (
             '<div class="banner danger" role="alert"><strong>Not private. Do not publish.</strong>'
@@ -55,7 +51,7 @@ def _banner(report: PrivacyReport) -> str:
     return ""
 
 
-def _cautions(report: PrivacyReport) -> str:
+def _cautions(report: ReportFacts) -> str:
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in report.cautions)
     if not items:
         return ""
@@ -65,7 +61,7 @@ def _cautions(report: PrivacyReport) -> str:
     )
 
 
-def _summary(report: PrivacyReport) -> str:
+def _summary(report: ReportFacts) -> str:
     body = "".join(
         f'<div class="card"><dt>{escape(k)}</dt><dd>{escape(v)}</dd><p>{escape(why)}</p></div>'
         for k, v, why in report.cards
@@ -73,7 +69,7 @@ def _summary(report: PrivacyReport) -> str:
     return f'<section><dl class="cards">{body}</dl></section>'
 
 
-def _attacker(report: PrivacyReport) -> str:
+def _attacker(report: ReportFacts) -> str:
     bound = report.trade_off
     word, sentence = strength(bound.best_guess)
     if not report.private:
@@ -118,7 +114,7 @@ def _attacker(report: PrivacyReport) -> str:
     )
 
 
-def _released(report: PrivacyReport) -> str:
+def _released(report: ReportFacts) -> str:
     stated = ""
     if report.stated:
         stated = (
@@ -128,16 +124,16 @@ def _released(report: PrivacyReport) -> str:
     return f"<section><h2>What was released, and how</h2>{_table(report.rows)}{stated}</section>"
 
 
-def _limits(report: PrivacyReport) -> str:
+def _limits(report: ReportFacts) -> str:
     items = "".join(f"<li><strong>{escape(h)}.</strong> {escape(s)}</li>" for h, s in report.limits)
     return f'<section><h2>What is not guaranteed</h2><ul class="limits">{items}</ul></section>'
 
 
-def _origin(report: PrivacyReport) -> str:
+def _origin(report: ReportFacts) -> str:
     return f"<section><h2>Where it comes from</h2>{_table(report.origin)}</section>"
 
 
-def _signature(report: PrivacyReport) -> str:
+def _signature(report: ReportFacts) -> str:
     if not report.private:
         return ""
     k = report.max_records_per_person

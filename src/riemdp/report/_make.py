@@ -14,7 +14,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid, real
 from .._version import __version__
-from ._facts import PrivacyReport
+from ._report import PrivacyReport
 from ._words import number
 
 if TYPE_CHECKING:

@@ -1,0 +1,48 @@
+"""`PrivacyReport`: the facts of one release as a page and as JSON, written together."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from .._errors import invalid
+from .._files import staged
+from ._facts import ReportFacts
+from ._html import page
+
+
+@dataclasses.dataclass(frozen=True)
+class PrivacyReport(ReportFacts):
+    """What one release tells the world, for a person who has to sign for it.
+
+    Make it with `privacy_report`. It holds no record, no noise and no key; the released value
+    itself is named by its checksum only. `html()` is one self-contained page, `to_dict()` the same
+    facts for a machine, `save(path)` writes both.
+    """
+
+    def html(self) -> str:
+        """One page that needs nothing else: no script, no font, no picture is fetched."""
+        return page(self)
+
+    def save(self, path: str | os.PathLike[str]) -> tuple[str, str]:
+        """Write the page and the same facts beside it, both whole or neither.
+
+        Args:
+            path: a name that ends in .html; the JSON gets the same name with .json.
+
+        Returns:
+            The two paths.
+        """
+        target = Path(path)
+        if target.suffix.lower() not in {".html", ".htm"}:
+            raise invalid(
+                "path",
+                str(path),
+                "give a file name that ends in .html; the JSON is written beside it",
+            )
+        beside = target.with_suffix(".json")
+        with staged(target, beside) as (page_file, json_file):
+            page_file.write_text(self.html(), encoding="utf-8")
+            json_file.write_text(self.to_json(), encoding="utf-8")
+        return str(target), str(beside)
