@@ -338,7 +338,8 @@ def main(folder: Path) -> dict:
         facts["restart"] = time.monotonic()
         stranger = deployment.node(STRANGER, name="stranger")
         deployment.node(3)
-        second = deployment.run("second", config)
+        # all four are there before it goes on, the hostile one, too, however busy the machine is
+        second = deployment.run("second", f"{config} min-agents=4")
         wait(lambda: done() >= 5, 600)
         deployment.node(4)
         facts["agent_was_working"] = wait((folder / "working").exists, 600)

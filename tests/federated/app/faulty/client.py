@@ -24,7 +24,9 @@ def make_setup(config):
     local = riemdp.DPRGD(steps=1, learning_rate=0.1, clip_norm=2.0)
     problem = riemdp.problems.principal_eigenvector(DIM)
     prirfed = riemdp.PriRFed(problem, local, rounds=int(config["rounds"]), agents_per_round=5)
-    return flower.Setup(prirfed, np.eye(DIM)[0], riemdp.Budget(20.0, 1e-5), agents=5, min_agents=3)
+    least = int(config.get("min-agents", 3))
+    budget = riemdp.Budget(20.0, 1e-5)
+    return flower.Setup(prirfed, np.eye(DIM)[0], budget, agents=5, min_agents=least)
 
 
 def load_records(node):
