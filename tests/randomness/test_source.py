@@ -9,6 +9,8 @@ import logging
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from collections import Counter
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import riemdp
 from riemdp import InvalidArgument, NoiseSource, RiemdpError, noise_source
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
@@ -246,3 +249,54 @@ def test_children_have_keys_of_their_own_and_repeat_only_with_the_seed():
     assert noise_source().children(0) == []
     with pytest.raises(InvalidArgument, match="count"):
         noise_source().children(-1)
+
+
+_C_FORK = """
+import ctypes, os, sys
+from riemdp.randomness import _source
+source, seeded = _source.NoiseSource(), _source.NoiseSource(3)
+source.normals((4,)), seeded.normals((4,))
+if len(sys.argv) > 1:  # planted: only Python's hooks are counted
+    _source._process = lambda: (_source._forks, 0)
+    source.normals((4,)), setattr(seeded, "_process", _source._process())
+read, write = os.pipe()
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    drawn = source.normals((4,)).tobytes().hex()
+    try:
+        seeded.normals((4,))
+        answer = "drew"
+    except Exception:
+        answer = "refused"
+    os.write(write, (drawn + " " + answer).encode())
+    os._exit(0)
+os.waitpid(child, 0)
+theirs, answer = os.read(read, 4096).decode().split()
+print(theirs == source.normals((4,)).tobytes().hex(), answer)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks through the C library")
+def test_a_fork_in_c_repeats_no_noise() -> None:
+    """S3: such a fork runs none of Python's hooks (uWSGI and the like)."""
+
+    def run(*args: str) -> list[str]:
+        command = [sys.executable, "-c", _C_FORK, *args]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    assert run() == ["False", "refused"]
+    assert run("planted") == ["True", "drew"]
+
+
+def test_no_source_opens_while_float64_is_off() -> None:
+    """Fault 19."""
+    import jax
+
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with pytest.raises(riemdp.PrecisionError):
+            noise_source(1)
+        with pytest.raises(riemdp.PrecisionError):
+            noise_source()
+    finally:
+        jax.config.update("jax_enable_x64", True)

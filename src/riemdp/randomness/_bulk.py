@@ -14,9 +14,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray
 
-_WORDS = (
-    1 << 17
-)  # most 64-bit words made at a time: few enough for the cache, many enough that threads seldom meet
+# Most 64-bit words made at a time: few enough for the cache, many enough that threads seldom meet.
+_WORDS = 1 << 17
 _ZEROS = bytes(8 * _WORDS)
 _NONCE = bytes(16)  # counter and nonce may start at zero because a key is used once
 

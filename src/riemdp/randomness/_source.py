@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
-from .._errors import RiemdpError, integer, invalid
+from .._errors import RiemdpError, check_float64, integer, invalid
 from ._bulk import fill_with_normals
 
 _ROUNDS = 20
@@ -26,8 +26,7 @@ PARALLEL = 1 << 15  # from how many normals on a second thread is worth while
 _MANY = 1 << 12  # from how many normals on a request has a key of its own
 _BLOCK = 1 << 22  # how many integers `subsets` handles at a time
 
-# Counts the forks between the first process and this one: a source remembers the number it was made
-# under.
+# Counts the forks between the first process and this one.
 _forks = 0
 
 
@@ -38,6 +37,13 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def _process() -> tuple[int, int]:
+    """What a source remembers of the process it was made in. The count sees a child that was given
+    an ancestor's number; the number sees a fork in C, which runs none of Python's hooks.
+    """
+    return _forks, os.getpid()
 
 
 def _refuse(*_: Any) -> NoReturn:
@@ -75,10 +81,10 @@ class NoiseSource:
     samplers (Mironov 2012; Jin et al. 2021; Haney et al. 2022) are outside what is proved here.
     """
 
-    __slots__ = ("__weakref__", "_forks", "_local", "_lock", "_seeded")
+    __slots__ = ("__weakref__", "_local", "_lock", "_process", "_seeded")
 
     def __init__(self, seed: int | None = None):
-        self._forks = _forks
+        self._process = _process()
         self._lock = threading.RLock()
         self._local = threading.local()
         self._seeded: np.random.Generator | None = (
@@ -97,17 +103,17 @@ class NoiseSource:
         hand it on.
         """
         if self._seeded is not None:
-            if self._forks != _forks:
+            if self._process != _process():
                 raise RiemdpError(
                     "a seeded noise source was made before this process was forked, and would"
                     " repeat the noise of its parent; make one in each worker, with a seed of"
                     " its own"
                 )
             return self._seeded
-        local = self._local
-        if getattr(local, "forks", None) != _forks:
+        local, here = self._local, _process()
+        if getattr(local, "process", None) != here:
             local.generator = _generator(secrets.randbits(256))
-            local.forks = _forks
+            local.process = here
         return local.generator
 
     @contextlib.contextmanager
@@ -207,7 +213,7 @@ class NoiseSource:
         return [NoiseSource(int.from_bytes(self._fresh_key(), "big")) for _ in range(count)]
 
     def _fresh_key(self) -> bytes:
-        """32 bytes for one use: from the operating system, or the next ones of the seeded stream."""
+        """32 bytes for one use: from the operating system or from the seeded stream."""
         if not self.reproducible:
             return secrets.token_bytes(32)
         with self._turn() as generator:
@@ -232,10 +238,21 @@ class NoiseSource:
 def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
     """The source of randomness that an `rng` argument stands for.
 
-    `rng` is None (fresh 256-bit key from the operating system: the only choice for a release), a
-    non-negative integer seed (reproducible, **not private**), or a `NoiseSource`, which is returned
-    as it is. Anything else raises `InvalidArgument`.
+    Args:
+        rng: None (fresh 256-bit key from the operating system: the only choice for a release), a
+            non-negative integer seed (reproducible, **not private**), or a `NoiseSource`, which is
+            returned as it is.
+
+    Raises:
+        InvalidArgument: `rng` is something else.
+        PrecisionError: JAX's float64 was switched off after riemdp was imported.
+
+    Example:
+        >>> import riemdp
+        >>> riemdp.noise_source(7).integers(0, 10, 3).shape
+        (3,)
     """
+    check_float64()
     if isinstance(rng, NoiseSource):
         return rng
     if rng is None:
