@@ -56,6 +56,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "Budget",
         "Guarantee",
         "Ledger",
+        "allocated_gaussian",
         "approximate",
         "gaussian",
         "gaussian_noise_multiplier",

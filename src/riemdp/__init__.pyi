@@ -72,6 +72,7 @@ from .optimizers import private_minimize as private_minimize
 from .privacy import Budget as Budget
 from .privacy import Guarantee as Guarantee
 from .privacy import Ledger as Ledger
+from .privacy import allocated_gaussian as allocated_gaussian
 from .privacy import approximate as approximate
 from .privacy import gaussian as gaussian
 from .privacy import gaussian_noise_multiplier as gaussian_noise_multiplier

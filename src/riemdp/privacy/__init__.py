@@ -15,6 +15,7 @@ from ._budget import Budget
 from ._calibration import calibrate, gaussian_noise_multiplier, subsampled_gaussian_noise_multiplier
 from ._guarantee import (
     Guarantee,
+    allocated_gaussian,
     approximate,
     equivalent_rounds,
     gaussian,
@@ -38,6 +39,7 @@ __all__ = [
     "PrecisionError",
     "RiemdpError",
     "RiemdpWarning",
+    "allocated_gaussian",
     "approximate",
     "calibrate",
     "charge",

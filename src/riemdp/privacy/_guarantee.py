@@ -12,7 +12,9 @@ from scipy.special import ndtr, ndtri
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from .accounting import bounds
+from .accounting.allocation import LEAST_NOISE
 from .accounting.events import (
+    AllocatedGaussianEvent,
     ApproximateEvent,
     Event,
     GaussianEvent,
@@ -353,6 +355,53 @@ def subsampled_gaussian(
     if z < _LEAST_NOISE:  # whoever is drawn is seen, and nothing more can be said
         return approximate(0.0, q, adjacency=adjacency).repeat(steps)
     return Guarantee(adjacency, merge([SampledGaussianEvent(z, q, sampling, steps)]))
+
+
+def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) -> Guarantee:
+    """`epochs` epochs of random allocation ("balls in bins"): in each epoch every record takes part
+    in exactly one of `steps` noisy steps.
+
+    Each record's step is drawn uniformly, independently of the other records', afresh in every
+    epoch, and is kept secret. The contribution of a record is clipped, and it is zero in all other
+    steps; divisor, number of steps and learning rates are constants that are not taken from the
+    number of records. Plain shuffling into batches of equal size is **not** covered.
+
+    Args:
+        noise_multiplier: z > 0, sigma / (clip_norm / planned batch size): sigma over what adding
+            or removing one record can move the step it takes part in.
+        steps: Noisy steps of an epoch, >= 1.
+        epochs: Epochs, >= 1.
+
+    Returns:
+        A guarantee with the adjacency "add-or-remove-one".
+
+    Guarantee:
+        One epoch has the profile of P = (1/steps) sum_i N(e_i, z^2 I) against Q = N(0, z^2 I), in
+        both directions; epochs compose. The figures are upper bounds that exceed the exact ones by
+        about 0.1 to 0.5 % of epsilon, with all rounding counted in delta. Below z = 0.3 the figures
+        are those of a record whose step is known.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Source:
+        Dong, Chen and Feldman et al. 2025 (arXiv 2502.08202), the dominating pair; the
+        discretisation is by mean-preserving spreads of the likelihood ratio.
+
+    Example:
+        >>> from riemdp.privacy import allocated_gaussian, subsampled_gaussian
+        >>> allocation = allocated_gaussian(1.0, steps=100, epochs=10)
+        >>> poisson = subsampled_gaussian(
+        ...     1.0, population=10_000, batch_size=100, steps=1000, sampling="poisson"
+        ... )
+        >>> allocation.epsilon(1e-5) < poisson.epsilon(1e-5)
+        True
+    """
+    z = real("noise_multiplier", noise_multiplier, above=0.0)
+    steps, epochs = integer("steps", steps), integer("epochs", epochs)
+    if steps == 1 or z < LEAST_NOISE:
+        return gaussian(z, epochs, adjacency=ADD_REMOVE)
+    return Guarantee(ADD_REMOVE, merge([AllocatedGaussianEvent(z, steps, epochs)]))
 
 
 def none() -> Guarantee:

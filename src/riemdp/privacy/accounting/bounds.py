@@ -10,8 +10,9 @@ import functools
 import math
 from decimal import Decimal
 
-from . import fourier
+from . import allocation, fourier
 from .events import (
+    AllocatedGaussianEvent,
     ApproximateEvent,
     Event,
     GaussianEvent,
@@ -163,6 +164,8 @@ def _closed_delta(parts: tuple[Event, ...], epsilon: float) -> float | None:
         return part.rate * gaussian_delta(
             _unamplified(epsilon, part.rate), 1 / part.noise_multiplier
         )
+    if isinstance(part, AllocatedGaussianEvent):
+        return allocation.epoch(part.noise_multiplier, part.steps).delta(epsilon)
     if isinstance(part, MixtureEvent):
         return part.rate * delta(part.local, epsilon)
     return None
@@ -209,7 +212,7 @@ def _simple(parts: tuple[Event, ...]) -> tuple[Decimal, float, float]:
     for p in parts:
         if isinstance(p, GaussianEvent):
             squared_mu += p.squared_mu
-        elif isinstance(p, SampledGaussianEvent):
+        elif isinstance(p, SampledGaussianEvent | AllocatedGaussianEvent):
             squared_mu += p.count / p.noise_multiplier**2
         elif isinstance(p, PureEvent | ApproximateEvent):
             epsilons += Decimal(repr(p.epsilon)) * p.count

@@ -87,6 +87,28 @@ class SampledGaussianEvent:
 
 
 @dataclass(frozen=True)
+class AllocatedGaussianEvent:
+    """Gaussian noise in each of `steps` steps, one of which uses the record; `count` epochs."""
+
+    noise_multiplier: float
+    steps: int
+    count: int = 1
+
+    def repeat(self, times: int) -> AllocatedGaussianEvent:
+        return replace(self, count=self.count * times)
+
+    def describe(self) -> str:
+        epochs = f"{self.count} epoch{'s' if self.count > 1 else ''}"
+        return (
+            f"{epochs} of {self.steps} steps of Gaussian noise with noise multiplier"
+            f" {self.noise_multiplier:.6g}, every record in one secret random step of each epoch"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "allocated-gaussian", **asdict(self)}
+
+
+@dataclass(frozen=True)
 class MixtureEvent:
     """With probability `rate` the releases `local`, else nothing; independently in each of `count`
     rounds.
@@ -151,6 +173,7 @@ Event = (
     | PureEvent
     | ApproximateEvent
     | SampledGaussianEvent
+    | AllocatedGaussianEvent
     | MixtureEvent
     | GroupEvent
     | NoPrivacyEvent
@@ -160,6 +183,7 @@ _ORDER = (
     PureEvent,
     ApproximateEvent,
     SampledGaussianEvent,
+    AllocatedGaussianEvent,
     MixtureEvent,
     GroupEvent,
     NoPrivacyEvent,
@@ -238,6 +262,12 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
                 real("delta", state["delta"], at_least=0.0, below=1.0),
                 count,
             )
+        if kind == "allocated-gaussian":
+            return AllocatedGaussianEvent(
+                real("noise_multiplier", state["noise_multiplier"], above=0.0),
+                integer("steps", state["steps"], at_least=2),
+                count,
+            )
         rate = real("rate", state["rate"], above=0.0, below=1.0)
         if kind == "sampled-gaussian":
             sampling = one_of("sampling", state["sampling"], ("without-replacement", "poisson"))
@@ -256,6 +286,6 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
     raise invalid(
         "kind",
         kind,
-        "this version of riemdp knows gaussian, pure, approximate, sampled-gaussian, mixture and"
-        " none",
+        "this version of riemdp knows gaussian, pure, approximate, sampled-gaussian,"
+        " allocated-gaussian, mixture, group and none",
     )

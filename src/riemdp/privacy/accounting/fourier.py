@@ -31,6 +31,7 @@ from scipy.special import ndtri_exp
 
 from . import losses
 from .events import (
+    AllocatedGaussianEvent,
     ApproximateEvent,
     Event,
     MixtureEvent,
@@ -150,6 +151,7 @@ def is_asymmetric(parts: tuple[Event, ...]) -> bool:
     """Whether adding and removing a record must be looked at separately."""
     return any(
         (isinstance(p, SampledGaussianEvent) and p.sampling == "poisson")
+        or isinstance(p, AllocatedGaussianEvent)
         or (isinstance(p, MixtureEvent) and is_asymmetric(p.local))
         for p in parts
     )

@@ -24,7 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from .events import ApproximateEvent, Event, GaussianEvent, PureEvent, SampledGaussianEvent
+from . import allocation
+from .events import (
+    AllocatedGaussianEvent,
+    ApproximateEvent,
+    Event,
+    GaussianEvent,
+    PureEvent,
+    SampledGaussianEvent,
+)
 
 Floats = NDArray[np.float64]
 TAIL = 10.7  # standard deviations; the normal mass beyond is 5e-27
@@ -56,6 +64,9 @@ def lattice(part: Event, add: bool, step: float, tail: float = TAIL) -> Lattice:
         return _two_points(part.epsilon, 0.0, step)
     if isinstance(part, ApproximateEvent):
         return _two_points(part.epsilon, part.delta, step)
+    if isinstance(part, AllocatedGaussianEvent):
+        loss, mass, infinite = allocation.epoch(part.noise_multiplier, part.steps).losses(add)
+        return _points_on_lattice(loss, mass, infinite, step)
     assert isinstance(part, SampledGaussianEvent)
     mu = 1 / part.noise_multiplier
     if part.sampling == "poisson":
@@ -99,6 +110,8 @@ def log_moment_bound(part: Event, a: Floats) -> Floats:
         return _pure_moment(part.epsilon, a) + math.log1p(-part.delta)
     if isinstance(part, GaussianEvent):
         return a * (a + 1) / 2 * part.squared_mu
+    if isinstance(part, AllocatedGaussianEvent):  # the ratio is a mean of those of the steps
+        return a * (a + 1) / 2 / part.noise_multiplier**2
     assert isinstance(part, SampledGaussianEvent)
     drawn = math.log(part.rate) + a * (a + 1) / 2 / part.noise_multiplier**2
     mixed = np.logaddexp(math.log1p(-part.rate) if part.rate < 1 else -math.inf, drawn)
@@ -128,6 +141,13 @@ def _quadrature(part: Event, add: bool) -> tuple[Floats, Floats, float]:
         e, failure = part.epsilon, part.delta
         log_up = -math.log1p(math.exp(-e)) + math.log1p(-failure)
         return np.array([e, -e]), np.array([log_up, log_up - e]), failure
+    if isinstance(part, AllocatedGaussianEvent):
+        loss, mass, infinite = allocation.epoch(part.noise_multiplier, part.steps).losses(add)
+        keep = loss <= LARGEST
+        with np.errstate(divide="ignore"):
+            log_mass = np.log(mass[keep])
+        lost = infinite + float(np.sum(mass[~keep]))
+        return np.maximum(loss[keep], -LARGEST), log_mass, lost
     if isinstance(part, GaussianEvent):
         mu, rate = math.sqrt(part.squared_mu), 1.0
     else:
@@ -269,6 +289,24 @@ def _two_points(epsilon: float, failure: float, step: float) -> Lattice:
         index += [k, k + 1]
         mass += [weight - upward, upward]
     return Lattice(np.array(index), np.array(mass), failure)
+
+
+def _points_on_lattice(loss: Floats, mass: Floats, infinite: float, step: float) -> Lattice:
+    """A law of losses at points, each moved to its two neighbours on the lattice with its mass
+    under P and under Q kept, which is a bound from above.
+    """
+    far = loss > LARGEST
+    infinite += float(np.sum(mass[far]))
+    loss, mass = np.maximum(loss[~far], -LARGEST), mass[~far]
+    k = np.floor(loss / step).astype(np.int64)
+    first = int(k.min()) if k.size else 0
+    if k.size and int(k.max()) - first > LONGEST:
+        raise MemoryError("the lattice of a privacy loss is too fine for its range")
+    upward = np.clip(mass * np.expm1(k * step - loss) / math.expm1(-step), 0.0, mass)
+    size = int(k.max()) - first + 2 if k.size else 1
+    weight = np.bincount(k - first, mass - upward, size)
+    weight += np.bincount(k - first + 1, upward, size)
+    return Lattice(np.arange(first, first + size), weight, infinite)
 
 
 def _normal_mass(lower: Floats, upper: Floats) -> Any:
