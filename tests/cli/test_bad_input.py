@@ -267,6 +267,26 @@ def test_an_interrupt_that_python_drops_is_obeyed_before_the_charge(
     assert _names(scans.parent) == names
 
 
+def test_an_interrupt_that_compiled_code_turned_into_another_exception(riemdp, scans, monkeypatch):
+    """Compiled extensions answer a KeyboardInterrupt in a callback by a TypeError of their own."""
+    book, before, names = _book_and_names(riemdp, scans)
+    from riemdp import releases
+
+    def compiled(*_, **__):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            sum(range(1000))
+        except KeyboardInterrupt as error:
+            raise TypeError("argument 'of'") from error
+
+    monkeypatch.setattr(releases, "private_frechet_mean", compiled)
+    run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
+    assert run.code == 130, run.err
+    assert "nothing was charged" in run.err
+    assert book.read_bytes() == before
+    assert _names(scans.parent) == names
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
     times, riemdp, scans, monkeypatch
@@ -377,7 +397,7 @@ def test_ctrl_c_at_any_moment_of_a_real_run(riemdp, scans):
         if running.poll() is None:
             running.send_signal(signal.SIGINT)
         error = running.communicate()[1]
-        assert "Traceback" not in error
+        assert "Traceback" not in error, error
         if running.returncode == 0 or "paid for" in error or "had been written" in error:
             assert (folder / "m.npy").exists()
             assert book.read_bytes() != before

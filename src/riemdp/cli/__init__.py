@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from ._interrupts import heard, leave
 
     try:
-        with heard():
+        with heard() as interrupts, interrupts.translated():
             from ._app import app
 
             app(args=words, prog_name="riemdp")

@@ -27,12 +27,15 @@ class Interrupts:
         seen: how many came.
         charged: whether a ledger was charged. From then on the first signal waits until the files
             are in place, because the release has been paid for; a second one stops the run.
+        raised: whether one was obeyed by raising `KeyboardInterrupt`. Compiled code on the way may
+            turn that into another exception.
         placed: whether the files of the release are in place.
     """
 
     def __init__(self) -> None:
         self.seen = 0
         self.charged = False
+        self.raised = False
         self.placed = False
         self._held = False
 
@@ -50,6 +53,16 @@ class Interrupts:
         finally:
             self._held = before
 
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Make an interrupt again of whatever exception compiled code has made of one."""
+        try:
+            yield
+        except Exception:
+            if self.raised:
+                raise KeyboardInterrupt from None
+            raise
+
     def finished(self, kind: type[BaseException] | None, *_: object) -> None:
         """Note, on leaving a block without an error, that the files are in place."""
         self.placed = kind is None
@@ -57,6 +70,7 @@ class Interrupts:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self.seen += 1
         if not self._held and (not self.charged or self.seen > 1):
+            self.raised = True
             raise KeyboardInterrupt
 
 

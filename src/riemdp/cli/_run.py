@@ -82,7 +82,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         from .._errors import BudgetExceeded, DataUnavailable, RiemdpError
 
         try:
-            with heard() as interrupts, _short_warnings():
+            with heard() as interrupts, interrupts.translated(), _short_warnings():
                 function(*args, **kwargs)
                 if interrupts.seen:
                     raise KeyboardInterrupt
