@@ -414,3 +414,11 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
         mdm().fit(X, Y)
     assert ledger.charges == 1
     assert not hasattr(clone(estimator), "total_spent_")
+
+
+def test_swapped_arguments_are_named():
+    """At a724553: AttributeError, 'numpy.ndarray' object has no attribute '_coerce'."""
+    with pytest.raises(InvalidArgument, match="`manifold` and `X` are swapped"):
+        riemdp.private_frechet_mean(X, SPACE, BALL, BUDGET)
+    with pytest.raises(InvalidArgument, match="`manifold` is a str"):
+        riemdp.private_frechet_mean("spd", X, BALL, BUDGET)

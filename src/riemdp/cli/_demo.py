@@ -276,7 +276,7 @@ def _together(job: _Job, total: Guarantee) -> Release:
 
 
 def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, float]]]:
-    """Expected errors by formula on a fine grid of epsilon. Nothing here looks at images."""
+    """Errors from noise by formula on a fine grid of epsilon. Nothing here looks at images."""
     from ..privacy import Budget, gaussian_noise_multiplier
 
     dim, k = job.manifold.dim, job.manifold.k

@@ -55,7 +55,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         min_class_size: Public m >= 1, required for private labels. A class with fewer records is
             filled up with copies of the centre, so the guarantee does not depend on m being right;
             a value near the true class sizes is the most accurate.
-        mechanism: "auto" (smallest expected error by formula), "wrapped-gaussian",
+        mechanism: "auto" (smallest error from noise by formula), "wrapped-gaussian",
             "wrapped-laplace" or "riemannian-laplace".
         on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
             refuses and says which ones, to whoever holds the data, before anything is spent;

@@ -1,4 +1,4 @@
-"""Error against epsilon, trade-off curves, and the table of expected errors as a picture."""
+"""Error against epsilon, trade-off curves, and the table of errors from noise as a picture."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def error_curves(
     curves: Mapping[str, Pairs],
     *,
     ax: Any = None,
-    title: str = "Expected error of a private mean",
-    ylabel: str = "expected Riemannian distance",
+    title: str = "Error from noise of a private mean",
+    ylabel: str = "Riemannian distance, root mean square",
     logy: bool = True,
 ) -> Any:
     """Lines of (epsilon, error), one a mechanism; returns the matplotlib axes.
@@ -192,7 +192,7 @@ def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | No
     count = sum(len(group) for _, group in shown)
     if count == 0:
         raise InvalidArgument(
-            "argument `plan` has no row with an expected error, so there is nothing to draw"
+            "argument `plan` has no row with an error by formula, so there is nothing to draw"
         )
     with styled():
         ax = axes_for(ax, (8.0, 1.6 + 0.42 * (count + len(shown))))
@@ -223,8 +223,8 @@ def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | No
         ax.margins(x=0.22)
         ax.grid(axis="y", visible=False)
         ax.set(
-            xlabel="expected Riemannian distance (root mean square)",
-            title=title or "Expected error before anything is spent",
+            xlabel="Riemannian distance caused by noise (root mean square)",
+            title=title or "Error from noise, before anything is spent",
         )
     return ax
 

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import RiemdpError, RiemdpWarning, invalid, one_of, real
+from .._errors import InvalidArgument, RiemdpError, RiemdpWarning, invalid, one_of, real
+from ..manifolds import AbstractManifold
 from ..mechanisms import MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS, clamp_point, optional_ball
 from ..mechanisms._extrinsic import ambient_mean
@@ -92,6 +93,15 @@ def private_frechet_mean(
 
     Source: Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
     """
+    if not isinstance(manifold, AbstractManifold):
+        order = "the order is private_frechet_mean(manifold, X, ball, budget)"
+        swapped = isinstance(X, AbstractManifold)
+        raise InvalidArgument(
+            "arguments `manifold` and `X` are swapped: " + order
+            if swapped
+            else f"argument `manifold` is a {type(manifold).__name__}; give a space such as"
+            f" riemdp.SPDAffineInvariant(k) ({order})"
+        )
     one_of("mechanism", mechanism, MECHANISMS)
     one_of("calibration", calibration, CALIBRATIONS)
     if not isinstance(budget, Budget):
