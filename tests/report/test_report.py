@@ -296,3 +296,16 @@ def test_delta_is_called_slack_and_the_error_is_that_from_noise():
     assert "Error from noise" in page
     assert "Expected error" not in page
     assert "farther than 2 from the centre" in page
+
+
+def test_one_person_with_several_records():
+    """`Guarantee.group`: for a Gaussian exactly k times mu."""
+    release = a_mean()
+    report = privacy_report(release, max_records_per_person=5)
+    whole = release.guarantee.group(5).epsilon(1e-5)
+    assert report.to_dict()["guarantee"]["epsilon_of_one_person"] == pytest.approx(whole)
+    assert whole > release.guarantee.repeat(5).epsilon(1e-5)
+    page = " ".join(report.html().split())
+    assert f"one person with up to 5 records: epsilon {rounded_up(whole)}" in page
+    assert "roughly k times" not in page
+    assert rounded_up(release.guarantee.group(2).epsilon(1e-5)) in page

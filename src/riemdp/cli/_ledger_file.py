@@ -19,11 +19,12 @@ class CommandLedger(Ledger):
     privacy. An interrupt that came before is obeyed here; a later one waits.
     """
 
-    def spend(self, guarantee: Guarantee) -> None:
+    def spend(self, guarantee: Guarantee, *, of: Guarantee | None = None) -> None:
         """Charge the file, unless the user has interrupted.
 
         Args:
             guarantee: what the release will cost.
+            of: the guarantee of the whole run that the release is a part of.
 
         Raises:
             KeyboardInterrupt: an interrupt came before; nothing is charged.
@@ -32,7 +33,7 @@ class CommandLedger(Ledger):
         interrupts = current()
         with interrupts.held():
             interrupts.check()
-            super().spend(guarantee)
+            super().spend(guarantee, of=of)
             interrupts.charged = True
 
 

@@ -17,7 +17,7 @@ from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point
 from ..mechanisms import AbstractMechanism
-from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
+from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier, pure
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import noise_source
@@ -170,6 +170,10 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         charge(whole)  # all means are known: nothing can fail between here and the last noise
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
             releases = [m.release(v, source) for m, v in zip(mechanisms, values, strict=True)]
+        if any(r.guarantee != _guarantee_of(m) for m, r in zip(mechanisms, releases, strict=True)):
+            raise AssertionError(
+                "a class was released under another guarantee than the one that was charged"
+            )
         self.manifold_ = manifold
         self.classes_ = classes
         self.releases_ = releases
@@ -219,7 +223,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         values = [
             mean_of_clamped(manifold, jnp.asarray(g), self.ball, None, tolerance) for g in groups
         ]
-        return mechanisms, values, mechanisms[0].guarantee
+        return mechanisms, values, _guarantee_of(mechanisms[0])
 
     def _private(self, manifold: AbstractManifold, groups: list[np.ndarray]) -> _Prepared:
         assert self.budget is not None
@@ -243,7 +247,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             values.append(
                 mean_of_clamped(manifold, jnp.asarray(padded), self.ball, None, tolerance)
             )
-        one = mechanism.guarantee
+        one = _guarantee_of(mechanism)
         return [mechanism] * len(groups), values, one if len(groups) == 1 else one.compose(one)
 
     def _name(self, manifold: AbstractManifold, n: int, budget: Budget) -> str:
@@ -316,3 +320,11 @@ def half_budget(budget: Budget) -> Budget:
     # This delta belongs to epsilon / 2 and may be larger than the budget's: it only names the
     # Gaussian to calibrate.
     return Budget(budget.epsilon / 2, gaussian(z).delta(budget.epsilon / 2) or budget.delta / 2)
+
+
+def _guarantee_of(mechanism: Any) -> Guarantee:
+    """The guarantee of a release, known before it is drawn: several are charged as one."""
+    if isinstance(mechanism, AbstractMechanism):
+        return mechanism.guarantee
+    z = getattr(mechanism, "noise_multiplier", None)
+    return gaussian(z) if z is not None else pure(mechanism.epsilon)

@@ -233,7 +233,7 @@ def _several_records(guarantee: Guarantee, delta: float) -> str:
         "The guarantee is for one record. A person who contributed k records is protected less:"
         " epsilon grows about k-fold or more"
     )
-    if not guarantee.is_private or not hasattr(guarantee, "group"):
+    if not guarantee.is_private:
         return start + "."
     figures = "; ".join(f"{k} records: {group_sentence(guarantee, k, delta)}" for k in GROUPS)
     return (
