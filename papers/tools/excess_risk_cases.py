@@ -38,8 +38,9 @@ from riemdp.mechanisms._extrinsic import ambient_mean
 from riemdp.optimizers import plan_optimizer
 from riemdp.optimizers._eigenvector import _public_start, choose_method
 from riemdp.privacy import gaussian_noise_multiplier
-from riemdp.releases._choices import COMPARED, EXTRINSIC, build, public_tolerance
-from riemdp.releases._mean import mean_of_clamped
+from riemdp.releases._choices import COMPARED, EXTRINSIC, build
+from riemdp.statistics import FrechetMean
+from riemdp.statistics._query import mean_in_ball
 
 from .. import data
 
@@ -521,7 +522,6 @@ def released(manifold: Any, x: Any, ball: Any, mean: Callable[[], Any], mechanis
             ball,
             len(x),
             budget,
-            tolerance=public_tolerance(ball),
             gradient=gradient,
         )
         releases = [built.release(value, s) for s in seeds]
@@ -535,9 +535,9 @@ def clamped_release(manifold: Any, x: Any, ball: Any) -> Run:
     less noise and some bias.
     """
     clamped = ball.clamp(manifold, x)
-    found = functools.cache(
-        lambda: mean_of_clamped(manifold, clamped, ball, None, public_tolerance(ball))
-    )
+    domain = ball.on(manifold)
+    tolerance = FrechetMean(domain, len(x)).tolerance
+    found = functools.cache(lambda: mean_in_ball(domain, clamped, None, tolerance))
     return released(manifold, clamped, ball, found, "wrapped-gaussian")
 
 

@@ -12,8 +12,12 @@ import pytest
 import riemdp as R
 from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.releases import _mean
-from riemdp.releases._records import Prepared, prepare
-from riemdp.statistics import ambient_mean_sensitivity, frechet_mean_sensitivity
+from riemdp.statistics import (
+    FrechetMean,
+    Records,
+    ambient_mean_sensitivity,
+    frechet_mean_sensitivity,
+)
 
 BUDGET = R.Budget(1.0, 1e-5)
 AR = "add-or-remove-one"
@@ -128,8 +132,8 @@ def test_worst_neighbours_attain_the_claim_and_no_more(manifold, n):
     made = release(manifold, large, ball, n_min=n_min, mechanism="wrapped-gaussian", rng=1)
     tangents = []
     for x in (small, large):
-        data = prepare(manifold, x, ball, None, AR, n_min)
-        mean = _mean.mean_of_clamped(manifold, data.records, ball, data.shares, 1e-10)
+        query = FrechetMean(ball.on(manifold), n_min, adjacency=AR, tolerance=1e-10)
+        mean = query.value(query.prepare(x))
         tangents.append(np.asarray(manifold.log(manifold.origin, mean)))
     mu = np.linalg.norm(tangents[1] - tangents[0]) / made.scale
     claimed = 1 / R.gaussian_noise_multiplier(BUDGET)
@@ -152,7 +156,7 @@ def scores(n, count, first):
 
 def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
     """None against one record: within the claim. Not filled up (two records for one), or noise for
-    the n there is: refuted.
+    more records than there are: refuted.
     """
     count = 120
     none, guarantee = scores(0, count, 0)
@@ -160,20 +164,23 @@ def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
     claimed = 1 / R.gaussian_noise_multiplier(R.Budget(3.0, 1e-3))
     assert guarantee.adjacency == AR
     assert gaussian_mu_lower_bound(one, none, confidence=1 - 1e-6) <= claimed
-    honest = _mean.prepare
+    prepare, build = FrechetMean.prepare, _mean.build
 
-    def not_filled_up(manifold, X, ball, weights, adjacency, n_min):
-        data = honest(manifold, X, ball, weights, adjacency, n_min)
+    def not_filled_up(query, X, weights=None):
+        data = prepare(query, X, weights)
         kept = np.append(np.asarray(data.shares)[:-1], 0.0 if len(X) else 1.0)
-        return Prepared(data.records, kept / kept.sum(), data.n, data.public_facts)
+        return Records(data.points, kept / kept.sum())
 
-    def noise_for_the_n_there_is(manifold, X, ball, weights, adjacency, n_min):
-        data = honest(manifold, X, ball, weights, adjacency, n_min)
-        return Prepared(data.records, data.shares, 40 * max(1, len(X)), data.public_facts)
+    def noise_for_many_more(name, manifold, ball, n, budget, **options):
+        return build(name, manifold, ball, 40 * n, budget, **options)
 
-    for fault in (not_filled_up, noise_for_the_n_there_is):
-        monkeypatch.setattr(_mean, "prepare", fault)
-        none, one = scores(0, count, 0)[0], scores(1, count, 10_000)[0]
+    for where, name, fault in (
+        (FrechetMean, "prepare", not_filled_up),
+        (_mean, "build", noise_for_many_more),
+    ):
+        with monkeypatch.context() as planted:
+            planted.setattr(where, name, fault)
+            none, one = scores(0, count, 0)[0], scores(1, count, 10_000)[0]
         assert gaussian_mu_lower_bound(one, none, confidence=0.999) > claimed
 
 
@@ -222,7 +229,7 @@ def test_formulas():
         ({"adjacency": "replace-one"}, "n_min"),
         ({"adjacency": "edge"}, "adjacency"),
         ({"weights": [1.0]}, "weights"),
-        ({"weights": ["a"] * 5}, "weights"),
+        ({"weights": 1.0}, "weights"),
         ({"X": np.zeros((5, 3))}, "X"),
         ({"mechanism": "wrapped-gaussian", "budget": R.Budget(1.0)}, "delta"),
         ({"ball": R.Ball(np.zeros(3), 1.0)}, "center"),
@@ -267,3 +274,20 @@ def test_the_plan_refuses_weights_of_private_records():
         )
     with pytest.raises(R.InvalidArgument, match="weights"):
         R.plan_private_mean(R.Euclidean(2), R.Ball(np.zeros(2), 1.0), 3, BUDGET, weights=[1, 1])
+
+
+def test_a_weight_that_is_no_number_is_weight_zero():
+    """One record's weight decides nothing but that record: weights are private here."""
+    ball, x = R.Ball(np.zeros(2), 1.0), np.array([[0.5, 0.0], [0.0, 0.5], [0.5, 0.5]])
+    made = [
+        release(R.Euclidean(2), x, ball, weights=w, mechanism="wrapped-gaussian", rng=1)
+        for w in (
+            [1.0, "a", 1.0],
+            [1.0, None, 1.0],
+            [1.0, 10**400, 1.0],
+            np.array([1.0, np.nan, 1.0]),
+            [1.0, 0.0, 1.0],
+        )
+    ]
+    for one in made[:-1]:
+        np.testing.assert_array_equal(one.value, made[-1].value)

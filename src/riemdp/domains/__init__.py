@@ -6,5 +6,6 @@ from ._adaptive import AdaptiveBall
 from ._ball import Ball
 from ._check import InvalidRecord, check_records
 from ._domain import Domain
+from ._frame import Frame
 
-__all__ = ["AdaptiveBall", "Ball", "Domain", "InvalidRecord", "check_records"]
+__all__ = ["AdaptiveBall", "Ball", "Domain", "Frame", "InvalidRecord", "check_records"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -26,7 +27,8 @@ def _expand(flag: Array, leaf: Array) -> Array:
     return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
 
 
-def _choose(flag: Array, yes: Point, no: Point) -> Point:
+def choose(flag: Array, yes: Point, no: Point) -> Point:
+    """`yes` where the flag of a record is set, else `no`."""
     return jax.tree.map(
         lambda a, b: jnp.where(_expand(flag, jnp.broadcast_arrays(a, b)[0]), a, b), yes, no
     )
@@ -42,31 +44,36 @@ def _all_finite(batch: int, x: Point) -> Array:
 
 @functools.partial(jax.jit, static_argnums=0)
 def clamp(manifold: AbstractManifold, center: Point, radius: Any, x: Point) -> Point:
-    """Records moved radially into the ball.
+    """Records moved radially into the ball."""
+    return in_parts(manifold, lambda part: clamp_batch(manifold, center, radius, part), x)
 
-    Many records are handled in parts, because the work space is several times the input.
+
+def in_parts(manifold: AbstractManifold, f: Callable[[Point], Point], x: Point) -> Point:
+    """f of the records, one part of them at a time where they are many: the work space of a clamp
+    is several times its input.
     """
     if len(manifold._batch_shape(x)) != 1:
-        return _clamp_batch(manifold, center, radius, x)
+        return f(x)
     (n,) = manifold._batch_shape(x)
     size = max(1, n // max(1, sum(leaf.size for leaf in jax.tree.leaves(x)) // ENTRIES)) if n else 0
     if size >= n:
-        return _clamp_batch(manifold, center, radius, x)
+        return f(x)
 
     def body(i: Any, out: Any) -> Any:
-        first = jnp.minimum(
-            i * size, n - size
-        )  # the last part overlaps the one before it; both read `x`
+        # the last part overlaps the one before it; both read `x`
+        first = jnp.minimum(i * size, n - size)
         part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), x)
-        done = _clamp_batch(manifold, center, radius, part)
         return jax.tree.map(
-            lambda to, leaf: jax.lax.dynamic_update_slice_in_dim(to, leaf, first, 0), out, done
+            lambda to, leaf: jax.lax.dynamic_update_slice_in_dim(to, leaf, first, 0), out, f(part)
         )
 
-    return jax.lax.fori_loop(0, -(-n // size), body, jax.tree.map(jnp.zeros_like, x))
+    shapes = jax.eval_shape(f, x)
+    start = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    return jax.lax.fori_loop(0, -(-n // size), body, start)
 
 
-def _clamp_batch(manifold: AbstractManifold, center: Point, radius: Any, x: Point) -> Point:
+def clamp_batch(manifold: AbstractManifold, center: Point, radius: Any, x: Point) -> Point:
+    """Records moved radially into the ball, all at once."""
     safe, distance, v, valid = _polar(manifold, center, x)
     inside = distance <= radius
     scale = jnp.where(inside, 0.0, _INSIDE * radius / jnp.where(inside, 1.0, distance))
@@ -74,18 +81,18 @@ def _clamp_batch(manifold: AbstractManifold, center: Point, radius: Any, x: Poin
     def move(_: Any) -> tuple[Point, Array]:
         moved = manifold._exp(center, jax.tree.map(lambda leaf: _expand(scale, leaf) * leaf, v))
         usable = valid & _all_finite(scale.ndim, moved)
-        moved = _choose(usable, moved, center)
+        moved = choose(usable, moved, center)
         # Far from the center float64 may not hold the end of the geodesic: nothing but the result
         # itself says that it is a point, and that the ball was reached.
         most = radius if manifold._is_geodesic else radius * (1.0 + _SLACK[0]) + _SLACK[1]
         reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= most)
-        return _choose(inside, safe, moved), valid & (inside | (usable & reached))
+        return choose(inside, safe, moved), valid & (inside | (usable & reached))
 
     def stay(_: Any) -> tuple[Point, Array]:
         return jax.tree.map(lambda a, b: jnp.broadcast_to(a, b.shape), safe, v), valid
 
     kept, valid = jax.lax.cond(jnp.all(inside | ~valid), stay, move, None)
-    return _choose(valid, kept, center)
+    return choose(valid, kept, center)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -95,32 +102,41 @@ def contains(manifold: AbstractManifold, center: Point, radius: Any, x: Point) -
     return valid & (distance <= radius)
 
 
+def readable(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point, Array]:
+    """(records, flags): each record carried onto the space and flagged, or the center where it is
+    not finite or not a point (relative error above 1e-6).
+    """
+    batch = len(manifold._batch_shape(x))
+    finite = _all_finite(batch, x)
+    safe = choose(finite, x, center)
+    loose = manifold._belongs(safe, LOOSE)
+    safe = choose(loose, safe, center)
+    tight = manifold._belongs(safe, TIGHT)
+    # Records off by more than rounding (stored in float32, say) are projected; the branch is
+    # skipped when there are none.
+    safe = jax.lax.cond(
+        jnp.all(tight), lambda y: y, lambda y: choose(tight, y, manifold._project(y)), safe
+    )
+    return safe, finite & loose
+
+
 def _polar(
     manifold: AbstractManifold, center: Point, x: Point
 ) -> tuple[Point, Array, Tangent, Array]:
     """Each record with its distance and direction from the center, and whether it is a point short
     of the cut locus.
     """
-    batch = len(manifold._batch_shape(x))
-    finite = _all_finite(batch, x)
-    safe = _choose(finite, x, center)
-    loose = manifold._belongs(safe, LOOSE)
-    safe = _choose(loose, safe, center)
-    tight = manifold._belongs(safe, TIGHT)
-    # Records off by more than rounding (stored in float32, say) are projected; the branch is
-    # skipped when there are none.
-    safe = jax.lax.cond(
-        jnp.all(tight), lambda y: y, lambda y: _choose(tight, y, manifold._project(y)), safe
-    )
+    safe, readable_ = readable(manifold, center, x)
+    batch = readable_.ndim
     v = manifold._log(center, safe)
     distance = manifold._norm(center, v)
     usable = jnp.isfinite(distance) & _all_finite(batch, v)
     if not manifold._is_geodesic:
         usable &= distance < manifold._injectivity_radius(center) * (1 - 1e-9)
-    valid = finite & loose & usable
+    valid = readable_ & usable
     return (
         safe,
         jnp.where(valid, distance, jnp.inf),
-        _choose(usable, v, jax.tree.map(jnp.zeros_like, v)),
+        choose(usable, v, jax.tree.map(jnp.zeros_like, v)),
         valid,
     )

@@ -21,6 +21,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._clamp import clamp, contains
 from ._door import admit_point
+from ._frame import MOST_TERMS, Frame, summation_error
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -64,6 +65,11 @@ class Domain:
     def recentred(self, center: Point, radius: float) -> Domain:
         """The ball of `radius` about another public `center` of the same space."""
         return Domain(self.manifold, admit_point(self.manifold, "center", center), float(radius))
+
+    @functools.cached_property
+    def frame(self) -> Frame:
+        """The domain as it is seen from its center, where float64 resolves it best."""
+        return Frame(self)
 
     # ------------------------------------------------------------------ constants
     @functools.cached_property
@@ -152,6 +158,22 @@ class Domain:
     def ambient_reach(self) -> float:
         """Bound of the Euclidean (Frobenius) distance of a point of the ball from its center."""
         return float(self.manifold._ambient_reach(self.center, self.radius))
+
+    # ------------------------------------------------------------------ rounding
+    @functools.cached_property
+    def resolution(self) -> float:
+        """Public bound of what float64 resolves in the ball: of the smallest residual that a mean
+        of points of the ball can be solved to, and of the error of its logarithm at the center.
+        The space says it (`AbstractManifold._resolution`).
+        """
+        return float(self.manifold._resolution(self.center, self.radius))
+
+    @functools.cached_property
+    def rounding(self) -> float:
+        """Public bound of the rounding error of a mean of points of the ball, seen from the
+        center: `resolution`, and the order in which terms are added, however many.
+        """
+        return self.resolution + 2 * self.radius * summation_error(MOST_TERMS)
 
     def _too_large(self) -> InvalidArgument:
         why = "half the smaller of the injectivity radius and pi / (2 sqrt(kappa))"

@@ -173,7 +173,7 @@ def _row(record: Any) -> np.ndarray | None:
         array = _plain(record)
         kind = array.dtype.kind
         if kind == "c":
-            return np.where(array.imag == 0, array.real, np.nan).astype(np.float64)
+            return np.where(np.imag(array) == 0, np.real(array), np.nan).astype(np.float64)
         return array.astype(np.float64) if kind in "fiubOUS" else None
     except Exception:  # whatever one record does when it is read, it is private
         return None

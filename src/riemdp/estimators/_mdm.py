@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
-from ..domains import Ball
+from ..domains import Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
@@ -22,8 +23,8 @@ from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import noise_source
 from ..releases import plan_private_mean
-from ..releases._choices import COMPARED, build, public_tolerance
-from ..releases._mean import mean_of_clamped
+from ..releases._choices import COMPARED, build
+from ..statistics import FrechetMean, Records
 from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name != "k-norm-gradient"))
@@ -92,9 +93,6 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         at most two such releases, and each is calibrated so that two together keep within the
         budget. Noise, mechanism and m are functions of public facts only: class sizes are private.
 
-        Whether `fit` raises because a mean did not converge depends on the records; nothing is
-        released or spent then.
-
     Source:
         Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean).
     """
@@ -161,15 +159,18 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         if self.on_invalid == "raise":
             refuse_invalid(manifold, "X", X, REMEDY)
         source = noise_source(check_seed(self.random_state))
-        clamped = np.asarray(self.ball.clamp(manifold, matrices))
+        domain = self.ball.on(manifold)
+        frame = domain.frame
+        clamped = np.asarray(frame.clamp(matrices))
         groups = [clamped[labels == i] for i in range(len(classes))]
         if self.labels == "public":
-            mechanisms, values, whole = self._public(manifold, groups, classes)
+            mechanisms, values, whole = self._public(domain, groups, classes)
         else:
-            mechanisms, values, whole = self._private(manifold, groups)
+            mechanisms, values, whole = self._private(domain, groups)
         charge(whole)  # all means are known: nothing can fail between here and the last noise
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
             releases = [m.release(v, source) for m, v in zip(mechanisms, values, strict=True)]
+        releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]
         if any(r.guarantee != _guarantee_of(m) for m, r in zip(mechanisms, releases, strict=True)):
             raise AssertionError(
                 "a class was released under another guarantee than the one that was charged"
@@ -204,30 +205,23 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             )
         return manifold
 
-    def _public(
-        self, manifold: AbstractManifold, groups: list[np.ndarray], classes: np.ndarray
-    ) -> _Prepared:
+    def _public(self, domain: Domain, groups: list[np.ndarray], classes: np.ndarray) -> _Prepared:
         assert self.budget is not None
-        assert self.ball is not None
         sizes = [len(g) for g in groups]
         if min(sizes) == 0:
             raise InvalidArgument(
                 f"argument `y` has no record of class {classes[sizes.index(0)]!r}; leave it out of"
                 " `classes`"
             )
-        name = self._name(manifold, min(sizes), self.budget)
-        tolerance = public_tolerance(self.ball)
-        mechanisms = [
-            build(name, manifold, self.ball, n, self.budget, tolerance=tolerance) for n in sizes
-        ]
-        values = [
-            mean_of_clamped(manifold, jnp.asarray(g), self.ball, None, tolerance) for g in groups
-        ]
+        name = self._name(domain.manifold, min(sizes), self.budget)
+        local = domain.frame.local
+        there = Ball(local.center, local.radius)
+        mechanisms = [build(name, local.manifold, there, n, self.budget) for n in sizes]
+        values = [FrechetMean(domain, len(g)).value(Records(jnp.asarray(g))) for g in groups]
         return mechanisms, values, _guarantee_of(mechanisms[0])
 
-    def _private(self, manifold: AbstractManifold, groups: list[np.ndarray]) -> _Prepared:
+    def _private(self, domain: Domain, groups: list[np.ndarray]) -> _Prepared:
         assert self.budget is not None
-        assert self.ball is not None
         if self.min_class_size is None:
             raise invalid(
                 "min_class_size",
@@ -237,16 +231,15 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             )
         m = integer("min_class_size", self.min_class_size, at_least=1)
         half = half_budget(self.budget)
-        name = self._name(manifold, m, half)
-        tolerance = public_tolerance(self.ball)
-        mechanism = build(name, manifold, self.ball, m, half, tolerance=tolerance)
-        filler = np.asarray(self.ball.center)[None]
+        name = self._name(domain.manifold, m, half)
+        local = domain.frame.local
+        mechanism = build(name, local.manifold, Ball(local.center, local.radius), m, half)
+        query = FrechetMean(domain, m)  # made for m: the sizes of the classes are private
+        filler = np.asarray(local.center)[None]
         values = []
         for group in groups:
             padded = np.concatenate([group, np.repeat(filler, max(0, m - len(group)), axis=0)])
-            values.append(
-                mean_of_clamped(manifold, jnp.asarray(padded), self.ball, None, tolerance)
-            )
+            values.append(query.value(Records(jnp.asarray(padded))))
         one = _guarantee_of(mechanism)
         return [mechanism] * len(groups), values, one if len(groups) == 1 else one.compose(one)
 

@@ -7,9 +7,9 @@ from ._grassmann import Grassmann
 from ._lorentz import Lorentz
 from ._poincare import PoincareBall
 from ._product import Product
-from ._spd import spd
 from ._spd_affine import SPDAffineInvariant
 from ._spd_bures import SPDBuresWasserstein
+from ._spd_by_name import spd
 from ._spd_log_euclidean import SPDLogEuclidean
 from ._sphere import Sphere
 from ._stiefel import Stiefel

@@ -23,6 +23,7 @@ from .._errors import InvalidArgument, real
 
 Point = Any  # Float[Array, "*batch *shape"]; a tuple of such on a Product
 Tangent = Any
+EPS = 2.0**-52  # distance from 1 to the next float64
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -217,6 +218,36 @@ class AbstractManifold(eqx.Module):
         if self.is_hadamard and self.curvature_bounds != (0.0, 0.0):
             return 30.0
         return float(jnp.min(self._injectivity_radius(p)))
+
+    @property
+    def _moves_to_origin(self) -> bool:
+        """Whether `_to_origin` is an isometry that carries p to `origin`. The default formulas are
+        one where orthonormal frames are carried to each other by isometries.
+        """
+        return False
+
+    def _to_origin(self, p: Point, x: Point) -> Point:
+        o = self.origin
+        return self._exp(o, self._from_coordinates(o, self._to_coordinates(p, self._log(p, x))))
+
+    def _from_origin(self, p: Point, x: Point) -> Point:
+        """Inverse of `_to_origin`."""
+        o = self.origin
+        return self._exp(p, self._from_coordinates(p, self._to_coordinates(o, self._log(o, x))))
+
+    def _resolution(self, center: Point, radius: float) -> float:
+        """Bound of the rounding errors in the ball: of a residual |mean logarithm| anywhere in it,
+        and of the logarithm at the center of a mean.
+
+        The default covers errors that grow like the coordinates and like e^(sqrt(-kappa) r), with
+        room of about 10; a space with worse coordinates gives its own.
+        """
+        entries = jax.tree.leaves(center)
+        size = 1.0 + max(float(jnp.max(jnp.abs(leaf), initial=0.0)) for leaf in entries)
+        count = sum(leaf.size for leaf in entries)
+        growth = math.sqrt(max(0.0, -self.curvature_bounds[0])) * radius
+        spread = math.exp(growth) if growth < 700 else math.inf
+        return EPS * math.sqrt(count) * size * (8.0 * (1.0 + radius) + 4.0 * spread)
 
     # ---------------------------------------------------------------- input conversion (Product
     # replaces it by its own)

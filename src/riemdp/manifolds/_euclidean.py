@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
-from ._base import AbstractManifold
+from ._base import EPS, AbstractManifold
 from ._numerics import all_finite, safe_sqrt
 
 
@@ -120,6 +120,10 @@ class Euclidean(AbstractManifold):
 
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         return 2 * radius
+
+    def _resolution(self, center: Array, radius: float) -> float:
+        largest = float(jnp.max(jnp.abs(center), initial=0.0))
+        return 4.0 * EPS * math.sqrt(self.dim) * (largest + radius)
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
         return jnp.full(self._batch_shape(p), jnp.inf)

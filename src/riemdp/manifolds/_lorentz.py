@@ -150,6 +150,10 @@ class Lorentz(AbstractManifold):
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         return 2 * math.expm1(radius) * math.sqrt(2 * float(center[0]) ** 2 - 1)
 
+    @property
+    def _moves_to_origin(self) -> bool:
+        return True
+
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
         return jnp.full(self._batch_shape(p), jnp.inf)
 

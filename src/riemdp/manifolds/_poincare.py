@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
-from ._base import AbstractManifold
+from ._base import EPS, AbstractManifold
 from ._numerics import (
     all_finite,
     asinhc_sqrt,
@@ -160,6 +162,15 @@ class PoincareBall(AbstractManifold):
 
     def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
         return c * (_gap(p) / 2.0)[..., None]
+
+    @property
+    def _moves_to_origin(self) -> bool:
+        return True
+
+    def _resolution(self, center: Array, radius: float) -> float:
+        growth = radius + float(self._dist(self.origin, center))  # errors grow towards the rim
+        spread = math.exp(growth) if growth < 700 else math.inf
+        return EPS * math.sqrt(self.n) * (8.0 * (1.0 + radius) + 4.0 * spread)
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
         return jnp.full(self._batch_shape(p), jnp.inf)

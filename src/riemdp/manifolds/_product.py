@@ -170,6 +170,10 @@ class Product(AbstractManifold):
     def _search_radius(self, p: Point) -> float:
         return math.hypot(*self._each("_search_radius", p))
 
+    def _resolution(self, center: Point, radius: float) -> float:
+        parts = zip(self.manifolds, center, strict=True)
+        return math.hypot(*(m._resolution(c, radius) for m, c in parts))
+
     def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
         return self._all("_is_tangent", atol, p, v)
 

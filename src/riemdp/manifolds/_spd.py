@@ -1,35 +1,25 @@
-"""What the three metrics on symmetric positive definite (SPD) matrices share, and the factory
-`spd`.
-"""
+"""What the three metrics on symmetric positive definite (SPD) matrices share."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
-from .._errors import integer, one_of
+from .._errors import integer
 from . import _spectral as sp
-from ._base import AbstractManifold
+from ._base import EPS, AbstractManifold
 
 Matrix = Float[Array, "*batch k k"]
 
 PROJECTION_FLOOR = (
     1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
 )
-_METRICS = {
-    "affine-invariant": "affine",
-    "riemann": "affine",
-    "log-euclidean": "log-euclidean",
-    "logeuclid": "log-euclidean",
-    "bures-wasserstein": "bures",
-    "wasserstein": "bures",
-}
 
 
 class AbstractSPD(AbstractManifold):
@@ -115,6 +105,16 @@ class AbstractSPD(AbstractManifold):
     def _search_radius(self, p: Matrix) -> float:
         return 30.0
 
+    def _resolution(self, center: Matrix, radius: float) -> float:
+        # The condition of a matrix at distance r from the identity is at most e^(sqrt 2 r), and so
+        # is the relative error of its smallest eigenvalue in units of rounding. Against 70 digits
+        # the errors of means stay below 0.2 of that.
+        values = np.linalg.eigvalsh(np.asarray(center, dtype=np.float64))
+        condition = float(values[-1] / values[0]) if values[0] > 0 else math.inf
+        growth = math.sqrt(2.0) * radius
+        spread = condition * math.exp(growth) if growth < 700 else math.inf
+        return EPS * self.k * (8.0 * (1.0 + radius) + 2.0 * spread)
+
     def _to_tangent(self, p: Matrix, x: Matrix) -> Matrix:
         return jnp.broadcast_to(sp.sym(x), jnp.broadcast_shapes(p.shape, x.shape))
 
@@ -152,24 +152,3 @@ def inverse_factor(lower: Matrix) -> Matrix:
     """
     eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
     return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
-
-
-def spd(k: int, metric: str = "affine-invariant") -> Any:
-    """The space of k x k SPD matrices with the metric of that name.
-
-    Names: "affine-invariant" or "riemann"; "log-euclidean" or "logeuclid"; "bures-wasserstein" or
-    "wasserstein".
-
-    Raises: `InvalidArgument` for an unknown metric or a `k` that is not a whole number of at least
-    1.
-    """
-    from ._spd_affine import SPDAffineInvariant
-    from ._spd_bures import SPDBuresWasserstein
-    from ._spd_log_euclidean import SPDLogEuclidean
-
-    kind = _METRICS[one_of("metric", metric, tuple(_METRICS))]
-    return {
-        "affine": SPDAffineInvariant,
-        "log-euclidean": SPDLogEuclidean,
-        "bures": SPDBuresWasserstein,
-    }[kind](k)

@@ -100,6 +100,16 @@ class SPDAffineInvariant(AbstractSPD):
     def _egrad_to_rgrad(self, p: Matrix, g: Matrix) -> Matrix:
         return congruence(sp.sym(p), sp.sym(g))
 
+    @property
+    def _moves_to_origin(self) -> bool:
+        return True
+
+    def _to_origin(self, p: Matrix, x: Matrix) -> Matrix:
+        return congruence(inverse_factor(_factor(p)), sp.sym(x))
+
+    def _from_origin(self, p: Matrix, x: Matrix) -> Matrix:
+        return congruence(_factor(p), sp.sym(x))
+
     def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
         return jnp.full(p.shape[:-2], jnp.inf)
 

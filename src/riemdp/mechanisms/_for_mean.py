@@ -11,12 +11,8 @@ from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
-from ..statistics._sensitivity import (
-    REPLACE_ONE,
-    ambient_mean_sensitivity,
-    frechet_mean_sensitivity,
-    mean_gradient_sensitivity,
-)
+from ..statistics import FrechetMean
+from ..statistics._sensitivity import REPLACE_ONE, ambient_mean_sensitivity
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -28,7 +24,7 @@ class MeanFacts:
         ball: The public domain of the records.
         n: The public number of records (a lower bound of it, under add-or-remove-one).
         budget: What the release may spend.
-        tolerance: Public tolerance of the solver.
+        tolerance: Public tolerance of the solver, or None: the query chooses it.
         weights: Public weights, or None.
         calibration: "analytic" or "classical", for Gaussian mechanisms.
         adjacency: "replace-one" or "add-or-remove-one".
@@ -40,7 +36,7 @@ class MeanFacts:
     ball: Ball
     n: int
     budget: Budget
-    tolerance: float
+    tolerance: float | None
     weights: Any = None
     calibration: str = "analytic"
     adjacency: str = REPLACE_ONE
@@ -52,23 +48,25 @@ class MeanFacts:
         return self.ball.on(self.manifold)
 
     @functools.cached_property
-    def sensitivity(self) -> float:
-        """Largest distance of the means of neighbours."""
-        return frechet_mean_sensitivity(
-            self.manifold,
-            self.ball,
+    def query(self) -> FrechetMean:
+        """The mean as a query that owns its sensitivity."""
+        return FrechetMean(
+            self.domain,
             self.n,
-            tolerance=self.tolerance,
-            weights=self.weights,
             adjacency=self.adjacency,
+            weights=self.weights,
+            tolerance=self.tolerance,
         )
 
-    @functools.cached_property
+    @property
+    def sensitivity(self) -> float:
+        """Largest distance of the means of neighbours, tolerance and rounding included."""
+        return self.query.sensitivity
+
+    @property
     def gradient_sensitivity(self) -> float:
-        """Largest change of the gradient of the mean's objective."""
-        return mean_gradient_sensitivity(
-            self.manifold, self.ball, self.n, weights=self.weights, adjacency=self.adjacency
-        )
+        """Largest change of the gradient of the mean's objective, rounding included."""
+        return self.query.gradient_sensitivity
 
     @functools.cached_property
     def ambient_sensitivity(self) -> float:

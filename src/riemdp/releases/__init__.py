@@ -2,15 +2,8 @@
 ledger, add the noise.
 """
 
-from ._mean import MeanNotConverged, private_frechet_mean
+from ._mean import private_frechet_mean
 from ._plan import MeanPlan, PlanRow, plan_private_mean
 from ._private_ball import private_ball
 
-__all__ = [
-    "MeanNotConverged",
-    "MeanPlan",
-    "PlanRow",
-    "plan_private_mean",
-    "private_ball",
-    "private_frechet_mean",
-]
+__all__ = ["MeanPlan", "PlanRow", "plan_private_mean", "private_ball", "private_frechet_mean"]

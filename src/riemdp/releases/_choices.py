@@ -51,7 +51,7 @@ def build(
     n: int,
     budget: Budget,
     *,
-    tolerance: float,
+    tolerance: float | None = None,
     weights: Any = None,
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
@@ -86,8 +86,3 @@ def try_build(name: str, *args: Any, **kwargs: Any) -> tuple[PointMechanism | No
             return build(name, *args, **kwargs), ""
     except (InvalidArgument, NotImplementedError) as error:
         return None, str(error)
-
-
-def public_tolerance(ball: Ball) -> float:
-    """The tolerance on |grad F| that the mean is solved to: 1e-10 max(1, radius)."""
-    return 1e-10 * max(1.0, float(ball.radius))

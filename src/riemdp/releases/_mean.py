@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from .._errors import InvalidArgument, RiemdpError, RiemdpWarning, invalid, one_of, real
+from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..domains import Ball, Domain, Frame
+from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
 from ..mechanisms import MeanGradient, Release
-from ..mechanisms._common import CALIBRATIONS, clamp_point, optional_ball
-from ..mechanisms._extrinsic import ambient_mean
-from ..privacy import Budget
+from ..mechanisms._common import CALIBRATIONS
+from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
-from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, frechet_mean_sensitivity
-from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, build, public_tolerance
+from ..statistics import AmbientMean, FrechetMean
+from ..statistics._sensitivity import (
+    ADD_REMOVE,
+    ADJACENCIES,
+    REPLACE_ONE,
+    frechet_mean_sensitivity,
+)
+from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, build
 from ._plan import plan_private_mean
-from ._records import Prepared, prepare
-
-
-class MeanNotConverged(RiemdpError):
-    """The mean of the clamped records was not found to the public tolerance. Nothing was spent and
-    nothing released; note that whether this error is raised depends on the records.
-    """
 
 
 def private_frechet_mean(
-    manifold: Any,
+    manifold: AbstractManifold,
     X: Any,
-    ball: Any,
-    budget: Any,
+    ball: Ball,
+    budget: Budget,
     *,
     mechanism: str = "auto",
     rng: Any = None,
-    ledger: Any = None,
+    ledger: Ledger | None = None,
     weights: Any = None,
     tolerance: float | None = None,
     calibration: str = "analytic",
@@ -48,50 +44,68 @@ def private_frechet_mean(
 ) -> Release:
     """Release the Frechet mean (barycentre) of private records with differential privacy.
 
-    **Arguments:**
+    Args:
+        manifold: The space.
+        X: n >= 1 records, a list of them or (n, *manifold.shape) (a tuple of such on a product). n
+            is public, unless `adjacency` says otherwise.
+        ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
+            is moved radially into it; records that are not finite, have another shape or type, or
+            are not points of the space become its centre.
+        budget: `Budget(epsilon, delta)`. Pure mechanisms spend (epsilon, 0) of it.
+        mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
+            "dp-rgd", "dp-rsgd", "dp-rsvrg", "extrinsic-gaussian", "extrinsic-laplace" (baselines),
+            or "auto": the one with the smallest expected squared error for a mean half the radius
+            away from the centre in `plan_private_mean(manifold, ball, n, budget)`, never looking at
+            the records (the table that decided is in `release.details["plan"]`).
+        rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
+        ledger: The `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
+        weights: n public, non-negative weights of the records.
+        tolerance: Public tolerance (above 0, below 1) on the gradient of F = 1/2 sum w_i d^2 that
+            the mean is solved to, default 1e-10 max(1, radius) and what float64 resolves; 2
+            tolerance / h is added to the sensitivity.
+        calibration: "analytic" or "classical" (Gaussian mechanisms, epsilon <= 1).
+        optimizer: Settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record
+            sensitivity from the ball where the space allows it, public defaults otherwise.
+        clamp_release: Move the released point into the ball (post-processing, never increases the
+            error). Releases of Riemannian Laplace, K-norm and the dp-* mechanisms always are.
+        adjacency: "replace-one", or "add-or-remove-one" if also the number of records is to be
+            protected. The mean released is then that of the records and of max(0, n_min - n) copies
+            of the centre, so X may hold any number of records, none too. n itself is not released.
+            `weights` are then the records' own, private like them, moved into [0, 1], and n_min
+            bounds their total. The dp-* mechanisms are refused: they divide by n.
+        n_min: A public lower bound of the number of records (from 1 on), required for
+            "add-or-remove-one". It takes the place of n in every formula; the guarantee does not
+            rest on it being right.
 
-    - `manifold`, `X`: the space and n >= 1 records, (n, *manifold.shape) (a tuple of such on a
-      product). n is public, unless `adjacency` says otherwise.
-    - `ball`: a public `Ball(center, radius)`, chosen without looking at the records. Every record
-      is moved radially into it; records that are not finite or not points of the space become its
-      centre.
-    - `budget`: `Budget(epsilon, delta)`. Pure mechanisms spend (epsilon, 0) of it.
-    - `mechanism`: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
-      "dp-rgd", "dp-rsgd", "dp-rsvrg", "extrinsic-gaussian", "extrinsic-laplace" (baselines), or
-      "auto": the one with the smallest expected squared error for a mean half the radius away from
-      the centre in `plan_private_mean(manifold, ball, n, budget)`, never looking at the records
-      (the table that decided is in `release.details["plan"]`).
-    - `rng`: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
-    - `ledger`: the `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
-    - `weights`: n public, non-negative weights of the records.
-    - `tolerance`: public tolerance (above 0, below 1) on the gradient of F = 1/2 sum w_i d^2 that
-      the mean is solved to, default 1e-10 max(1, radius); 2 tolerance / h is added to the
-      sensitivity.
-    - `calibration`: "analytic" or "classical" (Gaussian mechanisms, epsilon <= 1).
-    - `optimizer`: settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record
-      sensitivity from the ball where the space allows it, public defaults otherwise.
-    - `clamp_release`: move the released point into the ball (post-processing, never increases the
-      error). Releases of Riemannian Laplace, K-norm and the dp-* mechanisms always are.
-    - `adjacency`: "replace-one", or "add-or-remove-one" if also the number of records is to be
-      protected. Then `n_min`, a public lower bound of that number (from 1 on), is required and
-      takes the place of n in every formula; the mean released is that of the records and of max(0,
-      n_min - n) copies of the centre, so X may hold any number of records, none too, and the
-      guarantee does not rest on n_min being right. n itself is not released. `weights` are then the
-      records' own, private like them, moved into [0, 1], and n_min bounds their total. The dp-*
-      mechanisms are refused: they divide by n.
+    Returns:
+        The `Release`, with public facts in `details`.
 
-    **Errors:** `InvalidArgument` naming the argument (a ball too large for the curvature, Gaussian
-    noise without delta, ...); `BudgetExceeded` from the ledger; `MeanNotConverged` (the rule for a
-    solver that stops early, fixed in advance: nothing is released; that it is raised depends on the
-    records). In all of these nothing is spent.
+    Raises:
+        InvalidArgument: An argument cannot be used (a ball too large for the curvature, or so large
+            that rounding would exceed a thousandth of the sensitivity; Gaussian noise without
+            delta; ...). Nothing is spent. Which records `X` holds decides nothing here, only its
+            form does.
+        BudgetExceeded: The ledger has too little left. Nothing is spent.
 
-    Guarantee: `release.guarantee`, within `budget`, for records whatever they are. Replace-one:
-    sensitivity 2 r / n on Hadamard spaces, 2 r / (n cos(2 r sqrt kappa)) for curvature up to kappa
-    > 0 (2 r w_max with weights). Add-or-remove-one: 2 r / (n_min + 1) on Hadamard spaces
-    (`statistics.frechet_mean_sensitivity` for kappa > 0). The time that a release takes grows with
-    the number of records, under either.
+    Guarantee:
+        `release.guarantee`, within `budget`, for records whatever they are. Replace-one:
+        sensitivity 2 r / n on Hadamard spaces, 2 r / (n cos(2 r sqrt kappa)) for curvature up to
+        kappa > 0 (2 r w_max with weights). Add-or-remove-one: 2 r / (n_min + 1) on Hadamard spaces
+        (`statistics.frechet_mean_sensitivity` for kappa > 0). The solver's public tolerance and a
+        public bound of rounding are added. The time that a release takes grows with the number of
+        records, under either.
 
-    Source: Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
+    Source:
+        Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> space, ball = riemdp.SPDAffineInvariant(2), riemdp.Ball(np.eye(2), 1.0)
+        >>> records = np.tile(1.5 * np.eye(2), (1000, 1, 1))
+        >>> release = riemdp.private_frechet_mean(space, records, ball, riemdp.Budget(1.0, 1e-6))
+        >>> release.value.shape, release.mechanism
+        ((2, 2), 'wrapped-gaussian')
     """
     if not isinstance(manifold, AbstractManifold):
         order = "the order is private_frechet_mean(manifold, X, ball, budget)"
@@ -106,111 +120,105 @@ def private_frechet_mean(
     one_of("calibration", calibration, CALIBRATIONS)
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
-    if ball is None:
-        raise invalid(
-            "ball",
-            ball,
-            "give a public Ball(center, radius), chosen without looking at the records",
-        )
-    ball = optional_ball(manifold, ball)
-    tolerance = (
-        public_tolerance(ball)
-        if tolerance is None
-        else real("tolerance", tolerance, above=0.0, below=1.0)
-    )
+    domain = _bound(manifold, ball)
+    if tolerance is not None:
+        tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
         raise invalid(
             "optimizer", optimizer, 'it goes with mechanism "dp-rgd", "dp-rsgd" or "dp-rsvrg"'
         )
+    one_of("adjacency", adjacency, ADJACENCIES)
     _check_budget(mechanism, budget)
-    data = prepare(manifold, X, ball, weights, adjacency, n_min)
-    # From here on the records are touched again only by the solver; what decides and what is stated
-    # is a function of these.
-    public = {
-        "tolerance": tolerance,
-        "weights": None if adjacency == ADD_REMOVE else data.shares,
-        "calibration": calibration,
+    records, n = _counted(manifold, X, adjacency, n_min)
+    public: dict[str, Any] = {
+        "weights": weights if adjacency == REPLACE_ONE else None,
         "adjacency": adjacency,
     }
+    own = weights if adjacency == ADD_REMOVE else None
     name = mechanism
-    details = {
-        **data.public_facts,
+    details: dict[str, Any] = {
+        "n" if adjacency == REPLACE_ONE else "n_min": n,
+        "radius": domain.radius,
         "query": "Fréchet mean",
         "manifold": manifold,
         "ball": ball,
         "budget": budget,
     }
+    choice = {"tolerance": tolerance, "calibration": calibration, **public}
     if mechanism == "auto":
-        plan = plan_private_mean(
-            manifold, ball, data.n, budget, clamp_release=clamp_release, **public
-        )
+        plan = plan_private_mean(manifold, ball, n, budget, clamp_release=clamp_release, **choice)
         name = plan.best().mechanism
         details |= {"chosen_by": "auto", "plan": str(plan)}
-    if name in OPTIMIZED:
-        release = _optimised(name, manifold, data, ball, budget, rng, ledger, optimizer, adjacency)
-    elif name in EXTRINSIC:
-        built = build(name, manifold, ball, data.n, budget, **public)
-        release = built.release(
-            ambient_mean(manifold, data.records, data.shares), rng, ledger=ledger
-        )
+    local = domain.frame.local
+    if name in EXTRINSIC:
+        # These baselines add arrays of the user's space, so they do not move to another frame.
+        local, ambient = domain, AmbientMean(domain, n, **public)
+        built = build(name, manifold, ball, n, budget, **choice)
+        release = built.release(ambient.value(ambient.prepare(records, own)), rng, ledger=ledger)
+    elif name in OPTIMIZED:
+        _refuse_for_optimizers(name, adjacency, weights)
+        inside = domain.frame.clamp(records)
+        release = _optimised(name, local, inside, n, budget, rng, ledger, optimizer)
     else:
-        gradient = (
-            MeanGradient(manifold, data.records, data.shares) if name == "k-norm-gradient" else None
+        query = FrechetMean(domain, n, tolerance=tolerance, **public)
+        # From here on the records are touched again only by the solver; what decides and what is
+        # stated is a function of public numbers.
+        prepared = query.prepare(records, own)
+        gradient = None
+        if name == "k-norm-gradient":
+            gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
+        there = Ball(local.center, local.radius)
+        built = build(name, local.manifold, there, n, budget, gradient=gradient, **choice)
+        release = built.release(query.value(prepared), rng, ledger=ledger)
+    warn_of(release.guarantee, budget.delta, n)
+    return _finished(release, details, local, domain.frame, clamp_release)
+
+
+def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
+    if not isinstance(ball, Ball):
+        raise invalid(
+            "ball",
+            ball,
+            "give a public Ball(center, radius), chosen without looking at the records",
         )
-        built = build(name, manifold, ball, data.n, budget, gradient=gradient, **public)
-        release = built.release(
-            mean_of_clamped(manifold, data.records, ball, data.shares, tolerance),
-            rng,
-            ledger=ledger,
+    return ball.on(manifold)
+
+
+def _counted(
+    manifold: AbstractManifold, X: Any, adjacency: str, n_min: int | None
+) -> tuple[Point, int]:
+    """The admitted records, and the public number that the noise is made for."""
+    if adjacency == ADD_REMOVE:
+        if n_min is None:
+            raise invalid(
+                "n_min",
+                n_min,
+                "under add-or-remove-one the number of records is private; give a public lower"
+                " bound of it (data sets with fewer records are filled up with the centre of the"
+                " ball)",
+            )
+        return admit_records(manifold, "X", X, at_least=0)[0], integer("n_min", n_min)
+    if n_min is not None:
+        raise invalid(
+            "n_min",
+            n_min,
+            'under "replace-one" the number of records is public; leave it out, or give '
+            'adjacency="add-or-remove-one"',
         )
-    warn_of(release.guarantee, budget.delta, data.n)
-    return _with_details(
-        release,
-        details,
-        clamp_point(manifold, ball, release.value) if clamp_release else release.value,
-    )
+    return admit_records(manifold, "X", X)
 
 
-def mean_of_clamped(manifold: Any, clamped: Any, ball: Any, weights: Any, tolerance: float) -> Any:
-    """Frechet mean of records in the ball to the public tolerance, moved into the ball, or
-    `MeanNotConverged`.
-
-    Moving it in brings it no farther from the exact mean: radially, towards the centre of a ball as
-    small as the curvature requires, distances only shrink.
-    """
-    from ..statistics import frechet_mean
-
-    with (
-        warnings.catch_warnings()
-    ):  # a warning that depends on the records would tell something about them
-        warnings.simplefilter("ignore", RiemdpWarning)
-        result = frechet_mean(manifold, clamped, weights=weights, tol=tolerance)
-    finite = all(
-        bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in jax.tree.leaves(result.value)
-    )
-    # A small gradient means a near mean only where F is strongly convex. Where curvature is
-    # positive that is the ball, which holds the mean; another stationary point (the antipode, say)
-    # is as if nothing had been found.
-    found = (
-        finite
-        and bool(result.converged)
-        and (manifold.is_hadamard or _inside(manifold, ball, result.value))
-    )
-    if not found:
-        raise MeanNotConverged(
-            f"the mean on {manifold!r} did not reach the public tolerance {tolerance:g}; give a"
-            " larger `tolerance` (it adds to the sensitivity) or a smaller ball. Nothing was spent"
-        )
-    return clamp_point(manifold, ball, jax.tree.map(jnp.asarray, result.value))
+def _finished(
+    release: Release, details: dict[str, Any], local: Domain, frame: Frame, clamped: bool
+) -> Release:
+    """The release in the user's space, with more public facts: post-processing."""
+    value = local.clamp_point(release.value) if clamped else release.value
+    if local is not frame.domain:
+        value = frame.back(value)
+    return dataclasses.replace(release, value=value, details={**release.details, **details})
 
 
-def _inside(manifold: Any, ball: Any, point: Any) -> bool:
-    # Room for the rounding of a mean on the edge only, not for a coarse tolerance: outside the ball
-    # h need not hold.
-    return float(manifold.dist(ball.center, point)) <= float(ball.radius) * (1 + 1e-6) + 1e-8
-
-
-def _check_budget(name: str, budget: Any) -> None:
+def _check_budget(name: str, budget: Budget) -> None:
     if name in NEED_DELTA and not budget.delta > 0:
         raise invalid(
             "budget",
@@ -220,23 +228,7 @@ def _check_budget(name: str, budget: Any) -> None:
         )
 
 
-def _optimised(
-    name: str,
-    manifold: Any,
-    data: Prepared,
-    ball: Any,
-    budget: Any,
-    rng: Any,
-    ledger: Any,
-    optimizer: Any,
-    adjacency: str,
-) -> Release:
-    """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
-    guarantee.
-    """
-    from .. import problems
-    from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
-
+def _refuse_for_optimizers(name: str, adjacency: str, weights: Any) -> None:
     if adjacency != REPLACE_ONE:
         raise invalid(
             "adjacency",
@@ -245,12 +237,30 @@ def _optimised(
             " which this adjacency keeps private; use an output mechanism, or"
             " riemdp.private_minimize if the number is public",
         )
-    if data.shares is not None:
+    if weights is not None:
         raise invalid(
             "weights",
             "given",
             f"{name!r} averages records with equal weights; use an output mechanism",
         )
+
+
+def _optimised(
+    name: str,
+    local: Domain,
+    records: Point,
+    n: int,
+    budget: Budget,
+    rng: Any,
+    ledger: Ledger | None,
+    optimizer: Any,
+) -> Release:
+    """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
+    guarantee.
+    """
+    from .. import problems
+    from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
+
     kind = {"dp-rgd": DPRGD, "dp-rsgd": DPRSGD, "dp-rsvrg": DPRSVRG}[name]
     if optimizer is None:
         optimizer = kind(batch_size=None) if name == "dp-rsvrg" else kind(sensitivity="domain")
@@ -263,12 +273,11 @@ def _optimised(
             "Poisson batches are accounted for under add-or-remove-one, and this release is "
             'replace-one; use sampling="without-replacement", or riemdp.private_minimize',
         )
-    sensitivity = frechet_mean_sensitivity(
-        manifold, ball, data.n
-    )  # refuses a ball too large for the curvature
-    problem = problems.frechet_mean(manifold, ball=ball)
+    there = Ball(local.center, local.radius)
+    sensitivity = frechet_mean_sensitivity(local.manifold, there, n)
+    problem = problems.frechet_mean(local.manifold, ball=there)
     result = private_minimize(
-        problem, data.records, ball.center, optimizer, budget, rng=rng, ledger=ledger
+        problem, records, local.center, optimizer, budget, rng=rng, ledger=ledger
     )
     details = {
         "steps": result.steps,
@@ -276,9 +285,8 @@ def _optimised(
         "error": "no formula",
         **dict(result.details),
     }
-    value = clamp_point(
-        manifold, ball, result.value
-    )  # post-processing; the mean is in the ball, the last iterate need not be
+    # Post-processing: the mean is in the ball, the last iterate need not be.
+    value = local.clamp_point(result.value)
     return Release(
         value,
         result.guarantee,
@@ -290,7 +298,3 @@ def _optimised(
         details,
         budget,
     )
-
-
-def _with_details(release: Release, more: dict[str, Any], value: Any) -> Release:
-    return dataclasses.replace(release, value=value, details={**release.details, **more})

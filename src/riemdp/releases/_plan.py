@@ -21,7 +21,6 @@ from ._choices import (
     MOST_TRIES,
     NEED_DELTA,
     OPTIMIZED,
-    public_tolerance,
     try_build,
 )
 from ._typical import typical_error
@@ -291,11 +290,8 @@ def plan_private_mean(
     checked = optional_ball(manifold, ball)
     if checked is None:
         raise invalid("ball", ball, "give a public Ball(center, radius)")
-    tolerance = (
-        public_tolerance(ball)
-        if tolerance is None
-        else real("tolerance", tolerance, above=0.0, below=1.0)
-    )
+    if tolerance is not None:
+        tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")

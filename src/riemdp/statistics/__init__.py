@@ -1,6 +1,7 @@
 """Statistics on manifolds, and how far one record can move them."""
 
 from ._frechet_mean import MeanResult, frechet_mean
+from ._query import AbstractQuery, AmbientMean, FrechetMean, Records, TangentMean
 from ._sensitivity import (
     ambient_mean_sensitivity,
     frechet_mean_sensitivity,
@@ -9,7 +10,12 @@ from ._sensitivity import (
 )
 
 __all__ = [
+    "AbstractQuery",
+    "AmbientMean",
+    "FrechetMean",
     "MeanResult",
+    "Records",
+    "TangentMean",
     "ambient_mean_sensitivity",
     "frechet_mean",
     "frechet_mean_sensitivity",

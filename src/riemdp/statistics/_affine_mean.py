@@ -23,12 +23,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
+from ._newton import Found, View, conjugate_gradients, damped_newton
+from ._sums import pairwise
 
 Array = np.ndarray
 
@@ -61,14 +63,12 @@ class _Part:
     spread: float
 
 
-def affine_mean(
-    X: Any, weights: Any | None, tol: float, max_passes: int
-) -> tuple[Array, float, int]:
-    """(mean, residual, passes over the data) of X (n, k, k), with normalised weights (n,) or None.
-    Deterministic.
+def affine_mean(X: Any, weights: Any | None, tol: float, max_passes: int) -> Found[Array]:
+    """The mean of X (n, k, k), with normalised weights (n,) or None. Deterministic.
 
-    Raises `NotSuitable` where a record is not positive definite, or its spectrum relative to the
-    mean is wider than 1e6.
+    Raises:
+        NotSuitable: A record is not positive definite, or its spectrum relative to the mean is
+            wider than 1e6.
     """
     X = np.asarray(X)
     n = len(X)
@@ -86,19 +86,18 @@ def affine_mean(
                 if n < 4 * size or not np.sum(w[chosen]) > 0:
                     break
                 # A tolerance far below the sampling error of the subsample would be wasted.
-                start, *_ = _newton(X[chosen], w[chosen] / np.sum(w[chosen]), start, 1e-3, 12, pool)
-            lower, residual, passes = _newton(X, w, start, tol, max_passes, pool)
+                shares = w[chosen] / np.sum(w[chosen])
+                start = _newton(X[chosen], shares, start, 1e-3, 12, pool).value
+            found = _newton(X, w, start, tol, max_passes, pool)
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
-    return _symmetric(lower @ lower.T), residual, passes
+    return replace(found, value=_symmetric(found.value @ found.value.T))
 
 
 def _newton(
     X: Array, w: Array, start: Array, tol: float, max_passes: int, pool: ThreadPoolExecutor
-) -> tuple[Array, float, int]:
-    """Damped Newton iteration from the factor `start`: (factor of the mean, residual there, passes
-    used).
-    """
+) -> Found[Array]:
+    """Damped Newton iteration from the factor `start`; the value found is the mean's factor."""
     cuts = range(0, len(X), PART)
     # Whitened once: afterwards every factor is near the identity, so rounding does not grow with
     # the condition of the mean.
@@ -106,36 +105,28 @@ def _newton(
     blocks = list(
         pool.map(lambda i: (_congruence(inverse, X[i : i + PART]), w[i : i + PART]), cuts)
     )
-    factor = np.eye(X.shape[-1])
-    best: tuple[float, Array, Array, float] | None = (
-        None  # residual, factor, gradient, Lipschitz constant of the gradient
-    )
-    for passes in range(1, max_passes + 1):
-        parts, gradient, residual = _look(factor, blocks, pool, first=passes == 1)
+    eye = np.eye(X.shape[-1])
+
+    def look(factor: Array) -> View[Array]:
+        parts, gradient, residual = _look(factor, blocks, pool, first=factor is eye)
         spread, ratio = max(p.spread for p in parts), min(p.ratio for p in parts)
         if not math.isfinite(residual) or not ratio > SPREAD_FOR_PLAIN_EIGH:
             raise NotSuitable
-        if residual <= tol:
-            return start @ factor, residual, passes
-        if best is None or residual < best[0]:
-            reach = spread / math.sqrt(2.0)
-            best = (residual, factor, gradient, reach / math.tanh(reach) if reach > 1e-8 else 1.0)
+
+        def newton() -> tuple[Array, float]:
             # Far from the mean a rough step is enough (the next pass repairs it); the last one has
             # to reach the tolerance.
             forcing = max(min(1e-2, 1e-3 * residual) * residual, 0.3 * tol)
             step, left = _solve(parts, gradient, forcing, pool)
-            bound = left + 2.0 * _largest_factor(ratio) * float(np.sum(step**2))
-            if bound <= tol:
-                return start @ _move(factor, step), bound, passes
-            factor = _move(factor, step)
-        else:
-            # Newton overshot (possible far from the mean): go back and take the gradient step that
-            # always descends.
-            residual, factor, gradient, lipschitz = best
-            best = (2.0 * residual, factor, gradient, lipschitz)
-            factor = _move(factor, gradient / lipschitz)
-    assert best is not None
-    return start @ best[1], _look(best[1], blocks, pool)[2], max_passes
+            return step, left + 2.0 * _largest_factor(ratio) * float(np.sum(step**2))
+
+        # No Hessian exceeds this, so the gradient step always descends.
+        reach = spread / math.sqrt(2.0)
+        lipschitz = reach / math.tanh(reach) if reach > 1e-8 else 1.0
+        return View(residual, spread, gradient / lipschitz, newton)
+
+    found = damped_newton(look, _move, eye, tol, max_passes)
+    return replace(found, value=start @ found.value)
 
 
 def _largest_factor(ratio: float) -> float:
@@ -158,7 +149,7 @@ def _look(
     """
     inverse = None if first else np.linalg.inv(factor)
     parts = list(pool.map(lambda block: _decompose(inverse, *block), blocks))
-    gradient = _symmetric(sum((p.gradient for p in parts), np.zeros_like(factor)))
+    gradient = _symmetric(pairwise([p.gradient for p in parts]))
     return parts, gradient, float(np.linalg.norm(gradient))
 
 
@@ -202,21 +193,9 @@ def _solve(
         )
 
     def hessian(s: Array) -> Array:
-        products: Callable[[_Part], Array] = lambda part: product(part, s)
-        return _symmetric(sum(pool.map(products, parts), np.zeros((k, k))))
+        return _symmetric(pairwise(list(pool.map(lambda part: product(part, s), parts))))
 
-    step, left = np.zeros_like(gradient), gradient.copy()
-    direction, square = left.copy(), float(np.sum(left**2))
-    for _ in range(40):
-        if math.sqrt(square) <= target:
-            break
-        image = hessian(direction)
-        alpha = square / float(np.sum(direction * image))
-        step += alpha * direction
-        left -= alpha * image
-        previous, square = square, float(np.sum(left**2))
-        direction = left + (square / previous) * direction
-    return step, math.sqrt(square)
+    return conjugate_gradients(hessian, gradient, target, most=40)
 
 
 def _move(factor: Array, step: Array) -> Array:

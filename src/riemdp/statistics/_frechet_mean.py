@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from dataclasses import dataclass
@@ -22,9 +23,12 @@ from ..manifolds import (
     SPDLogEuclidean,
     Sphere,
 )
+from ..manifolds._base import Point
 from ._affine_mean import NotSuitable, affine_mean
+from ._newton import Found
 from ._riemannian_mean import gradient_mean, newton_mean
 from ._sphere_mean import sphere_mean
+from ._sums import weighted_sum
 
 # public and fixed: how long the iteration may run does not depend on an option that looks at data
 MAX_PASSES = 200
@@ -98,7 +102,7 @@ def frechet_mean(
     n = _count(manifold, records)
     w = _normalised(weights, n)
     _check_records(manifold, records, n)
-    result = _solve(manifold, records, w, n, tol)
+    result = solve(manifold, records, w, n, tol)
     if not result.converged:
         warnings.warn(
             f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"
@@ -110,53 +114,53 @@ def frechet_mean(
     return result
 
 
-def _solve(manifold: Any, X: Any, w: Any, n: int, tol: float) -> MeanResult:
+def solve(manifold: AbstractManifold, X: Point, w: Any, n: int, tol: float) -> MeanResult:
+    """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
+    not reached, the value is the point of the smallest residual.
+    """
     if n == 1:
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
+    if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
+        value, residual = _flat_mean(manifold, X, _or_equal(w, n))
+        return MeanResult(value, residual, 2, residual <= tol)
     if isinstance(manifold, Product):
         parts = [
-            _solve(factor, x, w, n, tol / math.sqrt(len(manifold.manifolds)))
+            solve(factor, x, w, n, tol / math.sqrt(len(manifold.manifolds)))
             for factor, x in zip(manifold.manifolds, X, strict=True)
         ]
         residual = math.hypot(*(part.residual for part in parts))
         value = tuple(part.value for part in parts)
         return MeanResult(value, residual, max(part.iterations for part in parts), residual <= tol)
-    if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
-        value, residual = _flat_mean(manifold, X, _or_equal(w, n))
-        return MeanResult(value, residual, 2, residual <= tol)
+    found: Found[Any] | None = None
     if isinstance(manifold, SPDAffineInvariant):
-        try:
-            value, residual, passes = affine_mean(X, w, tol, MAX_PASSES)
-            return MeanResult(jnp.asarray(value), residual, passes, residual <= tol)
-        except NotSuitable:
-            pass  # so ill-conditioned that logarithms need the careful formulas of the manifold
-    weights = _or_equal(w, n)
-    start = _start(manifold, X, weights)
-    if isinstance(manifold, Sphere):
-        value, residual, passes, spread = sphere_mean(X, weights, start, tol, MAX_PASSES)
-        value = jnp.asarray(value)
-    else:
-        method = (
-            newton_mean
-            if isinstance(manifold, Lorentz | PoincareBall) and manifold.dim > 1
-            else gradient_mean
-        )
-        value, residual, passes, spread = method(manifold, X, weights, start, tol, MAX_PASSES)
-    _warn_of_spread(manifold, value, spread)
-    return MeanResult(value, residual, passes, residual <= tol)
+        # Not suitable: so ill-conditioned that logarithms need the manifold's careful formulas.
+        with contextlib.suppress(NotSuitable):
+            found = affine_mean(X, w, tol, MAX_PASSES)
+    if found is None:
+        weights = _or_equal(w, n)
+        start = _start(manifold, X, weights)
+        if isinstance(manifold, Sphere):
+            found = sphere_mean(X, weights, start, tol, MAX_PASSES)
+        elif isinstance(manifold, Lorentz | PoincareBall) and manifold.dim > 1:
+            found = newton_mean(manifold, X, weights, start, tol, MAX_PASSES)
+        else:
+            found = gradient_mean(manifold, X, weights, start, tol, MAX_PASSES)
+        _warn_of_spread(manifold, found.value, found.spread)
+    value = jax.tree.map(jnp.asarray, found.value)
+    return MeanResult(value, found.residual, found.passes, found.residual <= tol)
 
 
-def _flat_mean(manifold: Any, X: Any, w: Any) -> tuple[Any, float]:
+def _flat_mean(manifold: AbstractManifold, X: Point, w: Any) -> tuple[Point, float]:
     """exp of the mean logarithm at the origin, and once more at the result, which removes the
     rounding of the first.
     """
     p = manifold.origin
     for _ in range(2):
-        p = manifold.exp(p, jnp.tensordot(w, manifold.log(p, X), axes=1))
-    return p, float(manifold.norm(p, jnp.tensordot(w, manifold.log(p, X), axes=1)))
+        p = manifold.exp(p, weighted_sum(w, manifold.log(p, X)))
+    return p, float(manifold.norm(p, weighted_sum(w, manifold.log(p, X))))
 
 
-def _start(manifold: Any, X: Any, w: Any) -> Any:
+def _start(manifold: AbstractManifold, X: Any, w: Any) -> Any:
     """A point to start from: the projected arithmetic mean where that means something, else the
     heaviest record.
     """
@@ -183,7 +187,7 @@ def _start(manifold: Any, X: Any, w: Any) -> Any:
     return first
 
 
-def _warn_of_spread(manifold: Any, mean: Any, spread: float) -> None:
+def _warn_of_spread(manifold: AbstractManifold, mean: Any, spread: float) -> None:
     kappa = manifold.curvature_bounds[1]
     if (
         not 0 < kappa < math.inf
@@ -200,7 +204,7 @@ def _warn_of_spread(manifold: Any, mean: Any, spread: float) -> None:
         )
 
 
-def _count(manifold: Any, records: Any) -> int:
+def _count(manifold: AbstractManifold, records: Any) -> int:
     batch = manifold._batch_shape(records)
     if len(batch) != 1:
         raise InvalidArgument(
@@ -246,7 +250,7 @@ def _or_equal(w: Any | None, n: int) -> Any:
     return jnp.full(n, 1.0 / n) if w is None else jnp.asarray(w)
 
 
-def _check_records(manifold: Any, records: Any, n: int) -> None:
+def _check_records(manifold: AbstractManifold, records: Any, n: int) -> None:
     bad = n - int(jnp.sum(manifold.belongs(records, _LOOSE)))
     if bad:
         raise InvalidArgument(

@@ -2,7 +2,7 @@
 nothing better is known.
 
 F(p) = 1/2 sum w_i d(p, x_i)^2 has gradient -G(p), G = sum w_i log_p x_i; |G| is the residual
-everywhere in this room.
+everywhere in this module.
 """
 
 from __future__ import annotations
@@ -14,40 +14,35 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+from ._newton import Found, View, damped_newton
+from ._sums import weighted_sum
+
 
 def newton_mean(
-    manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int
-) -> tuple[Any, float, int, float]:
-    """(mean, residual, passes, largest distance) on a space of constant curvature kappa < 0.
+    manifold: AbstractManifold, X: Point, w: Any, start: Point, tol: float, max_passes: int
+) -> Found[Point]:
+    """The mean on a space of constant curvature kappa < 0.
 
     There the Hessian of d(., x)^2 / 2 is 1 along log_p x and theta coth theta across it, theta =
     sqrt(-kappa) d, so Newton's equation is solved by conjugate gradients with two products with the
     matrix of logarithms a step.
     """
-    p, best, passes = start, None, 0
-    while passes < max_passes:
+
+    def look(p: Point) -> View[Any]:
         gradient, step, facts = _newton_pass(manifold, p, X, w, tol)
         residual, spread, lipschitz = (float(x) for x in facts)
-        passes += 1
-        if residual <= tol:
-            return p, residual, passes, spread
-        if best is None or residual < best[0]:
-            best = (residual, p, gradient, spread, lipschitz)
-            p = manifold.exp(p, step)
-        # overshot: go back and take the gradient step that always descends; twice as much is
-        # allowed next time
-        else:
-            residual, p, gradient, spread, lipschitz = best
-            best = (2.0 * residual, p, gradient, spread, lipschitz)
-            p = manifold.exp(p, jax.tree.map(lambda g, scale=lipschitz: g / scale, gradient))
-    return _at_best(manifold, X, w, p, passes)
+        descent = jax.tree.map(lambda g: g / lipschitz, gradient)
+        return View(residual, spread, descent, lambda: (step, math.inf))
+
+    return damped_newton(look, manifold.exp, start, tol, max_passes)
 
 
 def gradient_mean(
-    manifold: Any, X: Any, w: Any, start: Any, tol: float, max_passes: int
-) -> tuple[Any, float, int, float]:
-    """(mean, residual, passes, largest distance) anywhere: p <- exp_p(a G(p)), a chosen by Barzilai
-    and Borwein.
+    manifold: AbstractManifold, X: Point, w: Any, start: Point, tol: float, max_passes: int
+) -> Found[Point]:
+    """The mean anywhere: p <- exp_p(a G(p)), a chosen by Barzilai and Borwein.
 
     With a = 1 this is the classical fixed point iteration (on Bures-Wasserstein space that of
     Alvarez-Esteban et al. 2016). The step is taken back to a smaller one whenever the residual
@@ -80,24 +75,21 @@ def gradient_mean(
             longest * 1.5,
         )
         p, gradient = p_new, gradient_new
-    return best[1], best[0], passes, best[3]
-
-
-def _at_best(manifold: Any, X: Any, w: Any, p: Any, passes: int) -> tuple[Any, float, int, float]:
-    _, residual, spread = _pass(manifold, p, X, w)
-    return p, float(residual), passes, float(spread)
+    return Found(best[1], best[0], passes, best[3])
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _pass(manifold: Any, p: Any, X: Any, w: Any) -> tuple[Any, Any, Any]:
+def _pass(manifold: AbstractManifold, p: Any, X: Any, w: Any) -> tuple[Any, Any, Any]:
     logs = manifold._log(p, X)
-    gradient = jax.tree.map(lambda v: jnp.tensordot(w, v, axes=1), logs)
+    gradient = weighted_sum(w, logs)
     distances = jnp.where(w > 0, manifold._norm(p, logs), 0.0)
     return gradient, manifold._norm(p, gradient), jnp.max(distances)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _next_length(manifold: Any, p: Any, q: Any, before: Any, after: Any, length: Any) -> Any:
+def _next_length(
+    manifold: AbstractManifold, p: Any, q: Any, before: Any, after: Any, length: Any
+) -> Any:
     """Barzilai-Borwein length <s, y> / <y, y> with s = a G(p) and y = G(p) - G(q), both carried to
     q.
     """
@@ -109,7 +101,9 @@ def _next_length(manifold: Any, p: Any, q: Any, before: Any, after: Any, length:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _newton_pass(manifold: Any, p: Any, X: Any, w: Any, tol: Any) -> tuple[Any, Any, Any]:
+def _newton_pass(
+    manifold: AbstractManifold, p: Any, X: Any, w: Any, tol: Any
+) -> tuple[Any, Any, Any]:
     kappa = manifold.curvature_bounds[1]
     logs = manifold._log(p, X)
     squares = manifold._inner(p, logs, logs)
@@ -119,12 +113,12 @@ def _newton_pass(manifold: Any, p: Any, X: Any, w: Any, tol: Any) -> tuple[Any, 
     across = jnp.where(small, 1.0 + theta2 / 3.0, theta / jnp.tanh(theta))
     radial = w * (1.0 - across) / jnp.where(squares > 1e-300, squares, 1.0)
     isotropic = jnp.sum(w * across)
-    gradient = jnp.tensordot(w, logs, axes=1)
+    gradient = weighted_sum(w, logs)
     size = manifold._norm(p, gradient)
     forcing = jnp.maximum(jnp.minimum(1e-2, 0.1 * size) * size, 0.1 * tol)
 
     def hessian(v: Any) -> Any:
-        return isotropic * v + jnp.tensordot(radial * manifold._inner(p, logs, v), logs, axes=1)
+        return isotropic * v + weighted_sum(radial * manifold._inner(p, logs, v), logs)
 
     def unfinished(state: Any) -> Any:
         _, r, _, count = state

@@ -62,54 +62,70 @@ def frechet_mean_sensitivity(
     - a mean known only up to |grad F| <= tolerance, F = 1/2 sum w_i d^2: 2 tolerance / h is added.
 
     For kappa > 0 it is valid for r < min(injectivity radius, pi / (2 sqrt kappa)) / 2 and a mean
-    inside the ball (clamp it).
+    inside the ball (clamp it). Rounding is not in it: `FrechetMean(...).sensitivity` adds that.
 
-    **Arguments:**
+    Args:
+        manifold: The space.
+        ball: The public domain, `Ball(center, radius)`.
+        n: Number of records (replace-one), or the public lower bound of it (add-or-remove-one), at
+            least 1.
+        tolerance: The solver's *public* tolerance on |grad F|, at least 0. Never the residual that
+            was realised: noise that depends on a residual depends on the data.
+        adjacency: "replace-one" or "add-or-remove-one".
+        weights: None, or n public non-negative weights (replace-one only).
+        constant: "tight" (default), or a looser published constant for reproduction only,
+            replace-one: "reimherr2021" (Theorem 2: 2 r (2 - h) / (n h), 2 r / n where kappa <= 0),
+            "han2024" (Remarks 4 and 5: the same with the diameter 2 r for the radius).
 
-    - `manifold`, `ball`: the space and the public domain (`Ball(center, radius)`).
-    - `n`: number of records (replace-one), or the public lower bound of it (add-or-remove-one), at
-      least 1.
-    - `tolerance`: the solver's *public* tolerance on |grad F|, at least 0. Never the residual that
-      was realised: noise that depends on a residual depends on the data.
-    - `adjacency`: "replace-one" or "add-or-remove-one".
-    - `weights`: None, or n public non-negative weights (replace-one only).
-    - `constant`: "tight" (default), or a looser published constant for reproduction only,
-      replace-one: "reimherr2021" (Theorem 2: 2 r (2 - h) / (n h), 2 r / n where kappa <= 0),
-      "han2024" (Remarks 4 and 5: the same with the diameter 2 r for the radius).
+    Returns:
+        The bound.
 
-    **Errors:** `InvalidArgument` if the ball is too large for the curvature, or an argument is out
-    of range.
+    Raises:
+        InvalidArgument: The ball is too large for the curvature, or an argument is out of range.
 
-    Source: Reimherr2021 Theorem 2; the constants for kappa > 0 follow from Rauch's comparison (the
-    logarithm is theta/sin(theta)-Lipschitz, the Hessian of d^2/2 is at least theta cot(theta));
-    add-or-remove-one is proved in a comment.
+    Source:
+        Reimherr2021 Theorem 2; the constants for kappa > 0 follow from Rauch's comparison (the
+        logarithm is theta/sin(theta)-Lipschitz, the Hessian of d^2/2 is at least theta cot(theta));
+        add-or-remove-one is proved in a comment.
+
+    Example:
+        >>> import riemdp
+        >>> line = riemdp.Euclidean(1)
+        >>> riemdp.frechet_mean_sensitivity(line, riemdp.Ball(line.origin, 1.0), 100)
+        0.02
     """
     n = integer("n", n)
     tolerance = real("tolerance", tolerance, at_least=0.0)
     one_of("adjacency", adjacency, ADJACENCIES)
     one_of("constant", constant, CONSTANTS)
-    if constant != "tight" and adjacency != REPLACE_ONE:
+    if constant == "tight":
+        return mean_bound(
+            bound(manifold, ball), n, tolerance=tolerance, adjacency=adjacency, weights=weights
+        )
+    if adjacency != REPLACE_ONE:
         raise invalid(
             "constant", constant, 'the published constants are for "replace-one"; use "tight"'
         )
     domain = bound(manifold, ball)
-    r, kappa, h, theta = (
-        domain.radius,
-        domain.curvature,
-        domain.strong_convexity,
-        domain.theta,
-    )
+    domain.check_convexity()
+    share = _largest_share(n, weights)
+    delta = _published(constant, domain.radius, domain.curvature, share)
+    return delta + 2 * tolerance / domain.strong_convexity
+
+
+def mean_bound(domain: Domain, n: int, *, tolerance: float, adjacency: str, weights: Any) -> float:
+    """The formulas of `frechet_mean_sensitivity`, of checked arguments."""
+    domain.check_convexity()
+    r, h, theta = domain.radius, domain.strong_convexity, domain.theta
     if adjacency == ADD_REMOVE:
         _no_weights(weights)
         delta = r * max(2 / (n + 1), over_sin(theta) / n) / h
-    elif constant != "tight":
-        delta = _published(constant, r, kappa, _largest_share(n, weights))
     else:
         delta = 2 * r * _largest_share(n, weights) / math.cos(theta)
     delta += 2 * tolerance / h
     # On a positively curved space the mean is required to lie in the ball, so no two means are
     # further apart than 2 r.
-    return min(delta, 2 * r) if kappa > 0 and constant == "tight" else delta
+    return min(delta, 2 * r) if theta > 0 else delta
 
 
 # Why 2 r / (n + 1) under add-or-remove-one, filling up included. Let D have total weight W, and D'
@@ -147,17 +163,34 @@ def mean_gradient_sensitivity(
     cut locus). F = 1/(2n) sum d^2 without weights; public weights, replace-one: max(w) in the place
     of 1/n.
 
-    Source: Han2024 section 5.2 with the corrected constants (grad d^2 = -2 log).
+    Args:
+        manifold: The space.
+        ball: The public domain.
+        n: Number of records, or the public lower bound of it.
+        weights: None, or n public non-negative weights (replace-one only).
+        adjacency: "replace-one" or "add-or-remove-one".
+
+    Returns:
+        The bound.
+
+    Raises:
+        InvalidArgument: The ball is too large for the curvature, or an argument is out of range.
+
+    Source:
+        Han2024 section 5.2 with the corrected constants (grad d^2 = -2 log).
     """
     n = integer("n", n)
     one_of("adjacency", adjacency, ADJACENCIES)
-    domain = bound(manifold, ball)
+    return gradient_bound(bound(manifold, ball), n, adjacency=adjacency, weights=weights)
+
+
+def gradient_bound(domain: Domain, n: int, *, adjacency: str, weights: Any) -> float:
+    """The formulas of `mean_gradient_sensitivity`, of checked arguments."""
     domain.check_convexity()
-    r, theta = domain.radius, domain.theta
     if adjacency == ADD_REMOVE:
         _no_weights(weights)
-        return 2 * r / (n + 1) * over_sin(theta)
-    return 2 * r * _largest_share(n, weights) * over_sin(theta)
+        return 2 * domain.radius / (n + 1) * over_sin(domain.theta)
+    return 2 * domain.radius * _largest_share(n, weights) * over_sin(domain.theta)
 
 
 def ambient_mean_sensitivity(
@@ -178,13 +211,30 @@ def ambient_mean_sensitivity(
     Add-or-remove-one (n as in `frechet_mean_sensitivity`): max(diameter / (n + 1), reach / n),
     reach being half the diameter, or 2 sin(r / 2) on the sphere and at most 2 in the Poincare ball:
     the distance of a record from the centre, which takes the place of lacking records.
-    `NotImplementedError` on quotients and products, where ambient representatives do not add up.
 
-    Source: Reimherr2021 Proposition 1 (r_E = e^r - 1) and A.3.2, carried to any public centre.
+    Args:
+        manifold: The space.
+        ball: The public domain.
+        n: Number of records, or the public lower bound of it.
+        weights: None, or n public non-negative weights (replace-one only).
+        adjacency: "replace-one" or "add-or-remove-one".
+
+    Returns:
+        The bound.
+
+    Raises:
+        NotImplementedError: The space is a quotient or a product, where arrays do not add up.
+
+    Source:
+        Reimherr2021 Proposition 1 (r_E = e^r - 1) and A.3.2, carried to any public centre.
     """
     n = integer("n", n)
     one_of("adjacency", adjacency, ADJACENCIES)
-    domain = bound(manifold, ball)
+    return ambient_bound(bound(manifold, ball), n, adjacency=adjacency, weights=weights)
+
+
+def ambient_bound(domain: Domain, n: int, *, adjacency: str, weights: Any) -> float:
+    """The formulas of `ambient_mean_sensitivity`, of checked arguments."""
     if adjacency == REPLACE_ONE:
         return domain.ambient_diameter * _largest_share(n, weights)
     _no_weights(weights)

@@ -14,69 +14,51 @@ from typing import Any
 
 import numpy as np
 
+from ..domains._frame import BLOCK
+from ._newton import Found, View, conjugate_gradients, damped_newton
+from ._sums import pairwise
+
 # smallest b used: beyond a right angle the true one is negative, this keeps a descent direction
 FLATTEST = 0.05
 
 
-def sphere_mean(
-    X: Any, w: Any, start: Any, tol: float, max_passes: int
-) -> tuple[np.ndarray, float, int, float]:
-    """(mean, residual, passes, largest distance) of unit vectors X (n, d) with weights w (n,)
-    summing to 1.
-    """
-    X, w, p = np.asarray(X), np.asarray(w), np.asarray(start)
-    best: tuple[float, np.ndarray, np.ndarray, float] | None = None
-    for passes in range(1, max_passes + 1):
+def sphere_mean(X: Any, w: Any, start: Any, tol: float, max_passes: int) -> Found[np.ndarray]:
+    """The mean of unit vectors X (n, d) with weights w (n,) summing to 1."""
+    X, w = np.asarray(X), np.asarray(w)
+
+    def look(p: np.ndarray) -> View[np.ndarray]:
         cosines = np.clip(X @ p, -1.0, 1.0)
         stretch = _angle_over_sine(cosines)
-        gradient = _across(p, (w * stretch) @ X)
-        residual = float(np.linalg.norm(gradient))
+        gradient = _across(p, _combined(w * stretch, X))
+        size = float(np.linalg.norm(gradient))
         spread = float(np.arccos(np.min(np.where(w > 0, cosines, 1.0))))
-        if residual <= tol:
-            return p, residual, passes, spread
-        if best is None or residual < best[0]:
-            best = (residual, p, gradient, spread)
-            p = _move(p, _newton_step(X, w, p, cosines, stretch, gradient, tol))
-        # overshot: go back and take the gradient step, which always descends as no Hessian exceeds
-        # 1
-        else:
-            residual, p, gradient, spread = best
-            best = (2.0 * residual, p, gradient, spread)
-            p = _move(p, gradient)
-    assert best is not None
-    cosines = np.clip(X @ best[1], -1.0, 1.0)
-    residual = float(np.linalg.norm(_across(best[1], (w * _angle_over_sine(cosines)) @ X)))
-    return best[1], residual, max_passes, best[3]
+
+        def newton() -> tuple[np.ndarray, float]:
+            across = np.maximum(stretch * cosines, FLATTEST)
+            sine2 = np.maximum(1.0 - cosines**2, 1e-300)
+            # (1 - theta cot theta) / sin^2 -> 1/3 at theta = 0, where the quotient is 0/0
+            ratio = np.where(sine2 > 1e-6, (1.0 - across) / sine2, 1.0 / 3.0)
+            isotropic = float(w @ across)
+
+            def hessian(v: np.ndarray) -> np.ndarray:
+                return isotropic * v + _across(p, _combined(w * ratio * (X @ v), X))
+
+            target = max(min(1e-2, 0.1 * size) * size, 0.1 * tol)
+            step, _ = conjugate_gradients(hessian, gradient, target, most=30)
+            return _across(p, step), math.inf
+
+        # No Hessian exceeds 1, so the gradient step always descends.
+        return View(size, spread, gradient, newton)
+
+    return damped_newton(look, _move, np.asarray(start), tol, max_passes)
 
 
-def _newton_step(
-    X: np.ndarray,
-    w: np.ndarray,
-    p: np.ndarray,
-    cosines: np.ndarray,
-    stretch: np.ndarray,
-    gradient: np.ndarray,
-    tol: float,
-) -> np.ndarray:
-    across = np.maximum(stretch * cosines, FLATTEST)
-    sine2 = np.maximum(1.0 - cosines**2, 1e-300)
-    # (1 - theta cot theta) / sin^2 -> 1/3 at theta = 0, where the quotient is 0/0
-    ratio = np.where(sine2 > 1e-6, (1.0 - across) / sine2, 1.0 / 3.0)
-    isotropic = float(w @ across)
-    size = float(np.linalg.norm(gradient))
-    target = max(min(1e-2, 0.1 * size) * size, 0.1 * tol)
-    step, left = np.zeros_like(p), gradient.copy()
-    direction, square = left.copy(), size**2
-    for _ in range(30):
-        if math.sqrt(square) <= target:
-            break
-        image = isotropic * direction + _across(p, (w * ratio * (X @ direction)) @ X)
-        alpha = square / float(direction @ image)
-        step += alpha * direction
-        left -= alpha * image
-        previous, square = square, float(left @ left)
-        direction = left + (square / previous) * direction
-    return _across(p, step)
+def _combined(w: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """w @ X, in blocks of a fixed size, so that the rounding error has a public bound."""
+    if len(w) <= BLOCK:
+        return w @ X
+    cuts = range(0, len(w), BLOCK)
+    return pairwise([w[i : i + BLOCK] @ X[i : i + BLOCK] for i in cuts])
 
 
 def _angle_over_sine(cosines: np.ndarray) -> np.ndarray:

@@ -1,0 +1,410 @@
+"""Queries: what is computed of private records, each with the sensitivity that it has.
+
+A query is made from public facts alone. `prepare` is the only function that sees what a user gave,
+`value` the only one that looks at all records together. Neither raises because of what a record
+holds.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import math
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
+from ..domains import Domain, Frame
+from ..domains._clamp import choose, readable
+from ..domains._door import admit_records
+from ..domains._frame import MOST_TERMS, summation_error
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, Tangent
+from ._frechet_mean import solve
+from ._sensitivity import (
+    ADD_REMOVE,
+    ADJACENCIES,
+    REPLACE_ONE,
+    ambient_bound,
+    gradient_bound,
+    mean_bound,
+    public_weights,
+)
+from ._sums import weighted_sum
+
+MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
+COARSEST = 1e-2  # share of the radius that the rounding of a record may have
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Records:
+    """Records inside the public ball, and their shares in the mean (None: equal ones)."""
+
+    points: Point
+    shares: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AbstractQuery(abc.ABC):
+    """A statistic of n records of a public domain, with its sensitivity.
+
+    Args:
+        domain: The public domain of the records.
+        n: The public number of records, or the lower bound that stands in its place under
+            add-or-remove-one.
+        adjacency: "replace-one" or "add-or-remove-one".
+    """
+
+    domain: Domain
+    n: int
+    _: dataclasses.KW_ONLY
+    adjacency: str = REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        integer("n", self.n)
+        one_of("adjacency", self.adjacency, ADJACENCIES)
+
+    @property
+    @abc.abstractmethod
+    def sensitivity(self) -> float:
+        """Largest change of `value` between neighbours, rounding included: a public number."""
+
+    @abc.abstractmethod
+    def prepare(self, X: Any) -> Records:
+        """Records as the user gave them, admitted one by one and moved into the domain."""
+
+    @abc.abstractmethod
+    def value(self, records: Records) -> Point | Tangent:
+        """The statistic of prepared records."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AbstractMean(AbstractQuery):
+    """A weighted mean of clamped records, filled up with the center under add-or-remove-one.
+
+    Args:
+        domain: The public ball, bound to its space.
+        n: The public number of records, or `n_min` under add-or-remove-one.
+        adjacency: "replace-one", or "add-or-remove-one" where the number of records is private too
+            and lacking records are filled up with copies of the center.
+        weights: n public weights (replace-one only).
+    """
+
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjacency == ADD_REMOVE and self.weights is not None:
+            raise invalid(
+                "weights",
+                self.weights,
+                "under add-or-remove-one a record brings its own weight: give them to `prepare`",
+            )
+        shares = None if self.weights is None else public_weights(self.weights, self.n)
+        object.__setattr__(self, "weights", shares)
+
+    @abc.abstractmethod
+    def _clamp(self, records: Point) -> Point:
+        """Admitted records, moved into the ball."""
+
+    @property
+    @abc.abstractmethod
+    def _filler(self) -> Point:
+        """What lacking records are filled up with."""
+
+    def prepare(self, X: Any, weights: Any = None) -> Records:
+        """Admit the records one by one and move them into the ball.
+
+        Args:
+            X: The records as the user gave them. Only the form of the whole is checked.
+            weights: The records' own private weights, moved into [0, 1] (add-or-remove-one only).
+
+        Returns:
+            The records in the ball. Under add-or-remove-one the center is appended, with the share
+            that lacks (0 when nothing does).
+        """
+        at_least = 1 if self.adjacency == REPLACE_ONE else 0
+        records, count = admit_records(self.domain.manifold, "X", X, at_least=at_least)
+        if self.adjacency == REPLACE_ONE:
+            if weights is not None:
+                raise invalid("weights", "given", "public weights belong to the query itself")
+            if count != self.n:
+                raise _other_count(count, self.n)
+            return Records(self._clamp(records), self.weights)
+        own = np.ones(count) if weights is None else _own_weights(weights, count)
+        total = math.fsum(own)
+        shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)
+        filled = jax.tree.map(
+            lambda x, c: jnp.concatenate([x, jnp.asarray(c)[None]]),
+            self._clamp(records),
+            self._filler,
+        )
+        return Records(filled, shares)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FrechetMean(AbstractMean):
+    """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records of a ball.
+
+    It is computed in the frame of the public center (`domain.frame`), where rounding is smallest:
+    `value` is a point of `frame.local`, and `frame.back` carries a released point to the user's
+    space. If the solver does not reach the public tolerance, the point with the smallest residual
+    that it found is the value: nothing is raised, because that would be an event that the records
+    decide.
+
+    Args:
+        domain: The public ball, bound to its space.
+        n: The public number of records, or `n_min` under add-or-remove-one.
+        adjacency: "replace-one", or "add-or-remove-one" where the number of records is private too
+            and lacking records are filled up with copies of the center.
+        weights: n public weights (replace-one only).
+        tolerance: Public tolerance on the gradient of F = 1/2 sum w_i d^2, above 0 and below 1.
+            None: 1e-10 max(1, radius), and what float64 resolves in the ball. A smaller one than
+            float64 resolves is raised to that.
+
+    Raises:
+        InvalidArgument: An argument is out of range, the ball is too large for the curvature, or
+            rounding would exceed a thousandth of the sensitivity (`domain.rounding`).
+
+    Guarantee:
+        `sensitivity` = 2 r / n on Hadamard spaces under replace-one (see
+        `frechet_mean_sensitivity`) + 2 tolerance / h + 2 rounding / h.
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> query = riemdp.statistics.FrechetMean(riemdp.Ball(np.eye(2), 1.0).on(space), 100)
+        >>> round(query.sensitivity, 6)
+        0.02
+    """
+
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.domain.check_convexity()
+        object.__setattr__(self, "tolerance", self._public_tolerance())
+        self._check_rounding()
+
+    @property
+    def frame(self) -> Frame:
+        """Where the mean is computed."""
+        return self.domain.frame
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest distance of two neighbours' values, tolerance and rounding included."""
+        assert self.tolerance is not None
+        return self._exact(self.tolerance) + self._rounding
+
+    @functools.cached_property
+    def gradient_sensitivity(self) -> float:
+        """Largest change of grad F(w) = -sum_i w_i log_w(x_i), w in the ball; see
+        `mean_gradient_sensitivity`.
+        """
+        exact = gradient_bound(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
+        return exact + 2 * self.frame.local.rounding
+
+    def _clamp(self, records: Point) -> Point:
+        return self.frame.clamp(records)
+
+    @property
+    def _filler(self) -> Point:
+        return self.frame.local.center
+
+    def value(self, records: Records) -> Point:
+        """The mean of prepared records, a point of `frame.local`, inside its ball.
+
+        Moving the computed mean into the ball brings it no farther from the exact one: radially,
+        towards the center of a ball as small as the curvature requires, distances only shrink.
+        """
+        assert self.tolerance is not None
+        return mean_in_ball(self.frame.local, records.points, records.shares, self.tolerance)
+
+    # ------------------------------------------------------------------ public numbers
+    def _exact(self, tolerance: float) -> float:
+        return mean_bound(
+            self.domain,
+            self.n,
+            tolerance=tolerance,
+            adjacency=self.adjacency,
+            weights=self.weights,
+        )
+
+    @functools.cached_property
+    def _rounding(self) -> float:
+        return 2 * self.frame.local.rounding / self.domain.strong_convexity
+
+    def _public_tolerance(self) -> float:
+        finest = self.frame.local.resolution
+        if self.tolerance is None:
+            return 1e-10 * max(1.0, self.domain.radius) + finest
+        return max(real("tolerance", self.tolerance, above=0.0, below=1.0), finest)
+
+    def _check_rounding(self) -> None:
+        d, local = self.domain, self.frame.local
+        # About an ill-conditioned center the records themselves are rounded, each on its own. That
+        # does not touch the sensitivity, but it would spoil the mean.
+        coarse = float(d.manifold._resolution(d.center, 0.0))
+        if not coarse <= COARSEST * d.radius:
+            raise invalid(
+                "ball.radius",
+                d.radius,
+                f"about this centre float64 resolves points of {d.manifold!r} to {coarse:.2g} only,"
+                " which is more than a hundredth of the radius. Remedy: a larger radius, a centre"
+                " that is better conditioned, or other units",
+            )
+        most = MOST_ROUNDING * self._exact(0.0)
+        share = self._rounding + 2 * local.resolution / d.strong_convexity
+        if not share <= most:
+            raise invalid(
+                "ball.radius",
+                d.radius,
+                f"rounding in float64 is bounded by {share:.2g} here, more than a thousandth of the"
+                f" sensitivity ({most / MOST_ROUNDING:.2g}) of a mean of n = {self.n} records on"
+                f" {d.manifold!r}. Remedy: a smaller radius, or fewer records",
+            )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AmbientMean(AbstractMean):
+    """The arithmetic mean of records of a ball as arrays: the query of the extrinsic baselines.
+
+    Guarantee:
+        `sensitivity` is that of `ambient_mean_sensitivity`, in the Frobenius norm.
+    """
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the mean in the Frobenius norm."""
+        return ambient_bound(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
+
+    def _clamp(self, records: Point) -> Point:
+        return self.domain.clamp(records)
+
+    @property
+    def _filler(self) -> Point:
+        return self.domain.center
+
+    def value(self, records: Records) -> Point:
+        """The mean of prepared records, an array."""
+        n = int(jax.tree.leaves(records.points)[0].shape[0])
+        shares = np.full(n, 1.0 / n) if records.shares is None else records.shares
+        return weighted_sum(jnp.asarray(shares), records.points)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TangentMean(AbstractQuery):
+    """The mean of the logarithms log_c x of the records at the center c, each shortened to at most
+    the radius.
+
+    It needs no solver, no tolerance and no limit on the radius: each term depends on its own record
+    and has length at most r, so replacing one moves the mean by at most 2 r / n on every manifold
+    that has a logarithm.
+
+    Args:
+        domain: The public ball, bound to its space. The radius need not respect the curvature.
+        n: The public number of records.
+
+    Raises:
+        InvalidArgument: An argument is out of range; another adjacency than "replace-one".
+
+    Guarantee:
+        `sensitivity` = 2 r / n + the rounding of the sum, under replace-one.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjacency != REPLACE_ONE:
+            raise invalid("adjacency", self.adjacency, 'this mean is for "replace-one" only')
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the mean in the metric at the center."""
+        r = self.domain.radius
+        return 2 * r / self.n * (1 + 1e-12) + 2 * r * summation_error(MOST_TERMS)
+
+    def prepare(self, X: Any) -> Records:
+        """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
+        record is not a point of the space.
+        """
+        d = self.domain
+        records, count = admit_records(d.manifold, "X", X)
+        if count != self.n:
+            raise _other_count(count, self.n)
+        return Records(_clipped_coordinates(d.manifold, d.center, d.radius, records))
+
+    def coordinates(self, records: Records) -> jax.Array:
+        """Orthonormal coordinates (dim,) of the mean at the center."""
+        return _average(records.points)
+
+    def value(self, records: Records) -> Tangent:
+        """The mean as a tangent vector at the center."""
+        d = self.domain
+        return d.manifold.from_coordinates(d.center, self.coordinates(records))
+
+
+def mean_in_ball(
+    domain: Domain, points: Point, shares: np.ndarray | None, tolerance: float
+) -> Point:
+    """The Frechet mean of points of the ball to the public tolerance, moved into the ball; the
+    point with the smallest residual where the tolerance was not reached. Raises nothing.
+    """
+    n = int(jax.tree.leaves(points)[0].shape[0])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RiemdpWarning)  # a warning would depend on the records
+            found = solve(domain.manifold, points, shares, n, tolerance).value
+    except (ArithmeticError, ValueError, np.linalg.LinAlgError):
+        found = domain.center
+    return domain.clamp_point(found)
+
+
+def _other_count(count: int, n: int) -> InvalidArgument:
+    return InvalidArgument(f"argument `X` has {count} records; this query is made for n = {n}")
+
+
+def _own_weights(weights: Any, count: int) -> np.ndarray:
+    """The records' own weights, moved into [0, 1] like records into the ball: their values are
+    private and raise nothing.
+    """
+    try:
+        given = list(weights)
+    except TypeError:
+        given = None
+    if given is None or len(given) != count:
+        raise InvalidArgument(
+            "argument `weights` has another length than `X`; give one weight in [0, 1] for each"
+            " record"
+        )
+    w = np.zeros(count)
+    for i, own in enumerate(given):
+        try:
+            w[i] = float(own)
+        except Exception:  # whatever one weight is, it is private
+            continue
+    return np.clip(np.nan_to_num(w, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _clipped_coordinates(
+    manifold: AbstractManifold, center: Point, radius: float, records: Point
+) -> jax.Array:
+    safe, valid = readable(manifold, center, records)
+    y = manifold._to_coordinates(center, manifold._log(center, safe))
+    length = jnp.sqrt(jnp.sum(y**2, axis=-1))
+    valid &= jnp.isfinite(length)
+    y = choose(valid, y, jnp.zeros_like(y))
+    length = jnp.where(valid, length, 0.0)
+    return y * jnp.where(length > radius, radius / jnp.where(length > 0, length, 1.0), 1.0)[:, None]
+
+
+@jax.jit
+def _average(y: jax.Array) -> jax.Array:
+    return weighted_sum(jnp.full(y.shape[0], 1.0 / y.shape[0]), y)

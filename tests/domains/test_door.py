@@ -1,0 +1,184 @@
+"""The door: points are carried onto their space; records and labels are read one by one."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp as R
+from riemdp.domains._door import admit_labels, admit_point, admit_records
+
+GARBAGE = [
+    None,
+    "text",
+    b"bytes",
+    ["a", "b"],
+    [1.0 + 1j, 2.0],
+    [10**400, 1],
+    [1.0, 2.0, 3.0],
+    [1.0, [2.0]],
+    object(),
+    {"a": 1.0},
+    np.datetime64("2020-01-01"),
+    np.array([1e400, 1.0]),
+    np.ma.masked_array([1.0, 2.0], mask=[True, False]),
+]
+
+
+class Hostile:
+    """A record that raises when it is read."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("read me")
+
+    def __eq__(self, other):
+        raise RuntimeError("compare me")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("garbage", [*GARBAGE, Hostile()], ids=lambda g: type(g).__name__)
+def test_garbage_is_one_record_that_is_no_point(garbage):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a warning would be an event that one record decides
+        records, n = admit_records(R.Euclidean(2), "X", [[1.0, 2.0], garbage, [3, 4]])
+    assert n == 3
+    np.testing.assert_array_equal(records[[0, 2]], [[1.0, 2.0], [3.0, 4.0]])
+    assert not np.all(np.isfinite(records[1]))
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        np.array([[1, 2], ["a", "3"]]),  # one text makes text of every number
+        np.array([[1, 2], [3, 1j]]),  # one complex number makes all complex
+        np.array([[1, 2], None], dtype=object),
+        np.array([[1.0, 2.0], [np.nan, np.inf]]),
+    ],
+    ids=["text", "complex", "object", "nan"],
+)
+def test_an_array_whose_type_one_record_decides_keeps_the_others(whole):
+    records, n = admit_records(R.Euclidean(2), "X", whole)
+    assert n == 2
+    np.testing.assert_array_equal(records[0], [1.0, 2.0])
+    assert not np.all(np.isfinite(records[1]))
+
+
+def test_a_product_takes_a_tuple_of_columns():
+    space = R.Product(R.Sphere(3), R.Euclidean(2))
+    (a, b), n = admit_records(space, "X", ([[1, 0, 0], None], np.zeros((2, 2))))
+    assert (n, a.shape, b.shape) == (2, (2, 3), (2, 2))
+    with pytest.raises(R.InvalidArgument, match="different numbers"):
+        admit_records(space, "X", ([[1, 0, 0]], np.zeros((2, 2))))
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [None, 3.0, "abc", {"a": 1.25}, np.zeros(2), np.full((4, 3), 1.25), np.zeros((0, 2)), []],
+    ids=str,
+)
+def test_only_the_form_of_the_whole_is_refused_and_no_value_is_shown(whole):
+    with pytest.raises(R.InvalidArgument, match="argument `X`") as caught:
+        admit_records(R.Euclidean(2), "X", whole)
+    assert "1.25" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([0, 1, 0], [0, 1, 0]),
+        ([0, 1, "other", 0], [0, 1, -1, 0]),
+        (np.array([0, 1, "other", 0]), [0, 1, -1, 0]),  # NumPy has made text of every label
+        (np.array([0, 1, 1.5]), [0, 1, -1]),
+        (np.array([0, 1, None]), [0, 1, -1]),
+        (np.array([b"0", b"1", b"x"]), [0, 1, -1]),
+        ([0, 1.0, [1], np.nan, 2**70, None, np.int8(1), Hostile()], [0, 1, -1, -1, -1, -1, 1, -1]),
+    ],
+)
+def test_a_label_changes_no_other_label(labels, expected):
+    assert admit_labels("y", labels, [0, 1]).tolist() == expected
+
+
+def test_classes_of_text_and_of_both_kinds():
+    assert admit_labels("y", ["a", "b", b"a", 0], ["a", "b"]).tolist() == [0, 1, 0, -1]
+    assert admit_labels("y", ["0", 0], [0, "0"]).tolist() == [1, 0]
+    for whole in ("abc", 3, np.zeros((2, 2)), {"a": 1}):
+        with pytest.raises(R.InvalidArgument, match="argument `y`"):
+            admit_labels("y", whole, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("space", "point"),
+    [
+        (R.Sphere(3), np.array([1 + 9e-7, 0.0, 0.0])),
+        (R.Grassmann(4, 2), np.eye(4)[:, :2] * (1 - 5e-7)),
+        (R.Lorentz(3), np.array([1.0 + 5e-7, 0.0, 0.0])),
+        (R.SPDAffineInvariant(2), np.array([[1.0, 3e-7], [0.0, 2.0]])),
+        (R.Product(R.Sphere(3), R.Euclidean(1)), (np.array([0.0, 1 + 9e-7, 0.0]), np.zeros(1))),
+    ],
+    ids=lambda x: repr(x) if isinstance(x, R.AbstractManifold) else "",
+)
+def test_a_point_nearly_on_the_space_is_carried_onto_it(space, point):
+    assert not bool(space.belongs(point, 1e-12))
+    assert bool(space.belongs(admit_point(space, "start", point), 1e-12))
+
+
+def test_an_ill_conditioned_centre_is_left_as_it_is():
+    centre = np.diag([1.0, 1e-13])
+    assert np.array_equal(admit_point(R.SPDAffineInvariant(2), "centre", centre), centre)
+
+
+@pytest.mark.parametrize("point", [np.zeros(3), np.full(3, np.nan), np.eye(3), np.zeros(2), "x"])
+def test_what_is_no_point_is_refused_by_name(point):
+    with pytest.raises(R.InvalidArgument, match="`start`"):
+        admit_point(R.Sphere(3), "start", point)
+
+
+def test_a_ball_is_bound_once_and_immutable():
+    space, ball = R.Sphere(3), R.Ball(np.array([1 + 5e-7, 0.0, 0.0]), 0.3)
+    domain = ball.on(space)
+    assert ball.on(R.Sphere(3)) is domain
+    assert bool(space.belongs(domain.center, 1e-12))
+    with pytest.raises(AttributeError, match="immutable"):
+        ball.radius = 0.1  # type: ignore[misc]
+    for twin in (pickle.loads(pickle.dumps(ball)), copy.deepcopy(ball)):
+        assert twin.radius == ball.radius
+        assert np.array_equal(twin.center, ball.center)
+
+
+class Directions(R.Sphere):
+    """A user's own subclass under another name."""
+
+
+class Covariances(R.SPDBuresWasserstein):
+    """The same, of a space with constants of its own."""
+
+
+@pytest.mark.parametrize(
+    ("mine", "parent"), [(Directions(3), R.Sphere(3)), (Covariances(2), R.SPDBuresWasserstein(2))]
+)
+def test_a_subclass_has_the_constants_of_its_parent(mine, parent):
+    ball = R.Ball(parent.origin, 0.2)
+    one, other = ball.on(mine), ball.on(parent)
+    for name in ("curvature", "convexity_limit", "strong_convexity", "ambient_diameter"):
+        assert getattr(one, name) == getattr(other, name)
+    assert one.resolution == other.resolution
+
+
+@pytest.mark.parametrize("space", [R.SPDAffineInvariant(3), R.SPDLogEuclidean(3)], ids=repr)
+@pytest.mark.parametrize("radius", [16.0, 22.0, 28.0, 30.0, 60.0, 300.0])
+def test_the_clamp_returns_points_of_every_ball(space, radius):
+    rng = np.random.default_rng(0)
+    q = np.linalg.qr(rng.normal(size=(400, 3, 3)))[0]
+    logs = rng.normal(size=(400, 3)) * radius
+    x = np.einsum("nij,nj,nkj->nik", q, np.exp(np.clip(logs, -300, 300)), q)
+    ball = R.Ball(np.eye(3), radius)
+    moved = ball.clamp(space, jnp.asarray((x + x.swapaxes(1, 2)) / 2))
+    assert bool(jnp.all(space.belongs(moved, 1e-10)))
+    distance = np.asarray(space.dist(np.eye(3), moved))
+    assert np.all(distance <= radius * (1 + 1e-5) + 1e-9)

@@ -1,0 +1,166 @@
+"""The frame of a public centre: an isometry, in which rounding is smaller than its public bound."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp as R
+from riemdp.domains._frame import BLOCK, summation_error
+from riemdp.statistics import FrechetMean, TangentMean
+from riemdp.statistics._sums import pairwise, weighted_sum
+
+CENTRES = {
+    "line": (R.Euclidean(1), np.array([1.7e9])),
+    "matrices": (R.Euclidean(2, 2), np.full((2, 2), 3.0)),
+    "affine": (R.SPDAffineInvariant(3), np.diag([1.0, 1e-3, 20.0])),
+    "log": (R.SPDLogEuclidean(3), np.diag([1.0, 1e-3, 20.0])),
+    "lorentz": (R.Lorentz(3), np.array([np.cosh(3.0), np.sinh(3.0), 0.0])),
+    "poincare": (R.PoincareBall(2), np.array([0.9, 0.1])),
+    "product": (
+        R.Product(R.SPDLogEuclidean(2), R.Sphere(3)),
+        (np.diag([2.0, 0.5]), np.array([0.0, 1.0, 0.0])),
+    ),
+}
+
+
+def around(space, centre, radius, n, seed=0):
+    v = space.tangent_normal(jax.random.key(seed), centre, radius / np.sqrt(space.dim), (n,))
+    return space.exp(centre, v)
+
+
+@pytest.mark.parametrize("name", CENTRES)
+def test_a_frame_keeps_distances_and_comes_back(name):
+    space, centre = CENTRES[name]
+    domain = R.Ball(centre, 0.7).on(space)
+    frame, x = domain.frame, around(space, centre, 0.3, 6)
+    assert not frame.is_identity
+    local = frame.clamp(x)
+    there = frame.local.manifold.dist(frame.local.center, local)
+    inside = np.asarray(space.dist(centre, x)) <= 0.7
+    assert np.allclose(there, np.minimum(space.dist(centre, x), 0.7), atol=1e-6)
+    for i in np.flatnonzero(inside):
+        back = frame.back(jax.tree.map(lambda leaf, i=i: leaf[i], local))
+        one = jax.tree.map(lambda leaf, i=i: leaf[i], x)
+        assert float(space.dist(one, back)) < 1e-6
+    for name_ in ("radius", "curvature", "convexity_limit"):
+        assert getattr(frame.local, name_) == getattr(domain, name_)
+
+
+def test_a_centre_at_the_origin_needs_no_frame():
+    for space in (R.SPDAffineInvariant(3), R.Lorentz(3), R.Euclidean(2), R.Sphere(3)):
+        assert R.Ball(space.origin, 0.5).on(space).frame.is_identity
+
+
+def test_records_that_are_no_points_are_the_centre_in_the_frame_too():
+    space = R.SPDAffineInvariant(2)
+    domain = R.Ball(np.diag([2.0, 1.0]), 0.5).on(space)
+    x = np.stack([np.full((2, 2), np.nan), -np.eye(2), np.diag([2.0, 1.0]), 1e300 * np.eye(2)])
+    local = np.asarray(domain.frame.clamp(x))
+    for row in local[:3]:
+        np.testing.assert_allclose(row, np.eye(2), atol=1e-12)
+    assert np.all(np.isfinite(local))
+
+
+def test_what_float64_cannot_hold_is_drawn_towards_the_centre():
+    space = R.SPDAffineInvariant(2)
+    frame = R.Ball(np.diag([1.0, 1e-12]), 1.0).on(space).frame
+    back = frame.back(jnp.asarray(np.diag([np.exp(20.0), np.exp(-20.0)])))
+    assert bool(space.belongs(back, 1e-6))
+
+
+@pytest.mark.parametrize(("condition", "radius", "n"), [(1e9, 1e-2, 1000), (1e6, 1e-3, 1000)])
+def test_ill_conditioned_centres_lose_nothing_in_the_frame(condition, radius, n):
+    """Fault 11: in the frame two neighbours' values differ by no more than the sensitivity. In the
+    user's space the same difference is lost in rounding of the order of the condition.
+    """
+    rng, k = np.random.default_rng(1), 3
+    q = np.linalg.qr(rng.normal(size=(k, k)))[0]
+    centre = (q * np.geomspace(1.0, 1.0 / condition, k)) @ q.T
+    space, centre = R.SPDAffineInvariant(k), (centre + centre.T) / 2
+    u = rng.normal(size=(n, space.dim))
+    u *= radius * rng.uniform(0, 1, size=(n, 1)) / np.linalg.norm(u, axis=1, keepdims=True)
+    x = np.asarray(space.exp(centre, space.from_coordinates(centre, jnp.asarray(u))))
+    y = x.copy()
+    y[0] = np.asarray(space.exp(centre, space.from_coordinates(centre, jnp.asarray(-u[0]))))
+    query = FrechetMean(R.Ball(centre, radius).on(space), n)
+    a, b = (query.value(query.prepare(d)) for d in (x, y))
+    moved = float(query.frame.local.manifold.dist(a, b))
+    assert 0 < moved <= query.sensitivity
+    assert query.sensitivity <= 2 * radius / n * (1 + 1e-3) + 2e-10
+
+
+@pytest.mark.parametrize(
+    ("space", "centre", "radius", "n"),
+    [
+        (R.SPDAffineInvariant(3), np.eye(3), 28.0, 10),
+        (R.SPDAffineInvariant(3), np.diag([1.0, 1e-13, 1.0]), 0.01, 1000),
+        (R.Lorentz(4), R.Lorentz(4).origin, 30.0, 10),
+        (R.Euclidean(1), np.array([1e17]), 1.0, 10),
+        (R.SPDAffineInvariant(3), np.eye(3), 15.0, 10**6),
+        (R.Euclidean(2), np.zeros(2), 1.0, 10**10),
+    ],
+    ids=str,
+)
+def test_what_rounding_would_spoil_is_refused_from_public_numbers(space, centre, radius, n):
+    with pytest.raises(R.InvalidArgument, match=r"ball\.radius"):
+        FrechetMean(R.Ball(centre, radius).on(space), n)
+    with pytest.raises(R.InvalidArgument, match=r"ball\.radius"):
+        R.plan_private_mean(space, R.Ball(centre, radius), n, R.Budget(1.0, 1e-6)).best()
+
+
+def test_usual_balls_are_not_refused_and_cost_nothing():
+    for space, radius, n in (
+        (R.SPDAffineInvariant(10), 5.0, 10**5),
+        (R.SPDLogEuclidean(11), 41.4, 10**6),
+        (R.Lorentz(4), 12.0, 10**4),
+        (R.Euclidean(1), 1.0, 10**8),
+    ):
+        query = FrechetMean(R.Ball(space.origin, radius).on(space), n)
+        assert query.sensitivity <= 2 * radius / n * (1 + 1e-3) + 2.1e-10 * max(1.0, radius)
+
+
+@pytest.mark.parametrize("radius", [1.0, 6.0, 12.0])
+def test_residuals_stay_below_the_resolution_that_is_claimed(radius):
+    """The public tolerance is reached by far records, by clusters and by halves, so that no data
+    set is released from a point that is farther off than the sensitivity allows.
+    """
+    from riemdp.statistics._frechet_mean import solve
+
+    rng = np.random.default_rng(0)
+    for space in (R.SPDAffineInvariant(2), R.Lorentz(3)):
+        origin, d = space.origin, space.dim
+        query = FrechetMean(R.Ball(origin, radius).on(space), 8)
+        one = rng.normal(size=d)
+        for u in (
+            rng.normal(size=(8, d)),
+            one + 1e-3 * rng.normal(size=(8, d)),
+            one * np.where(np.arange(8) % 2, 1, -1)[:, None] + 1e-3 * rng.normal(size=(8, d)),
+        ):
+            v = radius * u / np.linalg.norm(u, axis=1, keepdims=True)
+            data = query.prepare(space.exp(origin, space.from_coordinates(origin, jnp.asarray(v))))
+            found = solve(space, data.points, None, 8, query.tolerance)
+            assert found.converged
+
+
+def test_sums_in_blocks():
+    n = 2 * BLOCK + 17
+    x = np.random.default_rng(0).normal(size=(n, 3))
+    w = np.random.default_rng(1).uniform(size=n)
+    np.testing.assert_allclose(weighted_sum(jnp.asarray(w), jnp.asarray(x)), w @ x, rtol=1e-12)
+    assert pairwise([np.float64(i) for i in range(7)]) == 21
+    assert summation_error(10) < summation_error(BLOCK) < summation_error(BLOCK + 1)
+    assert summation_error(10**9) < 2e-12
+
+
+def test_a_tangent_mean_needs_no_limit_of_curvature():
+    sphere = R.Sphere(3)
+    query = TangentMean(R.Domain(sphere, sphere.origin, 3.0), 4)
+    x = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [np.nan, 0.0, 0.0], [0.0, -1.0, 0.0]])
+    value = query.value(query.prepare(x))
+    np.testing.assert_allclose(value, [0.0, 0.0, np.pi / 8], atol=1e-12)
+    assert query.sensitivity == pytest.approx(2 * 3.0 / 4)
+    far = TangentMean(R.Domain(sphere, sphere.origin, 0.5), 1)
+    assert float(sphere.norm(sphere.origin, far.value(far.prepare(x[:1])))) == pytest.approx(0.5)
