@@ -4,6 +4,7 @@ input.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import pickle
@@ -163,6 +164,22 @@ def test_lattice_route_agrees_with_closed_form_from_above() -> None:
     for z, delta in itertools.product((0.5, 2.0, 20.0), (1e-12, 1e-5)):
         exact = gaussian(z).epsilon(delta)
         assert exact <= pld.epsilon(gaussian(z).parts, delta) <= exact * 1.003
+
+
+def test_what_lies_above_the_window_is_counted() -> None:
+    """A transform is periodic: mass above its window wraps to below epsilon. Its Chernoff bound is
+    part of delta, also at the upper end of the window, where nothing else is left.
+    """
+    alone = gaussian(1.0)
+    plan = pld._Plan(tilt=1.0, peak=3.0, step=1e-3, epsilon=1.0, log_delta=math.log(1e-2))
+    law = pld._compose(alone.parts, False, plan)
+    assert law is not None
+    top = float(law.loss[-1])
+    for e in np.linspace(0.8 * top, top, 9):
+        assert law.delta(float(e)) >= alone.delta(float(e))
+    forgotten = dataclasses.replace(law, spare=0.0)  # the planted fault
+    assert forgotten.delta(top) < 0.5 * alone.delta(top)
+    assert law.spare < 1e-3 * 1e-2  # and it is small where delta is wanted
 
 
 # ------------------------------------------------------------------------------------------------

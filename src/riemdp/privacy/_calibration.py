@@ -15,7 +15,7 @@ from .accounting.bounds import simple_epsilon
 from .accounting.gaussian import gaussian_mu
 
 _LEAST = 1e-3  # noise multipliers below this hide nothing
-_TIGHT = 0.992  # a calibrated guarantee spends at least this share of epsilon
+_TIGHT = 0.996  # a calibrated guarantee spends at least this share of epsilon
 
 
 def gaussian_noise_multiplier(budget: Budget, steps: int = 1) -> float:
@@ -58,7 +58,7 @@ def subsampled_gaussian_noise_multiplier(
     (clip_norm / batch_size).
 
     **Guarantee:** `subsampled_gaussian(z, ...)` costs at most budget.epsilon at budget.delta, and
-    at least 99 % of it. Memoised. **Raises** `InvalidArgument` for a pure budget, and for a delta
+    at least 99.5 % of it. Memoised. **Raises** `InvalidArgument` for a pure budget, and for a delta
     so large that it would hold without any noise.
     """
     budget = _gaussian_budget(budget)
@@ -102,8 +102,8 @@ def _subsampled(
 def calibrate(
     guarantee_of: Callable[[float], Guarantee], budget: Budget, *, guess: float = 1.0
 ) -> float:
-    """The smallest scale z whose `guarantee_of(z)` stays within `budget`, spending at least 99 % of
-    its epsilon.
+    """The smallest scale z whose `guarantee_of(z)` stays within `budget`, spending at least 99.5 %
+    of its epsilon.
 
     `guarantee_of` maps a noise multiplier to a Guarantee and must cost less as z grows: for
     compositions that have no calibration of their own, such as `lambda z:

@@ -226,6 +226,8 @@ def _epsilon(
         law = _compose_as_fine_as_possible(parts, add, plan)
         found = law.epsilon(delta)
         answer = min(answer, found)
+        if found == 0.0:  # no lattice finds less
+            break
         hopeless = refinement > 0 and math.isinf(found) and math.isinf(previous)
         if hopeless or _stable(previous, found, accuracy, law, step):
             break
