@@ -15,9 +15,10 @@ from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
 from ..manifolds import Euclidean
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
-from ..optimizers import OptimizationResult
+from ..optimizers import DPRGD, OptimizationResult, private_minimize
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
+from ..problems import principal_subspace
 from ._shared import ON_INVALID, Spending, check_seed, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
@@ -180,9 +181,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
     def _iterated(
         self, rows: np.ndarray, k: int, bound: float, seed: int | None
     ) -> OptimizationResult:
-        from ..optimizers import DPRGD, private_minimize
-        from ..problems import principal_subspace
-
         d = rows.shape[1]
         initial = np.eye(d, k)  # public
         optimizer = DPRGD(steps=20, learning_rate=0.5 / bound**2, clip_norm=bound**2)

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from ..randomness import noise_source
 from ._exponential import packed_positions
 from ._hull import TangentHull
-from ._radial import log_sinc, log_sinhc
+from ._radial import flat_radii, log_sinc, log_sinhc
 
 # Acceptance ratios are compared with the envelope raised by this much, so that rounding cannot make
 # one exceed 1.
@@ -118,8 +119,6 @@ def expected_tries_affine(k: int, scale: float, cutoff: float) -> float:
     """Expected proposals an accepted draw needs: the mean ratio over 512 proposals from a fixed
     public seed.
     """
-    from ..randomness import noise_source
-
     if k == 1:
         return 1.0
     source, proposal = noise_source(20240), affine_proposal(k, scale, cutoff)
@@ -210,8 +209,6 @@ class BuresProposal:
     def propose(
         self, tries: int, source: Any, cutoff: float
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        from ._radial import flat_radii
-
         k, dim = self.k, self.k * (self.k + 1) // 2
         r = flat_radii(dim, self.scale, tries, source, cutoff)
         moved = np.eye(k) + r[:, None, None] * symmetric_directions(k, tries, source) * np.sqrt(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
@@ -221,8 +222,6 @@ def _shown() -> Iterator[None]:
 
 def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
     """The published point (npz) and its guarantee (json), both whole or both absent."""
-    import jax
-
     target = Path(path)
     guarantee = server.guarantee()
     facts = {

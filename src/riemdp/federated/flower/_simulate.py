@@ -27,6 +27,8 @@ from .._in_process import FederatedResult, _agent_data, result_of
 from .._prirfed import PriRFed
 from .._setup import Setup
 from .._site import Site
+from ._client import client_app
+from ._server import server_app
 
 _PATIENT = Timing(
     timeout=600.0, grace=600.0, poll=0.02
@@ -60,9 +62,6 @@ def simulate(
     optimiser from a Python session.
     """
     from flwr.simulation import run_simulation
-
-    from ._client import client_app
-    from ._server import server_app
 
     point = check_initial(prirfed.problem, initial)
     if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
