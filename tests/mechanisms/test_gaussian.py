@@ -356,7 +356,7 @@ def test_ledger_is_charged_once_and_refuses_before_noise_is_drawn():
     assert ledger.spent == R.gaussian(R.gaussian_noise_multiplier(BUDGET))
     with pytest.raises(R.BudgetExceeded):
         m.release(np.zeros(2), ledger=ledger)
-    with R.Ledger(R.Budget(5.0, 1e-4)) as ambient:
+    with R.Ledger(R.Budget(5.0, 1e-4), mixed=True) as ambient:
         m.release(np.zeros(2))
         WrappedLaplace(manifold, manifold.origin, sensitivity=0.1, epsilon=BUDGET).release(
             np.zeros(2)

@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from .._errors import RiemdpError, check_float64, integer, invalid
-from ._bulk import fill_with_normals
 
 _ROUNDS = 20
 PARALLEL = 1 << 15  # from how many normals on a second thread is worth while
-_MANY = 1 << 12  # from how many normals on a request has a key of its own
 _BLOCK = 1 << 22  # how many integers `subsets` handles at a time
 
 # Counts the forks between the first process and this one.
@@ -138,9 +136,7 @@ class NoiseSource:
         the helper's thread.
 
         A seeded source draws alone: it is one stream, whose numbers must not depend on how threads
-        take turns. Rows that an interrupt leaves undelivered are dropped. From 4096 on a request
-        has a key of its own, from the operating system or from the seeded stream, and goes through
-        `_bulk`.
+        take turns. Rows that an interrupt leaves undelivered are dropped.
         """
         size = (shape,) if isinstance(shape, int) else tuple(shape)
         if (
@@ -153,12 +149,8 @@ class NoiseSource:
             others = helper.submit(self.normals, (size[0] - half, *size[1:]))
             mine = self.normals((half, *size[1:]))
             return np.concatenate([mine, others.result()])
-        if math.prod(size) < _MANY:
-            with self._turn() as generator:
-                return np.asarray(generator.standard_normal(shape))
-        out = np.empty(size)
-        fill_with_normals(self._fresh_key(), out)
-        return out
+        with self._turn() as generator:
+            return np.asarray(generator.standard_normal(shape))
 
     def uniforms(self, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
         """Independent uniforms on the open interval (0, 1): a logarithm of one is always finite."""

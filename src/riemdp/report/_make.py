@@ -180,7 +180,7 @@ class _Facts:
 def versions() -> dict[str, str]:
     """Versions of what made the release."""
     found = {"riemdp": __version__, "Python": platform.python_version()}
-    for name in ("jax", "numpy", "randomgen", "cryptography"):
+    for name in ("jax", "numpy", "randomgen"):
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
