@@ -254,3 +254,44 @@ def test_bad_arguments_name_themselves():
         riemdp.private_ball(riemdp.Stiefel(4, 2), np.zeros((300, 4, 2)), AdaptiveBall(), BUDGET)
     with pytest.raises(riemdp.InvalidArgument, match="X"):
         PrivateBall(space, AdaptiveBall(), n=299, budget=BUDGET).release(X)
+
+
+def test_a_private_mean_needs_no_ball():
+    space = riemdp.SPDAffineInvariant(2)
+    X = records(space, 600)
+    ledger = riemdp.Ledger(Budget(1.0, 1e-6))
+    release = riemdp.private_frechet_mean(space, 1e-12 * X, budget=BUDGET, ledger=ledger)
+    assert ledger.charges == 1
+    assert release.mechanism == "adaptive-mean"
+    mean = riemdp.frechet_mean(space, 1e-12 * X).value
+    assert float(space.dist(mean, release.value)) < 0.2
+    assert "radius" not in str(release.details["ball"].center)
+    explicit = riemdp.private_frechet_mean(space, X, AdaptiveBall(), BUDGET, rng=4)
+    assert explicit.reproducible
+    with pytest.raises(riemdp.InvalidArgument, match="budget"):
+        riemdp.private_frechet_mean(space, X)
+    for option in (
+        {"mechanism": "dp-rgd"},
+        {"weights": np.ones(600)},
+        {"tolerance": 1e-6},
+        {"adjacency": "add-or-remove-one"},
+        {"n_min": 10},
+    ):
+        with pytest.raises(riemdp.InvalidArgument, match=next(iter(option))):
+            riemdp.private_frechet_mean(space, X, budget=BUDGET, **option)
+
+
+def test_the_plan_says_whether_n_is_enough():
+    space = riemdp.SPDAffineInvariant(8)
+    budgets = [Budget(0.1, 1e-5), Budget(1.0, 1e-5)]
+    plan = riemdp.plan_private_mean(space, AdaptiveBall(), 500, budgets)
+    assert [row.enough for row in plan.rows] == [False, True]
+    assert plan.need == plan.rows[0].need > 500 > plan.rows[1].need
+    assert all(row.moves_from >= row.need for row in plan.rows)
+    assert "NO" in str(plan)
+    assert "yes" in str(plan)
+    for row, budget in zip(plan.rows, budgets, strict=True):  # what the plan says is what is done
+        enough = AdaptiveMean(space, AdaptiveBall(), n=row.need, budget=budget)
+        enough.plan.check()
+        with pytest.raises(riemdp.InvalidArgument, match="too few"):
+            AdaptiveMean(space, AdaptiveBall(), n=row.need - 1, budget=budget).plan.check()

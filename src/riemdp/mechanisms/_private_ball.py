@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._errors import integer, invalid
-from ..domains import AdaptiveBall, Ball
+from .._errors import InvalidArgument, integer, invalid
+from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import _polar
 from ..domains._door import admit_point, admit_records
@@ -25,7 +25,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..randomness import NoiseSource
-from ..statistics import frechet_mean
+from ..statistics import FrechetMean, TangentMean
 from ._ball_search import (
     GaussianNoise,
     PureNoise,
@@ -87,10 +87,17 @@ class _Noise:
         scale: float,
         source: NoiseSource,
     ) -> Tangent:
-        """v and noise in the tangent space at `base`; Gaussian sums are shrunk towards 0."""
+        """v and noise in the tangent space at `base`."""
         z = source.normals((manifold.noise_size,))
         length = scale * float(source.gammas(float(manifold.dim))) if self.is_pure else None
         return _noisy(manifold, base, v, z, scale, length)
+
+    def shortened(
+        self, manifold: AbstractManifold, base: Point, noisy: Tangent, radius: float, scale: float
+    ) -> Tangent:
+        """A released vector, shrunk towards 0 (Gaussian noise) and at most `radius` long."""
+        shrinking = 0.0 if self.is_pure else max(0.0, (manifold.dim - 2) * scale**2)
+        return _shrunk(manifold, base, noisy, shrinking, radius)
 
 
 class _Records:
@@ -138,13 +145,8 @@ class _Records:
         r = radius * self.unit
         mean = _clipped_mean(self.manifold, self.logs, self.distances, r)
         scale = self.noise.scale(2.0 * r / self.n * (1.0 + _ROUNDING), share)
-        return self.shortened(mean, r, scale), scale
-
-    def shortened(self, v: Tangent, radius: float, scale: float) -> Tangent:
-        """v with noise, shrunk (Gaussian noise) and no longer than the radius."""
-        noisy = self.noise.added(self.manifold, self.center, v, scale, self.source)
-        shrinking = 0.0 if self.noise.is_pure else (self.manifold.dim - 2) * scale**2
-        return _shrunk(self.manifold, self.center, noisy, max(0.0, shrinking), radius)
+        noisy = self.noise.added(self.manifold, self.center, mean, scale, self.source)
+        return self.noise.shortened(self.manifold, self.center, noisy, r, scale), scale
 
     def _on_space(self, point: Point) -> Point:
         return admit_point(self.manifold, "center", point)
@@ -223,6 +225,9 @@ class PrivateBall(_AdaptiveMechanism):
     """
 
     name: ClassVar[str] = "private-ball"
+    words: ClassVar[str] = (
+        "counts of records and means of clipped tangent vectors with noise, which locate a ball"
+    )
 
     def _draw(self, value: Point, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
@@ -278,42 +283,54 @@ class AdaptiveMean(_AdaptiveMechanism):
     """
 
     name: ClassVar[str] = "adaptive-mean"
+    words: ClassVar[str] = (
+        "counts of records and means of clipped tangent vectors with noise, which locate a ball,"
+        " and noise on the mean of the records in it"
+    )
 
     def _draw(self, value: Point, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
         share = 1.0 - found.spent
         r = found.radius * records.unit
-        sensitivity = 2.0 * r / self.n * (1.0 + _ROUNDING)
-        center, manifold = records.center, self.manifold
-        if manifold.is_hadamard:
-            v, extra = self._log_of_mean(records, r)
-            sensitivity += extra
+        query = self._query(records.center, r)
+        if isinstance(query, FrechetMean):
+            frame = query.frame
+            local = frame.local
+            mean = query.value(query.prepare(records.X))
+            v = local.manifold.log(local.center, mean)
         else:
-            v = _clipped_mean(manifold, records.logs, records.distances, r)
-        scale = self.noise.scale(sensitivity, share)
-        noisy = records.shortened(v, r, scale)
-        released = wrap(manifold, center, noisy, np.zeros(manifold.noise_size))
+            frame, local = None, query.domain
+            v = query.value(query.prepare(records.X))
+        scale = self.noise.scale(query.sensitivity, share)
+        noisy = self.noise.added(local.manifold, local.center, v, scale, source)
+        noisy = self.noise.shortened(local.manifold, local.center, noisy, r, scale)
+        released = wrap(local.manifold, local.center, noisy, np.zeros(local.manifold.noise_size))
+        if frame is not None:
+            released = frame.back(released)
+        dim = self.manifold.dim
         lengths = (
-            laplace_law(manifold.dim, scale, exact=False)
+            laplace_law(dim, scale, exact=False)
             if self.noise.is_pure
-            else gaussian_law(manifold.dim, scale, exact=False)
+            else gaussian_law(dim, scale, exact=False)
         )
         facts = self._facts(records, found) | {
-            "ball": Ball(center, r),
-            "query": "frechet-mean" if manifold.is_hadamard else "tangent-mean",
-            "tangent_sensitivity": sensitivity,
+            "ball": Ball(records.center, r),
+            "query": "frechet-mean" if frame is not None else "tangent-mean",
         }
-        return Drawn(released, scale, sensitivity, wrapped_law(manifold, r, lengths), facts)
+        law = wrapped_law(self.manifold, r, lengths)
+        return Drawn(released, scale, query.sensitivity, law, facts)
 
-    def _log_of_mean(self, records: _Records, r: float) -> tuple[Tangent, float]:
-        """log at the centre of the Frechet mean of the records clamped to B(c, r), and what the
-        solver's public tolerance adds to the sensitivity.
+    def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:
+        """The last query, chosen by released numbers: the mean of the clamped records where its
+        sensitivity is 2 r / n, the mean of clipped tangent vectors elsewhere.
         """
-        manifold, center = self.manifold, records.center
-        clamped = Ball(center, r).on(manifold).clamp(records.X)
-        tolerance = 1e-10 * max(1.0, r)
-        mean = frechet_mean(manifold, clamped, tol=tolerance).value
-        return manifold.log(center, mean), 2.0 * tolerance
+        domain = Domain(self.manifold, center, r)
+        if self.manifold.is_hadamard:
+            try:
+                return FrechetMean(domain, self.n)
+            except InvalidArgument:  # float64 does not resolve the ball that was found
+                pass
+        return TangentMean(domain, self.n)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -2,8 +2,17 @@
 ledger, add the noise.
 """
 
+from ._adaptive_plan import AdaptivePlan, AdaptivePlanRow
 from ._mean import private_frechet_mean
 from ._plan import MeanPlan, PlanRow, plan_private_mean
 from ._private_ball import private_ball
 
-__all__ = ["MeanPlan", "PlanRow", "plan_private_mean", "private_ball", "private_frechet_mean"]
+__all__ = [
+    "AdaptivePlan",
+    "AdaptivePlanRow",
+    "MeanPlan",
+    "PlanRow",
+    "plan_private_mean",
+    "private_ball",
+    "private_frechet_mean",
+]

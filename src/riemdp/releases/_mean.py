@@ -6,11 +6,11 @@ import dataclasses
 from typing import Any
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
-from ..domains import Ball, Domain, Frame
+from ..domains import AdaptiveBall, Ball, Domain, Frame
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..mechanisms import MeanGradient, Release
+from ..mechanisms import AdaptiveMean, MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
@@ -28,8 +28,8 @@ from ._plan import plan_private_mean
 def private_frechet_mean(
     manifold: AbstractManifold,
     X: Any,
-    ball: Ball,
-    budget: Budget,
+    ball: Ball | AdaptiveBall | None = None,
+    budget: Budget | None = None,
     *,
     mechanism: str = "auto",
     rng: Any = None,
@@ -50,8 +50,10 @@ def private_frechet_mean(
             is public, unless `adjacency` says otherwise.
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
-            are not points of the space become its centre.
-        budget: `Budget(epsilon, delta)`. Pure mechanisms spend (epsilon, 0) of it.
+            are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
+            with a public share of the budget, and is `release.details["ball"]` then. None means
+            `AdaptiveBall()`.
+        budget: `Budget(epsilon, delta)`, required. Pure mechanisms spend (epsilon, 0) of it.
         mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
             "dp-rgd", "dp-rsgd", "dp-rsvrg", "extrinsic-gaussian", "extrinsic-laplace" (baselines),
             or "auto": the one with the smallest expected squared error for a mean half the radius
@@ -93,7 +95,8 @@ def private_frechet_mean(
         kappa > 0 (2 r w_max with weights). Add-or-remove-one: 2 r / (n_min + 1) on Hadamard spaces
         (`statistics.frechet_mean_sensitivity` for kappa > 0). The solver's public tolerance and a
         public bound of rounding are added. The time that a release takes grows with the number of
-        records, under either.
+        records, under either. Without a public ball: replace-one, mu-GDP with mu = 1 /
+        gaussian_noise_multiplier(budget), or (epsilon, 0); docs/proofs/private-ball.md.
 
     Source:
         Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
@@ -106,6 +109,9 @@ def private_frechet_mean(
         >>> release = riemdp.private_frechet_mean(space, records, ball, riemdp.Budget(1.0, 1e-6))
         >>> release.value.shape, release.mechanism
         ((2, 2), 'wrapped-gaussian')
+        >>> budget = riemdp.Budget(1.0, 1e-6)
+        >>> riemdp.private_frechet_mean(space, records, budget=budget).details["ball"].center.shape
+        (2, 2)
     """
     if not isinstance(manifold, AbstractManifold):
         order = "the order is private_frechet_mean(manifold, X, ball, budget)"
@@ -120,6 +126,18 @@ def private_frechet_mean(
     one_of("calibration", calibration, CALIBRATIONS)
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    if ball is None or isinstance(ball, AdaptiveBall):
+        given = {
+            "mechanism": None if mechanism == "auto" else mechanism,
+            "weights": weights,
+            "tolerance": tolerance,
+            "calibration": None if calibration == "analytic" else calibration,
+            "optimizer": optimizer,
+            "adjacency": None if adjacency == REPLACE_ONE else adjacency,
+            "n_min": n_min,
+        }
+        search = AdaptiveBall() if ball is None else ball
+        return _adaptive(manifold, X, search, budget, rng, ledger, given)
     domain = _bound(manifold, ball)
     if tolerance is not None:
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
@@ -174,12 +192,35 @@ def private_frechet_mean(
     return _finished(release, details, local, domain.frame, clamp_release)
 
 
+def _adaptive(
+    manifold: AbstractManifold,
+    X: Any,
+    search: AdaptiveBall,
+    budget: Budget,
+    rng: Any,
+    ledger: Ledger | None,
+    given: dict[str, Any],
+) -> Release:
+    """Find a ball, and release the mean in it: one mechanism, one charge."""
+    for name, value in given.items():
+        if value is not None:
+            raise invalid(
+                name,
+                value if isinstance(value, str | int | float) else "given",
+                "it goes with a public Ball(center, radius), not with a ball that is found on the"
+                " way; leave it out, or give `ball`",
+            )
+    records, n = admit_records(manifold, "X", X)
+    return AdaptiveMean(manifold, search, n=n, budget=budget).release(records, rng, ledger=ledger)
+
+
 def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
     if not isinstance(ball, Ball):
         raise invalid(
             "ball",
             ball,
-            "give a public Ball(center, radius), chosen without looking at the records",
+            "give a public Ball(center, radius), chosen without looking at the records, or"
+            " AdaptiveBall()",
         )
     return ball.on(manifold)
 

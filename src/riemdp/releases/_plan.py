@@ -8,13 +8,16 @@ import dataclasses
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..domains import AdaptiveBall, Ball
+from ..manifolds import AbstractManifold
 from ..mechanisms._common import CALIBRATIONS, optional_ball
 from ..mechanisms._error_law import ErrorLaw
 from ..privacy import Budget
 from ..statistics._sensitivity import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, public_weights
+from ._adaptive_plan import AdaptivePlan, plan_adaptive_mean
 from ._choices import (
     COMPARED,
     EXTRINSIC,
@@ -232,9 +235,19 @@ def _by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
     return reasons
 
 
+@overload
 def plan_private_mean(
-    manifold: Any,
-    ball: Any,
+    manifold: AbstractManifold,
+    ball: AdaptiveBall,
+    n: int,
+    budgets: Any,
+) -> AdaptivePlan: ...
+
+
+@overload
+def plan_private_mean(
+    manifold: AbstractManifold,
+    ball: Ball,
     n: int,
     budgets: Any,
     *,
@@ -243,13 +256,29 @@ def plan_private_mean(
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
     clamp_release: bool = False,
-) -> MeanPlan:
+) -> MeanPlan: ...
+
+
+def plan_private_mean(
+    manifold: AbstractManifold,
+    ball: Ball | AdaptiveBall,
+    n: int,
+    budgets: Any,
+    *,
+    weights: Any = None,
+    tolerance: float | None = None,
+    calibration: str = "analytic",
+    adjacency: str = REPLACE_ONE,
+    clamp_release: bool = False,
+) -> MeanPlan | AdaptivePlan:
     """What `private_frechet_mean` can be expected to lose, by mechanism and budget, from public
     facts alone; spends nothing.
 
     **Arguments:**
 
-    - `manifold`, `ball`, `n`: the space, the public domain and the public number of records.
+    - `manifold`, `ball`, `n`: the space, the public domain and the public number of records. With
+      an `AdaptiveBall` the answer is an `AdaptivePlan`: whether n is enough, and what a search
+      costs.
     - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
     - `weights`, `tolerance`, `calibration`, `adjacency`, `clamp_release`: as in
       `private_frechet_mean`. Under add-or-remove-one `n` is the public lower bound `n_min`, and
@@ -278,6 +307,8 @@ def plan_private_mean(
     Errors: `InvalidArgument` as the arguments require. What a space, a ball or a budget does not
     allow raises nothing: the rows say why, and `best` raises when no row is left.
     """
+    if isinstance(ball, AdaptiveBall):
+        return plan_adaptive_mean(manifold, ball, n, budgets)
     n = integer("n", n)
     one_of("calibration", calibration, CALIBRATIONS)
     if one_of("adjacency", adjacency, ADJACENCIES) == ADD_REMOVE and weights is not None:
