@@ -7,6 +7,8 @@ record changes in a run without noise, or on what its guarantee charges.
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +30,8 @@ from riemdp import (
 )
 from riemdp.manifolds import Euclidean, PoincareBall, SPDAffineInvariant, Sphere
 from riemdp.optimizers import plan_optimizer
+from riemdp.optimizers._checks import check_initial
+from riemdp.optimizers._kernels import choose_kernel
 from riemdp.optimizers._variance_reduced import difference_clip
 
 RNG = np.random.default_rng(0)
@@ -326,6 +330,10 @@ def test_a_checkpoint_is_not_resumed_under_another_ball_or_problem(tmp_path, mon
             run(other)
     with pytest.raises(InvalidArgument, match="checkpoint"):
         run(problems.Problem(m, wide.loss, ball=wide.ball, record_lipschitz=2.0))
+    other = {f.name: getattr(wide, f.name) for f in dataclasses.fields(wide)}
+    other["gradient"] = lambda w, z: -2.0 * m._log(w, z)
+    with pytest.raises(InvalidArgument, match="checkpoint"):
+        run(Problem(**other))
     assert run(wide).status == "completed"
 
 
@@ -515,3 +523,48 @@ def test_an_interrupted_run_states_the_planned_guarantee_too(monkeypatch):
     whole = plan_optimizer(problem, 20, DPRSGD(40, 5, 0.3, 1.0), None, noise_std=0.5)
     planned = run.details["planned_guarantee"]
     assert planned.epsilon(1e-5) == whole.guarantee().epsilon(1e-5)
+
+
+# ------------------------------------------------------------------------------------------------
+# every guard alone: two stand behind each other, and each must hold without the other
+def test_a_start_is_carried_onto_the_manifold_before_anything_else():
+    problem = problems.principal_subspace(6, 2)
+    frame = np.linalg.qr(RNG.normal(size=(6, 2)))[0]
+    point = check_initial(problem, (1 + 3e-7) * frame)
+    np.testing.assert_allclose(point.T @ point, np.eye(2), atol=1e-14)
+
+
+@pytest.mark.parametrize("off", [0.0, 6e-8, 9e-7, -9e-7])
+def test_norms_of_rank_one_gradients_are_never_below_the_truth(off):
+    """Also at a state off the manifold: the gradient is -2 (z - W a) a^T with a = W^T z."""
+    for problem, state in (
+        (problems.principal_eigenvector(5), unit(5)),
+        (problems.principal_subspace(5, 2), np.linalg.qr(RNG.normal(size=(5, 2)))[0]),
+    ):
+        kernel = choose_kernel(problem, False)
+        w = (1 + off) * state
+        along = w if w.ndim == 1 else w[:, 0]
+        z = np.array([nearly_along(along, a, 1e3) for a in (0.0, 1e-6, 1e-4, 1e-3, 0.3)])
+        norms, _ = kernel.gradients(jnp.asarray(w), kernel.prepare(jnp.asarray(z)))
+        exact = np.linalg.norm(2 * (z @ w).reshape(5, -1), axis=1) * np.linalg.norm(
+            z - (z @ w).reshape(5, -1) @ w.reshape(5, -1).T, axis=1
+        )
+        assert np.all(np.asarray(norms) >= exact * (1 - 1e-9))
+        assert np.asarray(norms)[-1] == pytest.approx(exact[-1], rel=1e-4)
+
+
+def test_a_gradient_is_clipped_by_the_length_of_its_tangent_part():
+    m = Sphere(3)
+    w, across = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    problem = Problem(m, lambda w, z: -jnp.sum(w * z), gradient=lambda w, z: -z)
+    record = (100.0 * w + 0.5 * across)[None]  # the tangent part is shorter than the clip norm
+    out = moved(problem, record, w, DPRGD(1, 0.1, 1.0)).value
+    assert float(m.dist(w, out)) == pytest.approx(0.1 * 0.5, rel=1e-6)
+
+
+def test_an_answer_is_tangent_whatever_the_sum_is():
+    plan = plan_optimizer(MEAN, 4, DPRGD(1, 0.1, 1.0), None, noise_std=1.0)
+    kernel = choose_kernel(MEAN, False)
+    total = jnp.array([0.3, 0.1, 7.0])  # 7 along the normal at CENTER
+    answer = plan.gradient.answer(kernel, jnp.asarray(CENTER), total, jnp.zeros(CAP.noise_size))
+    np.testing.assert_allclose(answer, np.array([0.3, 0.1, 0.0]) / 4, atol=1e-15)

@@ -8,6 +8,7 @@ can be refused.
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import warnings
@@ -16,14 +17,22 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from .._errors import InvalidArgument
 from ..manifolds import AbstractManifold, Product
-from ..manifolds._base import Point, _compiled
+from ..manifolds._base import Point
 
 LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
 EXACT = 1e-12  # relative error to which it lies there afterwards
 NO_CLASS = -1
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _admitted(manifold: AbstractManifold, point: Point) -> tuple[Array, Point, Array]:
+    """Whether a point belongs loosely, the point carried onto the space, whether it holds there."""
+    repaired = manifold._repair(point)
+    return manifold._belongs(point, LOOSE), repaired, manifold._belongs(repaired, EXACT)
 
 
 def admit_point(manifold: AbstractManifold, name: str, point: Any) -> Point:
@@ -45,13 +54,13 @@ def admit_point(manifold: AbstractManifold, name: str, point: Any) -> Point:
         raise InvalidArgument(
             f"argument `{name}` has batch axes; give a single point of {manifold!r}"
         )
-    if not bool(np.asarray(manifold.belongs(checked, LOOSE))):
+    belongs, repaired, holds = _admitted(manifold, checked)
+    if not bool(belongs):
         raise InvalidArgument(
             f"argument `{name}` is not a point of {manifold!r}; `manifold.project` makes one of an"
             " ambient array"
         )
-    repaired = _compiled(manifold, "_repair", checked)
-    if not bool(np.asarray(manifold.belongs(repaired, EXACT))):
+    if not bool(holds):
         raise InvalidArgument(
             f"argument `{name}` cannot be carried onto {manifold!r} to a relative error of"
             f" {EXACT:g}; float64 does not hold this point, choose one that is better conditioned"

@@ -325,10 +325,10 @@ class Plan(AbstractPlan):
             gradients=(gradient,),
             queries=lambda offset, count: ((count, count),),
             gradient_calls=(self.batch_size, 0),
-            facts=(
+            facts=lambda: (
                 identity(problem),
                 repr(gradient),
-                str(optimizer.output),
+                optimizer.output,
                 optimizer.update,
                 optimizer.sensitivity,
                 self.momentum,

@@ -118,7 +118,7 @@ class Run:
     queries: Callable[[int, int], tuple[tuple[int, int], ...]]
     gradient_calls: tuple[int, int]
     anchor: FullQuery | None = None
-    facts: tuple[Any, ...] = ()
+    facts: Callable[[], tuple[Any, ...]] = tuple
 
     def charged(self) -> tuple[int, ...]:
         """How many answers of each query a whole run is charged."""
@@ -221,7 +221,7 @@ class _Driver:
         spent = self._charged()
         unpaid = False
         if context.checkpoint is not None:
-            self.keeper = Checkpoint(context.checkpoint, run.facts, run.rates, run.point)
+            self.keeper = Checkpoint(context.checkpoint, run.facts(), run.rates, run.point)
             zero = jax.tree.map(jnp.zeros_like, run.point)
             released = self._released() | {"anchor": run.point, "full": zero}
             fresh = self.progress | released | {"target": int(self.target)}

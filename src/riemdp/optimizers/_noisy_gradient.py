@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -52,16 +52,7 @@ class Batches:
 
     def guarantee(self, noise_multiplier: float, queries: int) -> Guarantee:
         """The guarantee of `queries` answers whose noise is noise_multiplier times sensitivity."""
-        if noise_multiplier <= 0.0:
-            return privacy.none()
-        if queries == 0:
-            return privacy.gaussian(noise_multiplier).repeat(0)
-        if self.sampling == "full":
-            return privacy.gaussian(noise_multiplier, queries)
-        n, b, how = self.population, self.size, self.sampling
-        return privacy.subsampled_gaussian(
-            noise_multiplier, population=n, batch_size=b, steps=queries, sampling=how
-        )
+        return _guarantee(self, noise_multiplier, queries)
 
     def draw(
         self, source: NoiseSource, records: int, count: int
@@ -74,6 +65,20 @@ class Batches:
         if self.sampling == "poisson":
             return poisson_batches(source, records, self.size / self.population, count)
         return source.subsets(records, self.size, count), None
+
+
+@lru_cache(maxsize=4096)
+def _guarantee(batches: Batches, noise_multiplier: float, queries: int) -> Guarantee:
+    if noise_multiplier <= 0.0:
+        return privacy.none()
+    if queries == 0:
+        return privacy.gaussian(noise_multiplier).repeat(0)
+    n, b, how = batches.population, batches.size, batches.sampling
+    if how == "full":
+        return privacy.gaussian(noise_multiplier, queries)
+    return privacy.subsampled_gaussian(
+        noise_multiplier, population=n, batch_size=b, steps=queries, sampling=how
+    )
 
 
 class NoisyGradient(eqx.Module):
@@ -104,6 +109,8 @@ class NoisyGradient(eqx.Module):
 
     def as_kind(self, kind: type[NoisyGradient]) -> NoisyGradient:
         """The same numbers in another class: audits plant their faults in one."""
+        if kind is type(self):
+            return self
         return kind(self.clip, self.sigma, self.noise_multiplier, self.batches)
 
     @property

@@ -188,7 +188,8 @@ class AnchoredStep(AbstractStep):
         clip = difference_clip(gradient.clip, self.half_width, distance)
         clip = jnp.where(row.step == 0, 0.0, clip)
         batch = batch_of(data, row)
-        here, there = kernel.gradients(state, batch)[1], kernel.gradients(anchor.point, batch)[1]
+        gradients = jax.vmap(kernel.gradient, (None, 0))  # made tangent below, once
+        here, there = gradients(state, batch), gradients(anchor.point, batch)
         parts = jax.tree.map(jnp.subtract, here, _carried(kernel, anchor.point, state, there))
         if h is not None:
             parts = jax.tree.map(jnp.subtract, parts, h)

@@ -228,7 +228,7 @@ class SvrgPlan(AbstractPlan):
             queries=s.queries,
             gradient_calls=(2 * s.b, s.n),
             anchor=FullQuery(at_anchor, data, exact=full.sigma == 0.0),
-            facts=(identity(problem), optimizer.output, optimizer.update, s, self.split),
+            facts=lambda: (identity(problem), optimizer.output, optimizer.update, s, self.split),
         )
 
     def __str__(self) -> str:
