@@ -45,6 +45,7 @@ FACES = {
     "optimizers/_eigenvector.py private_principal_eigenvector",
     "optimizers/_minimize.py private_minimize",
     "optimizers/_minimize.py replicate",
+    "releases/_choices.py build",  # the keywords of private_frechet_mean that a mechanism needs
     "releases/_mean.py private_frechet_mean",
     "releases/_plan.py plan_private_mean",
     "report/_make.py privacy_report",
@@ -111,14 +112,6 @@ def needless_late_imports(files) -> list[str]:
     ]
 
 
-# Files that are being rewritten; the violations of these go with the rewrite.
-NOT_YET = (
-    "manifolds/_spd.py",
-    "releases/_choices.py:",
-    "releases/_mean.py:",
-    "releases/_plan.py:",
-)
-
 RULES = [
     circles_of_files,
     circles_of_packages,
@@ -131,7 +124,7 @@ RULES = [
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_limits_hold(rule, files):
     assert len(files) > 100
-    found = [line for line in rule(files) if not line.startswith(NOT_YET)]
+    found = rule(files)
     assert not found, "\n" + "\n".join(found)
 
 

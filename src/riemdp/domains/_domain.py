@@ -21,7 +21,14 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._clamp import clamp, contains
 from ._door import admit_point
-from ._frame import MOST_TERMS, Frame, summation_error
+from ._frame import (
+    MOST_TERMS,
+    carried_and_clamped,
+    carried_back,
+    frame_center,
+    frame_space,
+    summation_error,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -193,3 +200,76 @@ class Domain:
 def over_sin(theta: float) -> float:
     """theta / sin(theta), 1 at 0."""
     return 1.0 if theta == 0.0 else theta / math.sin(theta)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Frame:
+    """A domain carried to a well-conditioned place by a public isometry.
+
+    Flat Hadamard spaces (Euclidean, log-Euclidean) are seen in the orthonormal coordinates of the
+    logarithm at the center, affine-invariant and hyperbolic spaces with the center carried to the
+    origin, products factor by factor. Other spaces stay where they are.
+
+    Args:
+        domain: The domain in the user's space.
+    """
+
+    domain: Domain
+
+    @functools.cached_property
+    def local(self) -> Domain:
+        """The domain in the frame: same radius, same constants."""
+        if self.is_identity:
+            return self.domain
+        manifold, center = self.domain.manifold, self.domain.center
+        return dataclasses.replace(
+            self.domain, manifold=frame_space(manifold), center=frame_center(manifold, center)
+        )
+
+    @functools.cached_property
+    def is_identity(self) -> bool:
+        """Whether the domain stays where it is."""
+        manifold, center = self.domain.manifold, self.domain.center
+        if frame_space(manifold) != manifold:
+            return False
+        there = frame_center(manifold, center)
+        return all(
+            np.array_equal(np.asarray(a), np.asarray(b))
+            for a, b in zip(jax.tree.leaves(center), jax.tree.leaves(there), strict=True)
+        )
+
+    def clamp(self, records: Point) -> Point:
+        """Records (n, *shape) of the user's space, carried into the frame and moved into the ball.
+
+        Returns:
+            Records of `local.manifold`, every one within the radius of the center. Each depends on
+            its own record only.
+        """
+        if self.is_identity:
+            return self.domain.clamp(records)
+        d = self.domain
+        return carried_and_clamped(
+            d.manifold, self.local.manifold, d.center, self.local.center, d.radius, records
+        )
+
+    def back(self, point: Point) -> Point:
+        """A released point of the frame, in the user's space: post-processing.
+
+        A point that float64 cannot hold there is drawn towards the center by powers of two, which
+        looks at the released point only.
+        """
+        if self.is_identity:
+            return point
+        space, manifold = self.local.manifold, self.domain.manifold
+        v = space.log(self.local.center, point)
+        for power in range(80):
+            share = 0.5**power
+            near = (
+                point
+                if power == 0
+                else space.exp(self.local.center, jax.tree.map(lambda leaf, s=share: s * leaf, v))
+            )
+            found, valid = carried_back(manifold, self.domain.center, near)
+            if bool(valid):
+                return found
+        return self.domain.center

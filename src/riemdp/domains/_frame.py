@@ -1,4 +1,4 @@
-"""`Frame`: a domain as it is seen from its public center, where float64 resolves it best.
+"""How a domain is carried to its public center, where float64 is finest; rounding of sums.
 
 A release is as private as the distance of two means is computed well. About a center of condition
 1e13, or at 1e7 on a line, that distance drowns in rounding; about the identity, or at 0, it does
@@ -9,113 +9,34 @@ comes after it.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..manifolds import AbstractManifold, Euclidean, Product
 from ..manifolds._base import Point
 from ._clamp import LOOSE, choose, clamp_batch, in_parts, readable
-
-if TYPE_CHECKING:
-    from ._domain import Domain
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Frame:
-    """A domain carried to a well-conditioned place by a public isometry.
-
-    Flat Hadamard spaces (Euclidean, log-Euclidean) are seen in the orthonormal coordinates of the
-    logarithm at the center, affine-invariant and hyperbolic spaces with the center carried to the
-    origin, products factor by factor. Other spaces stay where they are.
-
-    Args:
-        domain: The domain in the user's space.
-    """
-
-    domain: Domain
-
-    @functools.cached_property
-    def local(self) -> Domain:
-        """The domain in the frame: same radius, same constants."""
-        if self.is_identity:
-            return self.domain
-        manifold, center = self.domain.manifold, self.domain.center
-        return dataclasses.replace(
-            self.domain, manifold=_space(manifold), center=_center(manifold, center)
-        )
-
-    @functools.cached_property
-    def is_identity(self) -> bool:
-        """Whether the domain stays where it is."""
-        manifold, center = self.domain.manifold, self.domain.center
-        if _space(manifold) != manifold:
-            return False
-        there = _center(manifold, center)
-        return all(
-            np.array_equal(np.asarray(a), np.asarray(b))
-            for a, b in zip(jax.tree.leaves(center), jax.tree.leaves(there), strict=True)
-        )
-
-    def clamp(self, records: Point) -> Point:
-        """Records (n, *shape) of the user's space, carried into the frame and moved into the ball.
-
-        Returns:
-            Records of `local.manifold`, every one within the radius of the center. Each depends on
-            its own record only.
-        """
-        if self.is_identity:
-            return self.domain.clamp(records)
-        d = self.domain
-        return _carried_and_clamped(
-            d.manifold, self.local.manifold, d.center, self.local.center, d.radius, records
-        )
-
-    def back(self, point: Point) -> Point:
-        """A released point of the frame, in the user's space: post-processing.
-
-        A point that float64 cannot hold there is drawn towards the center by powers of two, which
-        looks at the released point only.
-        """
-        if self.is_identity:
-            return point
-        space, manifold = self.local.manifold, self.domain.manifold
-        v = space.log(self.local.center, point)
-        for power in range(80):
-            share = 0.5**power
-            near = (
-                point
-                if power == 0
-                else space.exp(self.local.center, jax.tree.map(lambda leaf, s=share: s * leaf, v))
-            )
-            found, valid = _carried_back(manifold, self.domain.center, near)
-            if bool(valid):
-                return found
-        return self.domain.center
 
 
 def _is_flat(manifold: AbstractManifold) -> bool:
     return manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0)
 
 
-def _space(manifold: AbstractManifold) -> AbstractManifold:
+def frame_space(manifold: AbstractManifold) -> AbstractManifold:
     if _is_flat(manifold):
         return Euclidean(manifold.dim)
     if isinstance(manifold, Product):
-        return Product(*(_space(m) for m in manifold.manifolds))
+        return Product(*(frame_space(m) for m in manifold.manifolds))
     return manifold
 
 
-def _center(manifold: AbstractManifold, center: Point) -> Point:
+def frame_center(manifold: AbstractManifold, center: Point) -> Point:
     if _is_flat(manifold):
         return jnp.zeros(manifold.dim)
     if isinstance(manifold, Product):
-        return tuple(_center(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
+        return tuple(frame_center(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
     return manifold.origin if manifold._moves_to_origin else center
 
 
@@ -138,7 +59,7 @@ def _here(manifold: AbstractManifold, center: Point, x: Point) -> Point:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _carried_and_clamped(
+def carried_and_clamped(
     manifold: AbstractManifold,
     space: AbstractManifold,
     center: Point,
@@ -155,7 +76,7 @@ def _carried_and_clamped(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _carried_back(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point, jax.Array]:
+def carried_back(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point, jax.Array]:
     found = _here(manifold, center, x)
     finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(found)]))
     return found, finite & jnp.all(manifold._belongs(found, LOOSE))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .. import problems
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain, Frame
 from ..domains._door import admit_records
@@ -12,6 +13,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms import AdaptiveMean, MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS
+from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..statistics import AmbientMean, FrechetMean
@@ -299,9 +301,6 @@ def _optimised(
     """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
     guarantee.
     """
-    from .. import problems
-    from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
-
     kind = {"dp-rgd": DPRGD, "dp-rsgd": DPRSGD, "dp-rsvrg": DPRSVRG}[name]
     if optimizer is None:
         optimizer = kind(batch_size=None) if name == "dp-rsvrg" else kind(sensitivity="domain")

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
+from .. import plots
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
@@ -198,8 +199,6 @@ class MeanPlan(Sequence[PlanRow]):
         axes to draw into. Further options go to `riemdp.plots.error_curves`. Of several deltas at
         one epsilon the smallest error is drawn.
         """
-        from .. import plots
-
         curves: dict[str, dict[float, float]] = {}
         for row in self.rows:
             if row.expected_error is not None:
