@@ -110,11 +110,13 @@ def _grid(noise_multiplier: float, terms: int) -> Floats:
     def side(reach: float) -> Floats:
         """Distances from the mean: steps of `core`, then growing with the distance."""
         turn = core / _GROWTH
-        linear = np.arange(1, max(2, math.ceil(min(reach, turn) / core) + 1)) * core
+        count = max(2, math.ceil(min(reach, turn) / core) + 1)
+        linear: Floats = np.arange(1, count, dtype=np.float64) * core
         if linear[-1] >= reach:
             return linear
         far = math.ceil(math.log(reach / linear[-1]) / math.log1p(_GROWTH))
-        return np.concatenate([linear, linear[-1] * (1 + _GROWTH) ** np.arange(1, far + 1)])
+        outer: Floats = linear[-1] * np.exp(math.log1p(_GROWTH) * np.arange(1.0, far + 1))
+        return np.concatenate([linear, outer])
 
     above = terms + side(high - terms)
     below = terms - side(terms - low)

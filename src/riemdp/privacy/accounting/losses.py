@@ -304,7 +304,7 @@ def _points_on_lattice(loss: Floats, mass: Floats, infinite: float, step: float)
         raise MemoryError("the lattice of a privacy loss is too fine for its range")
     upward = np.clip(mass * np.expm1(k * step - loss) / math.expm1(-step), 0.0, mass)
     size = int(k.max()) - first + 2 if k.size else 1
-    weight = np.bincount(k - first, mass - upward, size)
+    weight: Floats = np.asarray(np.bincount(k - first, mass - upward, size), dtype=np.float64)
     weight += np.bincount(k - first + 1, upward, size)
     return Lattice(np.arange(first, first + size), weight, infinite)
 
