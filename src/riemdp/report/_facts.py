@@ -151,11 +151,12 @@ class ReportFacts:
             "advantage": bound.advantage,
             "detection_rate_at_1_percent_false_alarms": bound.detected(0.01),
             "detection_rate_at_0.1_percent_false_alarms": bound.detected(0.001),
-            "largest_posterior": {f"{p:g}": after for p, after in self._beliefs()},
+            "largest_posterior": {f"{p:g}": after for p, after in self.beliefs()},
             "reading": strength(bound.best_guess)[0] if self.private else "none",
         }
 
-    def _beliefs(self) -> list[tuple[float, float]]:
+    def beliefs(self) -> list[tuple[float, float]]:
+        """The largest belief after the release for some beliefs before it: (before, after)."""
         loss = self.trade_off.loss_bound(self.delta)
         return [(p, posterior(p, loss)) for p in _PRIORS]
 

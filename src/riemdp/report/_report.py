@@ -9,7 +9,9 @@ from pathlib import Path
 from .._errors import invalid
 from .._files import staged
 from ._facts import ReportFacts
-from ._html import page
+from ._page import render
+from ._pictures import guess_bar_picture, trade_off_picture
+from ._words import strength
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +25,26 @@ class PrivacyReport(ReportFacts):
 
     def html(self) -> str:
         """One page that needs nothing else: no script, no font, no picture is fetched."""
-        return page(self)
+        bound = self.trade_off
+        word, meaning = strength(bound.best_guess)
+        if not self.private:
+            word, meaning = "none", "No protection is claimed for this result."
+        return render(
+            "report.html.j2",
+            {
+                "report": self,
+                "bound": bound,
+                "bar": guess_bar_picture(bound.best_guess),
+                "curve": trade_off_picture(bound),
+                "strength": word,
+                "strength_meaning": meaning,
+                "beliefs": self.beliefs(),
+            },
+        )
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, for notebooks."""
+        return render("frame.html.j2", {"page": self.html()})
 
     def save(self, path: str | os.PathLike[str]) -> tuple[str, str]:
         """Write the page and the same facts beside it, both whole or neither.
