@@ -387,14 +387,15 @@ def eigenvector_methods(x: Any, covariance: np.ndarray, start: Any, ones: Any) -
             "b n/20, n/5; T 20, 60; rate 0.5/(1 + t/5), 2/(1 + t/3)",
         )
     shapes = tuple(itertools.product((20, 5), (40,), (0.3, 1.0)))
-    for label, options in (
+    kinds: tuple[tuple[str, dict[str, Any]], ...] = (
         ("DP-RSGD", {}),
         ("DP-RSGD, Poisson", {"sampling": "poisson"}),
         (
             "DP-RSGD, Poisson, geodesic average",
             {"sampling": "poisson", "output": "geodesic-average"},
         ),
-    ):
+    )
+    for label, options in kinds:
         yield Method(
             label,
             "iterative",
@@ -537,6 +538,7 @@ def clamped_release(manifold: Any, x: Any, ball: Any) -> Run:
     clamped = ball.clamp(manifold, x)
     domain = ball.on(manifold)
     tolerance = FrechetMean(domain, len(x)).tolerance
+    assert tolerance is not None
     found = functools.cache(lambda: mean_in_ball(domain, clamped, None, tolerance))
     return released(manifold, clamped, ball, found, "wrapped-gaussian")
 

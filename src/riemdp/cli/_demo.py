@@ -26,7 +26,7 @@ from .._errors import DataUnavailable, InvalidArgument, integer, real
 
 if TYPE_CHECKING:
     from ..domains import Ball
-    from ..manifolds import AbstractManifold
+    from ..manifolds import SPDLogEuclidean
     from ..mechanisms import Release
     from ..privacy import Guarantee
 
@@ -71,7 +71,19 @@ class _Job:
         default_factory=list
     )  # of each image to the non-private mean of its class
     ball: Ball | None = None
-    manifold: AbstractManifold | None = None
+    manifold: SPDLogEuclidean | None = None
+
+    @property
+    def domain(self) -> Ball:
+        """The public ball, once it is known."""
+        assert self.ball is not None
+        return self.ball
+
+    @property
+    def space(self) -> SPDLogEuclidean:
+        """The space of the descriptors, once it is known."""
+        assert self.manifold is not None
+        return self.manifold
 
 
 def run_demo(
@@ -279,8 +291,9 @@ def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, flo
     """Errors from noise by formula on a fine grid of epsilon. Nothing here looks at images."""
     from ..privacy import Budget, gaussian_noise_multiplier
 
-    dim, k = job.manifold.dim, job.manifold.k
-    sensitivity = 2.0 * job.ball.radius / job.count
+    space, radius = job.space, job.domain.radius
+    dim, k = space.dim, space.k
+    sensitivity = 2.0 * radius / job.count
     # The radius of Utpala2023LE Theorem 5 as printed there: centre I, constant 14 (grey) or 16
     # (RGB).
     printed = math.sqrt(k) * max(
@@ -293,7 +306,7 @@ def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, flo
     return {
         f"Gaussian, ε and δ = {delta:g} (released)": gaussian,
         "Gaussian with the radius printed in Utpala2023LE": [
-            (e, x * printed / job.ball.radius) for e, x in gaussian
+            (e, x * printed / radius) for e, x in gaussian
         ],
         "Riemannian Laplace, pure ε": [
             (e, math.sqrt(dim * (dim + 1)) * sensitivity / e) for e in grid
@@ -423,7 +436,7 @@ def _statement(
     for job in jobs:
         release = next(iter(job.releases.values()))
         text.append(
-            f"- {job.name}: the descriptor of *any* image lies within {job.ball.radius:.4g} of a"
+            f"- {job.name}: the descriptor of *any* image lies within {job.domain.radius:.4g} of a"
             f" public centre (log-Euclidean\n  distance, eta = {ETA:g}; proved, and enforced by"
             f" clamping), so one image moves the mean by at most {release.sensitivity:.4g}."
         )

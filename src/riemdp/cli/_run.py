@@ -81,12 +81,14 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
         from .._errors import BudgetExceeded, DataUnavailable, RiemdpError
 
+        interrupts = None
         try:
             with heard() as interrupts, interrupts.translated(), _short_warnings():
                 function(*args, **kwargs)
                 if interrupts.seen:
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
+            assert interrupts is not None
             say_error(_interrupted(interrupts))
             raise typer.Exit(_exits.INTERRUPTED) from None
         except CommandError as error:
@@ -107,7 +109,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 "check the name, the folder and its permissions"
                 + (
                     ". The ledger is charged: noise had been drawn. No value was shown"
-                    if interrupts.charged and not interrupts.placed
+                    if interrupts is not None and interrupts.charged and not interrupts.placed
                     else ""
                 ),
             )

@@ -37,7 +37,7 @@ class InvalidRecord(NamedTuple):
         reason: why, in words; entries are named, their values are not.
     """
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride] - the field's plain name
     reason: str
 
 

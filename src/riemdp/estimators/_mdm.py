@@ -150,7 +150,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         manifold = self._manifold(X)
         matrices, n = admit_records(manifold, "X", X)
         classes = self._classes(y)
-        labels = admit_labels("y", y, classes)
+        labels = admit_labels("y", y, list(classes))
         if len(labels) != n:
             raise InvalidArgument(
                 f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one"
@@ -246,6 +246,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
     def _name(self, manifold: AbstractManifold, n: int, budget: Budget) -> str:
         if self.mechanism != "auto":
             return self.mechanism
+        assert self.ball is not None
         rows = [
             r
             for r in plan_private_mean(manifold, self.ball, n, budget)

@@ -105,6 +105,8 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         required(self, manifold=self.manifold, budget=self.budget, ball=self.ball)
+        assert self.manifold is not None
+        assert self.budget is not None
         if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
             refuse_invalid(self.manifold, "X", X, REMEDY)
         release = private_frechet_mean(
@@ -132,6 +134,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         One row per record, so not private.
         """
         check_is_fitted(self, "mean_")
+        assert self.manifold is not None
         return np.asarray(
             self.manifold.to_coordinates(self.mean_, self.manifold.log(self.mean_, X))
         )
@@ -139,4 +142,5 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the mean squared distance of the records to `mean_`: no noise, not private."""
         check_is_fitted(self, "mean_")
+        assert self.manifold is not None
         return -float(np.mean(np.asarray(self.manifold.squared_dist(self.mean_, X))))

@@ -243,15 +243,17 @@ def _table(X: Any) -> Any:
         table = np.empty(0)
         with contextlib.suppress(ValueError):
             table = np.asarray(X, dtype=object)
-    if table.ndim != 2:
+    if len(table.shape) != 2:
         raise InvalidArgument(
             f"argument `X` has shape {table.shape}. Expected 2D array: rows of the same length,"
             " shape (n, d). Reshape your data using array.reshape(-1, 1) if it has one column"
         )
     if table.dtype.kind in "fiubc" or not table.size:
         return X
-    read, _ = admit_records(Euclidean(table.shape[1]), "X", table)
-    return type(X)(read, columns=X.columns) if hasattr(X, "columns") else read
+    read, _ = admit_records(Euclidean(int(table.shape[-1])), "X", table)
+    columns = getattr(X, "columns", None)
+    kind: Any = type(X)
+    return read if columns is None else kind(read, columns=columns)
 
 
 def clip_rows(rows: np.ndarray, bound: float) -> np.ndarray:

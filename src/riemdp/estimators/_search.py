@@ -50,10 +50,11 @@ def check_search(
             search,
             "give a GridSearchCV or RandomizedSearchCV itself; how often others fit is not known",
         )
-    folds = int(check_cv(search.cv, y).get_n_splits(X, y, groups))
+    splitter: Any = check_cv(search.cv, y)
+    folds = int(splitter.get_n_splits(X, y, groups))
     if isinstance(search, GridSearchCV):
         candidates = [
-            _budgets(clone(search.estimator).set_params(**_copied(candidate)))
+            _budgets(_fresh(search.estimator).set_params(**_copied(candidate)))
             for candidate in ParameterGrid(search.param_grid)
         ]
     else:
@@ -143,3 +144,8 @@ def _most_of_one_fit(candidates: list[list[Budget]]) -> Guarantee:
     epsilon = max(sum(b.epsilon for b in budgets) for budgets in candidates)
     delta = max(sum(b.delta for b in budgets) for budgets in candidates)
     return approximate(epsilon, delta) if delta > 0 else pure(epsilon)
+
+
+def _fresh(estimator: Any) -> Any:
+    """An unfitted copy."""
+    return clone(estimator)

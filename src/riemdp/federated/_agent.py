@@ -50,6 +50,7 @@ def admit_current(prirfed: PriRFed, current: Any) -> Point:
     point = admit_point(manifold, "current", current)
     local = prirfed.local
     if not isinstance(local, DPRSVRG) and local.sensitivity == "domain":
+        assert problem.ball is not None  # `sensitivity="domain"` was checked when the plan was made
         point = problem.ball.on(manifold).clamp_point(point)
     return point
 
@@ -88,7 +89,7 @@ def local_update(
             stays charged.
     """
     point = admit_current(prirfed, current)
-    noise = {"budget": None} if sigma is None else {"noise_std": sigma}
+    noise: dict[str, Any] = {"budget": None} if sigma is None else {"noise_std": sigma}
     done = private_minimize(
         prirfed.problem, records, point, prirfed.local, rng=rng, ledger=ledger, **noise
     )

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import one_of
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..statistics import frechet_mean
 
@@ -67,7 +67,7 @@ def as_point(manifold: AbstractManifold, current: Point, reply: object) -> Any:
     if isinstance(current, tuple) != isinstance(reply, tuple):
         return None
     if isinstance(reply, tuple):
-        if len(reply) != len(current):
+        if len(reply) != len(current) or not isinstance(manifold, Product):
             return None
         parts = [
             as_point(m, c, r) for m, c, r in zip(manifold.manifolds, current, reply, strict=True)

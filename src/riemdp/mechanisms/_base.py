@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar, final
 
@@ -138,7 +139,7 @@ class PointMechanism(AbstractMechanism[Any]):
         """`budget`."""
         return self.budget
 
-    @property
+    @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the admitted value, for the least favourable
         value; None where no formula is known.

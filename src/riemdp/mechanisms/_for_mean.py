@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
@@ -79,8 +79,8 @@ class MeanFacts:
 class ForMeans(Protocol):
     """A class of mechanisms that can release a Frechet mean."""
 
-    name: str
-    needs_delta: bool
+    name: ClassVar[str]
+    needs_delta: ClassVar[bool]
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> Self:

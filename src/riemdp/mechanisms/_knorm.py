@@ -285,7 +285,7 @@ class KNormGradient(PureMechanism):
         )
 
     # ---------------------------------------------------------------- errors
-    @property
+    @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance to the minimiser if |grad F| were exactly h d: an upper estimate,
         since |grad F| >= h d.

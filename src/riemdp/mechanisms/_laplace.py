@@ -154,7 +154,7 @@ class RiemannianLaplace(PureMechanism):
 
     # ---------------------------------------------------------------- errors
     @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the admitted value."""
         diameter = math.inf if self.ball is None else 2 * self.ball.radius
         if self.truncated:

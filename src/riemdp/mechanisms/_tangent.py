@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -94,7 +95,7 @@ class TangentGaussian(PointMechanism):
         """Standard deviation of the noise in every orthonormal coordinate at the point."""
         return self.scale
 
-    @property
+    @functools.cached_property
     def error_law(self) -> ChiLaw:
         """Law of the length of the noise in the metric."""
         return gaussian_law(self.manifold.dim, self.scale, exact=True)

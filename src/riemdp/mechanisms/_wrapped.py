@@ -12,6 +12,7 @@ To check the privacy of a release, read this file and `AbstractMechanism.release
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -48,7 +49,11 @@ class AbstractWrapped(PointMechanism):
     base: Point
     ball: Ball | None
     tangent_sensitivity: float
-    length_law: ChiLaw | GammaLaw
+
+    @property
+    @abc.abstractmethod
+    def length_law(self) -> ChiLaw | GammaLaw:
+        """Law of the length of the noise in the tangent space, before any shrinking."""
 
     def _check_public(self) -> None:
         """Check the public arguments and fix the tangent sensitivity."""
@@ -86,7 +91,7 @@ class AbstractWrapped(PointMechanism):
         return domain.radius + float(self.manifold.dist(domain.center, self.base))
 
     @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the admitted value, None where no formula is
         known: an upper bound, taken at the edge of the ball on negatively curved spaces.
         """
@@ -212,7 +217,7 @@ class WrappedGaussian(AbstractWrapped):
 
     # ---------------------------------------------------------------- errors and attacks
     @property
-    def length_law(self) -> ChiLaw:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def length_law(self) -> ChiLaw:
         """Law of the length of the noise in the tangent space, before any shrinking."""
         return gaussian_law(self.manifold.dim, self.scale, exact=True)
 

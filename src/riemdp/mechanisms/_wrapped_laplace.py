@@ -99,7 +99,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
         )
 
     @property
-    def length_law(self) -> GammaLaw:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def length_law(self) -> GammaLaw:
         """Law of the length of the noise in the tangent space."""
         return laplace_law(self.manifold.dim, self.scale, exact=True)
 

@@ -21,7 +21,7 @@ def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader(__package__, "templates"),
+        loader=PackageLoader("riemdp.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

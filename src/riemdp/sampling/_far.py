@@ -39,8 +39,11 @@ _WIDEST = {SPDAffineInvariant: 16.0, Lorentz: 100.0, PoincareBall: 15.0}
 class PublicBall(Protocol):
     """What a sampler needs of a `riemdp.Ball`."""
 
-    center: Any
-    radius: float
+    @property
+    def center(self) -> Any: ...
+
+    @property
+    def radius(self) -> float: ...
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,8 +96,8 @@ def affine_points(
     """
     k = eta.shape[-1]
     center = np.eye(k) if view.center is None else np.asarray(view.center, dtype=np.float64)
-    half = np.linalg.cholesky(eta)
-    root = np.linalg.cholesky(center)
+    half = np.asarray(np.linalg.cholesky(eta), dtype=np.float64)
+    root = np.asarray(np.linalg.cholesky(center), dtype=np.float64)
     far = _maybe_far(half, root, w)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         factor = (half @ q) * np.exp(0.5 * w)[:, None, :]
