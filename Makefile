@@ -8,7 +8,7 @@ OUT    ?= riemdp-demo
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 UV_VERSION := 0.12.24
 
-.PHONY: help setup demo test test-slow bench lint audit docs conformance clean
+.PHONY: help setup demo test test-slow bench lint audit mutants docs conformance clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -46,6 +46,9 @@ bench: $(VENV)/.ready-conformance  ## timings beside the best peer or a hand-wri
 
 audit: $(READY)  ## attack every mechanism and optimiser; table of lower bounds beside the claims
 	$(BIN)/python tools/audit_table.py
+
+mutants: $(READY)  ## plant faults in the code that privacy rests on; a test must notice each (docs/mutants.md)
+	$(BIN)/python tools/mutants.py
 
 CODE := src papers tests bench tools examples docs
 lint: $(READY)  ## ruff (rules and format) and pyright

@@ -1,0 +1,266 @@
+"""Planted faults that once survived the tests: each of these would have noticed one."""
+
+from __future__ import annotations
+
+import secrets
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import (
+    DPRGD,
+    DPRSGD,
+    DPRSVRG,
+    Ball,
+    Budget,
+    Ledger,
+    PriRFed,
+    Problem,
+    private_minimize,
+    problems,
+)
+from riemdp.federated import Coordinator, plan_federated, run_in_process
+from riemdp.federated._drive import Setup, Timing, drive
+from riemdp.privacy import subsampled_gaussian
+from riemdp.randomness import noise_source
+from tests.attacks.test_optimizers import RATE, along, separation
+
+UNIT = np.ones(7) / np.sqrt(7)
+ACROSS = np.array([1.0, -1.0, 0, 0, 0, 0, 0]) / np.sqrt(2)
+LINE = riemdp.Euclidean(1)
+
+
+# ------------------------------------------------------------------------------------------------
+# optimisers
+@pytest.mark.parametrize("angle", [1e-9, 3e-9, 1e-8, 1e-7])
+def test_records_nearly_along_the_point(angle):
+    """The norm of a rank-one gradient is rounded up where |z|^2 - |a|^2 loses its digits."""
+    x, y = np.zeros((10, 7)), np.zeros((10, 7))
+    x[0], y[0] = along(UNIT, ACROSS, angle, 1e6), along(UNIT, ACROSS, -angle, 1e6)
+    found, claim = separation(
+        problems.principal_eigenvector(7),
+        x,
+        y,
+        UNIT,
+        DPRGD(1, RATE, 1.0),
+        rate=RATE,
+        noise_std=2.0,
+    )
+    assert found <= claim * (1 + 1e-3), (found, claim)
+
+
+def test_a_difference_is_clipped_where_it_is_used():
+    """DP-RSVRG on the Poincare ball: the second inner step's clipped difference is bounded in the
+    metric of the iterate, which is far from the anchor's there.
+    """
+    space = riemdp.PoincareBall(2)
+    push = jnp.array([1.0, 0.0])
+
+    def gradient(w, z):
+        """Common push at the anchor; far from it the record pulls across without bound."""
+        scale = (1 - jnp.sum(w**2)) / 2  # Euclidean length of a unit tangent vector at w
+        away = jnp.where(jnp.sum(w**2) > 1e-12, 1e9, 0.0)
+        return -scale * push + z * away * jnp.array([0.0, 1.0])
+
+    problem = Problem(space, lambda w, z: jnp.sum(w) * 0.0, gradient=gradient)
+    fast, slow, clip, n = 2.0, 1e-4, 1.0, 4
+    optimizer = DPRSVRG(
+        1,
+        2,
+        lambda t: fast if t == 0 else slow,
+        clip,
+        full_clip_norm=1.0,
+        batch_size=n,
+    )
+    data = np.zeros(n)
+    ends = []
+    for value in (1.0, -1.0):
+        data[0] = value
+        run = private_minimize(problem, data.copy(), np.zeros(2), optimizer, noise_std=1e-6, rng=1)
+        ends.append(run.value)
+    assert float(space.dist(np.zeros(2), ends[0])) > 1.0
+    apart = float(space.dist(*ends))
+    assert 0.5 * slow * 4 * clip / n < apart <= slow * 4 * clip / n * (1 + 1e-3), apart
+
+
+@pytest.mark.parametrize("variant", ["anchored", "as-published"])
+def test_blocks_of_an_epoch_do_not_change_what_it_costs(variant, monkeypatch):
+    """Only the first query of an EPOCH is free, however few steps a block of noise holds."""
+    from riemdp.optimizers import _driver
+
+    optimizer = DPRSVRG(2, 12, 0.1, 1.0, batch_size=2, variant=variant, smoothness=2.0)
+
+    def cost():
+        book = Ledger(Budget(1e6, 1e-5))
+        run = private_minimize(
+            problems.frechet_mean(LINE),
+            np.zeros((6, 1)),
+            np.ones(1),
+            optimizer,
+            noise_std=0.5,
+            rng=1,
+            ledger=book,
+        )
+        return run.guarantee.epsilon(1e-5), book.spent.epsilon(1e-5)
+
+    whole = cost()
+    monkeypatch.setattr(_driver, "ENTRIES", 9)
+    assert cost() == pytest.approx(whole, rel=1e-3)
+    assert whole[0] == pytest.approx(whole[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("b", [2, 5, 10])
+def test_domain_sensitivity_of_a_batch(b):
+    """A replaced record moves the average of b gradients by 4 r / b, not 4 r / n."""
+    n, r = 10, 0.5
+    run = private_minimize(
+        problems.frechet_mean(LINE, ball=Ball(np.zeros(1), r)),
+        np.zeros((n, 1)),
+        np.zeros(1),
+        DPRSGD(3, b, 0.1, sensitivity="domain"),
+        noise_std=1.0,
+        rng=1,
+    )
+    z = 1.0 / (4 * r / b)
+    true = subsampled_gaussian(z, population=n, batch_size=b, steps=3).epsilon(1e-5)
+    assert run.guarantee.epsilon(1e-5) == pytest.approx(true, rel=1e-3)
+
+
+@pytest.mark.parametrize("batch", [None, 3])
+def test_iterates_stay_in_the_ball_where_the_sensitivity_holds(batch):
+    """On a sphere, `sensitivity="domain"`, with noise that throws every step out of the ball."""
+    centre = np.array([0.0, 0.0, 1.0])
+    ball = Ball(centre, 0.3)
+    optimizer = (
+        DPRGD(4, 0.5, sensitivity="domain")
+        if batch is None
+        else DPRSGD(4, batch, 0.5, sensitivity="domain")
+    )
+    for seed in range(4):
+        run = private_minimize(
+            problems.frechet_mean(riemdp.Sphere(3), ball=ball),
+            np.tile(centre, (6, 1)),
+            centre,
+            optimizer,
+            noise_std=3.0,
+            rng=seed,
+        )
+        assert float(riemdp.Sphere(3).dist(centre, run.value)) <= 0.3 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("optimizer", [DPRGD, DPRSGD])
+def test_a_uniformly_drawn_iterate_costs_all_steps(optimizer):
+    """Which iterate is released is not hidden: all T steps are charged."""
+    made = {
+        output: (
+            DPRGD(40, 0.1, 1.0, output=output)
+            if optimizer is DPRGD
+            else DPRSGD(40, 2, 0.1, 1.0, output=output)
+        )
+        for output in ("last", "uniform")
+    }
+    for seed in range(3):
+        figures = []
+        for output in ("last", "uniform"):
+            book = Ledger(Budget(1e6, 1e-5))
+            run = private_minimize(
+                problems.frechet_mean(LINE),
+                np.zeros((6, 1)),
+                np.zeros(1),
+                made[output],
+                noise_std=1.0,
+                rng=seed,
+                ledger=book,
+            )
+            figures += [run.guarantee.epsilon(1e-5), book.spent.epsilon(1e-5)]
+        assert figures == pytest.approx([figures[0]] * 4, rel=1e-3)
+
+
+# ------------------------------------------------------------------------------------------------
+# federation
+def test_agents_of_a_round_have_noise_of_their_own():
+    """The mean of 16 agents without data has a sixteenth of one agent's variance, and two runs
+    differ.
+    """
+    dim, agents, sigma, rate = 400, 16, 1.0, 0.1
+    space = riemdp.Euclidean(dim)
+    prirfed = PriRFed(
+        problems.frechet_mean(space), DPRGD(1, rate, 1.0), rounds=1, agents_per_round=agents
+    )
+    sites = [np.zeros((3, dim))] * agents
+    ends = [
+        np.asarray(run_in_process(prirfed, sites, np.zeros(dim), None, noise_std=sigma).value)
+        for _ in range(2)
+    ]
+    for end in ends:
+        ratio = float(np.sum(end**2)) / (dim * (rate * sigma) ** 2 / agents)
+        assert 0.5 < ratio < 2.0, ratio
+    assert np.abs(ends[0] - ends[1]).max() > 0
+
+
+def test_a_run_of_unequal_sites_states_the_worst():
+    """The guarantee covers the records of the smallest site, whose noise multiplier is smallest."""
+    prirfed = PriRFed(
+        problems.principal_eigenvector(4), DPRGD(2, 0.1, 1.0), rounds=5, agents_per_round=2
+    )
+    plan = plan_federated(prirfed, [10, 50, 200], None, noise_std=0.1)
+    figures = {n: g.epsilon(plan.delta) for n, g in plan.totals.items()}
+    assert figures[10] > figures[50] > figures[200]
+    assert plan.guarantee.epsilon(plan.delta) >= figures[10] * (1 - 1e-9)
+
+
+class _Dies:
+    """A transport that looks at the state file when it is asked to send, and dies."""
+
+    def __init__(self, path):
+        self.path, self.seen = path, None
+
+    def agents(self):
+        return {"a": 10, "b": 10}
+
+    def send(self, names, point, round_number):
+        self.seen = self.path.exists()
+        raise ConnectionError
+
+    def replies(self):
+        return []
+
+
+def test_an_invitation_is_on_disk_before_it_is_sent(tmp_path):
+    """A server that dies while sending finds the round charged when it comes back."""
+    prirfed = PriRFed(
+        problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), rounds=3, agents_per_round=1
+    )
+    setup = Setup(prirfed, np.eye(4)[0], Budget(2.0, 1e-5), 2)
+    path = tmp_path / "state.npz"
+    transport = _Dies(path)
+    with pytest.raises(ConnectionError):
+        drive(setup, transport, noise_source(1), timing=Timing(), state=path)
+    assert transport.seen
+    plan = plan_federated(prirfed, [10, 10], setup.budget)
+    back = Coordinator(
+        prirfed, plan, {"a": 10, "b": 10}, np.eye(4)[0], setup.budget, noise_source(1)
+    )
+    back.load(path)
+    assert sum(back.invitations.values()) == 1
+    assert len(back.records) == 1
+
+
+# ------------------------------------------------------------------------------------------------
+# randomness
+def test_every_key_has_256_bits(monkeypatch):
+    """A fresh source, and each of its children, is keyed by 256 bits of the operating system."""
+    asked = []
+    bits, token = secrets.randbits, secrets.token_bytes
+    monkeypatch.setattr(secrets, "randbits", lambda k: (asked.append(k), bits(k))[1])
+    monkeypatch.setattr(
+        secrets, "token_bytes", lambda n=None: (asked.append(8 * (n or 32)), token(n))[1]
+    )
+    source = noise_source()
+    source.normals((3,))
+    source.normals((1 << 16,))
+    source.children(2)[1].normals((3,))
+    assert asked
+    assert min(asked) >= 256, asked

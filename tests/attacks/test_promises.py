@@ -1,0 +1,524 @@
+"""Small sentences of the documents, each held by the quickest test that would notice its opposite.
+
+Guards of `tools/mutants.toml`, beside the attacks on the proved faults.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import (
+    DPRGD,
+    DPRSGD,
+    DPRSVRG,
+    Ball,
+    Budget,
+    BudgetExceeded,
+    InvalidArgument,
+    Ledger,
+    PriRFed,
+    Problem,
+    private_frechet_mean,
+    private_minimize,
+    problems,
+)
+from riemdp.estimators import PrivateMDM, PrivatePCA
+from riemdp.federated import Coordinator, plan_federated
+from riemdp.federated._drive import Setup, Timing, drive
+from riemdp.privacy import gaussian, none, participation, pure, subsampled_gaussian
+from riemdp.randomness import noise_source
+from tests.attacks.tools import claimed_mu, outcome, separation
+
+LINE = riemdp.Euclidean(1)
+FAR = problems.frechet_mean(LINE)
+
+
+def history(optimizer, space, data, **more):
+    """The released iterates, w_0 first."""
+    nothing = Problem(
+        space, lambda w, z: 0.0 * jnp.sum(w), gradient=lambda w, z: z * jnp.ones_like(w)
+    )
+    problem = more.pop("problem", nothing)
+    start = np.zeros(space.shape)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = private_minimize(problem, data, start, optimizer, record_every=1, **more)
+    rows = [row for row in run.history if getattr(row, "step", 1) != 0]
+    return [start, *(np.asarray(row.value) for row in rows)], run
+
+
+# ------------------------------------------------------------------------------------------------
+# optimisers
+@pytest.mark.parametrize(
+    ("optimizer", "noise_std"),
+    [
+        (DPRGD(1, 0.1, 1.0), 0.5),
+        (DPRSGD(1, 4, 0.1, 1.0), 0.5),
+        (DPRSVRG(1, 1, 0.1, 1.0, full_clip_norm=1.0, batch_size=4), 0.5),
+    ],
+    ids=["full", "batch", "anchor"],
+)
+def test_one_record_moves_a_step_by_its_sensitivity(optimizer, noise_std):
+    """Two records far out on either side reach the claim, and do not exceed it."""
+    x, y = np.zeros((4, 1)), np.zeros((4, 1))
+    x[-1], y[-1] = 1e6, -1e6
+    found, claim = separation(FAR, x, y, np.zeros(1), optimizer, rate=0.1, noise_std=noise_std)
+    assert found == pytest.approx(2 / 4 / noise_std, rel=1e-6)
+    assert claim == pytest.approx(found, rel=1e-6)
+
+
+def test_a_budget_buys_enough_noise():
+    """Within the budget by the separation that is really there."""
+    x, y = np.zeros((4, 1)), np.zeros((4, 1))
+    x[-1], y[-1] = 1e6, -1e6
+    budget = Budget(0.8, 1e-6)
+    for optimizer in (DPRGD(1, 0.1, 1.0), DPRGD(1, 0.1, 1.0, momentum=0.5)):
+        runs = [private_minimize(FAR, d, np.zeros(1), optimizer, budget, rng=1) for d in (x, y)]
+        mu = float(LINE.dist(runs[0].value, runs[1].value)) / (0.1 * runs[0].sigma)
+        assert gaussian(1 / mu).epsilon(1e-6) <= 0.8 * (1 + 1e-6)
+        assert claimed_mu(runs[0].guarantee) >= mu * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_record_that_is_not_finite_counts_as_nothing(value):
+    x, y = np.ones((4, 1)), np.ones((4, 1))
+    x[0] = value
+    y[0] = 0.0  # at the start: no gradient
+    for optimizer in (DPRGD(1, 0.1, 1.0), DPRSGD(1, 2, 0.1, 1.0)):
+        a, b = (
+            private_minimize(FAR, d, np.zeros(1), optimizer, noise_std=0.1, rng=3).value
+            for d in (x, y)
+        )
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_the_noise_of_a_step_has_the_stated_size():
+    space = riemdp.Euclidean(400)
+    for optimizer in (DPRGD(1, 0.1, 1.0), DPRSGD(1, 2, 0.1, 1.0)):
+        points, run = history(optimizer, space, np.zeros(4), noise_std=0.7, rng=1)
+        ratio = np.sum((points[1] - points[0]) ** 2) / (400 * (0.1 * 0.7) ** 2)
+        assert 0.75 < ratio < 1.3, ratio
+        assert run.sigma == 0.7
+
+
+def test_noise_and_batches_are_fresh_at_every_step():
+    space = riemdp.Euclidean(200)
+    points, _ = history(DPRGD(4, 1.0, 1.0), space, np.zeros(4), noise_std=1.0, rng=1)
+    steps = np.diff(np.stack(points), axis=0)
+    assert steps.shape == (4, 200)
+    correlation = np.corrcoef(steps) - np.eye(4)
+    assert np.abs(correlation).max() < 0.4
+    n = 40
+    basis = Problem(riemdp.Euclidean(n), lambda w, z: jnp.sum(w * z), gradient=lambda w, z: 1e3 * z)
+    points, _ = history(
+        DPRSGD(8, 2, 1.0, 1.0),
+        riemdp.Euclidean(n),
+        np.eye(n),
+        problem=basis,
+        noise_std=1e-6,
+        rng=1,
+    )
+    steps = np.abs(np.diff(np.stack(points), axis=0))
+    batches = [tuple(np.argsort(row)[-2:]) for row in steps]
+    assert len({tuple(sorted(b)) for b in batches}) > 4, batches
+
+
+def _inner(steps, rate=1.0):
+    n, b = 10, 2
+    optimizer = DPRSVRG(1, steps, rate, 0.01, full_clip_norm=1.0, batch_size=b)
+    points, run = history(optimizer, riemdp.Euclidean(400), np.zeros(n), noise_std=1.0, rng=1)
+    return points, run, n, b
+
+
+def test_the_first_inner_step_asks_nothing():
+    """At the anchor the difference of gradients is zero: no noise but that of the full query."""
+    points, run, _, _ = _inner(3)
+    full = points[0] - points[1]
+    assert 0.75 < np.sum(full**2) / (400 * run.sigma**2) < 1.3
+    short, _, _, _ = _inner(1)
+    np.testing.assert_allclose(
+        short[1] / np.linalg.norm(short[1]), points[1] / np.linalg.norm(points[1]), atol=1e-9
+    )
+
+
+def test_the_noise_of_an_inner_step_has_the_stated_size():
+    """scale times the bound c_t = 2 C, where no smoothness is known; z2 = scale b / 2 each step."""
+    points, run, n, b = _inner(3)
+    full = points[0] - points[1]
+    scale, bound = run.details["inner_noise"], 2 * 0.01
+    for here, there in ((points[1], points[2]), (points[2], points[3])):
+        noise = here - there - full
+        ratio = np.sum(noise**2) / (400 * (scale * bound) ** 2)
+        assert 0.7 < ratio < 1.4, ratio
+    z1, z2 = run.details["z1"], run.details["z2"]
+    assert z2 == pytest.approx(scale * b / 2, rel=1e-6)
+    assert z1 == pytest.approx(run.sigma / (2 * 1.0 / n), rel=1e-6)
+    true = gaussian(z1).compose(subsampled_gaussian(z2, population=n, batch_size=b, steps=2))
+    assert run.guarantee.epsilon(1e-5) >= true.epsilon(1e-5) * (1 - 2e-3)
+
+
+# ------------------------------------------------------------------------------------------------
+# ledger
+def test_a_pure_ledger_grants_pure_releases_only():
+    book = Ledger(Budget(1.0))
+    for guarantee in (gaussian(100.0), none(), pure(1.1)):
+        assert not book.fits(guarantee)
+        with pytest.raises(BudgetExceeded):
+            book.spend(guarantee)
+    book.spend(pure(1.0))
+    book = Ledger(Budget(1.0, 1e-5))
+    with pytest.raises(BudgetExceeded):
+        book.spend(none())
+
+
+def test_a_ledger_of_two_kinds_ends():
+    """Gaussian and pure releases in turn: the total stays within the budget and comes to an end."""
+    for mixed in (None, True):
+        more = {} if mixed is None else {"mixed": mixed}
+        book = Ledger(Budget(1.0, 1e-5), **more)
+        granted = 0
+        for _ in range(100):
+            for guarantee in (gaussian(20.0), pure(0.1)):
+                if book.fits(guarantee):
+                    book.spend(guarantee)
+                    granted += 1
+        assert 3 <= granted < 60
+        assert book.spent.epsilon(1e-5) <= 1.0 + 1e-9
+
+
+# ------------------------------------------------------------------------------------------------
+# randomness
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+def test_a_forked_child_has_noise_of_its_own():
+    source = noise_source()
+    source.normals((2,))  # the key is there before the fork
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(write, source.normals((4,)).tobytes())
+        finally:
+            os._exit(0)
+    os.close(write)
+    theirs = np.frombuffer(os.read(read, 64))
+    os.waitpid(child, 0)
+    assert theirs.shape == (4,)
+    assert not np.any(np.isin(theirs, source.normals((4,))))
+
+
+def test_threads_have_keys_of_their_own():
+    source, found = noise_source(), [None, None]
+
+    def look(i):
+        found[i] = source.generator
+
+    workers = [threading.Thread(target=look, args=(i,)) for i in (0, 1)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert found[0] is not found[1]
+    assert source.generator not in found
+
+
+def test_a_seed_is_never_called_private():
+    ball = Ball(np.zeros(1), 1.0)
+    seeded = private_frechet_mean(LINE, np.zeros((4, 1)), ball, Budget(1.0), rng=3)
+    assert seeded.reproducible
+    assert "NOT PRIVATE" in str(seeded)
+    fresh = private_frechet_mean(LINE, np.zeros((4, 1)), ball, Budget(1.0))
+    assert not fresh.reproducible
+    assert noise_source(1).children(1)[0].reproducible
+
+
+def test_many_normals_are_standard():
+    """Mean, variance, tails and no repetition, small and bulk, with and without a helper."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as helper:
+        for size, source, assistant in (
+            ((1000, 4), noise_source(1), None),
+            ((1 << 16, 2), noise_source(1), None),
+            ((1 << 16, 2), noise_source(), helper),
+        ):
+            z = source.normals(size, assistant).reshape(-1)
+            k = math.sqrt(z.size)
+            assert abs(z.mean()) < 6 / k
+            assert abs((z**2).mean() - 1) < 9 / k
+            assert abs((z**4).mean() - 3) < 70 / k
+            assert len(np.unique(z)) == z.size
+
+
+def test_batches_are_subsets():
+    """Distinct members, every member equally often."""
+    for population, size in ((10, 3), (10, 8), (300, 40)):
+        rows = noise_source(1).subsets(population, size, 500)
+        assert all(len(set(row)) == size for row in rows.tolist())
+        counts = np.bincount(rows.reshape(-1), minlength=population)
+        p = size / population
+        assert np.abs(counts - 500 * p).max() < 6 * math.sqrt(500 * p * (1 - p)) + 1e-9
+
+
+# ------------------------------------------------------------------------------------------------
+# sensitivities and balls
+def test_sensitivities_are_reached():
+    sensitivity = riemdp.frechet_mean_sensitivity
+    ball, n, r = Ball(np.zeros(1), 2.0), 8, 2.0
+    assert sensitivity(LINE, ball, n) >= 2 * r / n  # the line: attained
+    both = sensitivity(LINE, ball, n, adjacency="add-or-remove-one")
+    assert both >= 2 * r / (n + 1)  # n at one end, one more at the other
+    w = np.array([5.0, 1, 1, 1, 1, 1, 1, 1])
+    assert sensitivity(LINE, ball, n, weights=w) >= 2 * r * 5 / 12 * (1 - 1e-12)
+    assert sensitivity(LINE, ball, n, tolerance=1e-3) >= 2 * r / n + 2e-3
+    sphere, cap = riemdp.Sphere(3), Ball(np.array([0.0, 0.0, 1.0]), 0.5)
+    h = 1.0 / math.tan(1.0)
+    found = sensitivity(sphere, cap, n, tolerance=1e-3)
+    assert found >= 1.0 / (n * math.cos(1.0)) + 2e-3 / h * (1 - 1e-12)
+    for name in ("wrapped-gaussian", "riemannian-laplace"):
+        release = private_frechet_mean(
+            LINE, np.zeros((n, 1)), ball, Budget(1.0, 1e-6), mechanism=name, rng=1, tolerance=1e-3
+        )
+        assert release.sensitivity >= 2 * r / n + 2e-3
+
+
+def test_a_public_point_is_carried_onto_its_space():
+    """What holds to 1e-6 holds to 1e-12 afterwards: a start in float32, a long centre."""
+    sphere, rough = riemdp.Sphere(7), np.ones(7, np.float32) / np.sqrt(np.float32(7))
+    ball = Ball(rough * (1 + 3e-7), 0.3).on(sphere)
+    assert abs(float(np.linalg.norm(ball.center)) - 1) < 1e-12
+    run = private_minimize(
+        problems.principal_eigenvector(7),
+        np.zeros((4, 7)),
+        rough,
+        DPRGD(1, 1e-12, 1.0),
+        noise_std=1e-9,
+        rng=1,
+    )
+    assert abs(float(np.linalg.norm(run.value)) - 1) < 1e-12
+
+
+def test_records_of_a_ball_reach_the_domain_sensitivity():
+    """Inside the ball nothing is clipped: two ends of it move the gradient by 4 r / n."""
+    x, y = np.zeros((4, 1)), np.zeros((4, 1))
+    x[0], y[0] = 1.0, -1.0
+    found, claim = separation(
+        problems.frechet_mean(LINE, ball=Ball(np.zeros(1), 1.0)),
+        x,
+        y,
+        np.array([0.9]),
+        DPRGD(1, 1e-3, sensitivity="domain"),
+        rate=1e-3,
+        noise_std=1.0,
+    )
+    assert found == pytest.approx(1.0, rel=1e-6)
+    assert claim == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_ball_too_large_for_the_curvature_is_refused():
+    """pi / 4 on the unit sphere."""
+    north = np.array([0.0, 0.0, 1.0])
+    for radius in (0.79, 1.0, 1.5):
+        with pytest.raises(InvalidArgument):
+            private_frechet_mean(
+                riemdp.Sphere(3), np.tile(north, (4, 1)), Ball(north, radius), Budget(1.0), rng=1
+            )
+        with pytest.raises(InvalidArgument):
+            riemdp.frechet_mean_sensitivity(riemdp.Sphere(3), Ball(north, radius), 4)
+
+
+def test_the_clamp_ends_in_the_ball():
+    """Far points on the edge, what is no point at the centre."""
+    sphere, spd = riemdp.Sphere(3), riemdp.SPDAffineInvariant(2)
+    north = np.array([0.0, 0.0, 1.0])
+    moved = Ball(north, 0.3).clamp(
+        sphere, np.array([[0.0, 1, 0], [0, 2.0, 0], [0, np.nan, 1], [0, 1e-3, 1.0], [0, 0, -1]])
+    )
+    distance = np.asarray(sphere.dist(north, moved))
+    assert distance[0] == pytest.approx(0.3)
+    assert np.all(distance <= 0.3)
+    np.testing.assert_array_equal(np.asarray(moved)[[1, 2, 4]], np.tile(north, (3, 1)))
+    x = np.array([np.diag([1e9, 1e-3]), np.diag([1.0, -1.0]), [[1.0, 2.0], [0.0, 1.0]]])
+    moved = np.asarray(Ball(np.eye(2), 1.0).clamp(spd, x))
+    assert float(spd.dist(np.eye(2), moved[0])) == pytest.approx(1.0)
+    np.testing.assert_array_equal(moved[1:], np.tile(np.eye(2), (2, 1, 1)))
+
+
+def test_a_truncated_law_knows_its_value():
+    """Draws from a law cut to a ball lie nearer to their value than to its mirror image."""
+    space, ball = riemdp.SPDAffineInvariant(2), Ball(np.eye(2), 1.0)
+    value = np.diag([math.exp(0.65), math.exp(-0.65)])
+    draws = riemdp.sampling.riemannian_laplace(1, space, value, 1.5, shape=(400,), ball=ball)
+    lean = np.asarray(space.dist(draws, value)) - np.asarray(
+        space.dist(draws, np.linalg.inv(value))
+    )
+    assert lean.mean() < -4 * lean.std() / 20, lean.mean()
+    assert np.all(np.asarray(space.dist(np.eye(2), draws)) <= 1 + 1e-9)
+
+
+# ------------------------------------------------------------------------------------------------
+# releases and estimators
+@pytest.mark.parametrize("mechanism", ["wrapped-gaussian", "wrapped-laplace", "extrinsic-gaussian"])
+def test_one_far_record_moves_a_mean_by_its_sensitivity(mechanism):
+    """On the line the sensitivity is reached, and not exceeded however far a record lies."""
+    x, y, ball = np.zeros((8, 1)), np.zeros((8, 1)), Ball(np.zeros(1), 2.0)
+    x[0], y[0] = 1e9, -1e9
+    a, b = (
+        private_frechet_mean(LINE, d, ball, Budget(1.0, 1e-6), mechanism=mechanism, rng=1)
+        for d in (x, y)
+    )
+    apart = float(LINE.dist(a.value, b.value))
+    assert apart == pytest.approx(4.0 / 8, rel=1e-6)
+    assert apart <= a.sensitivity * (1 + 1e-12)
+
+
+def _open(x, weights=None):
+    return private_frechet_mean(
+        LINE,
+        np.reshape(x, (-1, 1)),
+        Ball(np.zeros(1), 2.0),
+        Budget(1.0, 1e-6),
+        mechanism="wrapped-gaussian",
+        adjacency="add-or-remove-one",
+        n_min=10,
+        weights=weights,
+        rng=1,
+    )
+
+
+def test_a_small_data_set_is_filled_up():
+    """Below n_min, at it and above: one record more moves the mean by at most 4 / 11."""
+    for count in (0, 5, 9, 10):
+        a, b = _open(np.full(count, 2.0)), _open(np.append(np.full(count, 2.0), -2.0))
+        assert float(LINE.dist(a.value, b.value)) <= a.sensitivity * (1 + 1e-9)
+        assert a.sensitivity == b.sensitivity >= 4 / 11 * (1 - 1e-12)
+    heavy = _open(np.append(np.zeros(12), 2.0), np.append(np.ones(12), 1e9))
+    without = _open(np.zeros(12), np.ones(12))
+    assert float(LINE.dist(heavy.value, without.value)) <= heavy.sensitivity * (1 + 1e-9)
+
+
+def test_one_long_row_moves_the_components_by_its_sensitivity():
+    """sqrt 2 R^2 / n: reached by two orthogonal rows, however long."""
+    n, bound = 20, 3.0
+
+    def moment(row):
+        x = np.zeros((n, 4))
+        x[0] = row
+        made = PrivatePCA(
+            n_components=4, budget=Budget(1.0, 1e-6), row_norm=bound, random_state=1
+        ).fit(x)
+        v = made.components_
+        return v.T @ np.diag(made.explained_variance_) @ v, made.release_.sensitivity
+
+    a, sensitivity = moment(1e5 * np.eye(4)[0])
+    apart = float(np.linalg.norm(a - moment(1e200 * np.eye(4)[1])[0]))
+    assert apart == pytest.approx(math.sqrt(2) * bound**2 / n, rel=1e-6)
+    assert apart <= sensitivity * (1 + 1e-9)
+
+
+def _classes(y, **more):
+    x = np.tile(np.eye(2), (len(y), 1, 1))
+    x[0] = np.diag([math.e**2, 1.0])
+    settings = {
+        "budget": Budget(1.0),
+        "ball": Ball(np.eye(2), 2.0),
+        "labels": "private",
+        "classes": [0, 1],
+        "min_class_size": 5,
+        "mechanism": "wrapped-laplace",
+        "random_state": 1,
+    } | more
+    return PrivateMDM(**settings).fit(x, y)
+
+
+def test_private_labels_cost_two_classes():
+    """A record that changes its class moves two means, and both together keep the budget."""
+    for size in (0, 2, 7):
+        y = [0] + [1] * size + [0] * 8
+        a, b = _classes(y), _classes([1, *y[1:]])
+        loss = 0.0
+        for one, other in zip(a.releases_, b.releases_, strict=True):
+            apart = float(a.manifold_.dist(one.value, other.value))
+            assert apart <= one.sensitivity * (1 + 1e-6)
+            loss += one.sensitivity / one.scale
+        assert loss <= 1.0 + 1e-9
+        assert a.guarantee_.epsilon(0.0) <= 1.0 + 1e-9
+    with Ledger(Budget(1.0, 1e-5)) as book:
+        _classes([0, 1] * 5)
+        assert book.spent.epsilon(0.0) == pytest.approx(1.0)
+        assert outcome(lambda: _classes([0, 1] * 5)) == "BudgetExceeded"
+
+
+# ------------------------------------------------------------------------------------------------
+# federation
+def _federated(**more):
+    settings = {"rounds": 5, "agents_per_round": 2} | more
+    return PriRFed(problems.principal_eigenvector(4), DPRGD(1, 0.1, 1.0), **settings)
+
+
+def test_a_round_robin_costs_its_busiest_agent():
+    """Five rounds of two among three agents: four invitations for one of them."""
+    plan = plan_federated(_federated(participation="round-robin"), [10] * 3, None, noise_std=0.5)
+    (local,) = plan.local.values()
+    assert plan.guarantee.epsilon(1e-5) >= local.repeat(4).epsilon(1e-5) * (1 - 1e-9)
+
+
+def _server(agents=4, **more):
+    prirfed = _federated(**more)
+    plan = plan_federated(prirfed, [10] * agents, Budget(2.0, 1e-5))
+    names = {f"a{i}": 10 for i in range(agents)}
+    return Coordinator(prirfed, plan, names, np.eye(4)[0], Budget(2.0, 1e-5), noise_source(1))
+
+
+def test_silent_agents_are_charged():
+    """A round nobody answers costs what any round costs."""
+    server = _server()
+    for _ in range(3):
+        server.invite(list(server.sizes))
+        server.close()
+    (local,) = server.plan.local.values()
+    true = participation(local, agents=4, sampled=2, rounds=3)
+    assert server.guarantee().epsilon(1e-5) >= true.epsilon(1e-5) * (1 - 1e-6)
+
+
+class _Alone:
+    """One agent of ten is there, and never answers."""
+
+    def agents(self):
+        return {"a": 10}
+
+    def send(self, names, point, round_number):
+        pass
+
+    def replies(self):
+        return []
+
+
+def test_dropouts_end_a_run_early():
+    """A lone agent is in every round: the run stops before its records have paid too much."""
+    now = [0.0]
+
+    def pause(seconds):
+        now[0] += seconds
+
+    setup = Setup(_federated(rounds=30), np.eye(4)[0], Budget(1.0, 1e-5), 10, min_agents=1)
+    server = drive(
+        setup,
+        _Alone(),
+        noise_source(1),
+        timing=Timing(timeout=1.0, patience=0.0),
+        clock=lambda: now[0],
+        pause=pause,
+    )
+    (local,) = set(server.plan.local.values())
+    spent = local.repeat(sum(server.invitations.values()))
+    if server.invitations and all(r.eligible == 1 for r in server.records):
+        assert spent.epsilon(1e-5) <= 1.0 + 1e-6
+    assert server.guarantee().within(Budget(1.0, 1e-5))
