@@ -308,14 +308,14 @@ def test_fault_24_an_interrupt_dropped_by_a_callback_still_stops_the_release(
     original = gc.get_threshold()
     monkeypatch.setattr(sys, "unraisablehook", lambda *_: None)
     gc.callbacks.append(during_collection)
-    solve = riemdp.SPDLogEuclidean._log
+    solve = riemdp.statistics.FrechetMean.value
 
-    def log(self, *arguments):
+    def value(self, *arguments):
         inside.append(True)
         gc.collect()
         return solve(self, *arguments)
 
-    monkeypatch.setattr(riemdp.SPDLogEuclidean, "_log", log)
+    monkeypatch.setattr(riemdp.statistics.FrechetMean, "value", value)
     try:
         code = command("mean", records, *RUN, *COST, "--out", out, "--ledger", book)
     finally:
