@@ -52,6 +52,8 @@ def test_the_logger_is_silent_by_default():
 # What a log line may carry: counts and seconds. Anything else has to be added here, by a person who
 # thought.
 MAY_BE_LOGGED = {
+    "agreement",  # the hash of the public terms of a run
+    "setup",
     "len",
     "round",
     "invited",

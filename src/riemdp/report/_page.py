@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ._words import number, percent, rounded_up
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 
 def render(template: str, facts: dict[str, object]) -> str:
@@ -18,8 +16,6 @@ def render(template: str, facts: dict[str, object]) -> str:
 
 @functools.cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     made = Environment(
         loader=PackageLoader("riemdp.report", "templates"),
         autoescape=True,
