@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 import jax
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -34,6 +36,8 @@ settings.load_profile("riemdp")
 # them XLA crashes.
 MANY_MAPPINGS = 15_000
 
+FIRST_STATES: dict[str, dict[str, Mapping[str, Any]]] = {}
+
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled_code_stays_bounded() -> Iterator[None]:
@@ -45,3 +49,17 @@ def compiled_code_stays_bounded() -> Iterator[None]:
     if maps.exists() and maps.read_text().count("\n") > MANY_MAPPINGS:
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def draws_do_not_depend_on_the_order_of_tests(request: pytest.FixtureRequest) -> None:
+    """A generator that a test file shares begins every test in the state of the import."""
+    module = request.module
+    if module.__name__ not in FIRST_STATES:
+        FIRST_STATES[module.__name__] = {
+            name: generator.bit_generator.state
+            for name, generator in vars(module).items()
+            if isinstance(generator, np.random.Generator)
+        }
+    for name, state in FIRST_STATES[module.__name__].items():
+        getattr(module, name).bit_generator.state = state
