@@ -11,10 +11,12 @@ import pytest
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget
+from riemdp.domains import Domain
 from riemdp.mechanisms import AdaptiveMean, PrivateBall
 from riemdp.mechanisms._ball_search import run_search
-from riemdp.mechanisms._private_ball import _clipped_mean, _Noise, _Records
+from riemdp.mechanisms._private_ball import _Noise, _Records
 from riemdp.randomness import noise_source
+from riemdp.statistics import TangentMean
 from tests.mechanisms.numpy_search import FlatAnswers
 
 BUDGET = Budget(1.0, 1e-6)
@@ -156,13 +158,12 @@ def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
                 values.append(answers.count(r, 0.1))
             assert abs(values[0] - values[1]) <= 1.0
             radius = r * ours.unit
-            means = [
-                _clipped_mean(space, answers.logs, answers.distances, radius)
-                for answers in (ours, theirs)
-            ]
-            gap = jax.tree.map(lambda a, b: a - b, *means)
+            query = TangentMean(Domain(space, ours.center, radius), n)
+            means = [query.coordinates(query.shorten(a.logs)) for a in (ours, theirs)]
+            gap = space.from_coordinates(ours.center, means[0] - means[1])
             size = float(space.norm(ours.center, gap))
             assert size <= 2 * radius / n * (1 + 1e-9)
+            assert float(np.linalg.norm(means[0] - means[1])) <= query.sensitivity
 
 
 def test_the_mechanism_gives_the_answers_of_an_independent_twin():
@@ -218,12 +219,7 @@ def test_noise_is_what_the_shares_pay_for():
         answers = _Records(domain, np.zeros((50, 4)), noise, source)
         answers.set_scales(())
         scale = noise.scale(2 * 0.5 / 50, share)
-        v = np.array(
-            [
-                np.asarray(noise.added(space, answers.center, jnp.zeros(4), scale, source))
-                for _ in range(1500)
-            ]
-        )
+        v = np.array([noise.added(jnp.zeros(4), scale, source) for _ in range(1500)])
         square = np.sum(v**2, axis=1)
         mean_square = (4 if budget.delta > 0 else 4 * 5) * scale**2
         spread = np.std(square) / math.sqrt(len(square))

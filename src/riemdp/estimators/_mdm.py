@@ -18,7 +18,7 @@ from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point
 from ..mechanisms import AbstractMechanism
-from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier, pure
+from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import noise_source
@@ -171,7 +171,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
             releases = [m.release(v, source) for m, v in zip(mechanisms, values, strict=True)]
         releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]
-        if any(r.guarantee != _guarantee_of(m) for m, r in zip(mechanisms, releases, strict=True)):
+        if any(r.guarantee != m.guarantee for m, r in zip(mechanisms, releases, strict=True)):
             raise AssertionError(
                 "a class was released under another guarantee than the one that was charged"
             )
@@ -218,7 +218,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         there = Ball(local.center, local.radius)
         mechanisms = [build(name, local.manifold, there, n, self.budget) for n in sizes]
         values = [FrechetMean(domain, len(g)).value(Records(jnp.asarray(g))) for g in groups]
-        return mechanisms, values, _guarantee_of(mechanisms[0])
+        return mechanisms, values, mechanisms[0].guarantee
 
     def _private(self, domain: Domain, groups: list[np.ndarray]) -> _Prepared:
         assert self.budget is not None
@@ -240,7 +240,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         for group in groups:
             padded = np.concatenate([group, np.repeat(filler, max(0, m - len(group)), axis=0)])
             values.append(query.value(Records(jnp.asarray(padded))))
-        one = _guarantee_of(mechanism)
+        one = mechanism.guarantee
         return [mechanism] * len(groups), values, one if len(groups) == 1 else one.compose(one)
 
     def _name(self, manifold: AbstractManifold, n: int, budget: Budget) -> str:
@@ -314,11 +314,3 @@ def half_budget(budget: Budget) -> Budget:
     # This delta belongs to epsilon / 2 and may be larger than the budget's: it only names the
     # Gaussian to calibrate.
     return Budget(budget.epsilon / 2, gaussian(z).delta(budget.epsilon / 2) or budget.delta / 2)
-
-
-def _guarantee_of(mechanism: Any) -> Guarantee:
-    """The guarantee of a release, known before it is drawn: several are charged as one."""
-    if isinstance(mechanism, AbstractMechanism):
-        return mechanism.guarantee
-    z = getattr(mechanism, "noise_multiplier", None)
-    return gaussian(z) if z is not None else pure(mechanism.epsilon)

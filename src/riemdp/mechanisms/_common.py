@@ -170,6 +170,11 @@ def wrap(
     return _shortened(manifold, base, noisy, x, valid)
 
 
+def exp_valid(manifold: AbstractManifold, base: Point, v: Tangent) -> Point:
+    """Exp_base of a released tangent vector, always a valid point, as in `wrap`."""
+    return _shortened(manifold, base, v, *_exp_and_check(manifold, base, v))
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def _noisy_exp(
     manifold: AbstractManifold,

@@ -15,17 +15,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._adaptive import SearchDomain
-from ..domains._clamp import _polar
+from ..domains._clamp import readable
 from ..domains._door import admit_point, admit_records
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, Tangent
+from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
+from ..statistics._query import log_coordinates
 from ._ball_search import (
     GaussianNoise,
     PureNoise,
@@ -35,11 +37,10 @@ from ._ball_search import (
     run_search,
 )
 from ._base import AbstractMechanism, Drawn
-from ._common import needs_log, wrap
+from ._common import exp_valid, needs_log
 from ._error_law import gaussian_law, laplace_law, wrapped_law
 
-# A sum of clipped tangent vectors is rounded by less than this share of its sensitivity.
-_ROUNDING = 1e-9
+Floats = NDArray[np.float64]
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
 
 
@@ -79,25 +80,24 @@ class _Noise:
             strength = self.law.mu * math.sqrt(share)
         return math.nextafter(sensitivity / strength, math.inf)
 
-    def added(
-        self,
-        manifold: AbstractManifold,
-        base: Point,
-        v: Tangent,
-        scale: float,
-        source: NoiseSource,
-    ) -> Tangent:
-        """v and noise in the tangent space at `base`."""
-        z = source.normals((manifold.noise_size,))
-        length = scale * float(source.gammas(float(manifold.dim))) if self.is_pure else None
-        return _noisy(manifold, base, v, z, scale, length)
+    def added(self, y: Array, scale: float, source: NoiseSource) -> Floats:
+        """Orthonormal coordinates with noise."""
+        v = np.asarray(y)
+        z = source.normals(v.shape)
+        if self.is_pure:
+            return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
+        return v + scale * z
 
-    def shortened(
-        self, manifold: AbstractManifold, base: Point, noisy: Tangent, radius: float, scale: float
-    ) -> Tangent:
-        """A released vector, shrunk towards 0 (Gaussian noise) and at most `radius` long."""
-        shrinking = 0.0 if self.is_pure else max(0.0, (manifold.dim - 2) * scale**2)
-        return _shrunk(manifold, base, noisy, shrinking, radius)
+    def shortened(self, noisy: Floats, radius: float, scale: float) -> Floats:
+        """Released coordinates, shrunk towards 0 by positive-part James-Stein (Gaussian noise) and
+        at most `radius` long.
+        """
+        length = float(np.linalg.norm(noisy))
+        if not 0.0 < length < math.inf:
+            return np.zeros_like(noisy)
+        shrinking = 0.0 if self.is_pure else max(0.0, (noisy.size - 2) * scale**2)
+        kept = max(0.0, 1.0 - (math.sqrt(shrinking) / length) ** 2)
+        return min(kept, radius / length) * noisy
 
 
 class _Records:
@@ -108,8 +108,8 @@ class _Records:
         self.noise, self.source = noise, source
         self.n = int(self.manifold._batch_shape(X)[0])
         self.center, self.unit = domain.center, 1.0
-        self.distances: np.ndarray = np.zeros(self.n)
-        self.logs: Tangent = None
+        self.logs: Array = jnp.zeros((self.n, self.manifold.dim))
+        self.distances: Floats = np.zeros(self.n)
         self._scales: np.ndarray | None = None
 
     def scale_count(self, factor: int, scale: float, share: float) -> float:
@@ -128,28 +128,20 @@ class _Records:
 
     def _take(self, center: Point) -> None:
         self.center = center
-        distances, self.logs = _measured(self.manifold, center, self.X)
-        self.distances = np.asarray(distances)
+        self.logs = log_coordinates(self.manifold, center, self.X)
+        self.distances = np.linalg.norm(np.asarray(self.logs), axis=1)
 
     def count(self, radius: float, share: float) -> float:
         inside = np.count_nonzero(self.distances <= radius * self.unit)
         return float(inside) + self.noise.count(share, self.source)
 
     def move(self, radius: float, share: float) -> None:
-        noisy, _ = self.noisy_mean(radius, share)
-        end = wrap(self.manifold, self.center, noisy, np.zeros(self.manifold.noise_size))
-        self._take(self._on_space(end))
-
-    def noisy_mean(self, radius: float, share: float) -> tuple[Tangent, float]:
-        """The clipped tangent mean at the centre with noise, and the scale of the noise."""
         r = radius * self.unit
-        mean = _clipped_mean(self.manifold, self.logs, self.distances, r)
-        scale = self.noise.scale(2.0 * r / self.n * (1.0 + _ROUNDING), share)
-        noisy = self.noise.added(self.manifold, self.center, mean, scale, self.source)
-        return self.noise.shortened(self.manifold, self.center, noisy, r, scale), scale
-
-    def _on_space(self, point: Point) -> Point:
-        return admit_point(self.manifold, "center", point)
+        query = TangentMean(Domain(self.manifold, self.center, r), self.n)
+        mean = query.coordinates(query.shorten(self.logs))
+        scale = self.noise.scale(query.sensitivity, share)
+        noisy = self.noise.shortened(self.noise.added(mean, scale, self.source), r, scale)
+        self._take(admit_point(self.manifold, "center", _end(self.manifold, self.center, noisy)))
 
 
 class _AdaptiveMechanism(AbstractMechanism[Point]):
@@ -294,19 +286,18 @@ class AdaptiveMean(_AdaptiveMechanism):
         r = found.radius * records.unit
         query = self._query(records.center, r)
         if isinstance(query, FrechetMean):
-            frame = query.frame
-            local = frame.local
+            local = query.frame.local
             mean = query.value(query.prepare(records.X))
-            v = local.manifold.log(local.center, mean)
+            away = local.manifold.log(local.center, mean)
+            y = local.manifold.to_coordinates(local.center, away)
         else:
-            frame, local = None, query.domain
-            v = query.value(query.prepare(records.X))
+            local = query.domain
+            y = query.coordinates(query.shorten(records.logs))
         scale = self.noise.scale(query.sensitivity, share)
-        noisy = self.noise.added(local.manifold, local.center, v, scale, source)
-        noisy = self.noise.shortened(local.manifold, local.center, noisy, r, scale)
-        released = wrap(local.manifold, local.center, noisy, np.zeros(local.manifold.noise_size))
-        if frame is not None:
-            released = frame.back(released)
+        noisy = self.noise.shortened(self.noise.added(y, scale, source), r, scale)
+        released = _end(local.manifold, local.center, noisy)
+        if isinstance(query, FrechetMean):
+            released = query.frame.back(released)
         dim = self.manifold.dim
         lengths = (
             laplace_law(dim, scale, exact=False)
@@ -315,7 +306,7 @@ class AdaptiveMean(_AdaptiveMechanism):
         )
         facts = self._facts(records, found) | {
             "ball": Ball(records.center, r),
-            "query": "frechet-mean" if frame is not None else "tangent-mean",
+            "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
         }
         law = wrapped_law(self.manifold, r, lengths)
         return Drawn(released, scale, query.sensitivity, law, facts)
@@ -333,61 +324,14 @@ class AdaptiveMean(_AdaptiveMechanism):
         return TangentMean(domain, self.n)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _measured(manifold: AbstractManifold, center: Point, X: Point) -> tuple[Array, Tangent]:
-    """Distances from the centre and logarithms there, record by record. A record that is no point
-    of the space, or has no logarithm, counts as the centre.
-    """
-    _, distance, v, valid = _polar(manifold, center, X)
-    flags = jax.tree.map(lambda leaf: valid.reshape(valid.shape + (1,) * (leaf.ndim - 1)), v)
-    kept = jax.tree.map(lambda flag, leaf: jnp.where(flag, leaf, 0.0), flags, v)
-    return jnp.where(valid, distance, 0.0), kept
+def _end(manifold: AbstractManifold, base: Point, y: Floats) -> Point:
+    """The exponential of released coordinates, always a valid point."""
+    return exp_valid(manifold, base, manifold.from_coordinates(base, y))
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _log_scales(manifold: AbstractManifold, center: Point, X: Point) -> Float[Array, "n scales"]:
     """The scale factors of every record; those of the centre where a record has none."""
-    finite = jnp.stack(
-        [
-            jnp.all(jnp.isfinite(leaf.reshape(leaf.shape[0], -1)), axis=1)
-            for leaf in jax.tree.leaves(X)
-        ]
-    ).all(axis=0)
-    safe = jax.tree.map(
-        lambda leaf, c: jnp.where(finite.reshape((-1,) + (1,) * (leaf.ndim - 1)), leaf, c),
-        X,
-        center,
-    )
+    safe, _ = readable(manifold, center, X)
     scales = manifold._log_scales(safe)
     return jnp.where(jnp.isfinite(scales), scales, manifold._log_scales(center))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _clipped_mean(
-    manifold: AbstractManifold, logs: Tangent, distances: Any, radius: Any
-) -> Tangent:
-    """(1/n) sum of tangent vectors, each shortened to the radius."""
-    d = jnp.asarray(distances)
-    weights = jnp.where(d > radius, radius / jnp.where(d > 0, d, 1.0), 1.0) / d.shape[0]
-    return jax.tree.map(lambda leaf: jnp.tensordot(weights, leaf, axes=1), logs)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _noisy(
-    manifold: AbstractManifold, base: Point, v: Tangent, z: Any, scale: Any, length: Any
-) -> Tangent:
-    direction = manifold._tangent_from_normals(base, z)
-    factor = scale if length is None else length / manifold._norm(base, direction)
-    return jax.tree.map(lambda a, b: a + factor * b, v, direction)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _shrunk(
-    manifold: AbstractManifold, base: Point, v: Tangent, shrinking: Any, radius: Any
-) -> Tangent:
-    """Positive-part James-Stein towards 0, then at most `radius` long: of a released vector."""
-    length = manifold._norm(base, v)
-    safe = jnp.where(length > 0, length, 1.0)
-    kept = jnp.maximum(0.0, 1.0 - shrinking / safe**2)
-    factor = jnp.minimum(kept, radius / safe)
-    return jax.tree.map(lambda leaf: jnp.where(jnp.isfinite(factor), factor, 0.0) * leaf, v)

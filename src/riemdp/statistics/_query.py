@@ -338,7 +338,11 @@ class TangentMean(AbstractQuery):
         records, count = admit_records(d.manifold, "X", X)
         if count != self.n:
             raise _other_count(count, self.n)
-        return Records(_clipped_coordinates(d.manifold, d.center, d.radius, records))
+        return self.shorten(log_coordinates(d.manifold, d.center, records))
+
+    def shorten(self, y: jax.Array) -> Records:
+        """Coordinates (n, dim) of the logarithms at the center, each shortened to the radius."""
+        return Records(_shortened(y, self.domain.radius))
 
     def coordinates(self, records: Records) -> jax.Array:
         """Orthonormal coordinates (dim,) of the mean at the center."""
@@ -393,15 +397,19 @@ def _own_weights(weights: Any, count: int) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _clipped_coordinates(
-    manifold: AbstractManifold, center: Point, radius: float, records: Point
-) -> jax.Array:
+def log_coordinates(manifold: AbstractManifold, center: Point, records: Point) -> jax.Array:
+    """Orthonormal coordinates (n, dim) at the center of the logarithms of admitted records, record
+    by record; 0 where a record is no point of the space, or its logarithm is not finite.
+    """
     safe, valid = readable(manifold, center, records)
     y = manifold._to_coordinates(center, manifold._log(center, safe))
+    valid &= jnp.isfinite(jnp.sum(y**2, axis=-1))
+    return choose(valid, y, jnp.zeros_like(y))
+
+
+@jax.jit
+def _shortened(y: jax.Array, radius: float) -> jax.Array:
     length = jnp.sqrt(jnp.sum(y**2, axis=-1))
-    valid &= jnp.isfinite(length)
-    y = choose(valid, y, jnp.zeros_like(y))
-    length = jnp.where(valid, length, 0.0)
     return y * jnp.where(length > radius, radius / jnp.where(length > 0, length, 1.0), 1.0)[:, None]
 
 
