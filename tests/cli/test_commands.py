@@ -95,6 +95,57 @@ def test_text_output_states_the_guarantee_and_marks_a_seed(riemdp, scans):
     assert "NOT PRIVATE" in riemdp("mean", scans, *GOOD, "--seed", 1).out
 
 
+def test_mean_without_a_radius_says_what_it_found(riemdp, tmp_path):
+    np.save(tmp_path / "scans.npy", 1e-6 * spd_records(400))
+    book = tmp_path / "book.json"
+    riemdp("ledger", "create", book, "--epsilon", 1, "--delta", 1e-5)
+    options = ("--epsilon", 1, "--delta", 1e-5, "--report", tmp_path / "r.html")
+    run = riemdp("mean", tmp_path / "scans.npy", *options, "--ledger", book, "--json")
+    assert run.code == 0, run.err
+    said = json.loads(run.out)
+    ball, search = said["ball"], said["report"]["private_search"]
+    assert ball["found_privately"]
+    assert ball["radius"] == said["report"]["radius"]
+    assert 0 < search["share_of_budget"] < 1
+    assert search["noise_factor"] == pytest.approx((1 - search["share_of_budget"]) ** -0.5)
+    assert said["report"]["error_from_noise"] < search["error_from_noise_95"] < ball["radius"]
+    space = library.SPDAffineInvariant(3)
+    mean = library.frechet_mean(space, np.load(tmp_path / "scans.npy")).value
+    assert float(space.dist(mean, np.array(said["mean"]))) < search["error_from_noise_95"] + 0.2
+    assert library.Ledger.load(book).charges == 1
+    page = " ".join((tmp_path / "r.html").read_text().split())
+    assert "How it was found" in page
+    assert "The ball was found with noise, which the guarantee covers" in page
+    shown = " ".join(riemdp("mean", tmp_path / "scans.npy", *options[:4]).out.split())
+    assert "found privately" in shown
+    assert "% of the budget" in shown
+    assert "with probability 95 %" in shown
+
+
+def test_mean_without_a_radius_is_refused_from_public_numbers(riemdp, tmp_path):
+    broken = np.full((40, 3, 3), np.nan)
+    for i, X in enumerate((spd_records(40), broken)):
+        np.save(tmp_path / f"{i}.npy", X)
+    book = tmp_path / "book.json"
+    riemdp("ledger", "create", book, "--epsilon", 1, "--delta", 1e-5)
+    options = ("--epsilon", 1, "--delta", 1e-5, "--ledger", book, "--on-invalid", "center")
+    runs = [riemdp("mean", tmp_path / f"{i}.npy", *options) for i in (0, 1)]
+    assert [run.code for run in runs] == [2, 2]
+    assert runs[0].err == runs[1].err
+    assert "40 records are too few" in runs[0].err
+    np.save(tmp_path / "flat.npy", np.zeros((400, 3)))
+    for file, more, word in (
+        ("0.npy", ("--mechanism", "wrapped-gaussian"), "--radius"),
+        ("0.npy", ("--center", "diag:2"), "--radius"),
+        ("0.npy", ("--adjacency", "add-or-remove-one", "--n-min", 30), "--radius"),
+        ("flat.npy", ("--space", "euclidean"), "--radius"),
+    ):
+        refused = riemdp("mean", tmp_path / file, *options, *more)
+        assert refused.code == 2
+        assert word in refused.err
+    assert library.Ledger.load(book).charges == 0
+
+
 def test_mean_that_protects_the_number_of_records(riemdp, scans):
     count = len(np.load(scans))
     options = (*GOOD, "--adjacency", "add-or-remove-one")
@@ -236,6 +287,35 @@ def test_plan_marks_what_auto_would_use(riemdp, tmp_path):
     assert riemdp("plan", "-n", 200, "-k", 3, "-r", 1, "-e", "one").code == 2
     assert riemdp("plan", "-n", 0, "-k", 3, "-r", 1).code == 2
     assert riemdp("plan", "-n", 9, "-k", 3, "-r", 1, "--plot", tmp_path / "p.xyz").code == 2
+
+
+def test_plan_answers_how_many_records_are_needed(riemdp):
+    asked = riemdp("plan", "--size", 8, "--epsilon", "0.3,1", "--delta", 1e-5, "--json")
+    assert asked.code == 0, asked.err
+    said = json.loads(asked.out)
+    assert (said["dim"], said["records"]) == (36, None)
+    budgets = [library.Budget(e, 1e-5) for e in (0.3, 1.0)]
+    space = library.SPDAffineInvariant(8)
+    plan = library.plan_private_mean(space, library.AdaptiveBall(), None, budgets)
+    for row, known in zip(said["plan"], plan.rows, strict=True):
+        assert row["need"] == known.need
+        assert row["error_below_sampling_from"] == known.sampling_from
+        assert row["enough"] is None
+    shown = " ".join(riemdp("plan", "--size", 8, "--epsilon", 1).out.split())
+    assert "are refused, before any is read" in shown
+    assert "pure privacy" in shown
+    some = " ".join(riemdp("plan", "-k", 8, "-n", 300, "-d", 1e-5, "-e", "0.1,1").out.split())
+    assert "epsilon 0.1: too few for a search" in some
+    assert "epsilon 1: error from noise about" in some
+    for bad, word in (
+        (("-r", 1), "--records"),
+        (("--plot", "p.png"), "--radius"),
+        (("--center", "diag:2"), "--radius"),
+        (("--space", "euclidean"), "--radius"),
+    ):
+        refused = riemdp("plan", "-k", 3, "-d", 1e-5, *bad)
+        assert refused.code == 2
+        assert word in refused.err
 
 
 def test_help_version_and_experiments(riemdp):

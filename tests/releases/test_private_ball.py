@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -282,12 +283,52 @@ def test_the_plan_says_whether_n_is_enough():
     budgets = [Budget(0.1, 1e-5), Budget(1.0, 1e-5)]
     plan = riemdp.plan_private_mean(space, AdaptiveBall(), 500, budgets)
     assert [row.enough for row in plan.rows] == [False, True]
+    assert "too few" in str(plan)
+    assert "times the radius" in str(plan)
     assert plan.need == plan.rows[0].need > 500 > plan.rows[1].need
     assert all(row.moves_from >= row.need for row in plan.rows)
-    assert "NO" in str(plan)
-    assert "yes" in str(plan)
     for row, budget in zip(plan.rows, budgets, strict=True):  # what the plan says is what is done
         enough = AdaptiveMean(space, AdaptiveBall(), n=row.need, budget=budget)
         enough.plan.check()
         with pytest.raises(riemdp.InvalidArgument, match="too few"):
             AdaptiveMean(space, AdaptiveBall(), n=row.need - 1, budget=budget).plan.check()
+        before = AdaptiveMean(space, AdaptiveBall(), n=row.moves_from - 1, budget=budget)
+        after = AdaptiveMean(space, AdaptiveBall(), n=row.moves_from, budget=budget)
+        assert (before.plan.moves, after.plan.moves) == (False, True)
+
+
+@pytest.mark.parametrize("budget", [Budget(0.5, 1e-5), Budget(2.0)], ids=str)
+def test_the_plan_answers_how_many_records_are_needed(budget):
+    """Its counts are the smallest ones at which a plan for that many records says so."""
+    space = riemdp.SPDAffineInvariant(8)
+    asked = riemdp.plan_private_mean(space, AdaptiveBall(), None, budget)
+    (row,) = asked.rows
+    assert (asked.n, row.enough, row.error_per_radius, row.noise_factor) == (None,) * 4
+    assert str(row.sampling_from) in str(asked)
+
+    def at(n) -> Any:
+        return riemdp.plan_private_mean(space, AdaptiveBall(), n, budget).rows[0]
+
+    assert (at(row.need - 1).enough, at(row.need).enough) == (False, True)
+    assert row.tenth_from > row.moves_from
+    assert at(row.tenth_from - 1).error_per_radius > 0.1 >= at(row.tenth_from).error_per_radius
+    n = row.sampling_from
+    assert n > row.moves_from
+    assert at(n).error_per_radius <= n**-0.5
+    assert at(n - 1).error_per_radius > (n - 1) ** -0.5
+    with pytest.raises(riemdp.InvalidArgument, match="`n`"):
+        riemdp.plan_private_mean(space, Ball(np.eye(4), 1.0), None, budget)  # type: ignore[call-overload]
+
+
+def test_the_plan_compares_the_search_with_its_outer_ball():
+    """The noise in the ball that is found, at the radius of equality, is that of the outer ball."""
+    space, budget, n = riemdp.SPDLogEuclidean(3), Budget(1.0, 1e-5), 400
+    outer = Ball(np.eye(3), 4.0)
+    plan = riemdp.plan_private_mean(space, AdaptiveBall(outer), n, budget)
+    row: Any = plan.rows[0]
+    public = riemdp.plan_private_mean(space, outer, n, budget)
+    gaussian = next(r for r in public if r.mechanism == "wrapped-gaussian")
+    equal = outer.radius / row.noise_factor
+    assert 0 < equal < outer.radius
+    assert equal * row.error_per_radius == pytest.approx(gaussian.expected_error, rel=1e-6)
+    assert f"{equal:.3g}" in str(plan)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from . import _options as o
 from ._exits import InputProblem
 from ._run import command, console, print_json
+
+if TYPE_CHECKING:
+    from ..releases import AdaptivePlan
 
 Steps = Annotated[int, typer.Option("--steps", help="How many releases, or steps of an optimiser.")]
 Population = Annotated[
@@ -150,43 +153,66 @@ def guarantee(
 
 @command
 def plan(
-    records: Annotated[
-        int, typer.Option("--records", "-n", help="Number of records (public).", show_default=False)
-    ],
     size: Size,
-    radius: o.Radius,
+    records: Annotated[
+        int | None,
+        typer.Option(
+            "--records",
+            "-n",
+            help="Number of records (public). Without it: how many are needed.",
+            show_default=False,
+        ),
+    ] = None,
+    radius: o.Radius = None,
     delta: o.Delta = 0.0,
     epsilon: Annotated[
         str, typer.Option("--epsilon", "-e", help="One or several, separated by commas.")
     ] = "0.1,0.3,1,3,10",
     metric: o.MetricOption = o.Metric.affine_invariant,
     space: o.SpaceOption = o.Space.spd,
-    center: o.Center = "identity",
+    center: o.Center = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write the picture too (.png, .svg or .pdf).")
     ] = None,
     as_json: o.Json = False,
 ) -> None:
-    """Error from noise of a private mean against epsilon. Costs nothing and reads no data."""
+    """How many records a private mean needs, or what its error from noise is.
+
+    Costs nothing and reads no data. Without --radius the ball is found privately; with --radius and
+    --records the mechanisms for a public ball are compared.
+    """
     import numpy as np
 
     from .. import privacy, releases
     from .._errors import integer
-    from ..domains import Ball
-    from ._spaces import centre_for, space_for
+    from ..domains import AdaptiveBall
+    from ._spaces import ball_for, space_for
 
-    integer("records", records, at_least=1)
+    if records is not None:
+        integer("records", records, at_least=1)
+    elif radius is not None:
+        raise InputProblem(
+            f"--radius {radius:g} needs --records",
+            "give the number of records; or leave out --radius, and see how many records a private"
+            " ball needs",
+        )
     budgets = [privacy.Budget(e, delta) for e in _numbers(epsilon)]
     manifold, _ = space_for(
         space.value,
         metric.value,
         np.empty((1 if space is not o.Space.spd else 2, *_shape(space, size))),
     )
-    ball = Ball(centre_for(manifold, center), radius)
+    ball = ball_for(manifold, center, radius)
+    if isinstance(ball, AdaptiveBall):
+        if plot is not None:
+            raise InputProblem("--plot needs --radius and --records", "leave it out, or give both")
+        _show_adaptive(releases.plan_private_mean(manifold, ball, records, budgets), as_json)
+        return
     if plot is not None and plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise InputProblem(
             f"--plot {plot} has an ending that is not known", "use .png, .svg or .pdf"
         )
+    assert records is not None  # with a radius
     table = releases.plan_private_mean(manifold, ball, records, budgets)
     if plot is not None:
         from .._files import staged
@@ -196,7 +222,65 @@ def plan(
             getattr(figure, "figure", figure).savefig(
                 part, format=plot.suffix[1:].lower(), dpi=150, bbox_inches="tight"
             )
-    _show_plan(table, as_json, radius, plot)
+    _show_plan(table, as_json, float(ball.radius), plot)
+
+
+def _show_adaptive(plan: AdaptivePlan, as_json: bool) -> None:
+    """How many records a private ball needs and, where n is given, what to expect of them."""
+    from rich.table import Table
+
+    from ..releases._adaptive_plan import row_in_words
+
+    if as_json:
+        rows = [
+            {
+                "epsilon": row.budget.epsilon,
+                "delta": row.budget.delta,
+                "need": row.need,
+                "centre_moves_from": row.moves_from,
+                "error_below_tenth_of_radius_from": row.tenth_from,
+                "error_below_sampling_from": row.sampling_from,
+                "enough": row.enough,
+                "share_of_search": row.search_share,
+                "error_per_radius": row.error_per_radius,
+                "noise_factor": row.noise_factor,
+            }
+            for row in plan.rows
+        ]
+        print_json({"dim": plan.manifold.dim, "records": plan.n, "plan": rows})
+        return
+    screen = Table(
+        title="Records that a private mean needs, where its ball is found privately:"
+        f" {plan.manifold!r}, dimension {plan.manifold.dim}",
+        title_justify="left",
+    )
+    for head in (
+        "epsilon",
+        "delta",
+        "a ball is found",
+        "and its centre is moved",
+        "error from noise below radius / 10",
+        "error from noise below that of sampling",
+    ):
+        screen.add_column(head, justify="right")
+    for row in plan.rows:
+        counts = (row.need, row.moves_from, row.tenth_from, row.sampling_from)
+        screen.add_row(
+            f"{row.budget.epsilon:g}", f"{row.budget.delta:g}", *(f"{n:,}" for n in counts)
+        )
+    console().print(screen)
+    say = console().print
+    if plan.n is not None:
+        say(f"With {plan.n:,} records:")
+        for row in plan.rows:
+            for sentence in row_in_words(plan, row):
+                say(f"  {sentence}", markup=False)
+    say(
+        "Fewer records than in the third column are refused, before any is read. The radius is that"
+        " of the ball that is found: most records lie in it."
+    )
+    if any(row.budget.delta == 0 for row in plan.rows):
+        say("Delta 0 asks for pure privacy; --delta 1e-5 needs fewer records.")
 
 
 def _show_plan(table: Any, as_json: bool, radius: float, plot: Path | None) -> None:

@@ -11,8 +11,10 @@ from ._exits import InputProblem
 from ._run import Outputs, command, print_json, refuse_invalid, released
 
 if TYPE_CHECKING:
+    from ..domains import AdaptiveBall
+    from ..manifolds import AbstractManifold
     from ..mechanisms import Release
-    from ..privacy import Ledger
+    from ..privacy import Budget, Ledger
     from ..report import PrivacyReport
 
 Mechanism = Annotated[
@@ -24,11 +26,11 @@ Mechanism = Annotated[
 def mean(
     file: o.File,
     epsilon: o.Epsilon,
-    radius: o.Radius,
+    radius: o.Radius = None,
     delta: o.Delta = 0.0,
     metric: o.MetricOption = o.Metric.affine_invariant,
     space: o.SpaceOption = o.Space.spd,
-    center: o.Center = "identity",
+    center: o.Center = None,
     mechanism: Mechanism = "auto",
     adjacency: o.AdjacencyOption = o.Adjacency.replace_one,
     n_min: o.LeastRecords = None,
@@ -49,24 +51,29 @@ def mean(
 ) -> None:
     """Release the private mean of the records in FILE.
 
-    The centre, the radius and the budget must be chosen without looking at the records. One record
-    is what the guarantee protects; combine several records of one person into one first.
+    Without --radius a ball that holds most records is found with a share of the budget. A radius,
+    a centre and the budget must be chosen without looking at the records. One record is what the
+    guarantee protects; combine several records of one person into one first.
     """
     import numpy as np
 
     from .. import privacy, releases
-    from ..domains import Ball
+    from ..domains import AdaptiveBall
     from ._readers import Reading, read_records
     from ._show import show_release
-    from ._spaces import centre_for, space_for
+    from ._spaces import ball_for, space_for
 
     budget = privacy.Budget(epsilon, delta)
     outputs = Outputs(out, report, as_json, "mean")
     outputs.check()
     _check_adjacency(adjacency, n_min, show_clamped)
+    if radius is None:
+        _check_search(mechanism, adjacency)
     loaded = read_records(file, Reading(key=key, eta=eta, header=header, channels=channels))
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
-    ball = Ball(centre_for(manifold, center), radius)
+    ball = ball_for(manifold, center, radius)
+    if isinstance(ball, AdaptiveBall):
+        _check_count(manifold, ball, len(records), budget)
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(manifold, records, file)
 
@@ -88,7 +95,8 @@ def mean(
     ) -> tuple[PrivacyReport, dict[str, Any]]:
         from ..report import privacy_report
 
-        outside = ~np.asarray(ball.contains(manifold, records)) if show_clamped else None
+        used = result.details["ball"]
+        outside = ~np.asarray(used.contains(manifold, records)) if show_clamped else None
         page = privacy_report(
             result,
             record_is=record_is,
@@ -99,6 +107,11 @@ def mean(
         )
         return page, {
             "mean": np.asarray(result.value).tolist(),
+            "ball": {
+                "center": np.asarray(used.center).tolist(),
+                "radius": float(used.radius),
+                "found_privately": isinstance(ball, AdaptiveBall),
+            },
             "report": page.to_dict(),
             "files": [str(p) for p in (out, report) if p is not None],
         }
@@ -108,6 +121,34 @@ def mean(
         print_json(machine)
     else:
         show_release(result, page, out, report, loaded.note)
+
+
+def _check_search(mechanism: str, adjacency: o.Adjacency) -> None:
+    """Refuse, before the data are read, what a search for a ball does not go with."""
+    for option, given in (
+        (f"--mechanism {mechanism}", mechanism != "auto"),
+        (f"--adjacency {adjacency.value}", adjacency is o.Adjacency.add_or_remove_one),
+    ):
+        if given:
+            raise InputProblem(
+                f"{option} needs --radius",
+                "give the public radius of a ball, chosen without looking at the records; or leave"
+                " this option out, and a ball is found with a share of the budget",
+            )
+
+
+def _check_count(manifold: AbstractManifold, search: AdaptiveBall, n: int, budget: Budget) -> None:
+    """Refuse a file with too few records for a search: n and the budget decide, both public."""
+    from .. import releases
+
+    need = releases.plan_private_mean(manifold, search, n, budget).need
+    if n < need:
+        slack = " or a --delta above 0" if budget.delta == 0 else ""
+        raise InputProblem(
+            f"{n} records are too few to find a ball privately with this budget; {need} are needed",
+            f"ask for a larger epsilon{slack}; or give --radius, the public radius of a ball chosen"
+            " without looking at the records; `riemdp plan` says what each would cost",
+        )
 
 
 def _check_adjacency(adjacency: o.Adjacency, n_min: int | None, show_clamped: bool) -> None:

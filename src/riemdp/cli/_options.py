@@ -69,18 +69,26 @@ Delta = Annotated[
     ),
 ]
 Radius = Annotated[
-    float,
+    float | None,
     typer.Option(
         "--radius",
         "-r",
-        help="Public radius of the domain; farther records are moved inside.",
+        help=(
+            "Public radius of a ball chosen without the data; farther records are moved inside."
+            " Without it a ball is found with a share of the budget."
+        ),
         show_default=False,
     ),
 ]
 Center = Annotated[
-    str,
+    str | None,
     typer.Option(
-        "--center", help="Public centre: identity, diag:A (A times the identity), or a file."
+        "--center",
+        help=(
+            "Public centre, with --radius: identity (the default), diag:A (A times the identity),"
+            " or a file."
+        ),
+        show_default=False,
     ),
 ]
 AdjacencyOption = Annotated[

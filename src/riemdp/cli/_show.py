@@ -29,7 +29,8 @@ def show_release(
 
     from ..report._words import noise_caution
 
-    for sentence in noise_caution(page.error_from_noise, page.radius):
+    found = page.search is not None
+    for sentence in noise_caution(page.error_from_noise, page.radius, found=found):
         say_warning(sentence)
     screen = console()
     if page.reproducible:
@@ -63,6 +64,7 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
         ),
         ("space", page.space),
         ("domain", page.domain),
+        *([] if page.search is None else [("how it was found", page.search.sentence)]),
         ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),
         ("guarantee", f"{pair}, {page.guarantee.adjacency}"),
         (
@@ -80,10 +82,12 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
             )
         )
     if page.error_from_noise is not None:
+        bar = None if page.search is None else page.search.error_bar
+        below = "" if bar is None else f"; below {number(bar)} with probability 95 %"
         rows.append(
             (
                 "error from noise",
-                f"{number(page.error_from_noise)} (root mean squared distance, by formula)."
+                f"{number(page.error_from_noise)} (root mean squared distance, by formula{below})."
                 f" {bias_sentence(page.radius)}",
             )
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._spd import AbstractSPD
 from ._exits import InputProblem
@@ -112,6 +113,26 @@ def _from_triangles(array: np.ndarray) -> np.ndarray:
     full[:, rows, columns] = array
     full[:, columns, rows] = array
     return full
+
+
+def ball_for(
+    manifold: AbstractManifold, center: str | None, radius: float | None
+) -> Ball | AdaptiveBall:
+    """The public ball of --center and --radius, or a search for one where no radius is given."""
+    if radius is not None:
+        return Ball(centre_for(manifold, center or "identity"), radius)
+    if center is not None:
+        raise InputProblem(
+            f"--center {center} goes with --radius",
+            "give a public radius too; or leave both out, and a ball is found with a share of the"
+            " budget",
+        )
+    if not math.isfinite(manifold._search_radius(manifold.origin)):
+        raise InputProblem(
+            f"{manifold!r} has no unit of its own, so no search for a ball can begin",
+            "give --radius, the public radius of a ball about --center",
+        )
+    return AdaptiveBall()
 
 
 def centre_for(manifold: AbstractManifold, words: str) -> Any:

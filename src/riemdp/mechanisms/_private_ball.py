@@ -157,10 +157,14 @@ class _AdaptiveMechanism(AbstractMechanism[Point]):
         needs_log(manifold, manifold.origin, "a search for a ball")
         self.domain = search.on(manifold)
         self.noise = _Noise(budget)
-        self.plan: SearchPlan = plan_search(
+        self.plan = self.plan_for(self.n)
+
+    def plan_for(self, n: int) -> SearchPlan:
+        """What a search among n records does with this budget: public numbers only."""
+        return plan_search(
             self.noise.law,
-            self.n,
-            manifold.dim,
+            n,
+            self.manifold.dim,
             scales=self.domain.scales,
             largest=1.0,
             smallest=self.domain.ratio,

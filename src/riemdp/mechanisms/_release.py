@@ -107,6 +107,12 @@ class Release:
                 f"  error from noise: {self.expected_error:.6g} (root mean square,"
                 f" {self.error_law.kind})"
             )
+        ball, share = self.details.get("ball"), self.details.get("share_of_search")
+        if ball is not None and share is not None:
+            lines.append(
+                f"  ball: radius {float(ball.radius):.4g}, found privately with"
+                f" {100 * share:.0f} % of the budget (part of the guarantee)"
+            )
         count = self.details.get("n", self.details.get("n_min"))
         if self.budget is not None and count is not None:
             stated = self.budget.delta

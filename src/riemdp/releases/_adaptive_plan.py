@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall
 from ..manifolds import AbstractManifold
 from ..mechanisms import AdaptiveMean
 from ..privacy import Budget
+
+_TENTH = 0.1
+_MOST = 10**15  # no data set has more records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,34 +22,43 @@ class AdaptivePlanRow:
 
     Attributes:
         budget: The budget of search and mean together.
-        enough: Whether n is enough for a search.
         need: The number of records from which a search is accepted.
         moves_from: The number of records from which the centre is moved as well.
+        tenth_from: The number of records from which the centre is moved and the typical error from
+            noise is at most a tenth of the radius that is found.
+        sampling_from: The number of records from which the centre is moved and the error from noise
+            is at most the error that sampling has anyway, where records lie about as far away as
+            the radius.
+        enough: Whether n is enough for a search; None where n was not given, as in the rest.
         search_share: The share of the budget that the search is planned to spend.
         error_per_radius: Typical error from noise, divided by the radius that is found.
-        sampling_from: The number of records from which the error from noise is at most the error
-            that sampling has anyway, where records lie about as far away as the radius.
+        noise_factor: The noise, divided by that of a public ball of the same radius. A public ball
+            is expected to be better where its radius is below this many times the one that is
+            found, and holds the same records.
     """
 
     budget: Budget
-    enough: bool
     need: int
     moves_from: int
-    search_share: float
-    error_per_radius: float
+    tenth_from: int
     sampling_from: int
+    enough: bool | None = None
+    search_share: float | None = None
+    error_per_radius: float | None = None
+    noise_factor: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptivePlan:
-    """What `private_frechet_mean(space, X, AdaptiveBall(), budget)` will do for n records.
+    """What `private_frechet_mean(space, X, AdaptiveBall(), budget)` needs, and what it will do for
+    n records.
 
     `str(plan)` explains it to a person. Nothing in it depends on records.
     """
 
     manifold: AbstractManifold
     search: AdaptiveBall
-    n: int
+    n: int | None
     rows: tuple[AdaptivePlanRow, ...]
 
     @property
@@ -54,41 +67,68 @@ class AdaptivePlan:
         return self.rows[0].need
 
     def __str__(self) -> str:
-        head = [
-            f"Private mean in a ball that is found privately: {self.manifold!r}, n = {self.n}",
-            "  epsilon      delta   enough  n needed  centre moves  search    error from noise"
-            "   below sampling",
-            "                               from n =  from n =      share     per radius"
-            "         from n =",
-        ]
+        count = "how many records are needed" if self.n is None else f"n = {self.n}"
         lines = [
-            f"  {r.budget.epsilon:<8.4g} {r.budget.delta:>9.3g}   {'yes' if r.enough else 'NO':<6}"
-            f"  {r.need:<8d}  {r.moves_from:<12d}  {100 * r.search_share:5.1f} %   "
-            f"{r.error_per_radius:<16.3g}   {r.sampling_from}"
+            f"Private mean in a ball that is found privately: {self.manifold!r}, {count}",
+            "                    a ball is   its centre   error below   error below",
+            "                    found from  moves from   radius / 10   that of sampling",
+            "  epsilon    delta         n =         n =      from n =   from n =",
+        ]
+        lines += [
+            f"  {r.budget.epsilon:<8.4g} {r.budget.delta:>7.3g}"
+            f"  {r.need:>10d}  {r.moves_from:>10d}  {r.tenth_from:>12d}   {r.sampling_from:<d}"
             for r in self.rows
         ]
-        tail = [
-            "  Example: where most records lie within 1.5 of their mean, multiply by 1.5."
-            " Clipping adds a bias",
-            "  that no formula knows before the data are seen.",
-        ]
-        return "\n".join(head + lines + tail)
+        if self.n is not None:
+            lines += [f"  With n = {self.n}:"]
+            lines += [f"    {s}" for r in self.rows for s in row_in_words(self, r)]
+        return "\n".join([*lines, "  Clipping adds a bias that no formula knows beforehand."])
 
     __repr__ = __str__
 
 
+def row_in_words(plan: AdaptivePlan, row: AdaptivePlanRow) -> list[str]:
+    """What to expect of n records at one budget, in sentences."""
+    name = f"epsilon {row.budget.epsilon:g}"
+    if not row.enough:
+        return [f"{name}: too few for a search; a public ball is the only way"]
+    assert row.search_share is not None
+    assert row.error_per_radius is not None
+    assert row.noise_factor is not None
+    text = [
+        f"{name}: error from noise about {row.error_per_radius:.3g} times the radius that is found;"
+        f" the search takes {100 * row.search_share:.0f} % of the budget"
+    ]
+    outer = plan.search.outer
+    if outer is None:
+        text.append(
+            f"  a public ball is better if its radius is below {row.noise_factor:.2f} times that"
+            " and it holds the records as well"
+        )
+    else:
+        limit = outer.radius / row.noise_factor
+        text.append(
+            f"  searching is better than the public ball of radius {outer.radius:g} if the radius"
+            f" that is found is below {limit:.3g}"
+        )
+    return text
+
+
 def plan_adaptive_mean(
-    manifold: AbstractManifold, search: AdaptiveBall, n: int, budgets: Budget | list[Budget]
+    manifold: AbstractManifold,
+    search: AdaptiveBall,
+    n: int | None,
+    budgets: Budget | list[Budget],
 ) -> AdaptivePlan:
-    """Whether n is enough, and what a search costs, for every budget. Reads no record.
+    """How many records are enough, and what a search costs, for every budget. Reads no record.
 
     Args:
         manifold: The space.
         search: An `AdaptiveBall`.
-        n: The public number of records.
+        n: The public number of records; None asks how many are needed.
         budgets: A `Budget` or a list of them.
     """
-    n = integer("n", n)
+    n = None if n is None else integer("n", n)
     many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
     if not many or not all(isinstance(b, Budget) for b in many):
         raise invalid("budgets", budgets, "give a riemdp.Budget(epsilon, delta), or a list of them")
@@ -96,37 +136,45 @@ def plan_adaptive_mean(
 
 
 def _row(
-    manifold: AbstractManifold, search: AdaptiveBall, n: int, budget: Budget
+    manifold: AbstractManifold, search: AdaptiveBall, n: int | None, budget: Budget
 ) -> AdaptivePlanRow:
-    mechanism = AdaptiveMean(manifold, search, n=n, budget=budget)
-    plan, law, dim = mechanism.plan, mechanism.noise.law, manifold.dim
-    share = plan.planned_share
-    # error(n) = per_record / n, and sampling has radius / sqrt(n)
-    per_record = law.mean_length(1.0 - share, dim)
-    return AdaptivePlanRow(
-        budget,
-        plan.n >= plan.need,
-        plan.need,
-        _moves_from(manifold, search, budget, plan.need),
-        share,
-        per_record / n,
-        max(plan.need, math.ceil(per_record**2)),
+    mechanism = AdaptiveMean(manifold, search, n=n or 1, budget=budget)
+    law, dim = mechanism.noise.law, manifold.dim
+
+    def error(count: int) -> float:
+        """Typical error from noise, divided by the radius."""
+        return law.mean_length(1.0 - mechanism.plan_for(count).planned_share, dim) / count
+
+    # Shares fall with n once the centre is moved, so each of these holds from one n on.
+    need = mechanism.plan.need
+    moves = _from(need, lambda count: mechanism.plan_for(count).moves)
+    tenth = _from(moves, lambda count: error(count) <= _TENTH)
+    sampling = _from(moves, lambda count: error(count) <= 1.0 / math.sqrt(count))
+    row = AdaptivePlanRow(budget, need, moves, tenth, sampling)
+    if n is None:
+        return row
+    share = mechanism.plan.planned_share
+    return dataclasses.replace(
+        row,
+        enough=n >= need,
+        search_share=share,
+        error_per_radius=error(n),
+        noise_factor=law.mean_length(1.0 - share, dim) / law.mean_length(1.0, dim),
     )
 
 
-def _moves_from(manifold: AbstractManifold, search: AdaptiveBall, budget: Budget, need: int) -> int:
-    """The smallest n at which the centre is moved, by bisection: it depends on n only once."""
-    low, high = max(1, need // 2), max(2, need)
-    while not AdaptiveMean(manifold, search, n=high, budget=budget).plan.moves:
+def _from(low: int, holds: Callable[[int], bool]) -> int:
+    """The smallest count from `low` on for which `holds` is true, by bisection."""
+    if holds(low):
+        return low
+    high = 2 * low
+    while not holds(high):
         low, high = high, 2 * high
-        if high > 10**15:
+        if high > _MOST:
             raise InvalidArgument(
                 "argument `budgets` holds a budget that no number of records fits"
             )
     while high - low > 1:
         middle = (low + high) // 2
-        if AdaptiveMean(manifold, search, n=middle, budget=budget).plan.moves:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high

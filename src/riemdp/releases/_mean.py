@@ -213,7 +213,18 @@ def _adaptive(
                 " way; leave it out, or give `ball`",
             )
     records, n = admit_records(manifold, "X", X)
-    return AdaptiveMean(manifold, search, n=n, budget=budget).release(records, rng, ledger=ledger)
+    mechanism = AdaptiveMean(manifold, search, n=n, budget=budget)
+    release = mechanism.release(records, rng, ledger=ledger)
+    warn_of(release.guarantee, budget.delta, n)
+    clipped = release.details["query"] == "tangent-mean"
+    details = {
+        "query": "mean of clipped tangent vectors" if clipped else "Fréchet mean",
+        "manifold": manifold,
+        "budget": budget,
+        "search": search,
+        "radius": release.details["ball"].radius,
+    }
+    return dataclasses.replace(release, details={**release.details, **details})
 
 
 def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:

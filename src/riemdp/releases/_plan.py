@@ -31,6 +31,7 @@ from ._typical import typical_error
 
 _LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
 _WIDTH = 110
+_NEEDS_N = "give the public number of records; None goes with an AdaptiveBall"
 _NEEDS_DELTA = "needs delta > 0"
 _NEEDS_COUNT = "divides by the number of records, which add-or-remove-one keeps private"
 
@@ -238,7 +239,7 @@ def _by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
 def plan_private_mean(
     manifold: AbstractManifold,
     ball: AdaptiveBall,
-    n: int,
+    n: int | None,
     budgets: Any,
 ) -> AdaptivePlan: ...
 
@@ -261,7 +262,7 @@ def plan_private_mean(
 def plan_private_mean(
     manifold: AbstractManifold,
     ball: Ball | AdaptiveBall,
-    n: int,
+    n: int | None,
     budgets: Any,
     *,
     weights: Any = None,
@@ -276,8 +277,8 @@ def plan_private_mean(
     **Arguments:**
 
     - `manifold`, `ball`, `n`: the space, the public domain and the public number of records. With
-      an `AdaptiveBall` the answer is an `AdaptivePlan`: whether n is enough, and what a search
-      costs.
+      an `AdaptiveBall` the answer is an `AdaptivePlan`: how many records are needed, and, unless
+      n is None, what a search among n records costs and when a public ball would be better.
     - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
     - `weights`, `tolerance`, `calibration`, `adjacency`, `clamp_release`: as in
       `private_frechet_mean`. Under add-or-remove-one `n` is the public lower bound `n_min`, and
@@ -308,7 +309,7 @@ def plan_private_mean(
     """
     if isinstance(ball, AdaptiveBall):
         return plan_adaptive_mean(manifold, ball, n, budgets)
-    n = integer("n", n)
+    n = integer("n", n, remedy=None if n is not None else _NEEDS_N)
     one_of("calibration", calibration, CALIBRATIONS)
     if one_of("adjacency", adjacency, ADJACENCIES) == ADD_REMOVE and weights is not None:
         raise invalid(

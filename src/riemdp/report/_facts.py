@@ -32,6 +32,54 @@ _PRIORS = (0.01, 0.10, 0.50)
 
 
 @dataclasses.dataclass(frozen=True)
+class SearchFacts:
+    """What a release says about the private search for its ball; all of it is released or public.
+
+    Attributes:
+        share: Share of the budget that the search spent, from 0 to 1.
+        pure: Whether shares are of epsilon; else of mu^2, the currency of Gaussian noise.
+        rounds: How often the centre was moved towards the records.
+        scales: How many scale factors were located.
+        error_bar: The distance that the error from noise exceeds with probability 5 %, if known.
+    """
+
+    share: float
+    pure: bool
+    rounds: int
+    scales: int
+    error_bar: float | None
+
+    @property
+    def noise_factor(self) -> float:
+        """The noise of the mean, divided by what the same ball would need if it cost nothing."""
+        left = 1.0 - self.share
+        return 1.0 / (left if self.pure else math.sqrt(left))
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and what that cost."""
+        scale = "the scale of the records, then " if self.scales else ""
+        moved = "once" if self.rounds == 1 else f"{self.rounds} times"
+        centre = f"; the centre was moved {moved}" if self.rounds else ""
+        return (
+            f"nobody chose the ball: {scale}a radius and a centre were found with noise{centre}."
+            f" The search took {percent(self.share)} of the budget, which is part of the guarantee"
+            f" below; it makes the noise of the mean {self.noise_factor:.2f} times as large as a"
+            " ball for free would"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same facts as JSON-ready values."""
+        return {
+            "share_of_budget": self.share,
+            "noise_factor": self.noise_factor,
+            "centre_moved": self.rounds,
+            "scales_located": self.scales,
+            "error_from_noise_95": _json_number(self.error_bar),
+        }
+
+
+@dataclasses.dataclass(frozen=True)
 class ReportFacts:
     """The public facts of one release. It holds no record, no noise and no key; the released value
     itself is named by its checksum only.
@@ -61,6 +109,7 @@ class ReportFacts:
     radius: float | None = None  # of the public ball, where there is one
     max_records_per_person: int | None = None
     stated: tuple[str, ...] = ()  # facts in words that the release does not hold
+    search: SearchFacts | None = None  # of a ball that was found privately
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -82,14 +131,18 @@ class ReportFacts:
     def limits(self) -> list[tuple[str, str]]:
         """What is not guaranteed: (heading, sentence)."""
         return limits(
-            self.guarantee, self.delta, reproducible=self.reproducible, radius=self.radius
+            self.guarantee,
+            self.delta,
+            reproducible=self.reproducible,
+            radius=self.radius,
+            found=self.search is not None,
         )
 
     @property
     def cautions(self) -> list[str]:
         """What to look at before signing: delta of 1/n or more, a nominal epsilon, large noise."""
         return cautions(self.guarantee, self.delta, self.records) + noise_caution(
-            self.error_from_noise, self.radius
+            self.error_from_noise, self.radius, found=self.search is not None
         )
 
     # ---------------------------------------------------------------- for machines
@@ -108,6 +161,8 @@ class ReportFacts:
             "max_records_per_person": self.max_records_per_person,
             "space": self.space,
             "domain": self.domain,
+            "radius": _json_number(self.radius),
+            "private_search": None if self.search is None else self.search.to_dict(),
             "clipping": self.clipping,
             "records_clamped": self.clamped,
             "mechanism": self.mechanism,
@@ -198,6 +253,7 @@ class ReportFacts:
             ("Made from", f"{self.records_in_words} records; one record is {self.record_is}"),
             ("Space", self.space),
             ("Domain", self.domain),
+            ("How it was found", None if self.search is None else self.search.sentence),
             ("Clipping", self.clipping + "." + clamped),
             ("Mechanism", MECHANISM.get(self.mechanism, self.mechanism)),
             ("Sensitivity", self._sensitivity()),
@@ -247,9 +303,12 @@ class ReportFacts:
     def _error(self) -> str | None:
         if self.error_from_noise is None:
             return None
+        bar = None if self.search is None else self.search.error_bar
+        below = "" if bar is None else f"; below {number(bar)} with probability 95 %"
+        numbers = "public" if self.search is None else "released"
         return (
-            f"{number(self.error_from_noise)} (root mean squared distance, by a formula of public"
-            f" numbers). {bias_sentence(self.radius)}"
+            f"{number(self.error_from_noise)} (root mean squared distance, by a formula of"
+            f" {numbers} numbers{below}). {bias_sentence(self.radius)}"
         )
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid, real
 from .._version import __version__
+from ._facts import SearchFacts
 from ._report import PrivacyReport
 from ._words import number
 
@@ -102,6 +103,7 @@ def privacy_report(
             f"argument `budget` = {budget} is smaller than what the release costs:"
             f" epsilon {guarantee.epsilon(budget.delta):.4g} at delta {budget.delta:g}"
         )
+    search = _search(release)
     people = max_records_per_person
     scale = getattr(release, "scale", None)
     at = _delta_for(guarantee, budget, delta)
@@ -113,7 +115,9 @@ def privacy_report(
         records=count,
         record_is=record_is,
         space=facts.words("space", space, manifold, _space_in_words),
-        domain=facts.words("domain", domain, ball, lambda b: _domain_in_words(b, manifold)),
+        domain=facts.words(
+            "domain", domain, ball, lambda b: _domain_in_words(b, manifold, search is not None)
+        ),
         clipping=facts.words("clipping", clipping, ball, _clipping_in_words),
         clamped=clamped,
         mechanism=str(mechanism or type(release).__name__),
@@ -134,6 +138,7 @@ def privacy_report(
         if people is None
         else integer("max_records_per_person", people, at_least=1),
         stated=tuple(facts.stated),
+        search=search,
     )
 
 
@@ -252,8 +257,28 @@ def _space_in_words(manifold: AbstractManifold) -> str:
     return f"{manifold!r} (dimension {manifold.dim})"
 
 
-def _domain_in_words(ball: Ball, manifold: AbstractManifold | None) -> str:
+def _search(release: Release | OptimizationResult) -> SearchFacts | None:
+    """What the release says about the search for its ball; None where the ball was given."""
+    known = getattr(release, "details", None) or {}
+    if "share_of_search" not in known or "ball" not in known:
+        return None
+    law = getattr(release, "error_law", None)
+    return SearchFacts(
+        share=float(known["share_of_search"]),
+        pure=math.isfinite(release.guarantee.epsilon(0.0)),
+        rounds=int(known["rounds"]),
+        scales=len(known["scales"]),
+        error_bar=None if law is None else float(law.quantile(0.95)),
+    )
+
+
+def _domain_in_words(ball: Ball, manifold: AbstractManifold | None, found: bool) -> str:
     center = _centre_in_words(ball, manifold)
+    if found:
+        return (
+            f"a ball that was found privately: all points within distance {number(ball.radius)} of"
+            f" a released centre, {center}"
+        )
     return f"all points within distance {float(ball.radius):g} of the public centre, {center}"
 
 

@@ -35,6 +35,14 @@ MECHANISM = {
     "dp-rgd": "noisy gradient descent on all records (DP-RGD)",
     "dp-rsgd": "noisy gradient descent on small random batches (DP-RSGD)",
     "dp-rsvrg": "noisy variance-reduced gradient descent (DP-RSVRG)",
+    "adaptive-mean": (
+        "a search for a ball by noisy counts of records and noisy means of clipped tangent vectors,"
+        " then Gaussian or Laplace noise on the mean of the records in that ball, in the tangent"
+        " space at its centre"
+    ),
+    "private-ball": (
+        "noisy counts of records and noisy means of clipped tangent vectors, which locate a ball"
+    ),
     "input-perturbation": (
         "Gaussian noise on the second-moment matrix of the clipped rows, then its leading"
         " eigenvectors"
@@ -122,10 +130,16 @@ def strength(best_guess: float) -> tuple[str, str]:
     )
 
 
-def noise_caution(error: float | None, radius: float | None) -> list[str]:
-    """Say so where the noise makes a release no better than its public centre."""
+def noise_caution(error: float | None, radius: float | None, *, found: bool = False) -> list[str]:
+    """Say so where the noise makes a release no better than the centre of its ball."""
     if error is None or radius is None or error < radius:
         return []
+    if found:
+        return [
+            f"the error from noise ({number(error)}) is not smaller than the radius of the ball"
+            f" that was found ({number(radius)}): the mean says little beyond where that ball is."
+            " More records or a larger epsilon are needed"
+        ]
     return [
         f"the error from noise ({number(error)}) is not smaller than the radius of the domain"
         f" ({number(radius)}): the public centre, which costs nothing, is as good an answer. More"
@@ -146,9 +160,22 @@ def bias_sentence(radius: float | None) -> str:
 # ----------------------------------------------------------------------------------------------
 # what is not guaranteed
 def limits(
-    guarantee: Guarantee, delta: float, *, reproducible: bool, radius: float | None = None
+    guarantee: Guarantee,
+    delta: float,
+    *,
+    reproducible: bool,
+    radius: float | None = None,
+    found: bool = False,
 ) -> list[tuple[str, str]]:
-    """What the guarantee does not say: (heading, sentence), shown on every report."""
+    """What the guarantee does not say: (heading, sentence), shown on every report.
+
+    Args:
+        guarantee: Of the release.
+        delta: At which epsilon is stated.
+        reproducible: Whether the noise came from a seed.
+        radius: Of the ball, if there is one.
+        found: Whether that ball was found privately.
+    """
     items = [
         ("A person with several records", _several_records(guarantee, delta)),
         (
@@ -176,9 +203,14 @@ def limits(
         ),
         (
             "Choices made by looking at the data",
-            "The centre, the radius, the epsilon and the mechanism must have been chosen without"
-            " looking at these records. The program cannot check that; whoever signs below vouches"
-            " for it.",
+            (
+                "The ball was found with noise, which the guarantee covers. Where its search began"
+                " and the epsilon"
+                if found
+                else "The centre, the radius, the epsilon and the mechanism"
+            )
+            + " must have been chosen without looking at these records. The program cannot check"
+            " that; whoever signs below vouches for it.",
         ),
         (
             "The computer itself",
