@@ -15,7 +15,7 @@ from riemdp import AdaptiveBall, Ball, Budget
 from riemdp.domains import Domain
 from riemdp.mechanisms import AdaptiveMean, PrivateBall
 from riemdp.mechanisms._ball_search import run_search
-from riemdp.mechanisms._private_ball import _Noise, _Records
+from riemdp.mechanisms._private_ball import BudgetedNoise, _Records
 from riemdp.randomness import noise_source
 from riemdp.statistics import TangentMean
 from tests.mechanisms.numpy_search import FlatAnswers
@@ -146,7 +146,7 @@ def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
     """Counts by at most 1, clipped tangent means by at most 2 r / n in the norm at the centre."""
     n = 30
     X = records(space, n, spread=0.6)
-    noise = _Noise(BUDGET)
+    noise = BudgetedNoise(BUDGET)
     domain = AdaptiveBall().on(space)
     far = jax.tree.map(np.asarray, space.random_point(jax.random.key(8), (6,)))
     for j in range(6):
@@ -204,7 +204,7 @@ def test_noise_is_what_the_shares_pay_for():
     space = riemdp.Euclidean(4)
     domain = AdaptiveBall(Ball(np.zeros(4), 1.0)).on(space)
     for budget in (BUDGET, Budget(1.0)):
-        noise = _Noise(budget)
+        noise = BudgetedNoise(budget)
         source = noise_source(7)
         share = 0.05
         draws = np.array([noise.count(share, source) for _ in range(4000)])

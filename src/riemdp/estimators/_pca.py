@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +16,21 @@ from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
 from ..manifolds import Euclidean
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
+from ..mechanisms._second_moment import AdaptiveSecondMoment
 from ..optimizers import DPRGD, OptimizationResult, private_minimize
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..problems import principal_subspace
+from ..statistics._second_moment import (
+    clip_rows,
+    second_moment,
+    second_moment_sensitivity,
+    unpacked,
+)
 from ._shared import ON_INVALID, Spending, check_seed, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
+PRIVATE = "private"  # a row norm that is found with a share of the budget
 LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
 _REMEDY = 'mend them, or give on_invalid="center" to count each as a row of zeros'
 
@@ -45,7 +54,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         n_components: How many, at most the number of columns. Required.
         budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
             the innermost `with Ledger(...)`.
-        row_norm: Public bound R > 0 on the length of a row. Required. Longer rows are shortened.
+        row_norm: Public bound R > 0 on the length of a row, or "private": a length between 2^-128
+            and 2^128 is found by twelve noisy counts of rows, with at most 30 % of the budget, so
+            no unit need be known. Required. Longer rows are shortened. "private" goes with input
+            perturbation only.
         center: A public vector to subtract, or None.
         mechanism: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
             manifold), or "auto".
@@ -59,6 +71,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         components_: Shape (k, d), orthonormal rows.
         guarantee_: The `Guarantee` of the release.
         release_: The whole release; its value is `components_`.
+        row_norm_: The length that rows were clipped to: the public one, or the one that was found
+            privately (released, so it may be published).
         mechanism_: The mechanism that was used.
         noise_scale_: The scale of its noise.
         explained_variance_: After input perturbation only: eigenvalues of the *noisy* matrix. They
@@ -71,9 +85,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         Replace-one, n public. Input perturbation: |z z^T - z' z'^T|_F <= sqrt(2) R^2, so A has
         sensitivity sqrt(2) R^2 / n; Gaussian noise in an orthonormal frame of the symmetric
         matrices (delta > 0), or noise of density exp(-|E|_F epsilon n / (sqrt(2) R^2)) (delta = 0).
+        With row_norm="private" the counts and the matrix share the budget: the whole is mu-GDP with
+        mu = 1 / gaussian_noise_multiplier(budget), or (epsilon, 0). Whether n is enough for it is
+        decided from public numbers, before any row is read.
 
     Source:
-        Han2024 section 6 (GMIP baseline) with the sharper constant sqrt(2) R^2 / n.
+        Han2024 section 6 (GMIP baseline) with the sharper constant sqrt(2) R^2 / n;
+        docs/proofs/private-ball.md (row_norm="private").
     """
 
     def __init__(
@@ -81,7 +99,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         *,
         n_components: int | None = None,
         budget: Budget | None = None,
-        row_norm: float | None = None,
+        row_norm: float | str | None = None,
         center: Any = None,
         mechanism: str = "auto",
         on_invalid: str = "raise",
@@ -118,28 +136,33 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         assert self.budget is not None
         one_of("mechanism", self.mechanism, MECHANISMS)
         one_of("on_invalid", self.on_invalid, ON_INVALID)
-        bound = real("row_norm", self.row_norm, above=0.0)
+        found = self.row_norm == PRIVATE
+        bound = math.nan if found else real("row_norm", self.row_norm, above=0.0)
         seed = check_seed(self.random_state)
         rows = self._rows(X, reset=True)
         n, d = rows.shape
         k = integer("n_components", self.n_components, at_least=1, at_most=d)
-        rows = clip_rows(rows - self._center(d), bound)
-        name = self.mechanism
-        if name == "auto":
-            name = "input-perturbation" if d <= LARGEST_MATRIX else "dp-rgd"
+        name = self._mechanism(d, found)
+        rows = rows - self._center(d)
         release: Release | OptimizationResult
         if name == "input-perturbation":
-            release = second_moment(rows, bound, self.budget, seed)
+            if found:
+                moment = AdaptiveSecondMoment(d, n=n, budget=self.budget)
+                release = moment.release(rows, seed)
+                bound = float(release.details["row_norm"])
+            else:
+                release = released_moment(clip_rows(rows, bound), bound, self.budget, seed)
             values, vectors = np.linalg.eigh(unpacked(np.asarray(release.value), d))
             self.components_ = _signed(vectors[:, ::-1][:, :k].T)
             self.explained_variance_ = values[::-1][:k].copy()
             scale = release.scale
         else:
-            release = self._iterated(rows, k, bound, seed)
+            release = self._iterated(clip_rows(rows, bound), k, bound, seed)
             if hasattr(self, "explained_variance_"):
                 del self.explained_variance_  # of an earlier fit
             self.components_ = _signed(np.linalg.qr(np.asarray(release.value))[0].T)
             scale = release.sigma
+        self.row_norm_ = bound
         self.release_ = self._described(release, k, d, n, bound, name)
         self.mechanism_ = name
         self.noise_scale_ = float(scale)
@@ -149,6 +172,19 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         self._record_spending(release.guarantee, self.budget)
         warn_of(release.guarantee, self.budget.delta, n)
         return self
+
+    def _mechanism(self, d: int, found: bool) -> str:
+        """What is used for d columns, from public facts."""
+        name = self.mechanism
+        if name == "auto":
+            name = "input-perturbation" if d <= LARGEST_MATRIX else "dp-rgd"
+        if found and name != "input-perturbation":
+            raise InvalidArgument(
+                f"argument `row_norm` = {PRIVATE!r} goes with mechanism='input-perturbation', and"
+                f" {d} columns with mechanism={self.mechanism!r} take {name!r}; give a public"
+                " number"
+            )
+        return name
 
     def _described(
         self,
@@ -166,7 +202,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             "budget": self.budget,
             "query": f"{k} principal component{'s' if k > 1 else ''} of {d} columns",
             "space": f"rows of {d} numbers",
-            "domain": f"rows of length at most {bound:g}",
+            "domain": f"rows of length at most {bound:g}"
+            + (", found privately" if self.row_norm == PRIVATE else ""),
             "clipping": (
                 f"every row longer than {bound:g} is shortened to that length; a row with NaN or"
                 " infinity counts as zero"
@@ -256,30 +293,13 @@ def _table(X: Any) -> Any:
     return read if columns is None else kind(read, columns=columns)
 
 
-def clip_rows(rows: np.ndarray, bound: float) -> np.ndarray:
-    """Each row shortened to length `bound`; a row that is not finite becomes 0. Each output depends
-    on its own row only.
-    """
-    rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
-    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    scaled = rows / np.where(
-        largest > 0, largest, 1.0
-    )  # lengths near the largest float do not overflow
-    length = np.linalg.norm(scaled, axis=1, keepdims=True)
-    inside = largest * length <= bound
-    return np.where(
-        inside, rows, scaled * (bound * (1.0 - 1e-12) / np.where(length > 0, length, 1.0))
-    )
-
-
-def second_moment(rows: np.ndarray, bound: float, budget: Any, seed: int | None) -> Release:
+def released_moment(rows: np.ndarray, bound: float, budget: Any, seed: int | None) -> Release:
     """Release A = (1/n) sum z z^T of rows already clipped to `bound`, as coordinates in an
     orthonormal frame (see `packed`).
     """
-    n = len(rows)
-    a = packed(rows.T @ rows / n)
+    a = second_moment(rows)
     space = Euclidean(a.size)
-    sensitivity = np.sqrt(2.0) * bound**2 / n
+    sensitivity = second_moment_sensitivity(bound, len(rows))
     if budget.delta > 0:
         mechanism: Any = WrappedGaussian(
             space, np.zeros(a.size), sensitivity=sensitivity, budget=budget
@@ -287,21 +307,6 @@ def second_moment(rows: np.ndarray, bound: float, budget: Any, seed: int | None)
     else:
         mechanism = WrappedLaplace(space, np.zeros(a.size), sensitivity=sensitivity, epsilon=budget)
     return mechanism.release(a, seed)
-
-
-def packed(a: np.ndarray) -> np.ndarray:
-    """A symmetric matrix as a vector of the same Frobenius length: diagonal, then sqrt(2) times the
-    part above it.
-    """
-    upper = np.triu_indices(len(a), 1)
-    return np.concatenate([np.diag(a), np.sqrt(2.0) * a[upper]])
-
-
-def unpacked(vector: np.ndarray, d: int) -> np.ndarray:
-    """Inverse of `packed`."""
-    a = np.zeros((d, d))
-    a[np.triu_indices(d, 1)] = vector[d:] / np.sqrt(2.0)
-    return a + a.T + np.diag(vector[:d])
 
 
 def _signed(rows: np.ndarray) -> np.ndarray:

@@ -44,7 +44,7 @@ Floats = NDArray[np.float64]
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
 
 
-class _Noise:
+class BudgetedNoise:
     """The budget of a search as noise: how much, and how it is drawn."""
 
     def __init__(self, budget: Budget):
@@ -80,7 +80,7 @@ class _Noise:
             strength = self.law.mu * math.sqrt(share)
         return math.nextafter(sensitivity / strength, math.inf)
 
-    def added(self, y: Array, scale: float, source: NoiseSource) -> Floats:
+    def added(self, y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
         """Orthonormal coordinates with noise."""
         v = np.asarray(y)
         z = source.normals(v.shape)
@@ -103,7 +103,7 @@ class _Noise:
 class _Records:
     """Private records and a current centre; answers the questions of a search."""
 
-    def __init__(self, domain: SearchDomain, X: Point, noise: _Noise, source: NoiseSource):
+    def __init__(self, domain: SearchDomain, X: Point, noise: BudgetedNoise, source: NoiseSource):
         self.domain, self.manifold, self.X = domain, domain.manifold, X
         self.noise, self.source = noise, source
         self.n = int(self.manifold._batch_shape(X)[0])
@@ -156,7 +156,7 @@ class _AdaptiveMechanism(AbstractMechanism[Point]):
         self.n = integer("n", n)
         needs_log(manifold, manifold.origin, "a search for a ball")
         self.domain = search.on(manifold)
-        self.noise = _Noise(budget)
+        self.noise = BudgetedNoise(budget)
         self.plan = self.plan_for(self.n)
 
     def plan_for(self, n: int) -> SearchPlan:

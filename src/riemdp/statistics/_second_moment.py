@@ -1,0 +1,72 @@
+"""The second-moment matrix of the rows of a table: clipping, and its coordinates.
+
+For rows z of length at most R, A = (1/n) sum z z^T changes by at most sqrt(2) R^2 / n in the
+Frobenius norm when one row is replaced: |z z^T - z' z'^T|^2 = |z|^4 + |z'|^4 - 2 <z, z'>^2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def second_moment_sensitivity(bound: float, n: int) -> float:
+    """Replace-one sensitivity of A for n rows of length at most `bound`, in the Frobenius norm."""
+    return math.sqrt(2.0) * bound**2 / n
+
+
+def row_lengths(rows: Floats) -> Floats:
+    """The length of each row; 0 for a row that is not finite. May be inf, never NaN."""
+    largest, scaled = _scaled(_readable(rows))
+    with np.errstate(over="ignore"):
+        return (largest * np.linalg.norm(scaled, axis=1, keepdims=True))[:, 0]
+
+
+def clip_rows(rows: Floats, bound: float) -> Floats:
+    """Each row shortened to length `bound`; a row that is not finite becomes 0. Each output depends
+    on its own row only.
+    """
+    rows = _readable(rows)
+    largest, scaled = _scaled(rows)
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):
+        inside = largest * length <= bound
+    return np.where(
+        inside, rows, scaled * (bound * (1.0 - 1e-12) / np.where(length > 0, length, 1.0))
+    )
+
+
+def second_moment(rows: Floats) -> Floats:
+    """A = (1/n) sum z z^T of clipped rows, as coordinates in an orthonormal frame."""
+    return packed(rows.T @ rows / len(rows))
+
+
+def packed(a: Floats) -> Floats:
+    """A symmetric matrix as a vector of the same Frobenius length: diagonal, then sqrt(2) times the
+    part above it.
+    """
+    upper = np.triu_indices(len(a), 1)
+    return np.concatenate([np.diag(a), np.sqrt(2.0) * a[upper]])
+
+
+def unpacked(vector: Floats, d: int) -> Floats:
+    """Inverse of `packed`."""
+    a = np.zeros((d, d))
+    a[np.triu_indices(d, 1)] = vector[d:] / np.sqrt(2.0)
+    return a + a.T + np.diag(vector[:d])
+
+
+def _readable(rows: Floats) -> Floats:
+    return np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+
+
+def _scaled(rows: Floats) -> tuple[Floats, Floats]:
+    """The largest entry of each row, and the row over it: lengths near the largest float do not
+    overflow.
+    """
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    return largest, rows / np.where(largest > 0, largest, 1.0)
