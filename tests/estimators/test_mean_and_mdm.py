@@ -63,6 +63,39 @@ def private_labels(**options):
 
 # ----------------------------------------------------------------------------------------------
 # the mean
+def test_a_mean_needs_no_ball():
+    """None is an AdaptiveBall(): one budget for search and mean, and the ball that was used."""
+    parameters = {"manifold": SPACE, "budget": BUDGET, "random_state": 3}
+    fitted = PrivateFrechetMean(**parameters).fit(X)
+    same = riemdp.private_frechet_mean(SPACE, X, budget=BUDGET, rng=3)
+    assert np.array_equal(fitted.mean_, same.value)
+    named = clone(PrivateFrechetMean(**parameters, ball=riemdp.AdaptiveBall())).fit(X)
+    assert np.array_equal(named.mean_, same.value)
+    assert fitted.ball_ is fitted.release_.details["ball"]
+    assert np.mean(np.asarray(fitted.ball_.contains(SPACE, X))) > 0.5
+    assert fitted.guarantee_.epsilon(1e-5) <= 1.0
+    assert fitted.transform(X).shape == (200, 3)
+    given = PrivateFrechetMean(**parameters, ball=BALL).fit(X)
+    assert given.ball_ is BALL
+
+
+@pytest.mark.parametrize(
+    ("options", "records", "word"),
+    [
+        ({"ball": 2.0}, X, "AdaptiveBall"),
+        ({"budget": None}, X, "budget"),
+        ({}, X[:60], "too few"),
+        ({"mechanism": "wrapped-gaussian"}, X, "mechanism"),
+        ({"adjacency": "add-or-remove-one", "n_min": 100}, X, "adjacency"),
+    ],
+)
+def test_a_mean_without_a_ball_is_refused_and_nothing_is_spent(options, records, word):
+    with Ledger(Budget(1.0, 1e-5)) as ledger:
+        with pytest.raises(InvalidArgument, match=word):
+            PrivateFrechetMean(**{"manifold": SPACE, "budget": BUDGET, **options}).fit(records)
+        assert ledger.charges == 0
+
+
 def test_mean_is_that_of_the_library():
     parameters = {
         "manifold": SPACE,

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import one_of
-from ..domains import Ball
+from .._errors import InvalidArgument, invalid, one_of
+from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
@@ -29,9 +29,11 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         manifold: The space, e.g. `riemdp.SPDAffineInvariant(k)`. Required.
         budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
             the innermost `with Ledger(...)`.
-        ball: `Ball(center, radius)`, chosen without looking at the records. Required. Records are
-            moved into it.
-        mechanism: See `riemdp.private_frechet_mean`; "auto" chooses by formula.
+        ball: `Ball(center, radius)`, chosen without looking at the records, which are moved into
+            it. Or an `AdaptiveBall`: a ball is found with a share of the budget. None means
+            `AdaptiveBall()`.
+        mechanism: See `riemdp.private_frechet_mean`; "auto" chooses by formula. Others than "auto"
+            need a `Ball`, as "add-or-remove-one" does.
         adjacency: "replace-one", or "add-or-remove-one" if also the number of records is to be
             protected.
         n_min: A public lower bound of that number, required under "add-or-remove-one".
@@ -43,6 +45,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
 
     Attributes:
         mean_: The released point.
+        ball_: The `Ball` that was used: the one given, or the one that was found (released).
         guarantee_: Its `Guarantee`.
         release_: The whole `Release`.
         reproducible_: Whether a seed was used; then nothing is private.
@@ -60,9 +63,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         >>> import numpy as np, riemdp
         >>> X = np.stack([np.diag([1.0, v]) for v in np.linspace(0.5, 2.0, 400)])
         >>> mean = riemdp.PrivateFrechetMean(
-        ...     manifold=riemdp.SPDAffineInvariant(2),
-        ...     budget=riemdp.Budget(1.0, 1e-6),
-        ...     ball=riemdp.Ball(np.eye(2), 1.0),
+        ...     manifold=riemdp.SPDAffineInvariant(2), budget=riemdp.Budget(1.0, 1e-6)
         ... )
         >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-5)) as ledger:
         ...     mean.fit(X).mean_.shape
@@ -74,7 +75,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         *,
         manifold: AbstractManifold | None = None,
         budget: Budget | None = None,
-        ball: Ball | None = None,
+        ball: Ball | AdaptiveBall | None = None,
         mechanism: str = "auto",
         adjacency: str = "replace-one",
         n_min: int | None = None,
@@ -104,7 +105,10 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        required(self, manifold=self.manifold, budget=self.budget, ball=self.ball)
+        required(self, manifold=self.manifold, budget=self.budget)
+        if not isinstance(self.ball, Ball | AdaptiveBall | None):
+            remedy = "give a riemdp.Ball(center, radius), a riemdp.AdaptiveBall() or None"
+            raise InvalidArgument(f"PrivateFrechetMean: {invalid('ball', self.ball, remedy)}")
         assert self.manifold is not None
         assert self.budget is not None
         if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
@@ -121,6 +125,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         )
         self.release_ = release
         self.mean_ = release.value
+        self.ball_ = release.details["ball"]
         self.guarantee_ = release.guarantee
         self._record_spending(release.guarantee, self.budget)
         self.reproducible_ = release.reproducible
