@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from riemdp.privacy import (
     Budget,
@@ -180,6 +181,27 @@ def test_what_lies_above_the_window_is_counted() -> None:
     forgotten = dataclasses.replace(law, spare=0.0)  # the planted fault
     assert forgotten.delta(top) < 0.5 * alone.delta(top)
     assert law.spare < 1e-3 * 1e-2  # and it is small where delta is wanted
+
+
+def test_what_lies_above_the_window_is_counted_where_no_step_loses_infinitely_much() -> None:
+    """64 times pure(.5) loses at most 32. The window ends below that, and what a single step can
+    lose without bound is 0: only the Chernoff bound covers the rest.
+    """
+    alone = pure(0.5).repeat(64)
+    plan = pld._Plan(tilt=1.0, peak=20.0, step=1e-2, epsilon=20.0, log_delta=math.log(1e-2))
+    law = pld._compose(alone.parts, False, plan)
+    assert law is not None
+    top = float(law.loss[-1])
+    assert top < 32.0
+    answers = np.arange(65)
+    weights = stats.binom.pmf(answers, 64, 1.0 / (1.0 + math.exp(-0.5)))
+
+    def exact(epsilon: float) -> float:
+        gap = np.minimum(0.0, epsilon - 0.5 * (2 * answers - 64))
+        return float(weights @ -np.expm1(gap))
+
+    for e in np.linspace(0.8 * top, top, 9):
+        assert law.delta(float(e)) >= exact(float(e)) > 0.0
 
 
 # ------------------------------------------------------------------------------------------------

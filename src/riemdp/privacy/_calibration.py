@@ -37,8 +37,10 @@ def gaussian_noise_multiplier(budget: Budget, steps: int = 1) -> float:
 def _gaussian(epsilon: float, delta: float, steps: int) -> float:
     budget = Budget(epsilon, delta)
     z = math.sqrt(steps) / gaussian_mu(epsilon, delta)
-    while not gaussian(z, steps).within(budget):
-        z *= 1 + 1e-13
+    more = 1e-13
+    while not gaussian(z, steps).within(budget):  # rounding of the inverse: once or twice
+        z *= 1 + more
+        more *= 2
     return z
 
 
