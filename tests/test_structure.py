@@ -32,6 +32,7 @@ table = _measures()
 File = table.File
 
 MOST_PARAMETERS = 8
+MOST_ANY = 0.05  # share of the parameters
 # Faces: what a person calls with keywords. A command of the command line has one parameter an
 # option.
 FACES = {
@@ -112,7 +113,15 @@ def needless_late_imports(files) -> list[str]:
     ]
 
 
+def too_many_any(files) -> list[str]:
+    spelled = table.any_names(files)
+    parameters = [(f, p) for f in table.functions(files) for p in f.parameters]
+    anything = [f"{f.where} {p.arg}" for f, p in parameters if table._is_any(p.annotation, spelled)]
+    return anything if len(anything) > MOST_ANY * len(parameters) else []
+
+
 RULES = [
+    too_many_any,
     circles_of_files,
     circles_of_packages,
     lines_kept_from_the_formatter,
@@ -139,10 +148,13 @@ BROKEN = [
     (lines_kept_from_the_formatter, {"a/_x.py": "x = 1  # fmt: skip"}),
     (too_many_parameters, {"a/_x.py": WIDE}),
     (too_many_parameters, {"releases/_mean.py": WIDE}),
+    (too_many_any, {"a/_x.py": "def f(a: Any, b: int):\n    return a"}),
+    (too_many_any, {"a/_x.py": "State = Any\ndef f(a: State, b: int):\n    return a"}),
     (needless_late_imports, {"a/_x.py": "def f():\n    import numpy"}),
     (needless_late_imports, {"a/_x.py": "def f():\n    from ..b import c"}),
 ]
 ALLOWED = [
+    (too_many_any, {"a/_x.py": "def f(a: object, b: int):\n    return a"}),
     (circles_of_files, {"a/__init__.py": "from ._y import f", "a/_y.py": "from ..b import g"}),
     (too_many_parameters, {"releases/_mean.py": WIDE.replace("def f", "def private_frechet_mean")}),
     (too_many_parameters, {"a/_x.py": "def f(self, a, b, c, d, e, f, g, h):\n    return a"}),

@@ -285,8 +285,20 @@ def _quantiles(values: list[int]) -> str:
     )
 
 
-def _is_any(annotation: ast.expr | None) -> bool:
-    return annotation is not None and ast.unparse(annotation) in ("Any", "typing.Any")
+def any_names(files: Iterable[File]) -> set[str]:
+    """Spellings of `Any`, names that a module gives to it included (`State = Any`)."""
+    names = {"Any", "typing.Any"}
+    for f in files:
+        for node in f.tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if ast.unparse(node.value) in ("Any", "typing.Any"):
+                    names |= {ast.unparse(t) for t in targets}
+    return names
+
+
+def _is_any(annotation: ast.expr | None, names: Iterable[str]) -> bool:
+    return annotation is not None and ast.unparse(annotation) in names
 
 
 def _share(part: int, whole: int) -> str:
@@ -311,6 +323,7 @@ def measure(files: list[File]) -> Rows:
     )
     inside = imports_in_functions(files)
     untyped = [p for p in parameters if p.annotation is None]
+    spelled = any_names(files)
     rows = {
         "files / lines of src": f"{len(files)} / {len(lines)}",
         "module lines, median / p90 / max": _quantiles([len(f.lines) for f in files]),
@@ -319,7 +332,7 @@ def measure(files: list[File]) -> Rows:
         "functions of more than 8 parameters": str(sum(c > 8 for c in counts)),
         "nesting, median / p90 / max": _quantiles([f.nesting for f in defs]),
         "parameters of type Any": _share(
-            sum(_is_any(p.annotation) for p in parameters), len(parameters)
+            sum(_is_any(p.annotation, spelled) for p in parameters), len(parameters)
         ),
         "parameters without a type": _share(len(untyped), len(parameters)),
         "lines over 88 / 100 / 120": " / ".join(

@@ -11,7 +11,7 @@ import math
 import numbers
 import os
 import sys
-from typing import Any
+from typing import SupportsFloat, TypeGuard
 
 
 class RiemdpError(Exception):
@@ -64,11 +64,10 @@ class SpreadWarning(RiemdpWarning):
     """The data reach beyond the radius within which the Frechet mean is known to be unique."""
 
 
-def invalid(name: str, value: Any, remedy: str) -> InvalidArgument:
+def invalid(name: str, value: object, remedy: str) -> InvalidArgument:
     """The error for argument `name`: says what was given and what to give instead."""
-    shown = (
-        repr(value) if not hasattr(value, "shape") else f"an array of shape {tuple(value.shape)}"
-    )
+    shape = getattr(value, "shape", None)
+    shown = repr(value) if shape is None else f"an array of shape {tuple(shape)}"
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return InvalidArgument(f"argument `{name}` = {shown} is not usable: {remedy}")
@@ -76,7 +75,7 @@ def invalid(name: str, value: Any, remedy: str) -> InvalidArgument:
 
 def real(
     name: str,
-    value: Any,
+    value: object,
     *,
     above: float = -math.inf,
     at_least: float = -math.inf,
@@ -87,8 +86,7 @@ def real(
 ) -> float:
     """Check that a public scalar is a real number in the stated range, and return it as a float."""
     wanted = remedy or _range_in_words(above, at_least, below, at_most, finite)
-    is_number = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
-    if _is_bool(value) or not is_number:
+    if _is_bool(value) or not _is_real(value):
         raise invalid(name, value, wanted)
     x = float(value)
     if (
@@ -105,7 +103,7 @@ def real(
 
 def integer(
     name: str,
-    value: Any,
+    value: object,
     *,
     at_least: int = 1,
     at_most: int | None = None,
@@ -122,14 +120,18 @@ def integer(
     return n
 
 
-def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
+def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
     """Check that a word is one of the documented ones."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise invalid(name, value, "choose one of " + ", ".join(repr(c) for c in choices))
     return value
 
 
-def _is_bool(value: Any) -> bool:
+def _is_real(value: object) -> TypeGuard[SupportsFloat]:
+    return isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
+
+
+def _is_bool(value: object) -> bool:
     return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
 
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, integer, real
+from ..manifolds._base import Point
+from ..mechanisms import Release
 from ..mechanisms._base import PointMechanism
 from ..privacy import Guarantee
 from ..privacy._ledger import uncharged
-from ..randomness import noise_source
-from ._bounds import _mu, epsilon_lower_bound, gaussian_mu_lower_bound, operating_point, refutes
+from ..randomness import NoiseSource, noise_source
+from ._bounds import (
+    Scores,
+    _mu,
+    epsilon_lower_bound,
+    gaussian_mu_lower_bound,
+    operating_point,
+    refutes,
+)
 
 
 @dataclass(frozen=True)
@@ -50,10 +60,19 @@ class AuditResult:
         )
 
 
+@runtime_checkable
+class Releases(Protocol):
+    """What can be attacked: anything that releases one value."""
+
+    def release(self, value: Point, rng: NoiseSource, /) -> Release:
+        """The noisy value, with its guarantee."""
+        ...
+
+
 def assess(
     name: str,
-    scores_in: Any,
-    scores_out: Any,
+    scores_in: Scores,
+    scores_out: Scores,
     claimed: Guarantee,
     delta: float = 1e-5,
     confidence: float = 0.95,
@@ -67,15 +86,15 @@ def assess(
 
 
 def audit_mechanism(
-    mechanism: Any,
-    value_in: Any,
-    value_out: Any,
+    mechanism: Releases | Callable[[Point, NoiseSource], Release],
+    value_in: Point,
+    value_out: Point,
     *,
     trials: int = 20_000,
-    score: Callable[[Any], Any] | None = None,
+    score: Callable[[Point], ArrayLike] | None = None,
     confidence: float = 0.95,
     delta: float = 1e-5,
-    rng: Any = None,
+    rng: int | NoiseSource | None = None,
 ) -> AuditResult:
     """Attack one release: can an attacker tell `value_in` from `value_out`?
 
@@ -91,7 +110,7 @@ def audit_mechanism(
     data.
     """
     trials = integer("trials", trials, at_least=16)
-    release = mechanism.release if hasattr(mechanism, "release") else mechanism
+    release = mechanism.release if isinstance(mechanism, Releases) else mechanism
     source = noise_source(rng)
     with uncharged():
         first = release(value_in, source)

@@ -9,19 +9,22 @@ the other half, each at (1 - confidence)/2, then hold whatever the threshold is.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from .._errors import InvalidArgument, real
+from ..privacy import Guarantee
 
 Scores = NDArray[np.float64]
 _THRESHOLDS = 2001
 
 
-def gaussian_mu_lower_bound(scores_in: Any, scores_out: Any, confidence: float = 0.95) -> float:
+def gaussian_mu_lower_bound(
+    scores_in: ArrayLike, scores_out: ArrayLike, confidence: float = 0.95
+) -> float:
     """A lower bound on mu, for a mechanism whose guarantee is mu-GDP (a Gaussian mechanism: mu = 1
     / noise multiplier).
 
@@ -37,7 +40,7 @@ def gaussian_mu_lower_bound(scores_in: Any, scores_out: Any, confidence: float =
 
 
 def epsilon_lower_bound(
-    scores_in: Any, scores_out: Any, delta: float, confidence: float = 0.95
+    scores_in: ArrayLike, scores_out: ArrayLike, delta: float, confidence: float = 0.95
 ) -> float:
     """A lower bound on epsilon at this `delta` in [0, 1), for any mechanism; arguments as in
     `gaussian_mu_lower_bound`.
@@ -59,7 +62,10 @@ def epsilon_lower_bound(
 
 
 def operating_point(
-    scores_in: Any, scores_out: Any, confidence: float, gain: Any
+    scores_in: ArrayLike,
+    scores_out: ArrayLike,
+    confidence: float,
+    gain: Callable[[Scores, Scores], Scores],
 ) -> tuple[float, float]:
     """Upper bounds (FPR, FNR) at the threshold that makes `gain(fpr, fnr)` largest on the half that
     is then put aside.
@@ -79,7 +85,7 @@ def operating_point(
     return float(fpr[0]), float(fnr[0])
 
 
-def refutes(guarantee: Any, fpr: float, fnr: float) -> bool:
+def refutes(guarantee: Guarantee, fpr: float, fnr: float) -> bool:
     """Whether error rates at most (fpr, fnr) contradict the trade-off curve of `guarantee`, in
     either direction.
     """
@@ -113,7 +119,7 @@ def _clopper_pearson(hits: NDArray[np.int64], trials: int, tail: float) -> Score
     return np.where(hits >= trials, 1.0, bound)
 
 
-def _scores(name: str, values: Any) -> Scores:
+def _scores(name: str, values: ArrayLike) -> Scores:
     array = np.asarray(values, dtype=np.float64).ravel()
     if array.size < 8:
         raise InvalidArgument(

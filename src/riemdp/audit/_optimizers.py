@@ -100,7 +100,7 @@ def audit_optimizer(
 
 def _runs(
     plan: Attack,
-    data: Any,
+    data: Point,
     optimizer: AbstractOptimizer,
     noise_std: float,
     trials: int,

@@ -14,6 +14,7 @@ from ._run import command, console, print_json
 
 if TYPE_CHECKING:
     from ..releases import AdaptivePlan
+    from ..releases._plan import MeanPlan
 
 Steps = Annotated[int, typer.Option("--steps", help="How many releases, or steps of an optimiser.")]
 Population = Annotated[
@@ -283,7 +284,7 @@ def _show_adaptive(plan: AdaptivePlan, as_json: bool) -> None:
         say("Delta 0 asks for pure privacy; --delta 1e-5 needs fewer records.")
 
 
-def _show_plan(table: Any, as_json: bool, radius: float, plot: Path | None) -> None:
+def _show_plan(table: MeanPlan, as_json: bool, radius: float, plot: Path | None) -> None:
     from rich.table import Table
 
     from ..report._words import bias_sentence, number
@@ -319,7 +320,7 @@ def _show_plan(table: Any, as_json: bool, radius: float, plot: Path | None) -> N
         console().print(f"picture: {plot}", markup=False)
 
 
-def plan_rows(table: Any) -> list[dict[str, Any]]:
+def plan_rows(table: MeanPlan) -> list[dict[str, Any]]:
     """The planning table as plain rows; mechanisms without a formula are left out."""
     from .._errors import InvalidArgument
 

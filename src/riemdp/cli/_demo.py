@@ -25,6 +25,9 @@ import numpy as np
 from .._errors import DataUnavailable, InvalidArgument, integer, real
 
 if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from ..datasets import Images
     from ..domains import Ball
     from ..manifolds import SPDLogEuclidean
     from ..mechanisms import Release
@@ -144,7 +147,7 @@ def run_demo(
 # ---------------------------------------------------------------- data
 
 
-def _load(quick: bool, tracker: Any) -> list[_Job]:
+def _load(quick: bool, tracker: _Tracker) -> list[_Job]:
     from .. import datasets
 
     tracker("loading images", None)
@@ -157,7 +160,7 @@ def _load(quick: bool, tracker: Any) -> list[_Job]:
 
 
 def _descriptors(
-    images: Any, key: str, channels: int, count: int, classes: int, tracker: Any
+    images: Images, key: str, channels: int, count: int, classes: int, tracker: _Tracker
 ) -> _Job:
     """Descriptors of the first `count` images of each class: a public number, the same for every
     class.
@@ -175,7 +178,7 @@ def _descriptors(
 
 
 def _release_means(
-    job: _Job, epsilons: tuple[float, ...], delta: float, seed: int | None, tracker: Any
+    job: _Job, epsilons: tuple[float, ...], delta: float, seed: int | None, tracker: _Tracker
 ) -> None:
     from ..datasets import descriptor_ball
     from ..manifolds import SPDLogEuclidean
@@ -513,8 +516,9 @@ def _new_folder(out: Path) -> Iterator[Path]:
 class _Tracker:
     """`tracker(words, total)` starts the next line of progress; `tracker.advance()` moves it on."""
 
-    def __init__(self, display: Any):
-        self._display, self._task = display, None
+    def __init__(self, display: Progress | None):
+        self._display = display
+        self._task: TaskID | None = None
 
     def __call__(self, words: str, total: int | None) -> None:
         if self._display is None:

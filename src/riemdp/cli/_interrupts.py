@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -102,10 +102,10 @@ def heard() -> Iterator[Interrupts]:
         _current = before
 
 
-def _quiet(hook: Any) -> Any:
+def _quiet(hook: Callable[[sys.UnraisableHookArgs], object]) -> Any:
     """The hook for exceptions that Python drops, silent for an interrupt: it has been noted."""
 
-    def wrapped(dropped: Any) -> None:
+    def wrapped(dropped: sys.UnraisableHookArgs) -> None:
         if not issubclass(dropped.exc_type, KeyboardInterrupt):
             hook(dropped)
 

@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from . import _exits
 from ._exits import CommandError, InputProblem, OutputProblem
@@ -22,6 +22,7 @@ from ._interrupts import Interrupts, current, heard
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
 
     from ..manifolds import AbstractManifold
     from ..mechanisms import Release
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..privacy import Ledger
     from ..report import PrivacyReport
 
+P = ParamSpec("P")
 Result = TypeVar("Result", bound="Release | OptimizationResult")
 VALUE_ENDINGS = (".npy", ".npz", ".csv", ".json")
 
@@ -70,13 +72,13 @@ def refuse_invalid(manifold: AbstractManifold, records: np.ndarray, file: Path) 
         )
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
+def command(function: Callable[P, None]) -> Callable[P, None]:
     """Turn what a user can put right into a message and an exit code; a fault of ours keeps its
     traceback.
     """
 
     @functools.wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> None:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         import typer
 
         from .._errors import BudgetExceeded, DataUnavailable, RiemdpError
@@ -143,7 +145,7 @@ def _interrupted(interrupts: Interrupts) -> str:
 def _short_warnings() -> Iterator[None]:
     from .._errors import RiemdpWarning
 
-    def show(message: Any, category: Any, *_: Any, **__: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         say_warning(str(message))
 
     with warnings.catch_warnings():
@@ -266,7 +268,7 @@ def _opened(path: Path) -> Ledger:
     return opened(path)
 
 
-def serialised(ending: str, key: str, value: Any) -> bytes:
+def serialised(ending: str, key: str, value: ArrayLike) -> bytes:
     """The released value as the bytes of a file of this kind."""
     import numpy as np
 

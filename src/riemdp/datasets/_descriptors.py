@@ -13,6 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..domains import Ball
@@ -29,7 +30,9 @@ _FLOAT_LEVELS = float(2**32)
 _SPREAD_WITHOUT_INTENSITIES = 0.25 * (6.0 + 2.0 + (np.pi / 2.0) ** 2)
 
 
-def covariance_descriptors(images: Any, *, eta: float = 1e-6, threads: int | None = None) -> Any:
+def covariance_descriptors(
+    images: ArrayLike, *, eta: float = 1e-6, threads: int | None = None
+) -> Any:
     """Covariance descriptors: SPD matrices (n, 9, 9) of grey images, (n, 11, 11) of RGB images, as
     a float64 JAX array.
 
@@ -126,7 +129,7 @@ def _channels(channels: int) -> int:
     return int(channels)
 
 
-def _intensities(images: Any) -> tuple[np.ndarray, float]:
+def _intensities(images: ArrayLike) -> tuple[np.ndarray, float]:
     """Images as whole-number levels (float64 or a small integer type), and the size of a level."""
     try:
         x = np.asarray(images)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +9,7 @@ from jaxtyping import Array, Bool
 
 from .._errors import InvalidArgument, real
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ._domain import Domain
 from ._door import admit_point, admit_records, stacks_in_one_array
 
@@ -95,7 +93,7 @@ class Ball:
             self._domains[manifold] = domain
         return domain
 
-    def clamp(self, manifold: AbstractManifold, x: Any) -> Point:
+    def clamp(self, manifold: AbstractManifold, x: RecordsLike) -> Point:
         """Move each record radially into the ball: x -> exp_c(min(1, r/d(c, x)) log_c x).
 
         Args:
@@ -117,7 +115,7 @@ class Ball:
             return domain.clamp(admit_records(manifold, "x", x, at_least=0)[0])
         return domain.clamp(manifold._coerce("x", x))
 
-    def contains(self, manifold: AbstractManifold, x: Any) -> Bool[Array, "*batch"]:
+    def contains(self, manifold: AbstractManifold, x: RecordsLike) -> Bool[Array, "*batch"]:
         """Whether each record belongs to the manifold and lies within `radius` of the center."""
         return self.on(manifold).contains(manifold._coerce("x", x))
 

@@ -6,10 +6,12 @@ not private. Indices count from 0, and no message shows a value.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from .._errors import InvalidArgument
 from ..manifolds import (
@@ -21,7 +23,7 @@ from ..manifolds import (
     Sphere,
     Stiefel,
 )
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..manifolds._spd import AbstractSPD
 from ._door import LOOSE, admit_records
 
@@ -41,7 +43,7 @@ class InvalidRecord(NamedTuple):
     reason: str
 
 
-def check_records(manifold: AbstractManifold, X: Any) -> list[InvalidRecord]:
+def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
     """The records that are not points of a space. **Not private**: for the holder of the data.
 
     A private release counts each of them as the centre of the ball, without a word, because which
@@ -80,7 +82,7 @@ def check_records(manifold: AbstractManifold, X: Any) -> list[InvalidRecord]:
     ]
 
 
-def refuse_invalid(manifold: AbstractManifold, name: str, X: Any, remedy: str) -> None:
+def refuse_invalid(manifold: AbstractManifold, name: str, X: RecordsLike, remedy: str) -> None:
     """Raise `InvalidArgument` that counts the invalid records and explains the first few."""
     found = check_records(manifold, X)
     if not found:
@@ -96,7 +98,7 @@ def summary(found: list[InvalidRecord]) -> str:
     return f"{len(found)} {noun} (counted from 0: {shown}{more})"
 
 
-def _where(fine: np.ndarray, part: np.ndarray, origin: Any) -> np.ndarray:
+def _where(fine: np.ndarray, part: np.ndarray, origin: Array) -> np.ndarray:
     return np.where(fine.reshape((-1,) + (1,) * (part.ndim - 1)), part, np.asarray(origin))
 
 
@@ -111,20 +113,20 @@ def _padded(part: Point, count: int) -> Point:
     )
 
 
-def _reason(manifold: AbstractManifold, records: Point, X: Any, i: int) -> str:
+def _reason(manifold: AbstractManifold, records: Point, X: RecordsLike, i: int) -> str:
     if isinstance(manifold, Product) or not isinstance(records, np.ndarray | jax.Array):
         return "is not a point of the space"
     record = np.asarray(records[i])
     if np.isnan(record).any():
         if isinstance(X, list | tuple) or np.asarray(X).dtype.kind not in "fiub":
-            return _why_unreadable(X[i], manifold.shape)
+            return _why_unreadable(cast("Sequence[object]", X)[i], manifold.shape)
         return f"has NaN at position {_first(np.isnan(record))}"
     if not np.isfinite(record).all():
         return f"has an infinite number at position {_first(~np.isfinite(record))}"
     return _why_not(manifold, record)
 
 
-def _why_unreadable(record: Any, shape: tuple[int, ...]) -> str:
+def _why_unreadable(record: object, shape: tuple[int, ...]) -> str:
     try:
         read = np.asarray(record, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

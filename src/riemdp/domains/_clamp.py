@@ -43,7 +43,7 @@ def _all_finite(batch: int, x: Point) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def clamp(manifold: AbstractManifold, center: Point, radius: Any, x: Point) -> Point:
+def clamp(manifold: AbstractManifold, center: Point, radius: float | Array, x: Point) -> Point:
     """Records moved radially into the ball."""
     return in_parts(manifold, lambda part: clamp_batch(manifold, center, radius, part), x)
 
@@ -59,7 +59,7 @@ def in_parts(manifold: AbstractManifold, f: Callable[[Point], Point], x: Point) 
     if size >= n:
         return f(x)
 
-    def body(i: Any, out: Any) -> Any:
+    def body(i: Array, out: Point) -> Any:
         # the last part overlaps the one before it; both read `x`
         first = jnp.minimum(i * size, n - size)
         part = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, size), x)
@@ -72,13 +72,15 @@ def in_parts(manifold: AbstractManifold, f: Callable[[Point], Point], x: Point) 
     return jax.lax.fori_loop(0, -(-n // size), body, start)
 
 
-def clamp_batch(manifold: AbstractManifold, center: Point, radius: Any, x: Point) -> Point:
+def clamp_batch(
+    manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
+) -> Point:
     """Records moved radially into the ball, all at once."""
     safe, distance, v, valid = _polar(manifold, center, x)
     inside = distance <= radius
     scale = jnp.where(inside, 0.0, _INSIDE * radius / jnp.where(inside, 1.0, distance))
 
-    def move(_: Any) -> tuple[Point, Array]:
+    def move(_: Point) -> tuple[Point, Array]:
         moved = manifold._exp(center, jax.tree.map(lambda leaf: _expand(scale, leaf) * leaf, v))
         usable = valid & _all_finite(scale.ndim, moved)
         moved = choose(usable, moved, center)
@@ -88,7 +90,7 @@ def clamp_batch(manifold: AbstractManifold, center: Point, radius: Any, x: Point
         reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= most)
         return choose(inside, safe, moved), valid & (inside | (usable & reached))
 
-    def stay(_: Any) -> tuple[Point, Array]:
+    def stay(_: Point) -> tuple[Point, Array]:
         return jax.tree.map(lambda a, b: jnp.broadcast_to(a, b.shape), safe, v), valid
 
     kept, valid = jax.lax.cond(jnp.all(inside | ~valid), stay, move, None)
@@ -96,7 +98,7 @@ def clamp_batch(manifold: AbstractManifold, center: Point, radius: Any, x: Point
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def contains(manifold: AbstractManifold, center: Point, radius: Any, x: Point) -> Array:
+def contains(manifold: AbstractManifold, center: Point, radius: float | Array, x: Point) -> Array:
     """Whether each record is a point within `radius` of the center."""
     _, distance, _, valid = _polar(manifold, center, x)
     return valid & (distance <= radius)

@@ -13,7 +13,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ from jaxtyping import Array
 
 from .._errors import InvalidArgument
 from ..manifolds import AbstractManifold, Product
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 
 LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
 EXACT = 1e-12  # relative error to which it lies there afterwards
@@ -35,7 +35,7 @@ def _admitted(manifold: AbstractManifold, point: Point) -> tuple[Array, Point, A
     return manifold._belongs(point, LOOSE), repaired, manifold._belongs(repaired, EXACT)
 
 
-def admit_point(manifold: AbstractManifold, name: str, point: Any) -> Point:
+def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
     """A public or released point (start, base, centre, a server's x_t), carried onto its space.
 
     Args:
@@ -75,7 +75,7 @@ def stacks_in_one_array(manifold: AbstractManifold) -> bool:
 
 
 def admit_records(
-    manifold: AbstractManifold, name: str, X: Any, *, at_least: int = 1
+    manifold: AbstractManifold, name: str, X: RecordsLike, *, at_least: int = 1
 ) -> tuple[Point, int]:
     """Private records as one stacked array, read one by one.
 
@@ -103,9 +103,10 @@ def admit_records(
                 f"argument `{name}` is {_form(X)}; {manifold!r} needs a tuple of {len(factors)}"
                 " arrays of records, one a factor"
             )
+        parts = cast("Sequence[RecordsLike]", X)
         columns = [
-            admit_records(m, f"{name}[{i}]", x, at_least=at_least)
-            for i, (m, x) in enumerate(zip(factors, X, strict=True))
+            admit_records(m, f"{name}[{i}]", part, at_least=at_least)
+            for i, (m, part) in enumerate(zip(factors, parts, strict=True))
         ]
         counts = sorted({n for _, n in columns})
         if len(counts) != 1:
@@ -127,7 +128,7 @@ def admit_records(
     return stacked, int(batch[0])
 
 
-def _stacked(manifold: AbstractManifold, name: str, X: Any) -> Any:
+def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
     shape: tuple[int, ...] = manifold.shape
     if isinstance(X, jax.Array) and X.dtype == np.float64:
         return _with_trailing(manifold, name, X)
@@ -155,7 +156,7 @@ def _stacked(manifold: AbstractManifold, name: str, X: Any) -> Any:
     return _rows(array, shape)
 
 
-def _with_trailing(manifold: AbstractManifold, name: str, array: Any) -> Any:
+def _with_trailing(manifold: AbstractManifold, name: str, array: np.ndarray | Array) -> Any:
     shape = manifold.shape
     if array.ndim < len(shape) or tuple(array.shape[array.ndim - len(shape) :]) != shape:
         raise InvalidArgument(
@@ -176,7 +177,7 @@ def _rows(records: Sequence[Any] | np.ndarray, shape: tuple[int, ...]) -> np.nda
     return out
 
 
-def _row(record: Any) -> np.ndarray | None:
+def _row(record: object) -> np.ndarray | None:
     """One record as float64, or None where it is not an array of real numbers."""
     try:
         array = _plain(record)
@@ -188,13 +189,13 @@ def _row(record: Any) -> np.ndarray | None:
         return None
 
 
-def _plain(x: Any) -> np.ndarray:
+def _plain(x: object) -> np.ndarray:
     if isinstance(x, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(x), np.nan, np.asarray(x.data, dtype=np.float64))
     return np.asarray(x)
 
 
-def admit_labels(name: str, y: Any, classes: Sequence[Any]) -> np.ndarray:
+def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:
     """Private labels as positions in `classes`, read one by one.
 
     Numbers are compared as numbers and text as text. A label that equals no class in this sense is
@@ -235,7 +236,7 @@ def admit_labels(name: str, y: Any, classes: Sequence[Any]) -> np.ndarray:
     return out
 
 
-def _key(label: Any) -> tuple[str, Any]:
+def _key(label: object) -> tuple[str, Any]:
     if isinstance(label, np.ndarray) and label.shape == ():
         label = label.item()
     if isinstance(label, str | bytes):
@@ -245,7 +246,7 @@ def _key(label: Any) -> tuple[str, Any]:
     return "other", label
 
 
-def _text(label: Any) -> str | None:
+def _text(label: object) -> str | None:
     kind, value = _key(label)
     if kind == "number":
         return repr(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
@@ -260,7 +261,7 @@ def _text(label: Any) -> str | None:
     return _text(number)
 
 
-def _form(x: Any) -> str:
+def _form(x: object) -> str:
     """What an argument is, without its values."""
     shape = getattr(x, "shape", None)
     if isinstance(shape, tuple):

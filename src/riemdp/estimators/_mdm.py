@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +17,7 @@ from ..domains import Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
@@ -121,7 +122,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         self.random_state = random_state
 
     # ---------------------------------------------------------------- fitting
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RecordsLike, y: ArrayLike, sample_weight: None = None) -> Self:
         """Release one mean per class and charge the ledger.
 
         Args:
@@ -188,7 +189,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         warn_of(whole, self.budget.delta, public_count)
         return self
 
-    def _manifold(self, X: Any) -> AbstractManifold:
+    def _manifold(self, X: RecordsLike) -> AbstractManifold:
         """The space of matrices as large as the public centre of the ball."""
         assert self.ball is not None
         shape = np.shape(self.ball.center)
@@ -260,7 +261,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             )
         return min(known)[1]
 
-    def _classes(self, labels: Any) -> np.ndarray:
+    def _classes(self, labels: ArrayLike) -> np.ndarray:
         if self.classes is not None:
             found = np.unique(np.asarray(self.classes))
             if found.size == 0:
@@ -276,24 +277,24 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         return np.unique(np.asarray(labels))  # public labels
 
     # ---------------------------------------------------------------- using the means
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RecordsLike) -> np.ndarray:
         """Distance of each matrix to each class mean, shape (n, number of classes)."""
         check_is_fitted(self, "covmeans_")
         matrices = np.asarray(X, dtype=np.float64)
         means = jnp.asarray(np.stack(self.covmeans_))
         return np.asarray(self.manifold_.dist(means[None], jnp.asarray(matrices)[:, None]))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RecordsLike) -> np.ndarray:
         """The class whose mean is nearest, for each matrix."""
         return self.classes_[np.argmin(self.transform(X), axis=1)]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: RecordsLike) -> np.ndarray:
         """Softmax of minus the squared distances, as in pyRiemann."""
         scores = -(self.transform(X) ** 2)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
 
-    def fit_predict(self, X: Any, y: Any, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: RecordsLike, y: ArrayLike, sample_weight: None = None) -> np.ndarray:
         """`fit`, then `predict` on the same matrices. One prediction per record: not private."""
         return self.fit(X, y, sample_weight=sample_weight).predict(X)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -12,6 +12,7 @@ from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
 from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..releases import private_frechet_mean
 from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
@@ -91,7 +92,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.on_invalid = on_invalid
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RecordsLike, y: object = None) -> Self:
         """Release the mean of records and charge the ledger.
 
         Args:
@@ -133,7 +134,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.n_samples_ = None if n is None else int(n)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RecordsLike) -> np.ndarray:
         """Coordinates of each record in an orthonormal frame at `mean_`, shape (n, dim).
 
         One row per record, so not private.
@@ -144,7 +145,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
             self.manifold.to_coordinates(self.mean_, self.manifold.log(self.mean_, X))
         )
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: RecordsLike, y: object = None) -> float:
         """Minus the mean squared distance of the records to `mean_`: no noise, not private."""
         check_is_fitted(self, "mean_")
         assert self.manifold is not None

@@ -8,6 +8,7 @@ import math
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,6 +16,7 @@ from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
 from ..manifolds import Euclidean
+from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
 from ..mechanisms._second_moment import AdaptiveSecondMoment
 from ..optimizers import DPRGD, OptimizationResult, private_minimize
@@ -100,7 +102,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         n_components: int | None = None,
         budget: Budget | None = None,
         row_norm: float | str | None = None,
-        center: Any = None,
+        center: ArrayLike | None = None,
         mechanism: str = "auto",
         on_invalid: str = "raise",
         random_state: int | None = None,
@@ -118,7 +120,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         tags.input_tags.string = True  # text is read here, row by row: see `_rows`
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RecordsLike, y: object = None) -> Self:
         """Release the components of a table and charge the ledger.
 
         Args:
@@ -225,7 +227,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             principal_subspace(d, k), rows, initial, optimizer, self.budget, rng=seed
         )
 
-    def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
+    def _rows(self, X: RecordsLike, *, reset: bool) -> np.ndarray:
         table = _table(X)
         rows: Any = validate_data(
             self, table, dtype=np.float64, reset=reset, ensure_all_finite=False
@@ -242,7 +244,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             raise invalid("center", center, f"give a finite public vector of length {d}, or None")
         return center
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: RecordsLike) -> np.ndarray:
         """Coordinates of each row along the components, shape (n, k): one per record, not private.
 
         Rows are not clipped.
@@ -251,7 +253,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         rows = self._rows(X, reset=False)
         return (rows - self._center(rows.shape[1])) @ self.components_.T
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: RecordsLike) -> np.ndarray:
         """Rows of the original space with the given coordinates."""
         check_is_fitted(self, "components_")
         coordinates = np.asarray(X, dtype=np.float64)
@@ -267,7 +269,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         return len(self.components_)
 
 
-def _table(X: Any) -> Any:
+def _table(X: RecordsLike) -> Any:
     """A table of numbers; one that holds anything else is read row by row.
 
     scikit-learn would quote the entry that is no number, or print the whole of a vector.
@@ -293,7 +295,7 @@ def _table(X: Any) -> Any:
     return read if columns is None else kind(read, columns=columns)
 
 
-def released_moment(rows: np.ndarray, bound: float, budget: Any, seed: int | None) -> Release:
+def released_moment(rows: np.ndarray, bound: float, budget: Budget, seed: int | None) -> Release:
     """Release A = (1/n) sum z z^T of rows already clipped to `bound`, as coordinates in an
     orthonormal frame (see `packed`).
     """

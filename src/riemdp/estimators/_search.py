@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV, check_cv
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
+from ..manifolds._base import RecordsLike
 from ..privacy import Budget, Guarantee, Ledger, approximate, pure
 
 
 def check_search(
-    search: Any, X: Any, y: Any = None, *, groups: Any = None, ledger: Ledger | None = None
+    search: GridSearchCV | RandomizedSearchCV,
+    X: RecordsLike,
+    y: ArrayLike | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    ledger: Ledger | None = None,
 ) -> Guarantee:
     """The guarantee of `search.fit(X, y)` for a `GridSearchCV` or `RandomizedSearchCV`.
 
@@ -50,7 +57,7 @@ def check_search(
             search,
             "give a GridSearchCV or RandomizedSearchCV itself; how often others fit is not known",
         )
-    splitter: Any = check_cv(search.cv, y)
+    splitter: Any = check_cv(5 if search.cv is None else search.cv, y)
     folds = int(splitter.get_n_splits(X, y, groups))
     if isinstance(search, GridSearchCV):
         candidates = [
@@ -146,6 +153,6 @@ def _most_of_one_fit(candidates: list[list[Budget]]) -> Guarantee:
     return approximate(epsilon, delta) if delta > 0 else pure(epsilon)
 
 
-def _fresh(estimator: Any) -> Any:
+def _fresh(estimator: BaseEstimator) -> Any:
     """An unfitted copy."""
     return clone(estimator)

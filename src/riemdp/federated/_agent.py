@@ -17,7 +17,7 @@ import numpy as np
 
 from .._errors import BudgetExceeded, InvalidArgument
 from ..domains._door import admit_point
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..optimizers import DPRSVRG, OptimizationResult, private_minimize
 from ..optimizers._minimize import check_affordable, check_data
 from ..privacy import Ledger
@@ -29,7 +29,7 @@ from ._setup import Setup
 from ._site import Refused, Site
 
 
-def admit_current(prirfed: PriRFed, current: Any) -> Point:
+def admit_current(prirfed: PriRFed, current: Point) -> Point:
     """The server's point, carried onto the space and, where the ball bounds the noise, into it.
 
     The sensitivity of a local step holds for points of the space, and under `sensitivity="domain"`
@@ -57,8 +57,8 @@ def admit_current(prirfed: PriRFed, current: Any) -> Point:
 
 def local_update(
     prirfed: PriRFed,
-    records: Any,
-    current: Any,
+    records: RecordsLike,
+    current: Point,
     sigma: float | None,
     *,
     rng: int | NoiseSource | None = None,
@@ -101,9 +101,9 @@ def local_update(
 def answer(
     site: Site,
     setup: Setup,
-    records: Any,
-    current: Any,
-    round_number: Any,
+    records: RecordsLike,
+    current: Point,
+    round_number: object,
     *,
     sigma: float | None,
     agreement: str | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._minimize import check_affordable, check_data, check_initial
 from ..optimizers._result import History, HistoryRow
@@ -209,7 +209,7 @@ def result_of(
     )
 
 
-def _agent_data(problem: Problem, data: Any, index: int) -> tuple[Any, int]:
+def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, int]:
     try:
         return check_data(problem, data)
     except InvalidArgument as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -103,7 +102,7 @@ class Setup:
         return hashlib.sha256(self.terms.encode()).hexdigest()
 
 
-def _digest(point: Any) -> str:
+def _digest(point: Point) -> str:
     """A short fingerprint of a public point."""
     content = hashlib.sha256()
     for leaf in jax.tree.leaves(point):
@@ -112,7 +111,7 @@ def _digest(point: Any) -> str:
     return content.hexdigest()[:32]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """A setting in words that are the same in every process: without addresses in memory."""
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"

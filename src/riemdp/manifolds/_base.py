@@ -12,22 +12,27 @@ from __future__ import annotations
 import functools
 import math
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, PyTree
+from numpy.typing import ArrayLike as NumPyArrayLike
 
 from .._errors import InvalidArgument, real
 
-Point = Any  # Float[Array, "*batch *shape"]; a tuple of such on a Product
-Tangent = Any
+# Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
+Point: TypeAlias = PyTree[Float[Array, "..."]]
+Tangent: TypeAlias = PyTree[Float[Array, "..."]]
+# Records as a user gives them: an array (n, *shape), or a sequence of any objects, read one by one.
+RecordsLike: TypeAlias = NumPyArrayLike | Sequence[object]
 EPS = 2.0**-52  # distance from 1 to the next float64
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _compiled(manifold: AbstractManifold, operation: str, *arguments: Any) -> Any:
+def _compiled(manifold: AbstractManifold, operation: str, *arguments: Point | float) -> Any:
     return getattr(manifold, operation)(*arguments)
 
 
@@ -251,7 +256,7 @@ class AbstractManifold(eqx.Module):
 
     # ---------------------------------------------------------------- input conversion (Product
     # replaces it by its own)
-    def _coerce(self, name: str, x: Any) -> Any:
+    def _coerce(self, name: str, x: Point) -> Any:
         """Turn array-like input into a float64 array and check its trailing shape."""
         return _coerce_array(name, x, self.shape, self)
 
@@ -383,10 +388,10 @@ class AbstractManifold(eqx.Module):
 
     # ---------------------------------------------------------------- helpers for subclasses and
     # other rooms
-    def _scaled_tangent_from_normals(self, p: Point, z: Any, sigma: Any) -> Tangent:
+    def _scaled_tangent_from_normals(self, p: Point, z: Array, sigma: float | Array) -> Tangent:
         return jax.tree.map(lambda v: sigma * v, self._tangent_from_normals(p, z))
 
-    def _batch_shape(self, p: Any) -> tuple[int, ...]:
+    def _batch_shape(self, p: Point) -> tuple[int, ...]:
         """Leading (batch) axes of an already coerced point."""
         return p.shape[: p.ndim - len(self.shape)]
 
@@ -395,7 +400,7 @@ class AbstractManifold(eqx.Module):
 
 
 def _coerce_array(
-    name: str, x: Any, trailing: tuple[int, ...], owner: object, what: str = ""
+    name: str, x: Point, trailing: tuple[int, ...], owner: object, what: str = ""
 ) -> Float[Array, "*batch *shape"]:
     if isinstance(x, jax.Array) and x.dtype == jnp.float64:
         array = x

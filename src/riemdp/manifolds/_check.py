@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
-from ._base import AbstractManifold
+from ._base import AbstractManifold, Point
 from ._properties import PROPERTIES
 from ._sample import Sample, draw_sample
 
@@ -118,7 +118,7 @@ def check(
     key: int = 0,
     samples: int = 5,
     radius: float | None = None,
-    points: Any = None,
+    points: Point | None = None,
     tolerances: Mapping[str, float] | None = None,
     properties: Iterable[str] | None = None,
     raise_on_failure: bool = False,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -191,7 +189,7 @@ def _squared_dist(p: Array, q: Array) -> Array:
 
 
 @_squared_dist.defjvp
-def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     # d(dist^2) = -2 <log_p q, dp> - 2 <log_q p, dq>: no derivative of a singular value is needed,
     # so none can be NaN.
     (p, q), (dp, dq) = primals, tangents

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,14 +38,14 @@ def frobenius(u: Array, v: Array) -> Array:
     return jnp.sum(u * v, axis=(-2, -1))
 
 
-def is_orthonormal(x: Array, atol: Any) -> Array:
+def is_orthonormal(x: Array, atol: float | Array) -> Array:
     """Whether X^T X = I up to atol; False for anything that is not finite."""
     gram = transpose(x) @ x
     error = jnp.max(jnp.abs(gram - jnp.eye(x.shape[-1])), axis=(-2, -1))
     return jnp.all(jnp.isfinite(x), axis=(-2, -1)) & (error <= atol)
 
 
-def within(defect: Array, v: Array, atol: Any) -> Array:
+def within(defect: Array, v: Array, atol: float | Array) -> Array:
     """Whether the defect of a tangent vector v vanishes up to atol (1 + |v|); False for anything
     that is not finite.
     """
@@ -135,7 +134,7 @@ def _symmetric_function(
         return (p * value(l)[..., None, :]) @ transpose(p)
 
     @function.defjvp
-    def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
         (g,), (dg,) = primals, tangents
         l, p = jnp.linalg.eigh(g, symmetrize_input=False)
         out = (p * value(l)[..., None, :]) @ transpose(p)
@@ -167,7 +166,7 @@ def _generalised_function(
         return (a * value(s)[..., None, :]) @ bt
 
     @function.defjvp
-    def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
         (c,), (dc,) = primals, tangents
         a, s, bt = jnp.linalg.svd(c)
         f = value(s)
@@ -200,7 +199,7 @@ def nearest_orthonormal(x: Array) -> Array:
 
 
 @nearest_orthonormal.defjvp
-def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (x,), (dx,) = primals, tangents
     a, s, bt = jnp.linalg.svd(x, full_matrices=False)
     si, sj = _pairs(s)
@@ -363,7 +362,7 @@ def log_density_of_angles(squares: Array, power: int) -> Array:
 
 
 @log_density_of_angles.defjvp
-def _(power: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _(power: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (squares,), (change,) = primals, tangents
     # d/dt^2 = (1/2t) d/dt is even in t: evaluating it at t >= 1e-4 costs a relative 1e-8 at most
     # and never divides by 0.

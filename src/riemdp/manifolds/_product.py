@@ -79,20 +79,20 @@ class Product(AbstractManifold):
     def transport_is_parallel(self) -> bool:
         return all(m.transport_is_parallel for m in self.manifolds)
 
-    def _each(self, operation: str, *arguments: Any) -> tuple[Any, ...]:
+    def _each(self, operation: str, *arguments: Point) -> tuple[Any, ...]:
         """`operation` of every factor on its own entries of `arguments`."""
         return tuple(
             getattr(m, operation)(*entries)
             for m, *entries in zip(self.manifolds, *arguments, strict=True)
         )
 
-    def _sum(self, operation: str, *arguments: Any) -> Array:
+    def _sum(self, operation: str, *arguments: Point) -> Array:
         total, *others = self._each(operation, *arguments)
         for term in others:
             total = total + term
         return total
 
-    def _all(self, operation: str, atol: float, *arguments: Any) -> Array:
+    def _all(self, operation: str, atol: float, *arguments: Point) -> Array:
         answers = [
             getattr(m, operation)(*entries, atol)
             for m, *entries in zip(self.manifolds, *arguments, strict=True)
@@ -203,7 +203,7 @@ class Product(AbstractManifold):
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
         return self._sum("_log_volume_density", p, v)
 
-    def _coerce(self, name: str, x: Any) -> Any:
+    def _coerce(self, name: str, x: Point) -> Any:
         """Check that `x` is a tuple (or list) with one entry a factor, and convert each entry."""
         if not isinstance(x, tuple | list) or len(x) != len(self.manifolds):
             wanted = f"{self!r} needs a tuple of {len(self.manifolds)} arrays, one a factor"
@@ -226,7 +226,7 @@ class Product(AbstractManifold):
             ) from error
         return entries
 
-    def _batch_shape(self, p: Any) -> tuple[int, ...]:
+    def _batch_shape(self, p: Point) -> tuple[int, ...]:
         return jnp.broadcast_shapes(
             *(m._batch_shape(e) for m, e in zip(self.manifolds, p, strict=True))
         )

@@ -14,8 +14,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from ._base import AbstractManifold as Manifold
+from ._base import Point, Tangent
 from ._sample import (
     OFFSETS,
     STEP,
@@ -379,7 +381,7 @@ def gradient_conversion(m: Manifold, s: Sample) -> float:
     linear = jax.tree.map(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
     square = jax.tree.map(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
 
-    def f(x: Any) -> np.ndarray:
+    def f(x: Point) -> np.ndarray:
         terms = jax.tree.map(
             lambda a, b, y: a * np.asarray(y) + 0.5 * b * np.asarray(y) ** 2, linear, square, x
         )
@@ -427,7 +429,7 @@ _QUICK_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensi
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=_QUICK_COMPILE)
-def _squared_dist_gradients(m: Manifold, p: Any, q: Any) -> tuple[Any, Any]:
+def _squared_dist_gradients(m: Manifold, p: Point, q: Point) -> tuple[Any, Any]:
     return jax.grad(lambda x, y: jnp.sum(m._squared_dist(x, y)), argnums=(0, 1))(p, q)
 
 
@@ -449,7 +451,7 @@ def gradient_of_squared_dist(m: Manifold, s: Sample) -> float:
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=_QUICK_COMPILE)
 def _derivatives(
-    m: Manifold, arguments: dict[str, tuple[Any, ...]], u: Any
+    m: Manifold, arguments: dict[str, tuple[Any, ...]], u: Tangent
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of each formula: all gradients of the sum of its entries; of exp and log also the derivative
     along u.
@@ -514,7 +516,7 @@ _FORMULAS = (
 
 
 def _formulas(
-    m: Manifold, names: tuple[str, ...], p: Any, q: Any, v: Any, z: Any, c: Any
+    m: Manifold, names: tuple[str, ...], p: Point, q: Point, v: Tangent, z: Array, c: Array
 ) -> dict[str, Any]:
     arguments = {
         "_exp": (p, v),
@@ -543,7 +545,7 @@ def _inputs(m: Manifold, s: Sample) -> tuple[Any, ...]:
     return jax.tree.map(jnp.asarray, (s.p, s.q, s.v, z, s.coordinates[0]))
 
 
-def _difference(a: Any, b: Any) -> float:
+def _difference(a: Point, b: Point) -> float:
     """Largest entry of a - b, relative to the largest of b if that exceeds 1; infinite if the
     shapes differ.
     """

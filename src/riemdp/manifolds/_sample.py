@@ -12,9 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import invalid
-from ._base import AbstractManifold
+from ._base import AbstractManifold, Point, Tangent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +42,7 @@ def draw_sample(
     key: int = 0,
     samples: int = 5,
     radius: float | None = None,
-    points: Any = None,
+    points: Point | None = None,
 ) -> Sample:
     """Random base points, and tangent vectors of norm between radius / 10 and radius."""
     rng = np.random.default_rng(key)  # vectors are drawn with NumPy, which has nothing to compile
@@ -66,7 +67,7 @@ def draw_sample(
 def combine(*terms: tuple[Any, Any]) -> Any:
     """Sum of scale * array, leaf by leaf; a scale is a number or an array over the leading axes."""
 
-    def leaf(*arrays: Any) -> np.ndarray:
+    def leaf(*arrays: ArrayLike) -> np.ndarray:
         total: Any = 0.0
         for (scale, _), x in zip(terms, arrays, strict=True):
             s = np.asarray(scale, dtype=np.float64)
@@ -76,23 +77,23 @@ def combine(*terms: tuple[Any, Any]) -> Any:
     return jax.tree.map(leaf, *(x for _, x in terms))
 
 
-def minus(a: Any, b: Any) -> Any:
+def minus(a: Point, b: Point) -> Any:
     return jax.tree.map(lambda x, y: np.asarray(x) - np.asarray(y), a, b)
 
 
-def size(x: Any, axes: int = 1) -> np.ndarray:
+def size(x: Point, axes: int = 1) -> np.ndarray:
     """Ambient norm over everything but the leading `axes` axes."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(x)]
     return np.sqrt(sum(np.sum(leaf**2, axis=tuple(range(axes, leaf.ndim))) for leaf in leaves))
 
 
-def worst(*errors: Any) -> float:
+def worst(*errors: ArrayLike) -> float:
     """Largest error; NaN if any is NaN."""
     # NumPy's max keeps a NaN.
     return float(np.max([np.max(np.abs(np.asarray(e, dtype=np.float64))) for e in errors]))
 
 
-def relative(error: Any, size: Any) -> np.ndarray:
+def relative(error: ArrayLike, size: ArrayLike) -> np.ndarray:
     return np.asarray(error) / np.maximum(np.asarray(size), 1e-300)
 
 
@@ -101,7 +102,7 @@ WEIGHTS = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0
 STEP = 1e-3
 
 
-def scaled(v: Any, factors: np.ndarray, axis: Any = None) -> Any:
+def scaled(v: Tangent, factors: np.ndarray, axis: Tangent | None = None) -> Any:
     """Stack of v * factor (or v + axis * factor) over a new leading axis of length 4."""
     if axis is None:
         return jax.tree.map(lambda x: np.stack([f * np.asarray(x) for f in factors]), v)
@@ -110,7 +111,7 @@ def scaled(v: Any, factors: np.ndarray, axis: Any = None) -> Any:
     )
 
 
-def slope(values: Any) -> Any:
+def slope(values: Point) -> Any:
     """Five-point first derivative from values at the four offsets."""
     return jax.tree.map(lambda x: np.tensordot(WEIGHTS, np.asarray(x), axes=1) / STEP, values)
 
@@ -119,14 +120,14 @@ def unit(m: AbstractManifold, i: int, n: int) -> np.ndarray:
     return np.broadcast_to(np.eye(m.dim)[i], (n, m.dim))
 
 
-def frame(m: AbstractManifold, p: Any, n: int) -> list[Any]:
+def frame(m: AbstractManifold, p: Point, n: int) -> list[Any]:
     return [m.from_coordinates(p, unit(m, i, n)) for i in range(m.dim)]
 
 
-def spoiled(p: Any, value: float) -> Any:
+def spoiled(p: Point, value: float) -> Any:
     """p with `value` in one entry of each leaf."""
 
-    def leaf(x: Any) -> np.ndarray:
+    def leaf(x: ArrayLike) -> np.ndarray:
         x = np.array(x)
         x.reshape(x.shape[0], -1)[:, -1] = value
         return x

@@ -170,7 +170,7 @@ def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
 
 
 @_squared_dist.defjvp
-def _squared_dist_jvp(primals: Any, tangents: Any) -> Any:
+def _squared_dist_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     # The gradients -2 log_p(q) and -2 log_q(p) written in the frame of p: no derivative of a
     # Cholesky factor enters, which would cost digits at large condition numbers.
     p, q = primals

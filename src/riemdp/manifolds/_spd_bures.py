@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._errors import ConvergenceWarning, InvalidArgument, integer, real
 from . import _spectral as sp
-from ._base import EPS, _compiled
+from ._base import EPS, Point, Tangent, _compiled
 from ._numerics import safe_divide, safe_sqrt
 from ._spd import AbstractSPD, inverse_factor
 from ._spd_affine import congruence
@@ -192,19 +192,19 @@ class SPDBuresWasserstein(AbstractSPD):
         return 2 * (2 * largest * radius + radius * radius)
 
     # ---------------------------------------------------------------- beyond the common interface
-    def in_exp_domain(self, p: Any, v: Any) -> Bool[Array, "*batch"]:
+    def in_exp_domain(self, p: Point, v: Tangent) -> Bool[Array, "*batch"]:
         """Whether I + L > 0 with L p + p L = v, that is whether t -> exp(p, t v), 0 <= t <= 1, is a
         minimising geodesic.
         """
         return _compiled(self, "_in_exp_domain", self._coerce("p", p), self._coerce("v", v))
 
-    def curvature_upper_bound(self, p: Any) -> Float[Array, "*batch"]:
+    def curvature_upper_bound(self, p: Point) -> Float[Array, "*batch"]:
         """Largest sectional curvature at p: 3 / (l_1 + l_2) with its two smallest eigenvalues (0
         for k = 1). It is attained.
         """
         return _compiled(self, "_curvature_upper_bound", self._coerce("p", p))
 
-    def curvature_upper_bound_in_ball(self, center: Any, radius: float) -> float:
+    def curvature_upper_bound_in_ball(self, center: Point, radius: float) -> float:
         """Upper bound of the sectional curvature along all geodesics between points of the ball
         B_r(center).
 
@@ -241,7 +241,7 @@ class SPDBuresWasserstein(AbstractSPD):
         return bound
 
     def parallel_transport(
-        self, p: Any, q: Any, v: Any, *, tolerance: float = 1e-10, max_steps: int = 1024
+        self, p: Point, q: Point, v: Tangent, *, tolerance: float = 1e-10, max_steps: int = 1024
     ) -> Matrix:
         """Parallel transport of v from p to q along the minimising geodesic, by integrating its
         differential equation.
@@ -377,7 +377,7 @@ def _multiply_sums(values: Array, q: Matrix, v: Matrix, power: float) -> Matrix:
 
 
 @_metric_root.defjvp
-def _metric_root_jvp(power: float, primals: Any, tangents: Any) -> Any:
+def _metric_root_jvp(power: float, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     # A change E of p changes the operator by S -> 2 (E S + S E), which links the entries (t, s) and
     # (r, s): hence divided differences of x -> x^power between 2 (l_r + l_s) and 2 (l_t + l_s).
     (p, v), (dp, dv) = primals, tangents

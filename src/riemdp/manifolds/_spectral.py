@@ -17,7 +17,7 @@ derivative would then run through `eigh` after all.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -27,7 +27,7 @@ from jax.core import ShapedArray
 from jax.custom_batching import custom_vmap
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ._numerics import sinhc_sqrt
 
@@ -218,7 +218,13 @@ def _evaluate(
 
 
 def _abstract(
-    a: Any, q: Any, values: Any, offset: Any, *directions: Any, kind: str, t: float
+    a: ShapedArray,
+    q: ShapedArray,
+    values: ShapedArray,
+    offset: ShapedArray,
+    *directions: ShapedArray,
+    kind: str,
+    t: float,
 ) -> Any:
     batch = jnp.broadcast_shapes(
         q.shape[:-2], values.shape[:-1], offset.shape, *(h.shape[:-2] for h in directions)
@@ -226,7 +232,7 @@ def _abstract(
     return ShapedArray(batch + q.shape[-2:], q.dtype)
 
 
-def _jvp(primals: Any, tangents: Any, **how: Any) -> Any:
+def _jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...], **how: Any) -> Any:
     out = _spectral_p.bind(*primals, **how)
     parts = []
     fixed, directions = primals[:4], primals[4:]
@@ -263,7 +269,7 @@ def _transpose(cotangent: Any, *operands: Any, **how: Any) -> Any:
 _TRAILING = (2, 2, 1, 0)
 
 
-def _batch(operands: Any, axes: Any, **how: Any) -> Any:
+def _batch(operands: Sequence[Array], axes: Sequence[int | None], **how: Any) -> Any:
     def trailing(i: int) -> int:
         return _TRAILING[i] if i < 4 else 2
 
@@ -351,7 +357,7 @@ def eigenvalues(a: Matrix) -> Float[Array, "*batch k"]:
 
 
 @eigenvalues.defjvp
-def _eigenvalues_jvp(primals: Any, tangents: Any) -> Any:
+def _eigenvalues_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     (a,), (da,) = primals, tangents
     values, q = jnp.linalg.eigh(a, symmetrize_input=False)
     return values, jnp.einsum("...ri,...rs,...si->...i", q, da, q)
@@ -373,7 +379,9 @@ def difference(kind: str, x: Spectrum, y: Spectrum, gap: Matrix) -> Matrix:
 
 # ------------------------------------------------------------------------------------------------
 # rarely needed refinements
-def where_rare(flag: Array, refine: Callable[..., Any], usual: Any, *operands: Array) -> Any:
+def where_rare(
+    flag: Array, refine: Callable[..., Any], usual: PyTree[Array], *operands: Array
+) -> Any:
     """`refine(*operands)` where `flag`, `usual` elsewhere; the refinement runs only if some flag is
     up, also under vmap.
 
@@ -382,7 +390,7 @@ def where_rare(flag: Array, refine: Callable[..., Any], usual: Any, *operands: A
     """
 
     @custom_vmap
-    def run(flag: Array, usual: Any, *operands: Array) -> Any:
+    def run(flag: Array, usual: PyTree[Array], *operands: Array) -> Any:
         def yes() -> Any:
             def choose(new: Array, old: Array) -> Array:
                 return jnp.where(flag.reshape(flag.shape + (1,) * (old.ndim - flag.ndim)), new, old)
@@ -392,7 +400,7 @@ def where_rare(flag: Array, refine: Callable[..., Any], usual: Any, *operands: A
         return jax.lax.cond(jnp.any(flag), yes, lambda: usual)
 
     @run.def_vmap
-    def _rule(axis_size: int, batched: Any, *arguments: Any) -> Any:
+    def _rule(axis_size: int, batched: Sequence[bool], *arguments: PyTree[Array]) -> Any:
         def lead(x: Array, b: bool) -> Array:
             return x if b else jnp.broadcast_to(x, (axis_size, *x.shape))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer, real
 from . import _orthonormal as on
-from ._base import AbstractManifold
+from ._base import AbstractManifold, Point
 from ._numerics import safe_sqrt
 from ._spectral import invsqrtm, sym, transpose
 from ._sphere import Sphere
@@ -165,7 +164,7 @@ class Stiefel(AbstractManifold):
         return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
 
     def log_numerical(
-        self, p: Any, q: Any, *, tolerance: float = 1e-10, max_steps: int = 100
+        self, p: Point, q: Point, *, tolerance: float = 1e-10, max_steps: int = 100
     ) -> NumericalLog:
         """A tangent vector v at p with exp(p, v) = q up to `tolerance`, by iteration; shapes
         (*batch, m, r).
@@ -290,7 +289,7 @@ def _rotation_squared_dist(p: Array, q: Array) -> Array:
 
 
 @_rotation_squared_dist.defjvp
-def _(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (p, q), (dp, dq) = primals, tangents
     change = on.frobenius(_rotation_log(p, q), dp) + on.frobenius(_rotation_log(q, p), dq)
     return _rotation_squared_dist(p, q), -2.0 * change

@@ -5,7 +5,7 @@ result carries a flag.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,7 @@ class NumericalLog(NamedTuple):
 
 @functools.partial(jax.jit, static_argnums=0)
 def log_numerical(
-    manifold: AbstractManifold, p: Any, q: Any, tolerance: Any, max_steps: Any
+    manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
 ) -> NumericalLog:
     """Levenberg-Marquardt on q - exp(p, v) in orthonormal coordinates of v, with exact derivatives
     of exp.
@@ -55,7 +55,7 @@ def log_numerical(
 
 
 def _solve(
-    manifold: AbstractManifold, p: Array, q: Array, tolerance: Array, max_steps: Array
+    manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
 ) -> tuple[Array, Array, Array]:
     def gap(c: Array) -> Array:
         return (manifold._exp(p, manifold._from_coordinates(p, c)) - q).ravel()

@@ -174,7 +174,7 @@ class PointMechanism(AbstractMechanism[Any]):
         noisy = self._noisy(value, source)
         return Drawn(noisy, self.scale, self.sensitivity, self.error_law, self._details)
 
-    def _settle(self, **values: Any) -> None:
+    def _settle(self, **values: object) -> None:
         """Set fields of a frozen instance, from its own `__post_init__`."""
         for name, value in values.items():
             object.__setattr__(self, name, value)

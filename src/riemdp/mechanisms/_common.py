@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -78,7 +77,7 @@ def gaussian_multiplier(budget: Budget, calibration: str) -> float:
 
 
 # -------------------------------------------------------------------- private values
-def one_value(manifold: AbstractManifold, name: str, value: Any) -> Point:
+def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
     """A single private value of the right shape and finite. The message never shows what it was."""
     checked = _single(manifold, name, value)
     if not all(bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in jax.tree.leaves(checked)):
@@ -87,7 +86,7 @@ def one_value(manifold: AbstractManifold, name: str, value: Any) -> Point:
 
 
 def admitted(
-    manifold: AbstractManifold, name: str, value: Any, domain: Domain | None, base: Point = None
+    manifold: AbstractManifold, name: str, value: Point, domain: Domain | None, base: Point = None
 ) -> Point:
     """Validate one private point, clamp it to `domain` if given, and return it (or its log at
     `base`).
@@ -109,7 +108,7 @@ def admitted(
     return result
 
 
-def _single(manifold: AbstractManifold, name: str, value: Any) -> Point:
+def _single(manifold: AbstractManifold, name: str, value: Point) -> Point:
     # unbound calls: equinox wraps bound methods anew at every access, as costly as the noise
     kind = type(manifold)
     checked = kind._coerce(manifold, name, value)
@@ -145,7 +144,7 @@ def wrap(
     manifold: AbstractManifold,
     base: Point,
     v: Tangent,
-    z: Any,
+    z: Array | np.ndarray,
     *,
     scale: float = 1.0,
     length: float | None = None,
@@ -180,10 +179,10 @@ def _noisy_exp(
     manifold: AbstractManifold,
     base: Point,
     v: Tangent,
-    z: Any,
-    scale: Any,
-    length: Any,
-    shrinking: Any,
+    z: Array,
+    scale: float | Array,
+    length: float | Array | None,
+    shrinking: float | Array,
 ) -> tuple[Tangent, tuple[Point, Bool[Array, ""]]]:
     direction = manifold._tangent_from_normals(base, z)
     factor = scale if length is None else length / manifold._norm(base, direction)

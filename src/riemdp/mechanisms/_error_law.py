@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy import special
@@ -177,7 +177,9 @@ def _radial_law(manifold: AbstractManifold, scale: float) -> TabulatedLaw:
     return TabulatedLaw(mean_square, kind, note, table)
 
 
-def _support(log_density: Any, end: float, guess: float) -> np.ndarray:
+def _support(
+    log_density: Callable[[np.ndarray], np.ndarray], end: float, guess: float
+) -> np.ndarray:
     """A grid over the radii where the density is within e^-60 of its largest value."""
     coarse = np.geomspace(
         guess * 1e-4, guess * 1e4, 300

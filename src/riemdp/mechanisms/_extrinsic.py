@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import one_of, real
 from ..manifolds import AbstractManifold, Product
@@ -30,7 +31,7 @@ class _Extrinsic(PointMechanism):
 
     project: bool
 
-    def _admit(self, value: Any) -> Point:
+    def _admit(self, value: Point) -> Point:
         return one_value(self.manifold, "value", value)
 
     def _projected(self, value: Point, z: Point, factor: float) -> Point:
@@ -174,7 +175,9 @@ def ambient_dimension(manifold: AbstractManifold) -> int:
     return manifold.dim if isinstance(manifold, AbstractSPD) else math.prod(manifold.shape)
 
 
-def ambient_mean(manifold: AbstractManifold, records: Any, weights: Any = None) -> Any:
+def ambient_mean(
+    manifold: AbstractManifold, records: Point, weights: ArrayLike | None = None
+) -> Any:
     """Weighted arithmetic mean of the records as ambient arrays (the query of the extrinsic
     baselines).
     """

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..domains import Ball, Domain
@@ -48,7 +49,9 @@ class MeanGradient:
     into a release.
     """
 
-    def __init__(self, manifold: AbstractManifold, records: Any, weights: Any = None):
+    def __init__(
+        self, manifold: AbstractManifold, records: Point, weights: ArrayLike | None = None
+    ):
         self.manifold, self.records = manifold, manifold._coerce("records", records)
         n = manifold._batch_shape(self.records)[0]
         self.weights = (
@@ -207,7 +210,7 @@ class KNormGradient(PureMechanism):
         return None if self.ball is None else self.ball.on(self.manifold)
 
     # ---------------------------------------------------------------- the release
-    def _admit(self, value: Any) -> Admitted:
+    def _admit(self, value: Point) -> Admitted:
         point = admitted(self.manifold, "value", value, self._domain)
         offset = float(self._gradient_norms(jax.tree.map(lambda leaf: leaf[None], point))[0])
         trial = self._proposals(point, noise_source(20245))

@@ -127,7 +127,7 @@ class RiemannianLaplace(PureMechanism):
     def _domain(self) -> Domain | None:
         return None if self.ball is None else self.ball.on(self.manifold)
 
-    def _admit(self, value: Any) -> Point:
+    def _admit(self, value: Point) -> Point:
         return admitted(self.manifold, "value", value, self._domain)
 
     def _noisy(self, value: Point, source: NoiseSource) -> Point:

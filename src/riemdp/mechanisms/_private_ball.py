@@ -23,7 +23,7 @@ from ..domains._adaptive import SearchDomain
 from ..domains._clamp import readable
 from ..domains._door import admit_point, admit_records
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
@@ -178,7 +178,7 @@ class _AdaptiveMechanism(AbstractMechanism[Point]):
     def quoted_budget(self) -> Budget:
         return self.budget
 
-    def _admit(self, value: Any) -> Point:
+    def _admit(self, value: RecordsLike) -> Point:
         self.plan.check()
         records, n = admit_records(self.manifold, "X", value)
         if n != self.n:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import InvalidArgument
+from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
@@ -124,15 +125,15 @@ class Release:
     __repr__ = __str__
 
 
-def _shape_in_words(value: Any) -> str:
+def _shape_in_words(value: Point) -> str:
     if isinstance(value, tuple):
         return "a tuple of (" + ", ".join(_shape_in_words(v) for v in value) + ")"
     return f"an array of shape {tuple(np.shape(value))}"
 
 
-def _as_numpy(value: Any) -> Any:
+def _as_numpy(value: Point) -> Any:
     return tuple(_as_numpy(v) for v in value) if isinstance(value, tuple) else np.asarray(value)
 
 
-def _as_jax(value: Any) -> Any:
+def _as_jax(value: Point) -> Any:
     return tuple(_as_jax(v) for v in value) if isinstance(value, tuple) else jnp.asarray(value)

@@ -100,7 +100,7 @@ class TangentGaussian(PointMechanism):
         """Law of the length of the noise in the metric."""
         return gaussian_law(self.manifold.dim, self.scale, exact=True)
 
-    def _admit(self, value: Any) -> Tangent:
+    def _admit(self, value: Point) -> Tangent:
         checked = one_value(self.manifold, "value", value)
         if not bool(self.manifold.is_tangent(self.at, checked, 1e-6)):
             raise invalid(

@@ -79,7 +79,7 @@ class AbstractWrapped(PointMechanism):
     def _domain(self) -> Domain | None:
         return None if self.ball is None else self.ball.on(self.manifold)
 
-    def _admit(self, value: Any) -> Tangent:
+    def _admit(self, value: Point) -> Tangent:
         return admitted(self.manifold, "value", value, self._domain, self.base)
 
     @property

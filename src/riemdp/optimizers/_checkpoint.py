@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid
 from .._files import staged
+from ..manifolds._base import Point
 from ..privacy import Ledger
 from ..problems._problem import Problem
 from ..randomness import NoiseSource, noise_source
@@ -37,7 +41,7 @@ class Checkpoint:
     released.
     """
 
-    def __init__(self, path: Any, facts: tuple[Any, ...], rates: np.ndarray, initial: Any):
+    def __init__(self, path: object, facts: tuple[Any, ...], rates: np.ndarray, initial: Point):
         if not isinstance(path, str | os.PathLike):
             raise invalid("checkpoint", path, "give the path of a file")
         self.path = Path(path)
@@ -84,7 +88,7 @@ class Checkpoint:
         self._state.update(drawn)
         self._write(self._state)
 
-    def save(self, **state: Any) -> None:
+    def save(self, **state: PyTree[ArrayLike]) -> None:
         """Record what has been released since."""
         self._state.update(state)
         self._write(self._state)
@@ -143,21 +147,21 @@ def identity(problem: Problem) -> tuple[Any, ...]:
     return repr(problem.manifold), _named(problem.loss), _named(problem.gradient), public, where
 
 
-def _named(function: Any) -> str:
+def _named(function: Callable[..., object] | None) -> str:
     """A function by its code, so that the name is the same in the next process."""
     code = getattr(function, "__code__", None)
-    if code is None:
+    if function is None or code is None:
         return f"{type(function).__module__}.{type(function).__qualname__}"
     digest = hashlib.sha256(code.co_code).hexdigest()
     return f"{function.__module__}.{function.__qualname__} {digest}"
 
 
-def _digest(tree: Any) -> str:
+def _digest(tree: PyTree[ArrayLike]) -> str:
     leaves = (np.ascontiguousarray(np.asarray(x)).tobytes() for x in jax.tree.leaves(tree))
     return hashlib.sha256(b"".join(leaves)).hexdigest()
 
 
-def _restored(saved: Any, name: str, like: Any) -> Any:
+def _restored(saved: Mapping[str, np.ndarray], name: str, like: PyTree[ArrayLike]) -> Any:
     if isinstance(like, int):
         return int(saved[name])
     leaves, structure = jax.tree.flatten(like)
@@ -166,7 +170,7 @@ def _restored(saved: Any, name: str, like: Any) -> Any:
     )
 
 
-def seed_after(rng: Any, source: NoiseSource, resumed: int) -> NoiseSource:
+def seed_after(rng: int | NoiseSource | None, source: NoiseSource, resumed: int) -> NoiseSource:
     """The noise of a resumed run: fresh from the operating system, or for a seeded simulation
     another stream of that seed.
     """

@@ -5,20 +5,21 @@ record's value.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
 from ..domains._door import admit_point
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..privacy import Guarantee, Ledger
-from ..problems._problem import Problem, check_gradient_shape, check_loss_shape
+from ..problems._problem import Batch, Problem, check_gradient_shape, check_loss_shape
 
 
-def check_initial(problem: Problem, initial: Any) -> Point:
+def check_initial(problem: Problem, initial: Point) -> Point:
     """The start of a run as an exact point of the manifold, or an error that names `initial`.
 
     The formulas of the kernels hold on the manifold only: at |w| = 1 + 1e-7 a gradient can be
@@ -27,21 +28,23 @@ def check_initial(problem: Problem, initial: Any) -> Point:
     return admit_point(problem.manifold, "initial", initial)
 
 
-def check_data(problem: Problem, data: Any) -> tuple[Any, int]:
+def check_data(problem: Problem, data: RecordsLike) -> tuple[Any, int]:
     """Records as float64 arrays with a common leading axis, or an error that names `data`. Values
     are not looked at.
     """
     shape = problem.record_shape
+    stacked: object = data
     if isinstance(data, list) and not (
         isinstance(shape, tuple) and shape and isinstance(shape[0], tuple)
     ):
-        data = (
+        rows = cast("list[ArrayLike]", data)
+        stacked = (
             np.asarray(data, dtype=object)
-            if len({np.shape(x) for x in data}) > 1
+            if len({np.shape(x) for x in rows}) > 1
             else np.asarray(data)
         )
     try:
-        records = jax.tree.map(_as_float64, data)
+        records = jax.tree.map(_as_float64, stacked)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(
             "argument `data` must hold arrays of real numbers, records along the first axis"
@@ -72,7 +75,7 @@ def check_data(problem: Problem, data: Any) -> tuple[Any, int]:
     return records, n
 
 
-def _as_float64(x: Any) -> Any:
+def _as_float64(x: ArrayLike) -> Any:
     if isinstance(x, jax.Array) and x.dtype == jnp.float64:
         return x
     array = np.asarray(x)
@@ -81,7 +84,7 @@ def _as_float64(x: Any) -> Any:
     return jnp.asarray(array, dtype=jnp.float64)
 
 
-def check_objective(problem: Problem, point: Point, records: Any) -> None:
+def check_objective(problem: Problem, point: Point, records: Batch) -> None:
     """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth
     naming.
     """
@@ -104,7 +107,7 @@ def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
         )
 
 
-def check_problem(problem: Problem, point: Point, records: Any) -> None:
+def check_problem(problem: Problem, point: Point, records: Batch) -> None:
     """Raise, naming `loss` or `gradient`, unless both can be evaluated on one record. By shapes
     only; no record is read.
 

@@ -24,7 +24,7 @@ from ..privacy import (
     gaussian_noise_multiplier,
     subsampled_gaussian_noise_multiplier,
 )
-from ..problems._problem import Problem, _chunk
+from ..problems._problem import Batch, Problem, _chunk
 from ..statistics._sensitivity import mean_gradient_sensitivity
 from ._checkpoint import identity
 from ._driver import Run, Schedule
@@ -54,7 +54,7 @@ class GradientStep(AbstractStep):
     chunk: int = eqx.field(static=True)
     center: Any = None  # a public record (a batch of one), about whose gradient is clipped
 
-    def direction(self, state: State, anchor: Anchor | None, data: Any, row: Row) -> Frame:
+    def direction(self, state: State, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
         kernel, gradient = self.kernel, self.gradient
         center = None if self.center is None else kernel.public_gradient(state, self.center)
         if row.indices is None:
@@ -291,7 +291,7 @@ class Plan(AbstractPlan):
     def bind(
         self,
         problem: Problem,
-        records: Any,
+        records: Batch,
         point: Point,
         *,
         kind: type[NoisyGradient] = NoisyGradient,
@@ -364,7 +364,7 @@ class Plan(AbstractPlan):
         return "\n".join(words)
 
 
-def chunk_of(records: Any, repetitions: int | None) -> int:
+def chunk_of(records: Batch, repetitions: int | None) -> int:
     """Records handled at once, so that memory does not grow with n or with the repetitions."""
     leaves = jax.tree.leaves(records)
     if repetitions is None:

@@ -408,7 +408,7 @@ class _Driver:
         span = Span(row, ends, segment.offset, averaged)
         return _steps.run_repetitions(work, self.carry, self.anchor, block, span)
 
-    def _set_anchor(self, segment: Segment, normals: Any) -> None:
+    def _set_anchor(self, segment: Segment, normals: np.ndarray) -> None:
         """Ask for the full gradient where an epoch begins; after a crash take what was released."""
         query, progress = self.run.anchor, self.progress
         if query is None or (segment.offset > 0 and self.anchor is not None):
@@ -429,9 +429,9 @@ class _Driver:
             progress.update(full=full)
         self._save()
 
-    def _arranged(self, drawn: Any, count: int) -> Any:
+    def _arranged(self, drawn: np.ndarray | None, count: int) -> Any:
         """What was drawn for `count` steps (of each repetition), padded to the block's rows."""
-        if drawn is None or not self.repeated:
+        if drawn is None or self.repetitions is None:
             return None if drawn is None else _padded(drawn, self.rows)
         array = drawn.reshape(self.repetitions, count, -1)
         if count == self.rows:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..manifolds import Sphere
@@ -31,14 +31,14 @@ LARGEST_COVARIANCE = (
 
 
 def private_principal_eigenvector(
-    data: Any,
+    data: ArrayLike,
     budget: Budget,
     *,
     row_norm: float = 1.0,
     method: str = "auto",
     steps: int | None = None,
     learning_rate: float | None = None,
-    initial: Any = None,
+    initial: ArrayLike | None = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
 ) -> OptimizationResult:
@@ -214,7 +214,7 @@ def _dp_pgd(
 def _pgd_loop(records: Array, start: Array, normals: Array, rates: Array, sigma: float) -> Array:
     n = records.shape[0]
 
-    def step(w: Any, drawn: Any) -> tuple[Any, None]:
+    def step(w: Array, drawn: tuple[Array, Array]) -> tuple[Any, None]:
         z, rate = drawn
         gradient = -2.0 * (records.T @ (records @ w)) / n
         moved = w - rate * (gradient + sigma * z)
@@ -223,7 +223,7 @@ def _pgd_loop(records: Array, start: Array, normals: Array, rates: Array, sigma:
     return jax.lax.scan(step, start, (normals, rates))[0]
 
 
-def excess_risk(data: Any, w: Any) -> float:
+def excess_risk(data: ArrayLike, w: ArrayLike) -> float:
     """lambda_max - w^T A w for the covariance A of `data`, without noise: NOT private, for
     comparisons on public data.
     """

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from ..manifolds import (
     Grassmann,
@@ -29,12 +29,11 @@ from ..manifolds import _spectral as spectral
 from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..problems._frechet import SquaredDistanceGradient
 from ..problems._linear import RayleighGradient
-from ..problems._problem import AutomaticGradient, Problem
+from ..problems._problem import AutomaticGradient, Batch, Problem
 
-State = Any  # the point in whatever form makes steps cheap
-Frame = Any  # a tangent vector at it, in whatever form
-Parts = Any  # per-record gradients, in whatever form `combine` needs
-Batch = Any  # records along a leading axis, prepared
+State: TypeAlias = PyTree[Array]  # the point in whatever form makes steps cheap
+Frame: TypeAlias = PyTree[Array]  # a tangent vector at it, in whatever form
+Parts: TypeAlias = PyTree[Array]  # per-record gradients, in whatever form `combine` needs
 
 
 class AbstractKernel(eqx.Module):
@@ -46,7 +45,7 @@ class AbstractKernel(eqx.Module):
     manifold: eqx.AbstractVar[AbstractManifold]
     takes_data_as_they_are: ClassVar[bool] = True
 
-    def prepare(self, data: Any) -> Batch:
+    def prepare(self, data: Batch) -> Batch:
         """The records in the form that `gradients` takes, made once before the run."""
         return data
 
@@ -245,7 +244,7 @@ class RankOne(_PointState):
 
     takes_data_as_they_are: ClassVar[bool] = False
 
-    def prepare(self, data: Any) -> Batch:
+    def prepare(self, data: Batch) -> Batch:
         squares = jnp.sum(data**2, axis=-1)
         fine = jnp.isfinite(squares)
         return jnp.where(fine[:, None], data, 0.0), jnp.where(fine, squares, 0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._ledger import uncharged
 from ..problems._problem import Problem
@@ -26,7 +26,7 @@ _REQUIRED: Any = object()
 
 def private_minimize(
     problem: Problem,
-    data: Any,
+    data: RecordsLike,
     initial: Point,
     optimizer: AbstractOptimizer,
     budget: Budget | None = _REQUIRED,
@@ -140,7 +140,7 @@ def private_minimize(
 
 def replicate(
     problem: Problem,
-    data: Any,
+    data: RecordsLike,
     initial: Point,
     optimizer: AbstractOptimizer,
     *,
@@ -177,7 +177,7 @@ def replicate(
     return done.value, plan.guarantee()
 
 
-def _checked(problem: Problem, data: Any, initial: Point) -> tuple[Point, Any, int]:
+def _checked(problem: Problem, data: RecordsLike, initial: Point) -> tuple[Point, Any, int]:
     """Start, records and their number, all checked before anything is charged or drawn."""
     point = check_initial(problem, initial)
     records, n = check_data(problem, data)

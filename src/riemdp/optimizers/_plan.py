@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
-from ..problems._problem import Problem
+from ..problems._problem import Batch, Problem
 from ._driver import Run
 from ._noisy_gradient import NoisyGradient
 
@@ -71,7 +71,7 @@ class AbstractPlan(ABC):
     def bind(
         self,
         problem: Problem,
-        records: Any,
+        records: Batch,
         point: Point,
         *,
         kind: type[NoisyGradient] = NoisyGradient,
@@ -119,7 +119,7 @@ class AbstractOptimizer(ABC):
                 self._set(name, integer(name, getattr(self, name)))
 
 
-def check_optimizer(optimizer: Any) -> AbstractOptimizer:
+def check_optimizer(optimizer: object) -> AbstractOptimizer:
     """Raise, naming `optimizer`, unless it is one."""
     if not isinstance(optimizer, AbstractOptimizer):
         raise invalid("optimizer", optimizer, "give DPRGD(...), DPRSGD(...) or DPRSVRG(...)")
@@ -171,7 +171,7 @@ def plan_optimizer(
     return optimizer.plan(problem, n, budget, noise_std)
 
 
-def check_budget(budget: Any) -> Budget:
+def check_budget(budget: object) -> Budget:
     """A budget that Gaussian noise can meet."""
     if not isinstance(budget, Budget):
         raise invalid(

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from ..manifolds._base import Point
-from ..problems._problem import Problem
+from ..problems._problem import Batch, Problem
 from ._result import History, HistoryRow
 
 _SECONDS = 0.5
@@ -47,7 +47,7 @@ class Recorder:
         progress: Show a bar on the terminal.
     """
 
-    def __init__(self, problem: Problem, records: Any, every: int, progress: bool):
+    def __init__(self, problem: Problem, records: Batch, every: int, progress: bool):
         self.problem, self.records, self.every = problem, records, every
         self.rows: list[HistoryRow] = []
         self.bar: Any = None

@@ -16,10 +16,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from ..domains._clamp import clamp
 from ..manifolds._base import AbstractManifold, Point, Tangent
+from ..problems._problem import Batch
 from ._kernels import AbstractKernel, Frame, State, repaired
 
 TRACES: Counter[str] = Counter()  # how often each loop was traced; tests count compilations
@@ -69,11 +70,11 @@ class AbstractStep(eqx.Module):
     kernel: eqx.AbstractVar[AbstractKernel]
 
     @abstractmethod
-    def direction(self, state: State, anchor: Anchor | None, data: Any, row: Row) -> Frame:
+    def direction(self, state: State, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
         """The private direction at `state`: answers of a `NoisyGradient` and released values."""
 
 
-def batch_of(data: Any, row: Row) -> Any:
+def batch_of(data: Batch, row: Row) -> Any:
     """The records that a step reads."""
     return data if row.indices is None else jax.tree.map(lambda x: x[row.indices], data)
 
@@ -103,11 +104,11 @@ class Span(NamedTuple):
     averaged: Any  # how many iterates are in the running average before row `begin`
 
 
-def _finite(tree: Any) -> Array:
+def _finite(tree: PyTree[Array]) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(tree)]))
 
 
-def _where(flag: Array, yes: Any, no: Any) -> Any:
+def _where(flag: Array, yes: PyTree[Array], no: PyTree[Array]) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(flag, a, b), yes, no)
 
 
@@ -178,21 +179,23 @@ def run_repetitions(
 
 
 # ------------------------------------------------------------------------ queries at an anchor
-def _at_anchor(step: AbstractStep, data: Any, point: Point, normals: Array) -> Tangent:
+def _at_anchor(step: AbstractStep, data: Batch, point: Point, normals: Array) -> Tangent:
     state = step.kernel.start(point)
     direction = step.direction(state, None, data, Row(normals, None, None, 0))
     return step.kernel.to_tangent(state, direction)
 
 
 @jax.jit
-def full_query(step: AbstractStep, data: Any, point: Point, normals: Array) -> Tangent:
+def full_query(step: AbstractStep, data: Batch, point: Point, normals: Array) -> Tangent:
     """One private full gradient, as a tangent vector at `point`."""
     TRACES["full_query"] += 1
     return _at_anchor(step, data, point, normals)
 
 
 @jax.jit
-def full_query_repetitions(step: AbstractStep, data: Any, point: Point, normals: Array) -> Tangent:
+def full_query_repetitions(
+    step: AbstractStep, data: Batch, point: Point, normals: Array
+) -> Tangent:
     """The same of many independent runs at once."""
     TRACES["full_query_repetitions"] += 1
     return jax.vmap(partial(_at_anchor, step, data))(point, normals)
@@ -206,7 +209,7 @@ def state_at(kernel: AbstractKernel, point: Point) -> State:
 
 
 @partial(jax.jit, static_argnums=0)
-def prepared(kernel: AbstractKernel, data: Any) -> Any:
+def prepared(kernel: AbstractKernel, data: Batch) -> Any:
     """The records as the kernel takes them."""
     return kernel.prepare(data)
 

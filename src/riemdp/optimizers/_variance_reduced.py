@@ -21,7 +21,6 @@ charged at every step.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -31,6 +30,7 @@ from jaxtyping import Array
 from ..manifolds import Product, SPDBuresWasserstein, Stiefel
 from ..manifolds._base import AbstractManifold, Point
 from ..privacy import Guarantee, none
+from ..problems._problem import Batch
 from ._driver import Schedule
 from ._kernels import AbstractKernel, Frame, Generic, Parts
 from ._noisy_gradient import Batches, NoisyGradient
@@ -180,7 +180,7 @@ class AnchoredStep(AbstractStep):
     half_width: float
     middle: float | None
 
-    def direction(self, state: Point, anchor: Anchor | None, data: Any, row: Row) -> Frame:
+    def direction(self, state: Point, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
         kernel, gradient = self.kernel, self.gradient
         assert anchor is not None
         assert isinstance(kernel, Generic)
@@ -208,7 +208,7 @@ class PublishedStep(AbstractStep):
     kernel: AbstractKernel = eqx.field(static=True)
     gradient: NoisyGradient  # its clip is 2 C1, its noise that of the whole step
 
-    def direction(self, state: Point, anchor: Anchor | None, data: Any, row: Row) -> Frame:
+    def direction(self, state: Point, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
         kernel, gradient = self.kernel, self.gradient
         assert anchor is not None
         assert isinstance(kernel, Generic)

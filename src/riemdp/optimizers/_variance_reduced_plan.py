@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian_noise_multiplier
-from ..problems._problem import Problem
+from ..problems._problem import Batch, Problem
 from ._checkpoint import identity
 from ._descent import GradientStep, chunk_of
 from ._driver import FullQuery, Run
@@ -195,7 +195,7 @@ class SvrgPlan(AbstractPlan):
     def bind(
         self,
         problem: Problem,
-        records: Any,
+        records: Batch,
         point: Point,
         *,
         kind: type[NoisyGradient] = NoisyGradient,

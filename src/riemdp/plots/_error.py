@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._errors import InvalidArgument, invalid
 from ._style import COLOURS, DASHES, MARKERS, axes_for, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Pairs = Sequence[tuple[float, float]]
 
@@ -17,7 +20,7 @@ Pairs = Sequence[tuple[float, float]]
 def error_curves(
     curves: Mapping[str, Pairs],
     *,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "Error from noise of a private mean",
     ylabel: str = "Riemannian distance, root mean square",
     logy: bool = True,
@@ -35,7 +38,7 @@ def error_against_epsilon(
     measured: Mapping[str, Mapping[float, Sequence[float]]] | None = None,
     *,
     reference: tuple[str, float] | None = None,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "Error against epsilon",
     xlabel: str = r"privacy budget $\varepsilon$ of one release",
     ylabel: str = "Riemannian distance to the non-private mean",
@@ -114,7 +117,7 @@ def error_against_epsilon(
 def trade_off_curve(
     guarantees: Any,
     *,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "What an attacker can do at best",
     points: int = 201,
 ) -> Any:
@@ -173,7 +176,9 @@ def trade_off_curve(
     return ax
 
 
-def expected_error_table(plan: Iterable[Any], *, ax: Any = None, title: str | None = None) -> Any:
+def expected_error_table(
+    plan: Iterable[Any], *, ax: Axes | None = None, title: str | None = None
+) -> Any:
     """A plan of `plan_private_mean` as bars, one group a budget: which mechanism has the smallest
     expected error.
 
@@ -243,7 +248,7 @@ def _clean(name: str, pairs: Iterable[tuple[float, float]]) -> list[tuple[float,
     return sorted(kept)
 
 
-def _plain_ticks(ax: Any, epsilons: list[float], logy: bool) -> None:
+def _plain_ticks(ax: Axes, epsilons: list[float], logy: bool) -> None:
     """Decimal tick labels: 0.1, 0.3, 1 rather than powers of ten."""
     from matplotlib.ticker import (
         FixedLocator,

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid
 from ._style import COLOURS, MARKERS, axes_for, styled
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 def poincare_disk(
-    points: Any,
+    points: ArrayLike,
     *,
-    edges: Any = None,
+    edges: ArrayLike | None = None,
     highlight: Mapping[str, Any] | None = None,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "Poincaré disk",
 ) -> Any:
     """Points (n, 2) of the Poincare disk with its boundary; returns the axes.
@@ -87,7 +91,7 @@ def poincare_disk(
 def spd_ellipses(
     matrices: Mapping[str, Any] | Any,
     *,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "SPD matrices as ellipses x' A^-1 x = 1",
     faint: bool = False,
 ) -> Any:
@@ -135,7 +139,7 @@ def spd_ellipses(
     return ax
 
 
-def _to_disk(name: str, points: Any) -> np.ndarray:
+def _to_disk(name: str, points: ArrayLike) -> np.ndarray:
     x = np.asarray(points, dtype=np.float64)
     if x.ndim != 2 or x.shape[1] not in (2, 3) or not np.all(np.isfinite(x)):
         raise invalid(

@@ -10,10 +10,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._errors import invalid
 from .._files import staged
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -63,7 +67,7 @@ def styled() -> Iterator[None]:
         yield
 
 
-def axes_for(ax: Any, size: tuple[float, float]) -> Any:
+def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The axes given, or those of a new figure that no global list keeps alive (so no pyplot and no
     display).
     """
@@ -84,7 +88,7 @@ def axes_row(count: int, size: tuple[float, float]) -> list[Any]:
     return [figure.add_subplot(1, count, i + 1) for i in range(count)]
 
 
-def save(picture: Any, path: str | Path, *, dpi: int = 160) -> tuple[str, str]:
+def save(picture: Figure | Axes, path: str | Path, *, dpi: int = 160) -> tuple[str, str]:
     """Write a figure (or the figure of these axes) as PNG and SVG beside each other, both whole or
     neither.
 
@@ -92,7 +96,7 @@ def save(picture: Any, path: str | Path, *, dpi: int = 160) -> tuple[str, str]:
     out/error.svg. The folder has to exist. Returns the two paths. Files hold no date, so the same
     picture gives the same bytes.
     """
-    figure = getattr(picture, "figure", None) or picture
+    figure: Any = getattr(picture, "figure", None) or picture
     if not hasattr(figure, "savefig"):
         raise invalid("picture", picture, "give a matplotlib figure or axes")
     target = Path(path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
@@ -179,7 +178,7 @@ def _next(bad: float, at_bad: float, good: float, at_good: float, aim: float) ->
     return (bad + good) / 2
 
 
-def _gaussian_budget(budget: Any) -> Budget:
+def _gaussian_budget(budget: object) -> Budget:
     """Check that Gaussian noise can meet `budget` at all."""
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scipy.special import ndtr, ndtri
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ._budget import Budget
 from .accounting import bounds
 from .accounting.allocation import LEAST_NOISE
 from .accounting.events import (
@@ -67,7 +68,7 @@ class Guarantee:
             self.parts, math.inf if forever else real("epsilon", epsilon, at_least=0.0)
         )
 
-    def within(self, budget: Any) -> bool:
+    def within(self, budget: Budget) -> bool:
         """Whether this guarantee costs no more than `budget` (a `Budget`)."""
         return bounds.within(self.parts, budget.epsilon, budget.delta)
 
@@ -417,8 +418,8 @@ def participation(
     agents: int | None = None,
     sampled: int | None = None,
     rounds: int | None = None,
-    invited: Any = None,
-    eligible: Any = None,
+    invited: int | Iterable[int] | None = None,
+    eligible: int | Iterable[int] | None = None,
 ) -> Guarantee:
     """What `rounds` federated rounds leak about one record, when each round invites a random part
     of the agents.
@@ -497,7 +498,11 @@ def equivalent_rounds(rate: float, planned_rate: float) -> int:
 
 
 def _invitation_rates(
-    agents: Any, sampled: Any, rounds: Any, invited: Any, eligible: Any
+    agents: int | None,
+    sampled: int | None,
+    rounds: int | None,
+    invited: int | Iterable[int] | None,
+    eligible: int | Iterable[int] | None,
 ) -> list[float]:
     if (invited is None) != (eligible is None):
         raise InvalidArgument(
@@ -518,9 +523,7 @@ def _invitation_rates(
             " happened: give one pair"
         )
     length = rounds if rounds is None else integer("rounds", rounds)
-    lists = [
-        list(value) if hasattr(value, "__iter__") else [value] for value in (invited, eligible)
-    ]
+    lists = [_as_list(value) for value in (invited, eligible)]
     if length is None:
         length = max(map(len, lists))
     for name, column in zip(("invited", "eligible"), lists, strict=True):
@@ -540,8 +543,12 @@ def _invitation_rates(
     return rates
 
 
+def _as_list(value: int | Iterable[int] | None) -> list[int | None]:
+    return list(value) if isinstance(value, Iterable) else [value]
+
+
 @functools.singledispatch
-def as_guarantee(value: Any) -> Guarantee:
+def as_guarantee(value: object) -> Guarantee:
     """Accept a Guarantee where one is expected, and name the mistake otherwise."""
     raise invalid(
         "guarantee",

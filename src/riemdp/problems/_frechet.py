@@ -10,13 +10,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import Ball
 from ..manifolds import Lorentz, PoincareBall
 from ..manifolds._base import AbstractManifold, Point
 from ..statistics import strong_convexity
-from ._problem import Problem
+from ._problem import Problem, Record
 
 
 class SquaredDistance(eqx.Module):
@@ -42,7 +43,7 @@ class WeightedSquaredDistance(eqx.Module):
 
     manifold: AbstractManifold = eqx.field(static=True)
 
-    def __call__(self, w: Point, z: Any) -> Any:
+    def __call__(self, w: Point, z: Record) -> Any:
         weight, label = z
         return weight * self.manifold._squared_dist(w, label)
 
@@ -52,7 +53,7 @@ class WeightedSquaredDistanceGradient(eqx.Module):
 
     manifold: AbstractManifold = eqx.field(static=True)
 
-    def __call__(self, w: Point, z: Any) -> Any:
+    def __call__(self, w: Point, z: Record) -> Any:
         weight, label = z
         return jax.tree.map(lambda v: -2.0 * weight * v, self.manifold._log(w, label))
 
@@ -167,7 +168,7 @@ def hyperbolic_prediction(
 
 
 def prediction_weights(
-    features: Any, query: Any, *, bandwidth: float = 0.2, regularisation: float = 1e-5
+    features: ArrayLike, query: ArrayLike, *, bandwidth: float = 0.2, regularisation: float = 1e-5
 ) -> np.ndarray:
     """Kernel ridge weights alpha = (K + gamma I)^{-1} k(x) of PUBLIC features, Gaussian kernel.
 

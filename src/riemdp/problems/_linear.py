@@ -8,23 +8,24 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from .._errors import integer, invalid, real
 from ..manifolds import Grassmann, Sphere
-from ._problem import Problem
+from ._problem import Problem, Record
 
 
 class Rayleigh(eqx.Module):
     """-|W^T z|^2, for a unit vector W (n,) or an orthonormal frame W (m, r)."""
 
-    def __call__(self, w: Any, z: Any) -> Any:
+    def __call__(self, w: Array, z: Record) -> Any:
         return -jnp.sum((z @ w) ** 2)
 
 
 class RayleighGradient(eqx.Module):
     """-2 (I - W W^T) z (W^T z)^T: rank one, of norm 2 |a| sqrt(|z|^2 - |a|^2), a = W^T z."""
 
-    def __call__(self, w: Any, z: Any) -> Any:
+    def __call__(self, w: Array, z: Record) -> Any:
         a = z @ w
         if w.ndim == 1:
             return -2.0 * a * (z - a * w)
@@ -36,13 +37,13 @@ class Completion(eqx.Module):
 
     ridge: float = eqx.field(static=True)
 
-    def solve(self, w: Any, z: Any) -> tuple[Any, Any]:
+    def solve(self, w: Array, z: Record) -> tuple[Any, Any]:
         x, mask = z
         masked = mask[:, None] * w
         v = jnp.linalg.solve(w.T @ masked + self.ridge * jnp.eye(w.shape[1]), masked.T @ x)
         return v, mask * (x - w @ v)
 
-    def __call__(self, w: Any, z: Any) -> Any:
+    def __call__(self, w: Array, z: Record) -> Any:
         v, residual = self.solve(w, z)
         return jnp.sum(residual**2) + self.ridge * jnp.sum(v**2)
 
@@ -54,7 +55,7 @@ class CompletionGradient(eqx.Module):
 
     ridge: float = eqx.field(static=True)
 
-    def __call__(self, w: Any, z: Any) -> Any:
+    def __call__(self, w: Array, z: Record) -> Any:
         v, residual = Completion(self.ridge).solve(w, z)
         egrad = -2.0 * jnp.outer(residual, v)
         return egrad - w @ (w.T @ egrad)

@@ -6,16 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from .._errors import InvalidArgument, invalid, real
 from ..domains import Ball
 from ..manifolds._base import AbstractManifold, Point, Tangent
+
+# One record, an array or a tuple of arrays; and records along a common leading axis.
+Record: TypeAlias = PyTree[Float[Array, "..."]]
+Batch: TypeAlias = PyTree[Float[Array, "n ..."]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +65,8 @@ class Problem:
     """
 
     manifold: AbstractManifold
-    loss: Callable[[Point, Any], Any]
-    gradient: Callable[[Point, Any], Tangent] | None = field(default=None, kw_only=True)
+    loss: Callable[[Point, Record], Array]
+    gradient: Callable[[Point, Record], Tangent] | None = field(default=None, kw_only=True)
     smoothness: float | None = field(default=None, kw_only=True)
     convexity: float | None = field(default=None, kw_only=True)
     lipschitz: float | None = field(default=None, kw_only=True)
@@ -101,7 +106,7 @@ class Problem:
                 )
         object.__setattr__(self, "condition", real("condition", self.condition, at_least=1.0))
 
-    def riemannian_gradient(self, w: Point, z: Any) -> Tangent:
+    def riemannian_gradient(self, w: Point, z: Record) -> Tangent:
         """Riemannian gradient of the loss of one record (closed form where there is one). No
         clipping, no noise.
         """
@@ -109,7 +114,7 @@ class Problem:
             return self.gradient(w, z)
         return AutomaticGradient(self.manifold, self.loss)(w, z)
 
-    def objective(self, w: Point, data: Any) -> float:
+    def objective(self, w: Point, data: Batch) -> float:
         """F(w) over all records, in double precision. Reads the data without noise: NOT private."""
         leaves = jax.tree.leaves(data)
         total = _objective_chunks(self.loss, w, jax.tree.map(jnp.asarray, data), _chunk(leaves))
@@ -124,7 +129,7 @@ class AutomaticGradient(eqx.Module):
     manifold: AbstractManifold = eqx.field(static=True)
     loss: Callable[[Point, Any], Any] = eqx.field(static=True)
 
-    def __call__(self, w: Point, z: Any) -> Tangent:
+    def __call__(self, w: Point, z: Record) -> Tangent:
         def scalar(x):
             return jnp.asarray(self.loss(x, z), dtype=jnp.float64)
 
@@ -156,12 +161,12 @@ def _objective_chunks(loss, w, data, chunk: int):
 def check_gradient(
     problem: Problem,
     w: Point,
-    z: Any,
+    z: Record,
     *,
     directions: int = 5,
     step: float = 1e-4,
     tol: float = 1e-5,
-    key: Any = None,
+    key: PRNGKeyArray | None = None,
 ) -> float:
     """Compare the gradient of a problem with central finite differences of its loss along
     geodesics.
@@ -226,7 +231,13 @@ def check_gradient(
 
 @eqx.filter_jit
 def _worst_difference(
-    m: AbstractManifold, loss: Any, w: Point, z: Any, gradient: Any, normals: Any, step: Any
+    m: AbstractManifold,
+    loss: Callable[[Point, Record], Array],
+    w: Point,
+    z: Record,
+    gradient: Tangent,
+    normals: Array,
+    step: float | Array,
 ) -> Any:
     def difference(normal):
         u = m._tangent_from_normals(w, normal)
@@ -240,7 +251,7 @@ def _worst_difference(
     return jnp.max(jax.vmap(difference)(normals)) / jnp.maximum(1.0, m._norm(w, gradient))
 
 
-def check_loss_shape(problem: Problem, w: Point, z: Any) -> None:
+def check_loss_shape(problem: Problem, w: Point, z: Record) -> None:
     """Raise, naming `loss`, unless the loss of one record is a scalar (checked by shapes only; no
     record is read).
     """
@@ -258,7 +269,7 @@ def check_loss_shape(problem: Problem, w: Point, z: Any) -> None:
         )
 
 
-def check_gradient_shape(problem: Problem, w: Point, z: Any) -> None:
+def check_gradient_shape(problem: Problem, w: Point, z: Record) -> None:
     """Raise, naming `gradient` (or `loss`, where it is differentiated), unless one record's
     gradient has the shape of a tangent vector at w. Checked by shapes only; no record is read.
     """

@@ -44,7 +44,7 @@ def _process() -> tuple[int, int]:
     return _forks, os.getpid()
 
 
-def _refuse(*_: Any) -> NoReturn:
+def _refuse(*_: object) -> NoReturn:
     raise TypeError(
         "a noise source cannot be pickled or copied: its key would be written down, or its noise"
         " drawn twice. Make a new one where it is needed with riemdp.noise_source()"
@@ -157,12 +157,19 @@ class NoiseSource:
         with self._turn() as generator:
             return np.maximum(generator.random(shape), 2.0**-54)
 
-    def gammas(self, a: Any, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
+    def gammas(
+        self, a: float | NDArray[np.float64], shape: int | tuple[int, ...] = ()
+    ) -> NDArray[np.float64]:
         """Gamma variables of shape parameter `a` > 0 (broadcast against `shape`) and scale 1."""
         with self._turn() as generator:
             return np.asarray(generator.standard_gamma(a, shape))
 
-    def betas(self, a: Any, b: Any, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
+    def betas(
+        self,
+        a: float | NDArray[np.float64],
+        b: float | NDArray[np.float64],
+        shape: int | tuple[int, ...] = (),
+    ) -> NDArray[np.float64]:
         """Beta(a, b) variables, a, b > 0 (broadcast against `shape`)."""
         with self._turn() as generator:
             return np.asarray(generator.beta(a, b, shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall
@@ -118,7 +118,7 @@ def plan_adaptive_mean(
     manifold: AbstractManifold,
     search: AdaptiveBall,
     n: int | None,
-    budgets: Budget | list[Budget],
+    budgets: Budget | float | Sequence[Budget | float],
 ) -> AdaptivePlan:
     """How many records are enough, and what a search costs, for every budget. Reads no record.
 
@@ -129,8 +129,9 @@ def plan_adaptive_mean(
         budgets: A `Budget` or a list of them.
     """
     n = None if n is None else integer("n", n)
-    many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
-    if not many or not all(isinstance(b, Budget) for b in many):
+    given = budgets if isinstance(budgets, list | tuple) else [budgets]
+    many = [b for b in given if isinstance(b, Budget)]
+    if not many or len(many) != len(given):
         raise invalid("budgets", budgets, "give a riemdp.Budget(epsilon, delta), or a list of them")
     return AdaptivePlan(manifold, search, n, tuple(_row(manifold, search, n, b) for b in many))
 

@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
 from ..domains import Ball
 from ..manifolds import AbstractManifold
@@ -52,7 +54,7 @@ def build(
     budget: Budget,
     *,
     tolerance: float | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
     gradient: Callable[[Point], Tangent] | None = None,

@@ -5,17 +5,21 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from .. import problems
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain, Frame
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point
+from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release
 from ..mechanisms._common import CALIBRATIONS
 from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
+from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..randomness import NoiseSource
 from ..statistics import AmbientMean, FrechetMean
 from ..statistics._sensitivity import (
     ADD_REMOVE,
@@ -29,17 +33,17 @@ from ._plan import plan_private_mean
 
 def private_frechet_mean(
     manifold: AbstractManifold,
-    X: Any,
+    X: RecordsLike,
     ball: Ball | AdaptiveBall | None = None,
     budget: Budget | None = None,
     *,
     mechanism: str = "auto",
-    rng: Any = None,
+    rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     tolerance: float | None = None,
     calibration: str = "analytic",
-    optimizer: Any = None,
+    optimizer: AbstractOptimizer | None = None,
     clamp_release: bool = False,
     adjacency: str = REPLACE_ONE,
     n_min: int | None = None,
@@ -196,10 +200,10 @@ def private_frechet_mean(
 
 def _adaptive(
     manifold: AbstractManifold,
-    X: Any,
+    X: RecordsLike,
     search: AdaptiveBall,
     budget: Budget,
-    rng: Any,
+    rng: int | NoiseSource | None,
     ledger: Ledger | None,
     given: dict[str, Any],
 ) -> Release:
@@ -239,7 +243,7 @@ def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
 
 
 def _counted(
-    manifold: AbstractManifold, X: Any, adjacency: str, n_min: int | None
+    manifold: AbstractManifold, X: RecordsLike, adjacency: str, n_min: int | None
 ) -> tuple[Point, int]:
     """The admitted records, and the public number that the noise is made for."""
     if adjacency == ADD_REMOVE:
@@ -282,7 +286,7 @@ def _check_budget(name: str, budget: Budget) -> None:
         )
 
 
-def _refuse_for_optimizers(name: str, adjacency: str, weights: Any) -> None:
+def _refuse_for_optimizers(name: str, adjacency: str, weights: ArrayLike | None) -> None:
     if adjacency != REPLACE_ONE:
         raise invalid(
             "adjacency",
@@ -305,16 +309,16 @@ def _optimised(
     records: Point,
     n: int,
     budget: Budget,
-    rng: Any,
+    rng: int | NoiseSource | None,
     ledger: Ledger | None,
-    optimizer: Any,
+    optimizer: AbstractOptimizer | None,
 ) -> Release:
     """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
     guarantee.
     """
     kind = {"dp-rgd": DPRGD, "dp-rsgd": DPRSGD, "dp-rsvrg": DPRSVRG}[name]
     if optimizer is None:
-        optimizer = kind(batch_size=None) if name == "dp-rsvrg" else kind(sensitivity="domain")
+        optimizer = DPRSVRG(batch_size=None) if kind is DPRSVRG else kind(sensitivity="domain")
     elif not isinstance(optimizer, kind):
         raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
     if getattr(optimizer, "sampling", None) == "poisson":

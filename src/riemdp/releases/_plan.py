@@ -8,7 +8,9 @@ import dataclasses
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+from numpy.typing import ArrayLike
 
 from .. import plots
 from .._errors import InvalidArgument, integer, invalid, one_of, real
@@ -29,6 +31,11 @@ from ._choices import (
 )
 from ._typical import typical_error
 
+if TYPE_CHECKING:
+    from ..plots._style import Axes
+
+# One budget or several; a number is a pure epsilon.
+Budgets: TypeAlias = Budget | float | Sequence[Budget | float]
 _LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
 _WIDTH = 110
 _NEEDS_N = "give the public number of records; None goes with an AdaptiveBall"
@@ -76,13 +83,19 @@ class MeanPlan(Sequence[PlanRow]):
     `best(budget)` and `plot()`.
     """
 
-    manifold: Any
-    ball: Any
+    manifold: AbstractManifold
+    ball: Ball
     n: int
     rows: tuple[PlanRow, ...]
     adjacency: str = REPLACE_ONE
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> PlanRow: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[PlanRow, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> PlanRow | tuple[PlanRow, ...]:
         return self.rows[index]
 
     def __len__(self) -> int:
@@ -92,10 +105,10 @@ class MeanPlan(Sequence[PlanRow]):
         return iter(self.rows)
 
     @property
-    def budgets(self) -> tuple[Any, ...]:
+    def budgets(self) -> tuple[Budget, ...]:
         return tuple(dict.fromkeys(row.budget for row in self.rows))
 
-    def best(self, budget: Any = None) -> PlanRow:
+    def best(self, budget: Budget | None = None) -> PlanRow:
         """The row that "auto" picks: the smallest expected squared error with the mean half the
         radius away from the centre (`typical_error`), among the mechanisms that the budget and the
         space allow and whose sampler needs at most 10^4 tries. Ties (errors capped by the ball) go
@@ -189,13 +202,13 @@ class MeanPlan(Sequence[PlanRow]):
             lines += _wrapped(f"{head}: {'; '.join(parts)}") if parts else []
         return lines
 
-    def _best_or_none(self, budget: Any) -> PlanRow | None:
+    def _best_or_none(self, budget: Budget) -> PlanRow | None:
         try:
             return self.best(budget)
         except InvalidArgument:
             return None
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
+    def plot(self, ax: Axes | None = None, **options: Any) -> Any:
         """Expected error against epsilon, one line a mechanism; returns the matplotlib axes. `ax`:
         axes to draw into. Further options go to `riemdp.plots.error_curves`. Of several deltas at
         one epsilon the smallest error is drawn.
@@ -240,7 +253,7 @@ def plan_private_mean(
     manifold: AbstractManifold,
     ball: AdaptiveBall,
     n: int | None,
-    budgets: Any,
+    budgets: Budgets,
 ) -> AdaptivePlan: ...
 
 
@@ -249,9 +262,9 @@ def plan_private_mean(
     manifold: AbstractManifold,
     ball: Ball,
     n: int,
-    budgets: Any,
+    budgets: Budgets,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     tolerance: float | None = None,
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
@@ -263,9 +276,9 @@ def plan_private_mean(
     manifold: AbstractManifold,
     ball: Ball | AdaptiveBall,
     n: int | None,
-    budgets: Any,
+    budgets: Budgets,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     tolerance: float | None = None,
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
@@ -355,7 +368,13 @@ def plan_private_mean(
 
 
 def _row(
-    name: str, manifold: Any, ball: Any, n: int, budget: Any, options: dict[str, Any], clamped: bool
+    name: str,
+    manifold: AbstractManifold,
+    ball: Ball,
+    n: int,
+    budget: Budget,
+    options: dict[str, Any],
+    clamped: bool,
 ) -> PlanRow:
     if name in NEED_DELTA and budget.delta == 0:
         return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
@@ -380,7 +399,7 @@ def _row(
     )
 
 
-def _without_formula(name: str, budget: Any, adjacency: str) -> str:
+def _without_formula(name: str, budget: Budget, adjacency: str) -> str:
     if name in OPTIMIZED and adjacency != REPLACE_ONE:
         return _NEEDS_COUNT
     if name in NEED_DELTA and budget.delta == 0:

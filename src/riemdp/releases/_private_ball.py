@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..domains import AdaptiveBall
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
 from ..privacy import Budget, Ledger
 from ..randomness import NoiseSource
@@ -14,7 +13,7 @@ from ..randomness import NoiseSource
 
 def private_ball(
     manifold: AbstractManifold,
-    X: Any,
+    X: RecordsLike,
     search: AdaptiveBall,
     budget: Budget,
     *,

@@ -20,6 +20,7 @@ from ._words import number
 
 if TYPE_CHECKING:
     from ..manifolds import AbstractManifold
+    from ..manifolds._base import Point
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
     from ..privacy import Ball, Budget, Guarantee, Ledger
@@ -231,15 +232,15 @@ def _delta_for(guarantee: Guarantee, budget: Budget | None, delta: float | None)
 
 # ----------------------------------------------------------------------------------------------
 # words for objects
-def _same(held: Any, given: Any) -> bool:
+def _same(held: object, given: object) -> bool:
     return bool(held == given)
 
 
-def _same_space(held: Any, given: Any) -> bool:
+def _same_space(held: object, given: object) -> bool:
     return type(held) is type(given) and repr(held) == repr(given)
 
 
-def _same_ball(held: Any, given: Any) -> bool:
+def _same_ball(held: Ball, given: Ball) -> bool:
     if float(held.radius) != float(given.radius):
         return False
     pairs = zip(_arrays(held.center), _arrays(given.center), strict=True)
@@ -313,7 +314,7 @@ def _ledger_in_words(ledger: Ledger) -> str:
     )
 
 
-def _arrays(point: Any) -> list[np.ndarray]:
+def _arrays(point: Point) -> list[np.ndarray]:
     if isinstance(point, tuple):
         return [a for part in point for a in _arrays(part)]
     return [np.asarray(point, dtype=np.float64)]

@@ -15,13 +15,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from ..manifolds import AbstractManifold, Lorentz, PoincareBall, SPDAffineInvariant
+from ..manifolds._base import Point, Tangent
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
 # point (condition 2 x 10^14), and none is beyond +-300.
@@ -44,6 +47,14 @@ class PublicBall(Protocol):
 
     @property
     def radius(self) -> float: ...
+
+
+class UnboundBall(PublicBall, Protocol):
+    """What a sampler needs of a `riemdp.Ball` that a user gives."""
+
+    def contains(self, manifold: AbstractManifold, x: Point, /) -> Array:
+        """Whether points lie in the ball."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -171,9 +182,9 @@ def _affine_limits(center: NDArray[np.float64]) -> tuple[float, float]:
 # -------------------------------------------------------------------- hyperbolic spaces
 def hyperbolic_points(
     manifold: AbstractManifold,
-    eta: Any,
-    points: Any,
-    direction_of: Any,
+    eta: Point,
+    points: Point,
+    direction_of: Callable[[np.ndarray], Tangent],
     radii: NDArray[np.float64],
     view: View,
 ) -> Any:
@@ -195,10 +206,10 @@ def hyperbolic_points(
 
 def _hyperbolic_from_public_point(
     manifold: AbstractManifold,
-    eta: Any,
-    u: Any,
+    eta: Point,
+    u: Tangent,
     radii: NDArray[np.float64],
-    center: Any,
+    center: Point,
     limit: float,
 ) -> Any:
     """exp_c(min(d, limit) times the direction of exp_eta(r u) at c): the hyperbolic triangle with

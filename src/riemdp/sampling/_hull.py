@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+
+from ..randomness import NoiseSource
 
 Scalar = Callable[[float], float]
 Vector = Callable[[np.ndarray], np.ndarray]
@@ -120,7 +121,7 @@ class TangentHull:
             )
             return np.maximum(at_left, at_right) + np.log(np.maximum(part, 1e-300))
 
-    def draw(self, source: Any, count: int) -> np.ndarray:
+    def draw(self, source: NoiseSource, count: int) -> np.ndarray:
         """`count` independent exact draws; `source` offers `uniforms(shape)`."""
         out, filled = np.empty(count), 0
         while filled < count:

@@ -8,11 +8,13 @@ import dataclasses
 import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 from scipy import special
 
@@ -34,7 +36,7 @@ from ..manifolds._base import Point
 from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
 from ._exponential import exponentials_of_directions
-from ._far import PublicBall, View, affine_points, hyperbolic_points, widest_ball
+from ._far import PublicBall, UnboundBall, View, affine_points, hyperbolic_points, widest_ball
 from ._points import direction_and_exp, directions
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
@@ -43,12 +45,12 @@ _FROM_ORIGIN = View()
 
 
 def riemannian_laplace(
-    rng_or_key: Any,
+    rng_or_key: int | NoiseSource | PRNGKeyArray | None,
     manifold: AbstractManifold,
-    eta: Any,
+    eta: Point,
     sigma: float,
-    shape: Any = (),
-    ball: Any = None,
+    shape: int | tuple[int, ...] = (),
+    ball: UnboundBall | None = None,
 ) -> Any:
     """Exact draws from the Riemannian Laplace law at `eta`: density C exp(-d(x, eta) / sigma) for
     the volume of the metric.
@@ -137,7 +139,7 @@ def check_law(manifold: AbstractManifold, sigma: float, cutoff: float) -> None:
 
 
 def expected_tries(
-    manifold: AbstractManifold, sigma: float, *, eta: Any = None, cutoff: float = math.inf
+    manifold: AbstractManifold, sigma: float, *, eta: Point | None = None, cutoff: float = math.inf
 ) -> float:
     """Expected number of proposals one exact draw takes, 1 where the law is sampled directly. A
     public figure on homogeneous spaces; on Bures-Wasserstein space that of the footpoint `eta`
@@ -233,7 +235,7 @@ def radial_log_density(manifold: AbstractManifold, sigma: float) -> tuple[Any, f
     raise NotImplementedError(f"no radial density is known on {manifold!r}")
 
 
-def _direction_average(log_ratio: Any) -> Any:
+def _direction_average(log_ratio: Callable[[float], np.ndarray]) -> Any:
     """r -> log of the average of exp(log_ratio(r)) over directions, for arrays of r; interpolated
     on 150 nodes when long.
     """
@@ -537,7 +539,7 @@ def _unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:
     return np.linalg.svd(unit, compute_uv=False)[:, :p]
 
 
-def _is_flat(manifold: Any) -> bool:
+def _is_flat(manifold: AbstractManifold) -> bool:
     if isinstance(manifold, Product):
         return all(_is_flat(m) for m in manifold.manifolds)
     return isinstance(manifold, Euclidean | SPDLogEuclidean)
@@ -550,7 +552,7 @@ def _batch_size(tries: int) -> int:
     return 1 << (2 * max(2, ((tries - 1).bit_length() + 1) // 2))
 
 
-def _footpoint(manifold: Any, eta: Any) -> Any:
+def _footpoint(manifold: AbstractManifold, eta: Point) -> Any:
     if not isinstance(manifold, AbstractManifold):
         raise invalid("manifold", manifold, "give a riemdp manifold")
     _sampler(manifold)
@@ -562,7 +564,7 @@ def _footpoint(manifold: Any, eta: Any) -> Any:
     return point
 
 
-def _batch(shape: Any) -> tuple[int, tuple[int, ...]]:
+def _batch(shape: int | tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     try:
         batch = (int(shape),) if isinstance(shape, int) else tuple(int(s) for s in shape)
     except TypeError as error:
@@ -572,7 +574,7 @@ def _batch(shape: Any) -> tuple[int, tuple[int, ...]]:
     return math.prod(batch), batch
 
 
-def as_source(rng_or_key: Any) -> NoiseSource:
+def as_source(rng_or_key: int | NoiseSource | PRNGKeyArray | None) -> NoiseSource:
     """A noise source from None, an int, a `NoiseSource`, or a JAX key (seeded by the bits of the
     key).
     """

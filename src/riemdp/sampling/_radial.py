@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 
+from ..randomness import NoiseSource
 from ._hull import TangentHull
 
 
-def flat_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
+def flat_radii(
+    dim: int, scale: float, count: int, source: NoiseSource, cutoff: float
+) -> np.ndarray:
     """r^{d-1} e^{-r/s}: Gamma(d, s); cut at `cutoff`, log-concave rejection."""
     if math.isinf(cutoff):
         return scale * source.gammas(float(dim), (count,))
     return flat_hull(dim, scale, cutoff).draw(source, count)
 
 
-def hyperbolic_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
+def hyperbolic_radii(
+    dim: int, scale: float, count: int, source: NoiseSource, cutoff: float
+) -> np.ndarray:
     """sinh^{d-1}(r) e^{-r/s}: T = e^{-2r} is Beta((1/s - d + 1)/2, d), exactly; cut at `cutoff`,
     log-concave rejection.
 
@@ -37,7 +41,9 @@ def hyperbolic_radii(dim: int, scale: float, count: int, source: Any, cutoff: fl
     return hyperbolic_hull(dim, scale, cutoff).draw(source, count)
 
 
-def sphere_radii(dim: int, scale: float, count: int, source: Any, cutoff: float) -> np.ndarray:
+def sphere_radii(
+    dim: int, scale: float, count: int, source: NoiseSource, cutoff: float
+) -> np.ndarray:
     """sin^{d-1}(r) e^{-r/s} on (0, min(pi, cutoff)): log-concave."""
     return sphere_hull(dim, scale, min(math.pi, cutoff)).draw(source, count)
 

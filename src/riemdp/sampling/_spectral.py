@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from ..randomness import noise_source
+from ..randomness import NoiseSource, noise_source
 from ._exponential import packed_positions
 from ._hull import TangentHull
 from ._radial import flat_radii, log_sinc, log_sinhc
@@ -98,7 +98,7 @@ def affine_proposal(k: int, scale: float, cutoff: float) -> AffineProposal:
 
 
 def affine_tangents(
-    k: int, scale: float, count: int, source: Any, cutoff: float
+    k: int, scale: float, count: int, source: NoiseSource, cutoff: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """(Q, w): exact draws S = Q diag(w) Q^T of the Laplace law's logarithm at the identity, |S|_F
     <= cutoff.
@@ -178,14 +178,14 @@ def grassmann_proposal(m: int, p: int, scale: float, cutoff: float) -> Grassmann
     return GrassmannProposal(m, p, scale, cutoff)
 
 
-def symmetric_directions(k: int, count: int, source: Any) -> np.ndarray:
+def symmetric_directions(k: int, count: int, source: NoiseSource) -> np.ndarray:
     """Uniform on the unit sphere of symmetric k x k matrices with the Frobenius norm."""
     s = symmetric_normals(k, count, source)
     s /= np.sqrt(np.einsum("ijk,ijk->i", s, s))[:, None, None]
     return s
 
 
-def symmetric_normals(k: int, count: int, source: Any) -> np.ndarray:
+def symmetric_normals(k: int, count: int, source: NoiseSource) -> np.ndarray:
     """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k +
     1) / 2 normals each.
     """
@@ -207,7 +207,7 @@ class BuresProposal:
         self.log_base = 0.5 * np.sum(np.log(self.sums[self.rows, self.columns]))
 
     def propose(
-        self, tries: int, source: Any, cutoff: float
+        self, tries: int, source: NoiseSource, cutoff: float
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         k, dim = self.k, self.k * (self.k + 1) // 2
         r = flat_radii(dim, self.scale, tries, source, cutoff)
@@ -233,7 +233,11 @@ class BuresProposal:
 
 
 def rejection(
-    count: int, source: Any, propose: Any, rate: float, size: int
+    count: int,
+    source: NoiseSource,
+    propose: Callable[[int], tuple[np.ndarray, tuple[np.ndarray, ...]]],
+    rate: float,
+    size: int,
 ) -> tuple[np.ndarray, ...]:
     """Gather `count` accepted draws. `propose(tries)` gives (log acceptance ratios, arrays with
     leading axis tries).

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._newton import Found, View, conjugate_gradients, damped_newton
 from ._sums import pairwise
@@ -63,7 +64,7 @@ class _Part:
     spread: float
 
 
-def affine_mean(X: Any, weights: Any | None, tol: float, max_passes: int) -> Found[Array]:
+def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) -> Found[Array]:
     """The mean of X (n, k, k), with normalised weights (n,) or None. Deterministic.
 
     Raises:

@@ -11,6 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
 from ..manifolds import (
@@ -63,7 +65,7 @@ class MeanResult:
 
 
 def frechet_mean(
-    manifold: AbstractManifold, X: Any, *, weights: Any = None, tol: float = 1e-10
+    manifold: AbstractManifold, X: Point, *, weights: ArrayLike | None = None, tol: float = 1e-10
 ) -> MeanResult:
     """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records X (n, *manifold.shape), to a
     stated residual.
@@ -114,7 +116,9 @@ def frechet_mean(
     return result
 
 
-def solve(manifold: AbstractManifold, X: Point, w: Any, n: int, tol: float) -> MeanResult:
+def solve(
+    manifold: AbstractManifold, X: Point, w: Array | np.ndarray | None, n: int, tol: float
+) -> MeanResult:
     """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
     not reached, the value is the point of the smallest residual.
     """
@@ -150,7 +154,7 @@ def solve(manifold: AbstractManifold, X: Point, w: Any, n: int, tol: float) -> M
     return MeanResult(value, found.residual, found.passes, found.residual <= tol)
 
 
-def _flat_mean(manifold: AbstractManifold, X: Point, w: Any) -> tuple[Point, float]:
+def _flat_mean(manifold: AbstractManifold, X: Point, w: Array) -> tuple[Point, float]:
     """exp of the mean logarithm at the origin, and once more at the result, which removes the
     rounding of the first.
     """
@@ -160,7 +164,7 @@ def _flat_mean(manifold: AbstractManifold, X: Point, w: Any) -> tuple[Point, flo
     return p, float(manifold.norm(p, weighted_sum(w, manifold.log(p, X))))
 
 
-def _start(manifold: AbstractManifold, X: Any, w: Any) -> Any:
+def _start(manifold: AbstractManifold, X: Point, w: Array) -> Any:
     """A point to start from: the projected arithmetic mean where that means something, else the
     heaviest record.
     """
@@ -187,7 +191,7 @@ def _start(manifold: AbstractManifold, X: Any, w: Any) -> Any:
     return first
 
 
-def _warn_of_spread(manifold: AbstractManifold, mean: Any, spread: float) -> None:
+def _warn_of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> None:
     kappa = manifold.curvature_bounds[1]
     if (
         not 0 < kappa < math.inf
@@ -204,7 +208,7 @@ def _warn_of_spread(manifold: AbstractManifold, mean: Any, spread: float) -> Non
         )
 
 
-def _count(manifold: AbstractManifold, records: Any) -> int:
+def _count(manifold: AbstractManifold, records: Point) -> int:
     batch = manifold._batch_shape(records)
     if len(batch) != 1:
         raise InvalidArgument(
@@ -226,7 +230,7 @@ def _count(manifold: AbstractManifold, records: Any) -> int:
     return batch[0]
 
 
-def _normalised(weights: Any, n: int) -> Any | None:
+def _normalised(weights: ArrayLike | None, n: int) -> Any | None:
     if weights is None:
         return None
     try:
@@ -250,7 +254,7 @@ def _or_equal(w: Any | None, n: int) -> Any:
     return jnp.full(n, 1.0 / n) if w is None else jnp.asarray(w)
 
 
-def _check_records(manifold: AbstractManifold, records: Any, n: int) -> None:
+def _check_records(manifold: AbstractManifold, records: Point, n: int) -> None:
     bad = n - int(jnp.sum(manifold.belongs(records, _LOOSE)))
     if bad:
         raise InvalidArgument(

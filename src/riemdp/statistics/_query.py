@@ -8,15 +8,18 @@ holds.
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import functools
 import math
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
 from ..domains import Domain, Frame
@@ -24,7 +27,7 @@ from ..domains._clamp import choose, readable
 from ..domains._door import admit_records
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, Tangent
+from ..manifolds._base import Point, RecordsLike, Tangent
 from ._frechet_mean import solve
 from ._sensitivity import (
     ADD_REMOVE,
@@ -75,7 +78,7 @@ class AbstractQuery(abc.ABC):
         """Largest change of `value` between neighbours, rounding included: a public number."""
 
     @abc.abstractmethod
-    def prepare(self, X: Any) -> Records:
+    def prepare(self, X: RecordsLike) -> Records:
         """Records as the user gave them, admitted one by one and moved into the domain."""
 
     @abc.abstractmethod
@@ -117,7 +120,7 @@ class AbstractMean(AbstractQuery):
     def _filler(self) -> Point:
         """What lacking records are filled up with."""
 
-    def prepare(self, X: Any, weights: Any = None) -> Records:
+    def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
         """Admit the records one by one and move them into the ball.
 
         Args:
@@ -330,7 +333,7 @@ class TangentMean(AbstractQuery):
         r = self.domain.radius
         return 2 * r / self.n * (1 + 1e-12) + 2 * r * summation_error(MOST_TERMS)
 
-    def prepare(self, X: Any) -> Records:
+    def prepare(self, X: RecordsLike) -> Records:
         """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
         record is not a point of the space.
         """
@@ -374,14 +377,13 @@ def _other_count(count: int, n: int) -> InvalidArgument:
     return InvalidArgument(f"argument `X` has {count} records; this query is made for n = {n}")
 
 
-def _own_weights(weights: Any, count: int) -> np.ndarray:
+def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
     """The records' own weights, moved into [0, 1] like records into the ball: their values are
     private and raise nothing.
     """
-    try:
-        given = list(weights)
-    except TypeError:
-        given = None
+    given = None
+    with contextlib.suppress(TypeError):
+        given = list(cast("Sequence[float]", weights))
     if given is None or len(given) != count:
         raise InvalidArgument(
             "argument `weights` has another length than `X`; give one weight in [0, 1] for each"

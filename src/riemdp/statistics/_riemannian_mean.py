@@ -13,15 +13,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point
+from ..manifolds._base import Point, Tangent
 from ._newton import Found, View, damped_newton
 from ._sums import weighted_sum
 
 
 def newton_mean(
-    manifold: AbstractManifold, X: Point, w: Any, start: Point, tol: float, max_passes: int
+    manifold: AbstractManifold, X: Point, w: Array, start: Point, tol: float, max_passes: int
 ) -> Found[Point]:
     """The mean on a space of constant curvature kappa < 0.
 
@@ -40,7 +41,7 @@ def newton_mean(
 
 
 def gradient_mean(
-    manifold: AbstractManifold, X: Point, w: Any, start: Point, tol: float, max_passes: int
+    manifold: AbstractManifold, X: Point, w: Array, start: Point, tol: float, max_passes: int
 ) -> Found[Point]:
     """The mean anywhere: p <- exp_p(a G(p)), a chosen by Barzilai and Borwein.
 
@@ -79,7 +80,7 @@ def gradient_mean(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _pass(manifold: AbstractManifold, p: Any, X: Any, w: Any) -> tuple[Any, Any, Any]:
+def _pass(manifold: AbstractManifold, p: Point, X: Point, w: Array) -> tuple[Any, Any, Any]:
     logs = manifold._log(p, X)
     gradient = weighted_sum(w, logs)
     distances = jnp.where(w > 0, manifold._norm(p, logs), 0.0)
@@ -88,7 +89,12 @@ def _pass(manifold: AbstractManifold, p: Any, X: Any, w: Any) -> tuple[Any, Any,
 
 @functools.partial(jax.jit, static_argnums=0)
 def _next_length(
-    manifold: AbstractManifold, p: Any, q: Any, before: Any, after: Any, length: Any
+    manifold: AbstractManifold,
+    p: Point,
+    q: Point,
+    before: Tangent,
+    after: Tangent,
+    length: float | Array,
 ) -> Any:
     """Barzilai-Borwein length <s, y> / <y, y> with s = a G(p) and y = G(p) - G(q), both carried to
     q.
@@ -102,7 +108,7 @@ def _next_length(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _newton_pass(
-    manifold: AbstractManifold, p: Any, X: Any, w: Any, tol: Any
+    manifold: AbstractManifold, p: Point, X: Point, w: Array, tol: float | Array
 ) -> tuple[Any, Any, Any]:
     kappa = manifold.curvature_bounds[1]
     logs = manifold._log(p, X)
@@ -117,14 +123,14 @@ def _newton_pass(
     size = manifold._norm(p, gradient)
     forcing = jnp.maximum(jnp.minimum(1e-2, 0.1 * size) * size, 0.1 * tol)
 
-    def hessian(v: Any) -> Any:
+    def hessian(v: Tangent) -> Any:
         return isotropic * v + weighted_sum(radial * manifold._inner(p, logs, v), logs)
 
-    def unfinished(state: Any) -> Any:
+    def unfinished(state: tuple[Tangent, Tangent, Tangent, Array]) -> Any:
         _, r, _, count = state
         return (manifold._norm(p, r) > forcing) & (count < 30)
 
-    def improve(state: Any) -> Any:
+    def improve(state: tuple[Tangent, Tangent, Tangent, Array]) -> Any:
         s, r, d, count = state
         image = hessian(d)
         rr = manifold._inner(p, r, r)

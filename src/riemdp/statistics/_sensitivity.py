@@ -10,9 +10,9 @@ h = theta cot(theta) (1 where kappa <= 0).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._errors import integer, invalid, one_of, real
 from ..domains import Ball, Domain
@@ -42,7 +42,7 @@ def frechet_mean_sensitivity(
     *,
     tolerance: float = 0.0,
     adjacency: str = "replace-one",
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     constant: str = "tight",
 ) -> float:
     """Largest geodesic distance between the Frechet means of two neighbouring data sets whose
@@ -113,7 +113,9 @@ def frechet_mean_sensitivity(
     return delta + 2 * tolerance / domain.strong_convexity
 
 
-def mean_bound(domain: Domain, n: int, *, tolerance: float, adjacency: str, weights: Any) -> float:
+def mean_bound(
+    domain: Domain, n: int, *, tolerance: float, adjacency: str, weights: ArrayLike | None
+) -> float:
     """The formulas of `frechet_mean_sensitivity`, of checked arguments."""
     domain.check_convexity()
     r, h, theta = domain.radius, domain.strong_convexity, domain.theta
@@ -151,7 +153,7 @@ def mean_gradient_sensitivity(
     ball: Ball,
     n: int,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     adjacency: str = "replace-one",
 ) -> float:
     """Largest change, in the metric at w, of grad F(w) = -sum_i w_i log_w(x_i) between neighbouring
@@ -184,7 +186,7 @@ def mean_gradient_sensitivity(
     return gradient_bound(bound(manifold, ball), n, adjacency=adjacency, weights=weights)
 
 
-def gradient_bound(domain: Domain, n: int, *, adjacency: str, weights: Any) -> float:
+def gradient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike | None) -> float:
     """The formulas of `mean_gradient_sensitivity`, of checked arguments."""
     domain.check_convexity()
     if adjacency == ADD_REMOVE:
@@ -198,7 +200,7 @@ def ambient_mean_sensitivity(
     ball: Ball,
     n: int,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     adjacency: str = "replace-one",
 ) -> float:
     """Sensitivity, in the ambient Euclidean (Frobenius) norm, of the arithmetic mean of records of
@@ -233,7 +235,7 @@ def ambient_mean_sensitivity(
     return ambient_bound(bound(manifold, ball), n, adjacency=adjacency, weights=weights)
 
 
-def ambient_bound(domain: Domain, n: int, *, adjacency: str, weights: Any) -> float:
+def ambient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike | None) -> float:
     """The formulas of `ambient_mean_sensitivity`, of checked arguments."""
     if adjacency == REPLACE_ONE:
         return domain.ambient_diameter * _largest_share(n, weights)
@@ -265,11 +267,11 @@ def _published(constant: str, r: float, kappa: float, share: float) -> float:
     return 2 * reach * share * (2 - h) / h
 
 
-def _largest_share(n: int, weights: Any) -> float:
+def _largest_share(n: int, weights: ArrayLike | None) -> float:
     return 1.0 / n if weights is None else float(np.max(public_weights(weights, n)))
 
 
-def _no_weights(weights: Any) -> None:
+def _no_weights(weights: ArrayLike | None) -> None:
     if weights is not None:
         raise invalid(
             "weights",
@@ -279,7 +281,7 @@ def _no_weights(weights: Any) -> None:
         )
 
 
-def public_weights(weights: Any, n: int) -> np.ndarray:
+def public_weights(weights: ArrayLike, n: int) -> np.ndarray:
     """The n public weights of the records, checked and normalised to sum 1."""
     try:
         w = np.asarray(weights, dtype=np.float64)

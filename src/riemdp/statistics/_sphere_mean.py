@@ -10,9 +10,9 @@ part along p, r = w (1 - b) / sin(theta)^2.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..domains._frame import BLOCK
 from ._newton import Found, View, conjugate_gradients, damped_newton
@@ -22,7 +22,9 @@ from ._sums import pairwise
 FLATTEST = 0.05
 
 
-def sphere_mean(X: Any, w: Any, start: Any, tol: float, max_passes: int) -> Found[np.ndarray]:
+def sphere_mean(
+    X: ArrayLike, w: ArrayLike, start: ArrayLike, tol: float, max_passes: int
+) -> Found[np.ndarray]:
     """The mean of unit vectors X (n, d) with weights w (n,) summing to 1."""
     X, w = np.asarray(X), np.asarray(w)
 

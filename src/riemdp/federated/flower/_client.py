@@ -160,7 +160,7 @@ def _sigma(setup: Setup, n: int, context: Context) -> float | None:
     return sigma
 
 
-def _seed(rng: int, name: str, round_number: Any) -> int:
+def _seed(rng: int, name: str, round_number: object) -> int:
     return int.from_bytes(
         hashlib.sha256(f"{rng}/{name}/{round_number}".encode()).digest()[:8], "big"
     )

@@ -12,17 +12,19 @@ import jax
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
+from ...manifolds._base import Point
+
 HELLO = "query.hello"
 TRAIN = "train"
 
 
-def pack(point: Any, **facts: int | float | str) -> RecordDict:
+def pack(point: Point, **facts: int | float | str) -> RecordDict:
     """A point (a tuple on a Product) with public facts beside it."""
     leaves = [np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(point)]
     return RecordDict({"point": ArrayRecord(leaves), "facts": ConfigRecord(dict(facts))})
 
 
-def unpack(content: Any, like: Any) -> Any:
+def unpack(content: Any, like: Point) -> Any:
     """The point in a message, with the structure of `like`; None if there is none. Shapes and
     values are checked elsewhere.
     """

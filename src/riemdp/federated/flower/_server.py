@@ -19,6 +19,7 @@ from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from ..._files import staged
+from ...manifolds._base import Point
 from ...randomness import noise_source
 from .._coordinator import Coordinator
 from .._drive import Timing, drive, log
@@ -48,7 +49,7 @@ class GridTransport:
     def __init__(
         self,
         grid: Grid,
-        like: Any,
+        like: Point,
         *,
         ttl: float,
         planned: Callable[[int], float | None] | None = None,
@@ -111,7 +112,7 @@ class GridTransport:
         )
         return {name: self._records[name] for name in here}
 
-    def _adds_enough(self, name: str, records: int, sigma: Any) -> bool:
+    def _adds_enough(self, name: str, records: int, sigma: object) -> bool:
         planned = None if self._planned is None else self._planned(records)
         if planned is None or (
             isinstance(sigma, float) and planned * (1 - 1e-9) <= sigma < math.inf
@@ -126,7 +127,7 @@ class GridTransport:
         )
         return False
 
-    def send(self, names: tuple[str, ...], point: Any, round_number: int) -> None:
+    def send(self, names: tuple[str, ...], point: Point, round_number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
         content = pack(point, round=round_number, **self._facts)
         messages = [

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 from ..._errors import InvalidArgument, RiemdpError
+from ...manifolds._base import Point
 from ...optimizers._minimize import check_affordable, check_initial
 from ...privacy import Budget, Ledger, charge
 from .._accounting import plan_federated
@@ -38,7 +39,7 @@ _PATIENT = Timing(
 def simulate(
     prirfed: PriRFed,
     datasets: Sequence[Any],
-    initial: Any,
+    initial: Point,
     budget: Budget | None = None,
     rng: int | None = None,
     *,
