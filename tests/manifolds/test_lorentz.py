@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 
@@ -47,6 +48,30 @@ def test_distance_from_the_origin_is_exact_to_the_end_of_the_range() -> None:
     q = LORENTZ.exp(LORENTZ.origin, LORENTZ.from_coordinates(LORENTZ.origin, c))
     np.testing.assert_allclose(LORENTZ.dist(LORENTZ.origin, q), r, rtol=4 * ULP)
     np.testing.assert_allclose(LORENTZ.dist(q, LORENTZ.origin), r, rtol=4 * ULP)
+
+
+def _exact_distance(p: np.ndarray, q: np.ndarray) -> mpmath.mpf:
+    """2 arsinh(|p - q|_L / 2), the time coordinates taken from the space coordinates."""
+    x, y = ([mpmath.mpf(float(a)) for a in point[1:]] for point in (p, q))
+    times = [mpmath.sqrt(1 + sum(a * a for a in z)) for z in (x, y)]
+    squared = sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) - (times[0] - times[1]) ** 2
+    return 2 * mpmath.asinh(mpmath.sqrt(squared) / 2)
+
+
+@pytest.mark.parametrize("near", [0.5, 0.7, 3.0, 20.0])
+@pytest.mark.parametrize("far", [30.0, 40.0, 100.0, 300.0])
+def test_distance_of_points_at_unlike_distances_from_the_origin(near: float, far: float) -> None:
+    """The difference of two arrows of unlike length does not hold the angle between them."""
+    rng = np.random.default_rng(int(10 * near + far))
+    with mpmath.workdps(600):
+        for angle in (0.0, 1e-17, 1e-9, 1e-4, 1.0, 3.0):
+            u, w = np.linalg.qr(rng.normal(size=(3, 2)))[0].T
+            v = np.cos(angle) * u + np.sin(angle) * w
+            p = np.asarray(LORENTZ.project(jnp.array([0.0, *np.sinh(near) * u])))
+            q = np.asarray(LORENTZ.project(jnp.array([0.0, *np.sinh(far) * v])))
+            exact = _exact_distance(p, q)
+            for found in (LORENTZ.dist(p, q), LORENTZ.dist(q, p)):
+                assert abs(float(found) - exact) <= 1e-10 * exact
 
 
 def test_the_three_forms_of_the_chord_meet() -> None:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from .._version import __version__
+from ._interrupts import heard, leave
+
 __all__ = ["main"]
 
 _INTERRUPTED = 130
@@ -23,11 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words in (["--version"], ["-V"]):
-        from .._version import __version__
-
         print(f"riemdp {__version__}")
         return
-    from ._interrupts import heard, leave
 
     try:
         with heard() as interrupts, interrupts.translated():

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._errors import InvalidArgument, integer, real
+from .._files import staged
 from . import _options as o
 from ._exits import InputProblem
 from ._run import command, console, print_json
@@ -57,7 +59,6 @@ def calibrate(
 ) -> None:
     """The smallest Gaussian noise multiplier (sigma / sensitivity) within epsilon and delta."""
     from .. import privacy
-    from .._errors import real
     from ..report._words import number
 
     budget = privacy.Budget(epsilon, delta)
@@ -185,7 +186,6 @@ def plan(
     import numpy as np
 
     from .. import privacy, releases
-    from .._errors import integer
     from ..domains import AdaptiveBall
     from ._spaces import ball_for, space_for
 
@@ -216,8 +216,6 @@ def plan(
     assert records is not None  # with a radius
     table = releases.plan_private_mean(manifold, ball, records, budgets)
     if plot is not None:
-        from .._files import staged
-
         with staged(plot) as (part,):
             figure = table.plot()
             getattr(figure, "figure", figure).savefig(
@@ -322,7 +320,6 @@ def _show_plan(table: MeanPlan, as_json: bool, radius: float, plot: Path | None)
 
 def plan_rows(table: MeanPlan) -> list[dict[str, Any]]:
     """The planning table as plain rows; mechanisms without a formula are left out."""
-    from .._errors import InvalidArgument
 
     chosen = {}
     for budget in table.budgets:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from .._version import __version__
 from . import _account, _experiments, _mean, _pca
 
 EXITS = (
@@ -31,8 +32,6 @@ ledger = typer.Typer(help="A budget kept in a file.", no_args_is_help=True, rich
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from .._version import __version__
-
         typer.echo(f"riemdp {__version__}")
         raise typer.Exit
 

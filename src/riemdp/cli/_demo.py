@@ -22,7 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import __version__, datasets, plots
 from .._errors import DataUnavailable, InvalidArgument, integer, real
+from ..datasets import covariance_descriptors, descriptor_ball
+from ..manifolds import SPDLogEuclidean
+from ..privacy import Budget, gaussian_noise_multiplier
+from ..releases import private_frechet_mean
+from ..report import privacy_report
+from ..statistics import frechet_mean
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -148,7 +155,6 @@ def run_demo(
 
 
 def _load(quick: bool, tracker: _Tracker) -> list[_Job]:
-    from .. import datasets
 
     tracker("loading images", None)
     jobs = []
@@ -165,7 +171,6 @@ def _descriptors(
     """Descriptors of the first `count` images of each class: a public number, the same for every
     class.
     """
-    from ..datasets import covariance_descriptors
 
     tracker(f"descriptors of {images.name}", None)
     chosen = [images.of_class(c)[:count] for c in range(classes)]
@@ -180,11 +185,6 @@ def _descriptors(
 def _release_means(
     job: _Job, epsilons: tuple[float, ...], delta: float, seed: int | None, tracker: _Tracker
 ) -> None:
-    from ..datasets import descriptor_ball
-    from ..manifolds import SPDLogEuclidean
-    from ..privacy import Budget
-    from ..releases import private_frechet_mean
-    from ..statistics import frechet_mean
 
     job.ball = descriptor_ball(job.channels, ETA, center="middle")
     job.manifold = SPDLogEuclidean(8 + job.channels)
@@ -234,8 +234,6 @@ def _write(
     delta: float,
     seed: int | None,
 ) -> None:
-    from .. import plots
-    from ..report import privacy_report
 
     arrays = {
         f"{job.key}/{name.replace(' ', '-').replace('/', '-')}/epsilon-{epsilon:g}": np.asarray(
@@ -292,7 +290,6 @@ def _together(job: _Job, total: Guarantee) -> Release:
 
 def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, float]]]:
     """Errors from noise by formula on a fine grid of epsilon. Nothing here looks at images."""
-    from ..privacy import Budget, gaussian_noise_multiplier
 
     space, radius = job.space, job.domain.radius
     dim, k = space.dim, space.k
@@ -318,7 +315,6 @@ def _expected_curves(job: _Job, delta: float) -> dict[str, list[tuple[float, flo
 
 
 def _picture(jobs: list[_Job], epsilons: tuple[float, ...], delta: float, seed: int | None) -> Any:
-    from .. import plots
 
     with plots.styled():
         panels = plots.axes_row(len(jobs), (6.6 * len(jobs), 6.4))
@@ -369,7 +365,6 @@ def _statement(
     delta: float,
     seed: int | None,
 ) -> str:
-    from .. import __version__
 
     text = ["# Privacy statement", ""]
     if seed is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._errors import integer, one_of, real
 from . import _options as o
 from ._exits import InputProblem
 from ._run import Outputs, command, print_json, refuse_invalid, released
@@ -60,7 +61,6 @@ def pca(
     import numpy as np
 
     from .. import privacy
-    from .._errors import integer, one_of, real
     from ..estimators import PrivatePCA
     from ..estimators._pca import MECHANISMS
     from ..manifolds import Euclidean

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..datasets import covariance_descriptors
 from ._exits import InputProblem
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm"}
@@ -281,8 +282,6 @@ def _folder_of_images(source: Path, reading: Reading) -> Loaded:
             "say how to read all of them; one image must not decide that for the others",
         )
     from PIL import Image, UnidentifiedImageError
-
-    from ..datasets import covariance_descriptors
 
     mode = "L" if reading.channels == 1 else "RGB"
     size: tuple[int, int] | None = None

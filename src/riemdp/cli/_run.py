@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from .._errors import BudgetExceeded, DataUnavailable, RiemdpError, RiemdpWarning
+from .._files import staged
 from . import _exits
 from ._exits import CommandError, InputProblem, OutputProblem
 from ._interrupts import Interrupts, current, heard
@@ -81,8 +83,6 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         import typer
 
-        from .._errors import BudgetExceeded, DataUnavailable, RiemdpError
-
         interrupts = None
         try:
             with heard() as interrupts, interrupts.translated(), _short_warnings():
@@ -143,7 +143,6 @@ def _interrupted(interrupts: Interrupts) -> str:
 
 @contextlib.contextmanager
 def _short_warnings() -> Iterator[None]:
-    from .._errors import RiemdpWarning
 
     def show(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         say_warning(str(message))
@@ -195,7 +194,6 @@ class Outputs:
     @contextlib.contextmanager
     def reserved(self) -> Iterator[list[Path]]:
         """Make the temporary files now: an unwritable folder is found before anything is spent."""
-        from .._files import staged
 
         with contextlib.ExitStack() as stack:
             for folder in {t.parent for t in self._targets()}:

@@ -5,6 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..report._words import (
+    bias_sentence,
+    epsilon_and_delta,
+    group_sentence,
+    noise_caution,
+    number,
+    percent,
+)
 from ._run import console, say_warning
 
 if TYPE_CHECKING:
@@ -26,8 +34,6 @@ def show_release(
     import numpy as np
     from rich.table import Table
     from rich.text import Text
-
-    from ..report._words import noise_caution
 
     found = page.search is not None
     for sentence in noise_caution(page.error_from_noise, page.radius, found=found):
@@ -52,7 +58,6 @@ def show_release(
 
 
 def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
-    from ..report._words import bias_sentence, epsilon_and_delta, group_sentence, number, percent
 
     pair = epsilon_and_delta(page.epsilon, page.delta)
     rows = [

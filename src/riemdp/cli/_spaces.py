@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import manifolds
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._spd import AbstractSPD
@@ -26,7 +27,6 @@ def space_for(
         array: The records as they were read.
         upper: Whether a row holds the upper triangle of a symmetric matrix.
     """
-    from .. import manifolds
 
     if upper and (space != "spd" or array.ndim != 2):
         raise InputProblem(

@@ -188,7 +188,8 @@ def _squared_chord(p: Array, q: Array) -> Array:
     Three equal expressions, each where nothing in it cancels: (near the origin) |x - y|^2 - (x_0 -
     y_0)^2 with the time difference taken from the space coordinates; (one point near the origin,
     one far) 2 (x_0 y_0 - <x, y> - 1); (both far) the hyperbolic law of cosines in half angles, a
-    sum of a radial and an angular square.
+    sum of a radial and an angular square. The angle is taken between y and a multiple of x that is
+    as long: between arrows of unlike length the difference would lose it.
     """
     x, y = p[..., 1:], q[..., 1:]
     x0, y0 = p[..., 0], q[..., 0]
@@ -204,6 +205,24 @@ def _squared_chord(p: Array, q: Array) -> Array:
     rx, ry = jnp.sqrt(jnp.where(far, xx, 1.0)), jnp.sqrt(jnp.where(far, yy, 1.0))
     sinh_radial = across / (rx * y0 + ry * x0)
     radial = 2.0 * sinh_radial**2 / (1.0 + jnp.sqrt(1.0 + sinh_radial**2))
-    slide = (across / (rx + ry) ** 2)[..., None] * total
-    angular = dot(delta - slide, delta - slide) * (rx + ry) ** 2 / (4.0 * rx * ry)
+    scale, scaled, apart = _as_long(x, y, rx, ry)
+    longer, both = scale * rx, scaled + y
+    slide = (dot(apart, both) / (longer + ry) ** 2)[..., None] * both
+    rest = apart - slide
+    sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
+    angular = dot(rest, rest) / scale * sum_ratio / 4.0
     return jnp.where(far, radial + angular, jnp.where(time > 4.0, mixed, close))
+
+
+def _as_long(x: Array, y: Array, rx: Array, ry: Array) -> tuple[Array, Array, Array]:
+    """A number c of 24 bits near ry / rx, the vector c x, and y - c x with hardly any rounding: x
+    is cut in two, so that both products with c are exact.
+
+    What is made of them does not depend on c, so derivatives take it as a constant.
+    """
+    ratio, leading = (
+        jax.lax.stop_gradient(jax.lax.reduce_precision(a, exponent_bits=11, mantissa_bits=23))
+        for a in (ry / rx, x)
+    )
+    c = ratio[..., None]
+    return ratio, c * x, (y - c * leading) - c * (x - leading)

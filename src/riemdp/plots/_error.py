@@ -126,15 +126,13 @@ def trade_off_curve(
 
     `guarantees`: one `Guarantee`, or name -> `Guarantee`. The region below a curve is impossible
     for any attack that decides between two neighbouring data sets. The dashed diagonal is guessing.
-    Formula: beta(a) = sup over eps of max(0, 1 - delta(eps) - e^eps a, e^-eps (1 - delta(eps) -
-    a)).
+    The curve is `Guarantee.trade_off()`.
     """
     named = guarantees if isinstance(guarantees, Mapping) else {str(guarantees): guarantees}
     if not named:
         raise InvalidArgument(
             "argument `guarantees` is empty; give one guarantee, or name -> guarantee"
         )
-    alpha = np.linspace(0.0, 1.0, points) ** 2
     with styled():
         ax = axes_for(ax, (6.2, 5.6))
         ax.plot(
@@ -146,20 +144,10 @@ def trade_off_curve(
             label="guessing (perfect privacy)",
         )
         for i, (name, guarantee) in enumerate(named.items()):
-            if not hasattr(guarantee, "delta"):
+            if not hasattr(guarantee, "trade_off"):
                 raise invalid("guarantees", guarantee, "give objects of riemdp.Guarantee")
-            beta = np.zeros_like(alpha)
-            for eps in np.concatenate([[0.0], np.geomspace(1e-2, 30.0, 60)]):
-                delta = min(1.0, float(guarantee.delta(float(eps))))
-                beta = np.maximum(
-                    beta,
-                    np.maximum(
-                        1 - delta - math.exp(eps) * alpha, math.exp(-eps) * (1 - delta - alpha)
-                    ),
-                )
             ax.plot(
-                alpha,
-                beta,
+                *guarantee.trade_off().curve(points),
                 color=COLOURS[i % len(COLOURS)],
                 linestyle=DASHES[i % len(DASHES)],
                 label=name,

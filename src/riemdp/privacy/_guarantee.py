@@ -12,6 +12,7 @@ from scipy.special import ndtr, ndtri
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
+from ._trade_off import TradeOff, trade_off
 from .accounting import bounds
 from .accounting.allocation import LEAST_NOISE
 from .accounting.events import (
@@ -71,6 +72,10 @@ class Guarantee:
     def within(self, budget: Budget) -> bool:
         """Whether this guarantee costs no more than `budget` (a `Budget`)."""
         return bounds.within(self.parts, budget.epsilon, budget.delta)
+
+    def trade_off(self) -> TradeOff:
+        """What an attacker who decides between two neighbouring data sets can do at best."""
+        return trade_off(self)
 
     @property
     def is_private(self) -> bool:

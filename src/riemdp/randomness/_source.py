@@ -209,14 +209,9 @@ class NoiseSource:
         count = integer("count", count, at_least=0)
         if not self.reproducible:
             return [NoiseSource() for _ in range(count)]
-        return [NoiseSource(int.from_bytes(self._fresh_key(), "big")) for _ in range(count)]
-
-    def _fresh_key(self) -> bytes:
-        """32 bytes for one use: from the operating system or from the seeded stream."""
-        if not self.reproducible:
-            return secrets.token_bytes(32)
         with self._turn() as generator:
-            return generator.bytes(32)
+            seeds = [generator.bytes(32) for _ in range(count)]
+        return [NoiseSource(int.from_bytes(seed, "big")) for seed in seeds]
 
     def key(self) -> Any:
         """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide,

@@ -2,7 +2,7 @@
 can read and sign.
 """
 
-from ._curve import TradeOff, posterior, trade_off
+from ..privacy._trade_off import TradeOff, posterior, trade_off
 from ._make import privacy_report
 from ._report import PrivacyReport
 

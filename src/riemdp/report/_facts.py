@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..privacy._cautions import cautions
-from ._curve import TradeOff, posterior, trade_off
+from ..privacy._trade_off import TradeOff, posterior, trade_off
 from ._words import (
     ADJACENCY,
     DELTA_MEANING,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ._curve import trade_off
+from ..privacy._trade_off import trade_off
 
 if TYPE_CHECKING:
     from ..privacy import Guarantee

@@ -5,15 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ..privacy import Guarantee
-
 _LARGEST_EPSILON = 60.0  # e^60: beyond it a line of slope e^epsilon cannot be told from the axis
 _POINTS = 40
+
+
+class PrivacyProfile(Protocol):
+    """What the curve is made of: the pairs (epsilon, delta) of a guarantee."""
+
+    def epsilon(self, delta: float) -> float: ...
+
+    def delta(self, epsilon: float) -> float: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +83,7 @@ class TradeOff:
 
 
 @functools.lru_cache(maxsize=64)
-def _supports_of(guarantee: Guarantee) -> tuple[tuple[float, float], ...]:
+def _supports_of(guarantee: PrivacyProfile) -> tuple[tuple[float, float], ...]:
     top = guarantee.epsilon(1e-11)
     top = _LARGEST_EPSILON if not math.isfinite(top) else min(max(top, 1e-6), _LARGEST_EPSILON)
     grid = [0.0, *np.geomspace(1e-3 * top, top, _POINTS - 1)]
@@ -91,7 +96,7 @@ def _supports_of(guarantee: Guarantee) -> tuple[tuple[float, float], ...]:
     return tuple(pairs)
 
 
-def trade_off(guarantee: Guarantee) -> TradeOff:
+def trade_off(guarantee: PrivacyProfile) -> TradeOff:
     """The trade-off bound that the guarantee implies.
 
     For every epsilon the pair (epsilon, delta(epsilon)) bounds any test between neighbours
