@@ -15,7 +15,7 @@ from riemdp import AdaptiveBall, Ball, Budget
 from riemdp.domains import Domain
 from riemdp.mechanisms import AdaptiveMean, PrivateBall
 from riemdp.mechanisms._ball_search import run_search
-from riemdp.mechanisms._private_ball import BudgetedNoise, _Records
+from riemdp.mechanisms._private_ball import BudgetedNoise, SearchRecords
 from riemdp.randomness import noise_source
 from riemdp.statistics import TangentMean
 from tests.mechanisms.numpy_search import FlatAnswers
@@ -151,7 +151,7 @@ def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
     far = jax.tree.map(np.asarray, space.random_point(jax.random.key(8), (6,)))
     for j in range(6):
         Y = jax.tree.map(lambda a, b, j=j: np.concatenate([b[j][None], a[1:]]), X, far)
-        ours, theirs = (_Records(domain, x, noise, Silent()) for x in (X, Y))  # type: ignore
+        ours, theirs = (SearchRecords(domain, x, noise, Silent()) for x in (X, Y))  # type: ignore
         for r in (0.01, 0.1, 0.5, 1.0):
             values = []
             for answers in (ours, theirs):
@@ -177,7 +177,7 @@ def test_the_mechanism_gives_the_answers_of_an_independent_twin():
     )
     log: list[tuple[float, float]] = []
 
-    class Both(_Records):
+    class Both(SearchRecords):
         def count(self, radius, share):
             mine = super().count(radius, share)
             log.append((mine, float(np.sum(twin.distance[0] <= radius * self.unit))))
@@ -217,7 +217,7 @@ def test_noise_is_what_the_shares_pay_for():
 
         assert agrees(draws)
         assert not agrees(0.8 * draws)
-        answers = _Records(domain, np.zeros((50, 4)), noise, source)
+        answers = SearchRecords(domain, np.zeros((50, 4)), noise, source)
         answers.set_scales(())
         scale = noise.scale(2 * 0.5 / 50, share)
         v = np.array([noise.added(jnp.zeros(4), scale, source) for _ in range(1500)])

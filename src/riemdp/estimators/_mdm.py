@@ -13,26 +13,47 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
-from ..domains import Ball, Domain
+from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
-from ..mechanisms import AbstractMechanism
+from ..mechanisms import AbstractMechanism, Release
+from ..mechanisms._class_means import AdaptiveClassMeans
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
-from ..randomness import noise_source
+from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, build
-from ..statistics import FrechetMean, Records
+from ..statistics import FrechetMean, Records, TangentMean
 from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name != "k-norm-gradient"))
 
-_Prepared = tuple[
+_Releases = tuple[
     list[AbstractMechanism[Point]], list[Point], Guarantee
 ]  # one mechanism and one mean before noise a class, and the cost of all together
+
+
+@dataclasses.dataclass(frozen=True)
+class _Prepared:
+    """Admitted matrices and labels (positions in `classes`, negative for none)."""
+
+    manifold: AbstractManifold
+    matrices: Point
+    labels: np.ndarray
+    classes: np.ndarray
+
+    def sizes(self) -> list[int]:
+        """Public class sizes, none of them 0."""
+        sizes = [int(np.count_nonzero(self.labels == i)) for i in range(len(self.classes))]
+        if min(sizes) == 0:
+            raise InvalidArgument(
+                f"argument `y` has no record of class {self.classes[sizes.index(0)]!r}; leave it"
+                " out of `classes`"
+            )
+        return sizes
 
 
 class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -48,17 +69,19 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             ("bures-wasserstein").
         budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
             it.**
-        ball: `Ball(center, radius)` for the matrices of all classes, public. Required. Matrices in
-            volts lie far from the identity: centre the ball at their scale.
+        ball: `AdaptiveBall()` finds a centre and a radius for all classes with a share of the
+            budget, in any unit; None, the default, means it. Or a public `Ball(center, radius)`
+            for the matrices of all classes.
         labels: "public" or "private", see the guarantee below.
         classes: The possible labels, public. Required for private labels, because which labels
             occur is then private. A label is compared with them one by one, by what it says: one
             that equals none belongs to no class, and changes nothing for the other records.
-        min_class_size: Public m >= 1, required for private labels. A class with fewer records is
+        min_class_size: Public m >= 1, required for private labels in a public `Ball`, and without
+            effect elsewhere. A class with fewer records is
             filled up with copies of the centre, so the guarantee does not depend on m being right;
             a value near the true class sizes is the most accurate.
         mechanism: "auto" (smallest error from noise by formula), "wrapped-gaussian",
-            "wrapped-laplace" or "riemannian-laplace".
+            "wrapped-laplace" or "riemannian-laplace". Without a public `Ball`, "auto" only.
         on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
             refuses and says which ones, to whoever holds the data, before anything is spent;
             that an error is raised then depends on the records. "center" counts them as the
@@ -69,8 +92,9 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
     Attributes:
         classes_: The classes.
         covmeans_: The released mean of each class, a list.
+        ball_: The ball: the public one, or the one that was found privately.
         guarantee_: The `Guarantee` of all means together.
-        releases_: The `Release` of each mean.
+        releases_: The `Release` of each mean; without a public `Ball`, one of all means together.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -94,8 +118,20 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         at most two such releases, and each is calibrated so that two together keep within the
         budget. Noise, mechanism and m are functions of public facts only: class sizes are private.
 
+        Without a public `Ball`: the search reads all matrices and no label. The tangent vectors of
+        the matrices at the centre, clipped at the radius, are summed class by class. Public labels:
+        a replaced matrix changes one sum by at most 2 r. Private labels: a replaced pair changes
+        the vector of all sums (over r) and class sizes by at most 2, so private labels cost the
+        noise of public ones. The search and the sums share the budget.
+
+    A record is assigned to the nearest mean: by the Riemannian distance where the ball is public,
+    by the distance of tangent vectors at the centre, clipped at the radius, where it was found.
+    Class means that were found are moved towards their average by James-Stein, so their norms, in
+    which noise adds up, decide little.
+
     Source:
-        Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean).
+        Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean);
+        docs/proofs/private-ball.md.
     """
 
     def __init__(
@@ -103,7 +139,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         *,
         metric: str = "riemann",
         budget: Budget | None = None,
-        ball: Ball | None = None,
+        ball: Ball | AdaptiveBall | None = None,
         labels: str = "public",
         classes: Sequence[Any] | np.ndarray | None = None,
         min_class_size: int | None = None,
@@ -137,9 +173,11 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        required(self, budget=self.budget, ball=self.ball)
+        required(self, budget=self.budget)
         assert self.budget is not None
-        assert self.ball is not None
+        ball = AdaptiveBall() if self.ball is None else self.ball
+        if not isinstance(ball, Ball | AdaptiveBall):
+            raise invalid("ball", ball, "give a riemdp.AdaptiveBall() or riemdp.Ball(...), or None")
         one_of("labels", self.labels, ("public", "private"))
         one_of("mechanism", self.mechanism, MECHANISMS)
         one_of("on_invalid", self.on_invalid, ON_INVALID)
@@ -148,7 +186,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
                 "argument `sample_weight` is not supported: weights from data would change the"
                 " sensitivity; leave it out, every record counts the same"
             )
-        manifold = self._manifold(X)
+        manifold = self._manifold(X, ball)
         matrices, n = admit_records(manifold, "X", X)
         classes = self._classes(y)
         labels = admit_labels("y", y, list(classes))
@@ -160,12 +198,64 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         if self.on_invalid == "raise":
             refuse_invalid(manifold, "X", X, REMEDY)
         source = noise_source(check_seed(self.random_state))
-        domain = self.ball.on(manifold)
+        prepared = _Prepared(manifold, matrices, labels, classes)
+        means, releases = (
+            self._found(prepared, ball, source)
+            if isinstance(ball, AdaptiveBall)
+            else self._in_public_ball(prepared, ball, source)
+        )
+        self.manifold_ = manifold
+        self.classes_ = classes
+        self.releases_ = releases
+        self.covmeans_ = [np.asarray(m) for m in means]
+        self.reproducible_ = source.reproducible
+        self._record_spending(self.guarantee_, self.budget)
+        warn_of(self.guarantee_, self.budget.delta, self._public_count(n, ball))
+        return self
+
+    def _public_count(self, n: int, ball: Ball | AdaptiveBall) -> int:
+        """The public number that delta is compared with."""
+        if self.labels == "public" or isinstance(ball, AdaptiveBall):
+            return n
+        return integer("min_class_size", self.min_class_size)
+
+    def _found(
+        self, prepared: _Prepared, search: AdaptiveBall, source: NoiseSource
+    ) -> tuple[list[Any], list[Release]]:
+        """Class means in a ball that is found on the way."""
+        assert self.budget is not None
+        if self.mechanism != "auto":
+            raise InvalidArgument(
+                f"argument `mechanism` = {self.mechanism!r} goes with a public ball: give"
+                " ball=Ball(center, radius), or mechanism='auto'"
+            )
+        p = prepared
+        sizes = p.sizes() if self.labels == "public" else None
+        mechanism = AdaptiveClassMeans(
+            p.manifold,
+            search,
+            n=len(p.labels),
+            classes=len(p.classes),
+            budget=self.budget,
+            sizes=sizes,
+        )
+        release = mechanism.release((p.matrices, p.labels), source)
+        self.guarantee_ = release.guarantee
+        self.ball_ = release.details["ball"]
+        self._coordinates = np.asarray(release.details["coordinates"])
+        return list(release.value), [release]
+
+    def _in_public_ball(
+        self, prepared: _Prepared, ball: Ball, source: NoiseSource
+    ) -> tuple[list[Any], list[Release]]:
+        """Each class mean by itself, in a public ball."""
+        domain = ball.on(prepared.manifold)
         frame = domain.frame
-        clamped = np.asarray(frame.clamp(matrices))
-        groups = [clamped[labels == i] for i in range(len(classes))]
+        clamped = np.asarray(frame.clamp(prepared.matrices))
+        groups = [clamped[prepared.labels == i] for i in range(len(prepared.classes))]
         if self.labels == "public":
-            mechanisms, values, whole = self._public(domain, groups, classes)
+            prepared.sizes()
+            mechanisms, values, whole = self._public(domain, groups)
         else:
             mechanisms, values, whole = self._private(domain, groups)
         charge(whole)  # all means are known: nothing can fail between here and the last noise
@@ -176,52 +266,50 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             raise AssertionError(
                 "a class was released under another guarantee than the one that was charged"
             )
-        self.manifold_ = manifold
-        self.classes_ = classes
-        self.releases_ = releases
-        self.covmeans_ = [np.asarray(r.value) for r in releases]
         self.guarantee_ = whole
-        self.reproducible_ = source.reproducible
-        self._record_spending(whole, self.budget)
-        public_count = (
-            n if self.labels == "public" else integer("min_class_size", self.min_class_size)
-        )
-        warn_of(whole, self.budget.delta, public_count)
-        return self
+        self.ball_ = ball
+        self._coordinates = None
+        return [r.value for r in releases], releases
 
-    def _manifold(self, X: RecordsLike) -> AbstractManifold:
-        """The space of matrices as large as the public centre of the ball."""
-        assert self.ball is not None
-        shape = np.shape(self.ball.center)
-        if len(shape) != 2 or shape[0] != shape[1]:
+    def _manifold(self, X: RecordsLike, ball: Ball | AdaptiveBall) -> AbstractManifold:
+        """The space of matrices as large as the public centre of the ball, or as the array's."""
+        outer = ball if isinstance(ball, Ball) else ball.outer
+        given = getattr(X, "shape", None)
+        given = given if isinstance(given, tuple) else None
+        if outer is not None:
+            shape = np.shape(outer.center)
+            if len(shape) != 2 or shape[0] != shape[1]:
+                raise InvalidArgument(
+                    f"argument `ball` has a centre of shape {shape}; PrivateMDM needs a square"
+                    " matrix"
+                )
+        elif given is not None and len(given) == 3 and given[1] == given[2]:
+            shape = given[1:]
+        else:
             raise InvalidArgument(
-                f"argument `ball` has a centre of shape {shape}; PrivateMDM needs a square matrix"
+                f"argument `X` {'is no array' if given is None else f'has shape {given}'}; give"
+                " symmetric positive definite matrices of shape (n, k, k), or the size of a matrix"
+                " by a ball: ball=AdaptiveBall(outer=Ball(center, radius))"
             )
         manifold = spd(shape[0], self.metric)
-        given = getattr(X, "shape", None)
-        if isinstance(given, tuple) and tuple(given[1:]) != shape:
+        if given is not None and tuple(given[1:]) != tuple(shape):
             raise InvalidArgument(
                 f"argument `X` has shape {given}; give symmetric positive definite matrices of the"
                 f" size of the ball's centre, shape (n, {shape[0]}, {shape[0]})"
             )
         return manifold
 
-    def _public(self, domain: Domain, groups: list[np.ndarray], classes: np.ndarray) -> _Prepared:
+    def _public(self, domain: Domain, groups: list[np.ndarray]) -> _Releases:
         assert self.budget is not None
         sizes = [len(g) for g in groups]
-        if min(sizes) == 0:
-            raise InvalidArgument(
-                f"argument `y` has no record of class {classes[sizes.index(0)]!r}; leave it out of"
-                " `classes`"
-            )
-        name = self._name(domain.manifold, min(sizes), self.budget)
+        name = self._name(domain, min(sizes), self.budget)
         local = domain.frame.local
         there = Ball(local.center, local.radius)
         mechanisms = [build(name, local.manifold, there, n, self.budget) for n in sizes]
         values = [FrechetMean(domain, len(g)).value(Records(jnp.asarray(g))) for g in groups]
         return mechanisms, values, mechanisms[0].guarantee
 
-    def _private(self, domain: Domain, groups: list[np.ndarray]) -> _Prepared:
+    def _private(self, domain: Domain, groups: list[np.ndarray]) -> _Releases:
         assert self.budget is not None
         if self.min_class_size is None:
             raise invalid(
@@ -232,7 +320,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             )
         m = integer("min_class_size", self.min_class_size, at_least=1)
         half = half_budget(self.budget)
-        name = self._name(domain.manifold, m, half)
+        name = self._name(domain, m, half)
         local = domain.frame.local
         mechanism = build(name, local.manifold, Ball(local.center, local.radius), m, half)
         query = FrechetMean(domain, m)  # made for m: the sizes of the classes are private
@@ -244,13 +332,13 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         one = mechanism.guarantee
         return [mechanism] * len(groups), values, one if len(groups) == 1 else one.compose(one)
 
-    def _name(self, manifold: AbstractManifold, n: int, budget: Budget) -> str:
+    def _name(self, domain: Domain, n: int, budget: Budget) -> str:
         if self.mechanism != "auto":
             return self.mechanism
-        assert self.ball is not None
+        manifold = domain.manifold
         rows = [
             r
-            for r in plan_private_mean(manifold, self.ball, n, budget)
+            for r in plan_private_mean(manifold, Ball(domain.center, domain.radius), n, budget)
             if r.mechanism in MECHANISMS and r.eligible
         ]
         known = [(r.typical_error, r.mechanism) for r in rows if r.typical_error is not None]
@@ -278,9 +366,18 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
 
     # ---------------------------------------------------------------- using the means
     def transform(self, X: RecordsLike) -> np.ndarray:
-        """Distance of each matrix to each class mean, shape (n, number of classes)."""
+        """Distance of each matrix to each class mean, shape (n, number of classes).
+
+        Riemannian distances where the ball is public. Where it was found: distances of tangent
+        vectors at its centre, clipped at its radius.
+        """
         check_is_fitted(self, "covmeans_")
         matrices = np.asarray(X, dtype=np.float64)
+        if self._coordinates is not None:
+            domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
+            query = TangentMean(domain, len(matrices))
+            y = np.asarray(query.prepare(matrices).points)
+            return np.linalg.norm(y[:, None] - self._coordinates[None], axis=-1)
         means = jnp.asarray(np.stack(self.covmeans_))
         return np.asarray(self.manifold_.dist(means[None], jnp.asarray(matrices)[:, None]))
 

@@ -197,6 +197,34 @@ def plan_search(
     return SearchPlan(noise, n, dim, scales, largest, smallest, coarse, fine, centre, need)
 
 
+_SCALE_MOST = 0.18  # of the budget, for all counts of a short search for the scale
+_HALF_OCTAVES = 5, 3  # halvings of the range of a radius, about the first and the second centre
+_RADIUS_LEAST, _RADIUS_MOST = 0.004, 0.012  # one count of a radius
+_CENTRE_LEAST, _CENTRE_MOST = 0.02, 0.14
+
+
+def plan_short_search(
+    noise: Noise, n: int, dim: int, *, scales: int, largest: float, smallest: float
+) -> SearchPlan:
+    """Shares for a search that only asks where most records are, not for a ball that holds them.
+
+    Directions of records seen from a centre are what is wanted afterwards: the radius need not hold
+    many records, and most of the budget is left. Arguments as for `plan_search`.
+    """
+    coarse = worst = 0.0
+    counts = _SCALE_STEPS * scales
+    if counts:
+        wanted = counts * noise.share_of_count(_COARSE * n)
+        coarse = min(_SCALE_MOST, max(0.02, wanted)) / counts
+        worst = noise.count_deviation(_SCALE_MOST / counts) / (1.1 * _WORST)
+    need = math.ceil(max(worst, noise.count_deviation(_RADIUS_MOST) / _WORST / 1.6))
+    fine = min(_RADIUS_MOST, max(_RADIUS_LEAST, noise.share_of_count(_WORST * n)))
+    centre = 0.0
+    if noise.mean_length(1.0, dim) <= 4.0 / 15.0 * n:
+        centre = min(_CENTRE_MOST, max(_CENTRE_LEAST, noise.share_of_mean(n / 4, dim)))
+    return SearchPlan(noise, n, dim, scales, largest, smallest, coarse, fine, centre, need)
+
+
 class Answers(Protocol):
     """Noisy answers about private records. Each call spends its share and releases its answer."""
 
@@ -277,6 +305,36 @@ def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
         radius = _refined(plan, purse, radius)
         radii.append(radius)
     return SearchResult(radius, 1.0 - purse.left, tuple(radii), scales, rounds)
+
+
+def run_short_search(plan: SearchPlan, answers: Answers) -> SearchResult:
+    """Locate the scale, the median distance, and where n allows a centre and the median distance
+    about it. Every decision is a function of the plan and of released answers.
+    """
+    plan.check()
+    purse = _Purse(plan, answers)
+    scales = tuple(_locate_scale(plan, purse, i) for i in range(plan.scales))
+    answers.set_scales(scales)
+    first, second = _HALF_OCTAVES
+    radius = _median_radius(plan, purse, plan.largest, first)
+    radii = [radius]
+    if plan.moves:
+        answers.move(radius, purse.spend(plan.centre_share))
+        radius = _median_radius(plan, purse, min(plan.largest, ROOT_TWO * radius), second)
+        radii.append(radius)
+    return SearchResult(radius, 1.0 - purse.left, tuple(radii), scales, len(radii) - 1)
+
+
+def _median_radius(plan: SearchPlan, purse: _Purse, largest: float, counts: int) -> float:
+    """The median distance, to a factor 2^(1/4), among 2^counts half octaves below `largest`."""
+    low, high = -(2**counts), 0
+    for _ in range(counts):
+        middle = (low + high) // 2
+        if purse.holds(largest * 2.0 ** (middle / 2), plan.n / 2, plan.fine_share):
+            high = middle
+        else:
+            low = middle
+    return largest * 2.0 ** ((low + high) / 4)
 
 
 def _worth_another(plan: SearchPlan, purse: _Purse) -> bool:

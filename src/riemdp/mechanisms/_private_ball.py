@@ -36,7 +36,7 @@ from ._ball_search import (
     plan_search,
     run_search,
 )
-from ._base import AbstractMechanism, Drawn
+from ._base import AbstractMechanism, Drawn, Value
 from ._common import exp_valid, needs_log
 from ._error_law import gaussian_law, laplace_law, wrapped_law
 
@@ -100,7 +100,7 @@ class BudgetedNoise:
         return min(kept, radius / length) * noisy
 
 
-class _Records:
+class SearchRecords:
     """Private records and a current centre; answers the questions of a search."""
 
     def __init__(self, domain: SearchDomain, X: Point, noise: BudgetedNoise, source: NoiseSource):
@@ -141,11 +141,11 @@ class _Records:
         mean = query.coordinates(query.shorten(self.logs))
         scale = self.noise.scale(query.sensitivity, share)
         noisy = self.noise.shortened(self.noise.added(mean, scale, self.source), r, scale)
-        self._take(admit_point(self.manifold, "center", _end(self.manifold, self.center, noisy)))
+        self._take(admit_point(self.manifold, "center", end_of(self.manifold, self.center, noisy)))
 
 
-class _AdaptiveMechanism(AbstractMechanism[Point]):
-    """What the two mechanisms share: the plan, and the search."""
+class AdaptiveMechanism(AbstractMechanism[Value]):
+    """What mechanisms that search for a ball share: the plan, and the records."""
 
     def __init__(self, manifold: AbstractManifold, search: AdaptiveBall, *, n: int, budget: Budget):
         if not isinstance(search, AdaptiveBall):
@@ -178,18 +178,14 @@ class _AdaptiveMechanism(AbstractMechanism[Point]):
     def quoted_budget(self) -> Budget:
         return self.budget
 
-    def _admit(self, value: RecordsLike) -> Point:
+    def _admitted(self, X: RecordsLike) -> Point:
         self.plan.check()
-        records, n = admit_records(self.manifold, "X", value)
+        records, n = admit_records(self.manifold, "X", X)
         if n != self.n:
             raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
         return jax.tree.map(jnp.asarray, records)
 
-    def _searched(self, X: Point, source: NoiseSource) -> tuple[_Records, SearchResult]:
-        records = _Records(self.domain, X, self.noise, source)
-        return records, run_search(self.plan, records)
-
-    def _facts(self, records: _Records, found: SearchResult) -> dict[str, Any]:
+    def _facts(self, records: SearchRecords, found: SearchResult) -> dict[str, Any]:
         return {
             "n": self.n,
             "need": self.plan.need,
@@ -200,7 +196,18 @@ class _AdaptiveMechanism(AbstractMechanism[Point]):
         }
 
 
-class PrivateBall(_AdaptiveMechanism):
+class _OfRecords(AdaptiveMechanism[Point]):
+    """A mechanism whose value is records and nothing else."""
+
+    def _admit(self, value: RecordsLike) -> Point:
+        return self._admitted(value)
+
+    def _searched(self, X: Point, source: NoiseSource) -> tuple[SearchRecords, SearchResult]:
+        records = SearchRecords(self.domain, X, self.noise, source)
+        return records, run_search(self.plan, records)
+
+
+class PrivateBall(_OfRecords):
     """Release a ball that holds most records: where they are, how far they spread.
 
     Args:
@@ -239,7 +246,7 @@ class PrivateBall(_AdaptiveMechanism):
         return Drawn(ball, size, 1.0, None, self._facts(records, found))
 
 
-def _smallest_radius(records: _Records, radius: float, rank: float, share: float) -> float:
+def _smallest_radius(records: SearchRecords, radius: float, rank: float, share: float) -> float:
     """At most eight counts: up by sqrt 2 while too few records lie inside, else down."""
     if records.count(radius, share) >= rank:
         for _ in range(7):
@@ -254,7 +261,7 @@ def _smallest_radius(records: _Records, radius: float, rank: float, share: float
     return radius
 
 
-class AdaptiveMean(_AdaptiveMechanism):
+class AdaptiveMean(_OfRecords):
     """Release the Frechet mean of the records in a ball that is found on the way.
 
     The last release is that of the Frechet mean of the records clamped to the ball (Hadamard
@@ -299,7 +306,7 @@ class AdaptiveMean(_AdaptiveMechanism):
             y = query.coordinates(query.shorten(records.logs))
         scale = self.noise.scale(query.sensitivity, share)
         noisy = self.noise.shortened(self.noise.added(y, scale, source), r, scale)
-        released = _end(local.manifold, local.center, noisy)
+        released = end_of(local.manifold, local.center, noisy)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)
         dim = self.manifold.dim
@@ -328,7 +335,7 @@ class AdaptiveMean(_AdaptiveMechanism):
         return TangentMean(domain, self.n)
 
 
-def _end(manifold: AbstractManifold, base: Point, y: Floats) -> Point:
+def end_of(manifold: AbstractManifold, base: Point, y: Floats) -> Point:
     """The exponential of released coordinates, always a valid point."""
     return exp_valid(manifold, base, manifold.from_coordinates(base, y))
 

@@ -1,0 +1,300 @@
+"""PrivateMDM without a public ball: what it releases, what labels cost, what one record can do."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import gamma, kstest
+from sklearn.base import clone
+
+import riemdp
+from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, Ledger, PrivateMDM
+from riemdp.mechanisms._ball_search import GaussianNoise, plan_short_search, run_short_search
+from riemdp.mechanisms._class_means import AdaptiveClassMeans
+from riemdp.mechanisms._private_ball import BudgetedNoise
+from riemdp.randomness import noise_source
+from tests.mechanisms.numpy_search import FlatAnswers
+from tests.mechanisms.test_ball_search import excess, pairs
+from tests.statistical import ALPHA, gaussian_p_value
+
+BUDGET = Budget(3.0, 1e-5)
+PRIVATE = {"labels": "private", "classes": [0, 1, 2]}
+
+
+def matrices(n=600, unit=1.0, seed=0):
+    """Three classes of 3 x 3 covariances, and their labels."""
+    rng = np.random.default_rng(seed)
+    signals = rng.normal(size=(n, 3, 30))
+    y = np.arange(n) % 3
+    signals *= np.exp(0.7 * (np.arange(3) == y[:, None]))[:, :, None]
+    return unit * signals @ signals.transpose(0, 2, 1) / 30, y
+
+
+def mdm(**options):
+    return PrivateMDM(**{"metric": "logeuclid", "budget": BUDGET, "random_state": 1} | options)
+
+
+# ------------------------------------------------------------------------------- what is released
+@pytest.mark.parametrize("metric", ["riemann", "logeuclid", "wasserstein"])
+def test_it_finds_the_classes_in_any_unit(metric):
+    for unit, labels in ((1.0, {}), (1e-12, PRIVATE)):
+        X, y = matrices(unit=unit)
+        fitted = mdm(metric=metric, **labels).fit(X, y)
+        assert fitted.score(X, y) > 0.85
+        assert fitted.guarantee_.epsilon(1e-5) <= 3.0 * (1 + 1e-9)
+        assert fitted.guarantee_.epsilon(1e-5) > 2.97
+        assert isinstance(fitted.ball_, Ball)
+        assert all(bool(fitted.manifold_.belongs(m, 1e-8 * unit)) for m in fitted.covmeans_)
+
+
+def test_pure_budgets_and_a_given_search():
+    X, y = matrices()
+    outer = AdaptiveBall(outer=Ball(np.eye(3), 8.0))
+    for labels in ({}, PRIVATE):
+        fitted = mdm(budget=Budget(4.0), ball=outer, **labels).fit(X, y)
+        assert fitted.guarantee_.epsilon(0.0) == 4.0
+        assert fitted.score(X, y) > 0.8
+
+
+def test_predictions_are_the_nearest_means():
+    X, y = matrices()
+    fitted = mdm().fit(X, y)
+    assert np.array_equal(fitted.predict(X), fitted.classes_[fitted.transform(X).argmin(axis=1)])
+    assert np.array_equal(
+        fitted.predict_proba(X).argmax(axis=1), fitted.transform(X).argmin(axis=1)
+    )
+    one_by_one = np.concatenate([fitted.transform(x[None]) for x in X[:5]])
+    assert np.allclose(one_by_one, fitted.transform(X)[:5], rtol=1e-9)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict(X), fitted.predict(X))
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+# ------------------------------------------------------------------------------------- guarantees
+def largest_change(private, trials=4000):
+    """Of sums and counts, over random pairs of records with labels and the worst ones."""
+    rng = np.random.default_rng(3)
+    space = riemdp.SPDLogEuclidean(2)
+    sizes = None if private else [400, 400]
+    mechanism = AdaptiveClassMeans(
+        space, AdaptiveBall(), n=2, classes=2, budget=Budget(1.0, 1e-5), sizes=sizes
+    )
+    worst = 0.0
+    for i in range(trials // 100):
+        z = rng.normal(size=(3, 3)) if i else np.array([[1.0, 0, 0], [-1.0, 0, 0], [0, 0, 0]])
+        z = z / np.maximum(1.0, np.linalg.norm(z, axis=1))[:, None]
+        for a in (0, 1):
+            for b in (0, 1, -1) if private else (a,):
+                with_one = mechanism.sums(jnp.asarray(z[[0, 2]]), np.array([a, 1]))
+                with_other = mechanism.sums(jnp.asarray(z[[1, 2]]), np.array([b, 1]))
+                worst = max(worst, float(np.linalg.norm(with_one - with_other)))
+    return worst, mechanism.sensitivity
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_one_record_moves_sums_and_counts_by_at_most_two(private):
+    worst, stated = largest_change(private)
+    assert worst <= stated
+    assert worst == pytest.approx(2.0)
+    assert stated == pytest.approx(2.0, rel=1e-6)
+
+
+def released(X, y, seed=5):
+    mechanism = AdaptiveClassMeans(
+        riemdp.SPDLogEuclidean(3), AdaptiveBall(), n=len(X), classes=3, budget=BUDGET
+    )
+    return mechanism.release((X, y), seed).details
+
+
+def test_a_far_record_moves_the_sums_no_more_than_one_at_the_radius():
+    """The same seed: what differs is what the record does."""
+    X, y = matrices()
+    near, far = X.copy(), X.copy()
+    near[0], far[0] = 1e3 * np.diag([1.0, 1.0, 1e-9]), 1e3 * np.diag([1.0, 1.0, 1e-90])
+    one, other = released(near, y), released(far, y)
+    r = one["ball"].radius
+    assert other["ball"].radius == r
+    gap = np.linalg.norm(one["coordinates"] - other["coordinates"], axis=1)
+    assert np.all(gap <= 2 * r / 150)
+
+
+def test_sizes_of_private_classes_have_noise():
+    X, y = matrices()
+    drawn = np.array([released(X, y, seed)["sizes"] for seed in range(6)])
+    assert np.all(np.abs(drawn - 200) < 60)
+    assert len(np.unique(drawn)) == drawn.size
+    assert released(X, np.where(y == 2, -1, y))["sizes"][2] < 100
+
+
+class CheapSums(AdaptiveClassMeans):
+    """A planted fault: sums are taken to change by a quarter of what they do."""
+
+    sensitivity = 0.5
+
+
+def noise_of_sums(kind, budget, private, monkeypatch):
+    """Noise of sums and counts over the sigma that sensitivity 2 and the share that is left ask
+    for; and sees that all shares add up to 1.
+    """
+    shares: list[float] = []
+    noise: list[np.ndarray] = []
+
+    class Noted(BudgetedNoise):
+        def count(self, share, source):
+            shares.append(share)
+            return super().count(share, source)
+
+        def scale(self, sensitivity, share):
+            shares.append(share)
+            return super().scale(sensitivity, share)
+
+        def added(self, y, scale, source):
+            noisy = super().added(y, scale, source)
+            noise.append((noisy - np.asarray(y)).ravel())
+            return noisy
+
+    monkeypatch.setattr("riemdp.mechanisms._private_ball.BudgetedNoise", Noted)
+    X, y = matrices()
+    sizes = None if private else [200, 200, 200]
+    mechanism = kind(
+        riemdp.SPDLogEuclidean(3), AdaptiveBall(), n=600, classes=3, budget=budget, sizes=sizes
+    )
+    source, drawn, left = noise_source(2), [], 1.0
+    for _ in range(40):
+        shares.clear()
+        noise.clear()
+        release = mechanism.release((X, y), source)
+        assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+        left = 1.0 - release.details["share_of_search"]
+        drawn.append(np.concatenate(noise[-1 if private else -3 :]))  # after that of the centre
+    if budget.delta == 0:
+        return np.array(drawn) / (2.0 / (budget.epsilon * left))
+    sigma = 2.0 * riemdp.gaussian_noise_multiplier(budget) / math.sqrt(left)
+    return np.array(drawn) / sigma
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_shares_are_the_budget_and_sums_have_their_noise(private, monkeypatch):
+    noise = noise_of_sums(AdaptiveClassMeans, BUDGET, private, monkeypatch)
+    assert noise.shape[1] == (21 if private else 18)
+    assert gaussian_p_value(noise, 1.0) > ALPHA
+    assert gaussian_p_value(0.8 * noise, 1.0) < ALPHA
+
+
+def test_too_little_noise_on_the_sums_is_detected(monkeypatch):
+    noise = noise_of_sums(CheapSums, BUDGET, True, monkeypatch)
+    assert gaussian_p_value(noise, 1.0) < ALPHA
+
+
+def test_pure_noise_of_the_joint_sums(monkeypatch):
+    """Its length has the Gamma law of 21 dimensions."""
+    lengths = np.linalg.norm(
+        noise_of_sums(AdaptiveClassMeans, Budget(3.0), True, monkeypatch), axis=1
+    )
+    assert kstest(lengths, gamma(21).cdf).pvalue > ALPHA
+    assert kstest(0.5 * lengths, gamma(21).cdf).pvalue < ALPHA
+
+
+def transcript(mu, noise=1.0, runs=120):
+    """Largest excess of delta(epsilon) over the claim, over the worst pairs, in standard errors."""
+    worst = -math.inf
+    for _, a, b in pairs(200, 3):
+        plan = plan_short_search(
+            GaussianNoise(mu), 200, 3, scales=1, largest=30.0, smallest=30 * 2.0**-15
+        )
+        loss = []
+        for seed in range(runs):
+            direction = np.eye(1, 3)
+            answers = FlatAnswers(a, mu, np.random.default_rng(seed), direction, b, noise=noise)
+            found = run_short_search(plan, answers)
+            assert answers.spent == pytest.approx(found.spent, abs=1e-12)
+            answers.final(found.radius, 1.0 - found.spent)
+            loss.append(answers.loss)
+        worst = max(worst, excess(np.array(loss), mu))
+    return worst
+
+
+def test_the_loss_of_a_transcript_is_that_of_one_gaussian():
+    assert transcript(2.0) < 6.0
+    assert transcript(2.0, noise=0.5) > 6.0
+
+
+def advantage(kind, releases=250):
+    """The mu that an attacker proves from the class means, for a record that changes sides."""
+    budget = Budget(6.0, 1e-5)
+    n = 60
+    base = np.exp(0.5)
+    X = np.stack([np.diag([base, 1 / base])] * n)
+    Y = X.copy()
+    Y[0] = np.diag([1 / base, base])
+    labels = np.arange(n) % 2
+    space = riemdp.SPDLogEuclidean(2)
+    mechanism = kind(space, AdaptiveBall(), n=n, classes=2, budget=budget)
+    source = noise_source(4)
+    scores = []
+    for x in (X, Y):
+        seen = [mechanism.release((x, labels), source) for _ in range(releases)]
+        logs = [np.log(np.diagonal(np.asarray(r.value)[0])) for r in seen]
+        scores.append(np.array([v[0] - v[1] for v in logs]))
+    mu = 1.0 / riemdp.gaussian_noise_multiplier(budget)
+    return riemdp.audit.gaussian_mu_lower_bound(scores[0], scores[1]), mu
+
+
+@pytest.mark.slow
+def test_one_record_shows_no_more_than_is_claimed():
+    found, claimed = advantage(AdaptiveClassMeans)
+    assert found < claimed
+
+
+@pytest.mark.slow
+def test_an_attacker_detects_too_little_noise_on_the_sums():
+    found, claimed = advantage(CheapSums)
+    assert found > claimed
+
+
+# -------------------------------------------------------------------------------- what can go wrong
+def test_one_charge_and_a_refusal_from_public_numbers():
+    with Ledger(Budget(3.0, 1e-5)) as ledger:
+        X, y = matrices(30)
+        for bad in (X, np.full_like(X, np.nan)):
+            with pytest.raises(InvalidArgument, match=r"`ball`.*too few.*Nothing was spent"):
+                mdm(budget=Budget(0.3, 1e-5), on_invalid="center").fit(bad, y)
+        assert ledger.charges == 0
+        mdm().fit(*matrices())
+        assert ledger.charges == 1
+
+
+@pytest.mark.parametrize("metric", ["riemann", "logeuclid"])
+def test_no_record_and_no_label_decides_whether_an_error_is_raised(metric):
+    X, y = matrices(300)
+    for value in (np.nan, np.inf, 0.0, 1e300, -1e300, 1e-300):
+        Z = X.copy()
+        Z[7] = value
+        mdm(metric=metric, on_invalid="center", **PRIVATE).fit(Z, y)
+    fitted = mdm(metric=metric, on_invalid="center", **PRIVATE).fit(np.full_like(X, np.nan), y)
+    assert all(np.all(np.isfinite(m)) for m in fitted.covmeans_)
+    odd = list(y)
+    odd[3], odd[4], odd[5] = "1", None, [2, 3]
+    mdm(metric=metric, **PRIVATE).fit(X, odd)
+    mdm(metric=metric, **PRIVATE).fit(X, np.zeros(300, int))  # two classes without a record
+
+
+@pytest.mark.parametrize(
+    ("change", "x", "named"),
+    [
+        ({"mechanism": "wrapped-gaussian"}, None, "mechanism"),
+        ({"labels": "private"}, None, "classes"),
+        ({"classes": [0, 1, 2, 3]}, None, "y"),
+        ({}, "list", "X"),
+        ({"ball": 3.0}, None, "ball"),
+    ],
+)
+def test_bad_parameters(change, x, named):
+    X, y = matrices()
+    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(5.0, 1e-4)) as ledger:
+        mdm(**change).fit(list(X) if x == "list" else X, y)
+    assert ledger.charges == 0
