@@ -65,3 +65,25 @@ def test_nothing_is_claimed_where_nothing_is_known():
     small = R.Euclidean(2)
     same = WrappedGaussian(small, np.zeros(2), sensitivity=0.1, budget=BUDGET, shrink=True)
     assert same.error_law.kind == "exact"  # nothing is shrunk in two dimensions
+
+
+def test_a_private_mean_may_be_shrunk():
+    """The same noise, then the shrinking of the mechanism; nothing else can be shrunk."""
+    space, ball = R.SPDLogEuclidean(3), R.Ball(np.eye(3), 2.0)
+    X = np.tile(1.2 * np.eye(3), (100, 1, 1))
+    plain, shrunk = (
+        R.private_frechet_mean(
+            space, X, ball, BUDGET, mechanism="wrapped-gaussian", shrink=shrink, rng=1
+        )
+        for shrink in (False, True)
+    )
+    assert (shrunk.scale, shrunk.guarantee) == (plain.scale, plain.guarantee)
+    y, v = (np.asarray(space.log(ball.center, r.value)) for r in (plain, shrunk))
+    length = float(space.norm(ball.center, y))
+    keep = max(0.0, 1 - (space.dim - 2) * plain.scale**2 / length**2)
+    assert 0 < keep < 1
+    np.testing.assert_allclose(v, keep * y, rtol=1e-9, atol=1e-12)
+    with pytest.raises(R.InvalidArgument, match="`shrink`"):
+        R.private_frechet_mean(
+            space, X, ball, BUDGET, mechanism="wrapped-laplace", shrink=True, rng=1
+        )

@@ -25,7 +25,8 @@ def demo(
 
     Takes under a minute.
     """
-    from ._demo import MATRICES, PICTURE, STATEMENT, run_demo
+    from ._demo import run_demo
+    from ._demo_write import MATRICES, PICTURE, STATEMENT
 
     done = run_demo(out, quick=quick)
     say = console().print

@@ -213,6 +213,7 @@ class WrappedGaussian(AbstractWrapped):
             calibration=facts.calibration,
             ball=facts.ball,
             adjacency=facts.adjacency,
+            shrink=facts.shrink,
         )
 
     # ---------------------------------------------------------------- errors and attacks

@@ -58,6 +58,7 @@ def build(
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
     gradient: Callable[[Point], Tangent] | None = None,
+    shrink: bool = False,
 ) -> Any:
     """The mechanism `name` for the Frechet mean of n records of `ball`, from public facts.
 
@@ -72,10 +73,11 @@ def build(
         calibration: "analytic" or "classical".
         adjacency: "replace-one" or "add-or-remove-one".
         gradient: The K-norm mechanism's private gradient. It is stored, not evaluated.
+        shrink: Whether the wrapped Gaussian shrinks its releases.
     """
     kind = _BY_NAME[one_of("mechanism", name, (*COMPARED, *EXTRINSIC))]
     facts = MeanFacts(
-        manifold, ball, n, budget, tolerance, weights, calibration, adjacency, gradient
+        manifold, ball, n, budget, tolerance, weights, calibration, adjacency, gradient, shrink
     )
     return kind.for_mean(facts)
 
