@@ -24,9 +24,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
 	$(BIN)/riemdp demo --out $(OUT)
 
-# Compilation is half of the tests' time, and most functions run once: the compiler's quickest setting serves them best. Demo, slow
-# tests and benchmarks use its normal one.
-test: export XLA_FLAGS ?= --xla_backend_optimization_level=0
+# Compilation is half of the tests' time, and most functions run once: the compiler's quickest settings serve them best. Demo, slow
+# tests and benchmarks use its normal ones.
+test: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false
 test: $(READY)  ## the tests (under 15 minutes on two cores)
 	$(PYTEST)
 

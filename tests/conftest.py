@@ -32,6 +32,10 @@ settings.register_profile(
 )
 settings.load_profile("riemdp")
 
+# Tracing makes many objects that live on: looking through them as often as usual takes an eighth of
+# the tests' time.
+gc.set_threshold(200_000, 20, 50)
+
 # Each compiled function takes a few memory mappings, of which Linux gives a process 65 530; beyond
 # them XLA crashes.
 MANY_MAPPINGS = 15_000

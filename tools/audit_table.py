@@ -2,19 +2,22 @@
 beside the claims.
 
 One row for each entry of `mechanisms()`, `optimisers()` and `front_door()`; a new mechanism is
-audited by adding its entry. A row that is refuted makes the script fail. `--quick` runs fewer
-trials (for a test that the script works, not for a result).
+audited by adding its entry. A row that is refuted makes the script fail, and so does a fault of
+`planted()` that is not. `--quick` runs fewer trials (for a test that the script works, not for a
+result), and no planted faults.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +25,10 @@ import numpy as np
 import riemdp
 from riemdp import Budget
 from riemdp.audit import AuditResult, audit_mechanism, audit_optimizer
+from riemdp.domains import Domain
 from riemdp.federated import local_update
+from riemdp.mechanisms._private_ball import BudgetedNoise
+from riemdp.randomness import NoiseSource
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
 BUDGET = Budget(EPSILON, 1e-5)
@@ -195,6 +201,72 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     yield "an agent's round (local_update), DPRGD, Euclidean(1)", _through(agent, far, -far), 500
 
+    many = np.zeros((60, 1))
+    many[0] = 1e6
+
+    def without_a_ball(x: Any, rng: Any) -> riemdp.Release:
+        return riemdp.private_frechet_mean(line, x, budget=BUDGET, rng=rng)
+
+    title = "private_frechet_mean, no ball given, Euclidean(1)"
+    yield title, _through(without_a_ball, many, -many), 1_000
+
+    def ball_alone(x: Any, rng: Any) -> riemdp.Release:
+        found = riemdp.private_ball(line, x, riemdp.AdaptiveBall(), BUDGET, rng=rng)
+        return dataclasses.replace(found, value=np.array([found.value.radius]))
+
+    halves = np.repeat([[0.0], [1.0]], 30, axis=0)
+    more = np.concatenate([halves[1:], [[1e6]]])
+    yield "private_ball, its radius, Euclidean(1)", _through(ball_alone, more, halves), 1_000
+
+
+class _LittleNoise(NoiseSource):
+    """A planted fault: a quarter of the noise."""
+
+    def normals(self, *arguments: Any, **more: Any) -> Any:
+        return super().normals(*arguments, **more) / 4
+
+
+def planted() -> Iterator[tuple[str, Audit, int]]:
+    """The front door with a fault behind it: (row title, audit, trials). Each must be refuted."""
+    line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+    far = np.zeros((8, 1))
+    far[0] = 1e6
+
+    def mean(x: Any, rng: Any, where: riemdp.Ball = ball) -> riemdp.Release:
+        return riemdp.private_frechet_mean(
+            line, x, where, BUDGET, mechanism="wrapped-gaussian", rng=rng
+        )
+
+    def a_quarter(x: Any, rng: Any) -> riemdp.Release:
+        return mean(x, _LittleNoise(int(rng.integers(0, 2**31))))
+
+    yield "a quarter of the noise", _through(a_quarter, far, -far), 1_000
+
+    def not_moved(x: Any, rng: Any) -> riemdp.Release:
+        with (
+            mock.patch.object(Domain, "clamp", lambda self, records: records),
+            mock.patch.object(Domain, "clamp_point", lambda self, point: point),
+        ):
+            return mean(x, rng)
+
+    yield "records are not moved into the ball", _through(not_moved, far, -far), 1_000
+
+    def own_radius(x: Any, rng: Any) -> riemdp.Release:
+        return mean(x, rng, riemdp.Ball(np.zeros(1), float(np.max(np.abs(x)))))
+
+    title = "the radius is that of the records"
+    yield title, _through(own_radius, 1e-12 * far, 1e-6 * far), 1_000
+
+    many = np.zeros((60, 1))
+    many[0] = 1e6
+
+    def stages_for_nothing(x: Any, rng: Any) -> riemdp.Release:
+        with mock.patch.object(BudgetedNoise, "scale", lambda self, sensitivity, share: sensitivity / 10):
+            return riemdp.private_frechet_mean(line, x, budget=BUDGET, rng=rng)
+
+    title = "no ball given, the moves of the centre and the mean are not paid for"
+    yield title, _through(stages_for_nothing, many, -many), 1_000
+
 
 def _through(release: Any, inside: Any, outside: Any) -> Audit:
     """An audit of a function (records, rng) -> release, by the first entry of what it releases."""
@@ -263,52 +335,65 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     releases, runs = (100, 400) if options.quick else (4_000, 20_000)
-    rows, refuted, failed = [], 0, 0
-    begun = time.perf_counter()
-    for title, audit, trials in [
+    rows = [
         *((title, audit, releases) for title, audit in mechanisms()),
         *((title, audit, runs) for title, audit in optimisers()),
         *((title, audit, min(trials, releases)) for title, audit, trials in front_door()),
-    ]:
-        if options.only not in title:
+    ]
+    begun = time.perf_counter()
+    table, refuted = _audited(rows, options.only)
+    faults, noticed = _audited([] if options.quick else list(planted()), options.only)
+    missed = len(faults) - noticed
+    minutes = (time.perf_counter() - begun) / 60
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(_page(table, faults, minutes), encoding="utf-8")
+    print(
+        f"{len(table)} audits in {minutes:.1f} minutes, {refuted} refuted; {len(faults)} planted"
+        f" faults, {missed} missed; table in {options.out}"
+    )
+    return 1 if refuted or missed else 0
+
+
+def _audited(rows: list[tuple[str, Audit, int]], only: str) -> tuple[list[str], int]:
+    """The rows of the page, and how many of them are refuted."""
+    lines, refuted = [], 0
+    for title, audit, trials in rows:
+        if only not in title:
             continue
         result = audit(trials)
         refuted += result.refuted
         print(f"{title}: {result}", flush=True)
-        rows.append(
+        lines.append(
             f"| {title} | {result.trials} | {result.claimed_epsilon:.3f} |"
             f" {result.epsilon_lower:.3f} | {result.mu_lower:.3f} |"
             f" {'**refuted**' if result.refuted else 'no'} |"
         )
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    minutes = (time.perf_counter() - begun) / 60
-    options.out.write_text(_page(rows, minutes), encoding="utf-8")
-    print(f"{len(rows)} audits in {minutes:.1f} minutes, {refuted} refuted; table in {options.out}")
-    return 1 if refuted or failed else 0
+    return lines, refuted
 
 
-def _page(rows: list[str], minutes: float) -> str:
-    head = [
-        "# Audit of the guarantees",
-        "",
-        (
-            "Every mechanism and optimiser, attacked on a worst-case pair of neighbouring inputs."
-            " The lower bounds hold at 95 % confidence"
-        ),
-        (
-            "each; a bound above the claim would refute it. Bounds grow towards the truth with the"
-            " number of trials, so a gap says that"
-        ),
-        "the attack ran out of trials, not that privacy is left over. Written by `make audit`"
-        f" in {minutes:.0f} minutes.",
-        "",
-        (
-            "| attacked | trials a side | epsilon claimed (delta = 1e-5) | epsilon seen, at least |"
-            " mu seen, at least | refuted |"
-        ),
-        "|---|---|---|---|---|---|",
-    ]
-    return "\n".join([*head, *rows]) + "\n"
+HEAD = """\
+# Audit of the guarantees
+
+Every mechanism and optimiser, attacked on a worst-case pair of neighbouring inputs. The lower
+bounds hold at 95 % confidence each; a bound above the claim would refute it. Bounds grow towards
+the truth with the number of trials, so a gap says that the attack ran out of trials, not that
+privacy is left over. Written by `make audit` in {minutes:.0f} minutes.
+"""
+COLUMNS = """
+| attacked | trials a side | epsilon claimed (delta = 1e-5) | epsilon seen, at least | mu seen, \
+at least | refuted |
+|---|---|---|---|---|---|
+"""
+PLANTED = """
+## Planted faults
+
+The same attack through the front door, with a fault behind it. Each must be refuted.
+"""
+
+
+def _page(rows: list[str], faults: list[str], minutes: float) -> str:
+    page = HEAD.format(minutes=minutes) + COLUMNS + "\n".join(rows) + "\n"
+    return page + PLANTED + COLUMNS + "\n".join(faults) + "\n" if faults else page
 
 
 if __name__ == "__main__":
