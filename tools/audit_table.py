@@ -204,14 +204,16 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     many = np.zeros((60, 1))
     many[0] = 1e6
 
-    def without_a_ball(x: Any, rng: Any) -> riemdp.Release:
-        return riemdp.private_frechet_mean(line, x, budget=BUDGET, rng=rng)
+    search = riemdp.AdaptiveBall(outer=riemdp.Ball(np.zeros(1), 100.0))
 
-    title = "private_frechet_mean, no ball given, Euclidean(1)"
+    def without_a_ball(x: Any, rng: Any) -> riemdp.Release:
+        return riemdp.private_frechet_mean(line, x, search, BUDGET, rng=rng)
+
+    title = "private_frechet_mean, private ball, Euclidean(1)"
     yield title, _through(without_a_ball, many, -many), 1_000
 
     def ball_alone(x: Any, rng: Any) -> riemdp.Release:
-        found = riemdp.private_ball(line, x, riemdp.AdaptiveBall(), BUDGET, rng=rng)
+        found = riemdp.private_ball(line, x, search, BUDGET, rng=rng)
         return dataclasses.replace(found, value=np.array([found.value.radius]))
 
     halves = np.repeat([[0.0], [1.0]], 30, axis=0)
@@ -260,11 +262,15 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     many = np.zeros((60, 1))
     many[0] = 1e6
 
-    def stages_for_nothing(x: Any, rng: Any) -> riemdp.Release:
-        with mock.patch.object(BudgetedNoise, "scale", lambda self, sensitivity, share: sensitivity / 10):
-            return riemdp.private_frechet_mean(line, x, budget=BUDGET, rng=rng)
+    search = riemdp.AdaptiveBall(outer=riemdp.Ball(np.zeros(1), 100.0))
 
-    title = "no ball given, the moves of the centre and the mean are not paid for"
+    def stages_for_nothing(x: Any, rng: Any) -> riemdp.Release:
+        with mock.patch.object(
+            BudgetedNoise, "scale", lambda self, sensitivity, share: sensitivity / 10
+        ):
+            return riemdp.private_frechet_mean(line, x, search, BUDGET, rng=rng)
+
+    title = "private ball, the moves of the centre and the mean are not paid for"
     yield title, _through(stages_for_nothing, many, -many), 1_000
 
 
