@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..mechanisms._common import needs_log
 from ..optimizers import DPRGD, DPRSGD, DPRSVRG
+from ..optimizers._plan import ADAPTIVE
 from ..problems import Problem
 
 AGGREGATES = ("tangent-mean", "frechet-mean")
@@ -93,6 +94,12 @@ class PriRFed:
             raise InvalidArgument(
                 "argument `local` leaves its number of steps open: a federated run needs it stated "
                 "(steps=..., or epochs=... and inner_steps=...)"
+            )
+        if local.clip_norm == ADAPTIVE:
+            raise InvalidArgument(
+                f"argument `local` has clip_norm={ADAPTIVE!r}, which is carried from step to step:"
+                " an agent that takes part now and then would search it anew each time. Give a"
+                " number, or sensitivity='domain'"
             )
         if isinstance(local, DPRSGD) and local.sampling == "poisson":
             raise InvalidArgument(

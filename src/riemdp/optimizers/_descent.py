@@ -8,12 +8,13 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid, one_of, real
@@ -29,8 +30,9 @@ from ..statistics._sensitivity import mean_gradient_sensitivity
 from ._checkpoint import identity
 from ._driver import Run, Schedule
 from ._kernels import AbstractKernel, Frame, State, choose_kernel
-from ._noisy_gradient import Batches, NoisyGradient
+from ._noisy_gradient import AdaptiveClip, Batches, NoisyGradient, over_chunks
 from ._plan import (
+    ADAPTIVE,
     MOST_STEPS,
     AbstractOptimizer,
     AbstractPlan,
@@ -40,9 +42,12 @@ from ._plan import (
     rate_array,
     resolve_clip,
 )
-from ._steps import AbstractStep, Anchor, Confinement, Row, Work, batch_of, prepared
+from ._steps import AbstractStep, Anchor, Carry, Confinement, Row, Work, batch_of, prepared
 
 SENSITIVITIES = ("clip", "domain")
+_SEARCHES = 7  # noisy counts for a first clip norm
+_REACH = 64.0 * math.log(2.0)  # it is searched between 2^-64 and 2^64, to a factor sqrt 2
+_PRECISE, _COARSE = 0.1, 0.25  # standard deviation of a share: aimed at, and the largest accepted
 SAMPLINGS = ("without-replacement", "poisson")
 
 
@@ -64,6 +69,22 @@ class GradientStep(AbstractStep):
             total = gradient.sum_of(kernel, state, batch_of(data, row), present, center)
         return gradient.answer(kernel, state, total, row.normals, center=center)
 
+    def ask(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
+        kernel, gradient, state = self.kernel, self.gradient, carry.state
+        if gradient.adaptive is None:
+            return super().ask(carry, anchor, data, row)
+        clip = carry.clip.clip
+
+        def sums(part: Batch, present: Array) -> tuple[Frame, Array]:
+            return gradient.joint_sum_of(kernel, state, part, present, clip)
+
+        if row.indices is None:
+            total = over_chunks(data, self.chunk, sums)
+        else:
+            present = jnp.ones(row.indices.shape[0]) if row.mask is None else row.mask
+            total = sums(batch_of(data, row), present)
+        return gradient.adapted_answer(kernel, state, total, row.normals, carry.clip, row.step)
+
 
 @dataclass(frozen=True)
 class DPRGD(AbstractOptimizer):
@@ -76,7 +97,11 @@ class DPRGD(AbstractOptimizer):
         learning_rate: A number above 0, or a function of the step 0, 1, ... None: 1 / smoothness in
             the first half, then that / (1 + 2 t / k), t = 0, 1, ..., which averages the noise.
             Without noise, with momentum and for other outputs than "last" it is constant.
-        clip_norm: C above 0. None: the problem's Lipschitz constant.
+        clip_norm: C above 0. None: the problem's Lipschitz constant. "adaptive": nobody has to know
+            it. Seven further steps, which do not move, find the median norm of the gradients
+            between 2^-64 and 2^64 by noisy counts; after them C follows a quantile, by a count that
+            is asked together with the gradient, in one Gaussian query. Needs output="last" and a
+            budget, and enough records, which is decided from public numbers.
         output: "last"; "uniform", an iterate drawn uniformly from w_1..w_T; "geodesic-average", the
             running geodesic mean of w_1..w_T.
         update: "exp", or "retract" for the manifold's cheaper retraction.
@@ -94,15 +119,19 @@ class DPRGD(AbstractOptimizer):
     Guarantee:
         Replace-one: T Gaussian releases of noise multiplier z = sigma / sensitivity, exactly one of
         z / sqrt(T); sensitivity 2 C / n. Momentum and averages are post-processing. "uniform" is
-        charged all T steps.
+        charged all T steps. With clip_norm="adaptive" T counts the seven further steps, and a
+        release is the mean of the clipped gradients over C together with a weighted count, of joint
+        sensitivity (2 / n) sqrt(1 + w^2 / 4).
 
     Source:
         Han2024 Algorithm 1 with b = n. The noise is calibrated exactly, not by the constants there.
+        Andrew et al. 2021 (adaptive clipping), here with one joint Gaussian query.
     """
 
+    adapts: ClassVar[bool] = True
     steps: int | None = None
     learning_rate: Rate = None
-    clip_norm: float | None = None
+    clip_norm: float | str | None = None
     output: str = "last"
     update: str = "exp"
     sensitivity: str = "clip"
@@ -147,10 +176,11 @@ class DPRSGD(AbstractOptimizer):
         Han2024 Algorithm 1; Utpala2023 section 6.2.
     """
 
+    adapts: ClassVar[bool] = True
     steps: int | None = None
     batch_size: int | None = None
     learning_rate: Rate = None
-    clip_norm: float | None = None
+    clip_norm: float | str | None = None
     sampling: str = "without-replacement"
     output: str = "last"
     update: str = "exp"
@@ -192,6 +222,17 @@ class DPRSGD(AbstractOptimizer):
 
 def _check_descent(optimizer: DPRGD | DPRSGD) -> None:
     one_of("sensitivity", optimizer.sensitivity, SENSITIVITIES)
+    if optimizer.clip_norm == ADAPTIVE:
+        if optimizer.sensitivity == "domain":
+            raise InvalidArgument(
+                f"argument `clip_norm` = {ADAPTIVE!r} goes with sensitivity='clip'; with 'domain'"
+                " the ball bounds the gradients"
+            )
+        if optimizer.output != "last":
+            raise InvalidArgument(
+                f"argument `clip_norm` = {ADAPTIVE!r} goes with output='last': the first steps do"
+                " not move and would count among the iterates"
+            )
     momentum = optimizer.momentum
     if momentum is None:
         return
@@ -281,7 +322,7 @@ class Plan(AbstractPlan):
             "n": self.n,
             "batch_size": self.batch_size,
             "sampling": self.sampling,
-            "clip_norm": self.clip,
+            "clip_norm": self.clip if self.gradient.adaptive is None else ADAPTIVE,
             "sensitivity": self.sensitivity,
             "noise_multiplier": self.noise_multiplier,
             "noise_to_signal": self.noise_to_signal,
@@ -325,6 +366,7 @@ class Plan(AbstractPlan):
             gradients=(gradient,),
             queries=lambda offset, count: ((count, count),),
             gradient_calls=(self.batch_size, 0),
+            clip=None if gradient.adaptive is None else gradient.adaptive.begin,
             facts=lambda: (
                 identity(problem),
                 repr(gradient),
@@ -341,7 +383,13 @@ class Plan(AbstractPlan):
         words = [
             (
                 f"{self.method}: {self.steps} steps on {self.n} records, batch {self.batch_size}"
-                f" ({self.sampling}), clip norm {self.clip:.4g}, sensitivity {self.sensitivity:.4g}"
+                f" ({self.sampling}), "
+                + (
+                    f"clip norm {self.clip:.4g}, sensitivity {self.sensitivity:.4g}"
+                    if self.gradient.adaptive is None
+                    else f"clip norm found on the way (the first {_SEARCHES} steps only count);"
+                    " what follows is in units of it"
+                )
             ),
             (
                 f"  noise multiplier {self.noise_multiplier:.4g}, sigma {self.sigma:.4g} per"
@@ -386,6 +434,12 @@ def _plan(
     rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
     domain = optimizer.sensitivity == "domain"
     radius = domain_radius(problem) if domain else math.inf
+    momentum = resolve_momentum(problem, optimizer.momentum)
+    dim = problem.manifold.dim
+    if private and optimizer.clip_norm == ADAPTIVE:
+        gradient = _adapting(batches, budget, len(rates), dim)
+        rates = np.concatenate([np.zeros(_SEARCHES), rates])
+        return Plan(optimizer, gradient, rates, momentum, dim, 1.0)
     clip = math.inf
     if private:
         clip = radius if domain else resolve_clip(problem, optimizer.clip_norm)
@@ -394,8 +448,37 @@ def _plan(
         multiplier = _calibrated(batches, budget.epsilon, budget.delta, steps)
     gradient = NoisyGradient.calibrated(clip, batches, multiplier, noise_std)
     signal = (problem.lipschitz or 2.0 * radius) if domain else clip
-    momentum = resolve_momentum(problem, optimizer.momentum)
-    return Plan(optimizer, gradient, rates, momentum, problem.manifold.dim, signal)
+    return Plan(optimizer, gradient, rates, momentum, dim, signal)
+
+
+def _adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> NoisyGradient:
+    """The query of a run whose clip norm is found on the way; `steps` after the search."""
+    if budget is None:
+        raise InvalidArgument(
+            f"argument `noise_std` does not go with clip_norm={ADAPTIVE!r}: sigma follows the clip"
+            " norm. Give a budget"
+        )
+    z = _calibrated(batches, budget.epsilon, budget.delta, steps + _SEARCHES)
+    alone = 0.5 * z * batches.clips / batches.size  # standard deviation of a share in the search
+    if alone > _COARSE:
+        raise InvalidArgument(
+            f"argument `clip_norm` = {ADAPTIVE!r}: {batches.size} records in a step are too few to"
+            f" find a clip norm with this budget and {steps} steps; about"
+            f" {math.ceil(batches.size * alone / _COARSE)} are needed. Give a number, fewer steps,"
+            " a larger budget, or more records. Nothing was spent"
+        )
+    # sd of a share that is asked with a gradient: 2 alone sqrt(1 + w^2 / 4) / w
+    weight = min(1.0, max(0.1, 2.0 * alone / _PRECISE))
+    norm = math.hypot(1.0, weight / 2.0)
+    # Records beyond C cost at most a bias of their share for each unit of C, and C costs noise in
+    # what the second half of the steps average.
+    noise = 2.0 * alone * norm * math.sqrt(dim / max(1.0, steps / 2.0))
+    deviation = 2.0 * alone * norm / weight
+    last = max(0.5, 1.0 - max(noise, 0.5 * deviation))
+    # Fast enough to fall to a fifth in a step, slow enough that noise moves it little.
+    pace = min(3.0, 0.25 / deviation), min(1.0, 0.1 / deviation)
+    adaptive = AdaptiveClip(_SEARCHES, _REACH, weight, steps / 2.0, last, pace)
+    return NoisyGradient.adapting(adaptive, batches, z)
 
 
 @functools.lru_cache(maxsize=4096)

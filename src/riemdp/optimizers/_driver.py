@@ -28,7 +28,7 @@ from ..randomness import NoiseSource
 from . import _steps
 from ._checkpoint import Checkpoint, ledger_token, seed_after
 from ._checks import check_affordable
-from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
+from ._noisy_gradient import ClipRange, NoisyGradient, PrivateDraws, Query, guarantee_of
 from ._recorder import Recorder, StepTimer
 from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
 
@@ -106,6 +106,7 @@ class Run:
         gradient_calls: Per-record gradients of a step, and of an anchor.
         anchor: The query at an anchor.
         facts: Public facts that a checkpoint must agree on.
+        clip: Where the clip norm lies at the start, if it is found on the way.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Run:
     gradient_calls: tuple[int, int]
     anchor: FullQuery | None = None
     facts: Callable[[], tuple[Any, ...]] = tuple
+    clip: ClipRange | None = None
 
     def charged(self) -> tuple[int, ...]:
         """How many answers of each query a whole run is charged."""
@@ -162,6 +164,7 @@ class Outcome(NamedTuple):
     status: str
     skipped: Any
     reproducible: bool
+    clip: Any = None  # the clip norm that was found, if it is found on the way
 
 
 def drive(run: Run, context: RunContext, repetitions: int | None = None) -> Outcome:
@@ -182,7 +185,7 @@ class _Driver:
         self.keeper: Checkpoint | None = None
         self.anchor: Anchor | None = None
         self.calls, self.status = 0, "completed"
-        schedule, m = run.schedule, self.kernel.manifold
+        schedule = run.schedule
         last = schedule.epochs * schedule.inner
         shape = () if repetitions is None else (repetitions,)
         # Output "uniform": an iterate of the last restart, drawn now. What follows it would not
@@ -190,13 +193,15 @@ class _Driver:
         drawn = run.output == "uniform"
         self.target: Any = context.source.integers(1, last + 1, shape) if drawn else last
         batches = run.gradients[-1].batches
-        width = m.noise_size + (0 if batches.sampling == "full" else batches.size)
+        width = run.gradients[-1].noise_size(self.kernel) + (
+            0 if batches.sampling == "full" else batches.size
+        )
         self.rows = _rows(schedule.inner, width, repetitions)
         state = _steps.state_at(self.kernel, run.point)
         heavy = run.work.decay is not None
         velocity = _steps.zero_velocity(self.kernel, state) if heavy else None
         mean = run.point if run.output == "geodesic-average" else None
-        self.carry = Carry(state, mean, velocity)
+        self.carry = Carry(state, mean, velocity, clip=run.clip)
         if repetitions is not None:
             self.carry = jax.tree.map(
                 lambda x: jnp.broadcast_to(x, (repetitions, *jnp.shape(x))), self.carry
@@ -237,7 +242,7 @@ class _Driver:
             velocity = kept["velocity"]
             if velocity is not None:
                 velocity = self.kernel.from_tangent(state, velocity)
-            self.carry = Carry(state, kept["mean"], velocity)
+            self.carry = Carry(state, kept["mean"], velocity, clip=kept["clip"])
             self.progress = kept
             spent = self._charged()
             # A ledger that was not charged for what has been drawn, such as a new one in memory
@@ -259,7 +264,7 @@ class _Driver:
             self.source,
             context.ledger,
             planned,
-            self.kernel.manifold.noise_size,
+            run.gradients[-1].noise_size(self.kernel),
             context.records,
             self.repetitions,
             helper,
@@ -445,12 +450,15 @@ class _Driver:
         return tuple(self.progress[f"charged.{i}"] for i in range(len(self.run.gradients)))
 
     def _released(self) -> dict[str, Any]:
-        """The released iterate, its average and the velocity, as points and tangent vectors."""
+        """The released iterate, its average and the velocity, as points and tangent vectors, and
+        where the clip norm lies.
+        """
         state, velocity = self.carry.state, self.carry.velocity
         if velocity is not None:
             velocity = self.kernel.to_tangent(state, velocity)
         point = _steps.current_point(self.kernel, state)
-        return {"point": point, "mean": self.carry.mean, "velocity": velocity}
+        mean, clip = self.carry.mean, self.carry.clip
+        return {"point": point, "mean": mean, "velocity": velocity, "clip": clip}
 
     def _save(self) -> None:
         """Everything released so far, into the checkpoint."""
@@ -471,6 +479,7 @@ class _Driver:
             self.status,
             self.carry.skipped,
             self.source.reproducible,
+            None if self.carry.clip is None else self.carry.clip.clip,
         )
 
 

@@ -122,7 +122,7 @@ def private_minimize(
     return OptimizationResult(
         value=done.value,
         guarantee=done.guarantee,
-        sigma=plan.sigma,
+        sigma=plan.sigma if done.clip is None else plan.sigma * float(done.clip),
         history=recorder.history(),
         gradient_calls=done.gradient_calls,
         steps=done.steps,
@@ -134,6 +134,7 @@ def private_minimize(
             "protects": problem.protects,
             "planned_guarantee": plan.guarantee(),
             "skipped_steps": int(done.skipped),
+            **({} if done.clip is None else {"clip_norm": float(done.clip)}),
         },
     )
 

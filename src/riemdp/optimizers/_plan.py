@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from ._noisy_gradient import NoisyGradient
 MOST_STEPS = 1_000_000
 OUTPUTS = ("last", "uniform", "geodesic-average")
 UPDATES = ("exp", "retract")
+ADAPTIVE = "adaptive"  # a clip norm that is found on the way
 
 Rate = float | Callable[[int], float] | None
 
@@ -92,9 +93,11 @@ class AbstractOptimizer(ABC):
     """Settings of an optimiser, checked when they are made (a frozen dataclass)."""
 
     learning_rate: Rate
-    clip_norm: float | None
+    clip_norm: Any  # a number, None, or ADAPTIVE where `adapts`
     output: str
     update: str
+    adapts: ClassVar[bool] = False
+    """Whether clip_norm="adaptive" is understood."""
 
     @abstractmethod
     def plan(
@@ -108,7 +111,11 @@ class AbstractOptimizer(ABC):
     def _check_common(self) -> None:
         one_of("output", self.output, OUTPUTS)
         one_of("update", self.update, UPDATES)
-        if self.clip_norm is not None:
+        if self.clip_norm == ADAPTIVE and not self.adapts:
+            raise InvalidArgument(
+                f"argument `clip_norm` = {ADAPTIVE!r} is for DPRGD and DPRSGD; give a number"
+            )
+        if self.clip_norm is not None and self.clip_norm != ADAPTIVE:
             self._set("clip_norm", real("clip_norm", self.clip_norm, above=0.0))
         if self.learning_rate is not None and not callable(self.learning_rate):
             self._set("learning_rate", real("learning_rate", self.learning_rate, above=0.0))
@@ -252,15 +259,16 @@ def default_batch(n: int) -> int:
     return math.ceil(n / 5)
 
 
-def resolve_clip(problem: Problem, clip_norm: float | None) -> float:
+def resolve_clip(problem: Problem, clip_norm: float | str | None) -> float:
     """The clip norm, or the problem's public Lipschitz constant when none is given."""
     if clip_norm is not None:
+        assert not isinstance(clip_norm, str)
         return clip_norm
     if problem.lipschitz is None:
         raise invalid(
             "clip_norm",
             None,
             "the problem states no Lipschitz constant, so there is no default; give a public bound "
-            "on the norm of one record's gradient",
+            "on the norm of one record's gradient, or (DPRGD, DPRSGD) clip_norm='adaptive'",
         )
     return problem.lipschitz

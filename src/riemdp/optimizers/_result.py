@@ -46,7 +46,8 @@ class OptimizationResult:
         value: The released point, a float64 JAX array (a tuple on `Product`).
         guarantee: Of everything drawn, made in the function that drew the noise.
         sigma: Standard deviation of the noise per orthonormal coordinate of the averaged gradient
-            (DP-RSVRG: of the full gradient; `details` has the inner one). 0 without noise.
+            (DP-RSVRG: of the full gradient; `details` has the inner one; with an adaptive clip
+            norm: at the last one, which is `details["clip_norm"]`). 0 without noise.
         history: Rows recorded with `record_every`, NOT private; empty by default.
         gradient_calls: How many per-record gradients were evaluated.
         steps: Steps taken.

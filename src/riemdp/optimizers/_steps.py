@@ -62,6 +62,7 @@ class Carry(NamedTuple):
     mean: Any = None  # running geodesic average of the iterates
     velocity: Any = None  # decayed sum of the released directions
     skipped: Any = np.zeros((), np.int64)  # steps that overflowed and were not taken
+    clip: Any = None  # where the clip norm lies, if it is found on the way; released
 
 
 class AbstractStep(eqx.Module):
@@ -72,6 +73,10 @@ class AbstractStep(eqx.Module):
     @abstractmethod
     def direction(self, state: State, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
         """The private direction at `state`: answers of a `NoisyGradient` and released values."""
+
+    def ask(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
+        """The private direction, and the clip norm's range after it."""
+        return self.direction(carry.state, anchor, data, row), carry.clip
 
 
 def batch_of(data: Batch, row: Row) -> Any:
@@ -142,7 +147,7 @@ def _steps(work: Work, carry: Carry, anchor: Anchor | None, block: Block, span: 
         indices = None if block.indices is None else block.indices[i]
         mask = None if block.mask is None else block.mask[i]
         row = Row(block.normals[i], indices, mask, span.offset + i)
-        direction = work.step.direction(carry.state, anchor, work.data, row)
+        direction, clip = work.step.ask(carry, anchor, work.data, row)
         velocity = carry.velocity
         if velocity is not None:  # heavy ball
             direction = jax.tree.map(lambda v, g: work.decay * v + g, velocity, direction)
@@ -153,7 +158,7 @@ def _steps(work: Work, carry: Carry, anchor: Anchor | None, block: Block, span: 
         mean = carry.mean
         if mean is not None:
             mean = _averaged(kernel, mean, moved, span.averaged + (i - span.begin) + 1.0)
-        return Carry(moved, mean, velocity, carry.skipped + jnp.where(fine, 0, 1))
+        return Carry(moved, mean, velocity, carry.skipped + jnp.where(fine, 0, 1), clip)
 
     return jax.lax.fori_loop(span.begin, span.end, body, carry)
 
