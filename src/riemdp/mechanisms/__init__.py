@@ -11,6 +11,7 @@ from ._laplace import RiemannianLaplace
 from ._private_ball import AdaptiveMean, PrivateBall
 from ._release import Release
 from ._tangent import TangentGaussian
+from ._tangent_mean import TangentMeanNoise
 from ._wrapped import WrappedGaussian
 from ._wrapped_laplace import WrappedLaplace
 
@@ -26,6 +27,7 @@ __all__ = [
     "Release",
     "RiemannianLaplace",
     "TangentGaussian",
+    "TangentMeanNoise",
     "WrappedGaussian",
     "WrappedLaplace",
 ]

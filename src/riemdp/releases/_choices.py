@@ -19,6 +19,7 @@ from ..mechanisms import (
     ExtrinsicLaplace,
     KNormGradient,
     RiemannianLaplace,
+    TangentMeanNoise,
     WrappedGaussian,
     WrappedLaplace,
 )
@@ -39,8 +40,9 @@ _BY_NAME = {kind.name: kind for kind in (*_COMPARED, *_BASELINES)}
 
 COMPARED = tuple(kind.name for kind in _COMPARED)
 EXTRINSIC = tuple(kind.name for kind in _BASELINES)
+TANGENT_MEAN = TangentMeanNoise.name  # a mean of its own: it takes records, not a point
 OPTIMIZED = ("dp-rgd", "dp-rsgd", "dp-rsvrg")
-MECHANISMS = ("auto", *COMPARED, *OPTIMIZED, *EXTRINSIC)
+MECHANISMS = ("auto", *COMPARED, TANGENT_MEAN, *OPTIMIZED, *EXTRINSIC)
 NEED_DELTA = (*(name for name, kind in _BY_NAME.items() if kind.needs_delta), *OPTIMIZED)
 # "auto" leaves a sampler alone that is expected to take longer than this many tries.
 MOST_TRIES = 1e4

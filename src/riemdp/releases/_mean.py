@@ -13,7 +13,7 @@ from ..domains import AdaptiveBall, Ball, Domain, Frame
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
-from ..mechanisms import AdaptiveMean, MeanGradient, Release
+from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS
 from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
 from ..optimizers._plan import AbstractOptimizer
@@ -27,7 +27,7 @@ from ..statistics._sensitivity import (
     REPLACE_ONE,
     frechet_mean_sensitivity,
 )
-from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, build
+from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, TANGENT_MEAN, build
 from ._plan import plan_private_mean
 
 
@@ -62,10 +62,13 @@ def private_frechet_mean(
             `AdaptiveBall()`.
         budget: `Budget(epsilon, delta)`, required. Pure mechanisms spend (epsilon, 0) of it.
         mechanism: "wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient",
-            "dp-rgd", "dp-rsgd", "dp-rsvrg", "extrinsic-gaussian", "extrinsic-laplace" (baselines),
-            or "auto": the one with the smallest expected squared error for a mean half the radius
-            away from the centre in `plan_private_mean(manifold, ball, n, budget)`, never looking at
-            the records (the table that decided is in `release.details["plan"]`).
+            "dp-rgd", "dp-rsgd", "dp-rsvrg", "tangent-mean" (the mean of clipped tangent vectors at
+            the centre, `TangentMeanNoise`: one pass, sensitivity 2 r / n whatever the curvature, no
+            limit on the radius; another mean than Frechet's on curved spaces),
+            "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one of the first
+            four with the smallest expected squared error for a mean half the radius away from the
+            centre in `plan_private_mean(manifold, ball, n, budget)`, never looking at the records
+            (the table that decided is in `release.details["plan"]`).
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
         weights: n public, non-negative weights of the records.
@@ -151,6 +154,17 @@ def private_frechet_mean(
         search = AdaptiveBall() if ball is None else ball
         return _adaptive(manifold, X, search, budget, rng, ledger, given)
     domain = _bound(manifold, ball)
+    if mechanism == TANGENT_MEAN:
+        given = {
+            "weights": weights,
+            "tolerance": tolerance,
+            "calibration": None if calibration == "analytic" else calibration,
+            "optimizer": optimizer,
+            "shrink": shrink or None,
+            "adjacency": None if adjacency == REPLACE_ONE else adjacency,
+            "n_min": n_min,
+        }
+        return _of_tangents(manifold, X, ball, budget, rng, ledger, given)
     if tolerance is not None:
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
@@ -222,14 +236,11 @@ def _adaptive(
     given: dict[str, Any],
 ) -> Release:
     """Find a ball, and release the mean in it: one mechanism, one charge."""
-    for name, value in given.items():
-        if value is not None:
-            raise invalid(
-                name,
-                value if isinstance(value, str | int | float) else "given",
-                "it goes with a public Ball(center, radius), not with a ball that is found on the"
-                " way; leave it out, or give `ball`",
-            )
+    _leave_out(
+        given,
+        "it goes with a public Ball(center, radius), not with a ball that is found on the way;"
+        " leave it out, or give `ball`",
+    )
     records, n = admit_records(manifold, "X", X)
     mechanism = AdaptiveMean(manifold, search, n=n, budget=budget)
     release = mechanism.release(records, rng, ledger=ledger)
@@ -243,6 +254,44 @@ def _adaptive(
         "radius": release.details["ball"].radius,
     }
     return dataclasses.replace(release, details={**release.details, **details})
+
+
+def _of_tangents(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    ball: Ball,
+    budget: Budget,
+    rng: int | NoiseSource | None,
+    ledger: Ledger | None,
+    given: dict[str, Any],
+) -> Release:
+    """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
+    _leave_out(given, f"{TANGENT_MEAN!r} does not know it; leave it out, or use another mechanism")
+    records, n = admit_records(manifold, "X", X)
+    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=budget)
+    release = mechanism.release(records, rng, ledger=ledger)
+    warn_of(release.guarantee, budget.delta, n)
+    details = {
+        "n": n,
+        "radius": mechanism.query.domain.radius,
+        "query": "mean of clipped tangent vectors",
+        "manifold": manifold,
+        "ball": ball,
+        "budget": budget,
+        "clipping": (
+            "every record becomes the tangent vector at the centre that points to it, shortened to"
+            " the radius; a record that is not a valid point counts as the centre"
+        ),
+    }
+    return dataclasses.replace(release, details={**release.details, **details})
+
+
+def _leave_out(given: dict[str, Any], remedy: str) -> None:
+    """Refuse arguments that do not go with what was asked for."""
+    for name, value in given.items():
+        if value is not None:
+            plain = isinstance(value, str | int | float)
+            raise invalid(name, value if plain else "given", remedy)
 
 
 def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:

@@ -16,6 +16,7 @@ from .. import plots
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
+from ..mechanisms import TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS, optional_ball
 from ..mechanisms._error_law import ErrorLaw
 from ..privacy import Budget
@@ -27,6 +28,7 @@ from ._choices import (
     MOST_TRIES,
     NEED_DELTA,
     OPTIMIZED,
+    TANGENT_MEAN,
     try_build,
 )
 from ._typical import typical_error
@@ -39,6 +41,7 @@ Budgets: TypeAlias = Budget | float | Sequence[Budget | float]
 _LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
 _WIDTH = 110
 _NEEDS_N = "give the public number of records; None goes with an AdaptiveBall"
+_ANOTHER_MEAN = "another mean; only when named"
 _NEEDS_DELTA = "needs delta > 0"
 _NEEDS_COUNT = "divides by the number of records, which add-or-remove-one keeps private"
 
@@ -162,7 +165,7 @@ class MeanPlan(Sequence[PlanRow]):
         best = {b: self._best_or_none(b) for b in self.budgets}
         below: dict[str, int] = {}
         for row in self.rows:
-            if row.mechanism not in COMPARED:
+            if row.mechanism not in (*COMPARED, TANGENT_MEAN):
                 continue
             error = "-" if row.expected_error is None else f"{row.expected_error:.5g}"
             scale = "-" if row.scale is None else f"{row.scale:.5g}"
@@ -182,7 +185,7 @@ class MeanPlan(Sequence[PlanRow]):
 
     def _left_out(self) -> list[str]:
         """What to say of the mechanisms without a formula, once each."""
-        rows = [row for row in self.rows if row.mechanism not in COMPARED]
+        rows = [row for row in self.rows if row.mechanism not in (*COMPARED, TANGENT_MEAN)]
         groups = {
             "No formula, used only when named": [
                 r for r in rows if r.note not in (_NEEDS_DELTA, _NEEDS_COUNT)
@@ -304,8 +307,10 @@ def plan_private_mean(
     Curvature >= 0: the same, an upper bound (Toponogov). Negative curvature, wrapped mechanisms:
     upper bound by the hyperbolic comparison triangle with the value at the edge of the ball.
     Riemannian Laplace: the radial law of the space, capped by the diameter of the ball that
-    releases are clamped to. K-norm gradient: that of the Laplace law it is drawn from. DP
-    optimisers and extrinsic baselines have no formula and are listed without one. Errors are
+    releases are clamped to. K-norm gradient: that of the Laplace law it is drawn from.
+    Tangent mean: its noise, as an upper bound; how far that mean lies from the Frechet mean is not
+    in it, and "auto" leaves it alone. DP optimisers and extrinsic baselines have no formula and are
+    listed without one. Errors are
     distances to the mean of the clamped records (filled up to n, under add-or-remove-one); what
     clamping does to the mean is not in them.
 
@@ -350,6 +355,7 @@ def plan_private_mean(
             "adjacency": adjacency,
         }
         rows += [_row(name, manifold, ball, n, budget, options, clamp_release) for name in COMPARED]
+        rows.append(_tangent_row(manifold, ball, n, budget, options))
         rows += [
             PlanRow(
                 name,
@@ -396,6 +402,34 @@ def _row(
         note,
         eligible,
         typical_error(mechanism, clamped) if eligible else None,
+    )
+
+
+def _tangent_row(
+    manifold: AbstractManifold, ball: Ball, n: int, budget: Budget, options: dict[str, Any]
+) -> PlanRow:
+    """The mean of clipped tangent vectors. "auto" does not take it: it is another mean."""
+    unknown = [name for name in ("weights", "tolerance") if options[name] is not None]
+    usual = {"calibration": "analytic", "adjacency": REPLACE_ONE}
+    unknown += [name for name, value in usual.items() if options[name] != value]
+    if unknown:
+        why = f"does not know {', '.join(f'`{name}`' for name in unknown)}"
+        return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, why, False)
+    try:
+        made = TangentMeanNoise(manifold, ball, n=n, budget=budget)
+    except (InvalidArgument, NotImplementedError) as error:
+        return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, str(error), False)
+    law = made.error_law
+    return PlanRow(
+        TANGENT_MEAN,
+        budget,
+        None if law is None else law.expected_error,
+        "" if law is None else law.kind,
+        made.scale,
+        made.sensitivity,
+        law,
+        _ANOTHER_MEAN,
+        False,
     )
 
 

@@ -40,6 +40,10 @@ MECHANISM = {
         " then Gaussian or Laplace noise on the mean of the records in that ball, in the tangent"
         " space at its centre"
     ),
+    "tangent-mean": (
+        "Gaussian or Laplace noise on the mean of clipped tangent vectors at the public centre,"
+        " carried back to the space"
+    ),
     "private-ball": (
         "noisy counts of records and noisy means of clipped tangent vectors, which locate a ball"
     ),

@@ -1,0 +1,130 @@
+"""`TangentMeanNoise`: the mean of clipped tangent vectors at a public centre, with noise.
+
+To check the privacy of a release, read this file, `TangentMean` and `AbstractMechanism.release`:
+each record becomes a tangent vector at the public centre, shortened to the radius, on its own;
+replacing one moves the mean by at most 2 r / n on every manifold; the noise is made for that.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+from .._errors import integer
+from ..domains import Ball
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..privacy import Budget, Guarantee
+from ..randomness import NoiseSource
+from ..statistics import TangentMean
+from ..statistics._query import Records
+from ._base import AbstractMechanism, Drawn
+from ._common import needs_log
+from ._error_law import ErrorLaw, gaussian_law, laplace_law, wrapped_law
+from ._private_ball import BudgetedNoise, end_of
+
+
+class TangentMeanNoise(AbstractMechanism[Records]):
+    """Release exp_c of the mean of log_c x, shortened to the radius, at the public centre c, with
+    Gaussian (delta > 0) or Laplace noise.
+
+    It is one pass over the records, and its sensitivity 2 r / n needs no limit on the radius, which
+    the Frechet mean has where curvature is positive. The value is another mean than Frechet's: on
+    flat spaces the same, elsewhere the first step of its iteration from c, so the two differ by
+    terms of third order in the distances of the records from c.
+
+    The noisy vector is shortened to the radius, which brings it no farther from the mean. Where
+    curvature is not negative, Gaussian noise in dimension 3 and more is also followed by
+    James-Stein shrinking towards c, which does not increase the expected squared error in the
+    tangent space.
+
+    Args:
+        manifold: A space with a logarithm.
+        ball: The public `Ball`; its radius need not respect the curvature.
+        n: The public number of records.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+        NotImplementedError: The space has no logarithm.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0).
+
+    Source:
+        docs/proofs/private-ball.md (clipped tangent means).
+
+    Example:
+        >>> import jax, riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> X = sphere.random_point(jax.random.key(0), (400,))
+        >>> ball = riemdp.Ball(sphere.origin, 2.0)  # wider than any private Frechet mean allows
+        >>> mechanism = riemdp.mechanisms.TangentMeanNoise(
+        ...     sphere, ball, n=400, budget=riemdp.Budget(1.0, 1e-6)
+        ... )
+        >>> mechanism.release(X).value.shape
+        (3,)
+    """
+
+    name: ClassVar[str] = "tangent-mean"
+    words: ClassVar[str] = (
+        "noise on the mean of clipped tangent vectors at the public centre, carried back to the"
+        " space"
+    )
+
+    def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
+        self.manifold, self.ball, self.budget = manifold, ball, budget
+        domain = ball.on(manifold)
+        needs_log(manifold, domain.center, "a tangent mean")
+        self.query = TangentMean(domain, integer("n", n))
+        self.noise = BudgetedNoise(budget)
+        self.sensitivity = self.query.sensitivity
+        self.scale = self.noise.scale(self.sensitivity, 1.0)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one release."""
+        return self.noise.guarantee
+
+    @property
+    def quoted_budget(self) -> Budget:
+        """`budget`."""
+        return self.budget
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether noise is followed by James-Stein shrinking."""
+        curved_down = float(self.manifold.curvature_bounds[0]) < 0.0
+        return not self.noise.is_pure and self.manifold.dim > 2 and not curved_down
+
+    @functools.cached_property
+    def error_law(self) -> ErrorLaw | None:
+        """Law of the distance between the release and the mean before noise, an upper bound; None
+        where curvature is unbounded below.
+        """
+        dim = self.manifold.dim
+        if self.noise.is_pure:
+            return self._law(laplace_law(dim, self.scale, exact=False))
+        lengths = gaussian_law(dim, self.scale, exact=False)
+        return lengths.shrunk() if self.shrinks else self._law(lengths)
+
+    def _law(self, lengths: ErrorLaw) -> ErrorLaw | None:
+        return wrapped_law(self.manifold, self.query.domain.radius, lengths)
+
+    def _admit(self, value: RecordsLike) -> Records:
+        return self.query.prepare(value)
+
+    def _draw(self, value: Records, source: NoiseSource) -> Drawn:
+        domain = self.query.domain
+        noisy = self.noise.added(self.query.coordinates(value), self.scale, source)
+        shrinking = self.scale if self.shrinks else 0.0
+        y = self.noise.shortened(noisy, domain.radius, shrinking)
+        released = end_of(self.manifold, domain.center, y)
+        return Drawn(released, self.scale, self.sensitivity, self.error_law, self._details)
+
+    @property
+    def _details(self) -> dict[str, Any]:
+        law = self.error_law
+        shrunk = {"shrunk": "James-Stein, towards the centre"} if self.shrinks else {}
+        return {"error": "no formula" if law is None else law.kind, **shrunk}
