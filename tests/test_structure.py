@@ -46,7 +46,6 @@ FACES = {
     "optimizers/_eigenvector.py private_principal_eigenvector",
     "optimizers/_minimize.py private_minimize",
     "optimizers/_minimize.py replicate",
-    "releases/_choices.py build",  # the keywords of private_frechet_mean that a mechanism needs
     "releases/_mean.py private_frechet_mean",
     "releases/_plan.py plan_private_mean",
     "report/_make.py privacy_report",

@@ -19,6 +19,7 @@ import numpy as np
 
 import riemdp as R
 from riemdp.mechanisms._extrinsic import ambient_mean
+from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.releases._choices import build
 
 INTRINSIC = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
@@ -95,7 +96,9 @@ class Data:
         """Root mean squared error of a baseline, as released and after moving the release into the
         ball.
         """
-        built = build(mechanism, self.manifold, self.ball, self.n, budget, tolerance=1e-10)
+        built = build(
+            mechanism, MeanFacts(self.manifold, self.ball, self.n, budget, tolerance=1e-10)
+        )
         out = np.stack(
             [np.asarray(built.release(self.ambient, rng=i).value) for i in range(repeats)]
         )

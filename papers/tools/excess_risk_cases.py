@@ -35,6 +35,7 @@ from riemdp import (
     problems,
 )
 from riemdp.mechanisms._extrinsic import ambient_mean
+from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.optimizers import plan_optimizer
 from riemdp.optimizers._eigenvector import _public_start, choose_method
 from riemdp.privacy import gaussian_noise_multiplier
@@ -517,14 +518,7 @@ def released(manifold: Any, x: Any, ball: Any, mean: Callable[[], Any], mechanis
         gradient = (
             R.mechanisms.MeanGradient(manifold, x, None) if mechanism == "k-norm-gradient" else None
         )
-        built = build(
-            mechanism,
-            manifold,
-            ball,
-            len(x),
-            budget,
-            gradient=gradient,
-        )
+        built = build(mechanism, MeanFacts(manifold, ball, len(x), budget, gradient=gradient))
         releases = [built.release(value, s) for s in seeds]
         return np.stack([np.asarray(r.value) for r in releases]), releases[0].guarantee
 

@@ -4,6 +4,7 @@ faults, refusals.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -171,8 +172,8 @@ def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
         kept = np.append(np.asarray(data.shares)[:-1], 0.0 if len(X) else 1.0)
         return Records(data.points, kept / kept.sum())
 
-    def noise_for_many_more(name, manifold, ball, n, budget, **options):
-        return build(name, manifold, ball, 40 * n, budget, **options)
+    def noise_for_many_more(name, facts):
+        return build(name, dataclasses.replace(facts, n=40 * facts.n))
 
     for where, name, fault in (
         (FrechetMean, "prepare", not_filled_up),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
+from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.randomness import noise_source
 from riemdp.releases import _typical
 from riemdp.releases._choices import try_build
@@ -81,7 +82,7 @@ def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5), count=200):
     plan = R.plan_private_mean(manifold, ball, n, budget)
     rows = {row.mechanism: row for row in plan if row.eligible}
     built = {
-        name: try_build(name, manifold, ball, n, budget, tolerance=1e-10)[0]
+        name: try_build(name, MeanFacts(manifold, ball, n, budget, tolerance=1e-10))[0]
         for name in ONE_SHOT
         if name in rows
     }
@@ -147,21 +148,15 @@ def test_typical_error_of_affine_noise_against_hyperbolic_planes_and_flat_limits
         manifold = R.SPDAffineInvariant(4)
         m, _ = try_build(
             "wrapped-gaussian",
-            manifold,
-            R.Ball(np.eye(4), radius),
-            1000,
-            R.Budget(1.0, 1e-6),
-            tolerance=1e-10,
+            MeanFacts(
+                manifold, R.Ball(np.eye(4), radius), 1000, R.Budget(1.0, 1e-6), tolerance=1e-10
+            ),
         )
         assert _typical.typical_error(m, False) == pytest.approx(math.sqrt(10) * m.sigma, rel=0.02)
     manifold = R.SPDAffineInvariant(2)
     m, _ = try_build(
         "wrapped-gaussian",
-        manifold,
-        R.Ball(np.eye(2), 6.0),
-        10**5,
-        R.Budget(1.0, 1e-6),
-        tolerance=1e-10,
+        MeanFacts(manifold, R.Ball(np.eye(2), 6.0), 10**5, R.Budget(1.0, 1e-6), tolerance=1e-10),
     )
     # one direction along the geodesic and one along the centre do not stretch; the third by sinh(x)
     # / x, x = 3 sin(t) / sqrt 2, with t the uniform direction's angle to the line of scalar

@@ -20,19 +20,20 @@ from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism, Release
 from ..mechanisms._class_means import AdaptiveClassMeans
+from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
-from ..releases._choices import COMPARED, build
+from ..releases._choices import COMPARED, NEED_GRADIENT, build
 from ..statistics import FrechetMean, Records, TangentMean
 from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
 
-MECHANISMS = ("auto", *(name for name in COMPARED if name != "k-norm-gradient"))
+MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
 _Releases = tuple[
-    list[AbstractMechanism[Point]], list[Point], Guarantee
+    Sequence[AbstractMechanism[Point]], list[Point], Guarantee
 ]  # one mechanism and one mean before noise a class, and the cost of all together
 
 
@@ -305,7 +306,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         name = self._name(domain, min(sizes), self.budget)
         local = domain.frame.local
         there = Ball(local.center, local.radius)
-        mechanisms = [build(name, local.manifold, there, n, self.budget) for n in sizes]
+        mechanisms = [build(name, MeanFacts(local.manifold, there, n, self.budget)) for n in sizes]
         values = [FrechetMean(domain, len(g)).value(Records(jnp.asarray(g))) for g in groups]
         return mechanisms, values, mechanisms[0].guarantee
 
@@ -322,7 +323,9 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         half = half_budget(self.budget)
         name = self._name(domain, m, half)
         local = domain.frame.local
-        mechanism = build(name, local.manifold, Ball(local.center, local.radius), m, half)
+        mechanism = build(
+            name, MeanFacts(local.manifold, Ball(local.center, local.radius), m, half)
+        )
         query = FrechetMean(domain, m)  # made for m: the sizes of the classes are private
         filler = np.asarray(local.center)[None]
         values = []

@@ -214,7 +214,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         if isinstance(release, OptimizationResult):
             return dataclasses.replace(release, value=self.components_, details=details)
         return dataclasses.replace(
-            release, value=self.components_, mechanism=name, error_law=None, details=details
+            release,
+            value=self.components_,
+            mechanism=name,
+            words=f"{release.words}, then its leading eigenvectors",
+            error_law=None,
+            details=details,
         )
 
     def _iterated(
@@ -308,7 +313,9 @@ def released_moment(rows: np.ndarray, bound: float, budget: Budget, seed: int | 
         )
     else:
         mechanism = WrappedLaplace(space, np.zeros(a.size), sensitivity=sensitivity, epsilon=budget)
-    return mechanism.release(a, seed)
+    law = "Gaussian" if budget.delta > 0 else "Laplace"
+    words = f"{law} noise on the second-moment matrix of the clipped rows"
+    return dataclasses.replace(mechanism.release(a, seed), words=words)
 
 
 def _signed(rows: np.ndarray) -> np.ndarray:

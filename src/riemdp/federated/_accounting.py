@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from .._errors import InvalidArgument, integer, invalid, real
 from ..optimizers._plan import check_budget, plan_optimizer
@@ -179,7 +179,7 @@ class _Setting:
 
     def __init__(self, prirfed: PriRFed, records: int, agents: int):
         self.prirfed, self.records, self.agents = prirfed, records, agents
-        local = dataclasses.replace(prirfed.local, output="last")
+        local = dataclasses.replace(cast("Any", prirfed.local), output="last")
         rounds = (
             most_participations(prirfed, agents)
             if prirfed.participation == "round-robin"

@@ -18,7 +18,7 @@ import numpy as np
 from .._errors import BudgetExceeded, InvalidArgument
 from ..domains._door import admit_point
 from ..manifolds._base import Point, RecordsLike
-from ..optimizers import DPRSVRG, OptimizationResult, private_minimize
+from ..optimizers import OptimizationResult, private_minimize
 from ..optimizers._minimize import check_affordable, check_data
 from ..privacy import Ledger
 from ..randomness import NoiseSource
@@ -49,7 +49,7 @@ def admit_current(prirfed: PriRFed, current: Point) -> Point:
     manifold = problem.manifold
     point = admit_point(manifold, "current", current)
     local = prirfed.local
-    if not isinstance(local, DPRSVRG) and local.sensitivity == "domain":
+    if local.is_confined:
         assert problem.ball is not None  # `sensitivity="domain"` was checked when the plan was made
         point = problem.ball.on(manifold).clamp_point(point)
     return point

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..mechanisms._common import needs_log
-from ..optimizers import DPRGD, DPRSGD, DPRSVRG
-from ..optimizers._plan import ADAPTIVE
+from ..optimizers._plan import ADAPTIVE, AbstractOptimizer
 from ..problems import Problem
 
 AGGREGATES = ("tangent-mean", "frechet-mean")
@@ -57,7 +56,7 @@ class PriRFed:
     """
 
     problem: Problem
-    local: DPRGD | DPRSGD | DPRSVRG
+    local: AbstractOptimizer
     rounds: int
     agents_per_round: int
     aggregate: str = "tangent-mean"
@@ -69,7 +68,7 @@ class PriRFed:
     def __init__(
         self,
         problem: Problem,
-        local: DPRGD | DPRSGD | DPRSVRG,
+        local: AbstractOptimizer,
         *,
         rounds: int,
         agents_per_round: int,
@@ -85,12 +84,11 @@ class PriRFed:
                 problem,
                 "give a riemdp.Problem, for example problems.principal_eigenvector(n)",
             )
-        if not isinstance(local, DPRGD | DPRSGD | DPRSVRG):
+        if not isinstance(local, AbstractOptimizer):
             raise invalid(
                 "local", local, "give the local optimiser: DPRSGD(...), DPRSVRG(...) or DPRGD(...)"
             )
-        count = local.epochs if isinstance(local, DPRSVRG) else local.steps
-        if count is None:
+        if local.planned_length is None:
             raise InvalidArgument(
                 "argument `local` leaves its number of steps open: a federated run needs it stated "
                 "(steps=..., or epochs=... and inner_steps=...)"
@@ -101,7 +99,7 @@ class PriRFed:
                 " an agent that takes part now and then would search it anew each time. Give a"
                 " number, or sensitivity='domain'"
             )
-        if isinstance(local, DPRSGD) and local.sampling == "poisson":
+        if local.counts_are_private:
             raise InvalidArgument(
                 "argument `local` uses sampling='poisson', accounted for adding or removing a"
                 " record, while a federated run is accounted for replacing one; use"
@@ -135,7 +133,7 @@ class PriRFed:
         """How many agents a round invites, answered or not."""
         return self.agents_per_round + self.over_invite
 
-    def with_local(self, local: DPRGD | DPRSGD | DPRSVRG) -> PriRFed:
+    def with_local(self, local: AbstractOptimizer) -> PriRFed:
         """The same run with another local optimiser."""
         return PriRFed(
             self.problem,

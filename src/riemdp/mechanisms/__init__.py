@@ -6,6 +6,7 @@
 from ._base import AbstractMechanism
 from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
+from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient
 from ._laplace import RiemannianLaplace
 from ._private_ball import AdaptiveMean, PrivateBall
@@ -14,6 +15,16 @@ from ._tangent import TangentGaussian
 from ._tangent_mean import TangentMeanNoise
 from ._wrapped import WrappedGaussian
 from ._wrapped_laplace import WrappedLaplace
+
+# What `private_frechet_mean` can release by: mechanisms whose errors the plan compares (the first
+# of equals is chosen), and baselines.
+FOR_MEANS: tuple[type[ForMeans], ...] = (
+    WrappedGaussian,
+    RiemannianLaplace,
+    WrappedLaplace,
+    KNormGradient,
+)
+BASELINES: tuple[type[ForMeans], ...] = (ExtrinsicGaussian, ExtrinsicLaplace)
 
 __all__ = [
     "AbstractMechanism",

@@ -51,7 +51,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
 
     name: ClassVar[str]
     words: ClassVar[str] = ""
-    """What the mechanism does, for a report: words that complete "The release is made by ..."."""
+    """What the mechanism does, in a report."""
 
     @property
     @abc.abstractmethod
@@ -106,6 +106,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             error_law=drawn.error_law,
             details=drawn.details,
             budget=self.quoted_budget,
+            words=self.words,
         )
 
 
@@ -131,6 +132,8 @@ class PointMechanism(AbstractMechanism[Any]):
     tries: float = 1.0
     needs_delta: ClassVar[bool] = False
     """Whether a budget with delta = 0 is refused."""
+    needs_gradient: ClassVar[bool] = False
+    """Whether it draws by the private gradient of the mean's objective."""
     stays_in_ball: ClassVar[bool] = False
     """Whether releases are moved into the public ball."""
 

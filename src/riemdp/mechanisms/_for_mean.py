@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
@@ -13,6 +13,7 @@ from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
 from ..statistics import FrechetMean
 from ..statistics._sensitivity import REPLACE_ONE, ambient_mean_sensitivity
+from ._base import PointMechanism
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -37,7 +38,7 @@ class MeanFacts:
     ball: Ball
     n: int
     budget: Budget
-    tolerance: float | None
+    tolerance: float | None = None
     weights: Any = None
     calibration: str = "analytic"
     adjacency: str = REPLACE_ONE
@@ -83,8 +84,9 @@ class ForMeans(Protocol):
 
     name: ClassVar[str]
     needs_delta: ClassVar[bool]
+    needs_gradient: ClassVar[bool]
 
     @classmethod
-    def for_mean(cls, facts: MeanFacts) -> Self:
+    def for_mean(cls, facts: MeanFacts) -> PointMechanism:
         """The mechanism for these public facts."""
         ...

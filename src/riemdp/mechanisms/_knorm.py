@@ -132,6 +132,7 @@ class KNormGradient(PureMechanism):
     """
 
     name: ClassVar[str] = "k-norm-gradient"
+    needs_gradient: ClassVar[bool] = True
     words: ClassVar[str] = (
         "the K-norm gradient mechanism: a random point that makes the gradient of the mean's"
         " objective small"

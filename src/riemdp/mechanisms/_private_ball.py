@@ -229,7 +229,7 @@ class PrivateBall(_OfRecords):
 
     name: ClassVar[str] = "private-ball"
     words: ClassVar[str] = (
-        "counts of records and means of clipped tangent vectors with noise, which locate a ball"
+        "noisy counts of records and noisy means of clipped tangent vectors, which locate a ball"
     )
 
     def _draw(self, value: Point, source: NoiseSource) -> Drawn:
@@ -287,8 +287,9 @@ class AdaptiveMean(_OfRecords):
 
     name: ClassVar[str] = "adaptive-mean"
     words: ClassVar[str] = (
-        "counts of records and means of clipped tangent vectors with noise, which locate a ball,"
-        " and noise on the mean of the records in it"
+        "a search for a ball by noisy counts of records and noisy means of clipped tangent vectors,"
+        " then Gaussian or Laplace noise on the mean of the records in that ball, in the tangent"
+        " space at its centre"
     )
 
     def _draw(self, value: Point, source: NoiseSource) -> Drawn:

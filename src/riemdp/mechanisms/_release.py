@@ -41,6 +41,7 @@ class Release:
         details: Further public facts.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
+        words: What the mechanism does, for a report.
     """
 
     value: Any
@@ -52,6 +53,7 @@ class Release:
     error_law: ErrorLaw | None = None
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     budget: Budget | None = None
+    words: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))

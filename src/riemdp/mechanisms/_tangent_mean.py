@@ -69,8 +69,8 @@ class TangentMeanNoise(AbstractMechanism[Records]):
 
     name: ClassVar[str] = "tangent-mean"
     words: ClassVar[str] = (
-        "noise on the mean of clipped tangent vectors at the public centre, carried back to the"
-        " space"
+        "Gaussian or Laplace noise on the mean of clipped tangent vectors at the public centre,"
+        " carried back to the space"
     )
 
     def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -128,7 +128,10 @@ class DPRGD(AbstractOptimizer):
         Andrew et al. 2021 (adaptive clipping), here with one joint Gaussian query.
     """
 
+    name: ClassVar[str] = "dp-rgd"
+    words: ClassVar[str] = "noisy gradient descent on all records (DP-RGD)"
     adapts: ClassVar[bool] = True
+
     steps: int | None = None
     learning_rate: Rate = None
     clip_norm: float | str | None = None
@@ -141,6 +144,21 @@ class DPRGD(AbstractOptimizer):
         self._check_common()
         self._check_counts("steps")
         _check_descent(self)
+
+    @property
+    def planned_length(self) -> int | None:
+        """The steps that were asked for."""
+        return self.steps
+
+    @property
+    def is_confined(self) -> bool:
+        """Under `sensitivity="domain"`."""
+        return self.sensitivity == "domain"
+
+    @classmethod
+    def for_mean(cls) -> Self:
+        """The sensitivity of the full gradient, from the ball."""
+        return cls(sensitivity="domain")
 
     def plan(
         self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None
@@ -176,7 +194,10 @@ class DPRSGD(AbstractOptimizer):
         Han2024 Algorithm 1; Utpala2023 section 6.2.
     """
 
+    name: ClassVar[str] = "dp-rsgd"
+    words: ClassVar[str] = "noisy gradient descent on small random batches (DP-RSGD)"
     adapts: ClassVar[bool] = True
+
     steps: int | None = None
     batch_size: int | None = None
     learning_rate: Rate = None
@@ -204,6 +225,26 @@ class DPRSGD(AbstractOptimizer):
                 "argument `population` goes with sampling='poisson'; when a record is replaced, the"
                 " number of records is public"
             )
+
+    @property
+    def planned_length(self) -> int | None:
+        """The steps that were asked for."""
+        return self.steps
+
+    @property
+    def is_confined(self) -> bool:
+        """Under `sensitivity="domain"`."""
+        return self.sensitivity == "domain"
+
+    @property
+    def counts_are_private(self) -> bool:
+        """With Poisson batches."""
+        return self.sampling == "poisson"
+
+    @classmethod
+    def for_mean(cls) -> Self:
+        """The sensitivity of a batch's gradient, from the ball."""
+        return cls(sensitivity="domain")
 
     def plan(
         self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,12 +92,37 @@ class AbstractPlan(ABC):
 class AbstractOptimizer(ABC):
     """Settings of an optimiser, checked when they are made (a frozen dataclass)."""
 
+    name: ClassVar[str]
+    """Its name as a mechanism of `private_frechet_mean`."""
+    words: ClassVar[str]
+    """What it does, in a report."""
+
     learning_rate: Rate
     clip_norm: Any  # a number, None, or ADAPTIVE where `adapts`
     output: str
     update: str
     adapts: ClassVar[bool] = False
     """Whether clip_norm="adaptive" is understood."""
+
+    @property
+    @abstractmethod
+    def planned_length(self) -> int | None:
+        """Steps or epochs, None where a default is taken."""
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether the sensitivity holds for points of the problem's ball only."""
+        return False
+
+    @property
+    def counts_are_private(self) -> bool:
+        """Whether the run is accounted for adding or removing a record."""
+        return False
+
+    @classmethod
+    @abstractmethod
+    def for_mean(cls) -> Self:
+        """The settings for a Frechet mean of which nothing else is known."""
 
     @abstractmethod
     def plan(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,9 @@ class DPRSVRG(AbstractOptimizer):
         lengthen vectors.
     """
 
+    name: ClassVar[str] = "dp-rsvrg"
+    words: ClassVar[str] = "noisy variance-reduced gradient descent (DP-RSVRG)"
+
     epochs: int | None = None
     inner_steps: int | None = None
     learning_rate: Rate = None
@@ -106,6 +109,16 @@ class DPRSVRG(AbstractOptimizer):
                 self._set(name, real(name, getattr(self, name), above=0.0))
         if self.convexity is not None:
             self._set("convexity", real("convexity", self.convexity))
+
+    @property
+    def planned_length(self) -> int | None:
+        """The epochs that were asked for."""
+        return self.epochs
+
+    @classmethod
+    def for_mean(cls) -> Self:
+        """Batches of the default size."""
+        return cls(batch_size=None)
 
     def plan(
         self, problem: Problem, n: int, budget: Budget | None, noise_std: float | None

@@ -15,7 +15,8 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS
-from ..optimizers import DPRGD, DPRSGD, DPRSVRG, private_minimize
+from ..mechanisms._for_mean import MeanFacts
+from ..optimizers import private_minimize
 from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
@@ -27,7 +28,16 @@ from ..statistics._sensitivity import (
     REPLACE_ONE,
     frechet_mean_sensitivity,
 )
-from ._choices import EXTRINSIC, MECHANISMS, NEED_DELTA, OPTIMIZED, TANGENT_MEAN, build
+from ._choices import (
+    EXTRINSIC,
+    MECHANISMS,
+    NEED_DELTA,
+    NEED_GRADIENT,
+    OPTIMIZED,
+    OPTIMIZER_BY_NAME,
+    TANGENT_MEAN,
+    build,
+)
 from ._plan import plan_private_mean
 
 
@@ -169,7 +179,7 @@ def private_frechet_mean(
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
         raise invalid(
-            "optimizer", optimizer, 'it goes with mechanism "dp-rgd", "dp-rsgd" or "dp-rsvrg"'
+            "optimizer", optimizer, "it goes with mechanism " + " or ".join(map(repr, OPTIMIZED))
         )
     if shrink and mechanism not in ("auto", "wrapped-gaussian"):
         raise invalid(
@@ -203,7 +213,7 @@ def private_frechet_mean(
     if name in EXTRINSIC:
         # These baselines add arrays of the user's space, so they do not move to another frame.
         local, ambient = domain, AmbientMean(domain, n, **public)
-        built = build(name, manifold, ball, n, budget, **choice)
+        built = build(name, MeanFacts(manifold, ball, n, budget, **choice))
         release = built.release(ambient.value(ambient.prepare(records, own)), rng, ledger=ledger)
     elif name in OPTIMIZED:
         _refuse_for_optimizers(name, adjacency, weights)
@@ -215,12 +225,13 @@ def private_frechet_mean(
         # stated is a function of public numbers.
         prepared = query.prepare(records, own)
         gradient = None
-        if name == "k-norm-gradient":
+        if name in NEED_GRADIENT:
             gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
         there = Ball(local.center, local.radius)
-        built = build(
-            name, local.manifold, there, n, budget, gradient=gradient, shrink=shrink, **choice
+        facts = MeanFacts(
+            local.manifold, there, n, budget, gradient=gradient, shrink=shrink, **choice
         )
+        built = build(name, facts)
         release = built.release(query.value(prepared), rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
     return _finished(release, details, local, domain.frame, clamp_release)
@@ -379,12 +390,12 @@ def _optimised(
     """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
     guarantee.
     """
-    kind = {"dp-rgd": DPRGD, "dp-rsgd": DPRSGD, "dp-rsvrg": DPRSVRG}[name]
+    kind = OPTIMIZER_BY_NAME[name]
     if optimizer is None:
-        optimizer = DPRSVRG(batch_size=None) if kind is DPRSVRG else kind(sensitivity="domain")
+        optimizer = kind.for_mean()
     elif not isinstance(optimizer, kind):
         raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
-    if getattr(optimizer, "sampling", None) == "poisson":
+    if optimizer.counts_are_private:
         raise invalid(
             "optimizer",
             optimizer,
@@ -415,4 +426,5 @@ def _optimised(
         None,
         details,
         budget,
+        optimizer.words,
     )

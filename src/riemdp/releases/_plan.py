@@ -19,6 +19,7 @@ from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS, optional_ball
 from ..mechanisms._error_law import ErrorLaw
+from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
 from ..statistics._sensitivity import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, public_weights
 from ._adaptive_plan import AdaptivePlan, plan_adaptive_mean
@@ -348,14 +349,9 @@ def plan_private_mean(
     rows: list[PlanRow] = []
     for given in many:
         budget = given if isinstance(given, Budget) else Budget(real("budgets", given, above=0.0))
-        options = {
-            "tolerance": tolerance,
-            "weights": weights,
-            "calibration": calibration,
-            "adjacency": adjacency,
-        }
-        rows += [_row(name, manifold, ball, n, budget, options, clamp_release) for name in COMPARED]
-        rows.append(_tangent_row(manifold, ball, n, budget, options))
+        facts = MeanFacts(manifold, ball, n, budget, tolerance, weights, calibration, adjacency)
+        rows += [_row(name, facts, clamp_release) for name in COMPARED]
+        rows.append(_tangent_row(facts))
         rows += [
             PlanRow(
                 name,
@@ -373,18 +369,11 @@ def plan_private_mean(
     return MeanPlan(manifold, ball, n, tuple(rows), adjacency)
 
 
-def _row(
-    name: str,
-    manifold: AbstractManifold,
-    ball: Ball,
-    n: int,
-    budget: Budget,
-    options: dict[str, Any],
-    clamped: bool,
-) -> PlanRow:
+def _row(name: str, facts: MeanFacts, clamped: bool) -> PlanRow:
+    budget = facts.budget
     if name in NEED_DELTA and budget.delta == 0:
         return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
-    mechanism, why = try_build(name, manifold, ball, n, budget, **options)
+    mechanism, why = try_build(name, facts)
     if mechanism is None:
         return PlanRow(name, budget, None, "", None, None, None, why, False)
     law = mechanism.error_law
@@ -405,18 +394,17 @@ def _row(
     )
 
 
-def _tangent_row(
-    manifold: AbstractManifold, ball: Ball, n: int, budget: Budget, options: dict[str, Any]
-) -> PlanRow:
+def _tangent_row(facts: MeanFacts) -> PlanRow:
     """The mean of clipped tangent vectors. "auto" does not take it: it is another mean."""
-    unknown = [name for name in ("weights", "tolerance") if options[name] is not None]
+    budget = facts.budget
+    unknown = [name for name in ("weights", "tolerance") if getattr(facts, name) is not None]
     usual = {"calibration": "analytic", "adjacency": REPLACE_ONE}
-    unknown += [name for name, value in usual.items() if options[name] != value]
+    unknown += [name for name, value in usual.items() if getattr(facts, name) != value]
     if unknown:
         why = f"does not know {', '.join(f'`{name}`' for name in unknown)}"
         return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, why, False)
     try:
-        made = TangentMeanNoise(manifold, ball, n=n, budget=budget)
+        made = TangentMeanNoise(facts.manifold, facts.ball, n=facts.n, budget=budget)
     except (InvalidArgument, NotImplementedError) as error:
         return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, str(error), False)
     law = made.error_law

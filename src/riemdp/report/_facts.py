@@ -13,7 +13,6 @@ from ..privacy._trade_off import TradeOff, posterior, trade_off
 from ._words import (
     ADJACENCY,
     DELTA_MEANING,
-    MECHANISM,
     bias_sentence,
     group_sentence,
     limits,
@@ -109,6 +108,7 @@ class ReportFacts:
     radius: float | None = None  # of the public ball, where there is one
     max_records_per_person: int | None = None
     stated: tuple[str, ...] = ()  # facts in words that the release does not hold
+    mechanism_words: str = ""  # what it does; its name is shown where there are none
     search: SearchFacts | None = None  # of a ball that was found privately
 
     # ---------------------------------------------------------------- derived, all public
@@ -255,7 +255,7 @@ class ReportFacts:
             ("Domain", self.domain),
             ("How it was found", None if self.search is None else self.search.sentence),
             ("Clipping", self.clipping + "." + clamped),
-            ("Mechanism", MECHANISM.get(self.mechanism, self.mechanism)),
+            ("Mechanism", self.mechanism_words or self.mechanism),
             ("Sensitivity", self._sensitivity()),
             ("Noise scale", number(self.noise_scale)),
             ("Neighbouring data", ADJACENCY.get(str(self.guarantee.adjacency))),

@@ -122,6 +122,7 @@ def privacy_report(
         clipping=facts.words("clipping", clipping, ball, _clipping_in_words),
         clamped=clamped,
         mechanism=str(mechanism or type(release).__name__),
+        mechanism_words=getattr(release, "words", ""),
         sensitivity=_scalar(getattr(release, "sensitivity", known.get("sensitivity"))),
         noise_scale=_scalar(getattr(release, "sigma", None) if scale is None else scale),
         error_from_noise=_scalar(getattr(release, "expected_error", None)),

@@ -18,41 +18,6 @@ ADJACENCY = {
     "add-or-remove-one": "Add or remove one: the data set with one record more or one record less.",
 }
 
-MECHANISM = {
-    "wrapped-gaussian": (
-        "Gaussian noise in the tangent space at the public centre, carried back to the space"
-    ),
-    "wrapped-laplace": (
-        "Laplace noise in the tangent space at the public centre, carried back to the space"
-    ),
-    "riemannian-laplace": "a random point of the Riemannian Laplace law around the mean",
-    "k-norm-gradient": (
-        "the K-norm gradient mechanism: a random point that makes the gradient of the mean's"
-        " objective small"
-    ),
-    "extrinsic-gaussian": "Gaussian noise on the matrix or vector entries",
-    "extrinsic-laplace": "Laplace noise on the matrix or vector entries",
-    "dp-rgd": "noisy gradient descent on all records (DP-RGD)",
-    "dp-rsgd": "noisy gradient descent on small random batches (DP-RSGD)",
-    "dp-rsvrg": "noisy variance-reduced gradient descent (DP-RSVRG)",
-    "adaptive-mean": (
-        "a search for a ball by noisy counts of records and noisy means of clipped tangent vectors,"
-        " then Gaussian or Laplace noise on the mean of the records in that ball, in the tangent"
-        " space at its centre"
-    ),
-    "tangent-mean": (
-        "Gaussian or Laplace noise on the mean of clipped tangent vectors at the public centre,"
-        " carried back to the space"
-    ),
-    "private-ball": (
-        "noisy counts of records and noisy means of clipped tangent vectors, which locate a ball"
-    ),
-    "input-perturbation": (
-        "Gaussian noise on the second-moment matrix of the clipped rows, then its leading"
-        " eigenvectors"
-    ),
-}
-
 DELTA_MEANING = "additive slack on every probability; keep it far below 1/n"
 GROUPS = (2, 5)  # sizes of a person's share that every report gives figures for
 
