@@ -320,7 +320,8 @@ READING = """## How to read this
 - On the sphere ambient noise on the arithmetic mean comes *closer* than the intrinsic mechanisms:
   the ambient mean of a ball of radius r has sensitivity 2 sin(r)/n, the intrinsic one 2 r/(n cos
   2r), and projecting removes the normal component of the noise. On Bures-Wasserstein space the
-  intrinsic constants are large for the same reason, positive curvature.
+  intrinsic constants are large for the same reason, positive curvature. The [tangent
+  mean](tangent-mean.md) has sensitivity 2 r / n on both, and is ahead of the baselines.
 - Errors of two releases that are both at the radius or above say nothing about the mechanisms: n
   is too small for that epsilon.
 - The error of Gaussian noise grows with sqrt(dim), that of the Laplace law with dim. In few

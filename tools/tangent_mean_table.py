@@ -1,0 +1,100 @@
+"""Write docs/tangent-mean.md: the clipped tangent mean beside the extrinsic baselines where
+curvature is positive. Run from the repository root.
+
+All figures are simulated on the synthetic records of `tools/mechanism_table.py`: root mean squared
+Riemannian distance to the Frechet mean of the records.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import jax
+import numpy as np
+from mechanism_table import DELTA, EPSILONS, Data
+
+import riemdp as R
+from riemdp.releases._choices import build
+
+REPEATS = 100
+CASES = [
+    (f"Bures-Wasserstein, k = {k}", R.SPDBuresWasserstein(k), 0.3, 1000) for k in (2, 3, 5)
+] + [(f"S^{d}", R.Sphere(d + 1), math.pi / 8, 100) for d in (2, 5, 10, 50)]
+HEAD = """# The tangent mean where curvature is positive
+
+`private_frechet_mean(space, X, ball, budget, mechanism="tangent-mean")` releases the mean of the
+tangent vectors at the centre of the ball, each shortened to the radius. One record moves it by at
+most 2 r / n on every manifold; the Frechet mean moves by up to 2 r / (n cos(2 r sqrt kappa)). So
+there is no limit on the radius, no solver, and one pass. It is another mean, which differs from
+Frechet's by terms of third order in the distances of the records from the centre; the table
+measures the distance to the Frechet mean, so the difference is in it (column "without noise").
+
+Written by `tools/tangent_mean_table.py`: root mean square of """
+TAIL = """\
+The tangent mean has the smallest error of the three in every row with Gaussian noise, and in 16
+of 21 rows with Laplace noise; in the other five (S^2 at epsilon 0.3 and 1, S^50) it is within 2 %
+of the extrinsic baseline, which 100 releases do not tell apart. "auto" does not take it, because
+it is another mean."""
+
+
+def released(data: Data, X, mechanism: str, budget) -> float:
+    points = [
+        np.asarray(
+            R.private_frechet_mean(
+                data.manifold, X, data.ball, budget, mechanism=mechanism, rng=i
+            ).value
+        )
+        for i in range(REPEATS)
+    ]
+    return data._rms(np.stack(points))
+
+
+def main() -> None:
+    lines = [
+        HEAD + f"{REPEATS} releases each, delta = {DELTA:g} where\none is used; baselines with the"
+        " better of their two figures (as released, or moved into the ball).\nGaussian noise on the"
+        " tangent mean is followed by James-Stein shrinking in dimension 3 and more; the\nrecords'"
+        " mean lies near the centre here, which favours shrinking, so the formula without its"
+        " help\nstands beside it.",
+        "",
+        "| space | epsilon | without noise | wrapped-gaussian (formula) | extrinsic-gaussian |"
+        " tangent-mean, Gaussian (formula, at most) | wrapped-laplace (formula) |"
+        " extrinsic-laplace | tangent-mean, delta = 0 |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for label, manifold, radius, n in CASES:
+        ball = R.Ball(manifold.origin, radius)
+        data = Data(manifold, ball, n)
+        v = manifold.tangent_normal(
+            jax.random.key(1), manifold.origin, 0.5 * radius / math.sqrt(manifold.dim), (n,)
+        )
+        X = ball.clamp(manifold, manifold.exp(manifold.origin, v))
+        query = R.statistics.TangentMean(ball.on(manifold), n)
+        mean = manifold.exp(manifold.origin, query.value(query.prepare(X)))
+        bias = float(manifold.dist(data.truth, mean))
+        for epsilon in EPSILONS:
+            budget = R.Budget(epsilon, DELTA)
+            wrapped = [
+                build(f"wrapped-{kind}", manifold, ball, n, budget).error_law.expected_error
+                for kind in ("gaussian", "laplace")
+            ]
+            ambient = [
+                min(data.simulate(f"extrinsic-{kind}", budget, REPEATS))
+                for kind in ("gaussian", "laplace")
+            ]
+            tangent = [released(data, X, "tangent-mean", b) for b in (budget, R.Budget(epsilon))]
+            made = R.mechanisms.TangentMeanNoise(manifold, ball, n=n, budget=budget)
+            assert made.error_law is not None
+            lines.append(
+                f"| {label} | {epsilon:g} | {bias:.2g} | {wrapped[0]:.3g} | {ambient[0]:.3g} |"
+                f" {tangent[0]:.3g} ({made.error_law.expected_error:.3g}) | {wrapped[1]:.3g} |"
+                f" {ambient[1]:.3g} | {tangent[1]:.3g} |"
+            )
+            print(lines[-1], flush=True)
+    lines += ["", TAIL]
+    Path("docs/tangent-mean.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
