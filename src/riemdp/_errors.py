@@ -101,6 +101,33 @@ def real(
     return x
 
 
+# Squares of numbers in this range, and sums of them, neither underflow nor overflow in float64.
+SMALLEST_MAGNITUDE, LARGEST_MAGNITUDE = 1e-100, 1e100
+
+
+def magnitude(name: str, value: object, *, power: int = 1) -> float:
+    """Check a public bound that lengths are compared with (a clip norm, a radius, a sensitivity).
+
+    The square of a length below 1e-162 is 0 in float64, so a bound as small as that would clip
+    nothing; noise below 1e-308 is 0.
+
+    Args:
+        name: The argument's name.
+        value: A number above 0.
+        power: The power of it that has to be in range.
+    """
+    x = real(name, value, above=0.0)
+    low, high = SMALLEST_MAGNITUDE ** (1 / power), LARGEST_MAGNITUDE ** (1 / power)
+    if not low <= x <= high:
+        raise invalid(
+            name,
+            value,
+            f"float64 does not clip reliably at bounds outside {low:.0e} to {high:.0e}; change the"
+            " unit of the records",
+        )
+    return x
+
+
 def integer(
     name: str,
     value: object,

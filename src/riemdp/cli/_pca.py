@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._errors import integer, one_of, real
+from .._errors import integer, magnitude, one_of
 from . import _options as o
 from ._exits import InputProblem
 from ._run import Outputs, command, print_json, refuse_invalid, released
@@ -68,7 +68,7 @@ def pca(
     from ._show import show_release
 
     budget = privacy.Budget(epsilon, delta)
-    bound = real("row_norm", row_norm, above=0.0)
+    bound = magnitude("row_norm", row_norm, power=2)
     one_of("mechanism", mechanism, MECHANISMS)
     outputs = Outputs(out, report, as_json, "components")
     outputs.check()

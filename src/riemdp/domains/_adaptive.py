@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .._errors import InvalidArgument, invalid, real
+from .._errors import InvalidArgument, invalid, magnitude
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._ball import Ball
@@ -53,7 +53,7 @@ class AdaptiveBall:
         if self.outer is not None and not isinstance(self.outer, Ball):
             raise invalid("outer", self.outer, "give a riemdp.Ball(center, radius), or None")
         if self.smallest is not None:
-            real("smallest", self.smallest, above=0.0)
+            magnitude("smallest", self.smallest)
 
     def on(self, manifold: AbstractManifold) -> SearchDomain:
         """The search bound to its space, checked.

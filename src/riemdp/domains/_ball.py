@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from .._errors import InvalidArgument, real
+from .._errors import InvalidArgument, magnitude
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._domain import Domain
@@ -27,7 +27,7 @@ class Ball:
             center, and must not be taken from the records: that would leak.
 
     Raises:
-        InvalidArgument: The radius is not a finite number greater than 0.
+        InvalidArgument: The radius is not a number from 1e-100 to 1e100.
 
     Example:
         >>> import jax.numpy as jnp
@@ -52,7 +52,7 @@ class Ball:
             own = jax.tree.map(
                 lambda c: jnp.asarray(c, dtype=jnp.float64), center, is_leaf=_is_plain
             )
-        size = real("radius", radius, above=0.0, remedy="give a finite public radius above 0")
+        size = magnitude("radius", radius)
         for name, value in (("center", own), ("radius", size), ("_domains", {})):
             object.__setattr__(self, name, value)
 

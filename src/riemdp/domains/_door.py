@@ -12,6 +12,7 @@ import functools
 import math
 import numbers
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -139,11 +140,9 @@ def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
             f"argument `{name}` is {_form(X)}; give records of {manifold!r} as a list or as an"
             f" array of shape (n, *{shape})"
         )
-    array = _plain(X)
+    array = _unmasked(X)
     if array.dtype.kind in "fiub":
-        with np.errstate(all="ignore"):  # a warning would depend on one record
-            array = array.astype(np.float64, copy=False)
-        return _with_trailing(manifold, name, array)
+        return _with_trailing(manifold, name, _float64(array))
     if array.ndim == 0:
         raise InvalidArgument(
             f"argument `{name}` is a single object; give records of {manifold!r} as a list or as an"
@@ -154,6 +153,59 @@ def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
         if array.ndim != 1 + len(shape):  # several batch axes: the caller says what it wants
             return np.full(array.shape, np.nan)
     return _rows(array, shape)
+
+
+def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
+    """Private records as one array of float64, where no manifold says what a record is.
+
+    Args:
+        name: The argument's name, for the error.
+        X: A list of records, or an array with the records along its first axis.
+        shape: The public shape of one record. None: that of an array's records, or the one that
+            most records of a list have, which is then taken to be public.
+
+    Returns:
+        Shape (n, *shape); NaN where a record of a list (or of an array of objects) is no array of
+        numbers of this shape. An array of numbers is returned whatever the shape of its records.
+
+    Raises:
+        InvalidArgument: Neither a list nor an array, or no record is an array of numbers.
+    """
+    if isinstance(X, jax.Array) and X.dtype == np.float64:
+        return X
+    if isinstance(X, list | tuple):
+        records: Any = X
+    elif hasattr(X, "__array__") and not isinstance(X, str | bytes | Mapping):
+        array = _unmasked(X)
+        if array.dtype.kind in "fiub":
+            return _float64(array)
+        if array.ndim == 0 or array.dtype.kind not in "OcUS":
+            raise _no_records(name, X)
+        if shape is None and array.ndim > 1:
+            shape = tuple(array.shape[1:])
+        records = array
+    else:
+        raise _no_records(name, X)
+    if shape is None:
+        shape = _common_shape(records)
+        if shape is None:
+            raise _no_records(name, X)
+    return _rows(records, shape)
+
+
+def _no_records(name: str, X: Any) -> InvalidArgument:
+    return InvalidArgument(
+        f"argument `{name}` is {_form(X)}; it must hold arrays of real numbers, with the records"
+        " along the first axis"
+    )
+
+
+def _common_shape(records: Any) -> tuple[int, ...] | None:
+    """The shape that most records have, of those that are arrays of numbers."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        shapes = Counter(row.shape for row in map(_row, records) if row is not None)
+    return max(shapes, key=lambda s: (shapes[s], s)) if shapes else None
 
 
 def _with_trailing(manifold: AbstractManifold, name: str, array: np.ndarray | Array) -> Any:
@@ -193,6 +245,26 @@ def _plain(x: object) -> np.ndarray:
     if isinstance(x, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(x), np.nan, np.asarray(x.data, dtype=np.float64))
     return np.asarray(x)
+
+
+def _unmasked(X: Any) -> np.ndarray:
+    """Many records as an array, masked entries as NaN. Entries that are no numbers stay what they
+    are: they are read record by record.
+    """
+    array = np.asarray(X)
+    if not isinstance(X, np.ma.MaskedArray):
+        return array
+    masked = np.ma.getmaskarray(X)
+    if array.dtype.kind in "fiub":
+        return np.where(masked, np.nan, _float64(array))
+    objects = array.astype(object)
+    objects[masked] = None
+    return objects
+
+
+def _float64(array: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):  # a warning would depend on one record
+        return array.astype(np.float64, copy=False)
 
 
 def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:

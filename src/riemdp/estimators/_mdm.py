@@ -253,12 +253,13 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         domain = ball.on(prepared.manifold)
         frame = domain.frame
         clamped = np.asarray(frame.clamp(prepared.matrices))
-        groups = [clamped[prepared.labels == i] for i in range(len(prepared.classes))]
+        labels, classes = prepared.labels, len(prepared.classes)
         if self.labels == "public":
             prepared.sizes()
+            groups = [clamped[labels == i] for i in range(classes)]
             mechanisms, values, whole = self._public(domain, groups)
         else:
-            mechanisms, values, whole = self._private(domain, groups)
+            mechanisms, values, whole = self._private(domain, clamped, labels, classes)
         charge(whole)  # all means are known: nothing can fail between here and the last noise
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
             releases = [m.release(v, source) for m, v in zip(mechanisms, values, strict=True)]
@@ -310,7 +311,9 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         values = [FrechetMean(domain, len(g)).value(Records(jnp.asarray(g))) for g in groups]
         return mechanisms, values, mechanisms[0].guarantee
 
-    def _private(self, domain: Domain, groups: list[np.ndarray]) -> _Releases:
+    def _private(
+        self, domain: Domain, clamped: np.ndarray, labels: np.ndarray, classes: int
+    ) -> _Releases:
         assert self.budget is not None
         if self.min_class_size is None:
             raise invalid(
@@ -327,13 +330,20 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             name, MeanFacts(local.manifold, Ball(local.center, local.radius), m, half)
         )
         query = FrechetMean(domain, m)  # made for m: the sizes of the classes are private
+        # Every class is solved as n + 1 entries, those of other classes with share 0: were the
+        # arrays as long as the classes, JAX would compile anew for each size, and one label would
+        # decide how often.
         filler = np.asarray(local.center)[None]
         values = []
-        for group in groups:
-            padded = np.concatenate([group, np.repeat(filler, max(0, m - len(group)), axis=0)])
-            values.append(query.value(Records(jnp.asarray(padded))))
+        for i in range(classes):
+            own = (labels == i).astype(np.float64)
+            size = float(own.sum())
+            shares = np.append(own, max(0.0, m - size)) / max(float(m), size)
+            entries = np.where(np.expand_dims(own > 0, (*range(1, clamped.ndim),)), clamped, filler)
+            points = jnp.asarray(np.concatenate([entries, filler]))
+            values.append(query.value(Records(points, shares)))
         one = mechanism.guarantee
-        return [mechanism] * len(groups), values, one if len(groups) == 1 else one.compose(one)
+        return [mechanism] * classes, values, one if classes == 1 else one.compose(one)
 
     def _name(self, domain: Domain, n: int, budget: Budget) -> str:
         if self.mechanism != "auto":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from typing import Any, Self
@@ -12,9 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._errors import InvalidArgument, integer, invalid, one_of, real
+from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_records
+from ..domains._door import admit_stack
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
@@ -63,7 +62,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         center: A public vector to subtract, or None.
         mechanism: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
             manifold), or "auto".
-        on_invalid: What to do about rows with NaN, infinity or text. "raise" refuses and says
+        on_invalid: What to do about rows with NaN, infinity or text, or (in a list) of another
+            length. "raise" refuses and says
             which ones, to whoever holds the data, before anything is spent; that an error is
             raised then depends on the records. "center" counts them as rows of zeros, silently.
         random_state: None for noise from the operating system; an int makes the run reproducible
@@ -124,7 +124,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         """Release the components of a table and charge the ledger.
 
         Args:
-            X: Rows, shape (n, d).
+            X: Rows, shape (n, d). The number of columns is public. Of a list it is the length of
+                `center`, or the length that most rows have.
             y: Ignored.
 
         Returns:
@@ -139,7 +140,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         one_of("mechanism", self.mechanism, MECHANISMS)
         one_of("on_invalid", self.on_invalid, ON_INVALID)
         found = self.row_norm == PRIVATE
-        bound = math.nan if found else real("row_norm", self.row_norm, above=0.0)
+        bound = math.nan if found else magnitude("row_norm", self.row_norm, power=2)
         seed = check_seed(self.random_state)
         rows = self._rows(X, reset=True)
         n, d = rows.shape
@@ -233,12 +234,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         )
 
     def _rows(self, X: RecordsLike, *, reset: bool) -> np.ndarray:
-        table = _table(X)
+        table = _table(X, None if self.center is None else np.shape(self.center))
         rows: Any = validate_data(
             self, table, dtype=np.float64, reset=reset, ensure_all_finite=False
         )
         if self.on_invalid == "raise":
-            refuse_invalid(Euclidean(rows.shape[1]), "X", rows if table is X else X, _REMEDY)
+            given = X if isinstance(X, list | tuple) else rows if table is X else np.asarray(X)
+            refuse_invalid(Euclidean(rows.shape[1]), "X", given, _REMEDY)
         return rows
 
     def _center(self, d: int) -> np.ndarray | float:
@@ -274,27 +276,31 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         return len(self.components_)
 
 
-def _table(X: RecordsLike) -> Any:
+def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
     """A table of numbers; one that holds anything else is read row by row.
 
     scikit-learn would quote the entry that is no number, or print the whole of a vector.
+
+    Args:
+        X: The table.
+        shape: The public shape of a row, where `center` tells it.
     """
     if hasattr(X, "toarray"):  # sparse; scikit-learn refuses it
         return X
-    try:
-        table = np.asarray(X, dtype=np.float64 if isinstance(X, list | tuple) else None)
-    except (ValueError, TypeError, OverflowError):
-        table = np.empty(0)
-        with contextlib.suppress(ValueError):
-            table = np.asarray(X, dtype=object)
-    if len(table.shape) != 2:
+    if isinstance(X, list | tuple):
+        read = admit_stack("X", X, shape)
+    else:
+        table = np.asarray(X)
+        if table.dtype.kind == "c":
+            raise InvalidArgument("Complex data not supported: argument `X` holds complex numbers")
+        if table.dtype.kind in "fiub" and table.ndim == 2 and not np.ma.isMaskedArray(X):
+            return X
+        read = admit_stack("X", X, None)
+    if read.ndim != 2:
         raise InvalidArgument(
-            f"argument `X` has shape {table.shape}. Expected 2D array: rows of the same length,"
+            f"argument `X` has shape {read.shape}. Expected 2D array: rows of the same length,"
             " shape (n, d). Reshape your data using array.reshape(-1, 1) if it has one column"
         )
-    if table.dtype.kind in "fiubc" or not table.size:
-        return X
-    read, _ = admit_records(Euclidean(int(table.shape[-1])), "X", table)
     columns = getattr(X, "columns", None)
     kind: Any = type(X)
     return read if columns is None else kind(read, columns=columns)

@@ -397,7 +397,7 @@ def _refined(plan: SearchPlan, purse: _Purse, radius: float) -> float:
     for _ in range(2):
         if purse.left < _LEAST_FINAL:
             break
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)
         if purse.holds(middle, rank, plan.fine_share):
             high = middle
         else:

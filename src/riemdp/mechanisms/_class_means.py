@@ -131,7 +131,7 @@ class AdaptiveClassMeans(AdaptiveMechanism[_Labelled]):
         X, labels = value
         records = SearchRecords(self.domain, X, self.noise, source)
         found = run_short_search(self.plan, records)
-        r = found.radius * records.unit
+        r = records.size(found.radius)
         query = TangentMean(Domain(self.manifold, records.center, r), self.n)
         z = query.shorten(records.logs).points / r
         scale = self.noise.scale(self.sensitivity, 1.0 - found.spent)

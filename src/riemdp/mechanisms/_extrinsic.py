@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import one_of, real
+from .._errors import magnitude, one_of
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
@@ -84,7 +84,7 @@ class ExtrinsicGaussian(_Extrinsic):
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, CALIBRATIONS)
         one_of("adjacency", self.adjacency, ADJACENCIES)
-        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        sensitivity = magnitude("sensitivity", self.sensitivity)
         z = gaussian_multiplier(self.budget, self.calibration)
         self._settle(sensitivity=sensitivity, noise_multiplier=z, scale=rounded_up(z * sensitivity))
 
@@ -145,7 +145,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
 
     def __post_init__(self) -> None:
         one_of("adjacency", self.adjacency, ADJACENCIES)
-        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        sensitivity = magnitude("sensitivity", self.sensitivity)
         epsilon = self._check_epsilon()
         self._settle(sensitivity=sensitivity, scale=rounded_up(sensitivity / epsilon))
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from .._errors import InvalidArgument, invalid, one_of, real
+from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
@@ -178,7 +178,7 @@ class KNormGradient(PureMechanism):
                 f"{manifold!r} is not a Hadamard space: the gradient's sensitivity holds in a ball"
                 " only",
             )
-        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        sensitivity = magnitude("sensitivity", self.sensitivity)
         epsilon = self._check_epsilon()
         scale = rounded_up(2 * sensitivity / epsilon)
         exists = scale / h < laplace_scale_limit(manifold) and manifold.is_hadamard

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import one_of, real
+from .._errors import magnitude, one_of
 from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
@@ -104,7 +104,7 @@ class RiemannianLaplace(PureMechanism):
     def __post_init__(self) -> None:
         one_of("adjacency", self.adjacency, ADJACENCIES)
         manifold, domain = self.manifold, optional_domain(self.manifold, self.ball)
-        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        sensitivity = magnitude("sensitivity", self.sensitivity)
         epsilon = self._check_epsilon()
         limit = laplace_scale_limit(manifold)
         whole = rounded_up((1 if manifold.is_homogeneous else 2) * sensitivity / epsilon)

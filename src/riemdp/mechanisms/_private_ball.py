@@ -17,7 +17,13 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, integer, invalid
+from .._errors import (
+    LARGEST_MAGNITUDE,
+    SMALLEST_MAGNITUDE,
+    InvalidArgument,
+    integer,
+    invalid,
+)
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import readable
@@ -125,6 +131,10 @@ class SearchRecords:
         # radii of the plan are in units of the first search radius
         self.unit = self.domain.largest(center)
         self._take(center)
+
+    def size(self, radius: float) -> float:
+        """A radius of the plan as the radius of a ball, which float64 has to be able to square."""
+        return min(max(radius * self.unit, SMALLEST_MAGNITUDE), LARGEST_MAGNITUDE)
 
     def _take(self, center: Point) -> None:
         self.center = center
@@ -241,7 +251,7 @@ class PrivateBall(_OfRecords):
             share = _RADIUS_SHARE * left / 8
             rank = self.n - self.plan.noise.safety * self.plan.noise.count_deviation(share)
             radius = _smallest_radius(records, radius, max(rank, self.n / 2), share)
-        size = radius * records.unit
+        size = records.size(radius)
         ball = Ball(records.center, size)
         return Drawn(ball, size, 1.0, None, self._facts(records, found))
 
@@ -295,7 +305,7 @@ class AdaptiveMean(_OfRecords):
     def _draw(self, value: Point, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
         share = 1.0 - found.spent
-        r = found.radius * records.unit
+        r = records.size(found.radius)
         query = self._query(records.center, r)
         if isinstance(query, FrechetMean):
             local = query.frame.local

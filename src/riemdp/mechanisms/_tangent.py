@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .._errors import invalid, one_of, real
+from .._errors import invalid, magnitude, one_of
 from ..domains._door import admit_point
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
@@ -80,7 +80,7 @@ class TangentGaussian(PointMechanism):
         one_of("calibration", self.calibration, CALIBRATIONS)
         one_of("adjacency", self.adjacency, ADJACENCIES)
         at = admit_point(self.manifold, "at", self.at)
-        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        sensitivity = magnitude("sensitivity", self.sensitivity)
         z = gaussian_multiplier(self.budget, self.calibration)
         scale = rounded_up(z * sensitivity)
         self._settle(at=at, sensitivity=sensitivity, noise_multiplier=z, scale=scale)

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .._errors import invalid, one_of, real
+from .._errors import invalid, magnitude, one_of
 from ..domains import Ball, Domain
 from ..domains._door import admit_point
 from ..manifolds import AbstractManifold
@@ -59,7 +59,7 @@ class AbstractWrapped(PointMechanism):
         """Check the public arguments and fix the tangent sensitivity."""
         one_of("adjacency", self.adjacency, ADJACENCIES)
         manifold, who = self.manifold, type(self).__name__
-        sensitivity = real("sensitivity", self.sensitivity, above=0.0)
+        sensitivity = magnitude("sensitivity", self.sensitivity)
         domain = optional_domain(manifold, self.ball)
         base = admit_point(manifold, "base", self.base)
         needs_log(manifold, base, who)

@@ -5,15 +5,13 @@ record's value.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from numpy.typing import ArrayLike
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
-from ..domains._door import admit_point
+from ..domains._door import admit_point, admit_stack
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Guarantee, Ledger
 from ..problems._problem import Batch, Problem, check_gradient_shape, check_loss_shape
@@ -29,26 +27,22 @@ def check_initial(problem: Problem, initial: Point) -> Point:
 
 
 def check_data(problem: Problem, data: RecordsLike) -> tuple[Any, int]:
-    """Records as float64 arrays with a common leading axis, or an error that names `data`. Values
-    are not looked at.
+    """Records as float64 arrays with a common leading axis, or an error that names `data`. Only the
+    form of the whole can be refused; a record of a list that is no array of numbers of the public
+    shape becomes NaN, and what it contributes to a gradient is 0.
     """
     shape = problem.record_shape
-    stacked: object = data
-    if isinstance(data, list) and not (
-        isinstance(shape, tuple) and shape and isinstance(shape[0], tuple)
-    ):
-        rows = cast("list[ArrayLike]", data)
-        stacked = (
-            np.asarray(data, dtype=object)
-            if len({np.shape(x) for x in rows}) > 1
-            else np.asarray(data)
+    several = isinstance(shape, tuple) and bool(shape) and isinstance(shape[0], tuple)
+    if isinstance(data, list) and not several:
+        records = _admitted(data, shape)
+    elif several and isinstance(data, list | tuple) and len(data) == len(shape):
+        flat = [all(isinstance(size, int) for size in part) for part in shape]
+        records = tuple(
+            _admitted(x, part) if simple else jax.tree.map(_admitted, x)
+            for x, part, simple in zip(data, shape, flat, strict=True)
         )
-    try:
-        records = jax.tree.map(_as_float64, stacked)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(
-            "argument `data` must hold arrays of real numbers, records along the first axis"
-        ) from error
+    else:
+        records = jax.tree.map(_admitted, data)
     leaves = jax.tree.leaves(records)
     if not leaves or any(leaf.ndim == 0 for leaf in leaves):
         raise InvalidArgument(
@@ -75,13 +69,8 @@ def check_data(problem: Problem, data: RecordsLike) -> tuple[Any, int]:
     return records, n
 
 
-def _as_float64(x: ArrayLike) -> Any:
-    if isinstance(x, jax.Array) and x.dtype == jnp.float64:
-        return x
-    array = np.asarray(x)
-    if array.dtype.kind not in "fiub":
-        raise TypeError("not real numbers")
-    return jnp.asarray(array, dtype=jnp.float64)
+def _admitted(x: Any, shape: tuple[int, ...] | None = None) -> Any:
+    return jnp.asarray(admit_stack("data", x, shape), dtype=jnp.float64)
 
 
 def check_objective(problem: Problem, point: Point, records: Batch) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from .._errors import InvalidArgument, integer, invalid, one_of, real
+from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..manifolds import Sphere
 from ..privacy import Budget, Ledger, charge, gaussian, gaussian_noise_multiplier
 from ..problems import principal_eigenvector
@@ -76,7 +76,7 @@ def private_principal_eigenvector(
         max|z|^2 / n and exact calibration of both.
     """
     one_of("method", method, METHODS)
-    r = real("row_norm", row_norm, above=0.0)
+    r = magnitude("row_norm", row_norm, power=2)
     check_budget(budget)
     rows = np.asarray(data)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] == 0 or rows.shape[1] < 2:

@@ -39,6 +39,7 @@ from jaxtyping import Array, PyTree
 from numpy.typing import NDArray
 
 from .. import privacy
+from .._errors import SMALLEST_MAGNITUDE
 from ..privacy import Guarantee, Ledger, charge
 from ..randomness import NoiseSource
 from ._batches import poisson_batches
@@ -202,9 +203,11 @@ class NoisyGradient(eqx.Module):
 
     # ------------------------------------------------------------------ the query (compiled code)
     def weights(self, norms: Array, clip: Array | float) -> Array:
-        """min(1, clip / norm) for each record; 0 where the gradient is NaN or infinite."""
+        """min(1, clip / norm) for each record; 0 where the gradient is NaN or infinite, and for all
+        where the clip norm is so small that the squares in a norm above it could underflow.
+        """
         shrunk = jnp.where(norms > clip, clip / jnp.where(norms > 0.0, norms, 1.0), 1.0)
-        return jnp.where(jnp.isfinite(norms), shrunk, 0.0)
+        return jnp.where(jnp.isfinite(norms) & (clip >= SMALLEST_MAGNITUDE), shrunk, 0.0)
 
     def clipped_sum(
         self,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import InvalidArgument, integer, invalid, one_of, real
+from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..problems._problem import Batch, Problem
@@ -141,7 +141,7 @@ class AbstractOptimizer(ABC):
                 f"argument `clip_norm` = {ADAPTIVE!r} is for DPRGD and DPRSGD; give a number"
             )
         if self.clip_norm is not None and self.clip_norm != ADAPTIVE:
-            self._set("clip_norm", real("clip_norm", self.clip_norm, above=0.0))
+            self._set("clip_norm", magnitude("clip_norm", self.clip_norm))
         if self.learning_rate is not None and not callable(self.learning_rate):
             self._set("learning_rate", real("learning_rate", self.learning_rate, above=0.0))
 

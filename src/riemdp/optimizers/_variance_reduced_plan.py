@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from .._errors import InvalidArgument, invalid, one_of, real
+from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian_noise_multiplier
 from ..problems._problem import Batch, Problem
@@ -104,9 +104,10 @@ class DPRSVRG(AbstractOptimizer):
         self._check_common()
         one_of("variant", self.variant, VARIANTS)
         self._check_counts("epochs", "inner_steps", "batch_size", "restarts")
-        for name in ("full_clip_norm", "smoothness"):
-            if getattr(self, name) is not None:
-                self._set(name, real(name, getattr(self, name), above=0.0))
+        if self.full_clip_norm is not None:
+            self._set("full_clip_norm", magnitude("full_clip_norm", self.full_clip_norm))
+        if self.smoothness is not None:
+            self._set("smoothness", real("smoothness", self.smoothness, above=0.0))
         if self.convexity is not None:
             self._set("convexity", real("convexity", self.convexity))
 

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .._errors import integer, invalid, real
+from .._errors import integer, invalid, magnitude, real
 from ..manifolds import Grassmann, Sphere
 from ._problem import Problem, Record
 
@@ -79,7 +79,7 @@ def principal_eigenvector(n: int, *, row_norm: float = 1.0) -> Problem:
         v.
     """
     n = integer("n", n, at_least=2)
-    r2 = real("row_norm", row_norm, above=0.0) ** 2
+    r2 = magnitude("row_norm", row_norm, power=2) ** 2
     return Problem(
         Sphere(n),
         Rayleigh(),
@@ -103,7 +103,7 @@ def principal_subspace(m: int, r: int, *, row_norm: float = 1.0) -> Problem:
     """
     m = integer("m", m, at_least=2)
     r = integer("r", r, at_least=1, at_most=m - 1)
-    r2 = real("row_norm", row_norm, above=0.0) ** 2
+    r2 = magnitude("row_norm", row_norm, power=2) ** 2
     return Problem(
         Grassmann(m, r),
         Rayleigh(),

@@ -61,7 +61,12 @@ def unpacked(vector: Floats, d: int) -> Floats:
 
 
 def _readable(rows: Floats) -> Floats:
-    return np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+    # Row by row in memory: in another layout NumPy adds the entries of a row in another order, and
+    # one record may decide the layout (text in a column of a data frame). A length that changes by
+    # rounding crosses a limit that it lies on, and then all rows do at once.
+    return np.ascontiguousarray(
+        np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0), dtype=np.float64
+    )
 
 
 def _scaled(rows: Floats) -> tuple[Floats, Floats]:
