@@ -1,4 +1,4 @@
-"""Holds the code to the house rules of CONTRIBUTING.md, by reading its syntax trees (nothing is
+"""Holds the code to the layers of CONTRIBUTING.md, by reading its syntax trees (nothing is
 imported).
 
 Every rule is a function of a set of source files that returns the violations it finds, and each is
@@ -20,7 +20,7 @@ import riemdp
 PACKAGE = Path(riemdp.__file__).parent
 ROOT = Path(__file__).parent.parent
 LONGEST = 600
-FOUNDATION = {"_errors", "_files", "_version"}  # every room may use these
+FOUNDATION = {"_errors", "_files", "_version"}  # every package may use these
 HEAVY = {
     "dp_accounting",
     "sklearn",
@@ -36,9 +36,9 @@ HEAVY = {
 }
 DRAWING = {"normals", "uniforms", "gammas", "betas"}  # the methods of a NoiseSource that make noise
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
-# Rooms on the way from private records to a release: here randomness that is not cryptographic is a
-# fault. `manifolds` draws from JAX keys for simulation, `problems` in its gradient check on made-up
-# points, and the rooms after these for pictures.
+# Packages on the way from private records to a release: here randomness that is not cryptographic
+# is a fault. `manifolds` draws from JAX keys for simulation, `problems` in its gradient check on
+# made-up points, and the packages after these for pictures.
 MUST_BE_SECRET = {
     "privacy",
     "statistics",
@@ -60,7 +60,7 @@ class Source:
     lines: int
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         first = self.path.split("/")[0].removesuffix(".py")
         return {"__init__": "riemdp"}.get(first, first)
 
@@ -77,8 +77,8 @@ def sources() -> list[Source]:
     ]
 
 
-def rooms_in_order() -> list[str]:
-    """The rooms of the table in CONTRIBUTING.md, top to bottom; in a row with two, the left one
+def packages_in_order() -> list[str]:
+    """The packages of the table in CONTRIBUTING.md, top to bottom; in a row with two, the left one
     stands above.
     """
     text = (ROOT / "CONTRIBUTING.md").read_text()
@@ -159,19 +159,19 @@ def functions(source: Source) -> Iterator[ast.FunctionDef]:
 # -----------------------------------------------------------------------------
 # the rules
 def wrong_imports(sources: list[Source]) -> list[str]:
-    """A room imports only rooms above it, also inside functions (TYPE_CHECKING blocks included:
-    they are a dependency too).
+    """A package imports only packages above it, also inside functions (TYPE_CHECKING blocks
+    included: they are a dependency too).
     """
-    order = rooms_in_order()
+    order = packages_in_order()
     found = []
     for source in sources:
-        if source.room in FOUNDATION | {"riemdp"}:
+        if source.package in FOUNDATION | {"riemdp"}:
             allowed = FOUNDATION
-        elif source.room in order:
-            allowed = FOUNDATION | set(order[: order.index(source.room) + 1])
+        elif source.package in order:
+            allowed = FOUNDATION | set(order[: order.index(source.package) + 1])
         else:
             found.append(
-                f"{source.path}: room {source.room!r} is not in the table of CONTRIBUTING.md"
+                f"{source.path}: package {source.package!r} is not in the table of CONTRIBUTING.md"
             )
             continue
         for name, line in imports(source, module_level=False):
@@ -191,13 +191,13 @@ def noise_outside(sources: list[Source]) -> list[str]:
     """
     found = []
     for source in sources:
-        if source.room not in MAY_DRAW:
+        if source.package not in MAY_DRAW:
             found += [
                 f"{source.path}:{call.lineno} draws with .{name}()"
                 for name, call in calls(source.tree)
                 if name in DRAWING and isinstance(call.func, ast.Attribute)
             ]
-        if source.room in MUST_BE_SECRET:
+        if source.package in MUST_BE_SECRET:
             for node in ast.walk(source.tree):
                 if isinstance(node, ast.Attribute) and re.search(
                     r"(^|\.)random\.\w+$", ast.unparse(node)
@@ -228,7 +228,7 @@ def noise_without_guarantee(sources: list[Source]) -> list[str]:
     """
     found = []
     for source in sources:
-        if source.room not in {"mechanisms", "optimizers"}:
+        if source.package not in {"mechanisms", "optimizers"}:
             continue
         for function in functions(source):
             names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)}
@@ -241,7 +241,7 @@ def noise_without_guarantee(sources: list[Source]) -> list[str]:
                 for name, call in own
                 if name in DRAWING and isinstance(call.func, ast.Attribute)
             ]
-            if source.room == "optimizers":
+            if source.package == "optimizers":
                 if any(name == "normals" for name, _ in own) and not made:
                     found.append(f"{where} draws normals but names no guarantee")
                 continue
@@ -278,7 +278,7 @@ def matplotlib_outside_plots(sources: list[Source]) -> list[str]:
         f"{source.path}:{line} imports {name}"
         for source in sources
         for name, line in imports(source, module_level=False)
-        if name.split(".")[0] == "matplotlib" and source.room != "plots"
+        if name.split(".")[0] == "matplotlib" and source.package != "plots"
     ]
 
 
@@ -295,8 +295,8 @@ def heavy_at_import(sources: list[Source]) -> list[str]:
                 name == h or name.startswith(h + ".") for h in HEAVY
             )
             package = name.split(".")[0]
-            face = (source.room, package) == ("estimators", "sklearn") or (
-                source.room == "federated" and "flower" in source.path and package == "flwr"
+            face = (source.package, package) == ("estimators", "sklearn") or (
+                source.package == "federated" and "flower" in source.path and package == "flwr"
             )
             if heavy and not face:
                 found.append(f"{source.path}:{line} imports {name} when it is imported")
@@ -333,7 +333,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_the_house_rules_hold(rule, sources):
+def test_the_rules_hold(rule, sources):
     assert len(sources) > 20
     found = rule(sources)
     assert not found, "\n" + "\n".join(found)
@@ -438,8 +438,8 @@ def test_a_rule_allows_what_is_right(rule, path, text):
     assert rule([parse(path, text)]) == []
 
 
-def test_the_table_of_rooms_is_read():
-    order = rooms_in_order()
+def test_the_table_of_packages_is_read():
+    order = packages_in_order()
     assert order[:4] == ["_errors", "_files", "plots", "manifolds"]
     assert order[-1] == "cli"
     assert (

@@ -1,4 +1,4 @@
-"""Named errors, warnings and argument checks that every room shares.
+"""Named errors, warnings and argument checks that every package shares.
 
 An error raised to a user names the argument, shows its value and says what to do instead. Values of
 *records* are never put into a message: a message can end up in a log, and a log is not covered by

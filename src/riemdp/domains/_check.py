@@ -14,17 +14,8 @@ import numpy as np
 from jaxtyping import Array
 
 from .._errors import InvalidArgument
-from ..manifolds import (
-    AbstractManifold,
-    Grassmann,
-    Lorentz,
-    PoincareBall,
-    Product,
-    Sphere,
-    Stiefel,
-)
+from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
-from ..manifolds._spd import AbstractSPD
 from ._door import LOOSE, admit_records
 
 _CHUNK = 4096
@@ -123,7 +114,7 @@ def _reason(manifold: AbstractManifold, records: Point, X: RecordsLike, i: int) 
         return f"has NaN at position {_first(np.isnan(record))}"
     if not np.isfinite(record).all():
         return f"has an infinite number at position {_first(~np.isfinite(record))}"
-    return _why_not(manifold, record)
+    return manifold._why_not(record)
 
 
 def _why_unreadable(record: object, shape: tuple[int, ...]) -> str:
@@ -134,27 +125,6 @@ def _why_unreadable(record: object, shape: tuple[int, ...]) -> str:
     if read.shape != shape:
         return f"has shape {read.shape} where {shape} is needed"
     return f"has NaN at position {_first(np.isnan(read))}"
-
-
-def _why_not(manifold: AbstractManifold, record: np.ndarray) -> str:
-    if isinstance(manifold, AbstractSPD):
-        gap = np.abs(record - record.T)
-        if gap.max() > LOOSE * max(np.abs(record).max(), 1e-300):
-            row, column = np.unravel_index(gap.argmax(), gap.shape)
-            return f"is not symmetric (entries [{row}, {column}] and [{column}, {row}] differ)"
-        smallest = np.linalg.eigvalsh((record + record.T) / 2)[0]
-        return "is not positive definite (it has " + (
-            "a negative eigenvalue)" if smallest < 0 else "an eigenvalue of 0)"
-        )
-    if isinstance(manifold, Sphere):
-        return "does not have length 1"
-    if isinstance(manifold, PoincareBall):
-        return "lies outside the unit ball"
-    if isinstance(manifold, Lorentz):
-        return "does not lie on the hyperboloid (time coordinate first, -t^2 + |x|^2 = -1, t > 0)"
-    if isinstance(manifold, Stiefel | Grassmann):
-        return "does not have orthonormal columns"
-    return "is not a point of the space"
 
 
 def _first(flags: np.ndarray) -> str:

@@ -13,11 +13,12 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, PyTree
 from numpy.typing import ArrayLike as NumPyArrayLike
 
@@ -224,6 +225,29 @@ class AbstractManifold(eqx.Module):
             return 30.0
         return float(jnp.min(self._injectivity_radius(p)))
 
+    # Distances that float64 holds: from the origin, and as the radius of a ball of which it decides
+    # whether a point lies inside.
+    _farthest: ClassVar[float] = math.inf
+    _widest_ball: ClassVar[float] = math.inf
+    # When rounding has to be taken out of a moved point: after "each step", after "each block" of
+    # many steps, or "never".
+    _repaired: ClassVar[str] = "never"
+
+    @property
+    def transport_is_nonexpansive(self) -> bool:
+        """Whether `transport` lengthens no vector. A space whose transport is not parallel says so
+        itself.
+        """
+        return self.transport_is_parallel
+
+    def _mean_start(self, weights: Array, records: Point) -> Point | None:
+        """Where the iteration for a Frechet mean starts, if better than at the heaviest record."""
+        return None
+
+    def _why_not(self, record: np.ndarray) -> str:
+        """Why a finite record is no point of the space: words without its values."""
+        return "is not a point of the space"
+
     @property
     def _moves_to_origin(self) -> bool:
         """Whether `_to_origin` is an isometry that carries p to `origin`. The default formulas are
@@ -245,7 +269,7 @@ class AbstractManifold(eqx.Module):
         and of the logarithm at the center of a mean.
 
         The default covers errors that grow like the coordinates and like e^(sqrt(-kappa) r), with
-        room of about 10; a space with worse coordinates gives its own.
+        a factor of about 10 to spare; a space with worse coordinates gives its own.
         """
         entries = jax.tree.leaves(center)
         size = 1.0 + max(float(jnp.max(jnp.abs(leaf), initial=0.0)) for leaf in entries)
@@ -386,8 +410,7 @@ class AbstractManifold(eqx.Module):
         """log |det D exp_p(v)| between orthonormal frames: the log Jacobian of exp."""
         return _compiled(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
 
-    # ---------------------------------------------------------------- helpers for subclasses and
-    # other rooms
+    # ---------------------------------------------------------------- helpers for subclasses
     def _scaled_tangent_from_normals(self, p: Point, z: Array, sigma: float | Array) -> Tangent:
         return jax.tree.map(lambda v: sigma * v, self._tangent_from_normals(p, z))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
@@ -85,6 +88,11 @@ class Grassmann(AbstractManifold):
         return True
 
     # ---------------------------------------------------------------- geodesics
+    _repaired: ClassVar[str] = "each block"
+
+    def _why_not(self, record: np.ndarray) -> str:
+        return "does not have orthonormal columns"
+
     def _exp(self, p: Array, v: Array) -> Array:
         # W V cos(s) V^T + Q sin(s) V^T with U = Q s V^T, as functions of the Gram matrix: no
         # singular vectors to choose.

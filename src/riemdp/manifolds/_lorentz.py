@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
@@ -76,6 +78,21 @@ class Lorentz(AbstractManifold):
     @property
     def transport_is_parallel(self) -> bool:
         return True
+
+    _repaired: ClassVar[str] = "each step"
+    # Squares of coordinates overflow at 354.
+    _farthest: ClassVar[float] = 300.0
+    _widest_ball: ClassVar[float] = 100.0
+
+    def _why_not(self, record: np.ndarray) -> str:
+        return "does not lie on the hyperboloid (time coordinate first, -t^2 + |x|^2 = -1, t > 0)"
+
+    def _mean_start(self, weights: Array, records: Array) -> Array | None:
+        """The point of the hyperboloid that is nearest to the arithmetic mean in Minkowski space
+        (`project` would keep the space coordinates).
+        """
+        mean = jnp.tensordot(weights, records, axes=1)
+        return self.project(mean / jnp.sqrt(mean[0] ** 2 - jnp.sum(mean[1:] ** 2)))
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = self._inner(p, v, v)[..., None]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
@@ -78,6 +80,18 @@ class PoincareBall(AbstractManifold):
     @property
     def transport_is_parallel(self) -> bool:
         return True
+
+    _repaired: ClassVar[str] = "each step"
+    # The gap 1 - |x|^2 has 3 digits left at 30.
+    _farthest: ClassVar[float] = 30.0
+    _widest_ball: ClassVar[float] = 15.0
+
+    def _why_not(self, record: np.ndarray) -> str:
+        return "lies outside the unit ball"
+
+    def _mean_start(self, weights: Array, records: Array) -> Array | None:
+        """The projected arithmetic mean."""
+        return self.project(jnp.tensordot(weights, records, axes=1))
 
     def _exp(self, p: Array, v: Array) -> Array:
         # p (+) y with y = tanh(|v| / a) v / |v|, a = 1 - |p|^2. The Mobius sum is p + a (y + |y|^2

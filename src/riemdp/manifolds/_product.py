@@ -79,6 +79,10 @@ class Product(AbstractManifold):
     def transport_is_parallel(self) -> bool:
         return all(m.transport_is_parallel for m in self.manifolds)
 
+    @property
+    def transport_is_nonexpansive(self) -> bool:
+        return all(m.transport_is_nonexpansive for m in self.manifolds)
+
     def _each(self, operation: str, *arguments: Point) -> tuple[Any, ...]:
         """`operation` of every factor on its own entries of `arguments`."""
         return tuple(

@@ -118,6 +118,20 @@ class AbstractSPD(AbstractManifold):
     def _to_tangent(self, p: Matrix, x: Matrix) -> Matrix:
         return jnp.broadcast_to(sp.sym(x), jnp.broadcast_shapes(p.shape, x.shape))
 
+    def _why_not(self, record: np.ndarray) -> str:
+        gap = np.abs(record - record.T)
+        if gap.max() > 1e-6 * max(np.abs(record).max(), 1e-300):
+            row, column = np.unravel_index(gap.argmax(), gap.shape)
+            return f"is not symmetric (entries [{row}, {column}] and [{column}, {row}] differ)"
+        smallest = np.linalg.eigvalsh((record + record.T) / 2)[0]
+        return "is not positive definite (it has " + (
+            "a negative eigenvalue)" if smallest < 0 else "an eigenvalue of 0)"
+        )
+
+    def _mean_start(self, weights: Array, records: Array) -> Array | None:
+        """The projected arithmetic mean."""
+        return self.project(jnp.tensordot(weights, records, axes=1))
+
     def _belongs(self, x: Matrix, atol: float) -> Bool[Array, "*batch"]:
         finite = jnp.all(jnp.isfinite(x), axis=(-2, -1))
         safe = jnp.where(finite[..., None, None], x, self.origin)

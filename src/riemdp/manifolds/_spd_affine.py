@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +67,8 @@ class SPDAffineInvariant(AbstractSPD):
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         return self._from_frame(p, sp.unpack(z, self.k))
+
+    _widest_ball: ClassVar[float] = 16.0
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
         lower = _factor(p)

@@ -98,6 +98,11 @@ class SPDBuresWasserstein(AbstractSPD):
         half = z.reshape(*z.shape[:-1], self.k, self.k) @ sp.transpose(lower)
         return half + sp.transpose(half)
 
+    @property
+    def transport_is_nonexpansive(self) -> bool:
+        """True: it projects."""
+        return True
+
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
         p, v = sp.sym(p), sp.sym(v)
         step = sp.lyapunov(p, v)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
@@ -79,6 +81,16 @@ class Sphere(AbstractManifold):
     @property
     def transport_is_parallel(self) -> bool:
         return True
+
+    _repaired: ClassVar[str] = "each step"
+
+    def _why_not(self, record: np.ndarray) -> str:
+        return "does not have length 1"
+
+    def _mean_start(self, weights: Array, records: Array) -> Array | None:
+        """The projected arithmetic mean, unless it is the centre."""
+        mean = jnp.tensordot(weights, records, axes=1)
+        return None if float(jnp.linalg.norm(mean)) < 1e-8 else self.project(mean)
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = dot(v, v)[..., None]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer, real
@@ -107,6 +109,16 @@ class Stiefel(AbstractManifold):
         return Sphere(self.m)
 
     # ---------------------------------------------------------------- geodesics
+    _repaired: ClassVar[str] = "each block"
+
+    def _why_not(self, record: np.ndarray) -> str:
+        return "does not have orthonormal columns"
+
+    @property
+    def transport_is_nonexpansive(self) -> bool:
+        """True: it projects."""
+        return True
+
     def _exp(self, p: Array, v: Array) -> Array:
         if self.r == 1:
             return self._sphere._exp(p[..., 0], v[..., 0])[..., None]

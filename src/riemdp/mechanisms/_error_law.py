@@ -16,8 +16,8 @@ import numpy as np
 from scipy import special
 
 from .._errors import real
-from ..manifolds import AbstractManifold, Euclidean, Product, SPDBuresWasserstein, SPDLogEuclidean
-from ..sampling._laplace import radial_log_density
+from ..manifolds import AbstractManifold
+from ..sampling._laplace import is_flat, radial_log_density
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,11 +153,11 @@ def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw
     space, quadrature of the radial density elsewhere; on Bures-Wasserstein space Gamma(d, s) is an
     upper bound, its Jacobian decreasing along rays.
     """
-    if isinstance(manifold, SPDBuresWasserstein):
+    if not manifold.is_homogeneous and manifold.curvature_bounds[0] >= 0:
         return laplace_law(
             manifold.dim, scale, exact=False, note="flat law, curvature is non-negative"
         )
-    if isinstance(manifold, Euclidean | SPDLogEuclidean | Product):
+    if is_flat(manifold):
         return laplace_law(manifold.dim, scale, exact=True)
     return _radial_law(manifold, scale)
 

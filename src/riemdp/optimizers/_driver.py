@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .._errors import BudgetExceeded
 from ..domains._door import admit_point
-from ..manifolds import Grassmann, Product, Stiefel
+from ..manifolds import Product
 from ..manifolds._base import Point
 from ..privacy import Guarantee, Ledger, charge
 from ..randomness import NoiseSource
@@ -386,7 +386,9 @@ class _Driver:
             if self.recorder is not None:
                 point = partial(_steps.current_point, self.kernel, self.carry.state)
                 self.recorder.after(progress["taken"], self.calls, point)
-        if isinstance(self.kernel.manifold, Grassmann | Stiefel | Product):
+        if self.kernel.manifold._repaired == "each block" or isinstance(
+            self.kernel.manifold, Product
+        ):
             state = _steps.repaired_state(self.kernel, self.carry.state, self.repeated)
             self.carry = self.carry._replace(state=state)
         self._save()

@@ -18,12 +18,9 @@ from jaxtyping import Array, PyTree
 
 from ..manifolds import (
     Grassmann,
-    Lorentz,
-    PoincareBall,
     Product,
     SPDAffineInvariant,
     Sphere,
-    Stiefel,
 )
 from ..manifolds import _spectral as spectral
 from ..manifolds._base import AbstractManifold, Point, Tangent
@@ -310,8 +307,8 @@ def repaired(manifold: AbstractManifold, point: Point, *, thoroughly: bool = Fal
     if isinstance(manifold, Product):
         pairs = zip(manifold.manifolds, point, strict=True)
         return tuple(repaired(m, x, thoroughly=thoroughly) for m, x in pairs)
-    kinds = Grassmann | Stiefel if thoroughly else Sphere | Lorentz | PoincareBall
-    return manifold._repair(point) if isinstance(manifold, kinds) else point
+    now = "each block" if thoroughly else "each step"
+    return manifold._repair(point) if manifold._repaired == now else point
 
 
 def expm_symmetric(a: Array) -> Array:

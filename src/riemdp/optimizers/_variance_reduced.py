@@ -8,7 +8,7 @@ gradient r, multiplier z1; then at every inner step t >= 1 for the mean of
 
 c_t and h are functions of w_t and the anchor, which are released, so they are public. A record
 changes that mean by at most 2 c_t / b, and the noise is z2 * 2 c_t / b. At t = 0, w_t is the
-anchor: every difference is 0, c_t = 0, nothing is asked and nothing is charged. The step goes along
+anchor: every difference is 0, c_t = 0, no query is made and nothing is charged. The step goes along
 the sum of the answer and PT r.
 
 As published. Every inner step releases the sum of two private means in one noise: the transported
@@ -27,7 +27,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..manifolds import Product, SPDBuresWasserstein, Stiefel
 from ..manifolds._base import AbstractManifold, Point
 from ..privacy import Guarantee, none
 from ..problems._problem import Batch
@@ -240,8 +239,4 @@ def transport_expands(manifold: AbstractManifold) -> bool:
     Parallel transport is an isometry; those of Stiefel and Bures-Wasserstein spaces project. A
     space of your own whose transport is neither says so by `transport_is_nonexpansive = True`.
     """
-    if isinstance(manifold, Product):
-        return any(transport_expands(m) for m in manifold.manifolds)
-    if manifold.transport_is_parallel or isinstance(manifold, Stiefel | SPDBuresWasserstein):
-        return False
-    return not getattr(manifold, "transport_is_nonexpansive", False)
+    return not manifold.transport_is_nonexpansive

@@ -47,13 +47,13 @@ VARIANTS = ("anchored", "as-published")
 
 @dataclass(frozen=True)
 class DPRSVRG(AbstractOptimizer):
-    """DP-RSVRG: variance-reduced steps about an anchor, whose full gradient is asked once an epoch.
+    """DP-RSVRG: variance-reduced steps about an anchor; its full gradient is queried once an epoch.
 
     `variant="anchored"`. At the start of each of the S `epochs`: r = mean of gradients clipped to
     C0 + N(0, (z1 2 C0 / n)^2) at the anchor. Inner step t of m: on a fresh batch of b, without
     replacement, u = mean of clip_{c_t}(grad f(w_t; z) - PT grad f(anchor; z)) + N(0, (z2 2 c_t /
     b)^2), direction u + PT r, where c_t = min(2 C1, smoothness d(w_t, anchor)) is a function of
-    what has been released. At w_t = anchor nothing is asked and nothing is added. With a lower
+    what has been released. At w_t = anchor no query is made and nothing is added. With a lower
     bound `convexity` mu on the Hessian the differences are known beforehand to lie about h = -(mu +
     L) / 2 log_{w_t}(anchor), which is public: they are clipped to c_t = min(2 C1, (L - mu) / 2
     d(w_t, anchor)) about h instead of 0. On flat spaces L = mu for means, so inner steps ask

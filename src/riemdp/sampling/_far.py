@@ -23,20 +23,15 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from ..manifolds import AbstractManifold, Lorentz, PoincareBall, SPDAffineInvariant
+from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point, Tangent
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
 # point (condition 2 x 10^14), and none is beyond +-300.
 SPREAD, LARGEST = 33.0, 300.0
-# Held distances from the origin: squares of Lorentz coordinates overflow at 354; on the Poincare
-# ball the gap 1 - |x|^2 has 3 digits left at 30.
-_HELD = {Lorentz: 300.0, PoincareBall: 30.0}
 # Draws that may lie farther out than this are worked out in polar coordinates about the public
 # point: so near in that plain float64 arithmetic still has 7 digits there.
 _PLAIN = 15.0
-# The largest radius of a ball in which float64 still decides whether a point is inside.
-_WIDEST = {SPDAffineInvariant: 16.0, Lorentz: 100.0, PoincareBall: 15.0}
 
 
 class PublicBall(Protocol):
@@ -79,7 +74,7 @@ def held_distance(manifold: AbstractManifold, view: View) -> float:
         spread, largest = _affine_limits(np.asarray(view.center_on(manifold)))
         # eigenvalues that spread over `spread` have a Frobenius norm of at least spread / sqrt 2
         return min(spread / math.sqrt(2.0) if manifold.k > 1 else math.inf, largest)
-    held = _HELD.get(_kind(manifold, _HELD), math.inf)
+    held = manifold._farthest
     if math.isinf(held):
         return held
     return held - float(manifold.dist(manifold.origin, view.center_on(manifold)))
@@ -89,11 +84,7 @@ def widest_ball(manifold: AbstractManifold) -> float:
     """The largest radius of a ball that a law can be truncated to: beyond it float64 cannot decide
     which draws lie inside.
     """
-    return _WIDEST.get(_kind(manifold, _WIDEST), math.inf)
-
-
-def _kind(manifold: AbstractManifold, table: dict[Any, float]) -> Any:
-    return next((kind for kind in table if isinstance(manifold, kind)), None)
+    return manifold._widest_ball
 
 
 # -------------------------------------------------------------------- SPD, affine-invariant

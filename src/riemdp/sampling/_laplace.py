@@ -435,7 +435,7 @@ def _sampler(manifold: AbstractManifold) -> Any:
             f"{manifold!r} has no closed-form distance, so no exact Riemannian Laplace sampler; use"
             " gradient perturbation (riemdp.optimizers) or Stiefel(m, 1)"
         )
-    if isinstance(manifold, Product) and not _is_flat(manifold):
+    if isinstance(manifold, Product) and not is_flat(manifold):
         raise NotImplementedError(
             f"{manifold!r}: no exact Riemannian Laplace sampler is known on a product with a curved"
             " factor (the distance couples the factors); release factors separately, or use a"
@@ -539,9 +539,10 @@ def _unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:
     return np.linalg.svd(unit, compute_uv=False)[:, :p]
 
 
-def _is_flat(manifold: AbstractManifold) -> bool:
+def is_flat(manifold: AbstractManifold) -> bool:
+    """Whether lengths of draws have a Gamma law: flat spaces and products of such."""
     if isinstance(manifold, Product):
-        return all(_is_flat(m) for m in manifold.manifolds)
+        return all(is_flat(m) for m in manifold.manifolds)
     return isinstance(manifold, Euclidean | SPDLogEuclidean)
 
 

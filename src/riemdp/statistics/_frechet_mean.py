@@ -17,12 +17,8 @@ from numpy.typing import ArrayLike
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
 from ..manifolds import (
     AbstractManifold,
-    Lorentz,
-    PoincareBall,
     Product,
     SPDAffineInvariant,
-    SPDBuresWasserstein,
-    SPDLogEuclidean,
     Sphere,
 )
 from ..manifolds._base import Point
@@ -145,7 +141,7 @@ def solve(
         start = _start(manifold, X, weights)
         if isinstance(manifold, Sphere):
             found = sphere_mean(X, weights, start, tol, MAX_PASSES)
-        elif isinstance(manifold, Lorentz | PoincareBall) and manifold.dim > 1:
+        elif manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0:
             found = newton_mean(manifold, X, weights, start, tol, MAX_PASSES)
         else:
             found = gradient_mean(manifold, X, weights, start, tol, MAX_PASSES)
@@ -169,25 +165,9 @@ def _start(manifold: AbstractManifold, X: Point, w: Array) -> Any:
     heaviest record.
     """
     first = jax.tree.map(lambda x: x[int(jnp.argmax(w))], X)
-    if isinstance(
-        manifold,
-        Sphere
-        | Lorentz
-        | PoincareBall
-        | SPDAffineInvariant
-        | SPDBuresWasserstein
-        | SPDLogEuclidean,
-    ):
-        mean = jnp.tensordot(w, X, axes=1)
-        if isinstance(manifold, Lorentz):
-            # The nearest point of the hyperboloid in Minkowski space, not the one with the same
-            # space coordinates.
-            mean = mean / jnp.sqrt(mean[0] ** 2 - jnp.sum(mean[1:] ** 2))
-        if isinstance(manifold, Sphere) and float(jnp.linalg.norm(mean)) < 1e-8:
-            return first
-        start = manifold.project(mean)
-        if bool(manifold.belongs(start)):
-            return start
+    start = manifold._mean_start(w, X)
+    if start is not None and bool(manifold.belongs(start)):
+        return start
     return first
 
 
