@@ -8,7 +8,7 @@ import json
 import os
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -211,7 +211,7 @@ class Ledger:
             self._state = state
 
     @contextlib.contextmanager
-    def plan(self, whole: Guarantee) -> Iterator[None]:
+    def plan(self, whole: Guarantee) -> Generator[None]:
         """Releases charged inside the block are parts of a run with the guarantee `whole`.
 
         For a run of many releases that was planned in advance: it then costs what `whole` costs,
@@ -333,7 +333,7 @@ class Ledger:
             )
 
     @contextlib.contextmanager
-    def _synchronised(self) -> Iterator[None]:
+    def _synchronised(self) -> Generator[None]:
         self._check_process()
         with self._lock:
             if self._path is None:
@@ -358,7 +358,7 @@ class Ledger:
         self._lock, self._process = threading.RLock(), os.getpid()
 
     @contextlib.contextmanager
-    def _locked_file(self) -> Iterator[None]:
+    def _locked_file(self) -> Generator[None]:
         """A lock that the operating system drops when its holder dies; on a file beside the ledger,
         which is replaced.
         """
@@ -469,7 +469,7 @@ def charge(
 
 
 @contextlib.contextmanager
-def uncharged() -> Iterator[None]:
+def uncharged() -> Generator[None]:
     """Releases inside are charged to no ledger: for attacks on made-up data, which belong to no
     data set.
     """

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
@@ -112,5 +113,5 @@ def _log(x: float) -> float:
     return math.log(x) if x > 0.0 else -800.0
 
 
-def _solve(f, low: float, high: float) -> float:
+def _solve(f: Callable[[float], float], low: float, high: float) -> float:
     return float(brentq(f, low, high, xtol=1e-300, rtol=1e-14, maxiter=500))  # type: ignore[arg-type]
