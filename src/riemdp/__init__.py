@@ -24,10 +24,12 @@ from ._errors import (
     SlowSamplerWarning,
     SpreadWarning,
     require_float64,
+    require_order,
 )
 from ._version import __version__
 
 require_float64()
+require_order()
 # Log lines carry counts and states, never data or noise.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 

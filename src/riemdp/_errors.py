@@ -201,6 +201,24 @@ def require_float64() -> None:
         os.environ["JAX_ENABLE_X64"] = "1"
 
 
+IN_ORDER = "--xla_cpu_enable_concurrency_optimized_scheduler=false"
+LEAST_THREADS = 8
+
+
+def require_order() -> None:
+    """Have XLA run the operations of a compiled function one after another, with enough threads.
+
+    Two decompositions of many matrices at once each wait for threads of one pool. On a machine of
+    two cores the pool has two threads, and the function never ends. XLA reads both variables when
+    it starts; a program that uses JAX before it imports riemdp must set them itself.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "concurrency_optimized_scheduler" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {IN_ORDER}".strip()
+    if (os.cpu_count() or 1) < LEAST_THREADS:
+        os.environ.setdefault("NPROC", str(LEAST_THREADS))
+
+
 def check_float64() -> None:
     """Raise `PrecisionError` where JAX's 64 bits were switched off after riemdp was imported.
 

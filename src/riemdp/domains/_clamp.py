@@ -80,20 +80,17 @@ def clamp_batch(
     inside = distance <= radius
     scale = jnp.where(inside, 0.0, _INSIDE * radius / jnp.where(inside, 1.0, distance))
 
-    def move(_: Point) -> tuple[Point, Array]:
-        moved = manifold._exp(center, jax.tree.map(lambda leaf: _expand(scale, leaf) * leaf, v))
-        usable = valid & _all_finite(scale.ndim, moved)
-        moved = choose(usable, moved, center)
-        # Far from the center float64 may not hold the end of the geodesic: nothing but the result
-        # itself says that it is a point, and that the ball was reached.
-        most = radius if manifold._is_geodesic else radius * (1.0 + _SLACK[0]) + _SLACK[1]
-        reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= most)
-        return choose(inside, safe, moved), valid & (inside | (usable & reached))
-
-    def stay(_: Point) -> tuple[Point, Array]:
-        return jax.tree.map(lambda a, b: jnp.broadcast_to(a, b.shape), safe, v), valid
-
-    kept, valid = jax.lax.cond(jnp.all(inside | ~valid), stay, move, None)
+    # Every record goes through the same operations: how long a clamp takes does not tell whether
+    # one of them lay outside.
+    moved = manifold._exp(center, jax.tree.map(lambda leaf: _expand(scale, leaf) * leaf, v))
+    usable = valid & _all_finite(scale.ndim, moved)
+    moved = choose(usable, moved, center)
+    # Far from the center float64 may not hold the end of the geodesic: nothing but the result
+    # itself says that it is a point, and that the ball was reached.
+    most = radius if manifold._is_geodesic else radius * (1.0 + _SLACK[0]) + _SLACK[1]
+    reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= most)
+    kept = choose(inside, safe, moved)
+    valid &= inside | (usable & reached)
     return choose(valid, kept, center)
 
 
