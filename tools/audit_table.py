@@ -27,7 +27,7 @@ from riemdp import Budget
 from riemdp.audit import AuditResult, audit_mechanism, audit_optimizer
 from riemdp.domains import Domain
 from riemdp.federated import local_update
-from riemdp.mechanisms._private_ball import BudgetedNoise
+from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.randomness import NoiseSource
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim

@@ -18,8 +18,9 @@ print(bool(ball.contains(space, kept).all()))
 
 
 def test_a_clamp_of_thousands_of_matrices_ends() -> None:
-    """Branches within branches once left the runtime waiting for ever. In a process of its own, so
-    that a failure does not stop the suite.
+    """On two cores, two batches of eigendecompositions in one compiled function once waited for
+    ever for the same two threads. In a process of its own, so that a failure does not stop the
+    suite.
     """
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=300, check=False

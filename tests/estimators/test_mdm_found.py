@@ -14,8 +14,8 @@ from sklearn.base import clone
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, Ledger, PrivateMDM
 from riemdp.mechanisms._ball_search import GaussianNoise, plan_short_search, run_short_search
+from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._class_means import AdaptiveClassMeans
-from riemdp.mechanisms._private_ball import BudgetedNoise
 from riemdp.randomness import noise_source
 from tests.mechanisms.numpy_search import FlatAnswers
 from tests.mechanisms.test_ball_search import excess, pairs
@@ -157,7 +157,7 @@ def noise_of_sums(kind, budget, private, monkeypatch):
             noise.append((noisy - np.asarray(y)).ravel())
             return noisy
 
-    monkeypatch.setattr("riemdp.mechanisms._private_ball.BudgetedNoise", Noted)
+    monkeypatch.setattr("riemdp.mechanisms._budgeted.BudgetedNoise", Noted)
     X, y = matrices()
     sizes = None if private else [200, 200, 200]
     mechanism = kind(

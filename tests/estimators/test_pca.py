@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import check_estimator
 import riemdp
 from riemdp import Budget, BudgetExceeded, InvalidArgument, Ledger, PrivatePCA
 from riemdp.estimators._pca import released_moment
-from riemdp.statistics._second_moment import clip_rows, packed, unpacked
+from riemdp.manifolds._spectral import pack, unpack
+from riemdp.statistics._second_moment import clip_rows
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -32,8 +33,8 @@ def test_sklearn_checks():
 def test_packing_is_an_isometry():
     a = np.random.default_rng(1).normal(size=(4, 4))
     a = a + a.T
-    assert np.linalg.norm(packed(a)) == pytest.approx(np.linalg.norm(a))
-    assert np.allclose(unpacked(packed(a), 4), a)
+    assert np.linalg.norm(pack(a)) == pytest.approx(np.linalg.norm(a))
+    assert np.allclose(unpack(pack(a), 4), a)
 
 
 def moment_noise(scale: float = 1.0) -> np.ndarray:
@@ -45,7 +46,7 @@ def moment_noise(scale: float = 1.0) -> np.ndarray:
     q = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     drawn = []
     for seed in range(400):
-        noisy = unpacked(np.asarray(released_moment(rows, 1.0, BUDGET, seed).value), 3)
+        noisy = unpack(np.asarray(released_moment(rows, 1.0, BUDGET, seed).value), 3)
         e = scale * q @ (noisy - exact) @ q.T
         drawn.append(np.concatenate([np.diag(e), np.sqrt(2) * e[np.triu_indices(3, 1)]]))
     return np.array(drawn)

@@ -9,10 +9,10 @@ import pytest
 
 import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, PrivatePCA
-from riemdp.mechanisms._private_ball import BudgetedNoise
+from riemdp.manifolds._spectral import unpack
+from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._second_moment import AdaptiveSecondMoment
 from riemdp.randomness import noise_source
-from riemdp.statistics._second_moment import unpacked
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -65,7 +65,7 @@ def normalised_noise(releases=300, spent=1.0):
         r = release.details["row_norm"]
         length = np.linalg.norm(X, axis=1)
         clipped = X * np.minimum(1.0, r / length)[:, None]
-        e = w @ (unpacked(np.asarray(release.value), 3) - clipped.T @ clipped / n) @ w.T
+        e = w @ (unpack(np.asarray(release.value), 3) - clipped.T @ clipped / n) @ w.T
         left = 1.0 - spent * release.details["share_of_search"]
         sigma = z / math.sqrt(left) * math.sqrt(2.0) * r**2 / n
         frame = np.concatenate([np.diag(e), math.sqrt(2) * e[np.triu_indices(3, 1)]])
@@ -93,7 +93,7 @@ def test_all_shares_together_are_the_budget(budget, monkeypatch):
             shares.append(share)
             return super().scale(sensitivity, share)
 
-    monkeypatch.setattr("riemdp.mechanisms._second_moment.BudgetedNoise", Noted)
+    monkeypatch.setattr("riemdp.mechanisms._budgeted.BudgetedNoise", Noted)
     mechanism = AdaptiveSecondMoment(4, n=2000, budget=budget)
     mechanism.release(table(), 0)
     assert len(shares) == 13

@@ -9,6 +9,7 @@ import pytest
 
 import riemdp as R
 from riemdp.mechanisms import WrappedGaussian
+from riemdp.mechanisms._error_law import gaussian_law, shrunk_law
 
 BUDGET = R.Budget(1.0, 1e-5)
 
@@ -53,6 +54,50 @@ def test_shrinking_looks_at_the_released_vector_alone():
         released = shrunk.release(1.3 * base, seed)
         np.testing.assert_allclose(released.value, expected, rtol=1e-9)
         assert "shrunk" in released.details
+
+
+@pytest.mark.parametrize(
+    ("dim", "radius", "sigma"), [(3, 1.0, 0.3), (6, 1.0, 0.02), (10, 2.0, 0.1)]
+)
+def test_the_law_of_a_shrunk_release_on_hyperbolic_space(dim, radius, sigma):
+    """Beside direct simulation of values at many distances from the centre."""
+    space, rng = R.Lorentz(dim + 1), np.random.default_rng(0)
+    law = shrunk_law(space, radius, gaussian_law(dim, sigma, exact=False))
+    assert law is not None
+    noise = sigma * rng.normal(size=(40_000, dim))
+    squares, quantiles = [], []
+    for length in radius * np.linspace(0.0, 1.0, 13):
+        y = length * np.eye(dim)[0]
+        noisy = y + noise
+        norm = np.linalg.norm(noisy, axis=1, keepdims=True)
+        kept = np.maximum(0.0, 1.0 - (dim - 2) * sigma**2 / norm**2)
+        ends = [
+            space.from_coordinates(space.origin, v)
+            for v in (y, np.minimum(kept, radius / norm) * noisy)
+        ]
+        error = np.asarray(space.dist(*(space.exp(space.origin, v) for v in ends)))
+        squares.append(np.mean(error**2))
+        quantiles.append(np.quantile(error, 0.9))
+    assert law.mean_square == pytest.approx(max(squares), rel=0.03)
+    assert law.quantile(0.9) == pytest.approx(max(quantiles), rel=0.02)
+
+
+def test_a_mean_without_a_ball_states_no_exact_error():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    curved = R.Lorentz(4)
+    on_it = curved.exp(curved.origin, curved.from_coordinates(curved.origin, X))
+    kinds = {}
+    for name, space, records in (
+        ("flat", R.Euclidean(3), X),
+        ("curved", curved, np.asarray(on_it)),
+    ):
+        for budget in (R.Budget(1.0, 1e-6), R.Budget(4.0)):
+            ball = R.AdaptiveBall(outer=R.Ball(space.origin, 20.0))
+            release = R.private_frechet_mean(space, records, ball=ball, budget=budget, rng=0)
+            kinds[name, budget.delta > 0] = release.error_law.kind
+    bounds = {("flat", True), ("flat", False), ("curved", False)}
+    assert {k for k, kind in kinds.items() if kind == "upper bound"} == bounds
+    assert kinds["curved", True] == "estimate"
 
 
 def test_nothing_is_claimed_where_nothing_is_known():

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import Any, Self
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -16,6 +17,7 @@ from ..domains._check import refuse_invalid
 from ..domains._door import admit_stack
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
+from ..manifolds._spectral import unpack
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
 from ..mechanisms._second_moment import AdaptiveSecondMoment
 from ..optimizers import DPRGD, OptimizationResult, private_minimize
@@ -26,7 +28,6 @@ from ..statistics._second_moment import (
     clip_rows,
     second_moment,
     second_moment_sensitivity,
-    unpacked,
 )
 from ._shared import ON_INVALID, Spending, check_seed, required
 
@@ -155,7 +156,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
                 bound = float(release.details["row_norm"])
             else:
                 release = released_moment(clip_rows(rows, bound), bound, self.budget, seed)
-            values, vectors = np.linalg.eigh(unpacked(np.asarray(release.value), d))
+            values, vectors = np.linalg.eigh(unpack(jnp.asarray(release.value), d))
             self.components_ = _signed(vectors[:, ::-1][:, :k].T)
             self.explained_variance_ = values[::-1][:k].copy()
             scale = release.scale
@@ -308,7 +309,7 @@ def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
 
 def released_moment(rows: np.ndarray, bound: float, budget: Budget, seed: int | None) -> Release:
     """Release A = (1/n) sum z z^T of rows already clipped to `bound`, as coordinates in an
-    orthonormal frame (see `packed`).
+    orthonormal frame (see `manifolds._spectral.pack`).
     """
     a = second_moment(rows)
     space = Euclidean(a.size)

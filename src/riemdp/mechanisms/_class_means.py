@@ -16,7 +16,7 @@ that is no class belongs to no sum: less changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import jax
@@ -36,7 +36,8 @@ from ..statistics import TangentMean
 from ..statistics._sums import weighted_sum
 from ._ball_search import SearchPlan, plan_short_search, run_short_search
 from ._base import Drawn
-from ._private_ball import AdaptiveMechanism, Floats, SearchRecords, end_of
+from ._budgeted import Floats
+from ._private_ball import AdaptiveMechanism, SearchRecords, end_of
 
 _Labelled = tuple[Point, NDArray[np.int64]]  # records, and positions of their classes
 
@@ -77,6 +78,7 @@ class AdaptiveClassMeans(AdaptiveMechanism[_Labelled]):
         " and a radius for all classes, and noise on the sums of clipped tangent vectors of the"
         " classes"
     )
+    planner: ClassVar[Callable[..., SearchPlan]] = staticmethod(plan_short_search)
 
     def __init__(
         self,
@@ -93,16 +95,6 @@ class AdaptiveClassMeans(AdaptiveMechanism[_Labelled]):
         self.sizes = None if sizes is None else np.array(sizes, dtype=np.float64)
         if self.sizes is not None and (self.sizes.shape != (classes,) or self.sizes.min() < 1):
             raise invalid("sizes", sizes, "give the number of records of each class, at least 1")
-
-    def plan_for(self, n: int) -> SearchPlan:
-        return plan_short_search(
-            self.noise.law,
-            n,
-            self.manifold.dim,
-            scales=self.domain.scales,
-            largest=1.0,
-            smallest=self.domain.ratio,
-        )
 
     @property
     def sensitivity(self) -> float:

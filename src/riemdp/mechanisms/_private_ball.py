@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
 
 from .._errors import (
     LARGEST_MAGNITUDE,
@@ -30,80 +30,16 @@ from ..domains._clamp import readable
 from ..domains._door import admit_point, admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
-from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
+from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
 from ..statistics._query import log_coordinates
-from ._ball_search import (
-    GaussianNoise,
-    PureNoise,
-    SearchPlan,
-    SearchResult,
-    plan_search,
-    run_search,
-)
-from ._base import AbstractMechanism, Drawn, Value
+from ._ball_search import SearchPlan, SearchResult, plan_search, run_search
+from ._base import Drawn, Value
+from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
 from ._common import exp_valid, needs_log
-from ._error_law import gaussian_law, laplace_law, wrapped_law
 
-Floats = NDArray[np.float64]
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
-
-
-class BudgetedNoise:
-    """The budget of a search as noise: how much, and how it is drawn."""
-
-    def __init__(self, budget: Budget):
-        self.budget = budget
-        if budget.delta > 0:
-            self.multiplier = gaussian_noise_multiplier(budget)
-            self.law: GaussianNoise | PureNoise = GaussianNoise(1.0 / self.multiplier)
-        else:
-            self.law = PureNoise(budget.epsilon)
-
-    @property
-    def is_pure(self) -> bool:
-        return isinstance(self.law, PureNoise)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of all shares together."""
-        return pure(self.budget.epsilon) if self.is_pure else gaussian(self.multiplier)
-
-    def count(self, share: float, source: NoiseSource) -> float:
-        """Noise of a count (sensitivity 1)."""
-        deviation = math.nextafter(self.law.count_deviation(share), math.inf)
-        if self.is_pure:
-            u = source.uniforms((2,))
-            return deviation / math.sqrt(2.0) * float(np.log(u[0]) - np.log(u[1]))
-        return deviation * float(source.normals((1,))[0])
-
-    def scale(self, sensitivity: float, share: float) -> float:
-        """sigma, or the scale s of the density exp(-|v| / s), for this sensitivity and share."""
-        strength = self.law.epsilon * share if isinstance(self.law, PureNoise) else None
-        if strength is None:
-            assert isinstance(self.law, GaussianNoise)
-            strength = self.law.mu * math.sqrt(share)
-        return math.nextafter(sensitivity / strength, math.inf)
-
-    def added(self, y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
-        """Orthonormal coordinates with noise."""
-        v = np.asarray(y)
-        z = source.normals(v.shape)
-        if self.is_pure:
-            return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
-        return v + scale * z
-
-    def shortened(self, noisy: Floats, radius: float, scale: float) -> Floats:
-        """Released coordinates, shrunk towards 0 by positive-part James-Stein (Gaussian noise) and
-        at most `radius` long.
-        """
-        length = float(np.linalg.norm(noisy))
-        if not 0.0 < length < math.inf:
-            return np.zeros_like(noisy)
-        shrinking = 0.0 if self.is_pure else max(0.0, (noisy.size - 2) * scale**2)
-        kept = max(0.0, 1.0 - (math.sqrt(shrinking) / length) ** 2)
-        return min(kept, radius / length) * noisy
 
 
 class SearchRecords:
@@ -154,24 +90,23 @@ class SearchRecords:
         self._take(admit_point(self.manifold, "center", end_of(self.manifold, self.center, noisy)))
 
 
-class AdaptiveMechanism(AbstractMechanism[Value]):
+class AdaptiveMechanism(BudgetedMechanism[Value]):
     """What mechanisms that search for a ball share: the plan, and the records."""
+
+    planner: ClassVar[Callable[..., SearchPlan]] = staticmethod(plan_search)
 
     def __init__(self, manifold: AbstractManifold, search: AdaptiveBall, *, n: int, budget: Budget):
         if not isinstance(search, AdaptiveBall):
             raise invalid("ball", search, "give a riemdp.AdaptiveBall(...)")
-        if not isinstance(budget, Budget):
-            raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
-        self.manifold, self.search, self.budget = manifold, search, budget
-        self.n = integer("n", n)
+        super().__init__(budget)
+        self.manifold, self.search, self.n = manifold, search, integer("n", n)
         needs_log(manifold, manifold.origin, "a search for a ball")
         self.domain = search.on(manifold)
-        self.noise = BudgetedNoise(budget)
         self.plan = self.plan_for(self.n)
 
     def plan_for(self, n: int) -> SearchPlan:
         """What a search among n records does with this budget: public numbers only."""
-        return plan_search(
+        return type(self).planner(
             self.noise.law,
             n,
             self.manifold.dim,
@@ -179,14 +114,6 @@ class AdaptiveMechanism(AbstractMechanism[Value]):
             largest=1.0,
             smallest=self.domain.ratio,
         )
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.noise.guarantee
-
-    @property
-    def quoted_budget(self) -> Budget:
-        return self.budget
 
     def _admitted(self, X: RecordsLike) -> Point:
         self.plan.check()
@@ -320,17 +247,11 @@ class AdaptiveMean(_OfRecords):
         released = end_of(local.manifold, local.center, noisy)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)
-        dim = self.manifold.dim
-        lengths = (
-            laplace_law(dim, scale, exact=False)
-            if self.noise.is_pure
-            else gaussian_law(dim, scale, exact=False)
-        )
         facts = self._facts(records, found) | {
             "ball": Ball(records.center, r),
             "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
         }
-        law = wrapped_law(self.manifold, r, lengths)
+        law = self.noise.error_law(self.manifold, r, scale, shrinks=True)
         return Drawn(released, scale, query.sensitivity, law, facts)
 
     def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:

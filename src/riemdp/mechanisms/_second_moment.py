@@ -16,7 +16,7 @@ import numpy as np
 from .._errors import InvalidArgument, integer, invalid
 from ..domains._door import admit_records
 from ..manifolds import Euclidean
-from ..privacy import Budget, Guarantee
+from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics._second_moment import (
     Floats,
@@ -25,8 +25,8 @@ from ..statistics._second_moment import (
     second_moment,
     second_moment_sensitivity,
 )
-from ._base import AbstractMechanism, Drawn
-from ._private_ball import BudgetedNoise
+from ._base import Drawn
+from ._budgeted import BudgetedMechanism
 
 _OCTAVES = 128  # lengths from 2^-128 to 2^128 are told apart
 _COUNTS = 12  # halvings of that range: the length is located to a factor 2^(1/16)
@@ -37,7 +37,7 @@ _ALIGNED = 0.1
 _WANTED, _WORST = 0.06, 0.145  # standard deviation of a count, as a share of n
 
 
-class AdaptiveSecondMoment(AbstractMechanism[Floats]):
+class AdaptiveSecondMoment(BudgetedMechanism[Floats]):
     """Release (1/n) sum z z^T of rows clipped to a length that is found on the way.
 
     The length holds about n - 20 sqrt(d) / mu of the rows, and at least half of them: what is cut
@@ -68,22 +68,12 @@ class AdaptiveSecondMoment(AbstractMechanism[Floats]):
     )
 
     def __init__(self, dim: int, *, n: int, budget: Budget):
-        if not isinstance(budget, Budget):
-            raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
-        self.dim, self.n, self.budget = integer("dim", dim), integer("n", n), budget
-        self.noise = BudgetedNoise(budget)
+        super().__init__(budget)
+        self.dim, self.n = integer("dim", dim), integer("n", n)
         law = self.noise.law
         wanted = _COUNTS * law.share_of_count(_WANTED * self.n)
         self.share = min(_MOST, max(_LEAST, wanted)) / _COUNTS
         self.need = math.ceil(law.count_deviation(_MOST / _COUNTS) / _WORST)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return self.noise.guarantee
-
-    @property
-    def quoted_budget(self) -> Budget:
-        return self.budget
 
     @property
     def rank(self) -> float:

@@ -1,6 +1,7 @@
 """`TangentMeanNoise`: the mean of clipped tangent vectors at a public centre, with noise.
 
-To check the privacy of a release, read this file, `TangentMean` and `AbstractMechanism.release`:
+To check the privacy of a release, read this file, `TangentMean`, `BudgetedMechanism` and
+`AbstractMechanism.release`:
 each record becomes a tangent vector at the public centre, shortened to the radius, on its own;
 replacing one moves the mean by at most 2 r / n on every manifold; the noise is made for that.
 """
@@ -14,17 +15,18 @@ from .._errors import integer
 from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..privacy import Budget, Guarantee
+from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._query import Records
-from ._base import AbstractMechanism, Drawn
+from ._base import Drawn
+from ._budgeted import BudgetedMechanism
 from ._common import needs_log
-from ._error_law import ErrorLaw, gaussian_law, laplace_law, wrapped_law
-from ._private_ball import BudgetedNoise, end_of
+from ._error_law import ErrorLaw
+from ._private_ball import end_of
 
 
-class TangentMeanNoise(AbstractMechanism[Records]):
+class TangentMeanNoise(BudgetedMechanism[Records]):
     """Release exp_c of the mean of log_c x, shortened to the radius, at the public centre c, with
     Gaussian (delta > 0) or Laplace noise.
 
@@ -74,23 +76,13 @@ class TangentMeanNoise(AbstractMechanism[Records]):
     )
 
     def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
-        self.manifold, self.ball, self.budget = manifold, ball, budget
+        super().__init__(budget)
+        self.manifold, self.ball = manifold, ball
         domain = ball.on(manifold)
         needs_log(manifold, domain.center, "a tangent mean")
         self.query = TangentMean(domain, integer("n", n))
-        self.noise = BudgetedNoise(budget)
         self.sensitivity = self.query.sensitivity
         self.scale = self.noise.scale(self.sensitivity, 1.0)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of one release."""
-        return self.noise.guarantee
-
-    @property
-    def quoted_budget(self) -> Budget:
-        """`budget`."""
-        return self.budget
 
     @property
     def shrinks(self) -> bool:
@@ -103,14 +95,8 @@ class TangentMeanNoise(AbstractMechanism[Records]):
         """Law of the distance between the release and the mean before noise, an upper bound; None
         where curvature is unbounded below.
         """
-        dim = self.manifold.dim
-        if self.noise.is_pure:
-            return self._law(laplace_law(dim, self.scale, exact=False))
-        lengths = gaussian_law(dim, self.scale, exact=False)
-        return lengths.shrunk() if self.shrinks else self._law(lengths)
-
-    def _law(self, lengths: ErrorLaw) -> ErrorLaw | None:
-        return wrapped_law(self.manifold, self.query.domain.radius, lengths)
+        radius = self.query.domain.radius
+        return self.noise.error_law(self.manifold, radius, self.scale, shrinks=self.shrinks)
 
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)

@@ -86,8 +86,49 @@ class GradientStep(AbstractStep):
         return gradient.adapted_answer(kernel, state, total, row.normals, carry.clip, row.step)
 
 
+class _Descent(AbstractOptimizer):
+    """What both optimisers share: `steps`, `sensitivity` and `momentum`."""
+
+    steps: int | None
+    sensitivity: str
+    momentum: float | None
+    adapts: ClassVar[bool] = True
+
+    @property
+    def planned_length(self) -> int | None:
+        """The steps that were asked for."""
+        return self.steps
+
+    @property
+    def is_confined(self) -> bool:
+        """Under `sensitivity="domain"`."""
+        return self.sensitivity == "domain"
+
+    def _check_descent(self) -> None:
+        one_of("sensitivity", self.sensitivity, SENSITIVITIES)
+        if self.clip_norm == ADAPTIVE:
+            if self.sensitivity == "domain":
+                raise InvalidArgument(
+                    f"argument `clip_norm` = {ADAPTIVE!r} goes with sensitivity='clip'; with"
+                    " 'domain' the ball bounds the gradients"
+                )
+            if self.output != "last":
+                raise InvalidArgument(
+                    f"argument `clip_norm` = {ADAPTIVE!r} goes with output='last': the first steps"
+                    " do not move and would count among the iterates"
+                )
+        momentum = self.momentum
+        if momentum is None:
+            return
+        momentum = real("momentum", momentum, at_least=0.0)
+        if momentum >= 1.0:
+            remedy = "give a number in [0, 1), or None for one from the problem's condition"
+            raise invalid("momentum", momentum, remedy)
+        self._set("momentum", momentum)
+
+
 @dataclass(frozen=True)
-class DPRGD(AbstractOptimizer):
+class DPRGD(_Descent):
     """DP-RGD: `steps` steps w <- Exp_w(-rate (mean of clipped gradients + sigma N_w)) on all
     records.
 
@@ -130,7 +171,6 @@ class DPRGD(AbstractOptimizer):
 
     name: ClassVar[str] = "dp-rgd"
     words: ClassVar[str] = "noisy gradient descent on all records (DP-RGD)"
-    adapts: ClassVar[bool] = True
 
     steps: int | None = None
     learning_rate: Rate = None
@@ -143,17 +183,7 @@ class DPRGD(AbstractOptimizer):
     def __post_init__(self) -> None:
         self._check_common()
         self._check_counts("steps")
-        _check_descent(self)
-
-    @property
-    def planned_length(self) -> int | None:
-        """The steps that were asked for."""
-        return self.steps
-
-    @property
-    def is_confined(self) -> bool:
-        """Under `sensitivity="domain"`."""
-        return self.sensitivity == "domain"
+        self._check_descent()
 
     @classmethod
     def for_mean(cls) -> Self:
@@ -167,7 +197,7 @@ class DPRGD(AbstractOptimizer):
 
 
 @dataclass(frozen=True)
-class DPRSGD(AbstractOptimizer):
+class DPRSGD(_Descent):
     """DP-RSGD: like DP-RGD, each step on a fresh, independent, secret random batch.
 
     Args:
@@ -196,7 +226,6 @@ class DPRSGD(AbstractOptimizer):
 
     name: ClassVar[str] = "dp-rsgd"
     words: ClassVar[str] = "noisy gradient descent on small random batches (DP-RSGD)"
-    adapts: ClassVar[bool] = True
 
     steps: int | None = None
     batch_size: int | None = None
@@ -213,7 +242,7 @@ class DPRSGD(AbstractOptimizer):
         self._check_common()
         one_of("sampling", self.sampling, SAMPLINGS)
         self._check_counts("steps", "batch_size", "population")
-        _check_descent(self)
+        self._check_descent()
         if self.sensitivity == "domain" and self.sampling == "poisson":
             raise InvalidArgument(
                 "argument `sensitivity` = 'domain' bounds the change when a record is REPLACED;"
@@ -225,16 +254,6 @@ class DPRSGD(AbstractOptimizer):
                 "argument `population` goes with sampling='poisson'; when a record is replaced, the"
                 " number of records is public"
             )
-
-    @property
-    def planned_length(self) -> int | None:
-        """The steps that were asked for."""
-        return self.steps
-
-    @property
-    def is_confined(self) -> bool:
-        """Under `sensitivity="domain"`."""
-        return self.sensitivity == "domain"
 
     @property
     def counts_are_private(self) -> bool:
@@ -259,29 +278,6 @@ class DPRSGD(AbstractOptimizer):
         return _plan(
             self, problem, Batches(n, b, "full" if full else self.sampling), budget, noise_std
         )
-
-
-def _check_descent(optimizer: DPRGD | DPRSGD) -> None:
-    one_of("sensitivity", optimizer.sensitivity, SENSITIVITIES)
-    if optimizer.clip_norm == ADAPTIVE:
-        if optimizer.sensitivity == "domain":
-            raise InvalidArgument(
-                f"argument `clip_norm` = {ADAPTIVE!r} goes with sensitivity='clip'; with 'domain'"
-                " the ball bounds the gradients"
-            )
-        if optimizer.output != "last":
-            raise InvalidArgument(
-                f"argument `clip_norm` = {ADAPTIVE!r} goes with output='last': the first steps do"
-                " not move and would count among the iterates"
-            )
-    momentum = optimizer.momentum
-    if momentum is None:
-        return
-    momentum = real("momentum", momentum, at_least=0.0)
-    if momentum >= 1.0:
-        remedy = "give a number in [0, 1), or None for one from the problem's condition"
-        raise invalid("momentum", momentum, remedy)
-    object.__setattr__(optimizer, "momentum", momentum)
 
 
 @dataclass(frozen=True, eq=False)

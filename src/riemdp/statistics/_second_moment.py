@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
+
+from ..manifolds._spectral import pack
 
 Floats = NDArray[np.float64]
 
@@ -41,23 +44,8 @@ def clip_rows(rows: Floats, bound: float) -> Floats:
 
 
 def second_moment(rows: Floats) -> Floats:
-    """A = (1/n) sum z z^T of clipped rows, as coordinates in an orthonormal frame."""
-    return packed(rows.T @ rows / len(rows))
-
-
-def packed(a: Floats) -> Floats:
-    """A symmetric matrix as a vector of the same Frobenius length: diagonal, then sqrt(2) times the
-    part above it.
-    """
-    upper = np.triu_indices(len(a), 1)
-    return np.concatenate([np.diag(a), np.sqrt(2.0) * a[upper]])
-
-
-def unpacked(vector: Floats, d: int) -> Floats:
-    """Inverse of `packed`."""
-    a = np.zeros((d, d))
-    a[np.triu_indices(d, 1)] = vector[d:] / np.sqrt(2.0)
-    return a + a.T + np.diag(vector[:d])
+    """A = (1/n) sum z z^T of clipped rows, in the coordinates of `pack`."""
+    return np.asarray(pack(jnp.asarray(rows.T @ rows / len(rows))))
 
 
 def _readable(rows: Floats) -> Floats:

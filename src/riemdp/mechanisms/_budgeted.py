@@ -1,0 +1,132 @@
+"""One budget for several answers: its noise, and what mechanisms that spend it so share.
+
+Guarantee, replace-one: with delta > 0 that of one Gaussian mechanism with the noise multiplier of
+the budget; with delta = 0 pure epsilon. An answer of sensitivity 1 and share p has the noise of
+mu sqrt(p), or of epsilon p. Proof: docs/proofs/private-ball.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from .._errors import invalid
+from ..manifolds import AbstractManifold
+from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
+from ..randomness import NoiseSource
+from ._ball_search import GaussianNoise, PureNoise
+from ._base import AbstractMechanism, Value
+from ._error_law import ErrorLaw, gaussian_law, laplace_law, shrunk_law, wrapped_law
+
+Floats = NDArray[np.float64]
+
+
+class BudgetedNoise:
+    """A budget as noise: how much each share of it makes, and how that is drawn.
+
+    Raises:
+        InvalidArgument: `budget` is no `Budget`.
+    """
+
+    def __init__(self, budget: Budget):
+        if not isinstance(budget, Budget):
+            raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+        self.budget = budget
+        if budget.delta > 0:
+            self.multiplier = gaussian_noise_multiplier(budget)
+            self.law: GaussianNoise | PureNoise = GaussianNoise(1.0 / self.multiplier)
+        else:
+            self.law = PureNoise(budget.epsilon)
+
+    @property
+    def is_pure(self) -> bool:
+        return isinstance(self.law, PureNoise)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all shares together."""
+        return pure(self.budget.epsilon) if self.is_pure else gaussian(self.multiplier)
+
+    def count(self, share: float, source: NoiseSource) -> float:
+        """Noise of a count (sensitivity 1)."""
+        deviation = math.nextafter(self.law.count_deviation(share), math.inf)
+        if self.is_pure:
+            u = source.uniforms((2,))
+            return deviation / math.sqrt(2.0) * float(np.log(u[0]) - np.log(u[1]))
+        return deviation * float(source.normals((1,))[0])
+
+    def scale(self, sensitivity: float, share: float) -> float:
+        """sigma, or the scale s of the density exp(-|v| / s), for this sensitivity and share."""
+        strength = self.law.epsilon * share if isinstance(self.law, PureNoise) else None
+        if strength is None:
+            assert isinstance(self.law, GaussianNoise)
+            strength = self.law.mu * math.sqrt(share)
+        return math.nextafter(sensitivity / strength, math.inf)
+
+    def added(self, y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
+        """Orthonormal coordinates with noise."""
+        v = np.asarray(y)
+        z = source.normals(v.shape)
+        if self.is_pure:
+            return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
+        return v + scale * z
+
+    def shortened(self, noisy: Floats, radius: float, scale: float) -> Floats:
+        """Released coordinates, shrunk towards 0 by positive-part James-Stein (Gaussian noise) and
+        at most `radius` long.
+        """
+        length = float(np.linalg.norm(noisy))
+        if not 0.0 < length < math.inf:
+            return np.zeros_like(noisy)
+        shrinking = 0.0 if self.is_pure else max(0.0, (noisy.size - 2) * scale**2)
+        kept = max(0.0, 1.0 - (math.sqrt(shrinking) / length) ** 2)
+        return min(kept, radius / length) * noisy
+
+    def error_law(
+        self, manifold: AbstractManifold, radius: float, scale: float, *, shrinks: bool
+    ) -> ErrorLaw | None:
+        """Law of the distance between the end of y and that of `shortened(added(y))`, for a vector
+        y of length at most `radius`; `shrinks` says whether `shortened` was given the scale.
+
+        Shortening to the radius brings no vector farther from y, on Hadamard spaces no end farther
+        from the end of y, so bounds stay bounds. What is known of shrinking: see `shrunk_law`.
+        """
+        dim = manifold.dim
+        if self.is_pure:
+            law = wrapped_law(manifold, radius, laplace_law(dim, scale, exact=False))
+        elif shrinks and dim > 2:
+            law = shrunk_law(manifold, radius, gaussian_law(dim, scale, exact=False))
+        else:
+            law = wrapped_law(manifold, radius, gaussian_law(dim, scale, exact=False))
+        if law is None or law.kind != "exact":
+            return law
+        return dataclasses.replace(law, kind="upper bound", note="before it is shortened")
+
+
+class BudgetedMechanism(AbstractMechanism[Value]):
+    """A mechanism that answers one or several questions with the noise of one budget.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0). The shares of all answers add up to at most 1.
+
+    Source:
+        docs/proofs/private-ball.md.
+    """
+
+    def __init__(self, budget: Budget):
+        self.budget, self.noise = budget, BudgetedNoise(budget)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one release."""
+        return self.noise.guarantee
+
+    @property
+    def quoted_budget(self) -> Budget:
+        """`budget`."""
+        return self.budget
