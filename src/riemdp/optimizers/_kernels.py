@@ -66,7 +66,7 @@ class AbstractKernel(eqx.Module):
 
     @abstractmethod
     def noise(self, state: State, normals: Array) -> Frame:
-        """The standard Gaussian tangent vector that the normals give."""
+        """A vector whose projection is a standard Gaussian tangent vector."""
 
     @abstractmethod
     def project(self, state: State, frame: Frame) -> Frame:
@@ -245,6 +245,10 @@ class RankOne(_PointState):
         squares = jnp.sum(data**2, axis=-1)
         fine = jnp.isfinite(squares)
         return jnp.where(fine[:, None], data, 0.0), jnp.where(fine, squares, 0.0)
+
+    def noise(self, state: State, normals: Array) -> Frame:
+        # The projection of an isotropic Gaussian vector is isotropic on the tangent space.
+        return normals.reshape(state.shape)
 
     def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
         assert center is None

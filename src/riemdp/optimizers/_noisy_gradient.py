@@ -268,13 +268,13 @@ class NoisyGradient(eqx.Module):
     ) -> Frame:
         """center + total / b + sigma N. The denominator is public (n, or the expected batch size).
 
-        The total is projected once more: after the clip, what rounding left of normal parts has
-        the size 1e-16 C. Every tangent direction of it gets noise.
+        Total and noise are projected together: after the clip, what rounding left of normal parts
+        has the size 1e-16 C. Every tangent direction of the total gets noise.
         """
-        total = kernel.project(state, total)
         scale = self.sigma if sigma is None else sigma
         noise = kernel.noise(state, normals)
         noisy = jax.tree.map(lambda g, e: g / self.batches.size + scale * e, total, noise)
+        noisy = kernel.project(state, noisy)
         return noisy if center is None else jax.tree.map(jnp.add, noisy, center)
 
     def adapted_answer(
