@@ -10,6 +10,7 @@ import os
 import threading
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -197,13 +198,17 @@ def test_a_ledger_of_two_kinds_ends():
 # ------------------------------------------------------------------------------------------------
 # randomness
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
-def test_a_forked_child_has_noise_of_its_own():
-    source = noise_source()
+@pytest.mark.parametrize("number", ["its own", "its ancestor's"])
+def test_a_forked_child_has_noise_of_its_own(number):
+    """Also a child that was given the process number of an ancestor, which is gone."""
+    source, before = noise_source(), os.getpid()
     source.normals((2,))  # the key is there before the fork
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            if number == "its ancestor's":
+                os.getpid = lambda: before
             os.write(write, source.normals((4,)).tobytes())
         finally:
             os._exit(0)
@@ -212,6 +217,18 @@ def test_a_forked_child_has_noise_of_its_own():
     os.waitpid(child, 0)
     assert theirs.shape == (4,)
     assert not np.any(np.isin(theirs, source.normals((4,))))
+
+
+def test_nothing_is_charged_in_float32():
+    """Double precision may be switched off by another thread while a run draws its noise."""
+    book = Ledger(Budget(1.0, 1e-5))
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with pytest.raises(riemdp.PrecisionError, match="64-bit"):
+            riemdp.privacy.charge(riemdp.privacy.pure(0.5), book)
+    finally:
+        jax.config.update("jax_enable_x64", True)
+    assert book.spent.epsilon(1e-5) == 0.0
 
 
 def test_threads_have_keys_of_their_own():
