@@ -205,6 +205,27 @@ def test_a_round_among_fewer_agents_is_drawn_from_as_many_places():
     assert server.guarantee().epsilon(1e-5) == pytest.approx(plan.guarantee.epsilon(1e-5))
 
 
+def test_a_restart_among_others_keeps_the_rate_that_was_planned(tmp_path):
+    """A server of eight agents starts again where four others, of another size, have come: rounds
+    are drawn from eight places as before, not from four.
+    """
+    prirfed, budget = _settings(rounds=40, agents_per_round=2), Budget(1.0, 1e-5)
+
+    def coordinator(sizes):
+        plan = plan_federated(prirfed, list(sizes.values()), budget)
+        return Coordinator(prirfed, plan, sizes, np.eye(4)[0], budget, noise_source(3))
+
+    before = coordinator({f"a{i}": 10 for i in range(8)})
+    before.invite(before.sizes)
+    before.close()
+    before.save(tmp_path / "state")
+    after = coordinator({f"b{i}": 12 for i in range(4)})
+    assert after.places(after.sizes) == 4
+    after.load(tmp_path / "state")
+    assert after.plan.planned_agents == 8
+    assert after.places([f"b{i}" for i in range(4)]) == 8
+
+
 LOCALS = {
     "rgd": DPRGD(2, 0.1, 1.0),
     "rsgd": DPRSGD(3, 10, 0.1, 1.0),

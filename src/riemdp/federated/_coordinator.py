@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -282,6 +282,7 @@ class Coordinator:
             "open": None if self.open is None else list(self.open),
             "invited_now": self._invited_now,
             "eligible_now": self._eligible_now,
+            "planned_agents": self.plan.planned_agents,
             "sigma_of": {str(k): v for k, v in self.plan.sigma_of.items()},
         }
         arrays = {
@@ -314,6 +315,9 @@ class Coordinator:
                 self._kept = jax.tree.unflatten(
                     structure, [jax.numpy.asarray(saved[f"kept_{i}"]) for i in range(count)]
                 )
+        # The highest rate that a round may have was fixed before anything came out.
+        planned = int(state.get("planned_agents", self.plan.planned_agents))
+        self.plan = replace(self.plan, agents=planned)
         self.records = [RoundRecord(**r) for r in state["records"]]
         self.invitations = dict.fromkeys(self.sizes, 0) | {
             a: int(k) for a, k in state["invitations"].items()
