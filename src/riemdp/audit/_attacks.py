@@ -98,16 +98,27 @@ def audit_mechanism(
 ) -> AuditResult:
     """Attack one release: can an attacker tell `value_in` from `value_out`?
 
-    **Arguments.** `mechanism`: an object with `release(value, rng)`, or a function (value, rng) ->
-    `Release`. `value_in`, `value_out`: values of the query on two neighbouring data sets, chosen by
-    you, as far apart as the sensitivity allows. `trials` runs on each side. `score` maps the
-    stacked released values to one number each, larger meaning "in"; by default the log-likelihood
-    ratio of the noise: linear in the tangent space at the mechanism's public base point (Gaussian),
-    or the difference of distances (Laplace, and everything without a base point). `rng`: None, a
-    seed or a `NoiseSource`.
+    Nothing is charged to a ledger, so do not attack with private data: choose the values yourself.
 
-    Nothing is charged to a ledger: the values are yours to choose, so do not attack with private
-    data.
+    Args:
+        mechanism: A mechanism with `release(value, rng)`, or a function (value, rng) -> `Release`.
+        value_in: Value of the query on one data set.
+        value_out: Its value on a neighbouring data set, as far away as the sensitivity allows.
+        trials: Number of releases of each value, at least 16.
+        score: Maps the stacked released values to one number each, larger meaning "in". Default:
+            the log-likelihood ratio of the noise, linear in the tangent space at the mechanism's
+            public base point (Gaussian), or the difference of distances (Laplace, and everything
+            without a base point).
+        confidence: Confidence of the lower bounds, between 0 and 1.
+        delta: The delta at which epsilon is bounded, in [0, 1).
+        rng: None (operating system), an int (reproducible) or a `NoiseSource`.
+
+    Returns:
+        An `AuditResult`: lower bounds beside the claimed guarantee.
+
+    Raises:
+        InvalidArgument: An argument is out of range, or `score` is missing for something that is
+            not one of the package's mechanisms.
     """
     trials = integer("trials", trials, at_least=16)
     release = mechanism.release if isinstance(mechanism, Releases) else mechanism

@@ -28,12 +28,21 @@ def gaussian_mu_lower_bound(
     """A lower bound on mu, for a mechanism whose guarantee is mu-GDP (a Gaussian mechanism: mu = 1
     / noise multiplier).
 
-    **Arguments.** `scores_in`, `scores_out`: one score for each independent run on the data with
-    and without the record (at least 8 each, finite); larger must mean "in". `confidence` in (0, 1).
+    A score that points the wrong way gives 0, never the mirror image: choosing the direction after
+    seeing the result would not be sound.
 
-    **Returns** max(0, Phi^-1(1 - FPR_ub) - Phi^-1(FNR_ub)); above the true mu with probability at
-    most 1 - confidence. A score that points the wrong way gives 0, never the mirror image: choosing
-    the direction after seeing the result would not be sound.
+    Args:
+        scores_in: One finite score for each independent run on the data with the record, at least
+            8. Larger must mean "in".
+        scores_out: The same for the data without the record.
+        confidence: Confidence of the bound, between 0 and 1.
+
+    Returns:
+        max(0, Phi^-1(1 - FPR_ub) - Phi^-1(FNR_ub)), which exceeds the true mu with probability at
+        most 1 - confidence.
+
+    Raises:
+        InvalidArgument: Scores or confidence cannot be used.
     """
     fpr, fnr = operating_point(scores_in, scores_out, confidence, _mu)
     return max(0.0, float(_mu(np.array([fpr]), np.array([fnr]))[0]))
@@ -42,12 +51,24 @@ def gaussian_mu_lower_bound(
 def epsilon_lower_bound(
     scores_in: ArrayLike, scores_out: ArrayLike, delta: float, confidence: float = 0.95
 ) -> float:
-    """A lower bound on epsilon at this `delta` in [0, 1), for any mechanism; arguments as in
-    `gaussian_mu_lower_bound`.
+    """A lower bound on epsilon at a given delta, for any mechanism.
 
-    **Returns** the larger of log((1 - FNR_ub - delta)/FPR_ub) and log((1 - FPR_ub - delta)/FNR_ub),
-    not below 0; above the true epsilon with probability at most 1 - confidence. Source: Kairouz, Oh
-    and Viswanath 2015, Theorem 2.1.
+    Args:
+        scores_in: One finite score for each independent run on the data with the record, at least
+            8. Larger must mean "in".
+        scores_out: The same for the data without the record.
+        delta: The delta, in [0, 1).
+        confidence: Confidence of the bound, between 0 and 1.
+
+    Returns:
+        The larger of log((1 - FNR_ub - delta)/FPR_ub) and log((1 - FPR_ub - delta)/FNR_ub), and not
+        below 0. It exceeds the true epsilon with probability at most 1 - confidence.
+
+    Raises:
+        InvalidArgument: An argument cannot be used.
+
+    Source:
+        Kairouz, Oh and Viswanath 2015, Theorem 2.1.
     """
     delta = real("delta", delta, at_least=0.0, below=1.0)
 

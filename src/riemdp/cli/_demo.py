@@ -80,21 +80,24 @@ def run_demo(
     JSON), and the measured errors in a file whose name says that they are not private. It is
     written whole or not at all.
 
-    **Arguments:**
-    - `out`: a folder that does not exist yet, is empty, or was written by this function before
-      (then it is replaced).
-    - `quick`: three classes and three epsilons.
-    - `seed`: None draws noise from the operating system; a whole number makes the run reproducible
-      and *not private*, which every file then says.
-    - `epsilons`, `delta`: the budget of each release.
-    - `progress`: show progress on stderr.
+    Args:
+        out: A folder that does not exist yet, is empty, or was written by this function before. In
+            the last case it is replaced.
+        quick: Whether to use only three classes and three epsilons.
+        seed: None draws noise from the operating system. A whole number makes the run reproducible
+            and *not private*, which every file then says.
+        epsilons: Epsilon of each release.
+        delta: Delta of each release, above 0 and below 1.
+        progress: Whether to show progress on stderr.
 
-    Raises `InvalidArgument` for an output folder with other content in it, `DataUnavailable` if
-    there are no images at all.
+    Raises:
+        InvalidArgument: The output folder holds other content.
+        DataUnavailable: There are no images at all.
 
-    Guarantee: for each data set, replace-one with public labels: an image is in one class mean and
-    in one search for a ball per epsilon, so the total is that of one class and of the searches
-    (`DemoResult.totals`).
+    Guarantee:
+        For each data set, replace-one with public labels: an image is in one class mean and in one
+        search for a ball per epsilon, so the total is that of one class and of the searches
+        (`DemoResult.totals`).
     """
     began = time.monotonic()
     delta = real("delta", delta, above=0.0, below=1.0)

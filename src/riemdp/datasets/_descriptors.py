@@ -109,10 +109,22 @@ def descriptor_ball(channels: int, eta: float = 1e-6, *, center: str = "identity
       for the same images. The sensitivity of a mean is proportional to the radius, so this center
       nearly halves the noise at no cost.
 
-    Both are statements about every possible image; nothing is taken from data.
+    Both hold for every possible image. The ball depends on no data, so it costs no privacy.
 
-    Guarantee: none needed. Raises `InvalidArgument`. Source: Utpala2023LE Theorem 5 and appendix
-    A.5, with per-coordinate ranges: a variable in [0, b] has variance at most b^2 / 4.
+    Args:
+        channels: 1 (grey images) or 3 (RGB images).
+        eta: What is added to the diagonal of a descriptor, above 0.
+        center: "identity" or "middle".
+
+    Returns:
+        The ball, of 9 x 9 or 11 x 11 matrices.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Source:
+        Utpala2023LE Theorem 5 and appendix A.5, with ranges for each coordinate: a variable in [0,
+        b] has variance at most b^2 / 4.
     """
     eta = real("eta", eta, above=0.0)
     one_of("center", center, ("identity", "middle"))

@@ -45,13 +45,30 @@ def _compiled_random_point(
 
 
 class AbstractManifold(eqx.Module):
-    """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`; leading
-    axes are batch axes.
+    """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`.
 
-    To add a space, subclass it with *static* fields only (so that an instance is hashable) and
-    implement the underscored formulas; `riemdp.manifolds.check(manifold)` then runs the property
-    tests on it. Base points come first everywhere. An operation without a closed form raises
-    `NotImplementedError` that says what to use instead.
+    Every operation takes the base point first. Points `p`, `q` and tangent vectors `u`, `v` have
+    shape (*batch, *shape), batch axes broadcast, and results are float64 JAX arrays. On a `Product`
+    they are tuples with one entry a factor.
+
+    To add a space, subclass `AbstractManifold` with *static* fields only (so that an instance is
+    hashable) and implement the underscored formulas. `riemdp.manifolds.check(manifold)` then runs
+    the property tests on it.
+
+    Raises:
+        InvalidArgument: Every operation raises it for an argument that is no array of real numbers
+            or has another trailing shape.
+        NotImplementedError: An operation has no closed form on the space. The message says what to
+            use instead.
+
+    Example:
+        >>> import riemdp
+        >>> space = riemdp.Sphere(3)
+        >>> space.shape, space.dim, space.curvature_bounds
+        ((3,), 2, (1.0, 1.0))
+        >>> p, q = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]
+        >>> round(float(space.dist(p, q)), 4)
+        1.5708
     """
 
     # ---------------------------------------------------------------- facts about the space
@@ -68,26 +85,26 @@ class AbstractManifold(eqx.Module):
     @property
     @abstractmethod
     def noise_size(self) -> int:
-        """How many independent standard normals `tangent_from_normals` consumes for one tangent
+        """Number of independent standard normals that `tangent_from_normals` needs for one tangent
         vector.
         """
 
     @property
     @abstractmethod
     def origin(self) -> Point:
-        """A canonical public point."""
+        """A canonical point of the space, shape `shape`. It depends on no data."""
 
     @property
     @abstractmethod
     def curvature_bounds(self) -> tuple[float, float]:
-        """(smallest, largest) sectional curvature over the whole manifold; infinite where
+        """(smallest, largest) sectional curvature over the whole manifold; infinite where it is
         unbounded.
         """
 
     @property
     @abstractmethod
     def is_hadamard(self) -> bool:
-        """Complete, simply connected and of non-positive curvature."""
+        """Whether the space is complete, simply connected and of non-positive curvature."""
 
     @property
     def _is_geodesic(self) -> bool:
@@ -100,16 +117,14 @@ class AbstractManifold(eqx.Module):
     @property
     @abstractmethod
     def is_homogeneous(self) -> bool:
-        """Isometries act transitively (so a Riemannian Laplace law has the same constant
-        everywhere).
+        """Whether isometries act transitively. The normalising constant of a Riemannian Laplace law
+        is then the same at every centre.
         """
 
     @property
     @abstractmethod
     def transport_is_parallel(self) -> bool:
-        """True where `transport` is parallel transport along the minimising geodesic; else see
-        `transport`.
-        """
+        """Whether `transport` is parallel transport along the minimising geodesic."""
 
     # ---------------------------------------------------------------- formulas each space gives
     # (batch axes broadcast)
@@ -286,74 +301,94 @@ class AbstractManifold(eqx.Module):
 
     # ---------------------------------------------------------------- public operations, final
     def exp(self, p: Point, v: Tangent) -> Point:
-        """Exponential map: the end of the geodesic that leaves `p` with velocity `v`. Shapes
-        (*batch, *shape).
-        """
+        """Exponential map: the end at time 1 of the geodesic that leaves `p` with velocity `v`."""
         return _compiled(self, "_exp", self._coerce("p", p), self._coerce("v", v))
 
     def log(self, p: Point, q: Point) -> Tangent:
-        """Logarithm: the initial velocity at `p` of the minimising geodesic to `q`; inverse of
-        `exp` inside the cut locus.
+        """Logarithm: the velocity at `p` of the minimising geodesic that reaches `q` at time 1. It
+        is the inverse of `exp` inside the cut locus.
         """
         return _compiled(self, "_log", self._coerce("p", p), self._coerce("q", q))
 
     def dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
-        """Geodesic distance; exactly 0 for equal arguments."""
+        """Geodesic distance, shape (*batch,); exactly 0 for equal arguments."""
         return _compiled(self, "_dist", self._coerce("p", p), self._coerce("q", q))
 
     def squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
-        """Squared geodesic distance; unlike `dist` it is differentiable at p = q."""
+        """Squared geodesic distance, shape (*batch,). Unlike `dist` it is differentiable at
+        p = q.
+        """
         return _compiled(self, "_squared_dist", self._coerce("p", p), self._coerce("q", q))
 
     def inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]:
-        """Riemannian inner product of `u` and `v` at `p`."""
+        """Riemannian inner product of `u` and `v` at `p`, shape (*batch,)."""
         return _compiled(
             self, "_inner", self._coerce("p", p), self._coerce("u", u), self._coerce("v", v)
         )
 
     def norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
-        """Riemannian norm of `v` at `p` (its gradient at v = 0 is 0, never NaN)."""
+        """Riemannian norm of `v` at `p`, shape (*batch,). Its gradient at v = 0 is 0, never NaN."""
         return _compiled(self, "_norm", self._coerce("p", p), self._coerce("v", v))
 
     def transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
-        """Carry `v` from `p` to `q` by an isometry continuous in both points: parallel transport
-        along the minimising geodesic where that has a closed form (`transport_is_parallel`), else
-        the isometry that the space documents.
+        """Carry `v` from `p` to `q` by a linear isometry that is continuous in both points.
+
+        It is parallel transport along the minimising geodesic where that has a closed form
+        (`transport_is_parallel`), otherwise the isometry that the space documents.
         """
         return _compiled(
             self, "_transport", self._coerce("p", p), self._coerce("q", q), self._coerce("v", v)
         )
 
     def retract(self, p: Point, v: Tangent) -> Point:
-        """A cheaper first-order substitute for `exp`; the exponential map itself where nothing
-        cheaper is safe.
+        """A cheaper approximation of `exp`, equal to it to first order in `v`; `exp` itself where
+        nothing cheaper is safe.
         """
         return _compiled(self, "_retract", self._coerce("p", p), self._coerce("v", v))
 
     def project(self, x: Point) -> Point:
-        """Carry an ambient point of the right shape to the manifold (nearest point where that is
-        well defined).
+        """Carry an ambient array of trailing shape `shape` to the manifold, to the nearest point
+        where that is well defined.
         """
         return _compiled(self, "_project", self._coerce("x", x))
 
     def to_tangent(self, p: Point, x: Tangent) -> Tangent:
-        """Project an ambient array to the tangent space at `p` (orthogonally in the ambient product
-        of the space).
+        """Project an ambient array of trailing shape `shape` to the tangent space at `p`,
+        orthogonally in the ambient product of the space.
         """
         return _compiled(self, "_to_tangent", self._coerce("p", p), self._coerce("x", x))
 
     def egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
-        """Riemannian gradient from the array `g` of partial derivatives at `p`."""
+        """Riemannian gradient at `p` from the array `g` of partial derivatives, which has the shape
+        of `p`.
+        """
         return _compiled(self, "_egrad_to_rgrad", self._coerce("p", p), self._coerce("g", g))
 
     def belongs(self, x: Point, atol: float = 1e-8) -> Bool[Array, "*batch"]:
-        """Whether each `x` is finite and satisfies the equations of the manifold up to `atol`
-        (relative to the size of x).
+        """Whether each `x` is finite and satisfies the equations of the manifold.
+
+        Args:
+            x: Ambient arrays (*batch, *shape).
+            atol: Largest error of the equations that is accepted, relative to the size of `x`; at
+                least 0.
+
+        Returns:
+            Booleans of shape (*batch,).
         """
         return _compiled(self, "_belongs", self._coerce("x", x), real("atol", atol, at_least=0.0))
 
     def is_tangent(self, p: Point, v: Tangent, atol: float = 1e-8) -> Bool[Array, "*batch"]:
-        """Whether each `v` is finite and tangent at `p` up to `atol` (relative to its size)."""
+        """Whether each `v` is finite and tangent at `p`.
+
+        Args:
+            p: Points (*batch, *shape).
+            v: Ambient arrays (*batch, *shape).
+            atol: Largest error of the equations that is accepted, relative to the size of `v`; at
+                least 0.
+
+        Returns:
+            Booleans of shape (*batch,).
+        """
         return _compiled(
             self,
             "_is_tangent",
@@ -363,8 +398,15 @@ class AbstractManifold(eqx.Module):
         )
 
     def random_point(self, key: PRNGKeyArray, shape: tuple[int, ...] = ()) -> Point:
-        """Random points for tests and simulation (uniform on compact spaces, spread about the
-        origin elsewhere).
+        """Random points for tests and simulation: uniform on compact spaces, spread about the
+        origin elsewhere.
+
+        Args:
+            key: A JAX random key, `jax.random.key(0)`.
+            shape: The batch axes of the result.
+
+        Returns:
+            Points (*shape, *manifold.shape).
         """
         return _compiled_random_point(self, key, tuple(shape))
 
@@ -373,8 +415,17 @@ class AbstractManifold(eqx.Module):
     ) -> Tangent:
         """Isotropic Gaussian tangent vectors at `p`, for simulation: E|v|_p^2 = dim * sigma^2.
 
-        `shape` leads the batch axes of `p`. JAX keys are 64 bits wide and meant for simulation; a
-        release draws from the operating system instead (see `riemdp.randomness`).
+        JAX keys are 64 bits wide and meant for simulation; a release draws from the operating
+        system instead (see `riemdp.randomness`).
+
+        Args:
+            key: A JAX random key.
+            p: Points (*batch, *manifold.shape).
+            sigma: Standard deviation of each orthonormal coordinate, at least 0.
+            shape: Axes that are put before the batch axes of `p`.
+
+        Returns:
+            Tangent vectors (*shape, *batch, *manifold.shape).
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
@@ -384,30 +435,44 @@ class AbstractManifold(eqx.Module):
         return _compiled(self, "_scaled_tangent_from_normals", base, z, sigma)
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
-        """The isotropic unit Gaussian tangent vector at `p` that the iid standard normals `z`
-        (*batch, noise_size) give.
+        """The isotropic unit Gaussian tangent vector at `p` that iid standard normals make.
 
-        Linear in `z`; the one formula behind `tangent_normal` and behind the noise of every
-        mechanism.
+        It is linear in `z`. `tangent_normal` and the wrapped noise of the mechanisms use this one
+        formula.
+
+        Args:
+            p: Points (*batch, *shape).
+            z: Standard normals (*batch, noise_size).
+
+        Returns:
+            Tangent vectors (*batch, *shape).
         """
         z = _coerce_array("z", z, (self.noise_size,), self, " (noise_size)")
         return _compiled(self, "_tangent_from_normals", self._coerce("p", p), z)
 
     def to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
-        """Coordinates of `v` in an orthonormal frame at `p`; their norm is norm(p, v)."""
+        """Coordinates (*batch, dim) of `v` in an orthonormal frame at `p`. Their Euclidean norm is
+        norm(p, v).
+        """
         return _compiled(self, "_to_coordinates", self._coerce("p", p), self._coerce("v", v))
 
     def from_coordinates(self, p: Point, c: Float[ArrayLike, "*batch dim"]) -> Tangent:
-        """Inverse of `to_coordinates`, with the same frame."""
+        """The tangent vector at `p` with coordinates `c` (*batch, dim): the inverse of
+        `to_coordinates`, with the same frame.
+        """
         c = _coerce_array("c", c, (self.dim,), self, " (dim)")
         return _compiled(self, "_from_coordinates", self._coerce("p", p), c)
 
     def injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
-        """Radius at `p` within which exp is a diffeomorphism; infinite on Hadamard spaces."""
+        """Radius of the ball of tangent vectors at `p` on which exp is a diffeomorphism, shape
+        (*batch,); infinite on Hadamard spaces.
+        """
         return _compiled(self, "_injectivity_radius", self._coerce("p", p))
 
     def log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
-        """log |det D exp_p(v)| between orthonormal frames: the log Jacobian of exp."""
+        """log |det D exp_p(v)| between orthonormal frames, shape (*batch,): the log Jacobian of
+        exp.
+        """
         return _compiled(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
 
     # ---------------------------------------------------------------- helpers for subclasses

@@ -17,18 +17,24 @@ from ._sample import Sample, draw_sample
 
 
 class ManifoldCheckError(RiemdpError, AssertionError):
-    """`check(..., raise_on_failure=True)` found a property that does not hold; the message is the
+    """`check(..., raise_on_failure=True)` found a property that does not hold. The message is the
     whole report.
     """
 
 
 @dataclasses.dataclass(frozen=True)
 class PropertyResult:
-    """One property: its worst error over the sample, the tolerance it was held to, and whether it
-    `passed`.
+    """One property of a `CheckReport`.
 
-    `error` is None where the manifold does not offer an operation that the property needs (`note`
-    says which), and infinite where an operation raised an exception (`note` shows it).
+    Attributes:
+        name: The name of the property.
+        meaning: The property in words.
+        error: The worst error over the sample. None where the manifold does not offer an operation
+            that the property needs (`note` says which), infinite where an operation raised an
+            exception (`note` shows it).
+        tolerance: The largest error that is accepted.
+        passed: Whether the error is at most the tolerance, or the property was skipped.
+        note: Why the property was skipped, or the exception; otherwise empty.
     """
 
     name: str
@@ -41,8 +47,13 @@ class PropertyResult:
 
 @dataclasses.dataclass(frozen=True)
 class CheckReport:
-    """What `check` found. `ok` says whether every property held; `str(report)` is a table, worst
-    errors included.
+    """What `check` found. `str(report)` is a table of the properties with their worst errors, and
+    `report["name"]` is one row of it.
+
+    Attributes:
+        manifold: The `repr` of the manifold.
+        rows: One `PropertyResult` a property.
+        not_offered: The operations that raise `NotImplementedError`.
     """
 
     manifold: str
@@ -123,7 +134,7 @@ def check(
     properties: Iterable[str] | None = None,
     raise_on_failure: bool = False,
 ) -> CheckReport:
-    """Run the property tests of this library on a manifold: one of its own, or yours.
+    """Run the property tests of this library on a manifold, one of its own or yours.
 
     The properties are relations that must hold on every Riemannian manifold (exp and log are
     inverse, transport is an isometry and continuous, the noise is isotropic, the volume density is
@@ -132,18 +143,17 @@ def check(
     property that fails; read `report.ok` or print the report.
 
     Args:
-        manifold: any subclass of `AbstractManifold`.
-        key: seed of the random points and vectors, an integer >= 0; the same key gives the same
-            report.
-        samples: number of random base points, >= 2.
-        radius: largest Riemannian norm of the tangent vectors that are drawn, > 0. Default: 0.45
-            times the injectivity radius at each point, at most 1. Give a larger one to stress a
-            space, a smaller one if exp is only defined nearby.
-        points: your own base points, shape (samples, *shape), instead of `random_point`.
-        tolerances: property name -> tolerance, to replace a default.
-        properties: names of the properties to run; default all
-            (`riemdp.manifolds.check(m).rows` lists them).
-        raise_on_failure: raise `ManifoldCheckError` with the report as its message if a property
+        manifold: An instance of any subclass of `AbstractManifold`.
+        key: Seed of the random points and vectors, a whole number of at least 0. The same key gives
+            the same report.
+        samples: Number of random base points, at least 2.
+        radius: Largest Riemannian norm of the tangent vectors that are drawn, above 0. Default:
+            0.45 times the injectivity radius at each point, at most 1. Give a larger one to test
+            far vectors, a smaller one if exp is only defined nearby.
+        points: Your own base points, shape (samples, *shape), instead of `random_point`.
+        tolerances: Tolerances by the name of the property, which replace the default ones.
+        properties: Names of the properties to run. Default: all; the rows of a report list them.
+        raise_on_failure: Raise `ManifoldCheckError` with the report as its message if a property
             fails.
 
     Returns:
@@ -152,12 +162,15 @@ def check(
         those are skipped, and their row says so.
 
     Raises:
-        InvalidArgument: a property name that does not exist, or an argument out of range.
+        InvalidArgument: A property of that name does not exist, or an argument is out of range.
+        ManifoldCheckError: A property fails and `raise_on_failure` is True.
 
     Example:
         >>> import riemdp
-        >>> riemdp.manifolds.check(riemdp.Sphere(3)).ok
-        True
+        >>> names = ["points_belong", "frame_is_orthonormal"]
+        >>> report = riemdp.manifolds.check(riemdp.Sphere(3), properties=names)
+        >>> report.ok, report["points_belong"].passed
+        (True, True)
     """
     if not isinstance(manifold, AbstractManifold):
         raise invalid(

@@ -15,15 +15,24 @@ from ._numerics import all_finite, safe_sqrt
 
 
 class Euclidean(AbstractManifold):
-    """Arrays of shape `shape` with <u, v> = sum of u * v. Complete, flat, homogeneous; dim = number
-    of entries.
+    """Arrays of a fixed shape with <u, v> = sum of u * v: a flat, complete, homogeneous space. Its
+    dimension is the number of entries.
 
-    `Euclidean(3)` are vectors of R^3, `Euclidean(2, 3)` matrices, `Euclidean()` real numbers. Every
-    formula is exact: the exponential map is addition and transport is the identity. It is the space
-    on which the mechanisms of this package reduce to the classical ones, and the reference that
-    they are tested against.
+    `Euclidean(3)` is the space of vectors of R^3, `Euclidean(2, 3)` that of matrices, `Euclidean()`
+    the real line. Every formula is exact: the exponential map is addition and transport is the
+    identity. On this space the mechanisms of the package are the classical ones.
 
-    Raises `InvalidArgument` if a length is not a whole number >= 1.
+    Args:
+        *shape: The length of each axis of a point, a whole number of at least 1.
+
+    Raises:
+        InvalidArgument: A length is not a whole number of at least 1.
+
+    Example:
+        >>> import riemdp
+        >>> plane = riemdp.Euclidean(2)
+        >>> float(plane.dist([0.0, 0.0], [3.0, 4.0]))
+        5.0
     """
 
     lengths: tuple[int, ...] = eqx.field(static=True)

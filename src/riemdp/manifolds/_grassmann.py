@@ -18,8 +18,8 @@ from ._spectral import invsqrtm, transpose
 
 
 class Grassmann(AbstractManifold):
-    """Subspaces of dimension r of R^m, each given by any orthonormal frame W (m, r) of it;
-    dimension r (m - r).
+    """Subspaces of dimension r of R^m, each given by any orthonormal frame W (m, r) of it. The
+    dimension is r (m - r), the injectivity radius pi/2.
 
     W and W O (O orthogonal) are the same point: `dist` does not tell them apart. A tangent vector
     at the representative W is its horizontal lift, an (m, r) array U with W^T U = 0, and the metric
@@ -31,11 +31,25 @@ class Grassmann(AbstractManifold):
     of `transport` leave out the directions of the jump. `dist` is exact everywhere. Two frames
     whose spans agree up to rounding (8 r machine epsilons) have distance exactly 0.
 
-    **Arguments.** `m` >= 2, 1 <= `r` <= m - 1 (r = m would be a single point).
+    Args:
+        m: Dimension of the space around, at least 2.
+        r: Dimension of the subspaces, from 1 to m - 1 (r = m would be a single point).
 
-    Source: Edelman, Arias and Smith 1998; tangent Gaussian by projection Z - W (W^T Z), exact
-    because the projection of an iid normal array on a linear subspace is the isotropic normal law
-    there.
+    Raises:
+        InvalidArgument: `m` or `r` is no whole number or out of range.
+
+    Source:
+        Edelman, Arias and Smith 1998. The tangent Gaussian is the projection Z - W (W^T Z); it is
+        exact because the projection of an iid normal array on a linear subspace is the isotropic
+        normal law there.
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> lines = riemdp.Grassmann(3, 1)
+        >>> x, y = np.eye(3)[:, [0]], np.eye(3)[:, [1]]
+        >>> round(float(lines.dist(x, y)), 4), float(lines.dist(x, -x))
+        (1.5708, 0.0)
     """
 
     m: int = eqx.field(static=True)

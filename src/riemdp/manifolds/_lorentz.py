@@ -26,10 +26,10 @@ from ._numerics import (
 
 
 class Lorentz(AbstractManifold):
-    """Hyperbolic space of curvature -1 in R^n: points with <x, x>_L = -x_0^2 + x_1^2 + ... = -1 and
-    x_0 > 0. dim = n - 1.
+    """Hyperbolic space of curvature -1 as a hyperboloid in R^n: points with <x, x>_L = -x_0^2 +
+    x_1^2 + ... = -1 and x_0 > 0. The dimension is n - 1.
 
-    Needs n >= 2. A tangent vector at p satisfies <p, v>_L = 0. Every result is put back on the
+    A tangent vector at p satisfies <p, v>_L = 0. Every result is put back on the
     sheet (the time coordinate is recomputed from the others), and no formula subtracts large
     squares: norms and inner products are taken in the frame that the boost of p gives, in which
     they are sums of squares. What remains is the conditioning of the coordinates themselves: at
@@ -37,7 +37,20 @@ class Lorentz(AbstractManifold):
     (1e-8 at R = 18).
 
     Tangent noise is the boost of noise at the origin. Projecting ambient noise would be wrong here,
-    as the ambient form is indefinite. Raises `InvalidArgument` if n is not a whole number >= 2.
+    because the ambient form is indefinite.
+
+    Args:
+        n: Number of coordinates, time included, at least 2.
+
+    Raises:
+        InvalidArgument: `n` is not a whole number of at least 2.
+
+    Example:
+        >>> import riemdp
+        >>> space = riemdp.Lorentz(3)
+        >>> p = space.exp(space.origin, [0.0, 2.0, 0.0])
+        >>> round(float(space.dist(space.origin, p)), 4)
+        2.0
     """
 
     n: int = eqx.field(static=True)

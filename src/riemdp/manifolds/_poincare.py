@@ -30,8 +30,8 @@ _LARGEST_NORM = (
 
 
 class PoincareBall(AbstractManifold):
-    """Hyperbolic space of curvature -1 in the open unit ball of R^n: <u, v>_p = 4 <u, v> / (1 -
-    |p|^2)^2. dim = n >= 1.
+    """Hyperbolic space of curvature -1 in the open unit ball of R^n, with the metric <u, v>_p =
+    4 <u, v> / (1 - |p|^2)^2. The dimension is n.
 
     Tangent vectors are any vectors of R^n. Formulas are written through |p - q|^2, 1 - |p|^2 and 1
     - |q|^2 alone, so that nothing cancels for close points. Results are kept inside |x| <= 1 -
@@ -39,7 +39,18 @@ class PoincareBall(AbstractManifold):
     centre a rounding error is worth about e^R * 1e-16 in Riemannian length; beyond R = 15 use
     `Lorentz`, whose radial coordinate does not saturate.
 
-    Raises `InvalidArgument` if n is not a whole number >= 1.
+    Args:
+        n: Number of coordinates, at least 1.
+
+    Raises:
+        InvalidArgument: `n` is not a whole number of at least 1.
+
+    Example:
+        >>> import math
+        >>> import riemdp
+        >>> disk = riemdp.PoincareBall(2)
+        >>> round(float(disk.dist([0.0, 0.0], [math.tanh(0.5), 0.0])), 4)
+        1.0
     """
 
     n: int = eqx.field(static=True)

@@ -16,8 +16,8 @@ from ._numerics import safe_sqrt
 
 
 class Product(AbstractManifold):
-    """M_1 x ... x M_k with the sum of the metrics: points and tangent vectors are tuples with one
-    entry a factor.
+    """The product M_1 x ... x M_k with the sum of the metrics. Points and tangent vectors are
+    tuples with one entry a factor.
 
     Every operation acts factor by factor; squared distances, inner products and log volume
     densities add up, coordinates and noise are concatenated in the order of the factors. A plane
@@ -25,7 +25,17 @@ class Product(AbstractManifold):
     there are two factors or more. `shape` is the tuple of the factors' shapes. Factors may be
     products themselves.
 
-    Raises `InvalidArgument` without a factor, or for a factor that is not a manifold.
+    Args:
+        *manifolds: The factors, at least one.
+
+    Raises:
+        InvalidArgument: There is no factor, or a factor is not a manifold.
+
+    Example:
+        >>> import riemdp
+        >>> space = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(2))
+        >>> space.dim, space.shape
+        (4, ((3,), (2,)))
     """
 
     manifolds: tuple[AbstractManifold, ...] = eqx.field(static=True)

@@ -19,8 +19,8 @@ SPREAD_FOR_SVD = 1e-5
 
 
 class SPDAffineInvariant(AbstractSPD):
-    """SPD matrices of size k with g_W(U, V) = tr(W^-1 U W^-1 V), the affine-invariant (Fisher-Rao)
-    metric.
+    """SPD matrices of size k with the affine-invariant (Fisher-Rao) metric g_W(U, V) =
+    tr(W^-1 U W^-1 V).
 
     A complete, homogeneous Hadamard space of dimension k(k+1)/2 with sectional curvature in [-1/2,
     0]. Points are (*batch, k, k) arrays. With W = L L^T (Cholesky), U -> L^-1 U L^-T is an isometry
@@ -28,9 +28,21 @@ class SPDAffineInvariant(AbstractSPD):
     errors are those of the Cholesky factor, about 1e-16 times the condition number of the base
     point, also for points 1e-12 apart. `transport` is parallel transport.
 
-    **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
+    Args:
+        k: Number of rows, at least 1.
 
-    Source: Pennec's metric as in Han2024 section 2 and Utpala2023 section 4.1.
+    Raises:
+        InvalidArgument: `k` is not a whole number of at least 1.
+
+    Source:
+        Pennec's metric as in Han2024 section 2 and Utpala2023 section 4.1.
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> round(float(space.dist(np.eye(2), np.diag([np.e, 1.0]))), 4)
+        1.0
     """
 
     @property

@@ -28,8 +28,8 @@ _CONVEX_SHARE = (math.pi / 2) / (2 * math.sqrt(3) + math.pi / 2)
 
 
 class SPDBuresWasserstein(AbstractSPD):
-    """SPD matrices of size k with the Bures-Wasserstein metric: optimal transport between centred
-    Gaussians.
+    """SPD matrices of size k with the Bures-Wasserstein metric, that of optimal transport between
+    centred Gaussians.
 
     g_W(U, V) = (1/2) tr(L U), L W + W L = U; at the identity this is tr(U V)/4. dist(A, B)^2 = tr A
     + tr B - 2 tr (A^1/2 B A^1/2)^1/2. Curvature is non-negative and unbounded near singular
@@ -43,10 +43,22 @@ class SPDBuresWasserstein(AbstractSPD):
     + l_s)): an isometry, analytic in both points, and equal to parallel transport when p and q
     commute. `parallel_transport` integrates the true one to a tolerance.
 
-    **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
+    Args:
+        k: Number of rows, at least 1.
 
-    Source: Han2024 section 5.3 and Utpala2023 section 4.1, whose factor in the metric is mended
-    here.
+    Raises:
+        InvalidArgument: `k` is not a whole number of at least 1.
+
+    Source:
+        Han2024 section 5.3 and Utpala2023 section 4.1, whose factor in the metric is corrected
+        here.
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> space = riemdp.SPDBuresWasserstein(2)
+        >>> round(float(space.dist(np.eye(2), np.diag([4.0, 1.0]))), 4)
+        1.0
     """
 
     @property
@@ -198,14 +210,14 @@ class SPDBuresWasserstein(AbstractSPD):
 
     # ---------------------------------------------------------------- beyond the common interface
     def in_exp_domain(self, p: Point, v: Tangent) -> Bool[Array, "*batch"]:
-        """Whether I + L > 0 with L p + p L = v, that is whether t -> exp(p, t v), 0 <= t <= 1, is a
-        minimising geodesic.
+        """Whether t -> exp(p, t v), 0 <= t <= 1, is a minimising geodesic: whether I + L > 0, where
+        L p + p L = v. Shape (*batch,).
         """
         return _compiled(self, "_in_exp_domain", self._coerce("p", p), self._coerce("v", v))
 
     def curvature_upper_bound(self, p: Point) -> Float[Array, "*batch"]:
-        """Largest sectional curvature at p: 3 / (l_1 + l_2) with its two smallest eigenvalues (0
-        for k = 1). It is attained.
+        """Largest sectional curvature at `p`, shape (*batch,): 3 / (l_1 + l_2) with its two
+        smallest eigenvalues, 0 for k = 1. It is attained.
         """
         return _compiled(self, "_curvature_upper_bound", self._coerce("p", p))
 
@@ -215,10 +227,17 @@ class SPDBuresWasserstein(AbstractSPD):
 
         Those geodesics stay within 2 r of the centre, and square roots of eigenvalues move no
         faster than the distance, so the bound is 3 / ((s_1 - 2r)^2 + (s_2 - 2r)^2) with the two
-        smallest square roots of eigenvalues s_1 <= s_2 of `center` (k, k).
+        smallest square roots of eigenvalues s_1 <= s_2 of `center`.
 
-        Raises: `InvalidArgument` if 2 r >= s_1 or 2 r sqrt(bound) >= pi/2, where no bound of use
-        exists.
+        Args:
+            center: The centre of the ball, (k, k).
+            radius: Its radius r, above 0.
+
+        Returns:
+            The bound; 0 for k = 1.
+
+        Raises:
+            InvalidArgument: 2 r >= s_1 or 2 r sqrt(bound) >= pi/2, where no useful bound exists.
         """
         r = real("radius", radius, above=0.0)
         c = self._coerce("center", center)
@@ -248,16 +267,27 @@ class SPDBuresWasserstein(AbstractSPD):
     def parallel_transport(
         self, p: Point, q: Point, v: Tangent, *, tolerance: float = 1e-10, max_steps: int = 1024
     ) -> Matrix:
-        """Parallel transport of v from p to q along the minimising geodesic, by integrating its
-        differential equation.
+        """Parallel transport of `v` from `p` to `q` along the minimising geodesic, by integrating
+        its differential equation.
 
         Along M_t p M_t, M_t = I + t L, the vector K W + W K is parallel when W K' + K' W = -(K L p
         M_t + (K L p M_t)^T). Runge-Kutta solutions with 4, 8, 16, ... steps are extrapolated until
-        two results differ by at most `tolerance` relative to |v|_p (over the whole batch); a
-        `ConvergenceWarning` says so if `max_steps` is not enough. Not differentiable in reverse
-        mode.
+        two results differ by at most `tolerance` relative to |v|_p, over the whole batch. If
+        `max_steps` is not enough, a `ConvergenceWarning` is given. The result is not differentiable
+        in reverse mode.
 
-        Args: p, q, v of shape (*batch, k, k); 0 < tolerance < 1; max_steps >= 16.
+        Args:
+            p: Points (*batch, k, k).
+            q: Points (*batch, k, k).
+            v: Tangent vectors at `p`, (*batch, k, k).
+            tolerance: Accepted relative error, above 0 and below 1.
+            max_steps: Largest number of integration steps, at least 16.
+
+        Returns:
+            Tangent vectors at `q`, (*batch, k, k).
+
+        Raises:
+            InvalidArgument: `tolerance` or `max_steps` is out of range.
         """
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
         max_steps = integer("max_steps", max_steps, at_least=16)

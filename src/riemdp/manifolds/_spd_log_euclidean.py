@@ -18,18 +18,30 @@ NEAR = 0.1
 
 
 class SPDLogEuclidean(AbstractSPD):
-    """SPD matrices of size k with the metric that makes the matrix logarithm an isometry to Sym(k)
-    with the Frobenius product.
+    """SPD matrices of size k with the log-Euclidean metric, which makes the matrix logarithm an
+    isometry to symmetric matrices with the Frobenius product.
 
     g_W(U, V) = <D log_W[U], D log_W[V]>_F. A flat, complete, homogeneous space (sectional curvature
     0) of dimension k(k+1)/2: dist(A, B) = ||log A - log B||_F, exp and parallel transport in closed
     form. Points are (*batch, k, k) arrays. Differences of logarithms of close points are integrated
     along the segment, so that distances of 1e-12 keep their digits.
 
-    **Raises:** `InvalidArgument` if `k` is not a whole number of at least 1.
+    Args:
+        k: Number of rows, at least 1.
 
-    Source: Utpala2023LE section 3; the kernel of D exp is (e^x - e^y)/(x - y) of the
-    log-eigenvalues (Utpala2023 prints its reciprocal).
+    Raises:
+        InvalidArgument: `k` is not a whole number of at least 1.
+
+    Source:
+        Utpala2023LE section 3. The kernel of D exp is (e^x - e^y)/(x - y) of the log-eigenvalues
+        (Utpala2023 prints its reciprocal).
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> space = riemdp.SPDLogEuclidean(2)
+        >>> round(float(space.dist(np.eye(2), np.diag([np.e, 1.0]))), 4)
+        1.0
     """
 
     @property

@@ -28,8 +28,8 @@ from ._numerics import (
 
 
 class Sphere(AbstractManifold):
-    """Unit vectors of R^n with the induced metric: dim = n - 1, sectional curvature 1, injectivity
-    radius pi. Needs n >= 2.
+    """Unit vectors of R^n with the metric of R^n. The dimension is n - 1, the sectional curvature
+    is 1, the injectivity radius is pi.
 
     A tangent vector at p is a vector of R^n orthogonal to p. Distances use chord lengths, 2
     atan2(|p - q|, |p + q|), which are accurate both for close and for nearly opposite points (an
@@ -38,7 +38,17 @@ class Sphere(AbstractManifold):
     `transport`, which has no limit there, returns the vector unchanged (an isometry between the two
     tangent spaces).
 
-    Raises `InvalidArgument` if n is not a whole number >= 2.
+    Args:
+        n: Number of coordinates, at least 2.
+
+    Raises:
+        InvalidArgument: `n` is not a whole number of at least 2.
+
+    Example:
+        >>> import riemdp
+        >>> space = riemdp.Sphere(3)
+        >>> round(float(space.dist([1.0, 0.0, 0.0], [-1.0, 0.0, 0.0])), 4)
+        3.1416
     """
 
     n: int = eqx.field(static=True)

@@ -27,10 +27,10 @@ _INSTEAD = (
 
 
 class Stiefel(AbstractManifold):
-    """Matrices W (m, r) with orthonormal columns, W^T W = I; dimension m r - r (r + 1)/2.
+    """Matrices W (m, r) with orthonormal columns, W^T W = I. The dimension is m r - r (r + 1)/2.
 
-    Tangent vectors are (m, r) arrays U with W^T U skew-symmetric; the metric is tr(U^T V), that of
-    the surrounding space.
+    Tangent vectors at W are (m, r) arrays U with W^T U skew-symmetric. The metric is tr(U^T V),
+    that of the surrounding space.
 
     **What is exact.** `exp` is the closed form with matrix exponentials of size 2r and r, for |v|
     up to 3e4 (NaN beyond). For r = 1 (the sphere) and r = m (the orthogonal group) every operation
@@ -45,11 +45,24 @@ class Stiefel(AbstractManifold):
     **The orthogonal group** Stiefel(m, m) has two components. `random_point` is uniform on that of
     the identity; between components `dist` is infinite and `log` NaN.
 
-    **Arguments.** `m` >= 2, 1 <= `r` <= m.
+    Args:
+        m: Number of rows, at least 2.
+        r: Number of columns, from 1 to m.
 
-    Source: Edelman, Arias and Smith 1998, section 2.2 (exp); injectivity radius pi for 1 < r < m:
-    Zimmermann and Stoye 2024, from the literature; tangent Gaussian Z - W sym(W^T Z), exact as the
-    projection of an iid normal array on a linear subspace.
+    Raises:
+        InvalidArgument: `m` or `r` is no whole number or out of range.
+
+    Source:
+        Edelman, Arias and Smith 1998, section 2.2 (exp). Zimmermann and Stoye 2024 for the
+        injectivity radius pi where 1 < r < m. The tangent Gaussian is Z - W sym(W^T Z), which is
+        exact as the projection of an iid normal array on a linear subspace.
+
+    Example:
+        >>> import numpy as np
+        >>> import riemdp
+        >>> frames = riemdp.Stiefel(3, 2)
+        >>> frames.dim, bool(frames.belongs(np.eye(3)[:, :2]))
+        (3, True)
     """
 
     m: int = eqx.field(static=True)
@@ -178,17 +191,27 @@ class Stiefel(AbstractManifold):
     def log_numerical(
         self, p: Point, q: Point, *, tolerance: float = 1e-10, max_steps: int = 100
     ) -> NumericalLog:
-        """A tangent vector v at p with exp(p, v) = q up to `tolerance`, by iteration; shapes
-        (*batch, m, r).
+        """A tangent vector v at p with exp(p, v) = q up to `tolerance`, by iteration.
 
-        Arguments: `tolerance` > 0, the Frobenius norm of q - exp(p, v) that is accepted;
-        `max_steps` >= 1. Returns a `NumericalLog` with `value`, `residual`, `converged`, `shortest`
-        and `steps`. Only where `shortest` is True is the value known to be the logarithm and its
-        norm the distance: |v| < pi, the injectivity radius. A far pair may not converge, or to a
-        longer geodesic; the flags say so, nothing is raised. One step costs dim derivatives of
-        `exp` and a dim x dim solve: meant for dim up to a few hundred. Not differentiable.
+        One step costs dim derivatives of `exp` and a dim x dim solve: it is meant for dim up to a
+        few hundred. The result is not differentiable.
 
-        Source: Levenberg-Marquardt shooting; for the problem see Zimmermann and Hueper 2022.
+        Args:
+            p: Points (*batch, m, r).
+            q: Points (*batch, m, r).
+            tolerance: The Frobenius norm of q - exp(p, v) that is accepted, above 0.
+            max_steps: Largest number of iterations, at least 1.
+
+        Returns:
+            A `NumericalLog`. Only where `shortest` is True is the value known to be the logarithm,
+            and its norm the distance. For points that are far apart the iteration may not converge,
+            or may find a longer geodesic: the flags say so, and nothing is raised.
+
+        Raises:
+            InvalidArgument: `tolerance` or `max_steps` is out of range.
+
+        Source:
+            Levenberg-Marquardt shooting. For the problem see Zimmermann and Hueper 2022.
         """
         tolerance = real("tolerance", tolerance, above=0.0)
         max_steps = integer("max_steps", max_steps)

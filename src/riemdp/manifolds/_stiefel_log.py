@@ -17,11 +17,15 @@ from ._base import AbstractManifold
 class NumericalLog(NamedTuple):
     """What `Stiefel.log_numerical` found, one entry for each pair of the batch.
 
-    value: the tangent vector v at p, shape (*batch, m, r); of the last iterate even where it did
-    not converge. residual: Frobenius norm of q - exp(p, v), computed, not estimated. converged:
-    residual <= tolerance: v is the velocity of *a* geodesic from p to q. shortest: converged and
-    |v| < pi, the injectivity radius: then v is the logarithm, unique, and |v| is the distance.
-    steps: iterations taken, rejected trial steps included.
+    Attributes:
+        value: The tangent vector v at p, shape (*batch, m, r). It is that of the last iterate where
+            the iteration did not converge.
+        residual: Frobenius norm of q - exp(p, v), computed, not estimated.
+        converged: Whether residual <= tolerance: v is then the velocity of *a* geodesic from p to
+            q.
+        shortest: Whether it converged and |v| < pi, the injectivity radius: v is then the one
+            logarithm, and |v| is the distance.
+        steps: Iterations taken, rejected trial steps included.
     """
 
     value: Float[Array, "*batch m r"]

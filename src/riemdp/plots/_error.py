@@ -44,14 +44,25 @@ def error_against_epsilon(
     ylabel: str = "Riemannian distance to the non-private mean",
     logy: bool = True,
 ) -> Any:
-    """Expected errors as lines and measured ones as points with bars; returns the matplotlib axes.
+    """Draw expected errors as lines and measured ones as points with bars.
 
-    **Arguments:**
-    - `expected`: name -> pairs (epsilon, error), known by formula.
-    - `measured`: name -> {epsilon: errors of repeated runs}. Drawn as the root of the mean square
-      with a bar from the smallest to the largest run. Where the name is also in `expected` it
-      shares its colour.
-    - `reference`: (words, error) of a horizontal line.
+    Args:
+        expected: Pairs (epsilon, error) known by formula, by the name of the curve.
+        measured: {epsilon: errors of repeated runs} by name. Each is drawn as the root of the mean
+            square, with a bar from the smallest to the largest run. A name that is also in
+            `expected` has the same colour.
+        reference: (words, error) of a horizontal line.
+        ax: The matplotlib axes to draw into; None makes new ones.
+        title: The title of the picture.
+        xlabel: The words below the axis of epsilon.
+        ylabel: The words beside the axis of the error.
+        logy: Whether the axis of the error is logarithmic.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InvalidArgument: There is no curve, or a figure cannot be drawn.
     """
     measured = measured or {}
     if not expected and not measured:

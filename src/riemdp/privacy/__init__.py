@@ -17,14 +17,13 @@ from ._guarantee import (
     Guarantee,
     allocated_gaussian,
     approximate,
-    equivalent_rounds,
     gaussian,
     none,
-    participation,
     pure,
     subsampled_gaussian,
 )
 from ._ledger import Ledger, charge
+from ._participation import equivalent_rounds, participation
 
 if TYPE_CHECKING:
     from ..domains import Ball

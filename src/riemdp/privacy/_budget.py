@@ -9,13 +9,21 @@ from .._errors import real
 
 @dataclass(frozen=True)
 class Budget:
-    """The privacy a release, a run or a data set may spend.
+    """The privacy that a release, a run or a data set may spend.
 
-    **Arguments.** `epsilon` finite and greater than 0; `delta` in [0, 1): the probability with
-    which the bound epsilon may fail. delta = 0 asks for pure differential privacy, which no
-    Gaussian mechanism gives; a delta well below 1/n is usual.
+    Args:
+        epsilon: Bound of the privacy loss, finite and above 0.
+        delta: Probability with which that bound may fail, in [0, 1). With delta = 0 the budget is
+            one of pure differential privacy, which no Gaussian mechanism gives. A delta well below
+            1/n is usual.
 
-    **Raises** `InvalidArgument` (a `ValueError`) that names the argument otherwise.
+    Raises:
+        InvalidArgument: An argument is out of range. It is a `ValueError`.
+
+    Example:
+        >>> import riemdp
+        >>> print(riemdp.Budget(1.0, 1e-6))
+        (1, 1e-06)
     """
 
     epsilon: float

@@ -18,15 +18,30 @@ _TIGHT = 0.996  # a calibrated guarantee spends at least this share of epsilon
 
 
 def gaussian_noise_multiplier(budget: Budget, steps: int = 1) -> float:
-    """The smallest noise multiplier z with which `steps` full-batch Gaussian releases stay within
-    `budget`.
+    """The smallest noise multiplier with which `steps` full-batch Gaussian releases stay within
+    `budget`. It is exact for every epsilon (analytic Gaussian mechanism).
 
-    z is sigma over the L2 sensitivity. Exact (analytic Gaussian mechanism, any epsilon), in well
-    under a millisecond.
+    Args:
+        budget: `Budget(epsilon, delta)` with delta above 0.
+        steps: Number of releases, at least 1.
 
-    **Guarantee:** `gaussian(z, steps)` is within `budget`, and so are `steps` releases of
-    `gaussian(z)` charged one by one. **Raises** `InvalidArgument` when budget.delta is 0. Source:
-    Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 3.3.
+    Returns:
+        z = sigma / (L2 sensitivity).
+
+    Raises:
+        InvalidArgument: `budget.delta` is 0, or an argument is out of range.
+
+    Guarantee:
+        `gaussian(z, steps)` is within `budget`, and so are `steps` releases of `gaussian(z)`
+        charged one by one.
+
+    Source:
+        Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 3.3.
+
+    Example:
+        >>> import riemdp
+        >>> round(riemdp.gaussian_noise_multiplier(riemdp.Budget(1.0, 1e-5)), 3)
+        3.731
     """
     budget = _gaussian_budget(budget)
     return _gaussian(budget.epsilon, budget.delta, integer("steps", steps))
@@ -54,13 +69,26 @@ def subsampled_gaussian_noise_multiplier(
     """The smallest noise multiplier with which `steps` Gaussian releases on random batches stay
     within `budget`.
 
-    The arguments mean what they mean in `subsampled_gaussian`, whose inverse this is: without
-    replacement the result is sigma / (2 clip_norm / batch_size), with Poisson sampling sigma /
-    (clip_norm / batch_size).
+    It is the inverse of `subsampled_gaussian`, and its results are kept.
 
-    **Guarantee:** `subsampled_gaussian(z, ...)` costs at most budget.epsilon at budget.delta, and
-    at least 99.5 % of it. Memoised. **Raises** `InvalidArgument` for a pure budget, and for a delta
-    so large that it would hold without any noise.
+    Args:
+        budget: `Budget(epsilon, delta)` with delta above 0.
+        population: Number of records, at least 1.
+        batch_size: Size of a batch, from 1 to `population`; the expected one with Poisson sampling.
+        steps: Number of releases, at least 1.
+        sampling: "without-replacement" or "poisson", as in `subsampled_gaussian`.
+
+    Returns:
+        The noise multiplier: sigma / (2 clip_norm / batch_size) without replacement, sigma /
+        (clip_norm / batch_size) with Poisson sampling.
+
+    Raises:
+        InvalidArgument: The budget is pure, its delta is so large that it would hold without any
+            noise, or an argument is out of range.
+
+    Guarantee:
+        `subsampled_gaussian(z, ...)` costs at most budget.epsilon at budget.delta, and at least
+        99.5 % of it.
     """
     budget = _gaussian_budget(budget)
     population = integer("population", population)
@@ -106,12 +134,20 @@ def calibrate(
     """The smallest scale z whose `guarantee_of(z)` stays within `budget`, spending at least 99.5 %
     of its epsilon.
 
-    `guarantee_of` maps a noise multiplier to a Guarantee and must cost less as z grows: for
-    compositions that have no calibration of their own, such as `lambda z:
+    It is for compositions that have no calibration of their own, such as `lambda z:
     participation(gaussian(z), agents=N, sampled=s, rounds=T)`.
 
-    **Raises** `InvalidArgument` when no noise at all would already be within the budget (a delta
-    that is too large).
+    Args:
+        guarantee_of: Maps a noise multiplier to a `Guarantee`, which must cost less as z grows.
+        budget: `Budget(epsilon, delta)`.
+        guess: Where the search begins, above 0.
+
+    Returns:
+        The noise multiplier.
+
+    Raises:
+        InvalidArgument: The budget would hold without any noise (its delta is too large), or an
+            argument is out of range.
     """
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")

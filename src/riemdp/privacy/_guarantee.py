@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,6 @@ from .accounting.events import (
     Event,
     GaussianEvent,
     GroupEvent,
-    MixtureEvent,
     NoPrivacyEvent,
     PureEvent,
     SampledGaussianEvent,
@@ -43,12 +42,24 @@ class Guarantee:
     upper-bounded figures.
 
     Make one with `pure`, `approximate`, `gaussian`, `subsampled_gaussian`, `participation` or
-    `none`; combine with `compose`. Two guarantees made of the same parts are equal and hash alike.
-    `adjacency` says which data sets are neighbours: "replace-one" (same public size n, one record
-    different) or "add-or-remove-one".
+    `none`, and combine several with `compose`. Two guarantees made of the same parts are equal and
+    have the same hash.
 
-    **Guarantee:** for all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon
-    P(M(D') in S) + delta(epsilon), for every epsilon at once, for adaptively chosen mechanisms too.
+    Attributes:
+        adjacency: Which data sets are neighbours: "replace-one" (same public size n, one record
+            different) or "add-or-remove-one".
+        parts: The mechanisms that are composed.
+        quoted_delta: The delta at which `str()` states epsilon, or None.
+
+    Guarantee:
+        For all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon P(M(D') in
+        S) + delta(epsilon), for every epsilon at once, for adaptively chosen mechanisms too.
+
+    Example:
+        >>> import riemdp
+        >>> both = riemdp.gaussian(4.0).compose(riemdp.gaussian(4.0))
+        >>> both == riemdp.gaussian(4.0, 2), both.within(riemdp.Budget(2.0, 1e-5))
+        (True, True)
     """
 
     adjacency: str
@@ -254,7 +265,11 @@ class Guarantee:
 
     @staticmethod
     def from_dict(state: Mapping[str, Any]) -> Guarantee:
-        """The guarantee that `to_dict` described. Raises `InvalidArgument` for anything else."""
+        """The guarantee that `to_dict` described.
+
+        Raises:
+            InvalidArgument: `state` is no such description.
+        """
         try:
             adjacency, parts = state["adjacency"], list(state["parts"])
         except (TypeError, KeyError) as error:
@@ -268,22 +283,42 @@ class Guarantee:
 
 # -------------------------------------------------------------------- constructors
 def pure(epsilon: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """A release that is `epsilon`-differentially private with delta = 0 (Laplace, K-norm).
-    `epsilon` >= 0, finite.
+    """The guarantee of a release that is epsilon-differentially private with delta = 0 (Laplace,
+    K-norm).
 
-    **Guarantee:** (epsilon, 0). Enters compositions as the privacy-loss distribution of randomised
-    response, which dominates every epsilon-private mechanism (Kairouz, Oh and Viswanath 2015).
+    Args:
+        epsilon: At least 0, finite.
+        adjacency: "replace-one" or "add-or-remove-one".
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Guarantee:
+        (epsilon, 0). It enters compositions as the privacy-loss distribution of randomised
+        response, which dominates that of every epsilon-private mechanism.
+
+    Source:
+        Kairouz, Oh and Viswanath 2015.
     """
     epsilon = real("epsilon", epsilon, at_least=0.0)
     return Guarantee(one_of("adjacency", adjacency, ADJACENCIES), merge([PureEvent(epsilon)]))
 
 
 def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """A release known only to be (`epsilon`, `delta`)-differentially private. `epsilon` >= 0, 0 <=
-    `delta` < 1.
+    """The guarantee of a release that is known only to be (epsilon, delta)-differentially private.
 
-    Where the mechanism is known, its own constructor composes more cheaply. **Guarantee:**
-    (epsilon, delta).
+    Where the mechanism is known, use its own constructor: it composes more cheaply.
+
+    Args:
+        epsilon: At least 0, finite.
+        delta: In [0, 1).
+        adjacency: "replace-one" or "add-or-remove-one".
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Guarantee:
+        (epsilon, delta).
     """
     epsilon = real("epsilon", epsilon, at_least=0.0)
     delta = real("delta", delta, at_least=0.0, below=1.0)
@@ -293,14 +328,31 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -
 
 
 def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLACE_ONE) -> Guarantee:
-    """`steps` adaptively chosen Gaussian releases on the whole data set, each with the same
-    `noise_multiplier`.
+    """The guarantee of `steps` adaptively chosen Gaussian releases on the whole data set, each with
+    the same noise multiplier.
 
-    `noise_multiplier` z > 0 is sigma over the L2 sensitivity *under the stated adjacency*, sigma
-    per orthonormal coordinate. On any manifold, with noise in the metric of a public base point,
-    the composition is exactly one Gaussian release of noise multiplier z / sqrt(steps).
-    **Guarantee:** delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), mu = sqrt(steps)/z.
-    Source: Dong, Roth and Su 2022, Corollary 3.3.
+    On any manifold, with noise in the metric of a public base point, the composition is exactly one
+    Gaussian release of noise multiplier z / sqrt(steps).
+
+    Args:
+        noise_multiplier: z, above 0: sigma over the L2 sensitivity *under the stated adjacency*,
+            sigma per orthonormal coordinate.
+        steps: Number of releases, at least 1.
+        adjacency: "replace-one" or "add-or-remove-one".
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Guarantee:
+        delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu), mu = sqrt(steps)/z.
+
+    Source:
+        Dong, Roth and Su 2022, Corollary 3.3.
+
+    Example:
+        >>> import riemdp
+        >>> round(riemdp.gaussian(4.0).epsilon(1e-5), 3)
+        0.926
     """
     z = real(
         "noise_multiplier",
@@ -328,26 +380,36 @@ def subsampled_gaussian(
     steps: int = 1,
     sampling: str = "without-replacement",
 ) -> Guarantee:
-    """`steps` Gaussian releases, each on a fresh secret random batch of about `batch_size` of the
-    `population` records.
+    """The guarantee of `steps` Gaussian releases, each on a fresh secret random batch of the
+    records.
 
-    **Arguments.** `sampling`:
     - "without-replacement": every batch is a uniformly random subset of exactly `batch_size`
       records, drawn afresh, independently and kept secret (no epoch shuffling; indices are never
-      published). Adjacency "replace-one"; `noise_multiplier` is sigma over the replace-one
+      published). The adjacency is "replace-one"; `noise_multiplier` is sigma over the replace-one
       sensitivity of one step (2 clip_norm / batch_size for a clipped average).
-    - "poisson": every record takes part independently with probability batch_size / population.
-      Adjacency "add-or-remove-one"; `noise_multiplier` is sigma / (clip_norm / batch_size), the sum
-      being divided by the *planned* batch size.
+    - "poisson": every record takes part independently with probability batch_size / population. The
+      adjacency is "add-or-remove-one"; `noise_multiplier` is sigma / (clip_norm / batch_size), the
+      sum being divided by the *planned* batch size.
 
-    `noise_multiplier` > 0, `population` >= 1, 1 <= `batch_size` <= `population`, `steps` >= 1.
+    Args:
+        noise_multiplier: Sigma over the sensitivity of one step, above 0.
+        population: Number of records, at least 1.
+        batch_size: Size of a batch, from 1 to `population`.
+        steps: Number of releases, at least 1.
+        sampling: "without-replacement" or "poisson".
 
-    **Guarantee:** without replacement, one step has the profile q delta0(log(1 + (e^eps - 1)/q))
-    for eps >= 0, mirrored below 0, with q = batch_size/population and delta0 the Gaussian's; steps
-    compose as privacy-loss distributions. batch_size = population is exactly
-    `gaussian(noise_multiplier, steps)`. Source: Zhu, Dong and Wang 2022, Theorem 11 (without
-    replacement) and Theorem 11/Proposition 30 (Poisson); Doroshenko et al. 2022 (discretisation
-    from above).
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Guarantee:
+        Without replacement, one step has the profile q delta0(log(1 + (e^eps - 1)/q)) for eps >= 0,
+        mirrored below 0, with q = batch_size/population and delta0 the Gaussian's; steps compose as
+        privacy-loss distributions. batch_size = population is exactly `gaussian(noise_multiplier,
+        steps)`.
+
+    Source:
+        Zhu, Dong and Wang 2022, Theorem 11 (without replacement) and Theorem 11/Proposition 30
+        (Poisson); Doroshenko et al. 2022 (discretisation from above).
     """
     z = real("noise_multiplier", noise_multiplier, above=0.0)
     population = integer("population", population)
@@ -415,141 +477,6 @@ def none() -> Guarantee:
     whatever it is composed with.
     """
     return Guarantee(REPLACE_ONE, (NoPrivacyEvent(),))
-
-
-def participation(
-    local: Guarantee,
-    *,
-    agents: int | None = None,
-    sampled: int | None = None,
-    rounds: int | None = None,
-    invited: int | Iterable[int] | None = None,
-    eligible: int | Iterable[int] | None = None,
-) -> Guarantee:
-    """What `rounds` federated rounds leak about one record, when each round invites a random part
-    of the agents.
-
-    A record belongs to one agent; a round in which that agent is not invited costs nothing, a round
-    in which it is costs `local`. One round is therefore the mixture (1 - rho) nothing + rho
-    `local`, *even against someone who sees who took part* (the server); rounds compose.
-
-    **Arguments.** Either the plan: `agents` (N >= 1), `sampled` (1 <= s <= N) and `rounds`, with
-    rho = s/N; or what happened: `invited` and `eligible`, one count (or one count a round) each,
-    with rho = invited/eligible. Count the *invited* agents of a round, whether or not they
-    answered, among the agents that were *eligible* in it: dropouts and over-invitation raise rho.
-    The draw must be uniform among the eligible ones and secret until the round. For round-robin or
-    capped participation, where an agent takes part exactly k times, use `local.repeat(k)` instead.
-
-    **Guarantee:** delta(eps) of the composition over rounds of (1 - rho) identity + rho PLD(local);
-    adjacency that of `local`. Plain amplification by rho does not hold here: replacing a sampled
-    agent replaces a whole data set, not one record.
-    """
-    if not isinstance(local, Guarantee):
-        raise invalid(
-            "local",
-            local,
-            "give the Guarantee of one invited agent's local work, e.g. privacy.gaussian(z, steps)",
-        )
-    if not local.parts or not local.is_private:
-        return local
-    if any(isinstance(p, GroupEvent) for p in local.parts):
-        raise invalid(
-            "local",
-            local,
-            "take the group of the whole run instead: participation(local, ...).group(size)",
-        )
-    shares: dict[float, int] = {}
-    for rho in _invitation_rates(agents, sampled, rounds, invited, eligible):
-        shares[rho] = shares.get(rho, 0) + 1
-    parts: list[Event] = []
-    for rho, count in shares.items():
-        if rho >= 1.0:
-            parts.extend(p.repeat(count) for p in local.parts)
-        else:
-            parts.append(MixtureEvent(rho, local.parts, count))
-    return Guarantee(local.adjacency, merge(parts))
-
-
-def equivalent_rounds(rate: float, planned_rate: float) -> int:
-    """How many planned rounds dominate one round that invited a share `rate` of the agents.
-
-    A run whose rates depend on what happened before (who is there, who dropped out) is within its
-    plan, whatever the dependence, as long as these numbers add up to at most the planned rounds: k
-    planned rounds reach a given agent at least once with probability 1 - (1 - planned_rate)^k, and
-    one round at a smaller rate is a function of whether they did and of the first answer.
-
-    Args:
-        rate: Invited over eligible agents of the round, in [0, 1].
-        planned_rate: The same in the plan, in (0, 1].
-
-    Returns:
-        0 where nobody was invited, 1 up to the planned rate, and more above it.
-
-    Raises:
-        InvalidArgument: A rate is out of range, or is 1 where the plan's is not: no number of
-            planned rounds reaches everybody.
-
-    Example:
-        >>> [equivalent_rounds(rate, 0.05) for rate in (0.0, 0.03, 0.05, 0.06, 0.2)]
-        [0, 1, 1, 2, 5]
-    """
-    planned = real("planned_rate", planned_rate, above=0.0, at_most=1.0)
-    rate = real("rate", rate, at_least=0.0, at_most=1.0)
-    if rate <= planned:
-        return int(rate > 0.0)
-    if rate == 1.0:
-        raise invalid("rate", rate, f"a plan at rate {planned:g} never reaches every agent")
-    return math.ceil(math.log1p(-rate) / math.log1p(-planned) * (1 - 1e-12))
-
-
-def _invitation_rates(
-    agents: int | None,
-    sampled: int | None,
-    rounds: int | None,
-    invited: int | Iterable[int] | None,
-    eligible: int | Iterable[int] | None,
-) -> list[float]:
-    if (invited is None) != (eligible is None):
-        raise InvalidArgument(
-            "arguments `invited` and `eligible` go together: give one count, or one count a round,"
-            " for each"
-        )
-    if invited is None:
-        for name, value in (("agents", agents), ("sampled", sampled), ("rounds", rounds)):
-            if value is None:
-                raise invalid(
-                    name, value, "give agents, sampled and rounds, or else invited and eligible"
-                )
-        total = integer("agents", agents)
-        return [integer("sampled", sampled, at_most=total) / total] * integer("rounds", rounds)
-    if agents is not None or sampled is not None:
-        raise InvalidArgument(
-            "arguments `agents`, `sampled` describe the plan and `invited`, `eligible` what"
-            " happened: give one pair"
-        )
-    length = rounds if rounds is None else integer("rounds", rounds)
-    lists = [_as_list(value) for value in (invited, eligible)]
-    if length is None:
-        length = max(map(len, lists))
-    for name, column in zip(("invited", "eligible"), lists, strict=True):
-        if len(column) == 1:
-            column *= length
-        if len(column) != length:
-            raise InvalidArgument(
-                f"argument `{name}` has {len(column)} entries; give one count, or one for each of"
-                f" {length} rounds"
-            )
-    rates = []
-    for few, many in zip(*lists, strict=True):
-        total = integer("eligible", many)
-        taken = integer("invited", few, at_least=0, at_most=total)
-        if taken:
-            rates.append(taken / total)
-    return rates
-
-
-def _as_list(value: int | Iterable[int] | None) -> list[int | None]:
-    return list(value) if isinstance(value, Iterable) else [value]
 
 
 @functools.singledispatch

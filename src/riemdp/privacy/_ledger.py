@@ -96,7 +96,7 @@ class Ledger:
         >>> from riemdp.privacy import Budget, Ledger, gaussian
         >>> ledger = Ledger(Budget(1.0, 1e-5))
         >>> ledger.spend(gaussian(10.0))
-        >>> ledger.fits(gaussian(4.0)), ledger.fits(gaussian(3.0))
+        >>> ledger.fits(gaussian(4.1)), ledger.fits(gaussian(3.0))
         (True, False)
     """
 
@@ -293,7 +293,11 @@ class Ledger:
 
     @staticmethod
     def from_json(text: str) -> Ledger:
-        """The ledger that `to_json` described. Raises `InvalidArgument` for anything else."""
+        """The ledger that `to_json` described.
+
+        Raises:
+            InvalidArgument: `text` is no such description.
+        """
         budget, state = _from_json(text)
         ledger = Ledger(budget)
         ledger._state = state

@@ -50,10 +50,23 @@ class AdaptivePlanRow:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptivePlan:
-    """What `private_frechet_mean(space, X, AdaptiveBall(), budget)` needs, and what it will do for
-    n records.
+    """What `private_frechet_mean(space, X, AdaptiveBall(), budget)` needs, and what it costs for n
+    records: the answer of `plan_private_mean` for an `AdaptiveBall`.
 
-    `str(plan)` explains it to a person. Nothing in it depends on records.
+    `str(plan)` explains it in words. Nothing in it depends on records.
+
+    Attributes:
+        manifold: The space.
+        search: Where the ball is searched.
+        n: The public number of records, or None.
+        rows: One `AdaptivePlanRow` a budget.
+
+    Example:
+        >>> import riemdp
+        >>> space, search = riemdp.SPDAffineInvariant(2), riemdp.AdaptiveBall()
+        >>> plan = riemdp.plan_private_mean(space, search, None, riemdp.Budget(1.0, 1e-6))
+        >>> plan.need < plan.rows[0].moves_from
+        True
     """
 
     manifold: AbstractManifold
@@ -125,7 +138,7 @@ def plan_adaptive_mean(
     Args:
         manifold: The space.
         search: An `AdaptiveBall`.
-        n: The public number of records; None asks how many are needed.
+        n: The public number of records; None where only the needed number is of interest.
         budgets: A `Budget` or a list of them.
     """
     n = None if n is None else integer("n", n)

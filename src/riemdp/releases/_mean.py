@@ -133,7 +133,7 @@ def private_frechet_mean(
         >>> records = np.tile(1.5 * np.eye(2), (1000, 1, 1))
         >>> release = riemdp.private_frechet_mean(space, records, ball, riemdp.Budget(1.0, 1e-6))
         >>> release.value.shape, release.mechanism
-        ((2, 2), 'wrapped-gaussian')
+        ((2, 2), 'riemannian-laplace')
         >>> budget = riemdp.Budget(1.0, 1e-6)
         >>> riemdp.private_frechet_mean(space, records, budget=budget).details["ball"].center.shape
         (2, 2)

@@ -49,10 +49,22 @@ _NEEDS_COUNT = "divides by the number of records, which add-or-remove-one keeps 
 
 @dataclasses.dataclass(frozen=True)
 class PlanRow:
-    """One mechanism under one budget. `expected_error` is the root mean squared distance to the
-    mean of the clamped records, or None without a formula; `kind` says what it is ("exact", "upper
-    bound", "estimate"); `note` why it is not available. `typical_error` is what "auto" compares:
-    the same with the mean half the radius away from the centre of the ball.
+    """One mechanism under one budget, in a `MeanPlan`.
+
+    Attributes:
+        mechanism: Its name, as in `private_frechet_mean`.
+        budget: The `Budget`.
+        expected_error: Root mean squared distance from the mean of the clamped records to the
+            release; None without a formula.
+        kind: What `expected_error` is: "exact", "upper bound" or "estimate"; empty without one.
+        scale: Scale of the noise in units of distance; None where the mechanism is not available.
+        sensitivity: Sensitivity of the mean, in the same units.
+        law: The law of the error, or None.
+        note: Why the mechanism is not available or not chosen, or what is particular about it.
+        eligible: Whether "auto" may choose it.
+        typical_error: What "auto" compares: `expected_error` with the mean half the radius away
+            from the centre of the ball, and the ball as a bound where releases are moved into it.
+            None where the mechanism is not eligible.
     """
 
     mechanism: str
@@ -68,14 +80,23 @@ class PlanRow:
 
     @property
     def epsilon(self) -> float:
+        """Epsilon of the budget."""
         return self.budget.epsilon
 
     @property
     def delta(self) -> float:
+        """Delta of the budget."""
         return self.budget.delta
 
     def error_quantile(self, q: float) -> float:
-        """The distance that the error stays below with probability q (0 < q < 1)."""
+        """The distance that the error stays below with a given probability.
+
+        Args:
+            q: The probability, above 0 and below 1.
+
+        Raises:
+            InvalidArgument: The mechanism has no formula for its error here.
+        """
         if self.law is None:
             raise InvalidArgument(f"no formula for the error of {self.mechanism!r} here")
         return self.law.quantile(q)
@@ -83,8 +104,14 @@ class PlanRow:
 
 @dataclasses.dataclass(frozen=True)
 class MeanPlan(Sequence[PlanRow]):
-    """The table `plan_private_mean` returns: a sequence of `PlanRow`, printable, with
-    `best(budget)` and `plot()`.
+    """The table that `plan_private_mean` returns: a sequence of `PlanRow`. `str(plan)` prints it.
+
+    Attributes:
+        manifold: The space.
+        ball: The public ball.
+        n: The public number of records, or its lower bound under add-or-remove-one.
+        rows: One `PlanRow` a budget and mechanism.
+        adjacency: "replace-one" or "add-or-remove-one".
     """
 
     manifold: AbstractManifold
@@ -110,14 +137,22 @@ class MeanPlan(Sequence[PlanRow]):
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
+        """The budgets of the plan, each once."""
         return tuple(dict.fromkeys(row.budget for row in self.rows))
 
     def best(self, budget: Budget | None = None) -> PlanRow:
-        """The row that "auto" picks: the smallest expected squared error with the mean half the
-        radius away from the centre (`typical_error`), among the mechanisms that the budget and the
-        space allow and whose sampler needs at most 10^4 tries. Ties (errors capped by the ball) go
-        to the first in the table. Raises `InvalidArgument`, with every reason once, if there is
-        none.
+        """The row that mechanism="auto" chooses.
+
+        It has the smallest `typical_error` of the mechanisms that the budget and the space allow
+        and whose sampler is expected to need at most 10^4 tries. Of equal errors (those that the
+        ball bounds) the first in the table is chosen.
+
+        Args:
+            budget: One of the budgets of the plan. None will do where there is only one.
+
+        Raises:
+            InvalidArgument: The plan does not hold the budget, or no mechanism is available; the
+                message then gives each reason.
         """
         budgets = self.budgets
         if budget is None and len(budgets) != 1:
@@ -213,9 +248,18 @@ class MeanPlan(Sequence[PlanRow]):
             return None
 
     def plot(self, ax: Axes | None = None, **options: Any) -> Any:
-        """Expected error against epsilon, one line a mechanism; returns the matplotlib axes. `ax`:
-        axes to draw into. Further options go to `riemdp.plots.error_curves`. Of several deltas at
-        one epsilon the smallest error is drawn.
+        """Draw the expected error against epsilon, one line a mechanism. Of several deltas at one
+        epsilon the smallest error is drawn.
+
+        Args:
+            ax: The matplotlib axes to draw into; None makes new ones.
+            **options: Further options of `riemdp.plots.error_curves`.
+
+        Returns:
+            The axes.
+
+        Raises:
+            InvalidArgument: No row has an expected error.
         """
         curves: dict[str, dict[float, float]] = {}
         for row in self.rows:
@@ -288,43 +332,58 @@ def plan_private_mean(
     adjacency: str = REPLACE_ONE,
     clamp_release: bool = False,
 ) -> MeanPlan | AdaptivePlan:
-    """What `private_frechet_mean` can be expected to lose, by mechanism and budget, from public
-    facts alone; spends nothing.
+    """The expected error of `private_frechet_mean` for each mechanism and budget, from public facts
+    alone. It reads no record and spends nothing.
 
-    **Arguments:**
+    Errors are distances from the mean of the clamped records (filled up to n, under
+    add-or-remove-one) to the release. They exclude the bias that clamping introduces.
 
-    - `manifold`, `ball`, `n`: the space, the public domain and the public number of records. With
-      an `AdaptiveBall` the answer is an `AdaptivePlan`: how many records are needed, and, unless
-      n is None, what a search among n records costs and when a public ball would be better.
-    - `budgets`: a `Budget` or a list of them (a number is read as a pure budget of that epsilon).
-    - `weights`, `tolerance`, `calibration`, `adjacency`, `clamp_release`: as in
-      `private_frechet_mean`. Under add-or-remove-one `n` is the public lower bound `n_min`, and
-      there are no public weights.
+    - Flat spaces: sqrt(d) sigma for Gaussian noise, sqrt(d (d + 1)) s for Laplace noise; exact.
+    - Curvature of at least 0: the same as an upper bound (Toponogov).
+    - Negative curvature, wrapped mechanisms: an upper bound by the hyperbolic comparison triangle,
+      with the mean at the edge of the ball.
+    - Riemannian Laplace: the radial law of the space, bounded by the diameter of the ball that
+      releases are moved into. K-norm gradient: that of the Laplace law it is drawn from.
+    - Tangent mean: its noise, as an upper bound. The distance between that mean and the Frechet
+      mean is not included, and "auto" never chooses it.
+    - DP optimisers and extrinsic baselines have no formula and are listed without one.
 
-    **Returns** a `MeanPlan`: rows (mechanism, budget, expected error and its kind, typical error,
-    scale, sensitivity), `str()` as a table, `.best(budget)` what mechanism="auto" uses, `.plot()`.
+    Some of these figures are exact and some are worst cases, so "auto" does not compare them. It
+    compares `typical_error` (column "mean at r/2"): the expected error by the same formulas with
+    the mean half the radius away from the centre. On affine-invariant space it averages wrapped
+    noise over fixed public directions. A release that is moved into the ball (Riemannian Laplace,
+    K-norm gradient; wrapped ones with `clamp_release`) is counted as no farther from the mean than
+    a point of the sphere at a right angle to it.
 
-    The figures: flat spaces sqrt(d) sigma (Gaussian) and sqrt(d (d + 1)) s (Laplace), exact.
-    Curvature >= 0: the same, an upper bound (Toponogov). Negative curvature, wrapped mechanisms:
-    upper bound by the hyperbolic comparison triangle with the value at the edge of the ball.
-    Riemannian Laplace: the radial law of the space, capped by the diameter of the ball that
-    releases are clamped to. K-norm gradient: that of the Laplace law it is drawn from.
-    Tangent mean: its noise, as an upper bound; how far that mean lies from the Frechet mean is not
-    in it, and "auto" leaves it alone. DP optimisers and extrinsic baselines have no formula and are
-    listed without one. Errors are
-    distances to the mean of the clamped records (filled up to n, under add-or-remove-one); what
-    clamping does to the mean is not in them.
+    Args:
+        manifold: The space.
+        ball: A public `Ball`, or an `AdaptiveBall`.
+        n: The public number of records, at least 1; under add-or-remove-one the public lower bound
+            `n_min`. With an `AdaptiveBall`, None leaves out what depends on n.
+        budgets: A `Budget` or a list of them. A number is read as a pure budget of that epsilon
+            (not with an `AdaptiveBall`).
+        weights: n public weights, as in `private_frechet_mean`; replace-one only.
+        tolerance: The solver's public tolerance, above 0 and below 1, as there.
+        calibration: "analytic" or "classical", as there.
+        adjacency: "replace-one" or "add-or-remove-one".
+        clamp_release: Whether wrapped releases are moved into the ball.
 
-    Those figures hold wherever the mean lies in the ball, some exactly and some as worst cases,
-    which does not make them fit to choose by. "auto" compares `typical_error` (column "mean at
-    r/2"): the expected error with the mean half the radius away from the centre, by the same
-    formulas at that distance; on affine-invariant space wrapped noise is averaged over fixed public
-    directions. Releases that are moved into the ball (Riemannian Laplace, K-norm gradient; wrapped
-    ones with `clamp_release`) are counted as no farther from the mean than a point of the sphere at
-    a right angle to it.
+    Returns:
+        A `MeanPlan`: a table with `str()`, `.best(budget)` and `.plot()`. For an `AdaptiveBall` an
+        `AdaptivePlan`: how many records are needed and, with n given, what the search costs and
+        when a public ball would be better.
 
-    Errors: `InvalidArgument` as the arguments require. What a space, a ball or a budget does not
-    allow raises nothing: the rows say why, and `best` raises when no row is left.
+    Raises:
+        InvalidArgument: An argument cannot be used. What a space, a ball or a budget does not allow
+            raises nothing: the rows say why, and `best` raises when no row is left.
+
+    Example:
+        >>> import riemdp
+        >>> plane = riemdp.Euclidean(2)
+        >>> ball = riemdp.Ball(plane.origin, 1.0)
+        >>> plan = riemdp.plan_private_mean(plane, ball, 1000, riemdp.Budget(1.0, 1e-6))
+        >>> plan.best().mechanism
+        'riemannian-laplace'
     """
     if isinstance(ball, AdaptiveBall):
         return plan_adaptive_mean(manifold, ball, n, budgets)

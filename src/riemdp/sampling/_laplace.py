@@ -55,36 +55,39 @@ def riemannian_laplace(
     """Exact draws from the Riemannian Laplace law at `eta`: density C exp(-d(x, eta) / sigma) for
     the volume of the metric.
 
-    **Arguments:**
-
-    - `rng_or_key`: None (operating system), an int seed, a `NoiseSource`, or a JAX key (simulation
-      only).
-    - `manifold`: Euclidean, SPDLogEuclidean, products of flat spaces, Lorentz, PoincareBall,
-      Sphere, Stiefel(m, 1), SPDAffineInvariant, SPDBuresWasserstein, Grassmann.
-    - `eta`: one footpoint, of `manifold.shape`. `sigma`: the scale, above 0, in units of distance.
-    - `shape`: batch shape of the result, default one draw.
-    - `ball`: a `Ball` that holds `eta`; the law is then restricted to it. With a ball any sigma is
-      legal, also one for which the law on the whole space does not exist.
-
-    **Returns** points, shape (*shape, *manifold.shape), float64.
-
-    **Errors:** `InvalidArgument` where the law does not exist (hyperbolic space of dimension d:
-    sigma >= 1/(d - 1); affine-invariant: sigma >= sqrt(12 / (k (k^2 - 1)))), where `eta` is outside
-    the ball, or where more than 10^7 tries a draw would be needed; `NotImplementedError` where no
-    exact sampler is known. **Warns** `SlowSamplerWarning` with the expected number of tries a draw
-    from 50 on. There is no approximate fall-back.
-
     Draws so far out that float64 cannot hold the point (an SPD matrix of condition above 10^14,
     hyperbolic points beyond 300, on the Poincare ball 30) are shortened along the geodesic from the
     manifold's origin.
 
-    Timing: on flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball
-    the number of tries does not depend on `eta`; on Bures-Wasserstein space and within a ball it
-    does, so the running time tells something about it. On log-Euclidean space it tells a little
-    about the size of log(eta), which decides how many matrix products exp takes.
+    On flat, hyperbolic, affine-invariant and Grassmann spaces and spheres without a ball the number
+    of tries does not depend on `eta`. On Bures-Wasserstein space and within a ball it does, so the
+    running time leaks information about `eta`. On log-Euclidean space the running time depends
+    slightly on the size of log(eta), which decides how many matrix products exp takes.
 
-    Source: Reimherr2021 Definition 3; samplers are the library's own (radial laws in closed form
-    where they exist, else rejection from a dominating log-concave law).
+    Args:
+        rng_or_key: None (operating system), an int seed, a `NoiseSource`, or a JAX key (simulation
+            only).
+        manifold: Euclidean, SPDLogEuclidean, products of flat spaces, Lorentz, PoincareBall,
+            Sphere, Stiefel(m, 1), SPDAffineInvariant, SPDBuresWasserstein or Grassmann.
+        eta: One point, of `manifold.shape`: the centre of the law.
+        sigma: The scale, above 0, in units of distance.
+        shape: Batch shape of the result; default one draw.
+        ball: A `Ball` that holds `eta`. The law is then restricted to it, and any sigma is legal,
+            also one for which the law on the whole space does not exist.
+
+    Returns:
+        Points, shape (*shape, *manifold.shape), float64.
+
+    Raises:
+        InvalidArgument: The law does not exist (sigma is at least `laplace_scale_limit`), `eta` is
+            outside the ball, or more than 10^7 tries a draw would be needed.
+        NotImplementedError: No exact sampler is known. There is no approximate one instead.
+
+    Warns:
+        SlowSamplerWarning: 50 or more tries a draw are expected.
+
+    Source:
+        Reimherr2021 Definition 3. The samplers are the library's own.
     """
     source = as_source(rng_or_key)
     sigma = real("sigma", sigma, above=0.0)
@@ -111,9 +114,14 @@ def riemannian_laplace(
 # -------------------------------------------------------------------- does the law exist, and what
 # does it cost
 def laplace_scale_limit(manifold: AbstractManifold) -> float:
-    """The Laplace law on the whole space exists for scales strictly below this number (infinite on
-    flat, compact and Bures-Wasserstein spaces). Raises `NotImplementedError` where no exact sampler
-    is known.
+    """The number below which a scale must lie for the Laplace law on the whole space to exist:
+    1/(d - 1) on hyperbolic space of dimension d, sqrt(12 / (k (k^2 - 1))) on affine-invariant.
+
+    Returns:
+        The limit in units of distance; infinite on flat, compact and Bures-Wasserstein spaces.
+
+    Raises:
+        NotImplementedError: No exact sampler is known.
     """
     _sampler(manifold)
     if isinstance(manifold, Lorentz | PoincareBall):

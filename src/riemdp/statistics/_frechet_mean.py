@@ -35,16 +35,15 @@ _LOOSE = 1e-6  # relative error up to which a record is taken to lie on the spac
 
 @dataclass(frozen=True)
 class MeanResult:
-    """What `frechet_mean` found.
+    """What `frechet_mean` found. Nothing of it is private: it depends on the data.
 
-    - `value`: the mean, an array of the manifold's shape (a tuple on a `Product`).
-    - `residual`: |grad F| at `value`, F = 1/2 sum w_i d^2: the length of the mean logarithm (an
-      upper bound of it, where the last Newton step is not followed by another pass). Distance to
-      the exact mean is at most residual / h, h = 1 on Hadamard spaces.
-    - `iterations`: passes over the data.
-    - `converged`: residual <= tol, and nothing else.
-
-    `residual` and `iterations` depend on the data: they are for the analyst, not for publication.
+    Attributes:
+        value: The mean, an array of the manifold's shape (a tuple on a `Product`).
+        residual: |grad F| at `value`, F = 1/2 sum_i w_i d^2: the length of the mean logarithm, or
+            an upper bound of it where no pass follows the last Newton step. The distance to the
+            exact mean is at most residual / h, with h = 1 on Hadamard spaces.
+        iterations: Passes over the data.
+        converged: Whether residual <= tol.
     """
 
     value: Any
@@ -63,35 +62,48 @@ class MeanResult:
 def frechet_mean(
     manifold: AbstractManifold, X: Point, *, weights: ArrayLike | None = None, tol: float = 1e-10
 ) -> MeanResult:
-    """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records X (n, *manifold.shape), to a
-    stated residual.
+    """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
 
-    Closed form on flat spaces (Euclidean, log-Euclidean); Newton's method on affine-invariant SPD
-    matrices, spheres and hyperbolic spaces; gradient steps with safeguards on Bures-Wasserstein
-    space, Grassmann manifolds and spaces of the user's own. Factors of a `Product` are solved one
-    by one. The result does not depend on chance, nor on the number of cores.
+    The method is a closed form on flat spaces (Euclidean, log-Euclidean), Newton's method on
+    affine-invariant SPD matrices, spheres and hyperbolic spaces, and gradient steps with safeguards
+    on all other spaces. Factors of a `Product` are solved one by one. The result does not depend on
+    chance, nor on the number of cores.
 
-    **Arguments:**
-    - `X`: n >= 1 records; on a `Product` a tuple of arrays with the same n.
-    - `weights`: None, or n non-negative numbers with a positive sum; they are normalised.
-    - `tol`: public tolerance on the residual |sum_i w_i log_p x_i|, greater than 0 and below 1.
+    One record, equal records, or all weight on one record give that point. Antipodal points on a
+    sphere give some stationary point, with a `SpreadWarning`.
 
-    **Errors:** `InvalidArgument` for a wrong shape, no records, weights that are not usable, or
-    records that are not finite or not on the manifold (the message counts them and shows none of
-    them); `NotImplementedError` on a space without `log`. `ConvergenceWarning` if the tolerance is
-    not reached within 200 passes. `SpreadWarning` where curvature is positive and records lie
-    farther from the mean than half of min(injectivity radius, pi / sqrt(kappa)), where it may not
-    be unique.
+    Args:
+        manifold: A space with a logarithm.
+        X: n >= 1 records, (n, *manifold.shape); on a `Product` a tuple of arrays with the same n.
+        weights: None, or n non-negative numbers with a positive sum. They are normalised.
+        tol: Tolerance on the residual |sum_i w_i log_p x_i|, in units of distance, above 0 and
+            below 1.
 
-    | data | result |
-    |---|---|
-    | one record | that record, residual 0 |
-    | equal records | that point |
-    | all weight on one record | that record |
-    | antipodal points on a sphere | some stationary point, with `SpreadWarning` |
+    Returns:
+        A `MeanResult`.
 
-    Guarantee: none. This is not a private release; see `private_frechet_mean`.
-    Source: Karcher (1977); Reimherr2021 section 2; Afsari (2011) for the radius of uniqueness.
+    Raises:
+        InvalidArgument: A wrong shape, no records, weights that cannot be used, or records that are
+            not finite or not on the manifold. The message counts them and shows none of them.
+        NotImplementedError: The space has no `log`.
+
+    Warns:
+        ConvergenceWarning: The tolerance is not reached within 200 passes.
+        SpreadWarning: The mean may not be unique: curvature is positive, and a record lies at least
+            half of min(injectivity radius, pi / sqrt(kappa)) away from it.
+
+    Guarantee:
+        None. This is not a private release; see `private_frechet_mean`.
+
+    Source:
+        Karcher (1977); Reimherr2021 section 2; Afsari (2011) for the radius of uniqueness.
+
+    Example:
+        >>> import riemdp
+        >>> circle = riemdp.Sphere(2)
+        >>> mean = riemdp.frechet_mean(circle, [[1.0, 0.0], [0.0, 1.0]])
+        >>> [round(float(x), 4) for x in mean.value], mean.converged
+        ([0.7071, 0.7071], True)
     """
     if not isinstance(manifold, AbstractManifold):
         raise invalid("manifold", manifold, "give a manifold, for example SPDAffineInvariant(3)")

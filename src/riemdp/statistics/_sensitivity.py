@@ -180,6 +180,13 @@ def mean_gradient_sensitivity(
 
     Source:
         Han2024 section 5.2 with the corrected constants (grad d^2 = -2 log).
+
+    Example:
+        >>> import riemdp
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> ball = riemdp.Ball(space.origin, 1.0)
+        >>> riemdp.statistics.mean_gradient_sensitivity(space, ball, 100)
+        0.02
     """
     n = integer("n", n)
     one_of("adjacency", adjacency, ADJACENCIES)
@@ -229,6 +236,13 @@ def ambient_mean_sensitivity(
 
     Source:
         Reimherr2021 Proposition 1 (r_E = e^r - 1) and A.3.2, carried to any public centre.
+
+    Example:
+        >>> import riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> ball = riemdp.Ball(sphere.origin, 0.5)
+        >>> round(riemdp.statistics.ambient_mean_sensitivity(sphere, ball, 100), 6)
+        0.009589
     """
     n = integer("n", n)
     one_of("adjacency", adjacency, ADJACENCIES)
@@ -244,11 +258,28 @@ def ambient_bound(domain: Domain, n: int, *, adjacency: str, weights: ArrayLike 
 
 
 def strong_convexity(manifold: AbstractManifold, ball: Ball) -> float:
-    """h such that d(., x)^2 / 2 is h-strongly convex on the ball for every x in it: theta
-    cot(theta), or 1 for kappa <= 0.
+    """The largest known h such that d(., x)^2 / 2 is h-strongly convex on the ball for every x in
+    it: theta cot(theta) with theta = 2 r sqrt(kappa), and 1 where kappa <= 0.
+
+    Args:
+        manifold: The space.
+        ball: The public domain.
+
+    Returns:
+        h, above 0 and at most 1.
 
     Raises:
-        InvalidArgument: The ball is too large for the curvature, where there is no such h > 0.
+        InvalidArgument: The ball is too large for the curvature, so that no such h > 0 is known.
+
+    Source:
+        Rauch's comparison theorem, as in Reimherr2021 Theorem 2.
+
+    Example:
+        >>> import riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> h = riemdp.statistics.strong_convexity(sphere, riemdp.Ball(sphere.origin, 0.5))
+        >>> round(h, 4)
+        0.6421
     """
     return bound(manifold, ball).strong_convexity
 

@@ -166,17 +166,20 @@ def server_app(
 ) -> ServerApp:
     """A Flower ServerApp that runs PriRFed.
 
-    **Arguments.** `make_setup(run_config) -> Setup`: the public settings. `timing`: a `Timing`, or
-    a function of the run configuration that gives one. `rng`: None draws the invited agents with
-    the operating system's randomness; a seed makes the draw reproducible and the run not private.
-    `on_done`: called with the `Coordinator` at the end.
-
-    Reads from the run configuration, all optional: `result-path` (an .npz with the point, and
+    It reads from the run configuration, all optional: `result-path` (an .npz with the point, and
     beside it a .json with guarantee and rounds, written whole at the end) and `state-path` (state
     for a restart of the server).
 
-    **Guarantee:** that of `PriRFed`, for the rounds that happened (invited / eligible of each),
-    against everyone who sees the messages, this server included.
+    Args:
+        make_setup: A function of the run configuration that returns the public settings, a `Setup`.
+        timing: A `Timing`, or a function of the run configuration that returns one.
+        rng: None draws the invited agents with the operating system's randomness. A seed makes the
+            draw reproducible and the run not private.
+        on_done: Called with the `Coordinator` at the end.
+
+    Guarantee:
+        That of `PriRFed`, for the rounds that happened (invited / eligible of each), against
+        everyone who sees the messages, this server included.
     """
     app = ServerApp()
 

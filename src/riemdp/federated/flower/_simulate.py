@@ -47,20 +47,25 @@ def simulate(
     timing: Timing | None = None,
     cpus_per_agent: float = 1.0,
 ) -> FederatedResult:
-    """Run PriRFed on Flower's simulation engine, one virtual agent for each data set; arguments as
-    in `run_in_process`.
+    """Run PriRFed on Flower's simulation engine, one virtual agent for each data set.
 
-    The same core as `run_in_process`, with every message passing through the engine. `timing`: how
-    long a round waits. `cpus_per_agent`: what the engine reserves for an agent at work. The records
-    lie in a temporary folder that only this user can read, until the run ends.
-    `result.gradient_calls` is 0: agents do not report theirs.
+    It runs the same core as `run_in_process`, with every message passing through the engine. The
+    records lie in a temporary folder that only this user can read, until the run ends.
+    `result.gradient_calls` is 0, because agents do not report theirs.
 
-    **Guarantee:** as in `PriRFed`, charged before anything is drawn to `ledger`, else to the
-    innermost `with Ledger(...)`.
-
-    Calls the engine's `run_simulation`, which Flower calls deprecated in favour of `flwr run`: that
-    one wants a project folder and a server process, and cannot take data sets, a problem or an
+    It calls the engine's `run_simulation`, which Flower calls deprecated in favour of `flwr run`:
+    that one needs a project folder and a server process, and cannot take data sets, a problem or an
     optimiser from a Python session.
+
+    The arguments that are not listed here are those of `run_in_process`.
+
+    Args:
+        ledger: The `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
+        timing: How long a round waits.
+        cpus_per_agent: How many processors the engine reserves for an agent at work.
+
+    Guarantee:
+        As in `PriRFed`, charged before anything is drawn.
     """
     from flwr.simulation import run_simulation
 
