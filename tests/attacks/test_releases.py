@@ -1,4 +1,6 @@
-"""Faults 4, 10, 11, 12, 19, 23 and the gaps: attacks on mechanisms and `private_frechet_mean`."""
+"""Faults 4, 10, 11, 12, 19, 23, 29 to 31 and the gaps: attacks on mechanisms and
+`private_frechet_mean`.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +78,103 @@ def test_fault_4_laplace_on_hyperbolic_space_has_no_atom():
         return
     hits, alarms = (int(np.sum(np.abs(d - 354.198) < 1e-3)) for d in draws)
     assert not refuted(hits, alarms, trials, 0.05 / 0.999), (hits, alarms, trials)
+
+
+# ------------------------------------------------------------------------------------------------
+# fault 29: a draw on a Grassmann manifold is a subspace, and not a frame that remembers another one
+TURN = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]])
+
+
+def _turned(frames, center):
+    """How far each frame is turned against the public one: 0 for the nearest frame of its span."""
+    across = np.swapaxes(np.asarray(center), -1, -2) @ np.asarray(frames)
+    return np.abs(across[..., 0, 1] - across[..., 1, 0])
+
+
+def _planes(space, count):
+    rng = np.random.default_rng(29)
+    tangents = space.to_tangent(space.origin, 0.1 * rng.normal(size=(count, *space.shape)))
+    return np.array(space.exp(space.origin, tangents))
+
+
+def test_fault_29_a_frame_of_a_record_is_not_released():
+    """One record in another frame of the same subspace: the data sets are the same points.
+
+    Before: the first record's frame turned the released frame by as much, with certainty.
+    """
+    space = riemdp.Grassmann(4, 2)
+    ball, records = Ball(space.origin, 0.35), _planes(space, 20)
+    other = records.copy()
+    other[0] = records[0] @ TURN
+    for X in (records, other):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            release = private_frechet_mean(
+                space, X, ball, Budget(8.0, 0.0), mechanism="k-norm-gradient", rng=4
+            )
+        assert _turned(release.value, space.origin) < 1e-12
+
+
+@pytest.mark.parametrize("ball", [None, Ball(np.eye(4, 2), 0.4)])
+def test_fault_29_a_draw_does_not_depend_on_the_frame_of_its_value(ball, monkeypatch):
+    space = riemdp.Grassmann(4, 2)
+    mechanism = RiemannianLaplace(space, sensitivity=0.02, epsilon=1.0, ball=ball)
+    (plane,) = _planes(space, 1)
+
+    def angles():
+        return [
+            float(_turned(mechanism.release(value, seed).value, space.origin))
+            for value in (plane, plane @ TURN)
+            for seed in range(3)
+        ]
+
+    assert max(angles()) < 1e-12
+    monkeypatch.setattr(riemdp.Grassmann, "_nearest_frame", lambda self, p, reference: p)
+    assert max(angles()) > 0.5
+
+
+# ------------------------------------------------------------------------------------------------
+# fault 30: all that is released has noise
+def test_fault_30_a_normal_part_of_a_value_is_not_released():
+    """Before: up to 1e-6 of a normal part came out as it was."""
+    sphere, at = riemdp.Sphere(3), np.array([1.0, 2.0, 2.0]) / 3
+    mechanism = riemdp.TangentGaussian(sphere, at, sensitivity=1e-6, budget=Budget(1.0, 1e-6))
+    value = np.asarray(sphere.to_tangent(at, np.array([0.1, 0.2, 0.3])))
+    for normal in (0.0, 3e-7):
+        released = np.asarray(mechanism.release(value + normal * at, 3).value)
+        assert abs(released @ at) < 1e-15
+
+
+def test_fault_30_an_asymmetric_part_of_a_matrix_is_not_released():
+    """Before: x - x^T came out as it was, because the noise is symmetric."""
+    space = riemdp.Product(riemdp.SPDAffineInvariant(2), riemdp.Euclidean(2))
+    value = (np.array([[1.0, 0.05], [0.0, 1.0]]), np.zeros(2))
+    mechanisms = (
+        riemdp.ExtrinsicGaussian(space, sensitivity=0.1, budget=Budget(1.0, 1e-6), project=False),
+        riemdp.ExtrinsicLaplace(space, sensitivity=0.1, epsilon=1.0, project=False),
+    )
+    for mechanism in mechanisms:
+        matrix, vector = mechanism.release(value, 3).value
+        np.testing.assert_array_equal(matrix, matrix.T)
+        assert np.all(np.asarray(vector) != 0.0)
+
+
+# ------------------------------------------------------------------------------------------------
+# fault 31: rounding of the sum of the ambient baselines
+def test_fault_31_an_arithmetic_mean_far_from_zero_moves_no_more_than_its_sensitivity():
+    """Before: the exact 2 r / n, which rounding exceeds where the centre is large."""
+    line, n, rng = riemdp.Euclidean(1), 1000, np.random.default_rng(31)
+    ball = Ball(np.array([1e13]), 1.0)
+    query = riemdp.statistics.AmbientMean(ball.on(line), n)
+    moved = []
+    for _ in range(30):
+        X = 1e13 + rng.uniform(-1.0, 1.0, (n, 1))
+        X[0], Y = 1e13 - 1.0, X.copy()
+        Y[0] = 1e13 + 1.0
+        one, two = (float(query.value(query.prepare(D))[0]) for D in (X, Y))
+        moved.append(abs(one - two))
+    assert max(moved) > riemdp.statistics.ambient_mean_sensitivity(line, ball, n)
+    assert max(moved) <= query.sensitivity
 
 
 # ------------------------------------------------------------------------------------------------

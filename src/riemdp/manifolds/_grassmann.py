@@ -116,6 +116,13 @@ class Grassmann(AbstractManifold):
     def _log(self, p: Array, q: Array) -> Array:
         return _log(p, q)
 
+    def _nearest_frame(self, p: Array, reference: Array) -> Array:
+        """The frame of the subspace of p that is nearest to the frame `reference`: a function of
+        the two arrays that does not change with the representative p.
+        """
+        u, _, vt = jnp.linalg.svd(transpose(p) @ reference, full_matrices=False)
+        return p @ (u @ vt)
+
     def _squared_dist(self, p: Array, q: Array) -> Array:
         return _squared_dist(p, q)
 

@@ -36,7 +36,7 @@ class _Extrinsic(PointMechanism):
 
     def _projected(self, value: Point, z: Point, factor: float) -> Point:
         noisy = jax.tree.map(lambda leaf, noise: leaf + factor * jnp.asarray(noise), value, z)
-        return self.manifold.project(noisy) if self.project else noisy
+        return self.manifold.project(noisy) if self.project else _with_noise(self.manifold, noisy)
 
     @property
     def _details(self) -> dict[str, Any]:
@@ -184,6 +184,15 @@ def ambient_mean(
     n = manifold._batch_shape(records)[0]
     w = jnp.full(n, 1.0 / n) if weights is None else jnp.asarray(weights)
     return jax.tree.map(lambda leaf: jnp.tensordot(w, leaf, axes=1), records)
+
+
+def _with_noise(manifold: AbstractManifold, noisy: Point) -> Point:
+    """The part of an array that has noise: the symmetric one, on SPD spaces."""
+    if isinstance(manifold, Product):
+        return tuple(_with_noise(m, x) for m, x in zip(manifold.manifolds, noisy, strict=True))
+    if isinstance(manifold, AbstractSPD):
+        return (noisy + jnp.swapaxes(noisy, -1, -2)) / 2
+    return noisy
 
 
 def _ambient_normals(manifold: AbstractManifold, source: NoiseSource) -> Point:

@@ -11,8 +11,8 @@ from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
-from ..statistics import FrechetMean
-from ..statistics._sensitivity import REPLACE_ONE, ambient_mean_sensitivity
+from ..statistics import AmbientMean, FrechetMean
+from ..statistics._sensitivity import REPLACE_ONE
 from ._base import PointMechanism
 
 
@@ -73,10 +73,9 @@ class MeanFacts:
 
     @functools.cached_property
     def ambient_sensitivity(self) -> float:
-        """Largest distance of the arithmetic means of neighbours, as arrays."""
-        return ambient_mean_sensitivity(
-            self.manifold, self.ball, self.n, weights=self.weights, adjacency=self.adjacency
-        )
+        """Largest distance of the arithmetic means of neighbours, as arrays, rounding included."""
+        query = AmbientMean(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
+        return query.sensitivity
 
 
 class ForMeans(Protocol):

@@ -27,7 +27,8 @@ class TangentGaussian(PointMechanism):
     """Release a tangent vector at a public point with isotropic Gaussian noise in the metric of
     that point.
 
-    `release(value)` gives value + xi, xi ~ N(0, sigma^2) in every orthonormal coordinate at `at`.
+    `release(value)` gives value + xi, xi ~ N(0, sigma^2) in every orthonormal coordinate at `at`. A
+    normal part of the value, up to 1e-6, is taken out.
 
     Args:
         manifold: The space.
@@ -114,7 +115,9 @@ class TangentGaussian(PointMechanism):
     def _noisy(self, value: Tangent, source: NoiseSource) -> Tangent:
         z = source.normals((self.manifold.noise_size,))
         noise = self.manifold.tangent_from_normals(self.at, z)
-        return jax.tree.map(lambda v, xi: v + self.scale * xi, value, noise)
+        noisy = jax.tree.map(lambda v, xi: v + self.scale * xi, value, noise)
+        # what rounding left of a normal part of the value got no noise
+        return self.manifold.to_tangent(self.at, noisy)
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""

@@ -305,7 +305,8 @@ class AmbientMean(AbstractMean):
         NotImplementedError: `sensitivity` on a space whose arrays do not add up.
 
     Guarantee:
-        `sensitivity` is that of `ambient_mean_sensitivity`, in the Frobenius norm.
+        `sensitivity` is that of `ambient_mean_sensitivity`, in the Frobenius norm, and the rounding
+        of the sum.
 
     Source:
         Reimherr2021 Proposition 1 and A.3.2.
@@ -320,8 +321,11 @@ class AmbientMean(AbstractMean):
 
     @property
     def sensitivity(self) -> float:
-        """Largest change of the mean in the Frobenius norm."""
-        return ambient_bound(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
+        """Largest change of the mean in the Frobenius norm, rounding of the sum included."""
+        d = self.domain
+        exact = ambient_bound(d, self.n, adjacency=self.adjacency, weights=self.weights)
+        square = sum(float(jnp.sum(jnp.square(leaf))) for leaf in jax.tree.leaves(d.center))
+        return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * summation_error(MOST_TERMS)
 
     def _clamp(self, records: Point) -> Point:
         return self.domain.clamp(records)
