@@ -120,7 +120,7 @@ class Grassmann(AbstractManifold):
         """The frame of the subspace of p that is nearest to the frame `reference`: a function of
         the two arrays that does not change with the representative p.
         """
-        u, _, vt = jnp.linalg.svd(transpose(p) @ reference, full_matrices=False)
+        u, _, vt = jnp.linalg.svd(transpose(p) @ jnp.asarray(reference), full_matrices=False)
         return p @ (u @ vt)
 
     def _squared_dist(self, p: Array, q: Array) -> Array:

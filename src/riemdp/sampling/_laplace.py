@@ -531,8 +531,7 @@ def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSourc
 
     (tangents,) = _spectral.rejection(count, source, propose, 0.7, 2 * manifold.m * manifold.r)
     # a frame of the subspace that does not tell how the frame eta was turned
-    public = jnp.asarray(law.view.center_on(manifold))
-    return manifold._nearest_frame(manifold.exp(eta, tangents), public)
+    return manifold._nearest_frame(manifold.exp(eta, tangents), law.view.center_on(manifold))
 
 
 # -------------------------------------------------------------------- helpers
