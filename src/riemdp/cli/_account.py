@@ -279,7 +279,7 @@ def _show_adaptive(plan: AdaptivePlan, as_json: bool) -> None:
         " of the ball that is found: most records lie in it."
     )
     if any(row.budget.delta == 0 for row in plan.rows):
-        say("Delta 0 asks for pure privacy; --delta 1e-5 needs fewer records.")
+        say("Delta 0 means pure privacy; --delta 1e-5 needs fewer records.")
 
 
 def _show_plan(table: MeanPlan, as_json: bool, radius: float, plot: Path | None) -> None:

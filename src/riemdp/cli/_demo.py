@@ -209,7 +209,7 @@ def _part(budget: Budget, share: float) -> Budget:
     1 keep within `budget` together, by exact composition.
     """
 
-    # a hair of room for the rounding of two calibrations
+    # a margin for the rounding of two calibrations
     multiplier = gaussian_noise_multiplier(budget) * (1 + 1e-9) / math.sqrt(share)
     # any epsilon names that Gaussian, with the delta that belongs to it
     epsilon = budget.epsilon * math.sqrt(share)

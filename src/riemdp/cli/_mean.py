@@ -146,7 +146,7 @@ def _check_count(manifold: AbstractManifold, search: AdaptiveBall, n: int, budge
         slack = " or a --delta above 0" if budget.delta == 0 else ""
         raise InputProblem(
             f"{n} records are too few to find a ball privately with this budget; {need} are needed",
-            f"ask for a larger epsilon{slack}; or give --radius, the public radius of a ball chosen"
+            f"give a larger epsilon{slack}; or give --radius, the public radius of a ball chosen"
             " without looking at the records; `riemdp plan` says what each would cost",
         )
 

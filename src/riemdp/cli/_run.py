@@ -69,8 +69,8 @@ def refuse_invalid(manifold: AbstractManifold, records: np.ndarray, file: Path) 
     if found:
         raise InputProblem(
             f"{file}: {summary(found)} of {manifold!r}",
-            "mend them; or give --on-invalid center to count each as the public centre (zero for"
-            " pca). This message is for whoever holds the data",
+            "correct them; or give --on-invalid center to count each as the public centre (zero for"
+            " pca). This message depends on the records: show it to nobody else",
         )
 
 
@@ -97,7 +97,7 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             say_error(error.problem, error.remedy)
             raise typer.Exit(error.code) from None
         except BudgetExceeded as error:
-            say_error(str(error), "ask for a smaller epsilon, or agree on a larger total budget")
+            say_error(str(error), "give a smaller epsilon, or agree on a larger total budget")
             raise typer.Exit(_exits.BUDGET) from None
         except (DataUnavailable, RiemdpError, NotImplementedError) as error:
             say_error(str(error))

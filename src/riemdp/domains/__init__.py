@@ -1,5 +1,5 @@
-"""Public domains: the ball that records are moved into, bound to its space, and the checks at the
-door that everything from outside passes.
+"""Public domains: the ball that records are moved into, bound to its space, and the checks that
+everything from outside passes.
 """
 
 from ._adaptive import AdaptiveBall

@@ -1,6 +1,6 @@
 """Find the records that are not points of a space, and say why in words.
 
-For whoever holds the data, before anything is released: what is found depends on the records and is
+For the holder of the data, before anything is released: what is found depends on the records and is
 not private. Indices count from 0, and no message shows a value.
 """
 

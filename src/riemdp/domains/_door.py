@@ -1,4 +1,4 @@
-"""The door: everything that comes from a user, a file or a server passes one of these functions.
+"""Admission: everything that comes from a user, a file or a server passes one of these functions.
 
 A public point is checked, projected onto its space and then holds to 1e-12. Records and labels are
 private: each one is read on its own, nothing that one of them holds raises or warns, and no message

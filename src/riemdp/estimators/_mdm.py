@@ -84,8 +84,8 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         mechanism: "auto" (smallest error from noise by formula), "wrapped-gaussian",
             "wrapped-laplace" or "riemannian-laplace". Without a public `Ball`, "auto" only.
         on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
-            refuses and says which ones, to whoever holds the data, before anything is spent;
-            that an error is raised then depends on the records. "center" counts them as the
+            raises an error that says which ones, before anything is spent. Whether it is raised
+            depends on the records, so show it only to their holder. "center" counts them as the
             centre, silently.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
@@ -421,7 +421,7 @@ def half_budget(budget: Budget) -> Budget:
         return Budget(budget.epsilon / 2)
     z = gaussian_noise_multiplier(budget, 2) * (
         1 + 1e-9
-    )  # a hair of room for the rounding of two calibrations
+    )  # a margin for the rounding of two calibrations
     # This delta belongs to epsilon / 2 and may be larger than the budget's: it only names the
     # Gaussian to calibrate.
     return Budget(budget.epsilon / 2, gaussian(z).delta(budget.epsilon / 2) or budget.delta / 2)

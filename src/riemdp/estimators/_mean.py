@@ -39,8 +39,8 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
             protected.
         n_min: A public lower bound of that number, required under "add-or-remove-one".
         on_invalid: What to do about records that are not points of the space. "raise" refuses and
-            says which ones, to whoever holds the data, before anything is spent; that an error
-            is raised then depends on the records. "center" counts them as the centre, silently.
+            says which ones, before anything is spent. Whether this error is raised depends on the
+            records, so show it only to their holder. "center" counts them as the centre, silently.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 

@@ -34,7 +34,7 @@ from ._shared import ON_INVALID, Spending, check_seed, required
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 PRIVATE = "private"  # a row norm that is found with a share of the budget
 LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
-_REMEDY = 'mend them, or give on_invalid="center" to count each as a row of zeros'
+_REMEDY = 'correct them, or give on_invalid="center" to count each as a row of zeros'
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, BaseEstimator):
@@ -64,9 +64,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         mechanism: "input-perturbation" (noise on A), "dp-rgd" (noisy gradients on the Grassmann
             manifold), or "auto".
         on_invalid: What to do about rows with NaN, infinity or text, or (in a list) of another
-            length. "raise" refuses and says
-            which ones, to whoever holds the data, before anything is spent; that an error is
-            raised then depends on the records. "center" counts them as rows of zeros, silently.
+            length. "raise" refuses and says which ones, before anything is spent. Whether this
+            error is raised depends on the records, so show it only to their holder. "center" counts
+            them as rows of zeros, silently.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 

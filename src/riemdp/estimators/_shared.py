@@ -13,7 +13,7 @@ from ..domains import Ball
 from ..privacy import Budget, Guarantee, Ledger
 
 ON_INVALID = ("raise", "center")
-REMEDY = 'mend them, or give on_invalid="center" to count each as the centre'
+REMEDY = 'correct them, or give on_invalid="center" to count each as the centre'
 _unrecorded = 0  # fits of this process that no ledger was charged for
 
 

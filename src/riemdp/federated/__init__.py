@@ -40,6 +40,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "flower":  # imports flwr, so only when asked for
+    if name == "flower":  # imports flwr, so only on use
         return importlib.import_module(f"{__name__}.flower")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

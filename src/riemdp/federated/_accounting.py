@@ -215,7 +215,7 @@ def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     sigma = unit * privacy_calibrate(
         lambda z: planned(z * unit), budget, guess=gaussian_noise_multiplier(budget)
     )
-    while not planned(sigma).within(budget):  # `within` may ask a finer lattice than the search did
+    while not planned(sigma).within(budget):  # `within` may use a finer lattice than the search did
         sigma *= 1.001
     return sigma
 

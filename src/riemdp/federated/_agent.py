@@ -2,7 +2,7 @@
 
 To check that a site keeps its promise whatever the server sends, read this file from top to bottom.
 
-1. `admit_current` is the door for the server's point.
+1. `admit_current` checks the server's point.
 2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
    contributions; `optimizers` states that, and charges it before it draws.
 3. `answer` puts the site's own limits before them: its own settings, floor of noise, count of

@@ -100,8 +100,8 @@ class Coordinator:
         """From how many places the agents of the next round must be drawn.
 
         As many as there are eligible agents, where that is within the budget. Otherwise more: the
-        other places belong to agents that are away, and whoever is drawn there is missing, so that
-        nobody is invited at a higher rate than at the start.
+        other places belong to agents that are away, and an agent that is drawn there is missing,
+        so that nobody is invited at a higher rate than at the start.
 
         The rule: no round has a higher rate (invited / places) than the plan's, or than the first
         round's if that is higher. Both are known before anything came out. A round of a lower rate

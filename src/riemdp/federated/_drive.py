@@ -172,7 +172,7 @@ def drive(
             break
         invited = server.invite(eligible, places=places)
         if state is not None:
-            server.save(state)  # charged on disk before anything is asked
+            server.save(state)  # charged on disk before anything is sent
         transport.send(invited, server.value, len(server.records))
         _collect(server, transport, timing, clock, pause)
         record = server.close()

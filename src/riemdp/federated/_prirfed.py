@@ -44,8 +44,8 @@ class PriRFed:
     Guarantee:
         What `plan_federated` states, replace-one; every agent's number of records is public.
         Uniform: T-fold composition of (1 - rho) nothing + rho `local`, rho = invited / eligible of
-        the round. Round-robin: `local` composed ceil(T s / N) times. Both hold against whoever sees
-        all messages, the server included.
+        the round. Round-robin: `local` composed ceil(T s / N) times. Both hold against everyone who
+        sees all messages, the server included.
 
     Raises:
         InvalidArgument: Naming the argument.

@@ -60,7 +60,7 @@ class Setup:
 
     @property
     def answers(self) -> int:
-        """The most answers that the plan asks of one agent."""
+        """The largest number of answers that the plan needs from one agent."""
         if self.prirfed.participation == "round-robin":
             return most_participations(self.prirfed, self.agents)
         return self.prirfed.rounds

@@ -1,6 +1,6 @@
 """A site of a federated run: what its own file allows, and the file that counts its answers.
 
-Nothing here comes from the server or from whoever starts a run.
+Nothing here comes from the server or from the person who starts a run.
 """
 
 from __future__ import annotations

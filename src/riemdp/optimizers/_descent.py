@@ -1,6 +1,6 @@
 """DP-RGD and DP-RSGD: noisy gradient descent on all records, or on random batches.
 
-Their privacy is that of the one `NoisyGradient` that every step asks: see `_noisy_gradient`.
+Their privacy is that of the one `NoisyGradient` that every step queries: see `_noisy_gradient`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Descent(AbstractOptimizer):
 
     @property
     def planned_length(self) -> int | None:
-        """The steps that were asked for."""
+        """The steps that the user gave."""
         return self.steps
 
     @property
@@ -141,7 +141,7 @@ class DPRGD(_Descent):
         clip_norm: C above 0. None: the problem's Lipschitz constant. "adaptive": nobody has to know
             it. Seven further steps, which do not move, find the median norm of the gradients
             between 2^-64 and 2^64 by noisy counts; after them C follows a quantile, by a count that
-            is asked together with the gradient, in one Gaussian query. Needs output="last" and a
+            is released together with the gradient, in one Gaussian query. Needs output="last" and a
             budget, and enough records, which is decided from public numbers.
         output: "last"; "uniform", an iterate drawn uniformly from w_1..w_T; "geodesic-average", the
             running geodesic mean of w_1..w_T.
@@ -504,7 +504,7 @@ def _adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> 
             f" {math.ceil(batches.size * alone / _COARSE)} are needed. Give a number, fewer steps,"
             " a larger budget, or more records. Nothing was spent"
         )
-    # sd of a share that is asked with a gradient: 2 alone sqrt(1 + w^2 / 4) / w
+    # sd of a share that is released with a gradient: 2 alone sqrt(1 + w^2 / 4) / w
     weight = min(1.0, max(0.1, 2.0 * alone / _PRECISE))
     norm = math.hypot(1.0, weight / 2.0)
     # Records beyond C cost at most a bias of their share for each unit of C, and C costs noise in

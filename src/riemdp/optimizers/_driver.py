@@ -1,6 +1,6 @@
 """The host loop of every run: private_minimize, agents of a federated run, replicated runs, audits.
 
-For each segment of steps: charge and draw (`PrivateDraws.take`), ask the anchor where an epoch
+For each segment of steps: charge and draw (`PrivateDraws.take`), query the anchor where an epoch
 begins, run the compiled steps, keep what was released. An optimiser describes itself as a `Run`;
 this file knows none of them.
 """
@@ -82,7 +82,7 @@ class Schedule:
 
 
 class FullQuery(NamedTuple):
-    """The query at an anchor: what it asks, and the records as its kernel takes them."""
+    """The query at an anchor: its step, and the records as its kernel takes them."""
 
     step: AbstractStep
     data: Any
@@ -233,7 +233,7 @@ class _Driver:
             kept = self.keeper.resume(fresh)
             self.source = seed_after(context.rng, context.source, self.keeper.resumed)
             self.target = kept["target"]
-            # Points from a file come through the door, and into the ball, like any other.
+            # Points from a file are admitted, and moved into the ball, like any other.
             m = self.kernel.manifold
             for name in ("point", "anchor"):
                 admitted = admit_point(m, "checkpoint", kept[name])
@@ -416,7 +416,7 @@ class _Driver:
         return _steps.run_repetitions(work, self.carry, self.anchor, block, span)
 
     def _set_anchor(self, segment: Segment, normals: np.ndarray) -> None:
-        """Ask for the full gradient where an epoch begins; after a crash take what was released."""
+        """Query the full gradient where an epoch begins; after a crash take what was released."""
         query, progress = self.run.anchor, self.progress
         if query is None or (segment.offset > 0 and self.anchor is not None):
             return

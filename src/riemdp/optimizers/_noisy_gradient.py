@@ -18,7 +18,7 @@ and the sum of all has sensitivity 2 sqrt(1 + w^2 / 4) (Poisson: half of it). Th
 parts is the noise multiplier times that, so an answer is one Gaussian mechanism as before, also on
 batches. C follows from earlier answers. The first answers only count: (0, 1[|g_i| <= C] - 1/2).
 
-The optimisers, their agents in a federated run and the audits ask this query and no other. What
+The optimisers, their agents in a federated run and the audits issue this query and no other. What
 they do with the answers (steps, momentum, averages) is post-processing.
 """
 
@@ -297,7 +297,7 @@ class NoisyGradient(eqx.Module):
         mean = self.answer(kernel, state, frame, normals[:-1], sigma=self.sigma * found.clip)
         mean = jax.tree.map(lambda g: jnp.where(searches, 0.0, g), mean)
         # sigma is the noise multiplier times the sensitivity, over b: that of (gradient / C, w
-        # (count - 1/2)); while only the count is asked its sensitivity is half of `clips`
+        # (count - 1/2)); while only the count is released its sensitivity is half of `clips`
         alone = 0.5 * self.sigma / adaptive.norm
         deviation = jnp.where(searches, alone, self.sigma / adaptive.weight)
         share = 0.5 + counted / self.batches.size + deviation * normals[-1]

@@ -83,7 +83,7 @@ class AbstractPlan(ABC):
         Args:
             problem: The problem that was planned for.
             records: The private records, float64, along a leading axis.
-            point: Where it starts; a point of the manifold that passed the door.
+            point: Where it starts; an admitted point of the manifold.
             kind: The class of the noisy gradients; another one plants a fault, for audits.
             repetitions: How many independent runs will be carried out at once.
         """
@@ -221,7 +221,7 @@ def rate_array(
 ) -> NDArray[np.float64]:
     """The step size of every step, evaluated on the host once.
 
-    When none is given: extra / smoothness in the first half, as the theory of PL functions asks;
+    When none is given: extra / smoothness in the first half, following the theory of PL functions;
     then it falls as 1 / (1 + t / hold). Near the optimum a step contracts by 1 - mu h / (L t) then,
     so that from t = h on all noisy gradients weigh about the same in the iterate: T steps with 1 /
     T of the (squared) budget each are worth nearly one with all of it, where a constant rate keeps

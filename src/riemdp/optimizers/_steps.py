@@ -1,7 +1,7 @@
 """The compiled part of every run: blocks of private steps in one call.
 
 Everything random comes in from the host, block by block. Trip counts and public numbers are traced,
-so one compilation serves every number of steps of a shape. What a step asks of the records is its
+so one compilation serves every number of steps of a shape. The query of a step is its
 `AbstractStep`; all else here is post-processing of the answers and costs no privacy.
 """
 
@@ -66,7 +66,7 @@ class Carry(NamedTuple):
 
 
 class AbstractStep(eqx.Module):
-    """What one step asks of the records: the only part of a run that reads them."""
+    """The query of one step: the only part of a run that reads the records."""
 
     kernel: eqx.AbstractVar[AbstractKernel]
 

@@ -1,7 +1,7 @@
 """DP-RSVRG: variance-reduced steps about an anchor. Read this file, and `_noisy_gradient`, to check
 its privacy.
 
-Anchored. An epoch asks two `NoisyGradient`s: at its first iterate (the anchor) for the full
+Anchored. An epoch queries two `NoisyGradient`s: at its first iterate (the anchor) for the full
 gradient r, multiplier z1; then at every inner step t >= 1 for the mean of
 
     clip_{c_t}(grad f(w_t; z) - PT grad f(anchor; z) - h) + h,    multiplier z2.
@@ -88,7 +88,7 @@ class SvrgSettings:
     # ------------------------------------------------------------------ what is asked and charged
     @property
     def queries_between_anchors(self) -> bool:
-        """Whether inner steps ask anything. Where all Hessians are the same multiple of the
+        """Whether inner steps issue queries. Where all Hessians are the same multiple of the
         identity, c_t = 0 and they do not.
         """
         return not self.anchored or self.half_width != 0.0

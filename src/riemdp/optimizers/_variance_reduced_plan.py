@@ -60,7 +60,7 @@ class DPRSVRG(AbstractOptimizer):
     nothing. The budget is split between z1 and z2 so that the predicted noise is least.
 
     `variant="as-published"`: Utpala2023 Algorithm 11 with the clip formula and the transport of the
-    full gradient mended. sigma is one number, added at every inner step.
+    full gradient corrected. sigma is one number, added at every inner step.
 
     Args:
         epochs: S. None: 3.
@@ -113,7 +113,7 @@ class DPRSVRG(AbstractOptimizer):
 
     @property
     def planned_length(self) -> int | None:
-        """The epochs that were asked for."""
+        """The epochs that the user gave."""
         return self.epochs
 
     @classmethod

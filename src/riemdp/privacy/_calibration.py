@@ -1,4 +1,4 @@
-"""The inverse question: how much noise a budget asks for."""
+"""The inverse of accounting: how much noise a budget needs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 r"""When may one more release be granted, if what came out before may have decided which one it is?
 
 The composition of fixed guarantees bounds what releases leak that were chosen in advance. A ledger
-is asked after every release, and whoever asks has seen the outputs. Whether delta holds is then a
+is queried after every release, by a person who has seen the outputs. Whether delta holds is then a
 question about E max over choices, not max over choices of E, so a ledger needs a *filter*: a rule
 whose budget holds whatever the strategy. Write L for the privacy loss so far. All rules here are of
 one kind: a function Phi(L, state) with

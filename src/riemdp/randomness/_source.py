@@ -66,7 +66,7 @@ class NoiseSource:
     seed).
 
     Make one with `noise_source(rng)`. All methods return float64 (or int64) NumPy arrays of exactly
-    the shape asked for.
+    the given shape.
 
     - *Secret*: ChaCha with 20 rounds and a 256-bit key from `secrets`. The key is in no
       representation, pickle, copy or log.
@@ -97,8 +97,8 @@ class NoiseSource:
 
     @property
     def generator(self) -> np.random.Generator:
-        """The NumPy generator of this thread and process. Ask for it anew in each worker, do not
-        hand it on.
+        """The NumPy generator of this thread and process. Read this property in each worker; do not
+        pass the generator on.
         """
         if self._seeded is not None:
             if self._process != _process():

@@ -298,7 +298,7 @@ def _of_tangents(
 
 
 def _leave_out(given: dict[str, Any], remedy: str) -> None:
-    """Refuse arguments that do not go with what was asked for."""
+    """Refuse arguments that do not go with the chosen mechanism or ball."""
     for name, value in given.items():
         if value is not None:
             plain = isinstance(value, str | int | float)

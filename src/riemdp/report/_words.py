@@ -179,7 +179,7 @@ def limits(
                 else "The centre, the radius, the epsilon and the mechanism"
             )
             + " must have been chosen without looking at these records. The program cannot check"
-            " that; whoever signs below vouches for it.",
+            " that; the person who signs below vouches for it.",
         ),
         (
             "The computer itself",

@@ -212,7 +212,7 @@ def exponentials_of_directions(
         work(0)
     else:
         with ThreadPoolExecutor(threads) as pool:
-            # Memory is asked for at once: new pages that are met one by one cost several times as
+            # Memory is allocated at once: new pages that are met one by one cost several times as
             # much in virtual machines.
             pieces = np.array_split(out.reshape(-1), threads)
             list(pool.map(lambda piece: piece[::_PAGE].fill(0.0), pieces))
@@ -267,7 +267,7 @@ def _cores() -> int:
 
 
 def _aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """An empty float64 array that JAX can take over without copying it (it asks for 64-byte
+    """An empty float64 array that JAX can take over without copying it (it needs 64-byte
     boundaries).
     """
     size = math.prod(shape)

@@ -11,9 +11,9 @@ A server app and a client app take two lines each:
     app = flower.client_app(make_setup, load_records)
 
 `make_setup(settings) -> Setup` gives the agreed settings of the run. The server calls it with the
-run configuration, and a site calls it with the settings in its own file (`Site`): whoever starts a
-run does not decide a site's noise. `load_records(node_config) -> array` runs at the site only, and
-records never leave it.
+run configuration, and a site calls it with the settings in its own file (`Site`): the person
+who starts a run does not decide a site's noise. `load_records(node_config) -> array` runs at the
+site only, and records never leave it.
 
 Importing this module switches off the engine's telemetry and update checks.
 """

@@ -38,8 +38,8 @@ def client_app(
 ) -> ClientApp:
     """A Flower ClientApp for one site of PriRFed, which trusts neither the server nor the run.
 
-    The run configuration, which whoever starts a run can choose, is not read. What the site may
-    answer comes from its own file, named by `site` in its node configuration:
+    The run configuration, which the person who starts a run can choose, is not read. What the site
+    may answer comes from its own file, named by `site` in its node configuration:
     `--node-config 'site="/path/to/site.toml"'` (see `Site`). Without such a file the node
     configuration itself is handed to `make_setup`, and answers are counted in the folder
     `riemdp` of FLWR_HOME.
