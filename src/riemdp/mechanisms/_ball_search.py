@@ -240,9 +240,10 @@ class Answers(Protocol):
         """Noisy number of records within `radius` of the centre."""
         ...
 
-    def move(self, radius: float, share: float) -> None:
+    def move(self, radius: float, share: float) -> bool | None:
         """Release the mean of the records' tangent vectors at the centre, clipped at `radius`, and
-        take its end as the centre.
+        take its end as the centre. True: the move was so long that the next centre may still be far
+        from the records, a function of released numbers.
         """
         ...
 
@@ -295,11 +296,11 @@ def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
     radii = [radius]
     rounds = 0
     while plan.moves and (rounds == 0 or (rounds < _MOST_ROUNDS and _worth_another(plan, purse))):
-        answers.move(radius, purse.spend(plan.centre_share))
+        far = answers.move(radius, purse.spend(plan.centre_share))
         rounds += 1
         before, radius = radius, _next_radius(plan, purse, radius)
         radii.append(radius)
-        if 0.7 * before < radius < 1.5 * before:
+        if 0.7 * before < radius < 1.5 * before and not far:
             break
     if plan.moves:
         radius = _refined(plan, purse, radius)

@@ -7,7 +7,6 @@ mu sqrt(p), or of epsilon p. Proof: docs/proofs/private-ball.md.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -15,12 +14,11 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._errors import invalid
-from ..manifolds import AbstractManifold
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..randomness import NoiseSource
 from ._ball_search import GaussianNoise, PureNoise
 from ._base import AbstractMechanism, Value
-from ._error_law import ErrorLaw, gaussian_law, laplace_law, shrunk_law, wrapped_law
+from ._error_law import ErrorLaw, gaussian_law, laplace_law
 
 Floats = NDArray[np.float64]
 
@@ -75,36 +73,14 @@ class BudgetedNoise:
             return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
         return v + scale * z
 
-    def shortened(self, noisy: Floats, radius: float, scale: float) -> Floats:
-        """Released coordinates, shrunk towards 0 by positive-part James-Stein (Gaussian noise) and
-        at most `radius` long.
-        """
-        length = float(np.linalg.norm(noisy))
-        if not 0.0 < length < math.inf:
-            return np.zeros_like(noisy)
-        shrinking = 0.0 if self.is_pure else max(0.0, (noisy.size - 2) * scale**2)
-        kept = max(0.0, 1.0 - (math.sqrt(shrinking) / length) ** 2)
-        return min(kept, radius / length) * noisy
+    def deviation(self, scale: float, dim: int) -> float:
+        """Standard deviation of the noise of `added` in each of `dim` coordinates."""
+        return scale * math.sqrt(dim + 1.0) if self.is_pure else scale
 
-    def error_law(
-        self, manifold: AbstractManifold, radius: float, scale: float, *, shrinks: bool
-    ) -> ErrorLaw | None:
-        """Law of the distance between the end of y and that of `shortened(added(y))`, for a vector
-        y of length at most `radius`; `shrinks` says whether `shortened` was given the scale.
-
-        Shortening to the radius brings no vector farther from y, on Hadamard spaces no end farther
-        from the end of y, so bounds stay bounds. What is known of shrinking: see `shrunk_law`.
-        """
-        dim = manifold.dim
-        if self.is_pure:
-            law = wrapped_law(manifold, radius, laplace_law(dim, scale, exact=False))
-        elif shrinks and dim > 2:
-            law = shrunk_law(manifold, radius, gaussian_law(dim, scale, exact=False))
-        else:
-            law = wrapped_law(manifold, radius, gaussian_law(dim, scale, exact=False))
-        if law is None or law.kind != "exact":
-            return law
-        return dataclasses.replace(law, kind="upper bound", note="before it is shortened")
+    def lengths(self, scale: float, dim: int) -> ErrorLaw:
+        """Law of the length of the noise of `added`."""
+        law = laplace_law if self.is_pure else gaussian_law
+        return law(dim, scale, exact=False)
 
 
 class BudgetedMechanism(AbstractMechanism[Value]):

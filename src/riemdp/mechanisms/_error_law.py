@@ -217,57 +217,27 @@ def wrapped_law(
     return _hinge_law(int(manifold.dim), math.sqrt(-lowest), float(radius), lengths)
 
 
-def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ChiLaw) -> ErrorLaw | None:
-    """Law of d(Exp_b(a), Exp_b(s)) for |a| <= radius, xi Gaussian of length law `lengths` and s the
-    positive-part James-Stein estimate of a from a + xi, shortened to the radius.
+def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ErrorLaw) -> ErrorLaw | None:
+    """Law of d(Exp_b(a), Exp_b(s)) for |a| <= radius and s what `shortened` makes of a + xi, where
+    xi is isotropic of length law `lengths`.
 
     Curvature >= 0: at most |s - a| (Toponogov), so at most what James and Stein prove of it.
-    Curvature >= -k: no proof that shrinking helps is known. The triangle of `wrapped_law` is
-    evaluated for values at several distances from the centre, and the largest mean square and
-    quantiles are an estimate of the worst case.
+    Curvature >= -k: no proof that shrinking helps is known; the bound without it is an estimate.
     """
-    lowest = float(manifold.curvature_bounds[0])
-    if lowest >= 0.0:
+    if float(manifold.curvature_bounds[0]) >= 0.0 and isinstance(lengths, ChiLaw):
         return lengths.shrunk()
-    if not math.isfinite(lowest):
+    law = wrapped_law(manifold, radius, lengths)
+    if law is None:
         return None
-    return _shrunk_hinge_law(int(manifold.dim), math.sqrt(-lowest), float(radius), lengths)
-
-
-@functools.lru_cache(maxsize=256)
-def _shrunk_hinge_law(dim: int, root: float, radius: float, lengths: ChiLaw) -> TabulatedLaw:
-    # Shrinking costs most about the length of the noise, curvature near the edge of the ball, from
-    # which releases are moved in.
-    noise = lengths.expected_error
-    near = [x for x in (noise, 2.5 * noise) if x < radius]
-    places = [*near, max(0.5 * radius, radius - noise), radius]
-    moved = (dim - 2) * lengths.sigma**2
-    laws = [_hinge_table(dim, root, float(a), lengths, moved, radius) for a in places]
-    table = tuple(float(v) for v in np.max([table for _, table in laws], axis=0))
-    note = "hyperbolic comparison triangle, worst of a few distances from the centre"
-    return TabulatedLaw(max(square for square, _ in laws), "estimate", note, table)
+    if float(manifold.curvature_bounds[0]) >= 0.0:
+        return dataclasses.replace(law, kind="upper bound", note="before it is shortened")
+    return dataclasses.replace(law, kind="estimate", note=law.note + ", before it is shrunk")
 
 
 @functools.lru_cache(maxsize=256)
 def _hinge_law(dim: int, root: float, radius: float, lengths: ErrorLaw) -> TabulatedLaw:
-    mean_square, table = _hinge_table(dim, root, radius, lengths)
-    note = "hyperbolic comparison triangle, value at the edge of the ball"
-    return TabulatedLaw(mean_square, "upper bound", note, tuple(float(v) for v in table))
-
-
-def _hinge_table(
-    dim: int,
-    root: float,
-    radius: float,
-    lengths: ErrorLaw,
-    moved: float = 0.0,
-    longest: float = math.inf,
-) -> tuple[float, np.ndarray]:
-    """Mean square and quantiles of the third side for a value at `radius`; with `moved`, the noisy
-    side b becomes max(0, b - moved / b), at most `longest`.
-    """
-    # Bins of the length's law, evaluated at their upper edge (without `moved` an upper bound); the
-    # last ones reach 1 - 1e-13.
+    # Bins of the length's law, evaluated at their upper edge (an upper bound); the last ones
+    # reach 1 - 1e-13.
     upper_edges = np.concatenate(
         [np.linspace(0.0, 0.99, 300)[1:], 1 - np.logspace(-2, -13, 111)[1:]]
     )
@@ -284,11 +254,7 @@ def _hinge_table(
     side = np.sqrt(np.maximum((radius + length * cosine) ** 2 + (length**2) * (1 - cosine**2), 0.0))
     # third side of the hyperbolic triangle: cosh c = cosh(a - b) + sinh a sinh b (1 - cos(angle at
     # b)), scaled by root
-    if moved > 0.0:
-        kept = np.maximum(0.0, side - moved / np.where(side > 0, side, math.inf))
-    else:
-        kept = side
-    a, b = root * radius, root * np.minimum(kept, longest)
+    a, b = root * radius, root * side
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         inner_cos = np.where(
             side > 0, (radius + length * cosine) / np.where(side > 0, side, 1.0), 1.0
@@ -305,4 +271,10 @@ def _hinge_table(
         (weights[:, None] * np.full(cosine.size, 1 / cosine.size)).ravel()[order]
     )
     at = np.minimum(np.searchsorted(cumulative, np.linspace(0.0, 1.0, 401)), order.size - 1)
-    return mean_square, third.ravel()[order][at]
+    table = tuple(float(v) for v in third.ravel()[order][at])
+    return TabulatedLaw(
+        mean_square,
+        "upper bound",
+        "hyperbolic comparison triangle, value at the edge of the ball",
+        table,
+    )

@@ -38,8 +38,11 @@ from ._ball_search import SearchPlan, SearchResult, plan_search, run_search
 from ._base import Drawn, Value
 from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
 from ._common import exp_valid, needs_log
+from ._error_law import shrunk_law
+from ._shrinking import bend_of, shortened
 
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
+_LONG = 1.0  # a move, in units of the curvature's radius, after which the centre may still be far
 
 
 class SearchRecords:
@@ -81,13 +84,17 @@ class SearchRecords:
         inside = np.count_nonzero(self.distances <= radius * self.unit)
         return float(inside) + self.noise.count(share, self.source)
 
-    def move(self, radius: float, share: float) -> None:
-        r = radius * self.unit
-        query = TangentMean(Domain(self.manifold, self.center, r), self.n)
+    def move(self, radius: float, share: float) -> bool:
+        manifold, r = self.manifold, radius * self.unit
+        query = TangentMean(Domain(manifold, self.center, r), self.n)
         mean = query.coordinates(query.shorten(self.logs))
         scale = self.noise.scale(query.sensitivity, share)
-        noisy = self.noise.shortened(self.noise.added(mean, scale, self.source), r, scale)
-        self._take(admit_point(self.manifold, "center", end_of(self.manifold, self.center, noisy)))
+        noisy = self.noise.added(mean, scale, self.source)
+        deviation = self.noise.deviation(scale, manifold.dim)
+        flat = not self.noise.is_pure
+        y = shortened(manifold, self.center, noisy, deviation, r, flat=flat)
+        self._take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
+        return bend_of(manifold) * float(np.linalg.norm(y)) > _LONG
 
 
 class AdaptiveMechanism(BudgetedMechanism[Value]):
@@ -243,7 +250,9 @@ class AdaptiveMean(_OfRecords):
             local = query.domain
             y = query.coordinates(query.shorten(records.logs))
         scale = self.noise.scale(query.sensitivity, share)
-        noisy = self.noise.shortened(self.noise.added(y, scale, source), r, scale)
+        noisy = self.noise.added(y, scale, source)
+        deviation, flat = self.noise.deviation(scale, noisy.size), not self.noise.is_pure
+        noisy = shortened(local.manifold, local.center, noisy, deviation, r, flat=flat)
         released = end_of(local.manifold, local.center, noisy)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)
@@ -251,7 +260,7 @@ class AdaptiveMean(_OfRecords):
             "ball": Ball(records.center, r),
             "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
         }
-        law = self.noise.error_law(self.manifold, r, scale, shrinks=True)
+        law = shrunk_law(self.manifold, r, self.noise.lengths(scale, self.manifold.dim))
         return Drawn(released, scale, query.sensitivity, law, facts)
 
     def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:

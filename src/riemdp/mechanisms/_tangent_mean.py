@@ -22,8 +22,9 @@ from ..statistics._query import Records
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism
 from ._common import needs_log
-from ._error_law import ErrorLaw
+from ._error_law import ErrorLaw, shrunk_law, wrapped_law
 from ._private_ball import end_of
+from ._shrinking import james_stein
 
 
 class TangentMeanNoise(BudgetedMechanism[Records]):
@@ -95,8 +96,11 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         """Law of the distance between the release and the mean before noise, an upper bound; None
         where curvature is unbounded below.
         """
-        radius = self.query.domain.radius
-        return self.noise.error_law(self.manifold, radius, self.scale, shrinks=self.shrinks)
+        lengths = self.noise.lengths(self.scale, self.manifold.dim)
+        law = wrapped_law(self.manifold, self.query.domain.radius, lengths)
+        if law is None or float(self.manifold.curvature_bounds[0]) < 0.0:
+            return law  # shortening to the radius brings no point of a Hadamard space farther
+        return shrunk_law(self.manifold, self.query.domain.radius, lengths)
 
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)
@@ -104,8 +108,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
         domain = self.query.domain
         noisy = self.noise.added(self.query.coordinates(value), self.scale, source)
-        shrinking = self.scale if self.shrinks else 0.0
-        y = self.noise.shortened(noisy, domain.radius, shrinking)
+        y = james_stein(noisy, self.scale if self.shrinks else 0.0, domain.radius)
         released = end_of(self.manifold, domain.center, y)
         return Drawn(released, self.scale, self.sensitivity, self.error_law, self._details)
 

@@ -1,0 +1,99 @@
+"""How far to go along a noisy tangent vector. Post-processing: it reads released numbers only.
+
+Where curvature is not negative this is the positive-part James-Stein estimate. Where it is, a small
+error of direction leads far away: at a distance L from the base an angle moves the end by sinh(b L)
+/ (b L) times what it would on flat space, b^2 being minus the curvature. There the share of the
+vector that is kept is chosen by simulation on the manifold itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+from ..randomness import noise_source
+
+Floats = NDArray[np.float64]
+
+# What is tried, as shares of the James-Stein estimate.
+_SHARES = (1.0, 0.92, 0.84, 0.76, 0.68, 0.6, 0.52, 0.44, 0.36, 0.28, 0.2, 0.12, 0.06)
+_NUMBERS = 2048  # normals of a simulation; at least 8 and at most 48 vectors
+
+
+def bend_of(manifold: AbstractManifold) -> float:
+    """The root of minus the lowest curvature; 0 where none is negative, or none is known."""
+    lowest = float(manifold.curvature_bounds[0])
+    return math.sqrt(-lowest) if -math.inf < lowest < 0.0 else 0.0
+
+
+def shortened(
+    manifold: AbstractManifold,
+    base: Point,
+    noisy: Floats,
+    deviation: float,
+    radius: float,
+    *,
+    flat: bool = True,
+) -> Floats:
+    """Coordinates at `base` of what is released in the place of `noisy`, at most `radius` long.
+
+    Args:
+        manifold: The space.
+        base: The public base point.
+        noisy: Released coordinates of a tangent vector.
+        deviation: Standard deviation of the noise in each of them.
+        radius: The vector without noise is at most this long.
+        flat: Whether the James-Stein estimate is taken also where curvature plays no part.
+    """
+    start = james_stein(noisy, deviation, radius)
+    if bend_of(manifold) * float(np.linalg.norm(start)) > 1.0:
+        return _simulated_share(manifold, base, start, deviation) * start
+    return start if flat else james_stein(noisy, 0.0, radius)
+
+
+def james_stein(noisy: Floats, deviation: float, radius: float) -> Floats:
+    """The positive-part James-Stein estimate, at most `radius` long; deviation 0 only shortens."""
+    length = float(np.linalg.norm(noisy))
+    if not 0.0 < length < math.inf:
+        return np.zeros_like(noisy)
+    kept = max(0.0, 1.0 - max(noisy.size - 2, 0) * (deviation / length) ** 2)
+    return min(kept, radius / length) * noisy
+
+
+def _simulated_share(
+    manifold: AbstractManifold, base: Point, truth: Floats, deviation: float
+) -> float:
+    """The share of noisy vectors about `truth` that brings their ends nearest to its end, in mean
+    square.
+    """
+    count = min(48, max(8, _NUMBERS // truth.size))
+    normals = noise_source(0).normals((count, truth.size))  # public numbers: they protect nothing
+    errors = np.asarray(
+        _mean_squares(manifold, base, jnp.asarray(truth), jnp.asarray(deviation * normals))
+    )
+    errors = np.where(np.isfinite(errors), errors, math.inf)
+    return _SHARES[int(np.argmin(errors))]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _mean_squares(
+    manifold: AbstractManifold, base: Point, truth: Float[Array, " d"], noise: Float[Array, "m d"]
+) -> Float[Array, " shares"]:
+    def end(y: Array) -> Point:
+        return manifold._exp(base, manifold._from_coordinates(base, y))
+
+    target = end(truth)
+
+    def error(share: Array) -> Array:
+        ends = jax.vmap(end)(share * (truth + noise))
+        return jnp.mean(jax.vmap(lambda x: manifold._dist(target, x))(ends) ** 2)
+
+    return jax.lax.map(error, jnp.asarray(_SHARES))
