@@ -17,7 +17,6 @@ ORDER = [
     "mdm-on-erp.md",
     "accuracy.md",
     "audit.md",
-    "federated.md",
     "results/index.md",
 ]
 

@@ -1,0 +1,48 @@
+"""The reference pages show every public name, by its public path, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import riemdp
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(ROOT.glob("docs/reference/*.md"))
+SHOWN = [
+    path
+    for page in PAGES
+    for path in re.findall(r"^::: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+TOP = set(riemdp.__all__) - set(riemdp._PACKAGES) - {"__version__"}
+# `riemdp.frechet_mean` is the statistic; this one is the problem.
+OTHERS = {"riemdp.problems.frechet_mean"}
+
+
+def public_paths() -> set[str]:
+    """Every public name: at the top where it is there, otherwise in its package."""
+    paths = {f"riemdp.{name}" for name in TOP}
+    for package in riemdp._PACKAGES:
+        names = importlib.import_module(f"riemdp.{package}").__all__
+        paths |= {f"riemdp.{package}.{name}" for name in names if name not in TOP}
+    return paths | OTHERS
+
+
+def test_every_public_name_is_shown_once():
+    engine = {path for path in SHOWN if path.startswith("riemdp.federated.flower.")}
+    assert set(SHOWN) - engine == public_paths()
+    assert len(SHOWN) == len(set(SHOWN))
+
+
+def test_what_is_shown_of_the_engine_exists():
+    text = (ROOT / "src/riemdp/federated/flower/__init__.py").read_text(encoding="utf-8")
+    for path in SHOWN:
+        if path.startswith("riemdp.federated.flower."):
+            assert f'"{path.rsplit(".", 1)[1]}"' in text
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in PAGES:
+        assert f"reference/{page.name}" in navigation
