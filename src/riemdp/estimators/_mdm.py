@@ -133,6 +133,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
     Source:
         Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean);
         docs/proofs/private-ball.md.
+        Proof: docs/proofs/class-means.md.
     """
 
     def __init__(

@@ -59,6 +59,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
 
     Source:
         Reimherr2021 Theorems 1 and 2; Utpala2023LE.
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import numpy as np, riemdp

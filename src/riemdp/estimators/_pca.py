@@ -95,6 +95,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
     Source:
         Han2024 section 6 (GMIP baseline) with the sharper constant sqrt(2) R^2 / n;
         docs/proofs/private-ball.md (row_norm="private").
+        Proof: docs/proofs/second-moment.md.
     """
 
     def __init__(

@@ -50,6 +50,9 @@ def check_search(
         BudgetExceeded: The ledger cannot pay. Nothing was fitted.
         InvalidArgument: The cost is not known in advance, or `n_jobs` is not 1 together with a
             ledger (worker processes would not charge it).
+
+    Source:
+        Proof: docs/proofs/composition.md.
     """
     if type(search) not in (GridSearchCV, RandomizedSearchCV):
         raise invalid(

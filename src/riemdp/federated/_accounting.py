@@ -110,6 +110,9 @@ def plan_federated(
     Raises:
         InvalidArgument: Naming the argument: more agents are invited than there are, a batch is
             larger than an agent's records, ...
+
+    Source:
+        Proof: docs/proofs/federated.md.
     """
     sizes = tuple(integer("datasets", n) for n in sizes)
     if not sizes:

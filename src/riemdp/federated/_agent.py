@@ -87,6 +87,9 @@ def local_update(
         BudgetExceeded: Before anything is drawn.
         KeyboardInterrupt: The work was interrupted. Half of it is not a reply; what was drawn
             stays charged.
+
+    Source:
+        Proof: docs/proofs/federated.md.
     """
     point = admit_current(prirfed, current)
     noise: dict[str, Any] = {"budget": None} if sigma is None else {"noise_std": sigma}
@@ -132,6 +135,9 @@ def answer(
 
     Raises:
         Refused: Saying which of the site's limits forbids the answer.
+
+    Source:
+        Proof: docs/proofs/federated.md.
     """
     check_agreement(site, setup, agreement)
     prirfed = setup.prirfed

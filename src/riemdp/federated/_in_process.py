@@ -101,6 +101,9 @@ def run_in_process(
     Raises:
         InvalidArgument: Naming the argument.
         BudgetExceeded: Before anything is drawn.
+
+    Source:
+        Proof: docs/proofs/federated.md.
     """
     if not isinstance(prirfed, PriRFed):
         raise invalid(

@@ -53,6 +53,7 @@ class PriRFed:
     Source:
         Huang2024 Algorithm 1. Its Theorem 4.2 does not hold for records and is not used (see
         `published_guarantee`).
+        Proof: docs/proofs/federated.md.
     """
 
     problem: Problem

@@ -65,6 +65,7 @@ class ExtrinsicGaussian(_Extrinsic):
     Source:
         The ambient baselines of Reimherr2021 section 5 and Utpala2023LE section 6, in Gaussian
         form.
+        Proof: docs/proofs/gaussian.md.
     """
 
     name: ClassVar[str] = "extrinsic-gaussian"
@@ -130,6 +131,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
 
     Source:
         Reimherr2021 A.4 (Euclidean Laplace, the K-norm mechanism with the l2 norm).
+        Proof: docs/proofs/laplace.md.
     """
 
     name: ClassVar[str] = "extrinsic-laplace"

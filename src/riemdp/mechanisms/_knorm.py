@@ -129,6 +129,7 @@ class KNormGradient(PureMechanism):
     Source:
         Han2024 Remark 4 (its form of the K-norm gradient mechanism); exact rejection is the
         library's own.
+        Proof: docs/proofs/laplace.md.
     """
 
     name: ClassVar[str] = "k-norm-gradient"

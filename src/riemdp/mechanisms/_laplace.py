@@ -77,6 +77,7 @@ class RiemannianLaplace(PureMechanism):
 
     Source:
         Reimherr2021 Theorem 1.
+        Proof: docs/proofs/laplace.md.
 
     Example:
         >>> import numpy as np

@@ -52,6 +52,7 @@ class TangentGaussian(PointMechanism):
 
     Source:
         Han2024 Definition 3 and Proposition 2, calibrated analytically.
+        Proof: docs/proofs/gaussian.md.
 
     Example:
         >>> import numpy as np

@@ -149,6 +149,7 @@ class WrappedGaussian(AbstractWrapped):
     Source:
         Utpala2023LE Section 4; on curved spaces the 1-Lipschitz (or Rauch) bound of the logarithm
         at a public point. James and Stein 1961, positive part.
+        Proof: docs/proofs/gaussian.md.
 
     Example:
         >>> import numpy as np

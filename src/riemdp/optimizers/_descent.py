@@ -167,6 +167,7 @@ class DPRGD(_Descent):
     Source:
         Han2024 Algorithm 1 with b = n. The noise is calibrated exactly, not by the constants there.
         Andrew et al. 2021 (adaptive clipping), here with one joint Gaussian query.
+        Proof: docs/proofs/gradient-descent.md.
     """
 
     name: ClassVar[str] = "dp-rgd"
@@ -222,6 +223,7 @@ class DPRSGD(_Descent):
 
     Source:
         Han2024 Algorithm 1; Utpala2023 section 6.2.
+        Proof: docs/proofs/gradient-descent.md.
     """
 
     name: ClassVar[str] = "dp-rsgd"

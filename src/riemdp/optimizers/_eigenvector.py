@@ -74,6 +74,7 @@ def private_principal_eigenvector(
     Source:
         Han2024 section 6.3 with the sensitivity of GMIP corrected from 2 max|z|^2 / n to sqrt(2)
         max|z|^2 / n and exact calibration of both.
+        Proof: docs/proofs/second-moment.md.
     """
     one_of("method", method, METHODS)
     r = magnitude("row_norm", row_norm, power=2)

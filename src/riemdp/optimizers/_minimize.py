@@ -79,6 +79,9 @@ def private_minimize(
         As the optimiser states it: `result.guarantee`, within `budget`, replace-one (Poisson:
         add-or-remove-one). It holds against someone who sees all of w_1, ..., w_T.
 
+    Source:
+        Proof: docs/proofs/gradient-descent.md.
+
     Example:
         >>> import numpy as np, riemdp
         >>> z = np.random.default_rng(0).normal(size=(5000, 3)) * [2.0, 1.0, 1.0]

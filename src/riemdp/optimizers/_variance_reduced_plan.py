@@ -82,6 +82,9 @@ class DPRSVRG(AbstractOptimizer):
         `subsampled_gaussian(z2)`. As published: K S m and K S m, with sigma^2 = sigma1^2 +
         sigma2^2, z1 = sigma1 / (2 C0 / n), z2 = sigma2 / (4 C1 / b); the transport must not
         lengthen vectors.
+
+    Source:
+        Proof: docs/proofs/variance-reduction.md.
     """
 
     name: ClassVar[str] = "dp-rsvrg"

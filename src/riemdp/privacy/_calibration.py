@@ -37,6 +37,7 @@ def gaussian_noise_multiplier(budget: Budget, steps: int = 1) -> float:
 
     Source:
         Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 3.3.
+        Proof: docs/proofs/gaussian.md.
 
     Example:
         >>> import riemdp
@@ -89,6 +90,9 @@ def subsampled_gaussian_noise_multiplier(
     Guarantee:
         `subsampled_gaussian(z, ...)` costs at most budget.epsilon at budget.delta, and at least
         99.5 % of it.
+
+    Source:
+        Proof: docs/proofs/subsampling.md.
     """
     budget = _gaussian_budget(budget)
     population = integer("population", population)
@@ -148,6 +152,9 @@ def calibrate(
     Raises:
         InvalidArgument: The budget would hold without any noise (its delta is too large), or an
             argument is out of range.
+
+    Source:
+        Proof: docs/proofs/composition.md.
     """
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")

@@ -55,6 +55,9 @@ class Guarantee:
         For all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon P(M(D') in
         S) + delta(epsilon), for every epsilon at once, for adaptively chosen mechanisms too.
 
+    Source:
+        Proof: docs/proofs/composition.md.
+
     Example:
         >>> import riemdp
         >>> both = riemdp.gaussian(4.0).compose(riemdp.gaussian(4.0))
@@ -162,6 +165,7 @@ class Guarantee:
 
         Source:
             Dong, Roth and Su 2022, Theorem 2.14; Vadhan 2017, Lemma 2.2.
+            Proof: docs/proofs/composition.md.
 
         Example:
             >>> from riemdp.privacy import gaussian
@@ -299,6 +303,7 @@ def pure(epsilon: float, *, adjacency: str = REPLACE_ONE) -> Guarantee:
 
     Source:
         Kairouz, Oh and Viswanath 2015.
+        Proof: docs/proofs/composition.md.
     """
     epsilon = real("epsilon", epsilon, at_least=0.0)
     return Guarantee(one_of("adjacency", adjacency, ADJACENCIES), merge([PureEvent(epsilon)]))
@@ -319,6 +324,9 @@ def approximate(epsilon: float, delta: float, *, adjacency: str = REPLACE_ONE) -
 
     Guarantee:
         (epsilon, delta).
+
+    Source:
+        Proof: docs/proofs/composition.md.
     """
     epsilon = real("epsilon", epsilon, at_least=0.0)
     delta = real("delta", delta, at_least=0.0, below=1.0)
@@ -348,6 +356,7 @@ def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLAC
 
     Source:
         Dong, Roth and Su 2022, Corollary 3.3.
+        Proof: docs/proofs/gaussian.md.
 
     Example:
         >>> import riemdp
@@ -410,6 +419,7 @@ def subsampled_gaussian(
     Source:
         Zhu, Dong and Wang 2022, Theorem 11 (without replacement) and Theorem 11/Proposition 30
         (Poisson); Doroshenko et al. 2022 (discretisation from above).
+        Proof: docs/proofs/subsampling.md.
     """
     z = real("noise_multiplier", noise_multiplier, above=0.0)
     population = integer("population", population)
@@ -455,6 +465,7 @@ def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) 
     Source:
         Dong, Chen and Feldman et al. 2025 (arXiv 2502.08202), the dominating pair; the
         discretisation is by mean-preserving spreads of the likelihood ratio.
+        Proof: docs/proofs/subsampling.md.
 
     Example:
         >>> from riemdp.privacy import allocated_gaussian, subsampled_gaussian
@@ -475,6 +486,9 @@ def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) 
 def none() -> Guarantee:
     """No privacy at all: epsilon is infinite and delta is 1. For non-private baselines; absorbs
     whatever it is composed with.
+
+    Source:
+        Proof: docs/proofs/composition.md.
     """
     return Guarantee(REPLACE_ONE, (NoPrivacyEvent(),))
 

@@ -91,6 +91,7 @@ class Ledger:
 
     Source:
         Rogers et al. 2016; Feldman and Zrnic 2021; Lecuyer 2021; Smith and Thakurta 2022.
+        Proof: docs/proofs/ledger.md.
 
     Example:
         >>> from riemdp.privacy import Budget, Ledger, gaussian

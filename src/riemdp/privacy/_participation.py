@@ -48,6 +48,9 @@ def participation(
         delta(eps) of the composition over rounds of (1 - rho) identity + rho PLD(local), under the
         adjacency of `local`. Plain amplification by rho does not hold here: replacing a sampled
         agent replaces a whole data set, not one record.
+
+    Source:
+        Proof: docs/proofs/federated.md.
     """
     if not isinstance(local, Guarantee):
         raise invalid(
@@ -93,6 +96,9 @@ def equivalent_rounds(rate: float, planned_rate: float) -> int:
     Raises:
         InvalidArgument: A rate is out of range, or is 1 where the plan's is not: no number of
             planned rounds reaches everybody.
+
+    Source:
+        Proof: docs/proofs/federated.md.
 
     Example:
         >>> [equivalent_rounds(rate, 0.05) for rate in (0.0, 0.03, 0.05, 0.06, 0.2)]

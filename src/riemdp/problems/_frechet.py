@@ -145,6 +145,9 @@ def hyperbolic_prediction(
     Guarantee:
         The optimiser's, for the LABELS only: neighbours differ in one y_i. The weights enter as
         public numbers, so the features must be public.
+
+    Source:
+        Proof: docs/proofs/gradient-descent.md.
     """
     n = integer("n", n, at_least=1 if model == "poincare" else 2)
     one_of("model", model, ("lorentz", "poincare"))

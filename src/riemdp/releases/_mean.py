@@ -125,6 +125,7 @@ def private_frechet_mean(
 
     Source:
         Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import numpy as np

@@ -75,6 +75,9 @@ class AbstractQuery(abc.ABC):
 
     Guarantee:
         `value` of the prepared records of neighbouring data sets differs by at most `sensitivity`.
+
+    Source:
+        Proof: docs/proofs/mean-sensitivity.md.
     """
 
     domain: Domain
@@ -191,6 +194,9 @@ class FrechetMean(AbstractMean):
     Guarantee:
         `sensitivity` = 2 r / n on Hadamard spaces under replace-one (see
         `frechet_mean_sensitivity`) + 2 tolerance / h + 2 rounding / h.
+
+    Source:
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import numpy as np
@@ -310,6 +316,7 @@ class AmbientMean(AbstractMean):
 
     Source:
         Reimherr2021 Proposition 1 and A.3.2.
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import riemdp
@@ -361,6 +368,9 @@ class TangentMean(AbstractQuery):
     Guarantee:
         `sensitivity` = 2 r / n + the rounding of the sum, under replace-one, in the metric at the
         center.
+
+    Source:
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import riemdp

@@ -87,6 +87,7 @@ def frechet_mean_sensitivity(
         Reimherr2021 Theorem 2; the constants for kappa > 0 follow from Rauch's comparison (the
         logarithm is theta/sin(theta)-Lipschitz, the Hessian of d^2/2 is at least theta cot(theta));
         add-or-remove-one is proved in a comment.
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import riemdp
@@ -180,6 +181,7 @@ def mean_gradient_sensitivity(
 
     Source:
         Han2024 section 5.2 with the corrected constants (grad d^2 = -2 log).
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import riemdp
@@ -236,6 +238,7 @@ def ambient_mean_sensitivity(
 
     Source:
         Reimherr2021 Proposition 1 (r_E = e^r - 1) and A.3.2, carried to any public centre.
+        Proof: docs/proofs/mean-sensitivity.md.
 
     Example:
         >>> import riemdp
