@@ -22,6 +22,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "proofs").glob("*.md"))
 KINDS = (AbstractMechanism, AbstractOptimizer, BaseEstimator)  # whose objects make a guarantee
 
+if not PAGES:
+    pytest.skip("the documents are not part of this installation", allow_module_level=True)
+
 _REFERENCE = re.compile(r"`((?:src|tests)/[\w/]+\.py)(?:::([\w.]+))?`")
 _LEMMA = re.compile(r"\*\*Lemma (\d+)\b")
 

@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -239,6 +240,22 @@ def test_shares_of_delta_add_up() -> None:
     )
     assert math.fsum(shares) <= 1.0
     assert np.logaddexp.reduce(_filter._orders(1.0, 1e-5)[1]) == pytest.approx(0.0, abs=1e-12)
+
+
+def _exact_delta(epsilon: float, squared_mu: float) -> mpmath.mpf:
+    e, mu = mpmath.mpf(epsilon), mpmath.sqrt(mpmath.mpf(squared_mu))
+    return mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.01, 0.3, 0.5, 0.6, 0.9, 0.999])
+def test_the_reserve_is_paid_by_a_smaller_limit(epsilon: float, delta: float) -> None:
+    limit, reserve = _filter._whole_delta(Budget(epsilon, delta))
+    with mpmath.workdps(40):
+        left = mpmath.mpf(delta) - _exact_delta(epsilon, limit)
+        assert left >= reserve
+        if epsilon < 0.2 and delta > 0.8:  # what was kept there before was not paid for
+            assert left < 0.4 * _filter._ROOM * delta
 
 
 def test_the_rule_is_kept_in_the_file(tmp_path) -> None:

@@ -99,13 +99,22 @@ def admits(spent: Spent, budget: Budget) -> bool:
         return spent.runs[0].within(budget)
     rests = [rest for g in spent.runs if (rest := _rest(g.parts))]
     if not spent.mixed:
-        limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * (1 + _ROOM)
-        return _gaussian_rule(parts, rests, limit, 0.4 * _ROOM * budget.delta)
+        return _gaussian_rule(parts, rests, *_whole_delta(budget))
     share = _GAUSSIAN_SHARE * budget.delta
     limit = gaussian_mu(budget.epsilon, share) ** 2
     return _gaussian_rule(parts, rests, limit, _GAUSSIAN_RESERVE * budget.delta) or _renyi_rule(
         parts, budget
     )
+
+
+def _whole_delta(budget: Budget) -> tuple[float, float]:
+    """(limit in mu^2, reserve) of the Gaussian rule alone.
+
+    The derivative of log delta by log mu^2 is above 0.42 for delta <= 1/2 at every epsilon, and
+    falls to 0 for delta near 1: there nothing is kept for runs that need a reserve.
+    """
+    limit = gaussian_mu(budget.epsilon, budget.delta) ** 2 * (1 + _ROOM)
+    return limit, 0.4 * _ROOM * budget.delta if budget.delta <= 0.5 else 0.0
 
 
 def is_simple(release: Guarantee) -> bool:
