@@ -38,7 +38,7 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     names: dict = {"__name__": "__docs__"}
     for line, code in blocks(page, "python"):
         exec(
-            compile("\n" * (line - 1) + code, str(page), "exec"), names
+            compile("\n" * (line - 1) + code, str(page), "exec", dont_inherit=True), names
         )  # line numbers of a failure are those of the page
 
 

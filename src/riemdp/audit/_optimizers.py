@@ -21,7 +21,7 @@ from ..manifolds import Euclidean, Sphere
 from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..optimizers import private_minimize
 from ..optimizers._minimize import replicate
-from ..optimizers._plan import AbstractOptimizer
+from ..optimizers._plan import AbstractOptimizer, check_optimizer
 from ..privacy import Guarantee
 from ..privacy._ledger import uncharged
 from ..problems import Problem, frechet_mean, principal_eigenvector
@@ -58,8 +58,8 @@ def audit_optimizer(
     """Attack a whole run of an optimiser with a worst neighbouring pair.
 
     Args:
-        optimizer: A `DPRGD`, `DPRSGD` or `DPRSVRG` with explicit steps, learning rate and (for
-            sensitivity="clip") clip norm.
+        optimizer: Settings of an optimiser, such as `DPRGD(...)`, with explicit steps, learning
+            rate and (for sensitivity="clip") clip norm.
         noise_std: sigma per orthonormal coordinate of the averaged gradient.
         manifold: The space. Default: Euclidean(2) for "linear", where the attack is sharp, and
             Sphere(3) for the others.
@@ -82,8 +82,7 @@ def audit_optimizer(
     trials, n = integer("trials", trials, at_least=16), integer("records", records)
     one_of("attack", attack, tuple(ATTACKS))
     one_of("through", through, ("replicate", "private_minimize"))
-    if not isinstance(optimizer, AbstractOptimizer):
-        raise InvalidArgument("argument `optimizer` must be DPRGD, DPRSGD or DPRSVRG settings")
+    check_optimizer(optimizer)
     space = manifold if manifold is not None else Euclidean(2) if attack == "linear" else Sphere(3)
     # Under add-or-remove-one the other side lacks the record. With a fixed denominator that is the
     # same as a record of gradient 0.

@@ -87,7 +87,7 @@ class PriRFed:
             )
         if not isinstance(local, AbstractOptimizer):
             raise invalid(
-                "local", local, "give the local optimiser: DPRSGD(...), DPRSVRG(...) or DPRGD(...)"
+                "local", local, "give the settings of the local optimiser, such as DPRSGD(...)"
             )
         if local.planned_length is None:
             raise InvalidArgument(

@@ -3,7 +3,7 @@
 `AbstractMechanism.release` is the one function that admits a value, charges and draws.
 """
 
-from ._base import AbstractMechanism
+from ._base import AbstractMechanism, Drawn
 from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
@@ -29,6 +29,7 @@ BASELINES: tuple[type[ForMeans], ...] = (ExtrinsicGaussian, ExtrinsicLaplace)
 __all__ = [
     "AbstractMechanism",
     "AdaptiveMean",
+    "Drawn",
     "ErrorLaw",
     "ExtrinsicGaussian",
     "ExtrinsicLaplace",

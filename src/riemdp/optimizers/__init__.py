@@ -5,7 +5,7 @@ accounting.
 from ._descent import DPRGD, DPRSGD, Plan
 from ._eigenvector import private_principal_eigenvector
 from ._minimize import private_minimize
-from ._plan import AbstractOptimizer, plan_optimizer
+from ._plan import AbstractOptimizer, AbstractPlan, plan_optimizer
 from ._result import History, HistoryRow, OptimizationResult
 from ._variance_reduced_plan import DPRSVRG
 
@@ -16,6 +16,8 @@ __all__ = [
     "DPRGD",
     "DPRSGD",
     "DPRSVRG",
+    "AbstractOptimizer",
+    "AbstractPlan",
     "History",
     "HistoryRow",
     "OptimizationResult",

@@ -154,7 +154,9 @@ class AbstractOptimizer(ABC):
 def check_optimizer(optimizer: object) -> AbstractOptimizer:
     """Raise, naming `optimizer`, unless it is one."""
     if not isinstance(optimizer, AbstractOptimizer):
-        raise invalid("optimizer", optimizer, "give DPRGD(...), DPRSGD(...) or DPRSVRG(...)")
+        raise invalid(
+            "optimizer", optimizer, "give the settings of an optimiser, such as DPRGD(...)"
+        )
     return optimizer
 
 

@@ -29,6 +29,7 @@ from ..statistics._sensitivity import (
     frechet_mean_sensitivity,
 )
 from ._choices import (
+    COMPARED,
     EXTRINSIC,
     MECHANISMS,
     NEED_DELTA,
@@ -356,8 +357,8 @@ def _check_budget(name: str, budget: Budget) -> None:
         raise invalid(
             "budget",
             budget,
-            f"{name!r} needs delta > 0; for delta = 0 use 'riemannian-laplace', "
-            "'wrapped-laplace' or 'k-norm-gradient'",
+            f"{name!r} needs delta > 0; for delta = 0 use "
+            + " or ".join(repr(kind) for kind in COMPARED if kind not in NEED_DELTA),
         )
 
 
