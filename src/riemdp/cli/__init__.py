@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
 
     try:
-        with heard() as interrupts, interrupts.translated():
+        with heard(last=arguments is None) as interrupts, interrupts.translated():
             from ._app import app
 
             app(args=words, prog_name="riemdp")

@@ -83,8 +83,12 @@ def current() -> Interrupts:
 
 
 @contextlib.contextmanager
-def heard() -> Iterator[Interrupts]:
-    """Listen to signals inside. A signal that the process was started to ignore stays ignored."""
+def heard(*, last: bool = False) -> Iterator[Interrupts]:
+    """Listen to signals inside. A signal that the process was started to ignore stays ignored.
+
+    `last`: the process ends afterwards. Signals that come then are ignored: all is written, and
+    what they would stop is the interpreter's own shutdown.
+    """
     global _current
     before, _current = _current, Interrupts()
     here = threading.current_thread() is threading.main_thread()
@@ -98,7 +102,7 @@ def heard() -> Iterator[Interrupts]:
     finally:
         sys.unraisablehook = hook
         for number, handler in kept.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if last else handler)
         _current = before
 
 
