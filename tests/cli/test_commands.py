@@ -72,6 +72,11 @@ def test_mean_writes_value_report_and_ledger(riemdp, scans):
         library.Ledger.load(folder / "book.json").spent.epsilon(1e-5)
     )
     assert spent["releases"] == 1
+    (entry,) = spent["register"]
+    assert entry["what"] == "mean of scans.npy"
+    assert entry["sha256"] == report["released_sha256"]
+    assert entry["epsilon"] == pytest.approx(spent["spent_epsilon"])
+    assert spent["not_in_register"] == 0
 
 
 def test_two_runs_differ_and_seeded_runs_agree(riemdp, scans):
@@ -341,6 +346,24 @@ def test_help_version_and_experiments(riemdp):
         assert f"python -m papers {' '.join(arguments) or 'list'}" in " ".join(
             elsewhere.err.split()
         )
+
+
+def test_ledger_show_lists_releases_in_80_columns(riemdp, tmp_path, monkeypatch):
+    book = tmp_path / "b.json"
+    assert riemdp("ledger", "create", book, "-e", 2, "-d", 1e-5).code == 0
+    assert "--ledger" in riemdp("ledger", "show", book).out  # an empty one says how it is charged
+    ledger = library.Ledger.open(book)
+    with library.privacy.described("mean of a-very-long-name-of-a-file-of-the-second-visit.npy"):
+        ledger.spend(library.gaussian(20.0))
+    ledger.note_file("results/mean-of-the-second-visit.npz", "0123456789abcdef" * 4)
+    ledger.spend(library.gaussian(30.0))
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = riemdp("ledger", "show", book).out
+    assert max(map(len, shown.splitlines())) <= 80
+    joined = "".join(shown.split())
+    for text in ("0123456789abcdef...", "notwritten", "arelease", "by2releases"):
+        assert text in joined
+    assert f"{library.gaussian(20.0).epsilon(1e-5):.4g}" in shown
 
 
 def test_ledger_is_not_replaced(riemdp, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from ._exits import InputProblem
 from ._run import command, console, print_json
 
 if TYPE_CHECKING:
+    from ..privacy import Entry
     from ..releases import AdaptivePlan
     from ..releases._plan import MeanPlan
 
@@ -369,19 +371,30 @@ def ledger_show(
     path: Annotated[Path, typer.Argument(help="The ledger file.", show_default=False)],
     as_json: o.Json = False,
 ) -> None:
-    """What a ledger has spent and what is left."""
+    """What a ledger has spent and what is left, and the register of its releases.
+
+    The register says when, who, what, and which file was written (its SHA-256 begins as shown;
+    --json has all of it).
+    """
     from ._ledger_file import read
 
     ledger = read(path)
-    delta = ledger.budget.delta
+    delta, register = ledger.budget.delta, ledger.register
     spent, left = ledger.spent.epsilon(delta), ledger.remaining(delta)
-    result = {
-        "budget": [ledger.budget.epsilon, delta],
-        "spent_epsilon": spent,
-        "remaining_epsilon": left,
-        "releases": ledger.charges,
-        "adjacency": ledger.spent.adjacency,
-    }
+    unlisted = ledger.charges - sum(entry.charges for entry in register)
+    if as_json:
+        print_json(
+            {
+                "budget": [ledger.budget.epsilon, delta],
+                "spent_epsilon": spent,
+                "remaining_epsilon": left,
+                "releases": ledger.charges,
+                "adjacency": ledger.spent.adjacency,
+                "register": [_entry(entry, delta) for entry in register],
+                "not_in_register": unlisted,
+            }
+        )
+        return
     releases = f"{ledger.charges} release" + ("" if ledger.charges == 1 else "s")
     rows = [
         ("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"),
@@ -389,7 +402,50 @@ def ledger_show(
         ("left", f"epsilon {left:.6g}"),
         ("neighbours", ledger.spent.adjacency),
     ]
-    _show(result, rows, as_json)
+    _show({}, rows, False)
+    if register:
+        _show_register(register, delta)
+    if unlisted:
+        console().print(
+            f"{unlisted} of the releases came before the ledger kept a register.", markup=False
+        )
+    if not ledger.charges:
+        console().print(
+            f"Charge it with --ledger {path}: riemdp mean FILE --epsilon 0.5 --ledger {path}",
+            markup=False,
+        )
+
+
+def _entry(entry: Entry, delta: float) -> dict[str, Any]:
+    """One release of the register for --json, its epsilon at the ledger's delta."""
+    told = entry.to_dict()
+    epsilon = entry.guarantee.epsilon(delta)
+    told["epsilon"] = epsilon if math.isfinite(epsilon) else "infinity"
+    told["delta"] = delta
+    return told
+
+
+def _show_register(register: Sequence[Entry], delta: float) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=f"Register (epsilon at delta {delta:g})", title_justify="left", box=None)
+    table.add_column("when (UTC)", max_width=16)
+    table.add_column("who", overflow="fold")
+    table.add_column("what", overflow="fold")
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    table.add_column("released file, SHA-256", overflow="fold")
+    for entry in register:
+        file = f"{entry.file}\n{entry.sha256[:16]}..." if entry.file else "not written"
+        runs = f" ({entry.charges} charges)" if entry.charges > 1 else ""
+        table.add_row(
+            Text(entry.when[:16].replace("T", " ")),
+            Text(entry.who),
+            Text(entry.what + runs),
+            f"{entry.guarantee.epsilon(delta):.4g}",
+            Text(file),
+        )
+    console().print(table)
 
 
 def _batches(population: int | None, batch_size: int | None) -> None:

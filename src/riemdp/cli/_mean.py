@@ -116,7 +116,7 @@ def mean(
             "files": [str(p) for p in (out, report) if p is not None],
         }
 
-    result, page, machine = released(outputs, ledger, work, describe)
+    result, page, machine = released(outputs, ledger, work, describe, f"mean of {file.name}")
     if as_json:
         print_json(machine)
     else:

@@ -119,7 +119,9 @@ def pca(
             "files": [str(p) for p in (out, report) if p is not None],
         }
 
-    result, page, machine = released(outputs, ledger, work, describe)
+    result, page, machine = released(
+        outputs, ledger, work, describe, f"principal components of {file.name}"
+    )
     if as_json:
         print_json(machine)
     else:

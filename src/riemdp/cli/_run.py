@@ -218,6 +218,7 @@ def released(
     ledger_path: Path | None,
     work: Callable[[Ledger | None], Result],
     describe: Callable[[Result, str | None, Ledger | None], tuple[PrivacyReport, dict[str, Any]]],
+    what: str,
 ) -> tuple[Result, PrivacyReport, dict[str, Any]]:
     """Make one release in the only safe order and write its files.
 
@@ -234,15 +235,19 @@ def released(
         work: makes the release and charges the ledger that it is given.
         describe: from the release, the checksum of its file and the ledger to the privacy report
             and the content of --json.
+        what: what is released, in words, for the ledger's register.
 
     Returns:
         The release, its report and the content of --json.
     """
+    from ..privacy import described
+
     outputs.check()
     interrupts = current()
     with contextlib.ExitStack() as last, outputs.reserved() as parts:
         ledger = None if ledger_path is None else _opened(ledger_path)
-        result = work(ledger)
+        with described(what):
+            result = work(ledger)
         interrupts.check()
         content = checksum = None
         if outputs.out is not None:
@@ -257,6 +262,11 @@ def released(
             for part, text in zip(parts[-2:], pages, strict=True):
                 part.write_text(text, encoding="utf-8")
         last.push(interrupts.finished)
+    if ledger is not None and outputs.out is not None and checksum is not None:
+        try:
+            ledger.note_file(str(outputs.out), checksum)
+        except OSError:
+            say_warning("the ledger is charged, but its register does not name the released file")
     return result, report, machine
 
 

@@ -24,6 +24,7 @@ from ._guarantee import (
 )
 from ._ledger import Ledger, charge
 from ._participation import equivalent_rounds, participation
+from ._register import Entry, described
 
 if TYPE_CHECKING:
     from ..domains import Ball
@@ -32,6 +33,7 @@ __all__ = [
     "Ball",
     "Budget",
     "BudgetExceeded",
+    "Entry",
     "Guarantee",
     "InvalidArgument",
     "Ledger",
@@ -42,6 +44,7 @@ __all__ = [
     "approximate",
     "calibrate",
     "charge",
+    "described",
     "equivalent_rounds",
     "gaussian",
     "gaussian_noise_multiplier",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import json
 import os
 import threading
 import warnings
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,11 @@ from .._files import write_text
 from . import _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
-from .accounting.events import Event, GaussianEvent, PureEvent, once
+from ._ledger_state import State, covers, from_json, to_json
+from ._register import Entry, new_entry
+from .accounting.events import GaussianEvent, PureEvent
 
 _MODE = 0o600  # of a new file: what was spent is the business of its owner
-_FORMAT = "riemdp-ledger"
 _innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar(
     "riemdp_ledger", default=None
 )
@@ -77,7 +77,8 @@ class Ledger:
         path: A JSON file that is read at every operation and replaced whole at every charge, under
             a lock that other processes respect. It is created if it does not exist; if it does, its
             budget must be `budget`. A symbolic link is followed when the ledger is made. A file
-            with a second name (a hard link) is refused, because the two names would part.
+            with a second name (a hard link) is refused, because the two names would part. The file
+            also keeps a `register` of its releases.
         mixed: Whether delta is shared between rules for releases of several kinds, as above. None
             lets the first release decide, which cannot depend on any output.
 
@@ -113,11 +114,13 @@ class Ledger:
         if mixed is not None and not isinstance(mixed, bool):
             raise invalid("mixed", mixed, "give True, False, or None (the first release decides)")
         self._budget = budget
-        self._state = _State(Guarantee(REPLACE_ONE), _filter.Spent(Guarantee(REPLACE_ONE)), (), 0)
+        self._state = State(Guarantee(REPLACE_ONE), _filter.Spent(Guarantee(REPLACE_ONE)), (), 0)
         self._state = self._state.choosing(mixed)
         self._lock = threading.RLock()
         self._tokens = threading.local()
         self._plans: list[Guarantee] = []
+        self._register: tuple[Entry, ...] = ()
+        self._own_entry: Entry | None = None  # the last one made by this object
         # The cheapest Gaussian and the cheapest pure release refused so far. What is spent never
         # shrinks, so whatever costs as much is refused again, without a computation.
         self._least_refused = {GaussianEvent: float("inf"), PureEvent: float("inf")}
@@ -148,6 +151,32 @@ class Ledger:
         """How many releases were charged."""
         with self._synchronised():
             return self._state.charges
+
+    @property
+    def register(self) -> tuple[Entry, ...]:
+        """The releases in the ledger's file, oldest first: when, who, what, guarantee, and name and
+        SHA-256 of the released file where they are known. A run that is charged block by block is
+        one entry. Empty for a ledger in memory; charges of a file made before version 0.2 have no
+        entry.
+        """
+        with self._synchronised():
+            return self._register
+
+    def note_file(self, name: str, sha256: str) -> None:
+        """Enter the file of a released value with the last release that this object charged.
+
+        Args:
+            name: The file's name.
+            sha256: The SHA-256 of the file that is published, in hexadecimal digits. Never give
+                that of a file of records: it would confirm a guess of all of them.
+        """
+        with self._synchronised():
+            if self._path is None or self._own_entry is None:
+                return
+            noted = replace(self._own_entry, file=str(name), sha256=str(sha256))
+            entries = tuple(noted if e.id == noted.id else e for e in self._register)
+            write_text(self._path, to_json(self._budget, self._state, entries), _MODE)
+            self._register, self._own_entry = entries, noted
 
     @property
     def mixed(self) -> bool | None:
@@ -208,7 +237,8 @@ class Ledger:
                 )
             if self._path is not None:
                 # On disk before in memory: a charge that cannot be recorded is not granted.
-                write_text(self._path, _to_json(self._budget, state), _MODE)
+                self._register, self._own_entry = self._entered(guarantee, plans)
+                write_text(self._path, to_json(self._budget, state, self._register), _MODE)
             self._state = state
 
     @contextlib.contextmanager
@@ -235,7 +265,22 @@ class Ledger:
         finally:
             self._plans.remove(whole)
 
-    def _refused(self, guarantee: Guarantee, state: _State) -> bool:
+    def _entered(
+        self, guarantee: Guarantee, plans: Sequence[Guarantee]
+    ) -> tuple[tuple[Entry, ...], Entry]:
+        """The register with one more charge, and its entry: that of the run it is a part of, or a
+        new one.
+        """
+        last = self._own_entry
+        if last is not None and plans and any(e.id == last.id for e in self._register):
+            more = last.guarantee.compose(guarantee)
+            if any(covers(whole, more) for whole in plans):
+                longer = replace(last, guarantee=more, charges=last.charges + 1)
+                return tuple(longer if e.id == last.id else e for e in self._register), longer
+        entry = new_entry(guarantee)
+        return (*self._register, entry), entry
+
+    def _refused(self, guarantee: Guarantee, state: State) -> bool:
         """Whether the total would exceed the budget."""
         if not guarantee.is_private:
             return True
@@ -290,7 +335,7 @@ class Ledger:
         """The budget and what was spent, as JSON text. No record, noise or seed is in it."""
         self._check_process()
         with self._lock:
-            return _to_json(self._budget, self._state)
+            return to_json(self._budget, self._state, self._register)
 
     @staticmethod
     def from_json(text: str) -> Ledger:
@@ -299,9 +344,9 @@ class Ledger:
         Raises:
             InvalidArgument: `text` is no such description.
         """
-        budget, state = _from_json(text)
+        budget, ledger_state, entries = from_json(text)
         ledger = Ledger(budget)
-        ledger._state = state
+        ledger._state, ledger._register = ledger_state, entries
         return ledger
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -320,7 +365,7 @@ class Ledger:
         """The ledger of an existing file, with the file's own budget; further charges are written
         to the file.
         """
-        return Ledger(_from_json(Path(path).read_text(encoding="utf-8"))[0], path=path)
+        return Ledger(from_json(Path(path).read_text(encoding="utf-8"))[0], path=path)
 
     def _read(self) -> None:
         assert self._path is not None
@@ -329,7 +374,7 @@ class Ledger:
                 f"argument `path`: the ledger {self._path} has more than one name (a hard link)."
                 " Each name could spend the whole budget; keep one and delete the others"
             )
-        budget, self._state = _from_json(self._path.read_text(encoding="utf-8"))
+        budget, self._state, self._register = from_json(self._path.read_text(encoding="utf-8"))
         if budget != self._budget:
             raise InvalidArgument(
                 f"argument `budget` = {self._budget} differs from the budget {budget} of the ledger"
@@ -390,57 +435,6 @@ class Ledger:
         )
 
 
-@dataclass(frozen=True)
-class _State:
-    """What was charged. Values only: a state is replaced whole, and never changed."""
-
-    spent: Guarantee  # what was drawn
-    filtered: _filter.Spent  # what counts against the budget: runs with all that they planned
-    runs: tuple[tuple[Guarantee, Guarantee], ...]  # (whole, drawn so far) of planned runs
-    charges: int
-
-    def choosing(self, mixed: bool | None) -> _State:
-        return replace(self, filtered=replace(self.filtered, mixed=mixed))
-
-    def after(self, guarantee: Guarantee, plans: Sequence[Guarantee] = ()) -> _State:
-        """The state after one more release, which may be a part of one of `plans`."""
-        total = replace(
-            self,
-            spent=self.spent.compose(guarantee) if guarantee.is_private else guarantee,
-            charges=self.charges + 1,
-        )  # composed first: unlike adjacencies raise
-        if not guarantee.parts or not guarantee.is_private:
-            return total
-        for whole in plans:
-            if not _covers(whole, guarantee) or _filter.is_simple(whole):
-                continue
-            for i, (planned, drawn) in enumerate(self.runs):
-                more = drawn.compose(guarantee)
-                if planned == whole and _covers(whole, more):
-                    runs = (*self.runs[:i], (whole, more), *self.runs[i + 1 :])
-                    return replace(total, runs=runs)
-            return replace(
-                total, runs=(*self.runs, (whole, guarantee)), filtered=self.filtered.with_(whole)
-            )
-        return replace(total, filtered=self.filtered.with_(guarantee))
-
-
-def _covers(whole: Guarantee, part: Guarantee) -> bool:
-    """Whether `part` is made of some of the releases of `whole` (up to the rounding of sums)."""
-    left: dict[Event, float] = {_kind(p): _amount(p) for p in whole.parts}
-    return whole.adjacency == part.adjacency and all(
-        _amount(p) <= left.get(_kind(p), 0.0) * (1 + 1e-11) for p in part.parts
-    )
-
-
-def _kind(part: Event) -> Event:
-    return GaussianEvent(1.0) if isinstance(part, GaussianEvent) else once(part)
-
-
-def _amount(part: Event) -> float:
-    return part.squared_mu if isinstance(part, GaussianEvent) else getattr(part, "count", 1)
-
-
 def charge(
     guarantee: Guarantee, ledger: Ledger | None = None, *, of: Guarantee | None = None
 ) -> None:
@@ -496,53 +490,3 @@ def _comparable(guarantee: Guarantee) -> tuple[type, float] | None:
     if isinstance(part, PureEvent) and part.count == 1:
         return PureEvent, part.epsilon
     return None
-
-
-def _to_json(budget: Budget, state: _State) -> str:
-    filtered = state.filtered
-    record = {
-        "format": _FORMAT,
-        "version": 2,
-        "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
-        "charges": state.charges,
-        "spent": state.spent.to_dict(),
-        "mixed": filtered.mixed,
-        "simple": filtered.simple.to_dict(),
-        "runs": [g.to_dict() for g in filtered.runs],
-        "planned": [
-            {"whole": whole.to_dict(), "drawn": drawn.to_dict()} for whole, drawn in state.runs
-        ],
-    }
-    return json.dumps(record, indent=1, allow_nan=False) + "\n"
-
-
-def _from_json(text: str) -> tuple[Budget, _State]:
-    try:
-        state = json.loads(text)
-        if state["format"] != _FORMAT or state["version"] not in (1, 2):
-            raise KeyError("format")
-        budget = Budget(state["budget"]["epsilon"], state["budget"]["delta"])
-        spent, charges = Guarantee.from_dict(state["spent"]), state["charges"]
-        filtered, planned = _filter.Spent(Guarantee(spent.adjacency)), []
-        if state["version"] == 1:  # one total, of releases that the old rule granted one by one
-            filtered = filtered.with_(spent) if spent.parts else filtered
-        else:
-            mixed = state["mixed"]
-            if mixed is not None and not isinstance(mixed, bool):
-                raise KeyError("mixed")
-            filtered = _filter.Spent(
-                Guarantee.from_dict(state["simple"]),
-                tuple(Guarantee.from_dict(g) for g in state["runs"]),
-                mixed,
-            )
-            planned = [
-                (Guarantee.from_dict(run["whole"]), Guarantee.from_dict(run["drawn"]))
-                for run in state["planned"]
-            ]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise InvalidArgument(
-            "this is not the JSON of a riemdp ledger, version 1 or 2 (see Ledger.to_json)"
-        ) from error
-    if not isinstance(charges, int) or isinstance(charges, bool) or charges < 0:
-        raise invalid("charges", charges, "a ledger's count of charges is a whole number")
-    return budget, _State(spent, filtered, tuple(planned), charges)

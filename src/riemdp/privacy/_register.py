@@ -1,0 +1,85 @@
+"""The register of a ledger's file: who released what, and when. It decides nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import dataclasses
+import datetime
+import functools
+import getpass
+import uuid
+from collections.abc import Generator
+from typing import Any
+
+from ._guarantee import Guarantee
+
+_words: contextvars.ContextVar[str] = contextvars.ContextVar("riemdp_described", default="")
+_TEXTS = ("id", "when", "who", "what", "file", "sha256")
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One release in the register of a ledger's file.
+
+    Attributes:
+        id: A random name of the entry.
+        when: When it was charged (for a run, its first charge), as ISO 8601 in UTC.
+        who: Name of the user whose process charged it, "unknown" where the system has none.
+        what: What was released, in words.
+        guarantee: What was charged.
+        charges: Number of charges; above 1 for a run that is charged block by block.
+        file: Name of the file that the released value was written to, "" if it is not known.
+        sha256: SHA-256 of that file, "" if it is not known. Files of records are never hashed:
+            such a hash would confirm a guess of all of them.
+    """
+
+    id: str
+    when: str
+    who: str
+    what: str
+    guarantee: Guarantee
+    charges: int = 1
+    file: str = ""
+    sha256: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry for JSON."""
+        return {name: getattr(self, name) for name in (*_TEXTS, "charges")} | {
+            "guarantee": self.guarantee.to_dict()
+        }
+
+    @staticmethod
+    def from_dict(told: dict[str, Any]) -> Entry:
+        """The entry that `to_dict` described; KeyError or TypeError for anything else."""
+        texts = {name: told[name] for name in _TEXTS}
+        charges = told["charges"]
+        if not all(isinstance(text, str) for text in texts.values()):
+            raise TypeError("register")
+        if not isinstance(charges, int) or isinstance(charges, bool) or charges < 1:
+            raise TypeError("charges")
+        return Entry(guarantee=Guarantee.from_dict(told["guarantee"]), charges=charges, **texts)
+
+
+def new_entry(guarantee: Guarantee) -> Entry:
+    """An entry for a release that is charged now, by this user, in the words of `described`."""
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Entry(uuid.uuid4().hex[:12], now, _user(), _words.get() or "a release", guarantee)
+
+
+@contextlib.contextmanager
+def described(words: str) -> Generator[None]:
+    """Releases charged inside are entered with these words, unless an outer block has some."""
+    token = _words.set(_words.get() or words)
+    try:
+        yield
+    finally:
+        _words.reset(token)
+
+
+@functools.cache
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
