@@ -66,11 +66,58 @@ class SpreadWarning(RiemdpWarning):
 
 def invalid(name: str, value: object, remedy: str) -> InvalidArgument:
     """The error for argument `name`: says what was given and what to give instead."""
-    shape = getattr(value, "shape", None)
-    shown = repr(value) if shape is None else f"an array of shape {tuple(shape)}"
+    shown = _shown(value)
     if len(shown) > 80:
         shown = shown[:77] + "..."
     return InvalidArgument(f"argument `{name}` = {shown} is not usable: {remedy}")
+
+
+def _shown(value: object) -> str:
+    """A public argument as text. What may be records that were given in its place (arrays, tables,
+    collections of anything but a few plain values) is shown by its form only.
+    """
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        kind = "a DataFrame" if type(value).__name__ == "DataFrame" else "an array"
+        return f"{kind} of shape {shape}"
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        items = [*value, *value.values()] if isinstance(value, dict) else list(value)
+        plain = all(isinstance(x, str | int | float | None) for x in items)
+        if not plain or len(items) > _FEW:
+            return f"a {type(value).__name__} of {len(value)}"
+    return repr(value)
+
+
+_FEW = 4  # so many plain values are shown: a tuple (epsilon, delta), a dict of two metrics
+
+
+def shape_hint(name: str, shape: tuple[int, ...], wanted: tuple[int, ...], kind: str = "") -> str:
+    """What to do about records of another shape, "" where nothing is obvious.
+
+    Args:
+        name: The argument's name.
+        shape: The shape that was given, with the records along the first axis.
+        wanted: The shape of one record.
+        kind: The name of the type that was given.
+    """
+    array = f"{name}.to_numpy()" if kind == "DataFrame" else name
+    if len(shape) != 2 or len(wanted) != 2:
+        return ""
+    width, (rows, columns) = shape[1], wanted
+    whole = rows * columns
+    if width == whole:
+        return f"; for matrices written row by row give {array}.reshape(-1, {rows}, {columns})"
+    if width == whole + 1:
+        return (
+            f"; if its first column is an index, leave that out: {array}[:, 1:].reshape(-1,"
+            f" {rows}, {columns})"
+        )
+    if rows == columns and width == rows * (rows + 1) // 2:
+        return (
+            f"; for upper triangles fill both halves: full = numpy.zeros((len({name}), {rows},"
+            f" {rows})); i, j = numpy.triu_indices({rows}); full[:, i, j] = full[:, j, i] = {array}"
+        )
+    return ""
 
 
 def real(

@@ -366,6 +366,73 @@ def test_ledger_show_lists_releases_in_80_columns(riemdp, tmp_path, monkeypatch)
     assert f"{library.gaussian(20.0).epsilon(1e-5):.4g}" in shown
 
 
+@pytest.mark.parametrize(
+    ("first", "line", "word"),
+    [
+        (",0,1,2,3", "0,1.5,0,0,1.5", "index=False"),  # pandas, with its index
+        ("1,5;0,0;0,0;1,5", "1,5;0,0;0,0;1,5", "decimal comma"),
+        ("1,5,0,0,0,0,1,5", "1,5,0,0,0,0,1,5", "decimal commas"),
+        ("0,1.5,0,0,1.5", "1,1.5,0,0,1.5", "index"),
+        ("1.5,0,1.5", "1.5,0,1.5", "--upper"),
+    ],
+)
+def test_tables_of_other_programs_name_the_remedy(riemdp, tmp_path, first, line, word):
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join([first, *[line] * 6]) + "\n")
+    run = riemdp("mean", path, "-e", 1, "-d", 1e-6, "-r", 1)
+    assert run.code == 2
+    assert word in run.err
+    assert "Traceback" not in run.err
+
+
+def test_a_space_without_a_unit_is_searched_from_an_outer_ball(riemdp, tmp_path):
+    X = np.random.default_rng(3).normal(size=(800, 2)) + 5.0
+    np.save(tmp_path / "x.npy", X)
+    options = ("--space", "euclidean", "-e", 2, "-d", 1e-5)
+    refused = riemdp("mean", tmp_path / "x.npy", *options)
+    assert refused.code == 2
+    assert "--outer-radius" in refused.err
+    run = riemdp("mean", tmp_path / "x.npy", *options, "--outer-radius", 500, "--json")
+    assert run.code == 0, run.err
+    said = json.loads(run.out)
+    assert said["ball"]["found_privately"]
+    assert said["ball"]["radius"] < 50
+    assert np.linalg.norm(np.array(said["mean"]) - X.mean(axis=0)) < 1.0
+    facts = ("--space", "euclidean", "--size", 2, "--delta", 1e-5)
+    plan = riemdp("plan", *facts, "--outer-radius", 500, "--json")
+    assert json.loads(plan.out)["plan"]
+
+
+def test_outer_balls_and_radii_exclude_each_other(riemdp, scans):
+    for options, word in (
+        (("--radius", 2, "--outer-radius", 9), "--outer-radius"),
+        (("--radius", 2, "--outer-center", "identity"), "--outer-center"),
+        (("--outer-center", "identity"), "goes with --outer-radius"),
+        (("--outer-radius", -1), "radius"),
+        (("--outer-radius", 9, "--outer-center", "nowhere.npy"), "neither a word nor a file"),
+    ):
+        run = riemdp("mean", scans, "-e", 1, "-d", 1e-6, *options)
+        assert run.code == 2
+        assert word in run.err
+        assert "Traceback" not in run.err
+
+
+def test_shrink_moves_a_noisy_mean_towards_the_centre(riemdp, scans):
+    options = ("--radius", 2, "-e", 0.05, "-d", 1e-6, "--metric", "log-euclidean", "--seed", 1)
+    options = (*options, "--mechanism", "wrapped-gaussian", "--json")
+    plain, shrunk = (
+        np.array(json.loads(riemdp("mean", scans, *options, *more).out)["mean"])
+        for more in ((), ("--shrink",))
+    )
+    space = library.SPDLogEuclidean(3)
+    assert space.norm(np.eye(3), space.log(np.eye(3), shrunk)) < 0.9 * space.norm(
+        np.eye(3), space.log(np.eye(3), plain)
+    )
+    bad = riemdp("mean", scans, *options[:-3], "--mechanism", "riemannian-laplace", "--shrink")
+    assert bad.code == 2
+    assert "shrink" in bad.err
+
+
 def test_ledger_is_not_replaced(riemdp, tmp_path):
     book = tmp_path / "b.json"
     assert riemdp("ledger", "create", book, "-e", 1).code == 0

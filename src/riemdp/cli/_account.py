@@ -175,6 +175,8 @@ def plan(
     metric: o.MetricOption = o.Metric.affine_invariant,
     space: o.SpaceOption = o.Space.spd,
     center: o.Center = None,
+    outer_radius: o.OuterRadius = None,
+    outer_center: o.OuterCenter = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write the picture too (.png, .svg or .pdf).")
     ] = None,
@@ -205,7 +207,7 @@ def plan(
         metric.value,
         np.empty((1 if space is not o.Space.spd else 2, *_shape(space, size))),
     )
-    ball = ball_for(manifold, center, radius)
+    ball = ball_for(manifold, center, radius, outer_center, outer_radius)
     if isinstance(ball, AdaptiveBall):
         if plot is not None:
             raise InputProblem("--plot needs --radius and --records", "leave it out, or give both")

@@ -31,6 +31,9 @@ def mean(
     metric: o.MetricOption = o.Metric.affine_invariant,
     space: o.SpaceOption = o.Space.spd,
     center: o.Center = None,
+    outer_radius: o.OuterRadius = None,
+    outer_center: o.OuterCenter = None,
+    shrink: o.Shrink = False,
     mechanism: Mechanism = "auto",
     adjacency: o.AdjacencyOption = o.Adjacency.replace_one,
     n_min: o.LeastRecords = None,
@@ -71,7 +74,7 @@ def mean(
         _check_search(mechanism, adjacency)
     loaded = read_records(file, Reading(key=key, eta=eta, header=header, channels=channels))
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
-    ball = ball_for(manifold, center, radius)
+    ball = ball_for(manifold, center, radius, outer_center, outer_radius)
     if isinstance(ball, AdaptiveBall):
         _check_count(manifold, ball, len(records), budget)
     if on_invalid is o.OnInvalid.refuse:
@@ -88,6 +91,7 @@ def mean(
             ledger=opened,
             adjacency=adjacency.value,
             n_min=n_min,
+            shrink=shrink,
         )
 
     def describe(

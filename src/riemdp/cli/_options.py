@@ -91,6 +91,35 @@ Center = Annotated[
         show_default=False,
     ),
 ]
+OuterRadius = Annotated[
+    float | None,
+    typer.Option(
+        "--outer-radius",
+        help=(
+            "Without --radius: public radius of the ball in which the search begins, chosen without"
+            " the data. It may be far too large; Euclidean space needs it."
+        ),
+        show_default=False,
+    ),
+]
+OuterCenter = Annotated[
+    str | None,
+    typer.Option(
+        "--outer-center",
+        help="Public centre of that ball: identity or origin (the default), diag:A, or a file.",
+        show_default=False,
+    ),
+]
+Shrink = Annotated[
+    bool,
+    typer.Option(
+        "--shrink",
+        help=(
+            "Shrink Gaussian releases towards the public centre, which lowers the error from noise"
+            " in dimension 3 and more. A ball that was found privately always does."
+        ),
+    ),
+]
 AdjacencyOption = Annotated[
     Adjacency,
     typer.Option(

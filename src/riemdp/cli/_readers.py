@@ -193,7 +193,12 @@ def _row(source: Path, line: int, cells: list[str], width: int) -> list[float]:
             "write decimal points; pandas reads such a table with sep=';', decimal=','",
         )
     remedy = "leave out columns of text; write missing values as nan"
-    if line == 1:
+    if line == 1 and cells[0] == "" and all(_is_number(cell) for cell in cells[1:]):
+        remedy = (
+            "this looks like a table that pandas wrote with its index: write it again with"
+            " to_csv(file, index=False, header=False)"
+        )
+    elif line == 1:
         remedy += "; --header says that the first line names the columns"
     raise InputProblem(f"line {line}, column {column} of {source} is not a number", remedy)
 

@@ -88,6 +88,10 @@ def _from_rows(array: np.ndarray) -> np.ndarray:
             f"if the first column is an index, leave it out ({width - 1} is a square): pandas"
             " writes none with to_csv(index=False)"
         )
+    if width % 2 == 0 and math.isqrt(width // 2) ** 2 == width // 2:
+        hints.append(
+            "if the table has decimal commas, each number was read as two: write decimal points"
+        )
     raise InputProblem(
         f"each record has {width} numbers, which is not the square of a number of rows",
         "; ".join(
@@ -116,9 +120,26 @@ def _from_triangles(array: np.ndarray) -> np.ndarray:
 
 
 def ball_for(
-    manifold: AbstractManifold, center: str | None, radius: float | None
+    manifold: AbstractManifold,
+    center: str | None,
+    radius: float | None,
+    outer_center: str | None = None,
+    outer_radius: float | None = None,
 ) -> Ball | AdaptiveBall:
-    """The public ball of --center and --radius, or a search for one where no radius is given."""
+    """The public ball of --center and --radius, or a search for one where no radius is given. The
+    search begins in the public ball of --outer-center and --outer-radius.
+    """
+    outer = "--outer-radius" if outer_radius is not None else "--outer-center"
+    if radius is not None and (outer_radius is not None or outer_center is not None):
+        raise InputProblem(
+            f"{outer} is for a search, and --radius {radius:g} gives the ball itself",
+            "leave out one of them",
+        )
+    if outer_center is not None and outer_radius is None:
+        raise InputProblem(
+            f"--outer-center {outer_center} goes with --outer-radius",
+            "give the public radius of the ball in which the search begins",
+        )
     if radius is not None:
         return Ball(centre_for(manifold, center or "identity"), radius)
     if center is not None:
@@ -127,10 +148,16 @@ def ball_for(
             "give a public radius too; or leave both out, and a ball is found with a share of the"
             " budget",
         )
+    if outer_radius is not None:
+        return AdaptiveBall(
+            outer=Ball(centre_for(manifold, outer_center or "identity"), outer_radius)
+        )
     if not math.isfinite(manifold._search_radius(manifold.origin)):
         raise InputProblem(
             f"{manifold!r} has no unit of its own, so no search for a ball can begin",
-            "give --radius, the public radius of a ball about --center",
+            "give --outer-radius, a public radius about --outer-center (the origin) in which the"
+            " search begins and which may be far too large; or --radius, the public radius of a"
+            " ball that holds most records",
         )
     return AdaptiveBall()
 

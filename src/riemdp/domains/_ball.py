@@ -11,7 +11,7 @@ from .._errors import InvalidArgument, magnitude
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._domain import Domain
-from ._door import admit_point, admit_records, stacks_in_one_array
+from ._door import admit_manifold, admit_point, admit_records, stacks_in_one_array
 
 
 class Ball:
@@ -78,6 +78,7 @@ class Ball:
             InvalidArgument: The center is not a point of the space, or the radius is not below the
                 injectivity radius there.
         """
+        manifold = admit_manifold(manifold, None, "Ball.on(manifold), Ball.clamp(manifold, x)")
         domain = self._domains.get(manifold)
         if domain is None:
             # the center is a public constant, also inside a user's jit

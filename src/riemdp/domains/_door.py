@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from .._errors import InvalidArgument
+from .._errors import InvalidArgument, shape_hint
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 
@@ -67,6 +67,36 @@ def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
             f" {EXACT:g}; float64 does not hold this point, choose one that is better conditioned"
         )
     return repaired
+
+
+def admit_manifold(manifold: object, X: object, order: str) -> AbstractManifold:
+    """The space of a public function, checked; no message shows what was given in its place.
+
+    Args:
+        manifold: What was given as the space.
+        X: What was given as the next argument.
+        order: How the function is called.
+
+    Raises:
+        InvalidArgument: It is no space.
+    """
+    if isinstance(manifold, AbstractManifold):
+        return manifold
+    if isinstance(X, AbstractManifold):
+        second = order.split(", ")[1].rstrip(")")
+        raise InvalidArgument(
+            f"arguments `manifold` and `{second}` are swapped: the order is {order}"
+        )
+    if isinstance(manifold, type) and issubclass(manifold, AbstractManifold):
+        name = manifold.__name__
+        raise InvalidArgument(
+            f"argument `manifold` is the class {name}; give a space of some size, such as"
+            f" riemdp.{name}(3)"
+        )
+    raise InvalidArgument(
+        f"argument `manifold` is {_form(manifold)}; give a space such as"
+        f" riemdp.SPDAffineInvariant(k) (the order is {order})"
+    )
 
 
 def stacks_in_one_array(manifold: AbstractManifold) -> bool:
@@ -125,6 +155,7 @@ def admit_records(
         raise InvalidArgument(
             f"argument `{name}` has batch shape {batch}; give n >= {at_least} records of"
             f" {manifold!r} stacked along one leading axis"
+            + ("" if batch else f"; for one record give {name}[None]")
         )
     return stacked, int(batch[0])
 
@@ -142,7 +173,7 @@ def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
         )
     array = _unmasked(X)
     if array.dtype.kind in "fiub":
-        return _with_trailing(manifold, name, _float64(array))
+        return _with_trailing(manifold, name, _float64(array), type(X).__name__)
     if array.ndim == 0:
         raise InvalidArgument(
             f"argument `{name}` is a single object; give records of {manifold!r} as a list or as an"
@@ -208,12 +239,15 @@ def _common_shape(records: Any) -> tuple[int, ...] | None:
     return max(shapes, key=lambda s: (shapes[s], s)) if shapes else None
 
 
-def _with_trailing(manifold: AbstractManifold, name: str, array: np.ndarray | Array) -> Any:
+def _with_trailing(
+    manifold: AbstractManifold, name: str, array: np.ndarray | Array, kind: str = ""
+) -> Any:
     shape = manifold.shape
     if array.ndim < len(shape) or tuple(array.shape[array.ndim - len(shape) :]) != shape:
         raise InvalidArgument(
             f"argument `{name}` has shape {tuple(array.shape)}; {manifold!r} needs records stacked"
             f" along one leading axis, shape (n, *{shape})"
+            + shape_hint(name, tuple(array.shape), shape, kind)
         )
     return array
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, PyTree
 from numpy.typing import ArrayLike as NumPyArrayLike
 
-from .._errors import InvalidArgument, real
+from .._errors import InvalidArgument, real, shape_hint
 
 # Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
 Point: TypeAlias = PyTree[Float[Array, "..."]]
@@ -514,6 +514,7 @@ def _coerce_array(
         raise InvalidArgument(
             f"argument `{name}` has shape {array.shape}; {owner}{what} needs trailing shape"
             f" {trailing} (leading axes are batch axes)"
+            + shape_hint(name, array.shape, trailing, type(x).__name__)
         )
     return array
 

@@ -12,12 +12,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from .. import _html
 from .._errors import InvalidArgument
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
 
+_SHOWN = 64  # entries of a released value that a notebook shows
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
 
@@ -125,6 +127,18 @@ class Release:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The same as a table, and the released value where it is small, for notebooks."""
+        warning = NOT_PRIVATE if self.reproducible else ""
+        return _html.of_lines(str(self), warning=warning, block=_small(self.value))
+
+
+def _small(value: Point) -> str:
+    """A released value as text, "" where it is large or a tuple."""
+    if isinstance(value, tuple) or np.size(value) > _SHOWN:
+        return ""
+    return np.array2string(np.asarray(value), precision=5, suppress_small=True)
 
 
 def _shape_in_words(value: Point) -> str:

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from .. import _html
 from ..manifolds._base import Point
 from ..privacy import Guarantee
+
+_SEEDED = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
 
 class HistoryRow(NamedTuple):
@@ -101,7 +104,7 @@ class OptimizationResult:
                 " smaller learning_rate"
             )
         if self.reproducible:
-            lines.append("  NOT PRIVATE: drawn with a seed; must not be published as private")
+            lines.append(f"  {_SEEDED}")
         if self.history:
             lines.append(
                 "  the history holds objectives computed without noise: NOT PRIVATE, do not"
@@ -110,3 +113,8 @@ class OptimizationResult:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks. The history is never in it."""
+        lines = str(self)
+        return _html.of_lines(lines, warning=_SEEDED if self.reproducible else "")

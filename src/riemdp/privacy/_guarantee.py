@@ -10,6 +10,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
+from .. import _html
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
 from ._trade_off import TradeOff, trade_off
@@ -256,6 +257,12 @@ class Guarantee:
             delta = 1e-5 if self.quoted_delta is None else self.quoted_delta
             figure = f"({self.epsilon(delta):.4g}, {delta:.4g})-differentially private"
         return f"{figure}, {self.adjacency} neighbours: {made_of}."
+
+    def _repr_html_(self) -> str:
+        """The statement and what it is made of, for notebooks."""
+        statement, _, made_of = str(self).rstrip(".").partition(f", {self.adjacency} neighbours: ")
+        rows = [("statement", statement), ("neighbours", self.adjacency), ("made of", made_of)]
+        return _html.facts("Guarantee", rows if made_of else [("", str(self))])
 
     def __repr__(self) -> str:
         return (

@@ -25,7 +25,7 @@ from . import _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
 from ._ledger_state import State, covers, from_json, to_json
-from ._register import Entry, new_entry
+from ._register import Entry, html, new_entry
 from .accounting.events import GaussianEvent, PureEvent
 
 _MODE = 0o600  # of a new file: what was spent is the business of its owner
@@ -424,6 +424,10 @@ class Ledger:
                 handle.seek(0)
                 msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
             yield
+
+    def _repr_html_(self) -> str | None:
+        with contextlib.suppress(RiemdpError, OSError):  # a copy in a forked child is not read
+            return html(self._budget, self.spent, self.charges, self.register)
 
     def __repr__(self) -> str:
         return f"Ledger(budget={self._budget}, {self._state.charges} charges)"

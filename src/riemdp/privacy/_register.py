@@ -9,12 +9,16 @@ import datetime
 import functools
 import getpass
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
+from .. import _html
+from ._budget import Budget
 from ._guarantee import Guarantee
 
 _words: contextvars.ContextVar[str] = contextvars.ContextVar("riemdp_described", default="")
+_SHOWN = 10  # releases in a notebook
+_HEAD = ("when (UTC)", "who", "what", "epsilon", "file", "SHA-256")
 _TEXTS = ("id", "when", "who", "what", "file", "sha256")
 
 
@@ -75,6 +79,28 @@ def described(words: str) -> Generator[None]:
         yield
     finally:
         _words.reset(token)
+
+
+def html(budget: Budget, spent: Guarantee, charges: int, register: Sequence[Entry]) -> str:
+    """A ledger as tables for notebooks: what is spent, what is left, and its last releases."""
+    delta = budget.delta
+    used = spent.epsilon(delta)
+    rows = [
+        ("budget", f"epsilon {budget.epsilon:g} at delta {delta:g}"),
+        ("spent", f"epsilon {used:.6g} in {charges} charges"),
+        ("left", f"epsilon {max(0.0, budget.epsilon - used):.6g}"),
+        ("neighbours", spent.adjacency),
+    ]
+    table = _html.facts("Ledger", rows)
+    if not register:
+        return table
+    last = register[-_SHOWN:]
+    cells = [
+        [e.when, e.who, e.what, f"{e.guarantee.epsilon(delta):.4g}", e.file, e.sha256[:16]]
+        for e in last
+    ]
+    caption = f"Last {len(last)} of {len(register)} releases"
+    return table + _html.grid(caption, _HEAD, cells)
 
 
 @functools.cache

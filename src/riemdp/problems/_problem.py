@@ -251,15 +251,26 @@ def _worst_difference(
     return jnp.max(jax.vmap(difference)(normals)) / jnp.maximum(1.0, m._norm(w, gradient))
 
 
+_TRACED = (
+    "Losses and gradients are functions that JAX traces: write them with jax.numpy; NumPy and torch"
+    " functions, float(...) and `if` on a value cannot be traced"
+)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
+
+
 def check_loss_shape(problem: Problem, w: Point, z: Record) -> None:
     """Raise, naming `loss`, unless the loss of one record is a scalar (checked by shapes only; no
     record is read).
     """
     try:
         out = jax.eval_shape(problem.loss, w, z)
-    except (TypeError, ValueError, IndexError) as error:
+    except Exception as error:  # a user's function may raise anything
         raise InvalidArgument(
-            f"argument `loss` cannot be evaluated on one record of this data: {error}"
+            f"argument `loss` cannot be evaluated on one record of this data: {_first_line(error)}."
+            f" {_TRACED}"
         ) from error
     leaves = jax.tree.leaves(out)
     if len(leaves) != 1 or leaves[0].shape != ():
@@ -276,9 +287,10 @@ def check_gradient_shape(problem: Problem, w: Point, z: Record) -> None:
     name = "loss" if problem.gradient is None else "gradient"
     try:
         out = jax.eval_shape(problem.riemannian_gradient, w, z)
-    except (TypeError, ValueError, IndexError) as error:
+    except Exception as error:  # a user's function may raise anything
         raise InvalidArgument(
-            f"argument `{name}` gives no gradient for one record of this data: {error}"
+            f"argument `{name}` gives no gradient for one record of this data:"
+            f" {_first_line(error)}. {_TRACED}"
         ) from error
     if jax.tree.map(lambda x: x.shape, out) != jax.tree.map(jnp.shape, w):
         raise InvalidArgument(

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
+from .. import _html
 from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall
 from ..manifolds import AbstractManifold
@@ -98,6 +99,29 @@ class AdaptivePlan:
         return "\n".join([*lines, "  Clipping adds a bias that no formula knows beforehand."])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        head = (
+            "epsilon",
+            "delta",
+            "a ball is found from n =",
+            "its centre moves from",
+            "error below radius / 10 from",
+            "error below that of sampling from",
+        )
+        cells = [
+            [
+                f"{r.budget.epsilon:.4g}",
+                f"{r.budget.delta:.3g}",
+                *(f"{n:,}" for n in (r.need, r.moves_from, r.tenth_from, r.sampling_from)),
+            ]
+            for r in self.rows
+        ]
+        said = [] if self.n is None else [s for r in self.rows for s in row_in_words(self, r)]
+        bias = "Clipping adds a bias that no formula knows beforehand."
+        note = ". ".join([*(s.strip() for s in said), bias])
+        return _html.grid(str(self).splitlines()[0], head, cells, note=note)
 
 
 def row_in_words(plan: AdaptivePlan, row: AdaptivePlanRow) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from .. import problems
-from .._errors import InvalidArgument, integer, invalid, one_of, real
+from .._errors import integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain, Frame
-from ..domains._door import admit_records
+from ..domains._door import admit_manifold, admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
@@ -140,15 +140,7 @@ def private_frechet_mean(
         >>> riemdp.private_frechet_mean(space, records, budget=budget).details["ball"].center.shape
         (2, 2)
     """
-    if not isinstance(manifold, AbstractManifold):
-        order = "the order is private_frechet_mean(manifold, X, ball, budget)"
-        swapped = isinstance(X, AbstractManifold)
-        raise InvalidArgument(
-            "arguments `manifold` and `X` are swapped: " + order
-            if swapped
-            else f"argument `manifold` is a {type(manifold).__name__}; give a space such as"
-            f" riemdp.SPDAffineInvariant(k) ({order})"
-        )
+    manifold = admit_manifold(manifold, X, "private_frechet_mean(manifold, X, ball, budget)")
     one_of("mechanism", mechanism, MECHANISMS)
     one_of("calibration", calibration, CALIBRATIONS)
     if not isinstance(budget, Budget):

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from numpy.typing import ArrayLike
 
-from .. import plots
+from .. import _html, plots
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball
+from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS, optional_ball
@@ -219,6 +220,26 @@ class MeanPlan(Sequence[PlanRow]):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        """The mechanisms that have an error, and which one "auto" takes, for notebooks."""
+        best = {b: self._best_or_none(b) for b in self.budgets}
+        cells = [
+            [
+                f"{row.epsilon:g}",
+                f"{row.delta:g}",
+                row.mechanism,
+                f"{row.expected_error:.4g}",
+                row.kind,
+                f"{100 * row.expected_error / float(self.ball.radius):.3g} %",
+                "auto" if row is best[row.budget] else row.note,
+            ]
+            for row in self.rows
+            if row.expected_error is not None
+        ]
+        head = ("epsilon", "delta", "mechanism", "error from noise", "", "of the radius", "")
+        note = "Records outside the ball are moved into it; what that does is not in these errors."
+        return _html.grid(str(self).splitlines()[0], head, cells, note=note)
+
     def _left_out(self) -> list[str]:
         """What to say of the mechanisms without a formula, once each."""
         rows = [row for row in self.rows if row.mechanism not in (*COMPARED, TANGENT_MEAN)]
@@ -385,6 +406,7 @@ def plan_private_mean(
         >>> plan.best().mechanism
         'riemannian-laplace'
     """
+    manifold = admit_manifold(manifold, ball, "plan_private_mean(manifold, ball, n, budgets)")
     if isinstance(ball, AdaptiveBall):
         return plan_adaptive_mean(manifold, ball, n, budgets)
     n = integer("n", n, remedy=None if n is not None else _NEEDS_N)

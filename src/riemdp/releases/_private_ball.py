@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..domains import AdaptiveBall
-from ..domains._door import admit_records
+from ..domains._door import admit_manifold, admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
@@ -58,5 +58,6 @@ def private_ball(
         >>> bool(release.value.contains(space, X).mean() > 0.5)
         True
     """
+    manifold = admit_manifold(manifold, X, "private_ball(manifold, X, search, budget)")
     _, n = admit_records(manifold, "X", X)
     return PrivateBall(manifold, search, n=n, budget=budget).release(X, rng, ledger=ledger)

@@ -15,6 +15,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
+from ..domains._door import admit_manifold
 from ..manifolds import (
     AbstractManifold,
     Product,
@@ -105,8 +106,7 @@ def frechet_mean(
         >>> [round(float(x), 4) for x in mean.value], mean.converged
         ([0.7071, 0.7071], True)
     """
-    if not isinstance(manifold, AbstractManifold):
-        raise invalid("manifold", manifold, "give a manifold, for example SPDAffineInvariant(3)")
+    manifold = admit_manifold(manifold, X, "frechet_mean(manifold, X)")
     tol = real("tol", tol, above=0.0, below=1.0)
     records = manifold._coerce("X", X)
     n = _count(manifold, records)

@@ -1,0 +1,125 @@
+"""What a notebook shows: small tables, escaped, with nothing that printing does not show but the
+released value.
+"""
+
+from __future__ import annotations
+
+import html as standard
+import os
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import _html
+
+SPACE = riemdp.Euclidean(2)
+BALL = riemdp.Ball(np.zeros(2), 1.0)
+BUDGET = riemdp.Budget(1.0, 1e-6)
+SEEDED = "NOT PRIVATE"
+
+
+class Checker(HTMLParser):
+    """Collects the tags, and refuses those that are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def checked(page: str) -> str:
+    """The page, whole and without anything that runs."""
+    parser = Checker()
+    parser.feed(page)
+    assert not parser.open
+    assert parser.seen <= {"div", "table", "caption", "tr", "th", "td", "pre", "p"}
+    return standard.unescape(page)
+
+
+def release(**options):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    return riemdp.private_frechet_mean(SPACE, X, BALL, BUDGET, **options)
+
+
+def test_a_release_shows_its_guarantee_and_its_value():
+    made = release()
+    page = checked(made._repr_html_())
+    assert str(made.guarantee) in page
+    assert np.array2string(np.asarray(made.value), precision=5, suppress_small=True) in page
+    assert SEEDED not in page
+
+
+def test_a_seeded_release_says_so_once_and_first():
+    page = checked(release(rng=3)._repr_html_())
+    assert page.count(SEEDED) == 1
+    assert page.index(SEEDED) < page.index("guarantee")
+
+
+def test_an_optimiser_shows_no_history():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    result = riemdp.private_minimize(
+        riemdp.problems.frechet_mean(SPACE),
+        X,
+        np.zeros(2),
+        riemdp.DPRGD(2, 0.1, 1.0),
+        BUDGET,
+        record_every=1,
+    )
+    page = checked(result._repr_html_())
+    assert str(result.guarantee) in page
+    for row in result.history:
+        assert f"{row.objective:.6g}" not in page
+
+
+@pytest.mark.parametrize(
+    "guarantee",
+    [riemdp.gaussian(3.0), riemdp.pure(0.5), riemdp.none(), riemdp.Guarantee("replace-one")],
+    ids=str,
+)
+def test_a_guarantee_says_what_printing_says(guarantee):
+    page = checked(guarantee._repr_html_())
+    for word in str(guarantee).rstrip(".").replace(",", " ").split():
+        assert word.strip(":;") in page
+
+
+def test_plans_show_the_rows_and_the_choice():
+    plan = riemdp.plan_private_mean(SPACE, BALL, 300, [BUDGET, 0.5])
+    page = checked(plan._repr_html_())
+    for budget in plan.budgets:
+        assert f"{plan.best(budget).expected_error:.4g}" in page
+    assert page.count(">auto<") == 2
+    adaptive = riemdp.plan_private_mean(riemdp.Sphere(3), riemdp.AdaptiveBall(), 5000, BUDGET)
+    assert f"{adaptive.need:,}" in checked(adaptive._repr_html_())
+
+
+def test_a_ledger_shows_what_is_left_and_escapes_its_register(tmp_path):
+    ledger = riemdp.Ledger(riemdp.Budget(1.0), path=tmp_path / "book.json")
+    assert "epsilon 1" in checked(ledger._repr_html_())
+    with riemdp.privacy.described("<script>alert(1)</script>"):
+        ledger.spend(riemdp.pure(0.25))
+    raw = ledger._repr_html_()
+    assert "<script>" not in raw
+    assert "<script>alert(1)</script>" in checked(raw)
+    assert "0.75" in raw
+    os.remove(tmp_path / "book.json")
+    assert ledger._repr_html_() is None  # a notebook then prints the ledger instead
+
+
+def test_tables_escape_every_text():
+    bad = "<b>&\"'"
+    for page in (
+        _html.facts(bad, [(bad, bad), ("", bad)], warning=bad, block=bad),
+        _html.grid(bad, [bad], [[bad]], note=bad),
+        _html.of_lines(f"{bad}\n  {bad}: {bad}\n {bad}"),
+    ):
+        assert "<b>" not in page
+        checked(page)
