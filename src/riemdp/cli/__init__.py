@@ -35,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
             app(args=words, prog_name="riemdp")
     except SystemExit as stopped:
-        if arguments is None and stopped.code == _INTERRUPTED:
-            leave(_INTERRUPTED)
+        if arguments is None and isinstance(stopped.code, int | None):
+            leave(stopped.code or 0)
         raise
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted; no file was written and nothing was charged\n")

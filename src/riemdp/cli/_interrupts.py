@@ -69,9 +69,21 @@ class Interrupts:
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self.seen += 1
-        if not self._held and (not self.charged or self.seen > 1):
-            self.raised = True
-            raise KeyboardInterrupt
+        if self._held or (self.seen == 1 and (self.charged or _in_jax(frame))):
+            return
+        self.raised = True
+        raise KeyboardInterrupt
+
+
+def _in_jax(frame: FrameType | None) -> bool:
+    """Whether JAX is at work. An exception that passes through its compiler may end the process by
+    a segmentation fault; `check` obeys the signal when it is done, before anything is charged.
+    """
+    while frame is not None:
+        if "jax" in str(frame.f_globals.get("__name__", "")).partition(".")[0]:
+            return True
+        frame = frame.f_back
+    return False
 
 
 _current = Interrupts()
@@ -122,8 +134,9 @@ def leave(code: int) -> None:
     An interrupt inside a compilation can leave objects that the compiler's ordinary shutdown
     cannot take apart; the process would end by a segmentation fault.
     """
-    with contextlib.suppress(OSError, ValueError):
-        sys.stdout.flush()
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            code = code or 120  # as Python's own: what was printed did not arrive
     os._exit(code)
