@@ -69,8 +69,10 @@ class Ledger:
 
     **Nested use.** Inside `with` the *innermost* ledger is charged, and only that one: an inner
     block is for another data set. To give part of a budget to a sub-task on the same data, charge
-    the outer ledger afterwards: `outer.spend(inner.spent)`. A `with` block holds for its own thread
-    (or asyncio task); hand `ledger=` to work in other threads.
+    the outer ledger with all of that part first: `outer.spend(approximate(epsilon, delta))` for an
+    inner `Ledger(Budget(epsilon, delta))`. `inner.spent` is no bound where the sub-task chose its
+    releases by what came out. A `with` block holds for its own thread (or asyncio task); hand
+    `ledger=` to work in other threads.
 
     Args:
         budget: What may be spent in total.
