@@ -112,6 +112,7 @@ def _p_value(run, jobs, factor=1.0):
     return 2 * min(stats.chi2.cdf(total, dof), stats.chi2.sf(total, dof))
 
 
+@pytest.mark.slow
 def test_noise_follows_the_exact_law_and_weaker_noise_would_not(run, jobs):
     assert _p_value(run, jobs) > ALPHA
     assert (

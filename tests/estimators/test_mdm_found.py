@@ -39,7 +39,9 @@ def mdm(**options):
 
 
 # ------------------------------------------------------------------------------- what is released
-@pytest.mark.parametrize("metric", ["riemann", "logeuclid", "wasserstein"])
+@pytest.mark.parametrize(
+    "metric", ["riemann", "logeuclid", pytest.param("wasserstein", marks=pytest.mark.slow)]
+)
 def test_it_finds_the_classes_in_any_unit(metric):
     for unit, labels in ((1.0, {}), (1e-12, PRIVATE)):
         X, y = matrices(unit=unit)

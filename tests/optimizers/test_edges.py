@@ -372,7 +372,7 @@ def test_an_understated_record_lipschitz_does_not_understate_the_sensitivity():
     [
         (SPDAffineInvariant(3), np.eye(3)),
         (Sphere(4), np.eye(4)[0]),
-        (PoincareBall(2), np.zeros(2)),
+        pytest.param(PoincareBall(2), np.zeros(2), marks=pytest.mark.slow),
     ],
     ids=repr,
 )
