@@ -11,16 +11,16 @@ import math
 
 import numpy as np
 from jaxtyping import Array
-from numpy.typing import NDArray
 
 from .._errors import invalid
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..randomness import NoiseSource
 from ._ball_search import GaussianNoise, PureNoise
 from ._base import AbstractMechanism, Value
 from ._error_law import ErrorLaw, gaussian_law, laplace_law
-
-Floats = NDArray[np.float64]
+from ._shrinking import Floats, shortened
 
 
 class BudgetedNoise:
@@ -73,9 +73,19 @@ class BudgetedNoise:
             return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
         return v + scale * z
 
-    def deviation(self, scale: float, dim: int) -> float:
-        """Standard deviation of the noise of `added` in each of `dim` coordinates."""
-        return scale * math.sqrt(dim + 1.0) if self.is_pure else scale
+    def released(
+        self,
+        manifold: AbstractManifold,
+        base: Point,
+        y: Array | Floats,
+        scale: float,
+        radius: float,
+        source: NoiseSource,
+    ) -> Floats:
+        """Coordinates at `base` with noise, then `shortened`; y is at most `radius` long."""
+        noisy = self.added(y, scale, source)
+        deviation = scale * math.sqrt(noisy.size + 1.0) if self.is_pure else scale
+        return shortened(manifold, base, noisy, deviation, radius, flat=not self.is_pure)
 
     def lengths(self, scale: float, dim: int) -> ErrorLaw:
         """Law of the length of the noise of `added`."""

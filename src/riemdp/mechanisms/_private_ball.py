@@ -39,7 +39,7 @@ from ._base import Drawn, Value
 from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
 from ._common import exp_valid, needs_log
 from ._error_law import shrunk_law
-from ._shrinking import bend_of, shortened
+from ._shrinking import bend_of
 
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
 _LONG = 1.0  # a move, in units of the curvature's radius, after which the centre may still be far
@@ -89,10 +89,7 @@ class SearchRecords:
         query = TangentMean(Domain(manifold, self.center, r), self.n)
         mean = query.coordinates(query.shorten(self.logs))
         scale = self.noise.scale(query.sensitivity, share)
-        noisy = self.noise.added(mean, scale, self.source)
-        deviation = self.noise.deviation(scale, manifold.dim)
-        flat = not self.noise.is_pure
-        y = shortened(manifold, self.center, noisy, deviation, r, flat=flat)
+        y = self.noise.released(manifold, self.center, mean, scale, r, self.source)
         self._take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
         return bend_of(manifold) * float(np.linalg.norm(y)) > _LONG
 
@@ -250,9 +247,7 @@ class AdaptiveMean(_OfRecords):
             local = query.domain
             y = query.coordinates(query.shorten(records.logs))
         scale = self.noise.scale(query.sensitivity, share)
-        noisy = self.noise.added(y, scale, source)
-        deviation, flat = self.noise.deviation(scale, noisy.size), not self.noise.is_pure
-        noisy = shortened(local.manifold, local.center, noisy, deviation, r, flat=flat)
+        noisy = self.noise.released(local.manifold, local.center, y, scale, r, source)
         released = end_of(local.manifold, local.center, noisy)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)

@@ -97,10 +97,9 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         where curvature is unbounded below.
         """
         lengths = self.noise.lengths(self.scale, self.manifold.dim)
-        law = wrapped_law(self.manifold, self.query.domain.radius, lengths)
-        if law is None or float(self.manifold.curvature_bounds[0]) < 0.0:
-            return law  # shortening to the radius brings no point of a Hadamard space farther
-        return shrunk_law(self.manifold, self.query.domain.radius, lengths)
+        curved_down = float(self.manifold.curvature_bounds[0]) < 0.0
+        law = wrapped_law if curved_down else shrunk_law  # nothing is shrunk where it curves down
+        return law(self.manifold, self.query.domain.radius, lengths)
 
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)
