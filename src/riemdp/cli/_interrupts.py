@@ -18,6 +18,8 @@ from types import FrameType
 from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_ALARM: int | None = getattr(signal, "SIGALRM", None)  # not on every system
+_MOMENT = 0.05
 
 
 class Interrupts:
@@ -69,7 +71,14 @@ class Interrupts:
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self.seen += 1
-        if self._held or (self.seen == 1 and (self.charged or _in_jax(frame))):
+        self._obey(number, frame)
+
+    def _obey(self, number: int, frame: FrameType | None) -> None:
+        if self._held or (self.charged and self.seen == 1):
+            return
+        if self.seen == 1 and _in_jax(frame):
+            if _ALARM is not None:  # look again in a moment
+                signal.setitimer(signal.ITIMER_REAL, _MOMENT)
             return
         self.raised = True
         raise KeyboardInterrupt
@@ -77,10 +86,10 @@ class Interrupts:
 
 def _in_jax(frame: FrameType | None) -> bool:
     """Whether JAX is at work. An exception that passes through its compiler may end the process by
-    a segmentation fault; `check` obeys the signal when it is done, before anything is charged.
+    a segmentation fault.
     """
     while frame is not None:
-        if "jax" in str(frame.f_globals.get("__name__", "")).partition(".")[0]:
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in ("jax", "jaxlib"):
             return True
         frame = frame.f_back
     return False
@@ -108,11 +117,15 @@ def heard(*, last: bool = False) -> Iterator[Interrupts]:
     for number, handler in kept.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, _current._hear)
+    if here and _ALARM is not None:
+        kept[_ALARM] = signal.signal(_ALARM, _current._obey)
     hook, sys.unraisablehook = sys.unraisablehook, _quiet(sys.unraisablehook)
     try:
         yield _current
     finally:
         sys.unraisablehook = hook
+        if here and _ALARM is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in kept.items():
             signal.signal(number, signal.SIG_IGN if last else handler)
         _current = before
