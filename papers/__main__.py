@@ -48,7 +48,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 @contextmanager
 def _messages() -> Iterator[None]:
-    """Turn errors that the user can mend into one message and an exit code."""
+    """Turn errors that the user can correct into one message and an exit code."""
     try:
         yield
     except RiemdpError as error:

@@ -89,7 +89,7 @@ def rsvrg_epsilon(
     full_queries: int | None = None,
 ) -> float:
     """The same run by this library's accountant; `full_queries`: how often the full gradient is
-    asked (default: every step).
+    queried (default: every step).
     """
     z1 = math.sqrt(alpha) * sigma * n / (2 * full_clip)
     z2 = math.sqrt(1 - alpha) * sigma / (4 * clip)

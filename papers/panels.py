@@ -178,8 +178,8 @@ def _bars(ax: Any, s: Series, y: np.ndarray, colour: str, bars: Sequence[str]) -
 
 
 def _apart(ax: Any, ticks: Sequence[float]) -> list[float]:
-    """The ticks that have room for a label: the last one, and from the right each that does not run
-    into the one after it.
+    """The last tick, then every earlier tick, from the right, whose label does not overlap the next
+    one.
     """
     inches = ax.get_position().width * ax.figure.get_size_inches()[0]
     where = (

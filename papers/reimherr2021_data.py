@@ -35,7 +35,7 @@ def polar_cap(
     rng: np.random.Generator, shape: tuple[int, ...], radius: float = CAP_RADIUS
 ) -> np.ndarray:
     """Unit vectors with polar angle uniform on [0, radius] about the third axis and uniform azimuth
-    (A.3.1, range mended).
+    (A.3.1, range corrected).
     """
     theta, phi = radius * rng.random(shape), 2 * math.pi * rng.random(shape)
     return np.stack(

@@ -60,16 +60,17 @@ _WORDS = {
 _PRINTED = {
     "b": (
         "As printed, the Bures-Wasserstein noise has four times the intended variance from"
-        " Algorithm 4 and a quarter of it from the explicit basis; timed here are the mended ones."
+        " Algorithm 4 and a quarter of it from the explicit basis; timed here are the corrected"
+        " ones."
     ),
     "i": (
         "As printed, Algorithm 6 scales by (1 - |w|^2)/4, which gives a quarter of the intended"
-        " variance (the metric at the origin is 4 <u, v>); timed here is the mended one."
+        " variance (the metric at the origin is 4 <u, v>); timed here is the corrected one."
     ),
-    "d": "The printed explicit basis is not orthonormal; timed here is the mended one.",
+    "d": "The printed explicit basis is not orthonormal; timed here is the corrected one.",
     "j": (
         "The printed transport has the wrong sign (the result is not tangent); timed here is the"
-        " mended one."
+        " corrected one."
     ),
 }
 
@@ -124,7 +125,7 @@ def _seconds(draw: Any, points: list[np.ndarray], least: float) -> list[float]:
 
 
 def _one_thread() -> Any:
-    """Matrix routines in one thread, where that can be asked for: threads that wait for each other
+    """Matrix routines in one thread, where the library allows it: threads that wait for each other
     hide what a draw costs.
     """
     return threadpool_limits(1)
@@ -418,7 +419,7 @@ def figure_2(context: Context) -> Result:
             " bound, above the exact one by a factor"
             f" {last['epsilon_optimised'] / last['epsilon_exact_optimised']:.2f} (best alpha) and"
             f" {last['epsilon_half'] / last['epsilon_exact_half']:.2f} (one half). The run must"
-            " clip and transport as mended, otherwise it has no guarantee at all."
+            " clip and transport as corrected, otherwise it has no guarantee at all."
         ),
         data="none: accounting of C0 = .1, C1 = .01, m = 10 000, n = 100 000",
         facts={

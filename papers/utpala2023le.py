@@ -364,7 +364,7 @@ def figure_4b(context: Context) -> Result:
                 rows.append(
                     {
                         "k": k,
-                        "chain": "as printed" if printed else "mended",
+                        "chain": "as printed" if printed else "corrected",
                         "burn_in": burn_in,
                         "chains": chains,
                         "squared_error_over_exact": mean,
@@ -378,7 +378,7 @@ def figure_4b(context: Context) -> Result:
         y, e = (np.array(column) for column in zip(*pairs, strict=True))
         lines.append(Series(name, ks, y, y - e, y + e))
     printed_rows = [r for r in rows if r["chain"] == "as printed"]
-    settled = [r for r in rows if r["chain"] == "mended" and r["burn_in"] == burn_ins[-1]]
+    settled = [r for r in rows if r["chain"] == "corrected" and r["burn_in"] == burn_ins[-1]]
     rates = [r["acceptance"] for r in settled]
     return Result(
         rows,
@@ -399,8 +399,8 @@ def figure_4b(context: Context) -> Result:
         ),
         paper_shows="The utility does not differ between burn-ins of 10 000, 30 000 and 50 000.",
         published=(
-            "With the ratio mended (distances from the mean) the chains agree with the exact law E"
-            " rho^2 = s^2 d (d + 1) within"
+            "With the ratio corrected (distances from the mean) the chains agree with the exact law"
+            " E rho^2 = s^2 d (d + 1) within"
             f" {max(abs(r['squared_error_over_exact'] - 1) for r in settled):.2f} relative at"
             f" burn-in {burn_ins[-1]} ({chains} chains); acceptance {min(rates):.2f} to"
             f" {max(rates):.2f} (the paper: 0.50 to 0.65). With the ratio as printed the noise is"
@@ -410,9 +410,9 @@ def figure_4b(context: Context) -> Result:
         ),
         certified="The exact sampler needs no burn-in; its law is the dashed line.",
         true_epsilon=(
-            "Mended chain: approximately as stated, not exactly for any finite burn-in. As printed:"
-            " the law is not the Laplace law and carries a fraction of its noise, so the stated"
-            " epsilon does not hold for it."
+            "Corrected chain: approximately as stated, not exactly for any finite burn-in. As"
+            " printed: the law is not the Laplace law and carries a fraction of its noise, so the"
+            " stated epsilon does not hold for it."
         ),
         data=f"none: chains in the flat coordinates, {chains} a point, scale 1",
         facts={

@@ -252,7 +252,7 @@ def _result(found: dict[str, Any], shows: str) -> Result:
         ),
         true_epsilon=(
             "TanG analytic: as stated, since the radius bound is valid (its proof has a false step"
-            " that a per-coordinate range mends, and |ln eta| dominates). Laplace by a Markov"
+            " that a per-coordinate range corrects, and |ln eta| dominates). Laplace by a Markov"
             " chain: only approximately."
         ),
         data=found["words"],

@@ -312,7 +312,7 @@ def too_long(sources: list[Source]) -> list[str]:
 
 
 def accounting_outside_privacy(sources: list[Source]) -> list[str]:
-    """Only `privacy` imports its accountant: everybody else asks a `Guarantee`."""
+    """Only `privacy` imports its accountant: all others use a `Guarantee`."""
     return [
         f"{source.path}:{line} imports {name}"
         for source in sources

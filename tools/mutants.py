@@ -271,7 +271,7 @@ def failures(code: int | None, output: str) -> set[str]:
     names = set(re.findall(FAILED, output, re.M))
     if code != 1 or not names:
         print(output[-3000:])
-        raise SystemExit("the guarding tests do not run on the unharmed copy; mend that first")
+        raise SystemExit("the guarding tests do not run on the unharmed copy; correct that first")
     for name in sorted(names):
         print(f"fails without any fault: {name}", flush=True)
     return names

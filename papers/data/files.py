@@ -139,7 +139,7 @@ def _checksum_is_right(path: Path, checksum: str | None) -> bool:
 
 
 class _ProgressBar:
-    """The four methods that pooch asks of a progress bar, drawn by rich (on stderr, only on a
+    """The four methods that pooch requires of a progress bar, drawn by rich (on stderr, only on a
     terminal).
     """
 

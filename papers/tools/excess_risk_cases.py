@@ -70,7 +70,7 @@ class Method:
     family: str  # "one-shot" or "iterative"
     settings: tuple[Setting, ...]
     grid: str = ""
-    seeds: int | None = None  # fewer than asked for, where a run takes long
+    seeds: int | None = None  # fewer than requested, where a run takes long
 
 
 @dataclass(frozen=True)

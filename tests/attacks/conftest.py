@@ -1,4 +1,4 @@
-"""Attacks on faults that are not mended yet are expected to fail, strictly: see `pending.txt`."""
+"""Attacks on faults that are not fixed yet are expected to fail, strictly: see `pending.txt`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PENDING = Path(__file__).with_name("pending.txt")
 def pending() -> dict[str, str]:
     """The tests that show a known fault: name in this folder -> the fault.
 
-    One a line, `fault: file::test`. A mended fault makes its test pass, which fails the suite until
+    One a line, `fault: file::test`. A fixed fault makes its test pass, which fails the suite until
     the line is taken out.
     """
     lines = [line.strip() for line in PENDING.read_text(encoding="utf-8").splitlines()]

@@ -252,15 +252,15 @@ def test_an_invitation_is_on_disk_before_it_is_sent(tmp_path):
 # randomness
 def test_every_key_has_256_bits(monkeypatch):
     """A fresh source, and each of its children, is keyed by 256 bits of the operating system."""
-    asked = []
+    sizes = []
     bits, token = secrets.randbits, secrets.token_bytes
-    monkeypatch.setattr(secrets, "randbits", lambda k: (asked.append(k), bits(k))[1])
+    monkeypatch.setattr(secrets, "randbits", lambda k: (sizes.append(k), bits(k))[1])
     monkeypatch.setattr(
-        secrets, "token_bytes", lambda n=None: (asked.append(8 * (n or 32)), token(n))[1]
+        secrets, "token_bytes", lambda n=None: (sizes.append(8 * (n or 32)), token(n))[1]
     )
     source = noise_source()
     source.normals((3,))
     source.normals((1 << 16,))
     source.children(2)[1].normals((3,))
-    assert asked
-    assert min(asked) >= 256, asked
+    assert sizes
+    assert min(sizes) >= 256, sizes

@@ -139,7 +139,7 @@ def _inner(steps, rate=1.0):
     return points, run, n, b
 
 
-def test_the_first_inner_step_asks_nothing():
+def test_the_first_inner_step_issues_no_query():
     """At the anchor the difference of gradients is zero: no noise but that of the full query."""
     points, run, _, _ = _inner(3)
     full = points[0] - points[1]

@@ -295,9 +295,9 @@ def test_plan_marks_what_auto_would_use(riemdp, tmp_path):
 
 
 def test_plan_answers_how_many_records_are_needed(riemdp):
-    asked = riemdp("plan", "--size", 8, "--epsilon", "0.3,1", "--delta", 1e-5, "--json")
-    assert asked.code == 0, asked.err
-    said = json.loads(asked.out)
+    planned = riemdp("plan", "--size", 8, "--epsilon", "0.3,1", "--delta", 1e-5, "--json")
+    assert planned.code == 0, planned.err
+    said = json.loads(planned.out)
     assert (said["dim"], said["records"]) == (36, None)
     budgets = [library.Budget(e, 1e-5) for e in (0.3, 1.0)]
     space = library.SPDAffineInvariant(8)

@@ -63,8 +63,8 @@ def test_one_round_asked_sixty_times_is_answered_once(tmp_path):
 
 def test_without_a_ledger_there_are_as_many_answers_as_the_plan_has(tmp_path):
     site, setup = _site(tmp_path), _setup()
-    asked = [*range(40), *range(40), -1, True, 1.5, "3", None, 2**70]
-    assert _answers(site, setup, asked) == 10
+    rounds = [*range(40), *range(40), -1, True, 1.5, "3", None, 2**70]
+    assert _answers(site, setup, rounds) == 10
     in_turn = PriRFed(
         TEN.problem, TEN.local, rounds=10, agents_per_round=2, participation="round-robin"
     )

@@ -65,7 +65,7 @@ def test_one_record_moves_the_joint_sum_by_no_more_than_its_sensitivity():
 
 
 class CountForFree(NoisyGradient):
-    """A planted fault: the count is asked beside the gradient and not paid for."""
+    """A planted fault: the count is answered beside the gradient and not paid for."""
 
     @classmethod
     def adapting(cls, adaptive, batches, noise_multiplier):
@@ -83,8 +83,8 @@ def joint_noise(cls, how, step, draws=3000):
     normals = np.random.default_rng(2).normal(size=(draws, 4))
     rule = RULE
     out = []
-    ask = jax_answer(gradient, kernel, found, step)
-    means, highs = ask(normals)
+    answer = jax_answer(gradient, kernel, found, step)
+    means, highs = answer(normals)
     # the share is read from the range that followed from it
     share = rule.last - (np.asarray(highs) - middle) / rule.pace[1]
     clips = 1.0 if how == "poisson" else 2.0
@@ -203,7 +203,7 @@ def test_a_run_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
     run = {"optimizer": made, "budget": BUDGET, "rng": 3, "checkpoint": path}
     first = private_minimize(PROBLEM, cloud(), START, **run)
     assert float(kept[-1].clip) == first.details["clip_norm"]
-    again = private_minimize(PROBLEM, cloud(), START, **run)  # complete: nothing is asked
+    again = private_minimize(PROBLEM, cloud(), START, **run)  # complete: no query is issued
     assert again.details["clip_norm"] == first.details["clip_norm"]
     assert np.array_equal(again.value, first.value)
 

@@ -314,9 +314,9 @@ def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted
         1e-5
     )  # one anchor, three answers
     assert book.spent.epsilon(1e-5) == pytest.approx(first.guarantee.epsilon(1e-5), rel=1e-6)
-    asked = _steps.TRACES["full_query"]
+    before = _steps.TRACES["full_query"]
     second = run(kind, None, **calls)
-    assert _steps.TRACES["full_query"] == asked
+    assert _steps.TRACES["full_query"] == before
     assert second.steps == 16
     assert (
         second.gradient_calls == 12 * 10 + N

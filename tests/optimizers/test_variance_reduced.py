@@ -118,7 +118,7 @@ def test_a_record_moves_an_inner_step_by_no_more_than_the_bound_about_any_centre
     np.testing.assert_allclose(contribution([np.nan, 0.0]), np.zeros(2), atol=1e-16)
 
 
-def test_in_flat_space_nothing_is_asked_between_anchors():
+def test_in_flat_space_no_query_is_issued_between_anchors():
     """Means in R^d: every Hessian is 2, so the budget is that of the S anchors, and inner steps
     follow the quadratic exactly.
     """

@@ -108,11 +108,11 @@ def test_ambient_sensitivity_is_exceeded_and_the_proved_one_is_not():
     assert c["published"] < shift <= c["proved"]
 
 
-def test_markov_chain_settles_on_the_exact_law_only_when_mended():
+def test_markov_chain_settles_on_the_exact_law_only_when_corrected():
     rng = np.random.default_rng(5)
     k, d = 3, 6
-    mended, rate = paper.markov_chain_squares(rng, k, 1500, (400,))[400]
-    assert np.mean(mended) == pytest.approx(d * (d + 1), rel=0.15)
+    corrected, rate = paper.markov_chain_squares(rng, k, 1500, (400,))[400]
+    assert np.mean(corrected) == pytest.approx(d * (d + 1), rel=0.15)
     assert 0.45 < rate < 0.7
     printed, _ = paper.markov_chain_squares(rng, 8, 400, (400,), as_printed=True)[400]
     assert np.mean(printed) < 0.2 * 36 * 37

@@ -302,10 +302,10 @@ def test_the_plan_says_whether_n_is_enough():
 def test_the_plan_answers_how_many_records_are_needed(budget):
     """Its counts are the smallest ones at which a plan for that many records says so."""
     space = riemdp.SPDAffineInvariant(8)
-    asked = riemdp.plan_private_mean(space, AdaptiveBall(), None, budget)
-    (row,) = asked.rows
-    assert (asked.n, row.enough, row.error_per_radius, row.noise_factor) == (None,) * 4
-    assert str(row.sampling_from) in str(asked)
+    planned = riemdp.plan_private_mean(space, AdaptiveBall(), None, budget)
+    (row,) = planned.rows
+    assert (planned.n, row.enough, row.error_per_radius, row.noise_factor) == (None,) * 4
+    assert str(row.sampling_from) in str(planned)
 
     def at(n) -> Any:
         return riemdp.plan_private_mean(space, AdaptiveBall(), n, budget).rows[0]

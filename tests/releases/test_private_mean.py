@@ -225,13 +225,13 @@ def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatc
     """
     from riemdp.statistics import _query
 
-    asked = []
+    tolerances = []
     solver = _query.solve
 
     def watched(manifold, X, w, n, tol):
-        asked.append(tol)
+        tolerances.append(tol)
         return dataclasses.replace(
-            solver(manifold, X, w, n, tol), residual=tol * asked.count(tol) / 10
+            solver(manifold, X, w, n, tol), residual=tol * tolerances.count(tol) / 10
         )
 
     monkeypatch.setattr(_query, "solve", watched)
@@ -248,7 +248,7 @@ def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatc
             )
             for i in range(2)
         ]
-        assert asked[-1] == 0.01
+        assert tolerances[-1] == 0.01
         assert made[0].sensitivity == pytest.approx(plain + added, rel=1e-9)
         assert made[0].scale == made[1].scale
         assert (

@@ -37,8 +37,8 @@ class InvalidRecord(NamedTuple):
 def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
     """The records that are not points of a space. **Not private**: for the holder of the data.
 
-    A private release counts each of them as the centre of the ball, without a word, because which
-    ones they are is private. So look first.
+    A private release counts each of them as the centre of the ball, without a message, because
+    which ones they are is private. So look first.
 
     Args:
         manifold: The space.

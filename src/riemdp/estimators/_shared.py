@@ -33,7 +33,7 @@ class Spending:
         return spent[0].compose(*spent[1:])
 
     def _record_spending(self, guarantee: Guarantee, budget: Budget) -> None:
-        """Remember what a fit cost; the first fit that no ledger was charged for says so aloud."""
+        """Remember what a fit cost; the first fit that no ledger was charged for warns."""
         global _unrecorded
         self._spent = [*self.__dict__.get("_spent", []), guarantee]
         if Ledger.current() is not None:
@@ -52,7 +52,7 @@ class Spending:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
-        # With "center" invalid records are accepted without a word: which ones is private.
+        # With "center" invalid records are accepted without a message: which ones is private.
         tags.input_tags.allow_nan = getattr(self, "on_invalid", "raise") == "center"
         tags.non_deterministic = True
         return tags

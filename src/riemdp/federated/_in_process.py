@@ -53,8 +53,8 @@ class FederatedResult(OptimizationResult):
             return OptimizationResult.__str__(self)
         return (
             f"{OptimizationResult.__str__(self)}\n  agents took part"
-            f" {min(self.invitations.values())} to {most} times; one that did so {most} times can"
-            f" state: {self.participation_guarantee(most)}"
+            f" {min(self.invitations.values())} to {most} times; given that an agent took part"
+            f" {most} times, it can state: {self.participation_guarantee(most)}"
         )
 
     __repr__ = __str__

@@ -206,7 +206,7 @@ _CENTRE_LEAST, _CENTRE_MOST = 0.02, 0.14
 def plan_short_search(
     noise: Noise, n: int, dim: int, *, scales: int, largest: float, smallest: float
 ) -> SearchPlan:
-    """Shares for a search that only asks where most records are, not for a ball that holds them.
+    """Shares for a search that only locates most records, without a ball that holds them.
 
     Directions of records seen from a centre are what is wanted afterwards: the radius need not hold
     many records, and most of the budget is left. Arguments as for `plan_search`.

@@ -69,10 +69,10 @@ class GradientStep(AbstractStep):
             total = gradient.sum_of(kernel, state, batch_of(data, row), present, center)
         return gradient.answer(kernel, state, total, row.normals, center=center)
 
-    def ask(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
+    def query(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
         kernel, gradient, state = self.kernel, self.gradient, carry.state
         if gradient.adaptive is None:
-            return super().ask(carry, anchor, data, row)
+            return super().query(carry, anchor, data, row)
         clip = carry.clip.clip
 
         def sums(part: Batch, present: Array) -> tuple[Frame, Array]:

@@ -182,7 +182,7 @@ class _Driver:
         self.kernel = run.work.step.kernel
         self.recorder = context.recorder
         self.source = context.source
-        self.keeper: Checkpoint | None = None
+        self.checkpoint: Checkpoint | None = None
         self.anchor: Anchor | None = None
         self.calls, self.status = 0, "completed"
         schedule = run.schedule
@@ -226,12 +226,12 @@ class _Driver:
         spent = self._charged()
         unpaid = False
         if context.checkpoint is not None:
-            self.keeper = Checkpoint(context.checkpoint, run.facts(), run.rates, run.point)
+            self.checkpoint = Checkpoint(context.checkpoint, run.facts(), run.rates, run.point)
             zero = jax.tree.map(jnp.zeros_like, run.point)
             released = self._released() | {"anchor": run.point, "full": zero}
             fresh = self.progress | released | {"target": int(self.target)}
-            kept = self.keeper.resume(fresh)
-            self.source = seed_after(context.rng, context.source, self.keeper.resumed)
+            kept = self.checkpoint.resume(fresh)
+            self.source = seed_after(context.rng, context.source, self.checkpoint.resumed)
             self.target = kept["target"]
             # Points from a file are admitted, and moved into the ball, like any other.
             m = self.kernel.manifold
@@ -323,21 +323,21 @@ class _Driver:
             planned = self.run.guarantee(whole)
             charge(self.run.guarantee(rest), self.context.ledger, of=planned)
             self.progress |= {f"charged.{i}": count for i, count in enumerate(whole)}
-        if self.keeper is not None and self.status == "completed":
-            self.keeper.remove()
+        if self.checkpoint is not None and self.status == "completed":
+            self.checkpoint.remove()
 
     def _draw(self, segment: Segment, count: int) -> tuple[Block, Any]:
         """Randomness of a segment's first `count` steps and of its anchor, charged first."""
         run, progress = self.run, self.progress
-        asked = run.queries(segment.offset, count)
-        queries = [Query(g, *numbers) for g, numbers in zip(run.gradients, asked, strict=True)]
+        counts = run.queries(segment.offset, count)
+        queries = [Query(g, *numbers) for g, numbers in zip(run.gradients, counts, strict=True)]
 
         def note() -> None:
             for i, query in enumerate(queries):
                 progress[f"charged.{i}"] += query.charged
             progress["steps"] = segment.step + count
-            if self.keeper is not None:
-                self.keeper.intend(**{k: v for k, v in progress.items() if isinstance(v, int)})
+            if self.checkpoint is not None:
+                self.checkpoint.intend(**{k: v for k, v in progress.items() if isinstance(v, int)})
 
         randomness = self.draws.take(queries, note)
         rates = run.rates[segment.step : segment.step + count]
@@ -376,7 +376,7 @@ class _Driver:
             end = self._pause(row, count)
             take = partial(self._compiled, segment, block, row, end)
             early = end == count and following is not None and not self.repeated
-            early = early and self.keeper is None
+            early = early and self.checkpoint is None
             meanwhile = partial(self._draw_ahead, *following) if early and following else _nothing
             self.carry, ahead = self.timer.timed(end - row, take, meanwhile)
             progress["taken"] += end - row
@@ -427,8 +427,8 @@ class _Driver:
             point, normals = progress["anchor"], np.zeros_like(normals)
         else:
             point = _steps.current_point(self.kernel, self.carry.state, self.repeated)
-        ask = _steps.full_query_repetitions if self.repeated else _steps.full_query
-        full = ask(query.step, query.data, point, normals)
+        answer = _steps.full_query_repetitions if self.repeated else _steps.full_query
+        full = answer(query.step, query.data, point, normals)
         self.calls += self.run.gradient_calls[1]
         self.anchor = Anchor(point, full)
         progress.update(anchored=segment.epoch, anchor=point)
@@ -464,9 +464,9 @@ class _Driver:
 
     def _save(self) -> None:
         """Everything released so far, into the checkpoint."""
-        if self.keeper is not None:
+        if self.checkpoint is not None:
             self.progress.update(self._released())
-            self.keeper.save(**self.progress)
+            self.checkpoint.save(**self.progress)
 
     def outcome(self) -> Outcome:
         """The result of the run as it stands."""

@@ -74,7 +74,7 @@ class AbstractStep(eqx.Module):
     def direction(self, state: State, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
         """The private direction at `state`: answers of a `NoisyGradient` and released values."""
 
-    def ask(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
+    def query(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
         """The private direction, and the clip norm's range after it."""
         return self.direction(carry.state, anchor, data, row), carry.clip
 
@@ -147,7 +147,7 @@ def _steps(work: Work, carry: Carry, anchor: Anchor | None, block: Block, span: 
         indices = None if block.indices is None else block.indices[i]
         mask = None if block.mask is None else block.mask[i]
         row = Row(block.normals[i], indices, mask, span.offset + i)
-        direction, clip = work.step.ask(carry, anchor, work.data, row)
+        direction, clip = work.step.query(carry, anchor, work.data, row)
         velocity = carry.velocity
         if velocity is not None:  # heavy ball
             direction = jax.tree.map(lambda v, g: work.decay * v + g, velocity, direction)

@@ -85,7 +85,7 @@ class SvrgSettings:
         """The order of its steps."""
         return Schedule(self.inner, self.epochs, self.restarts)
 
-    # ------------------------------------------------------------------ what is asked and charged
+    # ------------------------------------------------------------------ queries and charges
     @property
     def queries_between_anchors(self) -> bool:
         """Whether inner steps issue queries. Where all Hessians are the same multiple of the

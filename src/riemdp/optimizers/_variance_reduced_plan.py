@@ -56,8 +56,8 @@ class DPRSVRG(AbstractOptimizer):
     what has been released. At w_t = anchor no query is made and nothing is added. With a lower
     bound `convexity` mu on the Hessian the differences are known beforehand to lie about h = -(mu +
     L) / 2 log_{w_t}(anchor), which is public: they are clipped to c_t = min(2 C1, (L - mu) / 2
-    d(w_t, anchor)) about h instead of 0. On flat spaces L = mu for means, so inner steps ask
-    nothing. The budget is split between z1 and z2 so that the predicted noise is least.
+    d(w_t, anchor)) about h instead of 0. On flat spaces L = mu for means, so inner steps
+    issue no query. The budget is split between z1 and z2 so that the predicted noise is least.
 
     `variant="as-published"`: Utpala2023 Algorithm 11 with the clip formula and the transport of the
     full gradient corrected. sigma is one number, added at every inner step.

@@ -16,7 +16,7 @@ one record is -A(t), A = log(e^(-tS/2) Y e^(-tS/2)), with A' = -f(ad A) S and f(
 coth(x/2). Since f is |x|/2 rounded off at scale 1, whose divided differences act on operators of
 norm up to log(1e6) with norm below 1.6 (Kato's bound for |x|), |A''| <= 2 * 2 |A'| |S| <= 4 f_max
 |S|^2. So the residual after a Newton step is at most the residual of the linear system plus 2 f_max
-|S|^2, which settles the matter when the step is short. (What is seen on data is 40 times less.)
+|S|^2, a bound that suffices when the step is short. (What is seen on data is 40 times less.)
 """
 
 from __future__ import annotations

@@ -341,8 +341,8 @@ def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
     tops = (log_moments(parts, add, tilt + a) - log_delta + 11.5 - tilt * plan.epsilon) / a
     chosen = int(np.argmin(tops))
     top, moment = max(float(tops[chosen]), 1.1 * plan.epsilon), tilt + float(a[chosen])
-    # From below: P_tilted(L < bottom) <= exp(K(tilt - b) - K(tilt) + b bottom), asked to be
-    # exp(-32).
+    # From below: P_tilted(L < bottom) <= exp(K(tilt - b) - K(tilt) + b bottom), which is
+    # set to exp(-32).
     b = np.concatenate([a, [tilt + 0.5]])
     below = (
         -32.0 - log_moments(parts, add, tilt - b) + log_moments(parts, add, np.array([tilt]))[0]

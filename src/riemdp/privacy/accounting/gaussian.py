@@ -99,7 +99,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
             math.log(high),
         )
     )
-    # Room for the rounding of a later sum of many 1/z^2, so that the last of the planned steps is
+    # Allows for the rounding of a later sum of many 1/z^2, so that the last of the planned steps is
     # not refused.
     root *= 1 - 1e-12
     step = root * 1e-15
