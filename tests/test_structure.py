@@ -1,4 +1,4 @@
-"""Holds the code to the limits that `tools/house_table.py` measures: circles, widths, imports.
+"""Holds the code to the limits that `tools/measure_code.py` measures: circles, widths, imports.
 
 Like the rules of `test_architecture.py`, every rule is a function of source files that returns the
 violations it finds, and each is also given a file that breaks it.
@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def _measures():
-    path = ROOT / "tools" / "house_table.py"
+    path = ROOT / "tools" / "measure_code.py"
     if not path.is_file():
         pytest.skip("the tools are not part of this installation", allow_module_level=True)
-    spec = importlib.util.spec_from_file_location("house_table", path)
+    spec = importlib.util.spec_from_file_location("measure_code", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -50,15 +50,13 @@ FACES = {
     "releases/_plan.py plan_private_mean",
     "report/_make.py privacy_report",
 }
-# Imported where they are needed: heavy, optional, or of one operating system only.
+# Imported where they are needed: heavy or optional.
 LATE = {
     "PIL",
-    "fcntl",
     "flwr",
     "jax",
     "matplotlib",
     "mpmath",
-    "msvcrt",
     "pandas",
     "pyarrow",
     "ray",

@@ -4,9 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(handle: IO[bytes]) -> None:
+        handle.seek(0)
+        msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
+else:
+    import fcntl
+
+    def _lock(handle: IO[bytes]) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which other processes respect. The operating system drops it when
+    its holder ends.
+
+    The lock is on a file beside `path`, because `path` itself is replaced.
+    """
+    with open(path.with_name(path.name + ".lock"), "a+b") as handle:
+        _lock(handle)
+        yield
 
 
 @contextlib.contextmanager

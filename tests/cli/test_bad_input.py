@@ -292,11 +292,11 @@ def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
     times, riemdp, scans, monkeypatch
 ):
     """What is paid for is finished; who presses again gets out, and is told what it cost."""
-    from riemdp.cli import _run
+    from riemdp.cli import _release
 
     book, _, names = _book_and_names(riemdp, scans)
     out = scans.with_name("m.npz")
-    real = _run.serialised
+    real = _release.serialised
 
     def serialise_and_interrupt(*args):
         for _ in range(times):
@@ -304,7 +304,7 @@ def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
             sum(range(1000))
         return real(*args)
 
-    monkeypatch.setattr(_run, "serialised", serialise_and_interrupt)
+    monkeypatch.setattr(_release, "serialised", serialise_and_interrupt)
     run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", out)
     assert run.code == 130
     assert "the ledger is charged" in " ".join(run.err.split())

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._errors import InvalidArgument, integer, real
+from .._errors import integer, real
 from .._files import staged
 from . import _options as o
 from ._exits import InputProblem
-from ._run import command, console, print_json
+from ._run import command, console, print_json, table, text
 
 if TYPE_CHECKING:
     from ..privacy import Entry
-    from ..releases import AdaptivePlan
-    from ..releases._plan import MeanPlan
 
 Steps = Annotated[int, typer.Option("--steps", help="How many releases, or steps of an optimiser.")]
 Population = Annotated[
@@ -191,6 +189,7 @@ def plan(
 
     from .. import privacy, releases
     from ..domains import AdaptiveBall
+    from ._plan_tables import show_adaptive, show_plan
     from ._spaces import ball_for, space_for
 
     if records is not None:
@@ -211,7 +210,7 @@ def plan(
     if isinstance(ball, AdaptiveBall):
         if plot is not None:
             raise InputProblem("--plot needs --radius and --records", "leave it out, or give both")
-        _show_adaptive(releases.plan_private_mean(manifold, ball, records, budgets), as_json)
+        show_adaptive(releases.plan_private_mean(manifold, ball, records, budgets), as_json)
         return
     if plot is not None and plot.suffix.lower() not in {".png", ".svg", ".pdf"}:
         raise InputProblem(
@@ -225,126 +224,7 @@ def plan(
             getattr(figure, "figure", figure).savefig(
                 part, format=plot.suffix[1:].lower(), dpi=150, bbox_inches="tight"
             )
-    _show_plan(table, as_json, float(ball.radius), plot)
-
-
-def _show_adaptive(plan: AdaptivePlan, as_json: bool) -> None:
-    """How many records a private ball needs and, where n is given, what to expect of them."""
-    from rich.table import Table
-
-    from ..releases._adaptive_plan import row_in_words
-
-    if as_json:
-        rows = [
-            {
-                "epsilon": row.budget.epsilon,
-                "delta": row.budget.delta,
-                "need": row.need,
-                "centre_moves_from": row.moves_from,
-                "error_below_tenth_of_radius_from": row.tenth_from,
-                "error_below_sampling_from": row.sampling_from,
-                "enough": row.enough,
-                "share_of_search": row.search_share,
-                "error_per_radius": row.error_per_radius,
-                "noise_factor": row.noise_factor,
-            }
-            for row in plan.rows
-        ]
-        print_json({"dim": plan.manifold.dim, "records": plan.n, "plan": rows})
-        return
-    screen = Table(
-        title="Records that a private mean needs, where its ball is found privately:"
-        f" {plan.manifold!r}, dimension {plan.manifold.dim}",
-        title_justify="left",
-    )
-    for head in (
-        "epsilon",
-        "delta",
-        "a ball is found",
-        "and its centre is moved",
-        "error from noise below radius / 10",
-        "error from noise below that of sampling",
-    ):
-        screen.add_column(head, justify="right")
-    for row in plan.rows:
-        counts = (row.need, row.moves_from, row.tenth_from, row.sampling_from)
-        screen.add_row(
-            f"{row.budget.epsilon:g}", f"{row.budget.delta:g}", *(f"{n:,}" for n in counts)
-        )
-    console().print(screen)
-    say = console().print
-    if plan.n is not None:
-        say(f"With {plan.n:,} records:")
-        for row in plan.rows:
-            for sentence in row_in_words(plan, row):
-                say(f"  {sentence}", markup=False)
-    say(
-        "Fewer records than in the third column are refused, before any is read. The radius is that"
-        " of the ball that is found: most records lie in it."
-    )
-    if any(row.budget.delta == 0 for row in plan.rows):
-        say("Delta 0 means pure privacy; --delta 1e-5 needs fewer records.")
-
-
-def _show_plan(table: MeanPlan, as_json: bool, radius: float, plot: Path | None) -> None:
-    from rich.table import Table
-
-    from ..report._words import bias_sentence, number
-
-    rows = plan_rows(table)
-    if as_json:
-        print_json({"radius": radius, "plan": rows})
-        return
-    title = (
-        "Error from noise (root mean squared distance) of a private mean; the domain has radius"
-        f" {radius:g}"
-    )
-    screen = Table(title=title, title_justify="left")
-    for head in ("epsilon", "mechanism", "error from noise", "share of the radius", ""):
-        screen.add_column(head, justify="right" if head not in {"mechanism", ""} else "left")
-    last = None
-    for row in (r for r in rows if r["expected_error"] is not None):
-        if last is not None and row["epsilon"] != last:
-            screen.add_section()
-        last = row["epsilon"]
-        error = row["expected_error"]
-        known = isinstance(error, float)
-        screen.add_row(
-            f"{row['epsilon']:g}",
-            row["mechanism"],
-            number(error) if known else "-",
-            f"{100 * error / radius:.3g} %" if known else "-",
-            "<- auto" if row["chosen"] else "",
-        )
-    console().print(screen)
-    console().print(f"{bias_sentence(radius)} A share of 100 % or more: the centre is as good.")
-    if plot is not None:
-        console().print(f"picture: {plot}", markup=False)
-
-
-def plan_rows(table: MeanPlan) -> list[dict[str, Any]]:
-    """The planning table as plain rows; mechanisms without a formula are left out."""
-
-    chosen = {}
-    for budget in table.budgets:
-        try:
-            chosen[budget] = table.best(budget).mechanism
-        except InvalidArgument:
-            chosen[budget] = None
-    return [
-        {
-            "epsilon": row.epsilon,
-            "delta": row.delta,
-            "mechanism": row.mechanism,
-            "expected_error": row.expected_error,
-            "kind": row.kind,
-            "noise_scale": row.scale,
-            "chosen": row.mechanism == chosen[row.budget],
-            "note": row.note,
-        }
-        for row in table
-        if row.expected_error is not None or row.note
-    ]
+    show_plan(table, as_json, float(ball.radius), plot)
 
 
 @command
@@ -428,26 +308,23 @@ def _entry(entry: Entry, delta: float) -> dict[str, Any]:
 
 
 def _show_register(register: Sequence[Entry], delta: float) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=f"Register (epsilon at delta {delta:g})", title_justify="left", box=None)
-    table.add_column("when (UTC)", max_width=16)
-    table.add_column("who", overflow="fold")
-    table.add_column("what", overflow="fold")
-    table.add_column("epsilon", justify="right", no_wrap=True)
-    table.add_column("released file, SHA-256", overflow="fold")
+    screen = table(title=f"Register (epsilon at delta {delta:g})", title_justify="left", box=None)
+    screen.add_column("when (UTC)", max_width=16)
+    screen.add_column("who", overflow="fold")
+    screen.add_column("what", overflow="fold")
+    screen.add_column("epsilon", justify="right", no_wrap=True)
+    screen.add_column("released file, SHA-256", overflow="fold")
     for entry in register:
         file = f"{entry.file}\n{entry.sha256[:16]}..." if entry.file else "not written"
         runs = f" ({entry.charges} charges)" if entry.charges > 1 else ""
-        table.add_row(
-            Text(entry.when[:16].replace("T", " ")),
-            Text(entry.who),
-            Text(entry.what + runs),
+        screen.add_row(
+            text(entry.when[:16].replace("T", " ")),
+            text(entry.who),
+            text(entry.what + runs),
             f"{entry.guarantee.epsilon(delta):.4g}",
-            Text(file),
+            text(file),
         )
-    console().print(table)
+    console().print(screen)
 
 
 def _batches(population: int | None, batch_size: int | None) -> None:
@@ -485,13 +362,10 @@ def _shape(space: o.Space, size: str) -> tuple[int, ...]:
 
 
 def _show(result: dict[str, Any], rows: list[tuple[str, str]], as_json: bool) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     if as_json:
         print_json(result)
         return
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, text in rows:
-        table.add_row(Text(name, style="bold"), Text(text))
-    console().print(table)
+    screen = table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, words in rows:
+        screen.add_row(text((name, "bold")), text(words))
+    console().print(screen)

@@ -8,11 +8,9 @@ import typer
 
 from . import _options as o
 from ._exits import InputProblem
-from ._run import Outputs, command, print_json, refuse_invalid, released
+from ._run import command, print_json
 
 if TYPE_CHECKING:
-    from ..domains import AdaptiveBall
-    from ..manifolds import AbstractManifold
     from ..mechanisms import Release
     from ..privacy import Budget, Ledger
     from ..report import PrivacyReport
@@ -62,7 +60,9 @@ def mean(
 
     from .. import privacy, releases
     from ..domains import AdaptiveBall
+    from ..report import privacy_report
     from ._readers import Reading, read_records
+    from ._release import Outputs, refuse_invalid, released
     from ._show import show_release
     from ._spaces import ball_for, space_for
 
@@ -76,7 +76,8 @@ def mean(
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
     ball = ball_for(manifold, center, radius, outer_center, outer_radius)
     if isinstance(ball, AdaptiveBall):
-        _check_count(manifold, ball, len(records), budget)
+        plan = releases.plan_private_mean(manifold, ball, len(records), budget)
+        _check_count(len(records), plan.need, budget)
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(manifold, records, file)
 
@@ -97,8 +98,6 @@ def mean(
     def describe(
         result: Release, checksum: str | None, charged: Ledger | None
     ) -> tuple[PrivacyReport, dict[str, Any]]:
-        from ..report import privacy_report
-
         used = result.details["ball"]
         outside = ~np.asarray(used.contains(manifold, records)) if show_clamped else None
         page = privacy_report(
@@ -141,11 +140,8 @@ def _check_search(mechanism: str, adjacency: o.Adjacency) -> None:
             )
 
 
-def _check_count(manifold: AbstractManifold, search: AdaptiveBall, n: int, budget: Budget) -> None:
+def _check_count(n: int, need: int, budget: Budget) -> None:
     """Refuse a file with too few records for a search: n and the budget decide, both public."""
-    from .. import releases
-
-    need = releases.plan_private_mean(manifold, search, n, budget).need
     if n < need:
         slack = " or a --delta above 0" if budget.delta == 0 else ""
         raise InputProblem(

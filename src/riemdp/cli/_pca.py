@@ -11,7 +11,7 @@ import typer
 from .._errors import integer, magnitude, one_of
 from . import _options as o
 from ._exits import InputProblem
-from ._run import Outputs, command, print_json, refuse_invalid, released
+from ._run import command, print_json
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
@@ -64,7 +64,9 @@ def pca(
     from ..estimators import PrivatePCA
     from ..estimators._pca import MECHANISMS
     from ..manifolds import Euclidean
+    from ..report import privacy_report
     from ._readers import Reading, read_records
+    from ._release import Outputs, refuse_invalid, released
     from ._show import show_release
 
     budget = privacy.Budget(epsilon, delta)
@@ -99,8 +101,6 @@ def pca(
     def describe(
         result: Release | OptimizationResult, checksum: str | None, charged: Ledger | None
     ) -> tuple[PrivacyReport, dict[str, Any]]:
-        from ..report import privacy_report
-
         clamped = None
         if show_clamped:
             with np.errstate(over="ignore"):

@@ -7,6 +7,7 @@ record for all of them.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 import re
 import warnings
@@ -382,8 +383,6 @@ def _fits(source: Path, need: int) -> None:
 
 
 def _nearest(source: Path) -> str | None:
-    import difflib
-
     folder = source.parent
     if not folder.is_dir():
         return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..report._words import (
     bias_sentence,
     epsilon_and_delta,
@@ -13,11 +15,9 @@ from ..report._words import (
     number,
     percent,
 )
-from ._run import console, say_warning
+from ._run import console, say_warning, table, text
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
     from ..report import PrivacyReport
@@ -31,30 +31,28 @@ def show_release(
     note: str,
 ) -> None:
     """The result for a person: the guarantee first, the value where it fits, then the files."""
-    import numpy as np
-    from rich.table import Table
-    from rich.text import Text
-
     found = page.search is not None
     for sentence in noise_caution(page.error_from_noise, page.radius, found=found):
         say_warning(sentence)
     screen = console()
     if page.reproducible:
         screen.print(
-            Text(
-                "NOT PRIVATE: made with a seed, for trying out only. Do not publish.",
-                style="bold white on red",
+            text(
+                (
+                    "NOT PRIVATE: made with a seed, for trying out only. Do not publish.",
+                    "bold white on red",
+                )
             )
         )
-    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    facts = table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = _rows(page, note)
     rows += [(n, str(p)) for n, p in (("value", out), ("report", report)) if p is not None]
-    for name, text in rows:
-        facts.add_row(Text(name, style="bold"), Text(text))
+    for name, words in rows:
+        facts.add_row(text((name, "bold")), text(words))
     screen.print(facts)
     if out is None:
         screen.print()
-        screen.print(Text(as_text(np.asarray(release.value))))
+        screen.print(text(as_text(np.asarray(release.value))))
 
 
 def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
@@ -105,7 +103,5 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
 
 def as_text(array: np.ndarray) -> str:
     """An array as text that fits a terminal; large ones are shortened in the middle."""
-    import numpy as np
-
     with np.printoptions(precision=4, suppress=True, linewidth=110, threshold=400, edgeitems=4):
         return str(array)

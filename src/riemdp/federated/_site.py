@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid
-from .._files import write_text
+from .._files import locked, write_text
 from ..privacy import Budget, Ledger
 
 _FORMAT = "riemdp-answers"
@@ -219,14 +219,5 @@ def _locked(path: Path) -> Iterator[Path]:
         raise RiemdpError(
             f"{target} has several hard links; counts behind them would go apart. Keep one"
         )
-    with open(target.with_name(target.name + ".lock"), "a+b") as handle:
-        try:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        except ImportError:  # Windows
-            import msvcrt
-
-            handle.seek(0)
-            msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
+    with locked(target):
         yield target

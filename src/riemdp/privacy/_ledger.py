@@ -20,7 +20,7 @@ from .._errors import (
     check_float64,
     invalid,
 )
-from .._files import write_text
+from .._files import locked, write_text
 from . import _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
@@ -130,7 +130,7 @@ class Ledger:
         # Resolved once: neither a symbolic link nor a later change of folder leads elsewhere.
         self._path = None if path is None else Path(path).resolve()
         if self._path is not None:
-            with self._locked_file():
+            with locked(self._path):
                 if self._path.exists():
                     self._read()
                 else:
@@ -391,7 +391,7 @@ class Ledger:
             if self._path is None:
                 yield
             else:
-                with self._locked_file():
+                with locked(self._path):
                     self._read()
                     yield
 
@@ -408,24 +408,6 @@ class Ledger:
                 " Share one in a file: Ledger(budget, path=...)"
             )
         self._lock, self._process = threading.RLock(), os.getpid()
-
-    @contextlib.contextmanager
-    def _locked_file(self) -> Generator[None]:
-        """A lock that the operating system drops when its holder dies; on a file beside the ledger,
-        which is replaced.
-        """
-        assert self._path is not None
-        with open(self._path.with_name(self._path.name + ".lock"), "a+b") as handle:
-            try:
-                import fcntl
-
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            except ImportError:  # Windows
-                import msvcrt
-
-                handle.seek(0)
-                msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined]
-            yield
 
     def _repr_html_(self) -> str | None:
         with contextlib.suppress(RiemdpError, OSError):  # a copy in a forked child is not read

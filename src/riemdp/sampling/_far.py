@@ -142,7 +142,8 @@ def _affine_from_public_point(
 
     digits = 40 + int((np.ptp(w) + np.max(np.abs(w))) / 2.3)
     with mpmath.workdps(digits):
-        frame = mpmath.inverse(_exact(root)) * _exact(half) * _exact(q)
+        exact_root, exact_half, exact_q = (mpmath.matrix(a.tolist()) for a in (root, half, q))
+        frame = mpmath.inverse(exact_root) * exact_half * exact_q
         scaled = frame * mpmath.diag([mpmath.exp(mpmath.mpf(float(x)) / 2) for x in w])
         values, vectors = mpmath.eigsy(scaled * scaled.T)
         logs = np.array([float(mpmath.log(v)) for v in values])
@@ -156,12 +157,6 @@ def _affine_from_public_point(
     )
     factor = (root @ basis) * np.exp(0.5 * shorter * logs)
     return factor @ factor.T
-
-
-def _exact(a: NDArray[np.float64]) -> Any:
-    import mpmath
-
-    return mpmath.matrix(a.tolist())
 
 
 def _affine_limits(center: NDArray[np.float64]) -> tuple[float, float]:

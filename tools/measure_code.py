@@ -1,8 +1,8 @@
 """Measures the source code: sizes, parameters, types, lines, imports, circles, registries.
 
-    python tools/house_table.py                    the working tree
-    python tools/house_table.py a724553 HEAD .     two git revisions beside the working tree (".")
-    python tools/house_table.py --files .          also names the files behind each count
+    python tools/measure_code.py                    the working tree
+    python tools/measure_code.py a724553 HEAD .     two git revisions beside the working tree (".")
+    python tools/measure_code.py --files .          also names the files behind each count
 
 It reads syntax trees and imports nothing, so it needs no installed package. Measured is
 `src/riemdp`. Limits are held by `tests/test_architecture.py`, which uses the functions below.
