@@ -113,7 +113,7 @@ def heard(*, last: bool = False) -> Iterator[Interrupts]:
     global _current
     before, _current = _current, Interrupts()
     here = threading.current_thread() is threading.main_thread()
-    kept = {s: signal.getsignal(s) for s in _SIGNALS} if here else {}
+    kept: dict[int, Any] = {s: signal.getsignal(s) for s in _SIGNALS} if here else {}
     for number, handler in kept.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, _current._hear)

@@ -39,7 +39,7 @@ class AdaptiveBall:
     Source:
         The proof is in docs/proofs/private-ball.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> riemdp.AdaptiveBall()
         AdaptiveBall(outer=None, smallest=None)

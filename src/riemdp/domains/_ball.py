@@ -29,7 +29,7 @@ class Ball:
     Raises:
         InvalidArgument: The radius is not a number from 1e-100 to 1e100.
 
-    Example:
+    Examples:
         >>> import jax.numpy as jnp
         >>> import riemdp
         >>> ball = riemdp.Ball(jnp.eye(2), 1.0)

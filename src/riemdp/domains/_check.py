@@ -48,7 +48,7 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
         Index and reason of every record that a release would replace; an empty list where all is
         well.
 
-    Example:
+    Examples:
         >>> import numpy as np, riemdp
         >>> X = np.stack([np.eye(2), -np.eye(2)])
         >>> riemdp.check_records(riemdp.SPDAffineInvariant(2), X)

@@ -42,7 +42,7 @@ class Domain:
         center: A point of it.
         radius: Greater than 0.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> sphere = riemdp.Sphere(3)
         >>> domain = riemdp.Ball(sphere.origin, 0.5).on(sphere)

@@ -61,7 +61,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         Reimherr2021 Theorems 1 and 2; Utpala2023LE.
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import numpy as np, riemdp
         >>> X = np.stack([np.diag([1.0, v]) for v in np.linspace(0.5, 2.0, 400)])
         >>> mean = riemdp.PrivateFrechetMean(

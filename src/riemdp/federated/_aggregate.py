@@ -41,7 +41,7 @@ def validate_reply(
         shape, finite, on the manifold up to 1e-6, closer to `current` than the injectivity radius
         there, and the weight is a finite number above 0.
 
-    Example:
+    Examples:
         >>> import numpy as np, riemdp
         >>> north, east = np.eye(3)[2], np.eye(3)[0]
         >>> riemdp.federated.validate_reply(riemdp.Sphere(3), north, east)

@@ -61,7 +61,7 @@ class AbstractManifold(eqx.Module):
         NotImplementedError: An operation has no closed form on the space. The message says what to
             use instead.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> space = riemdp.Sphere(3)
         >>> space.shape, space.dim, space.curvature_bounds

@@ -165,7 +165,7 @@ def check(
         InvalidArgument: A property of that name does not exist, or an argument is out of range.
         ManifoldCheckError: A property fails and `raise_on_failure` is True.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> names = ["points_belong", "frame_is_orthonormal"]
         >>> report = riemdp.manifolds.check(riemdp.Sphere(3), properties=names)

@@ -28,7 +28,7 @@ class Euclidean(AbstractManifold):
     Raises:
         InvalidArgument: A length is not a whole number of at least 1.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> plane = riemdp.Euclidean(2)
         >>> float(plane.dist([0.0, 0.0], [3.0, 4.0]))

@@ -43,7 +43,7 @@ class Grassmann(AbstractManifold):
         exact because the projection of an iid normal array on a linear subspace is the isotropic
         normal law there.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> lines = riemdp.Grassmann(3, 1)

@@ -45,7 +45,7 @@ class Lorentz(AbstractManifold):
     Raises:
         InvalidArgument: `n` is not a whole number of at least 2.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> space = riemdp.Lorentz(3)
         >>> p = space.exp(space.origin, [0.0, 2.0, 0.0])

@@ -45,7 +45,7 @@ class PoincareBall(AbstractManifold):
     Raises:
         InvalidArgument: `n` is not a whole number of at least 1.
 
-    Example:
+    Examples:
         >>> import math
         >>> import riemdp
         >>> disk = riemdp.PoincareBall(2)

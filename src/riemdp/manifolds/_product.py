@@ -31,7 +31,7 @@ class Product(AbstractManifold):
     Raises:
         InvalidArgument: There is no factor, or a factor is not a manifold.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> space = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(2))
         >>> space.dim, space.shape

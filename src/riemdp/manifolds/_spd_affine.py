@@ -37,7 +37,7 @@ class SPDAffineInvariant(AbstractSPD):
     Source:
         Pennec's metric as in Han2024 section 2 and Utpala2023 section 4.1.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> space = riemdp.SPDAffineInvariant(2)

@@ -53,7 +53,7 @@ class SPDBuresWasserstein(AbstractSPD):
         Han2024 section 5.3 and Utpala2023 section 4.1, whose factor in the metric is corrected
         here.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> space = riemdp.SPDBuresWasserstein(2)

@@ -32,7 +32,7 @@ def spd(k: int, metric: str = "affine-invariant") -> AbstractSPD:
     Raises:
         InvalidArgument: An unknown metric, or a `k` that is not a whole number of at least 1.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> riemdp.spd(3, "riemann")
         SPDAffineInvariant(k=3)

@@ -36,7 +36,7 @@ class SPDLogEuclidean(AbstractSPD):
         Utpala2023LE section 3. The kernel of D exp is (e^x - e^y)/(x - y) of the log-eigenvalues
         (Utpala2023 prints its reciprocal).
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> space = riemdp.SPDLogEuclidean(2)

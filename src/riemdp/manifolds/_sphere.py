@@ -44,7 +44,7 @@ class Sphere(AbstractManifold):
     Raises:
         InvalidArgument: `n` is not a whole number of at least 2.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> space = riemdp.Sphere(3)
         >>> round(float(space.dist([1.0, 0.0, 0.0], [-1.0, 0.0, 0.0])), 4)

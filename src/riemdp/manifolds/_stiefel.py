@@ -57,7 +57,7 @@ class Stiefel(AbstractManifold):
         injectivity radius pi where 1 < r < m. The tangent Gaussian is Z - W sym(W^T Z), which is
         exact as the projection of an iid normal array on a linear subspace.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> frames = riemdp.Stiefel(3, 2)

@@ -79,7 +79,7 @@ class RiemannianLaplace(PureMechanism):
         Reimherr2021 Theorem 1.
         Proof: docs/proofs/laplace.md.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> space = riemdp.SPDAffineInvariant(3)

@@ -54,7 +54,7 @@ class TangentGaussian(PointMechanism):
         Han2024 Definition 3 and Proposition 2, calibrated analytically.
         Proof: docs/proofs/gaussian.md.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> sphere, north = riemdp.Sphere(3), np.array([1.0, 0.0, 0.0])

@@ -58,7 +58,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
     Source:
         docs/proofs/private-ball.md (clipped tangent means).
 
-    Example:
+    Examples:
         >>> import jax, riemdp
         >>> sphere = riemdp.Sphere(3)
         >>> X = sphere.random_point(jax.random.key(0), (400,))

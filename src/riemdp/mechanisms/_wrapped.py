@@ -151,7 +151,7 @@ class WrappedGaussian(AbstractWrapped):
         at a public point. James and Stein 1961, positive part.
         Proof: docs/proofs/gaussian.md.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> space = riemdp.SPDAffineInvariant(2)

@@ -54,7 +54,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
         The l2 K-norm mechanism (Reimherr2021 A.4) on the tangent space of a public point.
         Proof: docs/proofs/laplace.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> space = riemdp.Lorentz(3)
         >>> mechanism = riemdp.WrappedLaplace(space, space.origin, sensitivity=0.01, epsilon=1.0)

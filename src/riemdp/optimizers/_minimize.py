@@ -82,7 +82,7 @@ def private_minimize(
     Source:
         Proof: docs/proofs/gradient-descent.md.
 
-    Example:
+    Examples:
         >>> import numpy as np, riemdp
         >>> z = np.random.default_rng(0).normal(size=(5000, 3)) * [2.0, 1.0, 1.0]
         >>> z /= np.linalg.norm(z, axis=1, keepdims=True)

@@ -183,7 +183,7 @@ def plan_optimizer(
         An `AbstractPlan`: for `DPRGD` and `DPRSGD` a `Plan`; for `DPRSVRG` a plan with the noise at
         an anchor and the largest that an inner step can have.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> problem = riemdp.problems.principal_eigenvector(10)
         >>> plan = riemdp.optimizers.plan_optimizer(

@@ -20,7 +20,7 @@ class Budget:
     Raises:
         InvalidArgument: An argument is out of range. It is a `ValueError`.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> print(riemdp.Budget(1.0, 1e-6))
         (1, 1e-06)

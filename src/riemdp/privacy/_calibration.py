@@ -39,7 +39,7 @@ def gaussian_noise_multiplier(budget: Budget, steps: int = 1) -> float:
         Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Corollary 3.3.
         Proof: docs/proofs/gaussian.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> round(riemdp.gaussian_noise_multiplier(riemdp.Budget(1.0, 1e-5)), 3)
         3.731

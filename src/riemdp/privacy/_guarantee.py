@@ -59,7 +59,7 @@ class Guarantee:
     Source:
         Proof: docs/proofs/composition.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> both = riemdp.gaussian(4.0).compose(riemdp.gaussian(4.0))
         >>> both == riemdp.gaussian(4.0, 2), both.within(riemdp.Budget(2.0, 1e-5))
@@ -168,7 +168,7 @@ class Guarantee:
             Dong, Roth and Su 2022, Theorem 2.14; Vadhan 2017, Lemma 2.2.
             Proof: docs/proofs/composition.md.
 
-        Example:
+        Examples:
             >>> from riemdp.privacy import gaussian
             >>> alone = gaussian(10.0)
             >>> alone.group(10) == gaussian(1.0)
@@ -218,7 +218,7 @@ class Guarantee:
         Source:
             Dong, Roth and Su 2022, Definition 2.1 and Proposition 2.12.
 
-        Example:
+        Examples:
             >>> from riemdp.privacy import gaussian
             >>> round(gaussian(1.0).attack_rate(0.01), 4)
             0.0924
@@ -365,7 +365,7 @@ def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLAC
         Dong, Roth and Su 2022, Corollary 3.3.
         Proof: docs/proofs/gaussian.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> round(riemdp.gaussian(4.0).epsilon(1e-5), 3)
         0.926
@@ -474,7 +474,7 @@ def allocated_gaussian(noise_multiplier: float, *, steps: int, epochs: int = 1) 
         discretisation is by mean-preserving spreads of the likelihood ratio.
         Proof: docs/proofs/subsampling.md.
 
-    Example:
+    Examples:
         >>> from riemdp.privacy import allocated_gaussian, subsampled_gaussian
         >>> allocation = allocated_gaussian(1.0, steps=100, epochs=10)
         >>> poisson = subsampled_gaussian(

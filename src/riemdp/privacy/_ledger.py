@@ -96,7 +96,7 @@ class Ledger:
         Rogers et al. 2016; Feldman and Zrnic 2021; Lecuyer 2021; Smith and Thakurta 2022.
         Proof: docs/proofs/ledger.md.
 
-    Example:
+    Examples:
         >>> from riemdp.privacy import Budget, Ledger, gaussian
         >>> ledger = Ledger(Budget(1.0, 1e-5))
         >>> ledger.spend(gaussian(10.0))
@@ -251,7 +251,7 @@ class Ledger:
         by the exact composition, whereas releases of several kinds that are charged one by one may
         have been chosen by what came out before, and cost more. See `of` in `spend`.
 
-        Example:
+        Examples:
             >>> from riemdp.privacy import Budget, Ledger, subsampled_gaussian
             >>> step = subsampled_gaussian(2.0, population=1000, batch_size=10)
             >>> ledger = Ledger(Budget(1.0, 1e-6))

@@ -100,7 +100,7 @@ def equivalent_rounds(rate: float, planned_rate: float) -> int:
     Source:
         Proof: docs/proofs/federated.md.
 
-    Example:
+    Examples:
         >>> [equivalent_rounds(rate, 0.05) for rate in (0.0, 0.03, 0.05, 0.06, 0.2)]
         [0, 1, 1, 2, 5]
     """

@@ -55,7 +55,7 @@ class Problem:
     Guarantee:
         None; a problem draws no noise.
 
-    Example:
+    Examples:
         >>> import jax.numpy as jnp, riemdp
         >>> median = riemdp.Problem(
         ...     riemdp.Euclidean(2), lambda w, z: jnp.sqrt(1 + jnp.sum((w - z) ** 2)), lipschitz=1.0

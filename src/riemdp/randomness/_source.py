@@ -241,7 +241,7 @@ def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
         InvalidArgument: `rng` is something else.
         PrecisionError: JAX's float64 was switched off after riemdp was imported.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> riemdp.noise_source(7).integers(0, 10, 3).shape
         (3,)

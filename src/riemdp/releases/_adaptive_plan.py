@@ -62,7 +62,7 @@ class AdaptivePlan:
         n: The public number of records, or None.
         rows: One `AdaptivePlanRow` a budget.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> space, search = riemdp.SPDAffineInvariant(2), riemdp.AdaptiveBall()
         >>> plan = riemdp.plan_private_mean(space, search, None, riemdp.Budget(1.0, 1e-6))

@@ -128,7 +128,7 @@ def private_frechet_mean(
         Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> space, ball = riemdp.SPDAffineInvariant(2), riemdp.Ball(np.eye(2), 1.0)

@@ -398,7 +398,7 @@ def plan_private_mean(
         InvalidArgument: An argument cannot be used. What a space, a ball or a budget does not allow
             raises nothing: the rows say why, and `best` raises when no row is left.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> plane = riemdp.Euclidean(2)
         >>> ball = riemdp.Ball(plane.origin, 1.0)

@@ -48,7 +48,7 @@ def private_ball(
     Source:
         docs/proofs/private-ball.md.
 
-    Example:
+    Examples:
         >>> import jax, riemdp
         >>> space = riemdp.SPDAffineInvariant(2)
         >>> X = 5.0 * space.random_point(jax.random.key(0), (500,))

@@ -99,7 +99,7 @@ def frechet_mean(
     Source:
         Karcher (1977); Reimherr2021 section 2; Afsari (2011) for the radius of uniqueness.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> circle = riemdp.Sphere(2)
         >>> mean = riemdp.frechet_mean(circle, [[1.0, 0.0], [0.0, 1.0]])

@@ -198,7 +198,7 @@ class FrechetMean(AbstractMean):
     Source:
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> import riemdp
         >>> space = riemdp.SPDAffineInvariant(2)
@@ -318,7 +318,7 @@ class AmbientMean(AbstractMean):
         Reimherr2021 Proposition 1 and A.3.2.
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> sphere = riemdp.Sphere(3)
         >>> ball = riemdp.Ball(sphere.origin, 0.5).on(sphere)
@@ -372,7 +372,7 @@ class TangentMean(AbstractQuery):
     Source:
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> sphere = riemdp.Sphere(3)
         >>> ball = riemdp.Ball(sphere.origin, 3.0).on(sphere)

@@ -89,7 +89,7 @@ def frechet_mean_sensitivity(
         add-or-remove-one is proved in a comment.
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> line = riemdp.Euclidean(1)
         >>> riemdp.frechet_mean_sensitivity(line, riemdp.Ball(line.origin, 1.0), 100)
@@ -183,7 +183,7 @@ def mean_gradient_sensitivity(
         Han2024 section 5.2 with the corrected constants (grad d^2 = -2 log).
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> space = riemdp.SPDAffineInvariant(2)
         >>> ball = riemdp.Ball(space.origin, 1.0)
@@ -240,7 +240,7 @@ def ambient_mean_sensitivity(
         Reimherr2021 Proposition 1 (r_E = e^r - 1) and A.3.2, carried to any public centre.
         Proof: docs/proofs/mean-sensitivity.md.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> sphere = riemdp.Sphere(3)
         >>> ball = riemdp.Ball(sphere.origin, 0.5)
@@ -277,7 +277,7 @@ def strong_convexity(manifold: AbstractManifold, ball: Ball) -> float:
     Source:
         Rauch's comparison theorem, as in Reimherr2021 Theorem 2.
 
-    Example:
+    Examples:
         >>> import riemdp
         >>> sphere = riemdp.Sphere(3)
         >>> h = riemdp.statistics.strong_convexity(sphere, riemdp.Ball(sphere.origin, 0.5))
