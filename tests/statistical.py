@@ -54,3 +54,12 @@ def mean_p_value(samples: np.ndarray, expected: float) -> float:
 
 def _two_sided_chi2(value: float, dof: int) -> float:
     return float(2 * min(stats.chi2.cdf(value, dof), stats.chi2.sf(value, dof)))
+
+
+def coverage_p_value(hits: np.ndarray, level: float, *, at_least: bool = False) -> float:
+    """Binomial p-value that independent flags `hits` are set with probability `level` each;
+    one-sided, against less, where `at_least`.
+    """
+    flags = np.asarray(hits, dtype=bool).ravel()
+    side = "less" if at_least else "two-sided"
+    return float(stats.binomtest(int(flags.sum()), flags.size, level, alternative=side).pvalue)

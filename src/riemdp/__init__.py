@@ -76,6 +76,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "ExtrinsicLaplace",
         "KNormGradient",
         "PrivateBall",
+        "Region",
         "Release",
         "RiemannianLaplace",
         "TangentGaussian",

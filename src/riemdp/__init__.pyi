@@ -59,6 +59,7 @@ from .mechanisms import ExtrinsicGaussian as ExtrinsicGaussian
 from .mechanisms import ExtrinsicLaplace as ExtrinsicLaplace
 from .mechanisms import KNormGradient as KNormGradient
 from .mechanisms import PrivateBall as PrivateBall
+from .mechanisms import Region as Region
 from .mechanisms import Release as Release
 from .mechanisms import RiemannianLaplace as RiemannianLaplace
 from .mechanisms import TangentGaussian as TangentGaussian

@@ -117,12 +117,18 @@ def test_mean_without_a_radius_says_what_it_found(riemdp, tmp_path):
     space = library.SPDAffineInvariant(3)
     mean = library.frechet_mean(space, np.load(tmp_path / "scans.npy")).value
     assert float(space.dist(mean, np.array(said["mean"]))) < search["error_from_noise_95"] + 0.2
+    region = said["confidence_region"]
+    assert region["level"] == 0.95
+    assert region["radius"] == said["report"]["confidence_region"]["radius"]
+    assert float(space.dist(mean, np.array(region["center"]))) < 2 * region["radius"]
     assert library.Ledger.load(book).charges == 1
     page = " ".join((tmp_path / "r.html").read_text().split())
     assert "How it was found" in page
     assert "The ball was found with noise, which the guarantee covers" in page
+    assert "with 95 % confidence the Fréchet mean of the clamped records" in page
     shown = " ".join(riemdp("mean", tmp_path / "scans.npy", *options[:4]).out.split())
     assert "found privately" in shown
+    assert "error bar with 95 % confidence the Fréchet mean of the clamped records" in shown
     assert "% of the budget" in shown
     assert "with probability 95 %" in shown
 

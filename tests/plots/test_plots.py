@@ -94,6 +94,37 @@ def test_disk_accepts_the_hyperboloid_and_draws_geodesics():
     np.testing.assert_allclose(along, float(ball.dist(points[0], points[1])), rtol=1e-9)
 
 
+def test_regions_are_drawn_where_they_are():
+    """The edges of confidence regions, on the disk, the sphere and as ellipses."""
+    for space, draw in (
+        (riemdp.PoincareBall(2), plots.poincare_disk),
+        (riemdp.Lorentz(3), plots.poincare_disk),
+        (riemdp.Sphere(3), plots.unit_sphere),
+    ):
+        X = np.tile(np.asarray(space.origin), (60, 1))
+        release = riemdp.private_frechet_mean(
+            space, X, riemdp.Ball(space.origin, 0.4), riemdp.Budget(1.0, 1e-6), rng=1
+        )
+        edge = np.asarray(release.confidence_region().boundary(40))
+        ax = draw(X, regions={"95 %": edge}, highlight={"mean": release.value})
+        assert len(_line(ax, "95 %").get_xydata()) == 40
+        assert {text.get_text() for text in ax.get_legend().get_texts()} == {"95 %", "mean"}
+        assert len(ax.patches) >= 2
+    ring = 0.5 * np.stack([np.cos(np.arange(9.0)), np.sin(np.arange(9.0))], axis=1)
+    ax = plots.poincare_disk(np.zeros((1, 2)), regions={"ring": ring})
+    np.testing.assert_allclose(_line(ax, "ring").get_xydata(), ring)
+
+
+def test_the_sphere_is_seen_from_where_the_points_are():
+    points = np.array([[0.0, 0.6, 0.8], [0.0, -0.6, 0.8], [0.0, 0.0, -1.0]])
+    ax = plots.unit_sphere(points)
+    at = np.asarray(ax.collections[0].get_offsets())
+    np.testing.assert_allclose(np.linalg.norm(at, axis=1), [0.6, 0.6, 0.0], atol=1e-12)
+    opacity = ax.collections[0].get_facecolors()[:, 3]
+    assert opacity[0] == opacity[1] > opacity[2]  # the third is on the far side
+    assert plots.unit_sphere(np.zeros((0, 3))) is not ax
+
+
 def test_save_writes_both_or_neither(tmp_path, monkeypatch):
     ax = plots.error_curves({"x": [(1.0, 2.0), (3.0, 1.0)]})
     png, svg = plots.save(ax, tmp_path / "fig.png")
@@ -137,6 +168,9 @@ def test_matplotlib_is_lazy_and_its_state_untouched():
         lambda: plots.expected_error_table([]),
         lambda: plots.poincare_disk([[2.0, 0.0]]),
         lambda: plots.poincare_disk([[0.1, 0.0]], edges=[(0, 5)]),
+        lambda: plots.poincare_disk([[0.1, 0.0]], regions={"a": [[2.0, 0.0]]}),
+        lambda: plots.unit_sphere([[1.0, 1.0, 0.0]]),
+        lambda: plots.unit_sphere([[1.0, 0.0]]),
         lambda: plots.spd_ellipses(np.diag([1.0, -1.0])),
         lambda: plots.spd_ellipses(np.eye(3)),
         lambda: plots.error_curves({"x": [(1.0, 1.0)]}, ax="here"),

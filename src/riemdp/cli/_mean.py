@@ -110,6 +110,7 @@ def mean(
         )
         return page, {
             "mean": np.asarray(result.value).tolist(),
+            "confidence_region": _region(result),
             "ball": {
                 "center": np.asarray(used.center).tolist(),
                 "radius": float(used.radius),
@@ -124,6 +125,22 @@ def mean(
         print_json(machine)
     else:
         show_release(result, page, out, report, loaded.note)
+
+
+def _region(result: Release) -> dict[str, Any] | None:
+    """The 95 % confidence region for machines; None where no law of the error is known."""
+    if result.observation is None:
+        return None
+    import numpy as np
+
+    region = result.confidence_region()
+    return {
+        "level": region.level,
+        "of": region.subject,
+        "radius": region.radius,
+        "center": np.asarray(region.center).tolist(),
+        "measured_from": region.observation.place,
+    }
 
 
 def _check_search(mechanism: str, adjacency: o.Adjacency) -> None:

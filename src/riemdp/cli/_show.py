@@ -94,6 +94,8 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
                 f" {bias_sentence(page.radius)}",
             )
         )
+    if page.region is not None:
+        rows.append(("error bar", page.region.sentence))
     if page.clamped is not None:
         rows.append(("moved into domain", f"{page.clamped:,} (declared public)"))
     if page.ledger is not None:

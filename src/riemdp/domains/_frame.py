@@ -58,6 +58,11 @@ def _here(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     return manifold._from_origin(center, x) if manifold._moves_to_origin else x
 
 
+def carried(manifold: AbstractManifold, center: Point, x: Point) -> Point:
+    """Points of the space, in the frame of the center."""
+    return _there(manifold, center, x)
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def carried_and_clamped(
     manifold: AbstractManifold,

@@ -10,6 +10,7 @@ from ._for_mean import ForMeans
 from ._knorm import KNormGradient, MeanGradient
 from ._laplace import RiemannianLaplace
 from ._private_ball import AdaptiveMean, PrivateBall
+from ._region import Observation, Region
 from ._release import Release
 from ._tangent import TangentGaussian
 from ._tangent_mean import TangentMeanNoise
@@ -35,7 +36,9 @@ __all__ = [
     "ExtrinsicLaplace",
     "KNormGradient",
     "MeanGradient",
+    "Observation",
     "PrivateBall",
+    "Region",
     "Release",
     "RiemannianLaplace",
     "TangentGaussian",

@@ -18,6 +18,7 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
 from ..randomness import NoiseSource, noise_source
 from ._error_law import ErrorLaw
+from ._region import Observation
 from ._release import Release
 
 Value = TypeVar("Value")
@@ -33,6 +34,8 @@ class Drawn:
         sensitivity: The sensitivity that the scale was made from.
         error_law: Law of the distance between the noisy and the admitted value, or None.
         details: Further public facts.
+        observation: The noisy vector itself, with the law of its error, for confidence regions;
+            None where that law is not known. It is published with the value.
     """
 
     value: Any
@@ -40,6 +43,7 @@ class Drawn:
     sensitivity: float | None = None
     error_law: ErrorLaw | None = None
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    observation: Observation | None = None
 
 
 class AbstractMechanism(abc.ABC, Generic[Value]):
@@ -107,6 +111,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             details=drawn.details,
             budget=self.quoted_budget,
             words=self.words,
+            observation=drawn.observation,
         )
 
 
@@ -169,13 +174,13 @@ class PointMechanism(AbstractMechanism[Any]):
         return {"error": "no formula" if law is None else law.kind}
 
     @abc.abstractmethod
-    def _noisy(self, value: Any, source: NoiseSource) -> Point:
-        """The released point, from the admitted value."""
+    def _noisy(self, value: Any, source: NoiseSource) -> tuple[Point, Observation | None]:
+        """The released point, from the admitted value, and the noisy vector that it was made of."""
 
     @final
     def _draw(self, value: Any, source: NoiseSource) -> Drawn:
-        noisy = self._noisy(value, source)
-        return Drawn(noisy, self.scale, self.sensitivity, self.error_law, self._details)
+        noisy, seen = self._noisy(value, source)
+        return Drawn(noisy, self.scale, self.sensitivity, self.error_law, self._details, seen)
 
     def _settle(self, **values: object) -> None:
         """Set fields of a frozen instance, from its own `__post_init__`."""

@@ -81,11 +81,14 @@ class BudgetedNoise:
         scale: float,
         radius: float,
         source: NoiseSource,
-    ) -> Floats:
-        """Coordinates at `base` with noise, then `shortened`; y is at most `radius` long."""
+    ) -> tuple[Floats, Floats]:
+        """Coordinates at `base` with noise and then `shortened`, and those with noise alone.
+
+        y is at most `radius` long.
+        """
         noisy = self.added(y, scale, source)
         deviation = scale * math.sqrt(noisy.size + 1.0) if self.is_pure else scale
-        return shortened(manifold, base, noisy, deviation, radius, flat=not self.is_pure)
+        return shortened(manifold, base, noisy, deviation, radius, flat=not self.is_pure), noisy
 
     def lengths(self, scale: float, dim: int) -> ErrorLaw:
         """Law of the length of the noise of `added`."""

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
+from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid
 from ..domains import Ball, Domain
@@ -18,6 +19,8 @@ from ..domains._clamp import clamp
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, gaussian_noise_multiplier
+
+Floats = NDArray[np.float64]
 
 CALIBRATIONS = ("analytic", "classical")
 ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default everywhere
@@ -149,8 +152,9 @@ def wrap(
     scale: float = 1.0,
     length: float | None = None,
     shrinking: float = 0.0,
-) -> Point:
-    """Exp_base of a noisy tangent vector, always a valid point.
+) -> tuple[Point, Floats]:
+    """Exp_base of a noisy tangent vector, always a valid point, and the orthonormal coordinates of
+    that vector before it was shrunk.
 
     The noise is `scale` times the Gaussian tangent vector of the normals z, or has the direction of
     that vector and the given length. What follows looks at the noisy vector y alone: it is shrunk
@@ -165,8 +169,8 @@ def wrap(
         length: Length of the noise, instead of `scale`.
         shrinking: (dim - 2) sigma^2 for the James-Stein estimate, 0 for none.
     """
-    noisy, (x, valid) = _noisy_exp(manifold, base, v, z, scale, length, shrinking)
-    return _shortened(manifold, base, noisy, x, valid)
+    noisy, (x, valid), y = _noisy_exp(manifold, base, v, z, scale, length, shrinking)
+    return _shortened(manifold, base, noisy, x, valid), np.asarray(y)
 
 
 def exp_valid(manifold: AbstractManifold, base: Point, v: Tangent) -> Point:
@@ -183,26 +187,27 @@ def _noisy_exp(
     scale: float | Array,
     length: float | Array | None,
     shrinking: float | Array,
-) -> tuple[Tangent, tuple[Point, Bool[Array, ""]]]:
+) -> tuple[Tangent, tuple[Point, Bool[Array, ""]], Array]:
     direction = manifold._tangent_from_normals(base, z)
     factor = scale if length is None else length / manifold._norm(base, direction)
     noisy = jax.tree.map(lambda a, b: a + factor * b, v, direction)
+    y = manifold._to_coordinates(base, noisy)
     square = manifold._inner(base, noisy, noisy)
     keep = jnp.where(
         shrinking > 0.0, jnp.maximum(0.0, 1.0 - shrinking / jnp.maximum(square, 1e-300)), 1.0
     )
     noisy = jax.tree.map(lambda leaf: keep * leaf, noisy)
-    return noisy, _exp_everywhere(manifold, base, noisy)
+    return noisy, exp_everywhere(manifold, base, noisy), y
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _exp_and_check(
     manifold: AbstractManifold, base: Point, v: Tangent
 ) -> tuple[Point, Bool[Array, ""]]:
-    return _exp_everywhere(manifold, base, v)
+    return exp_everywhere(manifold, base, v)
 
 
-def _exp_everywhere(
+def exp_everywhere(
     manifold: AbstractManifold, base: Point, v: Tangent
 ) -> tuple[Point, Bool[Array, ""]]:
     x = (

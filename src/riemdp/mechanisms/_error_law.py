@@ -16,8 +16,8 @@ import numpy as np
 from scipy import special
 
 from .._errors import real
-from ..manifolds import AbstractManifold
-from ..sampling._laplace import is_flat, radial_log_density
+from ..manifolds import AbstractManifold, Lorentz
+from ..sampling._laplace import is_flat, laplace_scale_limit, radial_log_density
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,6 +160,31 @@ def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw
     if is_flat(manifold):
         return laplace_law(manifold.dim, scale, exact=True)
     return _radial_law(manifold, scale)
+
+
+def riemannian_laplace_bound(manifold: AbstractManifold, scale: float) -> ErrorLaw | None:
+    """A law of lengths that are never shorter, in distribution, than the distance under exp(-d/s).
+
+    It is the law itself where that is exact. Elsewhere the volume of small solid angles grows along
+    rays at most as on the hyperbolic space of the lowest curvature (Bishop and Gromov), so the
+    quotient of the two radial densities never increases, and distances on the hyperbolic space are
+    longer. None where the law does not exist there.
+    """
+    law = riemannian_laplace_law(manifold, scale)
+    if law.kind != "estimate":
+        return law
+    lowest = float(manifold.curvature_bounds[0])
+    if lowest >= 0.0:
+        return laplace_law(manifold.dim, scale, exact=False, note="Bishop and Gromov")
+    if not math.isfinite(lowest):
+        return None
+    root, space = math.sqrt(-lowest), Lorentz(manifold.dim + 1)
+    if not root * scale < 0.99 * laplace_scale_limit(space):
+        return None
+    unit = _radial_law(space, root * scale)
+    table = tuple(length / root for length in unit.table)
+    square = unit.mean_square / root**2
+    return TabulatedLaw(square, "upper bound", "Bishop and Gromov", table)
 
 
 @functools.lru_cache(maxsize=256)

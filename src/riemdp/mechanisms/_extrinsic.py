@@ -110,8 +110,8 @@ class ExtrinsicGaussian(_Extrinsic):
             adjacency=facts.adjacency,
         )
 
-    def _noisy(self, value: Point, source: NoiseSource) -> Point:
-        return self._projected(value, _ambient_normals(self.manifold, source), self.scale)
+    def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, None]:
+        return self._projected(value, _ambient_normals(self.manifold, source), self.scale), None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -161,11 +161,11 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
             adjacency=facts.adjacency,
         )
 
-    def _noisy(self, value: Point, source: NoiseSource) -> Point:
+    def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, None]:
         z = _ambient_normals(self.manifold, source)
         length = math.sqrt(sum(float(np.sum(leaf**2)) for leaf in jax.tree.leaves(z)))
         radius = self.scale * float(source.gammas(float(ambient_dimension(self.manifold))))
-        return self._projected(value, z, radius / length)
+        return self._projected(value, z, radius / length), None
 
 
 def ambient_dimension(manifold: AbstractManifold) -> int:

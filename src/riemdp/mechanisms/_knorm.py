@@ -35,6 +35,7 @@ from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, optional_domain
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
 from ._for_mean import MeanFacts
+from ._region import Observation, about
 
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on
 _BATCH = 8
@@ -224,10 +225,19 @@ class KNormGradient(PureMechanism):
             )
         return Admitted(point, offset)
 
-    def _noisy(self, value: Admitted, source: NoiseSource) -> Point:
+    def _noisy(self, value: Admitted, source: NoiseSource) -> tuple[Point, Observation | None]:
         released = self._accepted(value.point, value.offset, source)
         domain = self._domain
-        return released if domain is None else domain.clamp_point(released)
+        point = released if domain is None else domain.clamp_point(released)
+        return point, self._seen(point)
+
+    def _seen(self, point: Point) -> Observation | None:
+        # Only for the mean, on flat spaces, is |grad F| the distance itself.
+        flat = self.manifold.is_hadamard and tuple(self.manifold.curvature_bounds) == (0.0, 0.0)
+        of_mean = isinstance(self.objective_gradient, MeanGradient) and self._h == 1.0
+        if self.truncated or not flat or not of_mean:
+            return None
+        return about(self.manifold, point, riemannian_laplace_law(self.manifold, self.scale))
 
     def _accepted(self, point: Point, offset: float, source: NoiseSource) -> Point:
         while True:

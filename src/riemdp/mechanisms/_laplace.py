@@ -24,7 +24,7 @@ import numpy as np
 
 from .._errors import magnitude, one_of
 from ..domains import Ball, Domain
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, Sphere
 from ..manifolds._base import Point
 from ..privacy import Budget
 from ..randomness import NoiseSource
@@ -40,8 +40,9 @@ from ..sampling._laplace import (
 )
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, optional_domain
-from ._error_law import ErrorLaw, capped, riemannian_laplace_law
+from ._error_law import ErrorLaw, capped, riemannian_laplace_bound, riemannian_laplace_law
 from ._for_mean import MeanFacts
+from ._region import Observation, about
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,7 +132,7 @@ class RiemannianLaplace(PureMechanism):
     def _admit(self, value: Point) -> Point:
         return admitted(self.manifold, "value", value, self._domain)
 
-    def _noisy(self, value: Point, source: NoiseSource) -> Point:
+    def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, Observation | None]:
         manifold, domain = self.manifold, self._domain
         if self.truncated:
             assert domain is not None
@@ -140,7 +141,17 @@ class RiemannianLaplace(PureMechanism):
             view = View() if domain is None else View(domain.center, domain.radius)
             drawn = draw(manifold, value, self.scale, 1, source, view=view)
         point = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), drawn)
-        return point if domain is None else domain.clamp_point(point)
+        point = point if domain is None else domain.clamp_point(point)
+        return point, self._seen(point)
+
+    def _seen(self, point: Point) -> Observation | None:
+        # A draw that was moved into the ball has to be no farther from the value than it was.
+        manifold, ball = self.manifold, self.ball
+        small = isinstance(manifold, Sphere) and ball is not None and ball.radius <= math.pi / 3
+        if self.truncated or not (ball is None or manifold.is_hadamard or small):
+            return None
+        law = riemannian_laplace_bound(manifold, self.scale)
+        return None if law is None else about(manifold, point, law)
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> RiemannianLaplace:

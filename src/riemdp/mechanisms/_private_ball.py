@@ -28,7 +28,7 @@ from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import readable
 from ..domains._door import admit_point, admit_records
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
 from ..randomness import NoiseSource
@@ -38,7 +38,8 @@ from ._ball_search import SearchPlan, SearchResult, plan_search, run_search
 from ._base import Drawn, Value
 from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
 from ._common import exp_valid, needs_log
-from ._error_law import shrunk_law
+from ._error_law import ErrorLaw, shrunk_law
+from ._region import Observation
 from ._shrinking import bend_of
 
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
@@ -89,7 +90,7 @@ class SearchRecords:
         query = TangentMean(Domain(manifold, self.center, r), self.n)
         mean = query.coordinates(query.shorten(self.logs))
         scale = self.noise.scale(query.sensitivity, share)
-        y = self.noise.released(manifold, self.center, mean, scale, r, self.source)
+        y, _ = self.noise.released(manifold, self.center, mean, scale, r, self.source)
         self._take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
         return bend_of(manifold) * float(np.linalg.norm(y)) > _LONG
 
@@ -247,16 +248,18 @@ class AdaptiveMean(_OfRecords):
             local = query.domain
             y = query.coordinates(query.shorten(records.logs))
         scale = self.noise.scale(query.sensitivity, share)
-        noisy = self.noise.released(local.manifold, local.center, y, scale, r, source)
-        released = end_of(local.manifold, local.center, noisy)
+        kept, noisy = self.noise.released(local.manifold, local.center, y, scale, r, source)
+        released = end_of(local.manifold, local.center, kept)
+        lengths = self.noise.lengths(scale, self.manifold.dim)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)
         facts = self._facts(records, found) | {
             "ball": Ball(records.center, r),
             "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
         }
-        law = shrunk_law(self.manifold, r, self.noise.lengths(scale, self.manifold.dim))
-        return Drawn(released, scale, query.sensitivity, law, facts)
+        law = shrunk_law(self.manifold, r, lengths)
+        seen = _observation(query, noisy, lengths)
+        return Drawn(released, scale, query.sensitivity, law, facts, seen)
 
     def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:
         """The last query, chosen by released numbers: the mean of the clamped records where its
@@ -269,6 +272,25 @@ class AdaptiveMean(_OfRecords):
             except InvalidArgument:  # float64 does not resolve the ball that was found
                 pass
         return TangentMean(domain, self.n)
+
+
+def _observation(
+    query: FrechetMean | TangentMean, noisy: Floats, lengths: ErrorLaw
+) -> Observation | None:
+    """The noisy coordinates of a query, with the law of their error."""
+    domain = query.domain
+    if isinstance(query, FrechetMean):
+        local = query.frame.local
+        seen = Observation(local.manifold, local.center, noisy, lengths)
+        return seen.within(domain, query.error_bound)
+    # A mean of logarithms has to be the logarithm of its own end. On Bures-Wasserstein space it is:
+    # logarithms are the vectors with I + L > 0, a convex set.
+    manifold = domain.manifold
+    reach = float(np.asarray(manifold.injectivity_radius(domain.center)))
+    everywhere = manifold.is_hadamard or isinstance(manifold, SPDBuresWasserstein)
+    if not (everywhere or domain.radius <= reach):
+        return None
+    return Observation(manifold, domain.center, noisy, lengths, query.error_bound)
 
 
 def end_of(manifold: AbstractManifold, base: Point, y: Floats) -> Point:

@@ -18,6 +18,7 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
+from ._region import Observation, Region, region_of
 
 _SHOWN = 64  # entries of a released value that a notebook shows
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
@@ -44,6 +45,8 @@ class Release:
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
         words: What the mechanism does, for a report.
+        observation: The noisy vector that the value was made of, with the law of its error; None
+            where that law is not known.
     """
 
     value: Any
@@ -56,6 +59,7 @@ class Release:
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
     budget: Budget | None = None
     words: str = ""
+    observation: Observation | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
@@ -85,6 +89,55 @@ class Release:
             )
         return self.error_law.quantile(q)
 
+    def confidence_region(self, level: float = 0.95, of: str = "sample") -> Region:
+        """Where the value lies that this release protects.
+
+        For a mean that is the mean of the records *after* they were moved into the ball (or of
+        their clipped tangent vectors): a region says nothing of what clipping did, nor of the
+        population that the records were drawn from. It holds for any records and any number of
+        them; the probability is over the noise alone, and given the ball where that was found
+        privately. It is a function of what was released, so it costs no privacy.
+
+        Args:
+            level: The probability with which the region holds the value, between 0 and 1.
+            of: "sample": the value that the records have, clamped.
+
+        Returns:
+            The `Region`. Its probability is exactly `level` for Gaussian and Laplace noise in a
+            tangent space (but for the solver's tolerance, which is added to the radius), and at
+            least that for Riemannian Laplace noise.
+
+        Raises:
+            InvalidArgument: The law of the error is not known here (optimisers, extrinsic
+                baselines, the K-norm gradient on curved spaces, a Riemannian Laplace law that was
+                truncated to the ball, or moved into it on a space that is neither Hadamard nor a
+                sphere), or an argument is out of range.
+
+        Source:
+            docs/proofs/confidence-region.md.
+
+        Examples:
+            >>> import numpy as np, riemdp
+            >>> line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+            >>> release = riemdp.private_frechet_mean(
+            ...     line, np.zeros((100, 1)), ball, riemdp.Budget(1.0), rng=0
+            ... )
+            >>> round(release.confidence_region(0.95).radius, 4)
+            0.0599
+        """
+        return region_of(self.observation, self.mechanism, level, of, self._subject)
+
+    @property
+    def _subject(self) -> str:
+        """What a confidence region is of."""
+        query = str(self.details.get("query", ""))
+        if query.startswith("mean of clipped"):
+            return f"the {query}"
+        if "Fréchet" not in query:
+            return "the value before noise"
+        filled = " and of the centres that fill them up" if "n_min" in self.details else ""
+        return f"the {query} of the clamped records{filled}"
+
     def __getstate__(self) -> dict[str, Any]:
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         state["details"] = dict(self.details)
@@ -112,6 +165,8 @@ class Release:
                 f"  error from noise: {self.expected_error:.6g} (root mean square,"
                 f" {self.error_law.kind})"
             )
+        if self.observation is not None:
+            lines.append(f"  {self.confidence_region()}")
         ball, share = self.details.get("ball"), self.details.get("share_of_search")
         if ball is not None and share is not None:
             lines.append(

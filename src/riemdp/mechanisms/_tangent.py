@@ -113,12 +113,12 @@ class TangentGaussian(PointMechanism):
             )
         return checked
 
-    def _noisy(self, value: Tangent, source: NoiseSource) -> Tangent:
+    def _noisy(self, value: Tangent, source: NoiseSource) -> tuple[Tangent, None]:
         z = source.normals((self.manifold.noise_size,))
         noise = self.manifold.tangent_from_normals(self.at, z)
         noisy = jax.tree.map(lambda v, xi: v + self.scale * xi, value, noise)
         # what rounding left of a normal part of the value got no noise
-        return self.manifold.to_tangent(self.at, noisy)
+        return self.manifold.to_tangent(self.at, noisy), None
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""

@@ -24,6 +24,7 @@ from ._budgeted import BudgetedMechanism
 from ._common import needs_log
 from ._error_law import ErrorLaw, shrunk_law, wrapped_law
 from ._private_ball import end_of
+from ._region import Observation
 from ._shrinking import james_stein
 
 
@@ -109,7 +110,10 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         noisy = self.noise.added(self.query.coordinates(value), self.scale, source)
         y = james_stein(noisy, self.scale if self.shrinks else 0.0, domain.radius)
         released = end_of(self.manifold, domain.center, y)
-        return Drawn(released, self.scale, self.sensitivity, self.error_law, self._details)
+        lengths = self.noise.lengths(self.scale, self.manifold.dim)
+        slack = self.query.error_bound
+        seen = Observation(self.manifold, domain.center, noisy, lengths, slack)
+        return Drawn(released, self.scale, self.sensitivity, self.error_law, self._details, seen)
 
     @property
     def _details(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from ._base import PointMechanism, rounded_up
 from ._common import (
     ADJACENCIES,
     CALIBRATIONS,
+    Floats,
     admitted,
     gaussian_multiplier,
     needs_log,
@@ -41,6 +42,7 @@ from ._common import (
 )
 from ._error_law import ChiLaw, ErrorLaw, GammaLaw, gaussian_law, wrapped_law
 from ._for_mean import MeanFacts
+from ._region import Observation
 
 
 class AbstractWrapped(PointMechanism):
@@ -74,6 +76,10 @@ class AbstractWrapped(PointMechanism):
         self._settle(
             base=base, sensitivity=sensitivity, tangent_sensitivity=lipschitz * sensitivity
         )
+
+    def _seen(self, y: Floats) -> Observation:
+        """The noisy coordinates at the base, with the law of their error."""
+        return Observation(self.manifold, self.base, y, self.length_law)
 
     @property
     def _domain(self) -> Domain | None:
@@ -198,10 +204,11 @@ class WrappedGaussian(AbstractWrapped):
         """Standard deviation of the noise in every orthonormal coordinate at the base."""
         return self.scale
 
-    def _noisy(self, value: Tangent, source: NoiseSource) -> Point:
+    def _noisy(self, value: Tangent, source: NoiseSource) -> tuple[Point, Observation]:
         z = source.normals((self.manifold.noise_size,))
         shrinking = max(self.manifold.dim - 2, 0) * self.scale**2 if self.shrink else 0.0
-        return wrap(self.manifold, self.base, value, z, scale=self.scale, shrinking=shrinking)
+        point, y = wrap(self.manifold, self.base, value, z, scale=self.scale, shrinking=shrinking)
+        return point, self._seen(y)
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:

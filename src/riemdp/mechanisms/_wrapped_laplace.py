@@ -23,6 +23,7 @@ from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, wrap
 from ._error_law import GammaLaw, laplace_law
 from ._for_mean import MeanFacts
+from ._region import Observation
 from ._wrapped import AbstractWrapped
 
 
@@ -82,10 +83,11 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
         self._check_public()
         self._settle(scale=rounded_up(self.tangent_sensitivity / epsilon))
 
-    def _noisy(self, value: Tangent, source: NoiseSource) -> Point:
+    def _noisy(self, value: Tangent, source: NoiseSource) -> tuple[Point, Observation]:
         z = source.normals((self.manifold.noise_size,))
         length = self.scale * float(source.gammas(float(self.manifold.dim)))
-        return wrap(self.manifold, self.base, value, z, length=length)
+        point, y = wrap(self.manifold, self.base, value, z, length=length)
+        return point, self._seen(y)
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedLaplace:

@@ -3,7 +3,7 @@ is left alone.
 """
 
 from ._error import error_against_epsilon, error_curves, expected_error_table, trade_off_curve
-from ._shapes import poincare_disk, spd_ellipses
+from ._shapes import poincare_disk, spd_ellipses, unit_sphere
 from ._style import COLOURS, MARKERS, axes_for, axes_row, save, styled
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "spd_ellipses",
     "styled",
     "trade_off_curve",
+    "unit_sphere",
 ]

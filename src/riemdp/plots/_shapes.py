@@ -1,4 +1,4 @@
-"""Points on manifolds one can see: the Poincare disk and 2x2 SPD matrices as ellipses."""
+"""Points on manifolds one can see: the Poincare disk, the sphere, 2x2 SPD matrices as ellipses."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def poincare_disk(
     *,
     edges: ArrayLike | None = None,
     highlight: Mapping[str, Any] | None = None,
+    regions: Mapping[str, Any] | None = None,
     ax: Axes | None = None,
     title: str = "Poincaré disk",
 ) -> Any:
@@ -27,9 +28,11 @@ def poincare_disk(
 
     `edges`: pairs of positions (m, 2) joined by hyperbolic geodesics (arcs that meet the boundary
     at right angles). `highlight`: name -> one point (2,) or several (k, 2), drawn large with a
-    legend. Points of the hyperboloid (n, 3), time coordinate first, are projected first.
+    legend. `regions`: name -> a closed curve (m, 2), such as `Region.boundary()`, filled lightly.
+    Points of the hyperboloid (n, 3), time coordinate first, are projected first.
     """
     xy = _to_disk("points", points)
+    curves = {name: _to_disk(f"regions[{name!r}]", c) for name, c in (regions or {}).items()}
     with styled():
         from matplotlib.collections import LineCollection
         from matplotlib.patches import Circle
@@ -65,6 +68,7 @@ def poincare_disk(
             zorder=2,
             rasterized=len(xy) > 5000,
         )
+        _fill(ax, curves)
         for i, (name, value) in enumerate((highlight or {}).items()):
             chosen = _to_disk(
                 f"highlight[{name!r}]", np.atleast_2d(np.asarray(value, dtype=np.float64))
@@ -83,7 +87,69 @@ def poincare_disk(
         ax.set(xlim=(-1.04, 1.04), ylim=(-1.04, 1.04), title=title)
         ax.set_aspect("equal")
         ax.set_axis_off()
-        if highlight:
+        if highlight or curves:
+            ax.legend(loc="upper right", bbox_to_anchor=(1.02, 1.02))
+    return ax
+
+
+def unit_sphere(
+    points: ArrayLike,
+    *,
+    highlight: Mapping[str, Any] | None = None,
+    regions: Mapping[str, Any] | None = None,
+    ax: Axes | None = None,
+    title: str = "Unit sphere",
+) -> Any:
+    """Points (n, 3) of the unit sphere, seen from far away in the direction of their arithmetic
+    mean; returns the axes.
+
+    What lies on the far side is drawn faint. `highlight`: name -> one point (3,) or several (k, 3),
+    drawn large with a legend. `regions`: name -> a closed curve (m, 3), such as
+    `Region.boundary()`, filled lightly.
+    """
+    x = _to_sphere("points", points)
+    curves = {name: _to_sphere(f"regions[{name!r}]", c) for name, c in (regions or {}).items()}
+    chosen = {
+        name: _to_sphere(f"highlight[{name!r}]", np.atleast_2d(np.asarray(value, dtype=np.float64)))
+        for name, value in (highlight or {}).items()
+    }
+    frame = _view(x)
+    with styled():
+        from matplotlib.patches import Circle
+
+        ax = axes_for(ax, (6.4, 6.4))
+        ax.add_patch(Circle((0, 0), 1.0, fill=False, edgecolor="#555555", linewidth=1.5))
+        for circle in _graticule():
+            seen = circle @ frame
+            front = np.where(seen[:, 2:] >= 0.0, seen[:, :2], np.nan)
+            ax.plot(front[:, 0], front[:, 1], color="#DDDDDD", linewidth=0.8, zorder=1)
+        at = x @ frame
+        ax.scatter(
+            at[:, 0],
+            at[:, 1],
+            s=12,
+            color=_faded(COLOURS[0], at[:, 2], 0.2),
+            linewidths=0,
+            zorder=2,
+        )
+        _fill(ax, {name: (curve @ frame)[:, :2] for name, curve in curves.items()})
+        for i, (name, value) in enumerate(chosen.items()):
+            at = value @ frame
+            ax.scatter(
+                at[:, 0],
+                at[:, 1],
+                s=110,
+                color=_faded(COLOURS[(i + 1) % len(COLOURS)], at[:, 2], 0.3),
+                edgecolors="white",
+                linewidths=1.4,
+                marker=MARKERS[(i + 1) % len(MARKERS)],
+                zorder=4,
+                label=name,
+            )
+        ax.set(xlim=(-1.04, 1.04), ylim=(-1.04, 1.04), title=title)
+        ax.set_aspect("equal")
+        ax.set_axis_off()
+        if chosen or curves:
             ax.legend(loc="upper right", bbox_to_anchor=(1.02, 1.02))
     return ax
 
@@ -152,6 +218,58 @@ def _to_disk(name: str, points: ArrayLike) -> np.ndarray:
     if len(x) and np.max(np.sum(x**2, axis=1)) >= 1.0:
         raise InvalidArgument(f"argument `{name}` has a point outside the open unit disk")
     return x
+
+
+def _faded(colour: str, height: np.ndarray, faint: float) -> np.ndarray:
+    """One colour (n, 4) for each point, faint where `height` is negative."""
+    from matplotlib.colors import to_rgba
+
+    shades = np.tile(to_rgba(colour), (len(height), 1))
+    shades[height < 0.0, 3] = faint
+    return shades
+
+
+def _fill(ax: Axes, curves: Mapping[str, np.ndarray]) -> None:
+    """Closed curves (m, 2), each in its own colour."""
+    for i, (name, curve) in enumerate(curves.items()):
+        colour = COLOURS[(i + 1) % len(COLOURS)]
+        ax.fill(curve[:, 0], curve[:, 1], color=colour, alpha=0.18, linewidth=0, zorder=2)
+        ax.plot(curve[:, 0], curve[:, 1], color=colour, linewidth=1.8, zorder=3, label=name)
+
+
+def _to_sphere(name: str, points: ArrayLike) -> np.ndarray:
+    x = np.asarray(points, dtype=np.float64)
+    if x.ndim != 2 or x.shape[1] != 3 or not np.all(np.isfinite(x)):
+        raise invalid(name, x, "give finite points (n, 3) of the unit sphere")
+    if len(x) and np.max(np.abs(np.sum(x**2, axis=1) - 1.0)) > 1e-6:
+        raise InvalidArgument(f"argument `{name}` has a point that is not of length 1")
+    return x
+
+
+def _view(x: np.ndarray) -> np.ndarray:
+    """Columns: right, up, and the direction from which the points are seen."""
+    towards = x.sum(axis=0) if len(x) else np.array([1.0, 0.0, 0.0])
+    length = np.linalg.norm(towards)
+    towards = towards / length if length > 1e-9 else np.array([1.0, 0.0, 0.0])
+    pole = np.array([0.0, 0.0, 1.0]) if abs(towards[2]) < 0.9 else np.array([0.0, 1.0, 0.0])
+    right = np.cross(pole, towards)
+    right /= np.linalg.norm(right)
+    return np.stack([right, np.cross(towards, right), towards], axis=1)
+
+
+def _graticule() -> list[np.ndarray]:
+    """Meridians and parallels, every 30 degrees."""
+    turn = np.linspace(0.0, 2.0 * np.pi, 181)
+    ring = np.stack([np.cos(turn), np.sin(turn), np.zeros(181)], axis=1)
+    up = np.array([0.0, 0.0, 1.0])
+    parallels = [
+        np.cos(a) * ring + np.sin(a) * up for a in np.radians([-60.0, -30.0, 0.0, 30.0, 60.0])
+    ]
+    meridians = []
+    for a in np.radians([0.0, 30.0, 60.0, 90.0, 120.0, 150.0]):
+        across = np.array([np.cos(a), np.sin(a), 0.0])
+        meridians.append(np.outer(np.cos(turn), across) + np.outer(np.sin(turn), up))
+    return parallels + meridians
 
 
 def _geodesics(a: np.ndarray, b: np.ndarray, samples: int = 24) -> np.ndarray:

@@ -227,6 +227,7 @@ def private_frechet_mean(
         )
         built = build(name, facts)
         release = built.release(query.value(prepared), rng, ledger=ledger)
+        release = _framed(release, domain, query.error_bound)
     warn_of(release.guarantee, budget.delta, n)
     return _finished(release, details, local, domain.frame, clamp_release)
 
@@ -342,6 +343,14 @@ def _finished(
     if local is not frame.domain:
         value = frame.back(value)
     return dataclasses.replace(release, value=value, details={**release.details, **details})
+
+
+def _framed(release: Release, domain: Domain, slack: float) -> Release:
+    """The release with what it shows of the mean told in the user's space."""
+    seen = release.observation
+    if seen is None:
+        return release
+    return dataclasses.replace(release, observation=seen.within(domain, slack))
 
 
 def _check_budget(name: str, budget: Budget) -> None:

@@ -79,6 +79,41 @@ class SearchFacts:
 
 
 @dataclasses.dataclass(frozen=True)
+class RegionFacts:
+    """A confidence region of what was released.
+
+    Attributes:
+        level: Its probability.
+        radius: The distance from `place` that holds the value with this probability.
+        subject: What the region is of, in words.
+        place: What its radius is measured from, in words.
+    """
+
+    level: float
+    radius: float
+    subject: str
+    place: str
+
+    @property
+    def sentence(self) -> str:
+        """The error bar in words."""
+        return (
+            f"with {percent(self.level)} confidence {self.subject} lies within"
+            f" {rounded_up(self.radius, 3)} of {self.place}. What clipping did to the records, and"
+            " how they were sampled, is not in this figure"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same facts as JSON-ready values."""
+        return {
+            "level": self.level,
+            "radius": _json_number(self.radius),
+            "subject": self.subject,
+            "measured_from": self.place,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
 class ReportFacts:
     """The public facts of one release. It holds no record, no noise and no key; the released value
     itself is named by its checksum only.
@@ -110,6 +145,7 @@ class ReportFacts:
     stated: tuple[str, ...] = ()  # facts in words that the release does not hold
     mechanism_words: str = ""  # what it does; its name is shown where there are none
     search: SearchFacts | None = None  # of a ball that was found privately
+    region: RegionFacts | None = None  # where the law of the noise is known
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -169,6 +205,7 @@ class ReportFacts:
             "sensitivity": _json_number(self.sensitivity),
             "noise_scale": _json_number(self.noise_scale),
             "error_from_noise": _json_number(self.error_from_noise),
+            "confidence_region": None if self.region is None else self.region.to_dict(),
             "guarantee": self._guarantee_dict(),
             "attacker": self._attacker_dict(),
             "cautions": self.cautions,
@@ -263,6 +300,7 @@ class ReportFacts:
             ("One person", self._person()),
             ("Budget", self._budget()),
             ("Error from noise", self._error()),
+            ("Confidence region", None if self.region is None else self.region.sentence),
             ("Ledger", self.ledger),
             ("Released file", None if self.checksum is None else f"SHA-256 {self.checksum}"),
         ]

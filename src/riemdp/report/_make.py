@@ -8,13 +8,13 @@ import math
 import platform
 from collections.abc import Callable, Mapping
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid, real
 from .._version import __version__
-from ._facts import SearchFacts
+from ._facts import RegionFacts, SearchFacts
 from ._report import PrivacyReport
 from ._words import number
 
@@ -141,6 +141,7 @@ def privacy_report(
         else integer("max_records_per_person", people, at_least=1),
         stated=tuple(facts.stated),
         search=search,
+        region=_region(release),
     )
 
 
@@ -272,6 +273,14 @@ def _search(release: Release | OptimizationResult) -> SearchFacts | None:
         scales=len(known["scales"]),
         error_bar=None if law is None else float(law.quantile(0.95)),
     )
+
+
+def _region(release: Release | OptimizationResult) -> RegionFacts | None:
+    """The 95 % region of a release whose error has a known law."""
+    if getattr(release, "observation", None) is None:
+        return None
+    region = cast("Release", release).confidence_region()
+    return RegionFacts(region.level, region.radius, region.subject, region.observation.place)
 
 
 def _domain_in_words(ball: Ball, manifold: AbstractManifold | None, found: bool) -> str:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
 from ..domains import Domain, Frame
 from ..domains._clamp import choose, readable
+from ..domains._domain import over_sin
 from ..domains._door import admit_records
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
@@ -227,6 +228,16 @@ class FrechetMean(AbstractMean):
         return self._exact(self.tolerance) + self._rounding
 
     @functools.cached_property
+    def error_bound(self) -> float:
+        """Largest length of log_c(value) - log_c(mean), c the center, where the solver reaches the
+        public tolerance: that tolerance and rounding.
+        """
+        assert self.tolerance is not None
+        d = self.domain
+        stretch = over_sin(d.theta / 2)  # Lipschitz constant of log_c on the ball
+        return stretch * (self.tolerance + self.frame.local.rounding) / d.strong_convexity
+
+    @functools.cached_property
     def gradient_sensitivity(self) -> float:
         """Largest change of grad F(w) = -sum_i w_i log_w(x_i), w in the ball; see
         `mean_gradient_sensitivity`.
@@ -390,6 +401,11 @@ class TangentMean(AbstractQuery):
         """Largest change of the mean in the metric at the center."""
         r = self.domain.radius
         return 2 * r / self.n * (1 + 1e-12) + 2 * r * summation_error(MOST_TERMS)
+
+    @property
+    def error_bound(self) -> float:
+        """Largest length of the rounding error of the mean."""
+        return self.domain.radius * summation_error(MOST_TERMS)
 
     def prepare(self, X: RecordsLike) -> Records:
         """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
