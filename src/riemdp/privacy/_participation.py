@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 
 from .._errors import InvalidArgument, integer, invalid, real
 from ._guarantee import Guarantee
 from .accounting.events import Event, GroupEvent, MixtureEvent, merge
+
+_UNDECIDED = 1e-12  # two logarithms and a quotient have a much smaller relative error
+_MOST_EXACT = 1000  # powers up to here are compared without rounding
 
 
 def participation(
@@ -91,7 +95,9 @@ def equivalent_rounds(rate: float, planned_rate: float) -> int:
         planned_rate: The same in the plan, in (0, 1].
 
     Returns:
-        0 where nobody was invited, 1 up to the planned rate, and more above it.
+        0 where nobody was invited, 1 up to the planned rate, and more above it: the smallest k with
+        (1 - planned_rate)^k <= 1 - rate, of the two floats as they are, decided exactly. Above k =
+        1000 it may be one too large.
 
     Raises:
         InvalidArgument: A rate is out of range, or is 1 where the plan's is not: no number of
@@ -110,7 +116,11 @@ def equivalent_rounds(rate: float, planned_rate: float) -> int:
         return int(rate > 0.0)
     if rate == 1.0:
         raise invalid("rate", rate, f"a plan at rate {planned:g} never reaches every agent")
-    return math.ceil(math.log1p(-rate) / math.log1p(-planned) * (1 - 1e-12))
+    rounds = math.log1p(-rate) / math.log1p(-planned)
+    near = round(rounds)
+    if near <= _MOST_EXACT and abs(rounds - near) <= _UNDECIDED * rounds:
+        return near if (1 - Fraction(planned)) ** near <= 1 - Fraction(rate) else near + 1
+    return math.ceil(rounds * (1 + _UNDECIDED))
 
 
 def _invitation_rates(
