@@ -28,6 +28,7 @@ from riemdp.audit import AuditResult, audit_mechanism, audit_optimizer
 from riemdp.domains import Domain
 from riemdp.federated import local_update
 from riemdp.mechanisms._budgeted import BudgetedNoise
+from riemdp.mechanisms._lattice import on_grid
 from riemdp.randomness import NoiseSource
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
@@ -266,7 +267,9 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     def stages_for_nothing(x: Any, rng: Any) -> riemdp.Release:
         with mock.patch.object(
-            BudgetedNoise, "scale", lambda self, sensitivity, share: sensitivity / 10
+            BudgetedNoise,
+            "scale",
+            lambda self, sensitivity, share, dim: on_grid(0.1, sensitivity, dim),
         ):
             return riemdp.private_frechet_mean(line, x, search, BUDGET, rng=rng)
 

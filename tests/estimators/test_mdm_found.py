@@ -150,9 +150,9 @@ def noise_of_sums(kind, budget, private, monkeypatch):
             shares.append(share)
             return super().count(share, source)
 
-        def scale(self, sensitivity, share):
+        def scale(self, sensitivity, share, dim):
             shares.append(share)
-            return super().scale(sensitivity, share)
+            return super().scale(sensitivity, share, dim)
 
         def added(self, y, scale, source):
             noisy = super().added(y, scale, source)

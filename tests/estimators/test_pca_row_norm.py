@@ -89,9 +89,9 @@ def test_all_shares_together_are_the_budget(budget, monkeypatch):
             shares.append(share)
             return super().count(share, source)
 
-        def scale(self, sensitivity, share):
+        def scale(self, sensitivity, share, dim):
             shares.append(share)
-            return super().scale(sensitivity, share)
+            return super().scale(sensitivity, share, dim)
 
     monkeypatch.setattr("riemdp.mechanisms._budgeted.BudgetedNoise", Noted)
     mechanism = AdaptiveSecondMoment(4, n=2000, budget=budget)

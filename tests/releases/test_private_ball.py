@@ -141,6 +141,9 @@ class Silent:
     def normals(self, shape, *_):
         return np.zeros(shape)
 
+    def rounded_normals(self, scale, shape=()):
+        return np.zeros(shape, dtype=np.int64)
+
 
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_one_record_moves_an_answer_by_no_more_than_its_sensitivity(space):
@@ -220,7 +223,7 @@ def test_noise_is_what_the_shares_pay_for():
         assert not agrees(0.8 * draws)
         answers = SearchRecords(domain, np.zeros((50, 4)), noise, source)
         answers.set_scales(())
-        scale = noise.scale(2 * 0.5 / 50, share)
+        scale = noise.scale(2 * 0.5 / 50, share, 4)
         v = np.array([noise.added(jnp.zeros(4), scale, source) for _ in range(1500)])
         square = np.sum(v**2, axis=1)
         mean_square = (4 if budget.delta > 0 else 4 * 5) * scale**2
@@ -232,7 +235,7 @@ def test_noise_is_what_the_shares_pay_for():
         if exact is not None:
             assert strength == pytest.approx(exact, rel=1e-12)
         else:
-            assert strength == pytest.approx(want, rel=1e-12)
+            assert want <= strength <= want * (1 + 1e-7)  # rounded up, and the grid is paid for
 
 
 def test_bad_arguments_name_themselves():

@@ -16,6 +16,7 @@ from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
+from ..privacy._arithmetic import IDEALISED
 from ..randomness import NoiseSource, noise_source
 from ._error_law import ErrorLaw
 from ._region import Observation
@@ -67,6 +68,14 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         """The budget at whose delta a release quotes its epsilon; None for the usual 1e-5."""
         return None
 
+    @property
+    def arithmetic(self) -> str:
+        """Whether the guarantee holds for the numbers as computed ("lattice": integer noise on a
+        public grid, and rounding of the value bounded within the sensitivity) or for real numbers
+        ("idealised"). A function of public facts.
+        """
+        return IDEALISED
+
     @abc.abstractmethod
     def _admit(self, value: Any) -> Value:
         """The value, checked and moved into its public domain. Raises before anything is spent;
@@ -108,7 +117,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             reproducible=source.reproducible,
             sensitivity=drawn.sensitivity,
             error_law=drawn.error_law,
-            details=drawn.details,
+            details={**drawn.details, "arithmetic": self.arithmetic},
             budget=self.quoted_budget,
             words=self.words,
             observation=drawn.observation,

@@ -16,10 +16,13 @@ from .._errors import invalid
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
+from ..randomness._rounded import scale_up
 from ._ball_search import GaussianNoise, PureNoise
 from ._base import AbstractMechanism, Value
 from ._error_law import ErrorLaw, gaussian_law, laplace_law
+from ._lattice import added, noise_of_integer, on_grid, slack_of
 from ._shrinking import Floats, shortened
 
 
@@ -45,33 +48,40 @@ class BudgetedNoise:
         return isinstance(self.law, PureNoise)
 
     @property
+    def arithmetic(self) -> str:
+        """Whether all its noise is on public grids."""
+        return IDEALISED if self.is_pure else LATTICE
+
+    @property
     def guarantee(self) -> Guarantee:
         """Of all shares together."""
         return pure(self.budget.epsilon) if self.is_pure else gaussian(self.multiplier)
 
     def count(self, share: float, source: NoiseSource) -> float:
-        """Noise of a count (sensitivity 1)."""
+        """Noise of a count (sensitivity 1); with Gaussian noise a multiple of a grid that holds the
+        integers.
+        """
         deviation = math.nextafter(self.law.count_deviation(share), math.inf)
         if self.is_pure:
             u = source.uniforms((2,))
             return deviation / math.sqrt(2.0) * float(np.log(u[0]) - np.log(u[1]))
-        return deviation * float(source.normals((1,))[0])
+        return noise_of_integer(scale_up(deviation * (1.0 + 4e-15)), source)
 
-    def scale(self, sensitivity: float, share: float) -> float:
-        """sigma, or the scale s of the density exp(-|v| / s), for this sensitivity and share."""
-        strength = self.law.epsilon * share if isinstance(self.law, PureNoise) else None
-        if strength is None:
-            assert isinstance(self.law, GaussianNoise)
-            strength = self.law.mu * math.sqrt(share)
-        return math.nextafter(sensitivity / strength, math.inf)
+    def scale(self, sensitivity: float, share: float, dim: int) -> float:
+        """sigma, or the scale s of the density exp(-|v| / s), for `dim` coordinates with this
+        sensitivity and share.
+        """
+        if isinstance(self.law, PureNoise):
+            return math.nextafter(sensitivity / (self.law.epsilon * share), math.inf)
+        return on_grid(1.0 / (self.law.mu * math.sqrt(share)), sensitivity, dim)
 
     def added(self, y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
         """Orthonormal coordinates with noise."""
+        if not self.is_pure:
+            return added(y, scale, source)
         v = np.asarray(y)
         z = source.normals(v.shape)
-        if self.is_pure:
-            return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
-        return v + scale * z
+        return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
 
     def released(
         self,
@@ -89,6 +99,10 @@ class BudgetedNoise:
         noisy = self.added(y, scale, source)
         deviation = scale * math.sqrt(noisy.size + 1.0) if self.is_pure else scale
         return shortened(manifold, base, noisy, deviation, radius, flat=not self.is_pure), noisy
+
+    def slack(self, scale: float, dim: int) -> float:
+        """What rounding to a grid adds to the length of the noise of `added`."""
+        return 0.0 if self.is_pure else slack_of(scale, dim)
 
     def lengths(self, scale: float, dim: int) -> ErrorLaw:
         """Law of the length of the noise of `added`."""
@@ -114,6 +128,11 @@ class BudgetedMechanism(AbstractMechanism[Value]):
     def guarantee(self) -> Guarantee:
         """Of one release."""
         return self.noise.guarantee
+
+    @property
+    def arithmetic(self) -> str:
+        """Whether all noise is on public grids: "lattice" where delta > 0."""
+        return self.noise.arithmetic
 
     @property
     def quoted_budget(self) -> Budget:

@@ -37,7 +37,8 @@ from ..statistics._sums import weighted_sum
 from ._ball_search import SearchPlan, plan_short_search, run_short_search
 from ._base import Drawn
 from ._budgeted import Floats
-from ._private_ball import AdaptiveMechanism, SearchRecords, end_of
+from ._common import end_of
+from ._private_ball import AdaptiveMechanism, SearchRecords
 
 _Labelled = tuple[Point, NDArray[np.int64]]  # records, and positions of their classes
 
@@ -126,8 +127,9 @@ class AdaptiveClassMeans(AdaptiveMechanism[_Labelled]):
         r = records.size(found.radius)
         query = TangentMean(Domain(self.manifold, records.center, r), self.n)
         z = query.shorten(records.logs).points / r
-        scale = self.noise.scale(self.sensitivity, 1.0 - found.spent)
         joint = self.sums(z, labels)
+        together = joint.size if self.sizes is None else joint.shape[1]
+        scale = self.noise.scale(self.sensitivity, 1.0 - found.spent, together)
         if self.sizes is None:
             noisy = self.noise.added(joint.ravel(), scale, source).reshape(joint.shape)
             sums, sizes = noisy[:, :-1], np.maximum(noisy[:, -1], self.n / (4.0 * self.classes))

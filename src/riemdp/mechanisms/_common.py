@@ -89,17 +89,23 @@ def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
 
 
 def admitted(
-    manifold: AbstractManifold, name: str, value: Point, domain: Domain | None, base: Point = None
+    manifold: AbstractManifold,
+    name: str,
+    value: Point,
+    domain: Domain | None,
+    base: Point = None,
+    *,
+    coordinates: bool = False,
 ) -> Point:
     """Validate one private point, clamp it to `domain` if given, and return it (or its log at
-    `base`).
+    `base`, or the orthonormal coordinates of that).
 
     Raises:
         InvalidArgument: Not one finite point of the manifold. The message never shows the value.
     """
     checked = _single(manifold, name, value)
     center, radius = (None, None) if domain is None else (domain.center, domain.radius)
-    result, flags = _admit(manifold, checked, center, radius, base)
+    result, flags = _admit(manifold, coordinates, checked, center, radius, base)
     finite, belongs = np.asarray(flags)
     if not finite:
         raise _not_finite(name)
@@ -129,13 +135,21 @@ def _not_finite(name: str) -> InvalidArgument:
     )
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _admit(
-    manifold: AbstractManifold, value: Point, center: Point, radius: float | None, base: Point
+    manifold: AbstractManifold,
+    coordinates: bool,
+    value: Point,
+    center: Point,
+    radius: float | None,
+    base: Point,
 ) -> tuple[Point, Bool[Array, "2"]]:
     flags = jnp.array([_all_finite(value), jnp.all(manifold._belongs(value, 1e-6))])
     point = value if center is None else clamp(manifold, center, radius, value)
-    return (point if base is None else manifold._log(base, point)), flags
+    if base is None:
+        return point, flags
+    v = manifold._log(base, point)
+    return (manifold._to_coordinates(base, v) if coordinates else v), flags
 
 
 def _all_finite(value: Point) -> Bool[Array, ""]:
@@ -144,59 +158,50 @@ def _all_finite(value: Point) -> Bool[Array, ""]:
 
 # -------------------------------------------------------------------- noisy tangent vectors
 def wrap(
-    manifold: AbstractManifold,
-    base: Point,
-    v: Tangent,
-    z: Array | np.ndarray,
-    *,
-    scale: float = 1.0,
-    length: float | None = None,
-    shrinking: float = 0.0,
+    manifold: AbstractManifold, base: Point, v: Tangent, z: Array | np.ndarray, length: float
 ) -> tuple[Point, Floats]:
     """Exp_base of a noisy tangent vector, always a valid point, and the orthonormal coordinates of
-    that vector before it was shrunk.
+    that vector.
 
-    The noise is `scale` times the Gaussian tangent vector of the normals z, or has the direction of
-    that vector and the given length. What follows looks at the noisy vector y alone: it is shrunk
-    to y (1 - shrinking / |y|^2)_+, and halved until float64 can hold its exponential.
+    The noise has the direction of the Gaussian tangent vector of the normals z, and the given
+    length. What follows looks at the noisy vector alone: it is halved until float64 can hold its
+    exponential.
 
     Args:
         manifold: The space.
         base: The public point.
         v: The private tangent vector at `base`.
         z: Standard normals, (noise_size,).
-        scale: Standard deviation per orthonormal coordinate.
-        length: Length of the noise, instead of `scale`.
-        shrinking: (dim - 2) sigma^2 for the James-Stein estimate, 0 for none.
+        length: Length of the noise.
     """
-    noisy, (x, valid), y = _noisy_exp(manifold, base, v, z, scale, length, shrinking)
+    noisy, (x, valid), y = _noisy_exp(manifold, base, v, z, length)
     return _shortened(manifold, base, noisy, x, valid), np.asarray(y)
 
 
-def exp_valid(manifold: AbstractManifold, base: Point, v: Tangent) -> Point:
-    """Exp_base of a released tangent vector, always a valid point, as in `wrap`."""
-    return _shortened(manifold, base, v, *_exp_and_check(manifold, base, v))
+def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray) -> Point:
+    """Exp_base of the tangent vector with the released orthonormal coordinates y, always a valid
+    point, as in `wrap`.
+    """
+    v, (x, valid) = _end_of(manifold, base, y)
+    return _shortened(manifold, base, v, x, valid)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _end_of(
+    manifold: AbstractManifold, base: Point, y: Array
+) -> tuple[Tangent, tuple[Point, Bool[Array, ""]]]:
+    v = manifold._from_coordinates(base, y)
+    return v, exp_everywhere(manifold, base, v)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _noisy_exp(
-    manifold: AbstractManifold,
-    base: Point,
-    v: Tangent,
-    z: Array,
-    scale: float | Array,
-    length: float | Array | None,
-    shrinking: float | Array,
+    manifold: AbstractManifold, base: Point, v: Tangent, z: Array, length: float | Array
 ) -> tuple[Tangent, tuple[Point, Bool[Array, ""]], Array]:
     direction = manifold._tangent_from_normals(base, z)
-    factor = scale if length is None else length / manifold._norm(base, direction)
+    factor = length / manifold._norm(base, direction)
     noisy = jax.tree.map(lambda a, b: a + factor * b, v, direction)
     y = manifold._to_coordinates(base, noisy)
-    square = manifold._inner(base, noisy, noisy)
-    keep = jnp.where(
-        shrinking > 0.0, jnp.maximum(0.0, 1.0 - shrinking / jnp.maximum(square, 1e-300)), 1.0
-    )
-    noisy = jax.tree.map(lambda leaf: keep * leaf, noisy)
     return noisy, exp_everywhere(manifold, base, noisy), y
 
 

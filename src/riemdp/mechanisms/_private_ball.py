@@ -37,7 +37,7 @@ from ..statistics._query import log_coordinates
 from ._ball_search import SearchPlan, SearchResult, plan_search, run_search
 from ._base import Drawn, Value
 from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
-from ._common import exp_valid, needs_log
+from ._common import end_of, needs_log
 from ._error_law import ErrorLaw, shrunk_law
 from ._region import Observation
 from ._shrinking import bend_of
@@ -89,7 +89,7 @@ class SearchRecords:
         manifold, r = self.manifold, radius * self.unit
         query = TangentMean(Domain(manifold, self.center, r), self.n)
         mean = query.coordinates(query.shorten(self.logs))
-        scale = self.noise.scale(query.sensitivity, share)
+        scale = self.noise.scale(query.sensitivity, share, manifold.dim)
         y, _ = self.noise.released(manifold, self.center, mean, scale, r, self.source)
         self._take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
         return bend_of(manifold) * float(np.linalg.norm(y)) > _LONG
@@ -247,7 +247,7 @@ class AdaptiveMean(_OfRecords):
         else:
             local = query.domain
             y = query.coordinates(query.shorten(records.logs))
-        scale = self.noise.scale(query.sensitivity, share)
+        scale = self.noise.scale(query.sensitivity, share, self.manifold.dim)
         kept, noisy = self.noise.released(local.manifold, local.center, y, scale, r, source)
         released = end_of(local.manifold, local.center, kept)
         lengths = self.noise.lengths(scale, self.manifold.dim)
@@ -258,7 +258,7 @@ class AdaptiveMean(_OfRecords):
             "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
         }
         law = shrunk_law(self.manifold, r, lengths)
-        seen = _observation(query, noisy, lengths)
+        seen = _observation(query, noisy, lengths, self.noise.slack(scale, self.manifold.dim))
         return Drawn(released, scale, query.sensitivity, law, facts, seen)
 
     def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:
@@ -275,13 +275,15 @@ class AdaptiveMean(_OfRecords):
 
 
 def _observation(
-    query: FrechetMean | TangentMean, noisy: Floats, lengths: ErrorLaw
+    query: FrechetMean | TangentMean, noisy: Floats, lengths: ErrorLaw, slack: float
 ) -> Observation | None:
-    """The noisy coordinates of a query, with the law of their error."""
+    """The noisy coordinates of a query, with the law of their error; `slack` is what rounding to a
+    grid adds to it.
+    """
     domain = query.domain
     if isinstance(query, FrechetMean):
         local = query.frame.local
-        seen = Observation(local.manifold, local.center, noisy, lengths)
+        seen = Observation(local.manifold, local.center, noisy, lengths, slack)
         return seen.within(domain, query.error_bound)
     # A mean of logarithms has to be the logarithm of its own end. On Bures-Wasserstein space it is:
     # logarithms are the vectors with I + L > 0, a convex set.
@@ -290,12 +292,7 @@ def _observation(
     everywhere = manifold.is_hadamard or isinstance(manifold, SPDBuresWasserstein)
     if not (everywhere or domain.radius <= reach):
         return None
-    return Observation(manifold, domain.center, noisy, lengths, query.error_bound)
-
-
-def end_of(manifold: AbstractManifold, base: Point, y: Floats) -> Point:
-    """The exponential of released coordinates, always a valid point."""
-    return exp_valid(manifold, base, manifold.from_coordinates(base, y))
+    return Observation(manifold, domain.center, noisy, lengths, query.error_bound + slack)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -23,7 +23,7 @@ from ..domains._clamp import readable
 from ..domains._frame import carried, carried_back
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ._common import Floats, exp_everywhere, exp_valid
+from ._common import Floats, end_of, exp_everywhere
 from ._error_law import ErrorLaw
 
 OF = ("sample",)
@@ -56,7 +56,7 @@ class Observation:
     def within(self, domain: Domain, slack: float) -> Observation:
         """The same, taken in the frame of this domain, of a value known up to `slack`."""
         there = None if domain.frame.is_identity else domain
-        return dataclasses.replace(self, domain=there, slack=slack)
+        return dataclasses.replace(self, domain=there, slack=self.slack + slack)
 
     @property
     def home(self) -> AbstractManifold:
@@ -65,8 +65,7 @@ class Observation:
 
     def point(self, coordinates: Floats) -> Point:
         """The end of a vector at `base`, as a point of the user's space."""
-        v = self.manifold.from_coordinates(self.base, jnp.asarray(coordinates))
-        end = exp_valid(self.manifold, self.base, v)
+        end = end_of(self.manifold, self.base, coordinates)
         return end if self.domain is None else self.domain.frame.back(end)
 
     def points(self, coordinates: Floats) -> Point:

@@ -16,6 +16,7 @@ from .. import _html
 from .._errors import InvalidArgument
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
+from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
 from ._region import Observation, Region, region_of
@@ -41,7 +42,9 @@ class Release:
         sensitivity: The sensitivity that the scale was made from, for the neighbours of
             `guarantee.adjacency`.
         error_law: Law of the distance to the value before noise, None where no formula is known.
-        details: Further public facts.
+        details: Further public facts. `arithmetic` is "lattice" where the guarantee holds for the
+            numbers as computed (noise in integers on a public grid, rounding within the
+            sensitivity), "idealised" where it holds for real numbers.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
         words: What the mechanism does, for a report.
@@ -165,6 +168,8 @@ class Release:
                 f"  error from noise: {self.expected_error:.6g} (root mean square,"
                 f" {self.error_law.kind})"
             )
+        if "arithmetic" in self.details:
+            lines.append(f"  arithmetic: {in_words(self.details['arithmetic'])}")
         if self.observation is not None:
             lines.append(f"  {self.confidence_region()}")
         ball, share = self.details.get("ball"), self.details.get("share_of_search")

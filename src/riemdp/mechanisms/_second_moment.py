@@ -106,7 +106,7 @@ class AdaptiveSecondMoment(BudgetedMechanism[Floats]):
         y = second_moment(clip_rows(value, bound))
         sensitivity = second_moment_sensitivity(bound, self.n)
         searched = _COUNTS * self.share
-        scale = self.noise.scale(sensitivity, 1.0 - searched)
+        scale = self.noise.scale(sensitivity, 1.0 - searched, y.size)
         noisy = self.noise.added(y, scale, source)
         facts = {"n": self.n, "row_norm": bound, "need": self.need, "share_of_search": searched}
         return Drawn(noisy, scale, sensitivity, None, facts)

@@ -9,17 +9,20 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from .._errors import invalid, magnitude, one_of
 from ..domains._door import admit_point
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, Guarantee, gaussian
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
-from ._base import PointMechanism, rounded_up
-from ._common import ADJACENCIES, CALIBRATIONS, gaussian_multiplier, one_value
+from ._base import PointMechanism
+from ._common import ADJACENCIES, CALIBRATIONS, Floats, gaussian_multiplier, one_value
 from ._error_law import ChiLaw, gaussian_law
+from ._lattice import added, grid_of, on_grid
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class TangentGaussian(PointMechanism):
 
     Source:
         Han2024 Definition 3 and Proposition 2, calibrated analytically.
-        Proof: docs/proofs/gaussian.md.
+        Proof: docs/proofs/gaussian.md; in integers: docs/proofs/lattice.md.
 
     Examples:
         >>> import numpy as np
@@ -84,7 +87,7 @@ class TangentGaussian(PointMechanism):
         at = admit_point(self.manifold, "at", self.at)
         sensitivity = magnitude("sensitivity", self.sensitivity)
         z = gaussian_multiplier(self.budget, self.calibration)
-        scale = rounded_up(z * sensitivity)
+        scale = on_grid(z, sensitivity, self.manifold.dim)
         self._settle(at=at, sensitivity=sensitivity, noise_multiplier=z, scale=scale)
 
     @property
@@ -102,7 +105,14 @@ class TangentGaussian(PointMechanism):
         """Law of the length of the noise in the metric."""
         return gaussian_law(self.manifold.dim, self.scale, exact=True)
 
-    def _admit(self, value: Point) -> Tangent:
+    @property
+    def arithmetic(self) -> str:
+        """Whether rounding of the value has a public bound: "lattice" on Euclidean spaces, where
+        there is none. "idealised" elsewhere; the noise is on the same grid.
+        """
+        return LATTICE if isinstance(self.manifold, Euclidean) else IDEALISED
+
+    def _admit(self, value: Point) -> Floats:
         checked = one_value(self.manifold, "value", value)
         if not bool(self.manifold.is_tangent(self.at, checked, 1e-6)):
             raise invalid(
@@ -111,14 +121,11 @@ class TangentGaussian(PointMechanism):
                 f"the value is not tangent to {self.manifold!r} there; project it with "
                 "`manifold.to_tangent`. Nothing was spent",
             )
-        return checked
+        # what rounding left of a normal part of the value has no coordinates, and gets no noise
+        return np.asarray(self.manifold.to_coordinates(self.at, checked))
 
-    def _noisy(self, value: Tangent, source: NoiseSource) -> tuple[Tangent, None]:
-        z = source.normals((self.manifold.noise_size,))
-        noise = self.manifold.tangent_from_normals(self.at, z)
-        noisy = jax.tree.map(lambda v, xi: v + self.scale * xi, value, noise)
-        # what rounding left of a normal part of the value got no noise
-        return self.manifold.to_tangent(self.at, noisy), None
+    def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Tangent, None]:
+        return self.manifold.from_coordinates(self.at, added(value, self.scale, source)), None
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""
@@ -127,4 +134,8 @@ class TangentGaussian(PointMechanism):
 
     @property
     def _details(self) -> dict[str, Any]:
-        return {"calibration": self.calibration, "error": "length of the noise in the metric"}
+        return {
+            "calibration": self.calibration,
+            "error": "length of the noise in the metric",
+            "grid": grid_of(self.scale),
+        }

@@ -21,9 +21,8 @@ from ..statistics import TangentMean
 from ..statistics._query import Records
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism
-from ._common import needs_log
+from ._common import end_of, needs_log
 from ._error_law import ErrorLaw, shrunk_law, wrapped_law
-from ._private_ball import end_of
 from ._region import Observation
 from ._shrinking import james_stein
 
@@ -84,7 +83,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         needs_log(manifold, domain.center, "a tangent mean")
         self.query = TangentMean(domain, integer("n", n))
         self.sensitivity = self.query.sensitivity
-        self.scale = self.noise.scale(self.sensitivity, 1.0)
+        self.scale = self.noise.scale(self.sensitivity, 1.0, manifold.dim)
 
     @property
     def shrinks(self) -> bool:
@@ -111,7 +110,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         y = james_stein(noisy, self.scale if self.shrinks else 0.0, domain.radius)
         released = end_of(self.manifold, domain.center, y)
         lengths = self.noise.lengths(self.scale, self.manifold.dim)
-        slack = self.query.error_bound
+        slack = self.query.error_bound + self.noise.slack(self.scale, self.manifold.dim)
         seen = Observation(self.manifold, domain.center, noisy, lengths, slack)
         return Drawn(released, self.scale, self.sensitivity, self.error_law, self._details, seen)
 

@@ -5,9 +5,10 @@ To check the privacy of a release, read this file and `AbstractMechanism.release
 1. `_admit` moves the value x into the public ball (if any) and takes v = log_base(x).
 2. `tangent_sensitivity` bounds how far v moves between neighbours: L * sensitivity, L the Lipschitz
    constant of log_base on the ball. It was fixed when the mechanism was made, by public numbers.
-3. `scale` is tangent_sensitivity * noise_multiplier, rounded up.
-4. `_noisy` adds isotropic noise of that scale to v, and `exp_base` of the sum is released. Nothing
-   after the sum looks at the value.
+3. `scale` is tangent_sensitivity * noise_multiplier, rounded up; `on_grid` adds what rounding v to
+   the public grid can move it by, and `rounding` what float64 can.
+4. `added` puts integer noise of that scale on the coordinates of v, and `exp_base` of the sum is
+   released. Nothing after the sum looks at the value.
 """
 
 from __future__ import annotations
@@ -15,34 +16,39 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from .._errors import invalid, magnitude, one_of
 from ..domains import Ball, Domain
 from ..domains._door import admit_point
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, Guarantee, gaussian
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
-from ._base import PointMechanism, rounded_up
+from ._base import PointMechanism
 from ._common import (
     ADJACENCIES,
     CALIBRATIONS,
     Floats,
     admitted,
+    end_of,
     gaussian_multiplier,
     needs_log,
     optional_domain,
-    wrap,
 )
 from ._error_law import ChiLaw, ErrorLaw, GammaLaw, gaussian_law, wrapped_law
 from ._for_mean import MeanFacts
+from ._lattice import MOST_ROUNDING, added, grid_of, on_grid, slack_of
 from ._region import Observation
+from ._shrinking import james_stein
 
 
 class AbstractWrapped(PointMechanism):
@@ -79,7 +85,12 @@ class AbstractWrapped(PointMechanism):
 
     def _seen(self, y: Floats) -> Observation:
         """The noisy coordinates at the base, with the law of their error."""
-        return Observation(self.manifold, self.base, y, self.length_law)
+        return Observation(self.manifold, self.base, y, self.length_law, self._slack)
+
+    @property
+    def _slack(self) -> float:
+        """What rounding adds to the length of the noise, where a bound is known."""
+        return 0.0
 
     @property
     def _domain(self) -> Domain | None:
@@ -155,7 +166,7 @@ class WrappedGaussian(AbstractWrapped):
     Source:
         Utpala2023LE Section 4; on curved spaces the 1-Lipschitz (or Rauch) bound of the logarithm
         at a public point. James and Stein 1961, positive part.
-        Proof: docs/proofs/gaussian.md.
+        Proof: docs/proofs/gaussian.md; in integers: docs/proofs/lattice.md.
 
     Examples:
         >>> import numpy as np
@@ -192,7 +203,31 @@ class WrappedGaussian(AbstractWrapped):
         one_of("calibration", self.calibration, CALIBRATIONS)
         self._check_public()
         z = gaussian_multiplier(self.budget, self.calibration)
-        self._settle(noise_multiplier=z, scale=rounded_up(z * self.tangent_sensitivity))
+        bounded = self.rounding if self.arithmetic == LATTICE else 0.0
+        scale = on_grid(z, self.tangent_sensitivity + bounded, self.manifold.dim)
+        self._settle(noise_multiplier=z, scale=scale)
+
+    @functools.cached_property
+    def rounding(self) -> float:
+        """Public bound of what the clamp and the logarithm in float64 add to the distance of two
+        values' coordinates at the base: 0 about the origin of a Euclidean space, infinite without a
+        ball elsewhere.
+        """
+        if self._domain is None:
+            exact = isinstance(self.manifold, Euclidean) and not np.any(np.asarray(self.base))
+            return 0.0 if exact else math.inf
+        assert self.largest_distance is not None
+        # two roundings of each of two values
+        return 4.0 * Domain(self.manifold, self.base, self.largest_distance).resolution
+
+    @property
+    def arithmetic(self) -> str:
+        """Whether the scale includes `rounding`: "lattice" where that is at most a thousandth of
+        the sensitivity. "idealised" elsewhere: the noise is on the same grid, and the guarantee
+        holds for values without rounding.
+        """
+        small = self.rounding <= MOST_ROUNDING * self.tangent_sensitivity
+        return LATTICE if small else IDEALISED
 
     @property
     def guarantee(self) -> Guarantee:
@@ -204,11 +239,21 @@ class WrappedGaussian(AbstractWrapped):
         """Standard deviation of the noise in every orthonormal coordinate at the base."""
         return self.scale
 
-    def _noisy(self, value: Tangent, source: NoiseSource) -> tuple[Point, Observation]:
-        z = source.normals((self.manifold.noise_size,))
-        shrinking = max(self.manifold.dim - 2, 0) * self.scale**2 if self.shrink else 0.0
-        point, y = wrap(self.manifold, self.base, value, z, scale=self.scale, shrinking=shrinking)
-        return point, self._seen(y)
+    def _admit(self, value: Point) -> Floats:
+        coordinates = admitted(
+            self.manifold, "value", value, self._domain, self.base, coordinates=True
+        )
+        return np.asarray(coordinates)
+
+    def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Point, Observation]:
+        y = added(value, self.scale, source)
+        kept = james_stein(y, self.scale, math.inf) if self.shrink else y
+        return end_of(self.manifold, self.base, kept), self._seen(y)
+
+    @property
+    def _slack(self) -> float:
+        value = self.rounding / 2.0 if math.isfinite(self.rounding) else 0.0
+        return slack_of(self.scale, self.manifold.dim) + value
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:
@@ -248,4 +293,5 @@ class WrappedGaussian(AbstractWrapped):
     @property
     def _details(self) -> dict[str, Any]:
         shrunk = {"shrunk": "James-Stein, towards the base"} if self.shrink else {}
-        return {**super()._details, "calibration": self.calibration, **shrunk}
+        public = {"calibration": self.calibration, "grid": grid_of(self.scale)}
+        return {**super()._details, **public, **shrunk}

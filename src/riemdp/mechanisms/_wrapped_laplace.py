@@ -86,7 +86,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
     def _noisy(self, value: Tangent, source: NoiseSource) -> tuple[Point, Observation]:
         z = source.normals((self.manifold.noise_size,))
         length = self.scale * float(source.gammas(float(self.manifold.dim)))
-        point, y = wrap(self.manifold, self.base, value, z, length=length)
+        point, y = wrap(self.manifold, self.base, value, z, length)
         return point, self._seen(y)
 
     @classmethod

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _html
 from ..manifolds._base import Point
 from ..privacy import Guarantee
+from ..privacy._arithmetic import IDEALISED, in_words
 
 _SEEDED = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
@@ -76,7 +77,8 @@ class OptimizationResult:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
+        details = {"arithmetic": IDEALISED, **self.details}
+        object.__setattr__(self, "details", MappingProxyType(details))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -98,6 +100,8 @@ class OptimizationResult:
             f"  guarantee: {self.guarantee}",
             f"  sigma: {self.sigma:.6g} per coordinate of the averaged gradient",
         ]
+        if "arithmetic" in self.details:
+            lines.append(f"  arithmetic: {in_words(self.details['arithmetic'])}")
         if self.details.get("skipped_steps"):
             lines.append(
                 f"  {self.details['skipped_steps']} steps overflowed and were not taken: give a"

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..privacy._arithmetic import LATTICE, in_words
 from ..privacy._cautions import cautions
 from ..privacy._trade_off import TradeOff, posterior, trade_off
 from ._words import (
@@ -146,6 +147,7 @@ class ReportFacts:
     mechanism_words: str = ""  # what it does; its name is shown where there are none
     search: SearchFacts | None = None  # of a ball that was found privately
     region: RegionFacts | None = None  # where the law of the noise is known
+    arithmetic: str = ""  # "lattice" or "idealised", where the release says it
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -172,6 +174,7 @@ class ReportFacts:
             reproducible=self.reproducible,
             radius=self.radius,
             found=self.search is not None,
+            lattice=self.arithmetic == LATTICE,
         )
 
     @property
@@ -204,6 +207,7 @@ class ReportFacts:
             "mechanism": self.mechanism,
             "sensitivity": _json_number(self.sensitivity),
             "noise_scale": _json_number(self.noise_scale),
+            "arithmetic": self.arithmetic or None,
             "error_from_noise": _json_number(self.error_from_noise),
             "confidence_region": None if self.region is None else self.region.to_dict(),
             "guarantee": self._guarantee_dict(),
@@ -295,6 +299,7 @@ class ReportFacts:
             ("Mechanism", self.mechanism_words or self.mechanism),
             ("Sensitivity", self._sensitivity()),
             ("Noise scale", number(self.noise_scale)),
+            ("Arithmetic", in_words(self.arithmetic) if self.arithmetic else None),
             ("Neighbouring data", ADJACENCY.get(str(self.guarantee.adjacency))),
             ("Guarantee", self._sentence()),
             ("One person", self._person()),

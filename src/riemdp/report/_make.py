@@ -124,6 +124,7 @@ def privacy_report(
         mechanism=str(mechanism or type(release).__name__),
         mechanism_words=getattr(release, "words", ""),
         sensitivity=_scalar(getattr(release, "sensitivity", known.get("sensitivity"))),
+        arithmetic=str(known.get("arithmetic", "")),
         noise_scale=_scalar(getattr(release, "sigma", None) if scale is None else scale),
         error_from_noise=_scalar(getattr(release, "expected_error", None)),
         guarantee=guarantee,

@@ -135,6 +135,7 @@ def limits(
     reproducible: bool,
     radius: float | None = None,
     found: bool = False,
+    lattice: bool = False,
 ) -> list[tuple[str, str]]:
     """What the guarantee does not say: (heading, sentence), shown on every report.
 
@@ -144,6 +145,7 @@ def limits(
         reproducible: Whether the noise came from a seed.
         radius: Of the ball, if there is one.
         found: Whether that ball was found privately.
+        lattice: Whether the noise is in integers on a public grid.
     """
     items = [
         ("A person with several records", _several_records(guarantee, delta)),
@@ -184,8 +186,14 @@ def limits(
         (
             "The computer itself",
             "Someone who can read the memory or disk of the machine, or time the computation"
-            " precisely, sees more than the release. Noise is drawn in 64-bit floating point;"
-            " attacks on the last bits are not excluded by proof.",
+            " precisely, sees more than the release. "
+            + (
+                "Noise is drawn in whole numbers on a public grid, so which numbers can come out is"
+                " the same for all data."
+                if lattice
+                else "Noise is drawn in 64-bit floating point; attacks on the last bits are not"
+                " excluded by proof."
+            ),
         ),
     ]
     if str(guarantee.adjacency) == "replace-one":

@@ -1,0 +1,94 @@
+"""Gaussian noise on a public grid: every coordinate that is released is a multiple of a power of
+two, g, that follows from the scale alone.
+
+A vector y is rounded to the grid, k = y / g to the nearest integers, and k + round(s N) is
+released, N standard normal and s = sigma / g. That is round(k + s N), a function of the Gaussian
+mechanism on the rounded vector. Rounding moves each coordinate by at most g / 2, so two neighbours
+by at most g sqrt(dim) more, which `on_grid` adds to the sensitivity. Which numbers can come out is
+the same for all data. Proof: docs/proofs/lattice.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Array
+
+from .._errors import invalid
+from ..randomness import NoiseSource
+from ..randomness._rounded import scale_up
+from ._common import Floats
+
+FINENESS = 32  # a standard deviation is 2^32 to 2^33 steps of the grid
+_FARTHEST = 2.0**61  # steps: farther coordinates are moved there, which takes no two further apart
+# A bound of the rounding of a value up to this share of its sensitivity is added to it. A larger
+# one is not, and the release is called idealised.
+MOST_ROUNDING = 1e-3
+_ULPS = 4e-15  # what the few products and roots of a scale are rounded by
+
+
+def exponent_of_grid(scale: float) -> int:
+    """The grid of a public scale is two to this power."""
+    return math.frexp(scale)[1] - 1 - FINENESS
+
+
+def grid_of(scale: float) -> float:
+    """The distance of the points of the grid."""
+    return math.ldexp(1.0, exponent_of_grid(scale))
+
+
+def on_grid(multiplier: float, sensitivity: float, dim: int) -> float:
+    """The standard deviation of grid noise with this noise multiplier.
+
+    Args:
+        multiplier: sigma over sensitivity, above 0.
+        sensitivity: Of the vector before it is rounded to the grid.
+        dim: How many coordinates it has.
+
+    Returns:
+        A number with 28 significant bits, at least `multiplier` times the sensitivity of the
+        rounded vector.
+    """
+    coarsest = 2.0 * grid_of(multiplier * sensitivity)
+    for _ in range(2):
+        whole = sensitivity + coarsest * math.sqrt(dim)
+        scale = scale_up(multiplier * whole * (1.0 + _ULPS))
+        if grid_of(scale) <= coarsest:
+            return scale
+        coarsest *= 2.0
+    raise invalid(
+        "budget",
+        f"with noise multiplier {multiplier:.3g}",
+        f"a grid of {dim} coordinates is too coarse for so much noise; give a larger budget",
+    )
+
+
+def slack_of(scale: float, dim: int) -> float:
+    """How much longer than sigma N the difference between a noisy vector and its value can be: the
+    value and the noise are both rounded to the grid.
+    """
+    return grid_of(scale) * math.sqrt(dim) * (1.0 + _ULPS)
+
+
+def added(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
+    """Coordinates with noise: multiples of the grid of `scale`, which `on_grid` made.
+
+    A coordinate that is not a number counts as 0.
+    """
+    exponent = exponent_of_grid(scale)
+    values = np.asarray(y, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        steps = np.rint(np.ldexp(values, -exponent))
+    steps = np.clip(np.where(np.isnan(steps), 0.0, steps), -_FARTHEST, _FARTHEST)
+    noise = source.rounded_normals(math.ldexp(scale, -exponent), values.shape)
+    return np.ldexp((steps.astype(np.int64) + noise).astype(np.float64), exponent)
+
+
+def noise_of_integer(scale: float, source: NoiseSource) -> float:
+    """Noise for one integer: a multiple of a grid that holds the integers. The float64 sum with the
+    integer is a function of their exact sum.
+    """
+    exponent = min(0, exponent_of_grid(scale))
+    noise = source.rounded_normals(math.ldexp(scale, -exponent))
+    return math.ldexp(float(noise), exponent)

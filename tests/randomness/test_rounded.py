@@ -1,0 +1,264 @@
+"""Rounded normal integers: their law, by enumeration and by draws, and the exact decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from riemdp import InvalidArgument, noise_source
+from riemdp.randomness import _rounded
+from tests.statistical import ALPHA
+
+Draw = Callable[[float, int], np.ndarray]
+
+
+def probabilities(integers: np.ndarray, scale: float) -> np.ndarray:
+    """Phi((j + 1/2) / s) - Phi((j - 1/2) / s)."""
+    far = np.abs(integers)
+    return stats.norm.sf((far - 0.5) / scale) - stats.norm.sf((far + 0.5) / scale)
+
+
+def draws(scale: float, count: int, seed: int = 5) -> np.ndarray:
+    return noise_source(seed).rounded_normals(scale, count)
+
+
+# ------------------------------------------------------------------------------------------------
+# the rectangles
+def faults_of(strips: _rounded.Strips) -> list[str]:
+    """What is wrong with the rectangles, in 50 digits."""
+    found = []
+    with mpmath.workdps(50):
+
+        def curve(x: Fraction) -> Any:
+            return mpmath.exp(-((mpmath.mpf(x.numerator) / x.denominator) ** 2) / 2)
+
+        top = Fraction(0)
+        areas = set()
+        for i, (bottom, height) in enumerate(zip(strips.bottom, strips.height, strict=True)):
+            width = Fraction(int(strips.width[i]), 256)
+            inner = width * int(strips.inner[i]) / 2**55
+            edge = bottom + height
+            if bottom != top:
+                found.append(f"strip {i} leaves a gap")
+            if i > 0 and curve(width) > mpmath.mpf(bottom.numerator) / bottom.denominator:
+                found.append(f"strip {i} is too narrow")
+            if inner > 0 and curve(inner) < mpmath.mpf(edge.numerator) / edge.denominator:
+                found.append(f"strip {i} keeps points above the curve")
+            areas.add(width * height)
+            top = edge
+        if top < 1:
+            found.append("the top is not covered")
+    if len(areas) > 1:
+        found.append("areas differ")
+    return found
+
+
+def test_the_rectangles_cover_the_curve_and_have_equal_areas() -> None:
+    strips = _rounded.strips()
+    assert faults_of(strips) == []
+    assert len(strips.bottom) == 256
+    assert strips.width[0] == 256 * _rounded.REACH
+    assert 2 * mpmath.ncdf(-_rounded.REACH) < 2.0**-125
+    assert faults_of(strips._replace(width=strips.width - np.uint64(1))) != []
+    assert faults_of(strips._replace(inner=np.roll(strips.inner, 1))) != []
+
+
+# ------------------------------------------------------------------------------------------------
+# the law by enumeration: every strip, 2^13 values of U, every point weighted by what is kept
+def enumerated(scale: float, used: float, inner: np.ndarray | None = None) -> float:
+    """The largest error of a probability, from the code's own decisions."""
+    strips = _rounded.strips()
+    inner = strips.inner if inner is None else inner
+    u = (np.arange(1 << 13, dtype=np.uint64) << np.uint64(42)) + np.uint64(1 << 41)
+    law = np.zeros(40)
+    for i in range(256):
+        strip = np.full(u.size, i)
+        weight = np.clip(_rounded._gap(strip, u, np.zeros_like(u)), 0.0, 1.0)
+        weight[u < inner[i]] = 1.0
+        magnitude, decided = _rounded._rounded(strip, u, used)
+        assert np.all(decided)
+        law += np.bincount(np.minimum(magnitude, 39), weight, 40)
+    expected = probabilities(np.arange(39), scale) * np.array([1.0] + 38 * [2.0])
+    return float(np.abs(law[:39] / law.sum() - expected).max())
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.25])
+def test_every_probability_is_right_to_one_part_in_a_hundred_thousand(scale: float) -> None:
+    assert enumerated(scale, scale) < 1e-5
+    assert enumerated(scale, _rounded.scale_up(0.999 * scale)) > 1e-4
+    assert enumerated(scale, scale, np.roll(_rounded.strips().inner, 1)) > 1e-5
+
+
+# ------------------------------------------------------------------------------------------------
+# the law by draws
+def law_p_value(draw: Draw, scale: float, count: int) -> float:
+    """Chi-square of all integers (of 64 cells of equal probability and two tails where there are
+    more), of the sign, and of the six lowest bits where the law of these is uniform.
+    """
+    z = draw(scale, count)
+    p = []
+    if scale < 64:
+        last = math.ceil(stats.norm.isf(20 / count) * scale)
+        integers = np.arange(-last, last + 1)
+        expected = probabilities(integers, scale)
+        expected[[0, -1]] = stats.norm.sf((last - 0.5) / scale)
+        seen = np.bincount(np.clip(z, -last, last) + last, minlength=integers.size)
+    else:
+        inside = stats.norm.ppf(np.arange(1, 64) / 64) * scale
+        edges = np.floor(np.concatenate([[-3.9 * scale], inside, [3.9 * scale]])) + 0.5
+        cells = np.searchsorted(edges, z)
+        seen = np.bincount(cells, minlength=edges.size + 1)
+        expected = np.diff(np.concatenate([[0.0], stats.norm.cdf(edges / scale), [1.0]]))
+        low = np.bincount(z & 63, minlength=64)
+        p.append(stats.chisquare(low).pvalue)
+    p.append(stats.chisquare(seen, expected / expected.sum() * count).pvalue)
+    signs = np.count_nonzero(z > 0), np.count_nonzero(z < 0)
+    p.append(stats.binomtest(signs[0], sum(signs)).pvalue)
+    return min(1.0, len(p) * float(min(p)))
+
+
+SCALES = [1.0, 3.25, 2.0**10, 2.0**32, 1.7578125 * 2.0**40]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_draws_have_the_law(scale: float) -> None:
+    assert law_p_value(draws, scale, 500_000) > ALPHA
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1.0, 2.0**32])
+def test_two_hundred_million_draws_have_the_law(scale: float) -> None:
+    def many(scale: float, count: int) -> np.ndarray:
+        return np.concatenate([draws(scale, count // 20, seed) for seed in range(20)])
+
+    assert law_p_value(many, scale, 200_000_000) > ALPHA
+
+
+def narrow(scale: float, count: int) -> np.ndarray:
+    return draws(_rounded.scale_up(0.99 * scale), count)
+
+
+def rarely_even(scale: float, count: int) -> np.ndarray:
+    z = draws(scale, count)
+    odd = (z & 1 == 1) & (np.arange(count) % 50 == 0)
+    return z + odd
+
+
+@pytest.mark.parametrize("draw", [narrow, rarely_even])
+def test_another_law_is_seen(draw: Draw) -> None:
+    assert law_p_value(draw, 2.0**32, 500_000) < ALPHA
+
+
+def test_planted_faults_of_the_sampler_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    strips = _rounded.strips()
+    with monkeypatch.context() as patch:  # the acceptance of the next strip
+        patch.setattr(_rounded, "strips", lambda: strips._replace(inner=np.roll(strips.inner, -1)))
+        assert law_p_value(draws, 2.0**32, 500_000) < ALPHA
+    with monkeypatch.context() as patch:  # points that are not below `inner` are never kept
+        patch.setattr(_rounded, "_gap", lambda strip, u, v: np.full(u.size, -1.0))
+        assert enumerated(2.0, 2.0) > 1e-4
+    with monkeypatch.context() as patch:  # a uniform number of 31 bits
+        words, kept = _rounded._words, np.uint64(2**64 - 1 - ((1 << 33) - (1 << 9)))
+        patch.setattr(_rounded, "_words", lambda generator, count: words(generator, count) & kept)
+        assert law_p_value(draws, 2.0**40, 100_000) < ALPHA
+
+
+# ------------------------------------------------------------------------------------------------
+# exact decisions
+def test_exact_decisions_are_those_of_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = draws(2.0**10, 4000)
+    with monkeypatch.context() as patch:
+        patch.setattr(_rounded, "GUARD", 1e9)  # every point beyond `inner` is compared exactly
+        assert np.array_equal(draws(2.0**10, 4000), fast)
+    with monkeypatch.context() as patch:
+        patch.setattr(_rounded, "_SLACK", np.uint64(1 << 62))  # every integer is decided exactly
+        assert np.array_equal(draws(2.0**10, 4000), fast)
+
+
+def test_bits_are_drawn_until_the_curve_decides() -> None:
+    """From no bits at all a strip is kept as often as its share under the curve."""
+    generator, strips = noise_source(3).generator, _rounded.strips()
+    u = (np.arange(1 << 13, dtype=np.uint64) << np.uint64(42)) + np.uint64(1 << 41)
+    for i in (0, 100, 255):
+        kept = sum(_rounded._exactly_below(generator, i, (0, 0), (0, 0))[0] for _ in range(300))
+        gap = _rounded._gap(np.full(u.size, i), u, np.zeros_like(u))
+        share = float(np.mean(np.clip(gap, 0.0, 1.0)))
+        assert stats.binomtest(kept, 300, share).pvalue > ALPHA
+        assert stats.binomtest(kept, 300, 0.5 * share).pvalue < ALPHA
+    width = Fraction(int(strips.width[3]), 256)
+    u_known, v_known = (1 << 54, 55), (1 << 63, 64)
+    below, _ = _rounded._exactly_below(generator, 3, u_known, v_known)
+    with mpmath.workdps(30):
+        x, y = float(width) / 2, strips.bottom[3] + strips.height[3] / 2
+        assert below == (mpmath.exp(-(mpmath.mpf(x) ** 2) / 2) > float(y))
+
+
+def test_bits_are_drawn_until_the_integer_is_decided() -> None:
+    generator = noise_source(4).generator
+    width = int(_rounded.strips().width[7]) / 256
+    z = [_rounded._exactly_rounded(generator, 7, (0, 0), 8.0) for _ in range(4000)]
+    seen = np.bincount(z)
+    edges = np.clip(np.arange(seen.size + 1) - 0.5, 0.0, 8.0 * width)
+    expected = np.diff(edges) / (8.0 * width)
+    assert seen.size == math.floor(8.0 * width + 0.5) + 1
+    assert stats.chisquare(seen, 4000 * expected).pvalue > ALPHA
+    assert stats.chisquare(seen, 4000 * np.roll(expected, 1)).pvalue < ALPHA
+    # one more bit decides: 3.5 is where 3 ends
+    u = Fraction(7, 16) / Fraction(width)
+    below, above = math.floor(u * 2**55), math.floor(u * 2**55) + 1
+    assert _rounded._exactly_rounded(generator, 7, (below - 1, 55), 8.0) == 3
+    assert _rounded._exactly_rounded(generator, 7, (above, 55), 8.0) == 4
+
+
+def test_numpys_exponential_is_as_good_as_the_guard_needs() -> None:
+    x = np.concatenate([np.linspace(0.0, 13.0, 4001), np.geomspace(1e-9, 13.0, 1000)])
+    computed = np.exp(-0.5 * x * x)
+    with mpmath.workdps(30):
+        error = max(
+            abs(float(mpmath.exp(-(mpmath.mpf(float(a)) ** 2) / 2) - mpmath.mpf(float(b))))
+            for a, b in zip(x, computed, strict=True)
+        )
+    assert error * float(_rounded.strips().floats[2].max()) < _rounded.GUARD / 100
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**32, 1.7578125 * 2.0**40])
+def test_a_few_draws_are_those_of_arrays(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = noise_source(6)
+    one_by_one = [few.rounded_normals(scale, count) for count in range(33) for _ in range(20)]
+    monkeypatch.setattr(_rounded, "_MOST_FEW", -1)
+    many = noise_source(6)
+    arrays = [many.rounded_normals(scale, count) for count in range(33) for _ in range(20)]
+    assert all(np.array_equal(a, b) for a, b in zip(one_by_one, arrays, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------
+# the method
+def test_shapes_types_and_seeds() -> None:
+    z = draws(2.0**32, 12)
+    assert z.dtype == np.int64
+    assert np.array_equal(z, draws(2.0**32, 12))
+    assert noise_source(5).rounded_normals(2.0**32, (3, 4)).shape == (3, 4)
+    assert noise_source().rounded_normals(7.0).shape == ()
+    assert noise_source().rounded_normals(7.0, 0).shape == (0,)
+    assert not np.array_equal(noise_source().rounded_normals(2.0**32, 4), z[:4])
+    assert np.abs(draws(1.0, 1_000_000)).max() <= _rounded.REACH
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0**42, 1.1, math.nan, -2.0, math.inf])
+def test_scales_that_are_refused(scale: float) -> None:
+    with pytest.raises(InvalidArgument, match="scale"):
+        noise_source(1).rounded_normals(scale, 3)
+
+
+@pytest.mark.parametrize("x", [1.1, 1.0, 2.0**32 - 1e-3, 3.3e9, 5e-324, 1e-300])
+def test_scale_up_is_the_next_short_number(x: float) -> None:
+    up = _rounded.scale_up(x)
+    assert x <= up <= x * (1 + 2.0**-27) or x < 1e-320
+    assert _rounded.scale_up(up) == up
