@@ -11,7 +11,6 @@ import equinox as eqx
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import Ball
@@ -187,6 +186,8 @@ def prediction_weights(
     Source:
         Han2024 section 5.4 (bandwidth 0.2, gamma 1e-5 there).
     """
+    from scipy.linalg import cho_factor, cho_solve  # 0.1 s, for this function alone
+
     x = np.asarray(features, dtype=np.float64)
     q = np.asarray(query, dtype=np.float64)
     if x.ndim != 2 or x.shape[0] == 0 or not np.all(np.isfinite(x)):

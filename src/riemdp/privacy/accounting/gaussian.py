@@ -17,7 +17,6 @@ import functools
 import math
 from collections.abc import Callable
 
-from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
@@ -114,4 +113,6 @@ def _log(x: float) -> float:
 
 
 def _solve(f: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # 0.3 s, and needed only where something is calibrated
+
     return float(brentq(f, low, high, xtol=1e-300, rtol=1e-14, maxiter=500))  # type: ignore[arg-type]
