@@ -428,8 +428,10 @@ def test_shrink_moves_a_noisy_mean_towards_the_centre(riemdp, scans):
     options = (*options, "--mechanism", "wrapped-gaussian", "--json")
     plain, shrunk = (
         np.array(json.loads(riemdp("mean", scans, *options, *more).out)["mean"])
-        for more in ((), ("--shrink",))
+        for more in (("--no-shrink",), ())
     )
+    asked = json.loads(riemdp("mean", scans, *options, "--shrink").out)["mean"]
+    assert np.array_equal(shrunk, asked)
     space = library.SPDLogEuclidean(3)
     assert space.norm(np.eye(3), space.log(np.eye(3), shrunk)) < 0.9 * space.norm(
         np.eye(3), space.log(np.eye(3), plain)

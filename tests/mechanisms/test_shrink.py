@@ -38,6 +38,35 @@ def test_shrinking_is_never_worse_on_average(distance):
         assert np.mean(shrunk) < 2 / 6 * np.mean(plain)
 
 
+@pytest.mark.parametrize("distance", [0.0, 0.5, 2.0])
+def test_the_bound_of_the_squared_error_knows_the_distance(distance):
+    """Between what is found and the noise without shrinking, and tight far away."""
+    value = distance * np.eye(6)[0]
+    found, m = squared_errors(True, value, 2000)
+    law = m.law_at(distance)
+    se = np.std(found) / np.sqrt(found.size)
+    noise = 6 * m.sigma**2
+    assert np.mean(found) - 4 * se <= law.mean_square < noise
+    assert m.law_at(2 * distance + 0.1).mean_square > law.mean_square
+    plain = noise - law.mean_square  # what is gained, at least: (d - 2)^2 sigma^4 / (v^2 + ...)
+    assert np.isclose(plain, 16 * m.sigma**4 / (distance**2 + 4 * m.sigma**2))
+    if distance == 2.0:
+        assert np.mean(found) > 0.9 * law.mean_square
+
+
+def test_flat_spaces_of_dimension_three_shrink_by_default_and_others_do_not():
+    budget, cases = R.Budget(1.0, 1e-5), {}
+    for space in (R.SPDLogEuclidean(3), R.Euclidean(2), R.SPDAffineInvariant(3)):
+        ball = R.Ball(space.origin, 2.0)
+        X = np.broadcast_to(np.asarray(space.origin), (100, *space.shape))
+        for shrink in (None, False):
+            release = R.private_frechet_mean(
+                space, X, ball, budget, mechanism="wrapped-gaussian", shrink=shrink, rng=1
+            )
+            cases[type(space).__name__, shrink] = "shrunk" in release.details
+    assert [case for case, shrunk in cases.items() if shrunk] == [("SPDLogEuclidean", None)]
+
+
 def test_shrinking_looks_at_the_released_vector_alone():
     """Plain releases of two values that coincide are shrunk to one point."""
     manifold, base = R.SPDAffineInvariant(2), np.eye(2)
@@ -97,6 +126,7 @@ def test_far_from_the_centre_less_of_a_noisy_vector_is_kept(space, distance, gai
     assert rms["whole"] >= gain * rms["kept"]
 
 
+@pytest.mark.slow
 def test_a_mean_far_from_every_public_point_is_found():
     """Records of spread 1 at distance 9 from the origin of hyperbolic space. Before: the centre
     never came near, because every move ended beside the records, and the error was above 5.

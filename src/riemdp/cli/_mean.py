@@ -31,7 +31,7 @@ def mean(
     center: o.Center = None,
     outer_radius: o.OuterRadius = None,
     outer_center: o.OuterCenter = None,
-    shrink: o.Shrink = False,
+    shrink: o.Shrink = None,
     mechanism: Mechanism = "auto",
     adjacency: o.AdjacencyOption = o.Adjacency.replace_one,
     n_min: o.LeastRecords = None,

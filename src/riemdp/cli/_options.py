@@ -111,13 +111,15 @@ OuterCenter = Annotated[
     ),
 ]
 Shrink = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--shrink",
+        "--shrink/--no-shrink",
         help=(
             "Shrink Gaussian releases towards the public centre, which lowers the error from noise"
-            " in dimension 3 and more. A ball that was found privately always does."
+            " in dimension 3 and more. The default on flat spaces; a ball that was found privately"
+            " always does."
         ),
+        show_default=False,
     ),
 ]
 AdjacencyOption = Annotated[

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,10 +45,22 @@ def optional_ball(manifold: AbstractManifold, ball: Ball | None) -> Ball | None:
 
 def needs_log(manifold: AbstractManifold, point: Point, who: str) -> None:
     """Raise the manifold's own NotImplementedError where it has no logarithm."""
+    leaves, tree = jax.tree.flatten(point)
+    missing = _missing_log(manifold, tree, tuple(jnp.shape(leaf) for leaf in leaves))
+    if missing is not None:
+        raise NotImplementedError(f"{who} needs a logarithm: {missing}") from missing
+
+
+@functools.lru_cache(maxsize=256)
+def _missing_log(
+    manifold: AbstractManifold, tree: Any, shapes: tuple[tuple[int, ...], ...]
+) -> NotImplementedError | None:
+    at = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes])
     try:
-        jax.eval_shape(manifold._log, point, point)
+        jax.eval_shape(manifold._log, at, at)
     except NotImplementedError as error:
-        raise NotImplementedError(f"{who} needs a logarithm: {error}") from error
+        return error
+    return None
 
 
 def gaussian_multiplier(budget: Budget, calibration: str) -> float:

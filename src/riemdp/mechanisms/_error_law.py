@@ -61,16 +61,21 @@ class ChiLaw(ErrorLaw):
         """The law of `factor` times the length, as an upper bound."""
         return gaussian_law(self.dim, factor * self.sigma, exact=False)
 
-    def shrunk(self) -> ShrunkLaw:
-        """Error of the James-Stein estimate from a vector with this noise, as an upper bound.
+    def shrunk(self, distance: float | None = None) -> ShrunkLaw:
+        """Error of the James-Stein estimate of a vector from one with this noise, an upper bound.
 
-        The mean square is at most that of the noise (James and Stein). The estimate lies within
-        min(|y|, (d - 2) sigma^2 / |y|) <= sqrt(d - 2) sigma of the noisy vector y, which bounds
-        quantiles.
+        For a vector v the mean square is at most d sigma^2 - (d - 2)^2 sigma^4 E 1 / |y|^2 (James
+        and Stein), and E 1 / |y|^2 >= 1 / (|v|^2 + (d - 2) sigma^2) (Jensen; the law of |y|^2 is a
+        Poisson mixture of chi squares). The estimate lies within min(|y|, (d - 2) sigma^2 / |y|)
+        <= sqrt(d - 2) sigma of the noisy vector y, which bounds quantiles.
+
+        Args:
+            distance: A bound of |v|, or None.
         """
-        shift = math.sqrt(max(self.dim - 2, 0)) * self.sigma
+        lost = max(self.dim - 2, 0) * self.sigma**2
+        gain = lost**2 / (distance**2 + lost) if distance is not None and lost > 0 else 0.0
         note = "James-Stein: never more than without shrinking on average"
-        return ShrunkLaw(self.mean_square, "upper bound", note, self, shift)
+        return ShrunkLaw(self.mean_square - gain, "upper bound", note, self, math.sqrt(lost))
 
     def _quantile(self, q: float) -> float:
         return self.sigma * math.sqrt(float(special.chdtri(self.dim, 1 - q)))
@@ -250,7 +255,7 @@ def shrunk_law(manifold: AbstractManifold, radius: float, lengths: ErrorLaw) -> 
     Curvature >= -k: no proof that shrinking helps is known; the bound without it is an estimate.
     """
     if float(manifold.curvature_bounds[0]) >= 0.0 and isinstance(lengths, ChiLaw):
-        return lengths.shrunk()
+        return lengths.shrunk(radius)
     law = wrapped_law(manifold, radius, lengths)
     if law is None:
         return None

@@ -29,7 +29,8 @@ class MeanFacts:
         weights: Public weights, or None.
         calibration: "analytic" or "classical", for Gaussian mechanisms.
         adjacency: "replace-one" or "add-or-remove-one".
-        shrink: Whether Gaussian noise is followed by James-Stein shrinking towards the centre.
+        shrink: Whether Gaussian noise is followed by James-Stein shrinking towards the centre; None
+            for where that is proved to lower the expected squared error.
         gradient: The private gradient of the mean's objective, for the mechanism that draws by it.
             It is stored and not evaluated.
     """
@@ -43,7 +44,7 @@ class MeanFacts:
     calibration: str = "analytic"
     adjacency: str = REPLACE_ONE
     gradient: Callable[[Point], Tangent] | None = None
-    shrink: bool = False
+    shrink: bool | None = None
 
     @property
     def domain(self) -> Domain:

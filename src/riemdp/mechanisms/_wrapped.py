@@ -51,6 +51,14 @@ from ._region import Observation
 from ._shrinking import james_stein
 
 
+def never_worse_shrunk(manifold: AbstractManifold) -> bool:
+    """Whether James-Stein shrinking is proved to lower the expected squared distance wherever the
+    value lies: on flat Hadamard spaces of dimension 3 and more.
+    """
+    flat = tuple(float(k) for k in manifold.curvature_bounds) == (0.0, 0.0)
+    return flat and manifold.is_hadamard and manifold.dim > 2
+
+
 class AbstractWrapped(PointMechanism):
     """Exp_base(log_base(value) + noise) at a public base."""
 
@@ -266,7 +274,7 @@ class WrappedGaussian(AbstractWrapped):
             calibration=facts.calibration,
             ball=facts.ball,
             adjacency=facts.adjacency,
-            shrink=facts.shrink,
+            shrink=never_worse_shrunk(facts.manifold) if facts.shrink is None else facts.shrink,
         )
 
     # ---------------------------------------------------------------- errors and attacks
@@ -282,7 +290,7 @@ class WrappedGaussian(AbstractWrapped):
         # where curvature is not negative, and nothing is known where it is.
         if not float(self.manifold.curvature_bounds[0]) >= 0.0:
             return None
-        return self.length_law.shrunk()
+        return self.length_law.shrunk(distance)
 
     def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
         """Linear in the logarithm at the base: the log-likelihood ratio (without shrinking)."""

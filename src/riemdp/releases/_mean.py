@@ -56,7 +56,7 @@ def private_frechet_mean(
     calibration: str = "analytic",
     optimizer: AbstractOptimizer | None = None,
     clamp_release: bool = False,
-    shrink: bool = False,
+    shrink: bool | None = None,
     adjacency: str = REPLACE_ONE,
     n_min: int | None = None,
 ) -> Release:
@@ -92,10 +92,11 @@ def private_frechet_mean(
         clamp_release: Move the released point into the ball (post-processing, never increases the
             error). Releases of Riemannian Laplace, K-norm and the dp-* mechanisms always are.
         shrink: Shrink a wrapped Gaussian release towards the centre of the ball (James and Stein;
-            see `WrappedGaussian`; other mechanisms are refused or, under "auto", left alone). On
-            flat spaces of dimension 3 and more the expected squared error is then smaller wherever
-            the mean lies, most of all near the centre. On curved ones that holds in the tangent
-            space at the centre. A mean in a ball that was found privately is always shrunk.
+            see `WrappedGaussian`; with True other mechanisms are refused or, under "auto", left
+            alone). On flat spaces of dimension 3 and more the expected squared error is then
+            smaller wherever the mean lies, most of all near the centre, and None shrinks. On curved
+            ones that holds in the tangent space at the centre, and None does not. A mean in a ball
+            that was found privately is always shrunk.
         adjacency: "replace-one", or "add-or-remove-one" if also the number of records is to be
             protected. The mean released is then that of the records and of max(0, n_min - n) copies
             of the centre, so X may hold any number of records, none too. n itself is not released.
