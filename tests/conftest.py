@@ -1,11 +1,13 @@
 """Settings of every test: deterministic hypothesis, one BLAS thread a worker, a bound on compiled
-code.
+code, which the workers share.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,22 @@ gc.set_threshold(200_000, 20, 50)
 
 # Each compiled function takes a few memory mappings, of which Linux gives a process 65 530; beyond
 # them XLA crashes.
-MANY_MAPPINGS = 15_000
+MANY_MAPPINGS = 25_000
+
+SHARED = "RIEMDP_TESTS_COMPILED"  # the folder of what the workers of one run have compiled
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What one worker of a run has compiled the others load, and it survives `clear_caches`."""
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    if SHARED not in os.environ:
+        os.environ[SHARED] = tempfile.mkdtemp(prefix="riemdp-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(SHARED), ignore_errors=True))
+    jax.config.update("jax_compilation_cache_dir", os.environ[SHARED])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
 
 FIRST_STATES: dict[str, dict[str, Mapping[str, Any]]] = {}
 

@@ -22,6 +22,7 @@ def _scores(
     return rng.standard_normal(trials) + mu, rng.standard_normal(trials)
 
 
+@pytest.mark.slow
 def test_sound_over_many_audits() -> None:
     """At 90 % confidence the bounds exceed the truth in at most 10 % of audits (binomial tail at
     1e-6), also at mu = 0.

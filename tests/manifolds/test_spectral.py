@@ -65,6 +65,7 @@ def test_gradient_at_repeated_eigenvalues_is_exact_where_the_naive_one_is_nan():
     assert np.isnan(naive).any()  # so the check above has something to catch
 
 
+@pytest.mark.slow
 def test_derivatives_of_every_order_at_ties():
     """At 2 I the n-th derivative is f^(n)(2) h^n: orders 1 to 4, forward over forward and forward
     over reverse.

@@ -144,6 +144,7 @@ def test_error_law_agrees_with_many_exact_draws(manifold):
         assert law.quantile(q) == pytest.approx(np.quantile(d, q), rel=0.03)
 
 
+@pytest.mark.slow
 def test_clamping_what_was_drawn_never_increases_the_error():
     for manifold, r in ((R.Lorentz(3), 0.5), (R.Sphere(3), 0.5)):
         ball = R.Ball(manifold.origin, r)
@@ -234,6 +235,7 @@ def test_k_norm_is_pure_on_a_grid_for_worst_case_neighbours():
     assert m.release(solved_mean(manifold, records), rng=1).guarantee == R.pure(epsilon)
 
 
+@pytest.mark.slow
 def test_k_norm_on_the_sphere_stays_in_the_ball_and_follows_its_density():
     sphere = R.Sphere(3)
     ball = R.Ball(sphere.origin, 0.4)

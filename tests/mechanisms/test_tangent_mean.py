@@ -115,6 +115,7 @@ def test_the_plan_has_its_row_and_auto_leaves_it_alone():
     assert "weights" in row.note
 
 
+@pytest.mark.slow
 def test_it_beats_the_ambient_baseline_where_curvature_is_positive():
     """Sensitivity 2 r / n against 2 r / (n cos 2 r) of the Frechet mean, measured to that mean."""
     sphere, n = riemdp.Sphere(6), 100

@@ -29,6 +29,7 @@ def test_default_rates_fall_in_the_second_half_where_there_is_noise_to_average()
     assert set(plan_optimizer(p, 4000, DPRGD(9, 0.25), budget).rates) == {0.25}
 
 
+@pytest.mark.slow
 def test_default_rates_have_less_risk_than_a_constant_one():
     x = np.random.default_rng(4).normal(size=(4000, 10)) * np.array([3, 1.5, *np.ones(8)])
     x /= np.linalg.norm(x, axis=1, keepdims=True)

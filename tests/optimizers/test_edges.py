@@ -371,7 +371,7 @@ def test_an_understated_record_lipschitz_does_not_understate_the_sensitivity():
     ("m", "center"),
     [
         (SPDAffineInvariant(3), np.eye(3)),
-        (Sphere(4), np.eye(4)[0]),
+        pytest.param(Sphere(4), np.eye(4)[0], marks=pytest.mark.slow),
         pytest.param(PoincareBall(2), np.zeros(2), marks=pytest.mark.slow),
     ],
     ids=repr,

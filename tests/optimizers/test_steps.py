@@ -46,12 +46,11 @@ MEANS = [
     Euclidean(3),
     Sphere(4),
     Lorentz(3),
-    PoincareBall(2),
     Grassmann(5, 2),
     SPDAffineInvariant(3),
-    SPDLogEuclidean(3),
     SPDBuresWasserstein(3),
     Product(Sphere(3), Euclidean(2)),
+    *(pytest.param(m, marks=pytest.mark.slow) for m in (PoincareBall(2), SPDLogEuclidean(3))),
 ]
 
 

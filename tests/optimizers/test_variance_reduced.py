@@ -44,7 +44,7 @@ SPACES = [
     (Lorentz(3), np.eye(3)[0], 2.0),
     (SPDAffineInvariant(3), np.eye(3), 1.5),
     (Sphere(4), np.eye(4)[0], 0.35),
-    (SPDBuresWasserstein(3), np.diag([1.0, 2.0, 3.0]), 0.4),
+    pytest.param(SPDBuresWasserstein(3), np.diag([1.0, 2.0, 3.0]), 0.4, marks=pytest.mark.slow),
     (SPDLogEuclidean(3), np.eye(3), 3.0),
     (Product(Sphere(3), Euclidean(2)), (np.eye(3)[0], np.zeros(2)), 0.35),
 ]
@@ -164,6 +164,7 @@ def test_noise_between_anchors_follows_the_width():
     assert gaussian_p_value(got - expected, 0.5 * 2.0 * 0.3) < ALPHA
 
 
+@pytest.mark.slow
 def test_without_noise_it_converges_with_and_without_the_bound():
     m = SPDAffineInvariant(3)
     x = in_ball(m, np.eye(3), 0.5, 60, 5)

@@ -67,6 +67,7 @@ def test_score_is_that_of_the_definition():
         datasets.mean_average_precision(chain, np.zeros((2, 3)))
 
 
+@pytest.mark.slow
 def test_training_reconstructs_a_tree_and_is_reproducible():
     graph = tree()
     start = datasets.poincare_embedding(graph, epochs=60, rate=1e-9, seed=3)

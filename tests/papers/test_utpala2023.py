@@ -58,6 +58,7 @@ def test_alpha_is_the_minimum_of_the_printed_bracket():
     assert abs(26 * ALPHA_OPTIMAL**2 + 4 * ALPHA_OPTIMAL - 2) < 1e-12
 
 
+@pytest.mark.slow
 def test_the_printed_47_is_met_and_64_to_three_percent():
     def epsilon(a):
         return rsvrg_epsilon_by_moments(a, sigma=0.05, epochs=100, **SETTING)

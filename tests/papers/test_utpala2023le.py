@@ -49,6 +49,7 @@ def test_theorem_4_constant():
     assert paper.gaussian_utility(k, sigma) == pytest.approx(exact, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_laws_of_both_errors():
     """Releases follow sigma^2 chi^2_d and Gamma(d, s)^2; with noise x 0.8 the same test fails."""
     from scipy.stats import gamma, kstest

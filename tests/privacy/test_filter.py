@@ -178,8 +178,13 @@ def least_noise(make, admitted) -> float:
 @pytest.mark.parametrize(
     ("make", "exact", "mixed"),
     [
-        (lambda s: [gaussian(15 * s)] * 5 + [pure(0.05 / s)] * 20, 1.10, 1.16),
-        (lambda s: [pure(0.03 / s)] * 100, 1.06, 1.12),
+        pytest.param(
+            lambda s: [gaussian(15 * s)] * 5 + [pure(0.05 / s)] * 20,
+            1.10,
+            1.16,
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(lambda s: [pure(0.03 / s)] * 100, 1.06, 1.12, marks=pytest.mark.slow),
         (lambda s: [gaussian(6 * s), pure(0.3 / s)], 1.75, 1.20),
     ],
 )

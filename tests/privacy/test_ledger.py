@@ -91,9 +91,10 @@ CHARGES = {
 @pytest.mark.parametrize(
     ("kind", "each"),
     [
-        ("gaussian", 12_500),
+        ("gaussian", 2_500),
         ("pure", 2_500),
         ("mixed", 2_500),
+        pytest.param("gaussian", 12_500, marks=pytest.mark.slow),
         pytest.param("pure", 12_500, marks=pytest.mark.slow),
         pytest.param("mixed", 12_500, marks=pytest.mark.slow),
     ],

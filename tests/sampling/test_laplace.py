@@ -297,6 +297,7 @@ def test_truncated_hyperbolic_plane_off_centre():
     assert ks_p_value(manifold.dist(eta, x), half) < ALPHA
 
 
+@pytest.mark.slow
 def test_truncated_affine_invariant_beyond_the_limit():
     manifold = R.SPDAffineInvariant(2)
     ball = R.Ball(np.eye(2), 1.5)
