@@ -15,9 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..manifolds import Sphere
+from ..manifolds._spectral import unpack
+from ..mechanisms._lattice import added, on_grid
 from ..privacy import Budget, Ledger, charge, gaussian, gaussian_noise_multiplier
+from ..privacy._arithmetic import LATTICE
 from ..problems import principal_eigenvector
 from ..randomness import NoiseSource, noise_source
+from ..statistics._second_moment import second_moment, second_moment_sensitivity
 from ._checks import check_initial
 from ._descent import DPRGD
 from ._minimize import private_minimize
@@ -157,16 +161,14 @@ def _gmip(
     records: Array, r: float, budget: Budget, source: NoiseSource, ledger: Ledger | None
 ) -> OptimizationResult:
     n, d = records.shape
-    sensitivity = math.sqrt(2.0) * r**2 / n
+    sensitivity = second_moment_sensitivity(r, n)
     multiplier = gaussian_noise_multiplier(budget)
-    sigma = math.nextafter(multiplier * sensitivity, math.inf)
+    y = second_moment(np.asarray(records))
+    sigma = on_grid(multiplier, sensitivity, y.size)
     guarantee = gaussian(multiplier)
     charge(guarantee, ledger)
-    z = source.normals((d, d))
-    noise = np.triu(z, 1) / math.sqrt(2.0)
-    noise = noise + noise.T + np.diag(np.diag(z))
-    covariance = np.asarray(records.T @ records) / n
-    _, vectors = np.linalg.eigh(covariance + sigma * noise)
+    noisy = added(y, sigma, source)
+    _, vectors = np.linalg.eigh(np.asarray(unpack(jnp.asarray(noisy), d)))
     return OptimizationResult(
         value=jnp.asarray(vectors[:, -1]),
         guarantee=guarantee,
@@ -176,7 +178,13 @@ def _gmip(
         steps=1,
         reproducible=source.reproducible,
         method="GMIP",
-        details={"n": n, "sensitivity": sensitivity, "noise_multiplier": multiplier, "row_norm": r},
+        details={
+            "n": n,
+            "sensitivity": sensitivity,
+            "noise_multiplier": multiplier,
+            "row_norm": r,
+            "arithmetic": LATTICE,
+        },
     )
 
 
