@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import ColumnTransformer
-from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV, check_cv
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget, Guarantee, Ledger, approximate, pure
+
+if TYPE_CHECKING:
+    from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 
 def check_search(
@@ -54,6 +54,9 @@ def check_search(
     Source:
         Proof: docs/proofs/composition.md.
     """
+    # 0.2 s, which whoever fits one estimator need not wait for
+    from sklearn.model_selection import GridSearchCV, ParameterGrid, RandomizedSearchCV, check_cv
+
     if type(search) not in (GridSearchCV, RandomizedSearchCV):
         raise invalid(
             "search",
@@ -122,6 +125,9 @@ def _check_distributions(search: RandomizedSearchCV) -> None:
 
 def _budgets(component: Any) -> list[Budget]:
     """What one fit of `component` spends: its own budgets, and those of the steps of a pipeline."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import FeatureUnion, Pipeline
+
     if not hasattr(component, "get_params"):
         return []  # "passthrough", "drop", None
     if isinstance(component, Pipeline):
