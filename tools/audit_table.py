@@ -187,6 +187,11 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     yield "private_frechet_mean, wrapped-gaussian, SPD(2)", _through(spd_mean, out, away), 1_000
 
+    def variance(x: Any, rng: Any) -> riemdp.Release:
+        return riemdp.private_frechet_variance(line, x, ball, BUDGET, rng=rng)
+
+    yield "private_frechet_variance, Euclidean(1)", _through(variance, far, 0.0 * far), 4_000
+
     prirfed = riemdp.PriRFed(
         riemdp.problems.frechet_mean(line),
         riemdp.DPRGD(4, 0.01, 1.0),

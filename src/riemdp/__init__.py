@@ -85,7 +85,12 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
     ),
     "problems": ("Problem", "check_gradient"),
     "optimizers": ("DPRGD", "DPRSGD", "DPRSVRG", "OptimizationResult", "private_minimize"),
-    "releases": ("plan_private_mean", "private_ball", "private_frechet_mean"),
+    "releases": (
+        "plan_private_mean",
+        "private_ball",
+        "private_frechet_mean",
+        "private_frechet_variance",
+    ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
     "estimators": ("PrivateFrechetMean", "PrivateMDM", "PrivatePCA"),
     "audit": (

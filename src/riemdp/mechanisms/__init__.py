@@ -14,6 +14,7 @@ from ._region import Observation, Region
 from ._release import Release
 from ._tangent import TangentGaussian
 from ._tangent_mean import TangentMeanNoise
+from ._variance import AdaptiveVariance, VarianceNoise
 from ._wrapped import WrappedGaussian
 from ._wrapped_laplace import WrappedLaplace
 
@@ -30,6 +31,7 @@ BASELINES: tuple[type[ForMeans], ...] = (ExtrinsicGaussian, ExtrinsicLaplace)
 __all__ = [
     "AbstractMechanism",
     "AdaptiveMean",
+    "AdaptiveVariance",
     "Drawn",
     "ErrorLaw",
     "ExtrinsicGaussian",
@@ -43,6 +45,7 @@ __all__ = [
     "RiemannianLaplace",
     "TangentGaussian",
     "TangentMeanNoise",
+    "VarianceNoise",
     "WrappedGaussian",
     "WrappedLaplace",
 ]

@@ -138,7 +138,7 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
         }
 
 
-class _OfRecords(AdaptiveMechanism[Point]):
+class OfRecords(AdaptiveMechanism[Point]):
     """A mechanism whose value is records and nothing else."""
 
     def _admit(self, value: RecordsLike) -> Point:
@@ -149,7 +149,7 @@ class _OfRecords(AdaptiveMechanism[Point]):
         return records, run_search(self.plan, records)
 
 
-class PrivateBall(_OfRecords):
+class PrivateBall(OfRecords):
     """Release a ball that holds most records: where they are, how far they spread.
 
     Args:
@@ -203,7 +203,7 @@ def _smallest_radius(records: SearchRecords, radius: float, rank: float, share: 
     return radius
 
 
-class AdaptiveMean(_OfRecords):
+class AdaptiveMean(OfRecords):
     """Release the Frechet mean of the records in a ball that is found on the way.
 
     The last release is that of the Frechet mean of the records clamped to the ball (Hadamard

@@ -26,7 +26,10 @@ from ..manifolds._base import Point
 from ._common import Floats, end_of, exp_everywhere
 from ._error_law import ErrorLaw
 
-OF = ("sample",)
+OF = ("sample", "population")
+# What details["query"] says of the releases that regions are made of.
+MEAN = "Fréchet mean"
+VARIANCE = "Fréchet variance about the centre of the ball"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -156,7 +159,7 @@ class Region:
         radius: Of the ball about y, in the metric at b. A distance on flat spaces, and where b is
             the center itself.
         level: The probability.
-        of: "sample".
+        of: "sample" or "population".
         subject: What the region is of, in words.
         observation: What was observed.
 

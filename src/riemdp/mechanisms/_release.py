@@ -13,13 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _html
-from .._errors import InvalidArgument
+from .._errors import InvalidArgument, invalid, one_of
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
-from ._region import Observation, Region, region_of
+from ._population import population_region
+from ._region import MEAN, OF, VARIANCE, Observation, Region, region_of
 
 _SHOWN = 64  # entries of a released value that a notebook shows
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
@@ -92,8 +93,10 @@ class Release:
             )
         return self.error_law.quantile(q)
 
-    def confidence_region(self, level: float = 0.95, of: str = "sample") -> Region:
-        """Where the value lies that this release protects.
+    def confidence_region(
+        self, level: float = 0.95, of: str = "sample", *, dispersion: Release | None = None
+    ) -> Region:
+        """Where the value lies that this release protects, or the mean of the population.
 
         For a mean that is the mean of the records *after* they were moved into the ball (or of
         their clipped tangent vectors): a region says nothing of what clipping did, nor of the
@@ -103,12 +106,17 @@ class Release:
 
         Args:
             level: The probability with which the region holds the value, between 0 and 1.
-            of: "sample": the value that the records have, clamped.
+            of: "sample": the value that the records have, clamped. "population": the Frechet mean
+                of the law that the records were drawn from, independently, after it was moved into
+                the ball like them. On Hadamard spaces, for Frechet means of equally weighted
+                records in a public ball.
+            dispersion: For "population": the `Release` of `private_frechet_variance` for the same
+                records and the same ball.
 
         Returns:
             The `Region`. Its probability is exactly `level` for Gaussian and Laplace noise in a
             tangent space (but for the solver's tolerance, which is added to the radius), and at
-            least that for Riemannian Laplace noise.
+            least that for Riemannian Laplace noise and for the population.
 
         Raises:
             InvalidArgument: The law of the error is not known here (optimisers, extrinsic
@@ -128,6 +136,10 @@ class Release:
             >>> round(release.confidence_region(0.95).radius, 4)
             0.0599
         """
+        if one_of("of", of, OF) == "population":
+            return population_region(self, dispersion, level)
+        if dispersion is not None:
+            raise invalid("dispersion", "a release", 'it goes with of="population"')
         return region_of(self.observation, self.mechanism, level, of, self._subject)
 
     @property
@@ -136,7 +148,9 @@ class Release:
         query = str(self.details.get("query", ""))
         if query.startswith("mean of clipped"):
             return f"the {query}"
-        if "Fréchet" not in query:
+        if query == VARIANCE:
+            return "the Fréchet variance about the centre"
+        if query != MEAN:
             return "the value before noise"
         filled = " and of the centres that fill them up" if "n_min" in self.details else ""
         return f"the {query} of the clamped records{filled}"

@@ -6,6 +6,7 @@ from ._adaptive_plan import AdaptivePlan, AdaptivePlanRow
 from ._mean import private_frechet_mean
 from ._plan import MeanPlan, PlanRow, plan_private_mean
 from ._private_ball import private_ball
+from ._variance import private_frechet_variance
 
 __all__ = [
     "AdaptivePlan",
@@ -15,4 +16,5 @@ __all__ = [
     "plan_private_mean",
     "private_ball",
     "private_frechet_mean",
+    "private_frechet_variance",
 ]

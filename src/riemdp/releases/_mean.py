@@ -16,6 +16,7 @@ from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS
 from ..mechanisms._for_mean import MeanFacts
+from ..mechanisms._region import MEAN
 from ..optimizers import private_minimize
 from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
@@ -194,7 +195,8 @@ def private_frechet_mean(
     details: dict[str, Any] = {
         "n" if adjacency == REPLACE_ONE else "n_min": n,
         "radius": domain.radius,
-        "query": "Fréchet mean",
+        "query": MEAN,
+        "weighted": weights is not None,
         "manifold": manifold,
         "ball": ball,
         "budget": budget,
@@ -254,7 +256,7 @@ def _adaptive(
     warn_of(release.guarantee, budget.delta, n)
     clipped = release.details["query"] == "tangent-mean"
     details = {
-        "query": "mean of clipped tangent vectors" if clipped else "Fréchet mean",
+        "query": "mean of clipped tangent vectors" if clipped else MEAN,
         "manifold": manifold,
         "budget": budget,
         "search": search,

@@ -126,7 +126,10 @@ def privacy_report(
         sensitivity=_scalar(getattr(release, "sensitivity", known.get("sensitivity"))),
         arithmetic=str(known.get("arithmetic", "")),
         noise_scale=_scalar(getattr(release, "sigma", None) if scale is None else scale),
-        error_from_noise=_scalar(getattr(release, "expected_error", None)),
+        # a report compares this figure with a radius: it has to be a distance
+        error_from_noise=None
+        if known.get("unit") == "squared distance"
+        else _scalar(getattr(release, "expected_error", None)),
         guarantee=guarantee,
         budget=budget,
         delta=at,

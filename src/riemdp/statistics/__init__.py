@@ -8,11 +8,13 @@ from ._sensitivity import (
     mean_gradient_sensitivity,
     strong_convexity,
 )
+from ._variance import FrechetVariance
 
 __all__ = [
     "AbstractQuery",
     "AmbientMean",
     "FrechetMean",
+    "FrechetVariance",
     "MeanResult",
     "Records",
     "TangentMean",

@@ -1,0 +1,140 @@
+"""The Frechet variance about a public centre, or about one found privately, with noise.
+
+To check the privacy of a release, read this file, `FrechetVariance`, `BudgetedMechanism` and
+`AbstractMechanism.release`: each record becomes its squared distance from the centre, cut off at
+the squared radius, on its own; replacing one moves the mean by at most r^2 / n; the noise is made
+for that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .._errors import integer
+from ..domains import Ball, Domain
+from ..manifolds import AbstractManifold, Euclidean
+from ..manifolds._base import Point, RecordsLike
+from ..privacy import Budget
+from ..randomness import NoiseSource
+from ..statistics import FrechetVariance
+from ..statistics._query import Records
+from ._base import Drawn
+from ._budgeted import BudgetedMechanism, BudgetedNoise
+from ._error_law import capped
+from ._private_ball import OfRecords
+from ._region import Observation
+
+_LINE = Euclidean()
+_PLACE = "the noisy number that was released"
+
+
+class VarianceNoise(BudgetedMechanism[Records]):
+    """Release (1/n) sum min(d(c, x), r)^2 about the public centre c of a ball, with Gaussian (delta
+    > 0) or Laplace noise, moved into [0, r^2].
+
+    Args:
+        manifold: The space.
+        ball: The public `Ball`; the curvature does not limit its radius.
+        n: The public number of records.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+        NotImplementedError: On release, where the space has no distance.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0).
+
+    Source:
+        Proof: docs/proofs/variance.md.
+
+    Examples:
+        >>> import jax, riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> X = sphere.random_point(jax.random.key(0), (400,))
+        >>> ball = riemdp.Ball(sphere.origin, 2.0)
+        >>> mechanism = riemdp.mechanisms.VarianceNoise(
+        ...     sphere, ball, n=400, budget=riemdp.Budget(1.0, 1e-6)
+        ... )
+        >>> mechanism.release(X).value.shape
+        ()
+    """
+
+    name: ClassVar[str] = "frechet-variance"
+    words: ClassVar[str] = (
+        "Gaussian or Laplace noise on the mean squared distance from the centre, each distance cut"
+        " off at the radius"
+    )
+
+    def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
+        super().__init__(budget)
+        self.query = FrechetVariance(ball.on(manifold), integer("n", n))
+
+    def _admit(self, value: RecordsLike) -> Records:
+        return self.query.prepare(value)
+
+    def _draw(self, value: Records, source: NoiseSource) -> Drawn:
+        return _noisy_variance(self.query, value, self.noise, 1.0, source)
+
+
+class AdaptiveVariance(OfRecords):
+    """Release the Frechet variance about the centre of a ball that is found on the way.
+
+    Args:
+        manifold: A space with a logarithm.
+        search: An `AdaptiveBall`.
+        n: The public number of records.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Raises:
+        InvalidArgument: On release, naming `ball`, where n is too small; from public numbers only.
+
+    Guarantee:
+        Replace-one. delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0:
+        (epsilon, 0).
+
+    Source:
+        Proof: docs/proofs/variance.md.
+    """
+
+    name: ClassVar[str] = "adaptive-variance"
+    words: ClassVar[str] = (
+        "a search for a ball by noisy counts of records and noisy means of clipped tangent vectors,"
+        " then Gaussian or Laplace noise on the mean squared distance from its centre"
+    )
+
+    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
+        records, found = self._searched(value, source)
+        r = records.size(found.radius)
+        query = FrechetVariance(Domain(self.manifold, records.center, r), self.n)
+        terms = query.cut(jnp.asarray(records.distances))
+        facts = self._facts(records, found) | {"ball": Ball(records.center, r)}
+        return _noisy_variance(query, terms, self.noise, 1.0 - found.spent, source, facts)
+
+
+def _noisy_variance(
+    query: FrechetVariance,
+    terms: Records,
+    noise: BudgetedNoise,
+    share: float,
+    source: NoiseSource,
+    facts: dict[str, Any] | None = None,
+) -> Drawn:
+    """The value with the noise of this share of the budget; what follows looks at the sum alone."""
+    scale = noise.scale(query.sensitivity, share, 1)
+    noisy = noise.added(_as_vector(query.value(terms)), scale, source)
+    law = noise.lengths(scale, 1)
+    slack = query.error_bound + noise.slack(scale, 1)
+    seen = Observation(_LINE, _LINE.origin, noisy, law, slack, place=_PLACE)
+    value = jnp.clip(jnp.asarray(noisy[0]), 0.0, query.largest)
+    bounded = capped(law, query.largest)
+    return Drawn(value, scale, query.sensitivity, bounded, {**(facts or {})}, seen)
+
+
+def _as_vector(value: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.asarray(value, dtype=np.float64).reshape(1)

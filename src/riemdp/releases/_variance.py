@@ -1,0 +1,104 @@
+"""`private_frechet_variance`: how far records spread about a point, released with a guarantee."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .._errors import invalid
+from ..domains import AdaptiveBall, Ball
+from ..domains._door import admit_manifold, admit_records
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
+from ..mechanisms._region import VARIANCE
+from ..privacy import Budget, Ledger
+from ..privacy._cautions import warn_of
+from ..randomness import NoiseSource
+
+
+def private_frechet_variance(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    ball: Ball | AdaptiveBall | None = None,
+    budget: Budget | None = None,
+    *,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> Release:
+    """Release the mean squared distance of private records from the centre of a ball.
+
+    The value is (1/n) sum min(d(c, x), r)^2, c being the centre and r the radius. About the Frechet
+    mean it is the Frechet variance; about another point c it is larger by about d(c, mean)^2. So
+    release a mean first and give `Ball(release.value, r)`, or leave `ball` out. With the ball of a
+    private mean it is what `Release.confidence_region(of="population")` needs.
+
+    Args:
+        manifold: The space.
+        X: n >= 1 records, a list of them or (n, *manifold.shape); a tuple of such on a product. n
+            is public. A record that is no point of the space counts as the centre.
+        ball: A `Ball(center, radius)` that is public, or whose centre and radius were released with
+            a guarantee of their own. The curvature does not limit the radius. Or an `AdaptiveBall`:
+            the ball is found with a share of the budget, and is `release.details["ball"]` then.
+            None means `AdaptiveBall()`.
+        budget: `Budget(epsilon, delta)`, required; delta = 0 gives pure epsilon.
+        rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
+        ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
+            `with Ledger(...)`, if any.
+
+    Returns:
+        A `Release` whose value is a number from 0 to r^2, in units of squared distance.
+
+    Raises:
+        InvalidArgument: An argument is out of range, or n is too small for a search (from public
+            numbers only). Nothing was spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        `release.guarantee`, within `budget`, replace-one, for records whatever they are:
+        sensitivity r^2 / n and mu-GDP with mu = 1 / gaussian_noise_multiplier(budget), or (epsilon,
+        0).
+
+    Source:
+        Proof: docs/proofs/variance.md.
+
+    Examples:
+        >>> import jax, riemdp
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> X = space.random_point(jax.random.key(0), (2000,))
+        >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-5)):
+        ...     mean = riemdp.private_frechet_mean(space, X, budget=riemdp.Budget(1.0, 1e-6), rng=0)
+        ...     ball = riemdp.Ball(mean.value, 3.0)
+        ...     spread = riemdp.private_frechet_variance(
+        ...         space, X, ball, riemdp.Budget(0.5, 1e-6), rng=1
+        ...     )
+        >>> bool(0.0 < spread.value < 9.0)
+        True
+    """
+    manifold = admit_manifold(manifold, X, "private_frechet_variance(manifold, X, ball, budget)")
+    if not isinstance(budget, Budget):
+        raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    if not isinstance(ball, Ball | AdaptiveBall | None):
+        raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
+    records, n = admit_records(manifold, "X", X)
+    if isinstance(ball, Ball):
+        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget)
+    else:
+        search = AdaptiveBall() if ball is None else ball
+        mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
+    release = mechanism.release(records, rng, ledger=ledger)
+    warn_of(release.guarantee, budget.delta, n)
+    used = ball if isinstance(ball, Ball) else release.details["ball"]
+    details = {
+        "n": n,
+        "radius": float(used.radius),
+        "query": VARIANCE,
+        "unit": "squared distance",
+        "manifold": manifold,
+        "ball": used,
+        "budget": budget,
+        "clipping": (
+            "every distance from the centre is cut off at the radius; a record that is not a valid"
+            " point counts as the centre"
+        ),
+    }
+    return dataclasses.replace(release, details={**release.details, **details})

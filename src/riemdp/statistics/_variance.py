@@ -1,0 +1,107 @@
+"""The mean squared distance of records from a public or released point, as a query."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._errors import InvalidArgument, invalid
+from ..domains._clamp import readable
+from ..domains._door import admit_records
+from ..domains._frame import MOST_TERMS, summation_error
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, RecordsLike
+from ._query import AbstractQuery, Records
+from ._sensitivity import REPLACE_ONE
+from ._sums import weighted_sum
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FrechetVariance(AbstractQuery):
+    """The mean of min(d(c, x), r)^2 over the records x: their Frechet variance about the centre c
+    of the ball, each distance cut off at the radius r.
+
+    About the mean of the records themselves it would be smaller, but that mean moves with every
+    record: release a mean first, and take it for the centre. Each term depends on its own record
+    and lies between 0 and r^2, so replacing one moves the value by at most r^2 / n, on every
+    manifold that has a distance, whatever its curvature.
+
+    Args:
+        domain: The public ball, bound to its space, or one whose centre and radius were released.
+        n: The public number of records, at least 1.
+        adjacency: "replace-one", the only one.
+
+    Raises:
+        InvalidArgument: An argument is out of range, or the adjacency is another one.
+
+    Guarantee:
+        `sensitivity` = r^2 / n + the rounding of the sum, under replace-one; attained by a record
+        at the centre and one outside the ball.
+
+    Source:
+        Proof: docs/proofs/variance.md.
+
+    Examples:
+        >>> import riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> ball = riemdp.Ball(sphere.origin, 0.5).on(sphere)
+        >>> round(riemdp.statistics.FrechetVariance(ball, 100).sensitivity, 6)
+        0.0025
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.adjacency != REPLACE_ONE:
+            raise invalid("adjacency", self.adjacency, 'a variance is for "replace-one" only')
+
+    @property
+    def largest(self) -> float:
+        """r^2, the largest value."""
+        return self.domain.radius**2
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the value, rounding included."""
+        return self.largest / self.n * (1 + 1e-12) + 2 * self.error_bound
+
+    @property
+    def error_bound(self) -> float:
+        """Largest rounding error of the sum."""
+        return self.largest * summation_error(MOST_TERMS)
+
+    def prepare(self, X: RecordsLike) -> Records:
+        """The n squared distances from the centre, each at most r^2; 0 for a record that is not a
+        point of the space.
+        """
+        d = self.domain
+        records, count = admit_records(d.manifold, "X", X)
+        if count != self.n:
+            raise InvalidArgument(
+                f"argument `X` has {count} records; this query is made for n = {self.n}"
+            )
+        return self.cut(_distances(d.manifold, d.center, jax.tree.map(jnp.asarray, records)))
+
+    def cut(self, distances: Array) -> Records:
+        """Distances from the centre (n,), each cut off at the radius and squared."""
+        squares = jnp.square(jnp.minimum(distances, self.domain.radius))
+        return Records(jnp.minimum(squares, self.largest))
+
+    def value(self, records: Records) -> Float[Array, ""]:
+        """The mean of the prepared terms."""
+        return _average(records.points)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _distances(manifold: AbstractManifold, center: Point, records: Point) -> Array:
+    safe, valid = readable(manifold, center, records)
+    distance = manifold._dist(center, safe)
+    return jnp.where(valid & ~jnp.isnan(distance), distance, 0.0)
+
+
+@jax.jit
+def _average(terms: Array) -> Array:
+    return weighted_sum(jnp.full(terms.shape[0], 1.0 / terms.shape[0]), terms)
