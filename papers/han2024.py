@@ -221,6 +221,7 @@ def mean_arms(
                 mechanism=mechanism,
                 rng=seed + 10 + i,
                 clamp_release=True,
+                count_outside=False,
             )
             for i in range(runs)
         ]

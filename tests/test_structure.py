@@ -41,6 +41,7 @@ FACES = {
     "cli/_mean.py mean",
     "cli/_pca.py pca",
     "estimators/_mdm.py __init__",
+    "estimators/_mean.py __init__",
     "federated/_in_process.py run_in_process",
     "federated/_prirfed.py __init__",
     "optimizers/_eigenvector.py private_principal_eigenvector",

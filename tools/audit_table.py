@@ -25,7 +25,7 @@ import numpy as np
 import riemdp
 from riemdp import Budget
 from riemdp.audit import AuditResult, audit_mechanism, audit_optimizer
-from riemdp.domains import Domain
+from riemdp.domains import Domain, Frame
 from riemdp.federated import local_update
 from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._lattice import on_grid
@@ -252,7 +252,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     def not_moved(x: Any, rng: Any) -> riemdp.Release:
         with (
-            mock.patch.object(Domain, "clamp", lambda self, records: records),
+            mock.patch.object(Frame, "clamp_flagged", lambda self, x: (x, np.zeros(len(x), bool))),
             mock.patch.object(Domain, "clamp_point", lambda self, point: point),
         ):
             return mean(x, rng)

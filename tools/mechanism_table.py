@@ -118,7 +118,7 @@ def measure(name: str, spaces, radius: float, n: int, repeats: int, largest: int
             section.bias[label] = data.bias()
         for epsilon in EPSILONS:
             budget = R.Budget(epsilon, DELTA)
-            plan = R.plan_private_mean(manifold, ball, n, budget)
+            plan = R.plan_private_mean(manifold, ball, n, budget, count_outside=False)
             row = Row(
                 label,
                 manifold.dim,

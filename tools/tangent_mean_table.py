@@ -42,7 +42,13 @@ def released(data: Data, X, mechanism: str, budget) -> float:
     points = [
         np.asarray(
             R.private_frechet_mean(
-                data.manifold, X, data.ball, budget, mechanism=mechanism, rng=i
+                data.manifold,
+                X,
+                data.ball,
+                budget,
+                mechanism=mechanism,
+                rng=i,
+                count_outside=False,
             ).value
         )
         for i in range(REPEATS)

@@ -495,7 +495,9 @@ def descriptor_mean(name: str, manifold: Any, eta: float, default_seeds: int | N
 
     def auto(budget):
         try:
-            return R.plan_private_mean(manifold, ball, n, budget).best().mechanism
+            return (
+                R.plan_private_mean(manifold, ball, n, budget, count_outside=False).best().mechanism
+            )
         except R.InvalidArgument:  # no mechanism with a formula on a ball of this size
             return "none"
 

@@ -61,7 +61,7 @@ def private(k: int, radius: float, epsilon: float, metric: str, **more):
     ball = riemdp.Ball(CENTRE * np.eye(k), radius)
     budget = riemdp.Budget(epsilon, DELTA)
     return lambda seed: riemdp.PrivateMDM(
-        metric=metric, budget=budget, ball=ball, random_state=seed, **more
+        metric=metric, budget=budget, ball=ball, count_outside=False, random_state=seed, **more
     )
 
 

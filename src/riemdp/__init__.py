@@ -65,6 +65,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "none",
         "participation",
         "pure",
+        "session_ledger",
         "subsampled_gaussian",
         "subsampled_gaussian_noise_multiplier",
     ),

@@ -80,6 +80,7 @@ from .privacy import gaussian_noise_multiplier as gaussian_noise_multiplier
 from .privacy import none as none
 from .privacy import participation as participation
 from .privacy import pure as pure
+from .privacy import session_ledger as session_ledger
 from .privacy import subsampled_gaussian as subsampled_gaussian
 from .privacy import subsampled_gaussian_noise_multiplier as subsampled_gaussian_noise_multiplier
 from .problems import Problem as Problem

@@ -117,7 +117,7 @@ BAD = [
     ("header only", "a header and no records"),
     ("not a square of a number", "3 numbers, which is not the square"),
     ("several arrays", "--key one"),
-    ("folder without images", "holds no images"),
+    ("folder without images", "holds no images and no npy or csv files"),
     ("huge", "too large for this machine"),
 ]
 

@@ -423,6 +423,37 @@ def test_outer_balls_and_radii_exclude_each_other(riemdp, scans):
         assert "Traceback" not in run.err
 
 
+def test_records_outside_the_ball_are_counted_and_stated(riemdp, tmp_path):
+    np.save(tmp_path / "volts.npy", 1e-12 * spd_records(n=300))
+    options = (
+        "mean",
+        tmp_path / "volts.npy",
+        "-e",
+        1,
+        "-d",
+        1e-6,
+        "-r",
+        2,
+        "--metric",
+        "logeuclid",
+    )
+    run = riemdp(*options, "--report", tmp_path / "r.html")
+    assert run.code == 0
+    shown = " ".join(run.out.split())
+    assert "lay outside the ball and were moved into it" in " ".join(run.err.split())
+    assert " of 300 records lay outside or were no points" in shown
+    page = (tmp_path / "r.html").read_text()
+    assert "of 300 records lay outside" in page
+    counted = json.loads((tmp_path / "r.json").read_text())["records_outside"]
+    assert (counted["of"], counted["share_of_budget"]) == (300, 0.04)
+    assert 300 - 8 * counted["standard_deviation"] < counted["count"] <= 300
+    without = riemdp(*options, "--no-count-outside", "--json")
+    assert json.loads(without.out)["report"]["records_outside"] is None
+    searched = riemdp("mean", tmp_path / "volts.npy", "-e", 1, "-d", 1e-6, "--count-outside")
+    assert searched.code == 2
+    assert "--count-outside needs --radius" in " ".join(searched.err.split())
+
+
 def test_shrink_moves_a_noisy_mean_towards_the_centre(riemdp, scans):
     options = ("--radius", 2, "-e", 0.05, "-d", 1e-6, "--metric", "log-euclidean", "--seed", 1)
     options = (*options, "--mechanism", "wrapped-gaussian", "--json")
@@ -495,6 +526,29 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path):
     assert (
         "pyarrow" in caught.value.problem + caught.value.remedy or "damaged" in caught.value.problem
     )
+
+
+def test_folder_of_arrays(riemdp, tmp_path):
+    folder = tmp_path / "scans"
+    folder.mkdir()
+    records = spd_records()
+    for i, x in enumerate(records):
+        np.save(folder / f"{i:03d}.npy", x)
+    np.save(tmp_path / "all.npy", records)
+    options = ("-e", 1, "-d", 1e-6, "-r", 2, "--metric", "logeuclid", "--seed", 3, "--json")
+    together = json.loads(riemdp("mean", tmp_path / "all.npy", *options).out)["mean"]
+    assert json.loads(riemdp("mean", folder, *options).out)["mean"] == together
+    (folder / "007.npy").write_bytes(b"damaged")
+    refused = riemdp("mean", folder, *options)
+    assert refused.code == 2
+    assert "007.npy" in refused.err
+    assert "--record-shape" in refused.err
+    centred = riemdp("mean", folder, *options, "--record-shape", "3x3", "--on-invalid", "center")
+    records[7] = np.nan
+    np.save(tmp_path / "all.npy", records)
+    same = riemdp("mean", tmp_path / "all.npy", *options, "--on-invalid", "center")
+    assert json.loads(centred.out)["mean"] == json.loads(same.out)["mean"]
+    assert riemdp("mean", folder, *options, "--record-shape", "3by3").code == 2
 
 
 def test_folder_of_images(riemdp, tmp_path):
@@ -629,6 +683,13 @@ def test_cautions_and_bias_are_said(riemdp, scans):
         text = " ".join(riemdp(command, "--help").out.split())
         assert "exceptional case" not in text
         assert "slack" in text
+
+
+def test_python_runs_the_command_too(tmp_path):
+    words = [sys.executable, "-m", "riemdp", "calibrate", "-e", "1", "-d", "1e-5"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "3.73" in done.stdout
 
 
 def test_light_commands_do_not_import_jax(tmp_path):

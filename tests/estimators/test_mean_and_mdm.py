@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
 
 import riemdp
 from riemdp import (
@@ -274,6 +274,41 @@ def test_pure_budget():
     ) == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("kind", ["public", "private"])
+def test_counts_outside_belong_to_the_classes_and_cost_nothing_more(kind):
+    """40 matrices of one class are far off: each class has its own count, in the same charge."""
+    far = X.copy()
+    far[:40] = np.diag([1e9, 1e-9])
+    make = mdm if kind == "public" else private_labels
+    options = {"random_state": 4, "min_class_size": 110}
+    with Ledger(BUDGET) as ledger:
+        fitted = make(**options).fit(far, Y)
+    without = make(**options, count_outside=False).fit(far, Y)
+    left, right = fitted.outside_
+    assert without.outside_ is None
+    assert abs(left.count - 40) < 7 * left.deviation
+    assert right.count < 7 * right.deviation
+    assert [c.n for c in fitted.outside_] == ([120, 80] if kind == "public" else [None, None])
+    assert fitted.guarantee_.within(BUDGET)
+    assert fitted.guarantee_.epsilon(1e-5) == pytest.approx(
+        without.guarantee_.epsilon(1e-5), rel=1e-6
+    )
+    assert ledger.charges == 1
+    assert ledger.spent == fitted.guarantee_
+    noise = [a.scale / b.scale for a, b in zip(fitted.releases_, without.releases_, strict=True)]
+    assert noise == pytest.approx([1 / np.sqrt(1 - left.share)] * 2, rel=1e-6)
+    with pytest.raises(InvalidArgument, match="count_outside"):
+        make(ball=None, mechanism="auto", count_outside=True).fit(X, Y)
+
+
+def test_a_mean_says_how_many_lay_outside():
+    options = {"manifold": SPACE, "budget": BUDGET, "ball": Ball(np.eye(2), 0.1)}
+    with pytest.warns(riemdp.RiemdpWarning, match="lay outside the ball"):
+        fitted = PrivateFrechetMean(**options, random_state=1).fit(X)
+    assert fitted.outside_ is fitted.release_.details["outside"]
+    assert PrivateFrechetMean(**options, count_outside=False).fit(X).outside_ is None
+
+
 def test_predictions():
     fitted = mdm(random_state=1).fit(X, Y)
     d = fitted.transform(X)
@@ -447,6 +482,36 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
         mdm().fit(X, Y)
     assert ledger.charges == 1
     assert not hasattr(clone(estimator), "total_spent_")
+
+
+def test_a_session_ledger_adds_up_a_cross_validation(monkeypatch):
+    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    book = riemdp.session_ledger(Budget(4.0))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", riemdp.RiemdpWarning)
+            cross_val_score(mdm(budget=Budget(1.0), mechanism="wrapped-laplace"), X, Y, cv=4)
+            assert book.charges == 4
+        with pytest.raises(BudgetExceeded):
+            check_search(GridSearchCV(mdm(budget=Budget(0.1)), {}, cv=2), X, Y)
+    finally:
+        riemdp.session_ledger(None)
+    assert book.remaining(0.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        mdm(),
+        PrivateFrechetMean(manifold=SPACE, budget=BUDGET, ball=BALL),
+        riemdp.PrivatePCA(n_components=1, budget=BUDGET, row_norm=1.0),
+    ],
+    ids=["mdm", "mean", "pca"],
+)
+def test_weights_are_refused_by_name(estimator):
+    with Ledger(BUDGET) as ledger, pytest.raises(InvalidArgument, match="`sample_weight` is not"):
+        estimator.fit(X, Y, sample_weight=np.ones(200))
+    assert ledger.charges == 0
 
 
 def test_swapped_arguments_are_named():

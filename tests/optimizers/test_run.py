@@ -5,6 +5,7 @@ compilations.
 from __future__ import annotations
 
 import pickle
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -473,6 +474,22 @@ class _Vector:
             ),
             "loss",
         ),
+        (
+            lambda: private_minimize(
+                Problem(M, lambda w, z: jnp.log(-jnp.sum(z**2) - w[0] ** 2)),
+                X,
+                START,
+                DPRGD(3, 0.1, 1.0),
+                BUDGET,
+            ),
+            "loss",
+        ),
+        (
+            lambda: private_minimize(
+                _with_gradient(lambda w, z: jnp.nan * z), X, START, DPRSGD(3, 2, 0.1, 1.0), BUDGET
+            ),
+            "gradient",
+        ),
     ],
 )
 def test_bad_arguments_are_named_and_nothing_is_spent(call, name):
@@ -488,6 +505,50 @@ def test_a_loss_that_is_nan_for_a_record_counts_as_zero_in_a_private_run():
     x[3, 0] = 11.0
     r = private_minimize(p, x, START, DPRGD(3, 0.1, 1.0), None, noise_std=0.01, rng=1)
     assert np.all(np.isfinite(r.value))
+
+
+def _far_out(w, z):
+    """Finite only for records that no made-up one is like."""
+    return jnp.where(z[0] > 100.0, jnp.sum(w * z), jnp.nan)
+
+
+def test_functions_are_tried_on_a_public_example():
+    wide = X + np.array([200.0, *[0.0] * (DIM - 1)])
+    arguments = (wide, START, DPRGD(3, 0.1, 1.0), BUDGET)
+    book = Ledger(Budget(9.0, 1e-5))
+    with book, pytest.raises(InvalidArgument, match="example=record"):
+        private_minimize(Problem(M, _far_out), *arguments)
+    for example, word in ((np.ones(DIM), "not finite"), (np.ones(DIM + 1), "`example` has shape")):
+        with book, pytest.raises(InvalidArgument, match=word):
+            private_minimize(Problem(M, _far_out, example=example), *arguments)
+    assert book.charges == 0
+    made = private_minimize(Problem(M, _far_out, example=np.full(DIM, 300.0)), *arguments, rng=1)
+    assert bool(M.belongs(made.value))
+
+
+@pytest.mark.parametrize("example", [None, np.full(DIM, 0.25)], ids=["made up", "given"])
+def test_the_trial_reads_no_private_record(example):
+    """The records that functions are tried on are the same whatever the data hold."""
+    tried = []
+
+    def remembered(loss, gradient, w, z):
+        tried.append(np.asarray(z))
+        return np.array(False), np.array(False)
+
+    p = Problem(M, _far_out, example=example)
+    own = np.random.default_rng(99).normal(size=(N, DIM))
+    for data in (own, np.full_like(own, np.nan), 1e6 * own):
+        with (
+            mock.patch("riemdp.problems._trial._finite", remembered),
+            pytest.raises(InvalidArgument, match="`loss`"),
+        ):
+            private_minimize(p, data, START, DPRGD(3, 0.1, 1.0), BUDGET)
+    assert len(tried) % 3 == 0
+    first, second, third = np.split(np.stack(tried), 3)
+    assert np.array_equal(first, second)
+    assert np.array_equal(first, third)
+    assert len(first) == (1 if example is not None else len(first))
+    assert not np.any(np.all(np.isin(np.stack(tried), own), axis=1))
 
 
 def test_memory_is_bounded_by_chunks_and_a_single_record_is_legal():

@@ -17,7 +17,16 @@ from pathlib import Path
 import pytest
 
 from riemdp import BudgetExceeded, RiemdpWarning
-from riemdp.privacy import Budget, Ledger, charge, gaussian, none, pure, subsampled_gaussian
+from riemdp.privacy import (
+    Budget,
+    Ledger,
+    charge,
+    gaussian,
+    none,
+    pure,
+    session_ledger,
+    subsampled_gaussian,
+)
 from riemdp.privacy import _ledger as module
 
 
@@ -313,3 +322,46 @@ def test_no_copies() -> None:
 def test_bad_input(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()
+
+
+# ------------------------------------------------------------------------- the session's ledger
+@pytest.fixture
+def session():
+    yield session_ledger(Budget(1.0, 1e-5))
+    session_ledger(None)
+
+
+def test_a_session_ledger_is_charged_where_nothing_else_is(session) -> None:
+    charge(gaussian(8.0))
+    assert session.charges == 1
+    assert Ledger.current() is session
+    given = Ledger(Budget(1.0, 1e-5))
+    charge(gaussian(8.0), given)
+    with Ledger(Budget(1.0, 1e-5)) as inner:
+        charge(gaussian(8.0))
+        assert Ledger.current() is inner
+    with module.uncharged():
+        charge(gaussian(8.0))
+        assert Ledger.current() is None
+    assert (session.charges, given.charges, inner.charges) == (1, 1, 1)
+    with pytest.raises(BudgetExceeded):
+        charge(gaussian(0.5))
+    worker = threading.Thread(target=charge, args=(gaussian(8.0),))
+    worker.start()
+    worker.join()
+    assert session.charges == 2
+    assert session_ledger(None) is None
+    charge(gaussian(0.5))
+    assert session.charges == 2
+
+
+def test_a_session_ledger_may_be_one_with_a_file(tmp_path: Path, session) -> None:
+    kept = Ledger(Budget(1.0, 1e-5), path=tmp_path / "book.json")
+    assert session_ledger(kept) is kept
+    charge(gaussian(8.0))
+    assert Ledger.load(tmp_path / "book.json").charges == 1
+    assert session.charges == 0
+    for wrong in (1.0, "book.json"):
+        with pytest.raises(ValueError, match="`ledger`"):
+            session_ledger(wrong)  # type: ignore[arg-type]
+    assert Ledger.current() is kept

@@ -179,6 +179,7 @@ def _release_means(
                 budget if search is None else _part(budget, 1.0 - search[1]),
                 mechanism="wrapped-gaussian",
                 shrink=True,
+                count_outside=False,
                 rng=_seed(seed, job, i, j),
             )
             job.releases[name, epsilon] = release

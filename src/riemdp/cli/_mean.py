@@ -42,8 +42,10 @@ def mean(
     key: o.Key = None,
     header: o.Header = None,
     channels: o.Channels = None,
+    record_shape: o.RecordShape = None,
     upper: o.Upper = False,
     on_invalid: o.Invalid = o.OnInvalid.refuse,
+    count_outside: o.CountOutside = None,
     show_clamped: o.ShowClamped = False,
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
@@ -61,7 +63,7 @@ def mean(
     from .. import privacy, releases
     from ..domains import AdaptiveBall
     from ..report import privacy_report
-    from ._readers import Reading, read_records
+    from ._readers import Reading, read_records, shape_of
     from ._release import Outputs, refuse_invalid, released
     from ._show import show_release
     from ._spaces import ball_for, space_for
@@ -71,8 +73,16 @@ def mean(
     outputs.check()
     _check_adjacency(adjacency, n_min, show_clamped)
     if radius is None:
-        _check_search(mechanism, adjacency)
-    loaded = read_records(file, Reading(key=key, eta=eta, header=header, channels=channels))
+        _check_search(mechanism, adjacency, bool(count_outside))
+    reading = Reading(
+        key=key,
+        eta=eta,
+        header=header,
+        channels=channels,
+        shape=shape_of(record_shape),
+        to_center=record_shape is not None and on_invalid is o.OnInvalid.to_center,
+    )
+    loaded = read_records(file, reading)
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
     ball = ball_for(manifold, center, radius, outer_center, outer_radius)
     if isinstance(ball, AdaptiveBall):
@@ -93,6 +103,8 @@ def mean(
             adjacency=adjacency.value,
             n_min=n_min,
             shrink=shrink,
+            # the exact count makes a noisy one pointless
+            count_outside=False if show_clamped and count_outside is None else count_outside,
         )
 
     def describe(
@@ -143,11 +155,12 @@ def _region(result: Release) -> dict[str, Any] | None:
     }
 
 
-def _check_search(mechanism: str, adjacency: o.Adjacency) -> None:
+def _check_search(mechanism: str, adjacency: o.Adjacency, count_outside: bool) -> None:
     """Refuse, before the data are read, what a search for a ball does not go with."""
     for option, given in (
         (f"--mechanism {mechanism}", mechanism != "auto"),
         (f"--adjacency {adjacency.value}", adjacency is o.Adjacency.add_or_remove_one),
+        ("--count-outside", count_outside),
     ):
         if given:
             raise InputProblem(

@@ -46,7 +46,10 @@ class OnInvalid(StrEnum):
 File = Annotated[
     Path,
     typer.Argument(
-        help="npy, npz, csv, parquet or mat file with one record a row, or a folder of images.",
+        help=(
+            "npy, npz, csv, parquet or mat file with one record a row, or a folder with one record"
+            " a file: images, npy or csv."
+        ),
         show_default=False,
     ),
 ]
@@ -172,6 +175,14 @@ Channels = Annotated[
         show_default=False,
     ),
 ]
+RecordShape = Annotated[
+    str | None,
+    typer.Option(
+        "--record-shape",
+        help="The shape of one record, such as 3x3, for the npy or csv files of a folder.",
+        show_default=False,
+    ),
+]
 Upper = Annotated[
     bool,
     typer.Option(
@@ -205,6 +216,17 @@ ShowClamped = Annotated[
             "State how many records were moved into the domain. The count comes from the data"
             " without noise: only where it is public."
         ),
+    ),
+]
+CountOutside = Annotated[
+    bool | None,
+    typer.Option(
+        "--count-outside/--no-count-outside",
+        help=(
+            "State with noise how many records lay outside the public ball, for up to 4 % of the"
+            " budget. Default: where there are enough records for it."
+        ),
+        show_default=False,
     ),
 ]
 Invalid = Annotated[

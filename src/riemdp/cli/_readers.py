@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets import covariance_descriptors
+from .._errors import InvalidArgument
+from ..datasets import covariance_descriptors, read_folder
+from ..datasets._folder import ENDINGS
 from ._exits import InputProblem
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm"}
@@ -43,12 +45,17 @@ class Reading:
         header: Whether the first line of a text table names the columns; None: if no cell of it is
             a number.
         channels: 1 (grey) or 3 (colour), for all images of a folder.
+        shape: The shape of one record, for the npy or csv files of a folder; None: they all have
+            one shape.
+        to_center: Whether a file of such a folder that cannot be read counts as the centre.
     """
 
     key: str | None = None
     eta: float = 1e-6
     header: bool | None = None
     channels: int | None = None
+    shape: tuple[int, ...] | None = None
+    to_center: bool = False
 
 
 def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
@@ -74,7 +81,7 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
         )
     try:
         if source.is_dir():
-            return _folder_of_images(source, reading)
+            return _folder(source, reading)
         suffix = source.suffix.lower()
         if suffix in IMAGES:
             raise InputProblem(
@@ -107,6 +114,17 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
             f"{source} does not fit into memory", "use a larger machine, or fewer records per file"
         ) from error
     return dataclasses.replace(loaded, array=_real(loaded.array, source))
+
+
+def shape_of(text: str | None) -> tuple[int, ...] | None:
+    """The shape that an option like 3x3 says."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", text.strip().lower()):
+        raise InputProblem(
+            f"--record-shape {text} is no shape", "give numbers joined by x: --record-shape 3x3"
+        )
+    return tuple(int(size) for size in text.strip().lower().split("x"))
 
 
 def _npy(source: Path, reading: Reading) -> Loaded:
@@ -276,12 +294,39 @@ def _mat(source: Path, reading: Reading) -> Loaded:
     return Loaded(array, note)
 
 
-def _folder_of_images(source: Path, reading: Reading) -> Loaded:
-    files = sorted(
+def _folder(source: Path, reading: Reading) -> Loaded:
+    """A folder of images, or of npy or csv files: one file a record."""
+    images = sorted(
         p for p in source.rglob("*") if p.suffix.lower() in IMAGES and not p.name.startswith(".")
     )
-    if not files:
-        raise _no_images(source)
+    arrays = [
+        p
+        for p in source.iterdir()
+        if p.suffix.lower() in ENDINGS and not p.name.startswith(".") and p.is_file()
+    ]
+    if images and arrays:
+        raise InputProblem(
+            f"the folder {source} holds images and {' or '.join(ENDINGS)} files",
+            "keep the records alone in a folder, as files of one kind",
+        )
+    if images:
+        return _images(images, reading)
+    if not arrays:
+        raise _no_records(source)
+    how = "center" if reading.to_center else "raise"
+    try:
+        array = read_folder(source, shape=reading.shape, on_invalid=how)
+    except InvalidArgument as error:
+        problem = str(error).removeprefix("argument `folder`: ")
+        raise InputProblem(
+            problem,
+            "--record-shape 3x3 gives the public shape of one record; with it, --on-invalid center"
+            " counts files that are no such array as the centre",
+        ) from error
+    return Loaded(array, f"{len(array)} files of the folder {source.name}, by name")
+
+
+def _images(files: list[Path], reading: Reading) -> Loaded:
     if reading.channels not in (1, 3):
         raise InputProblem(
             "a folder of images needs --channels 1 (grey) or --channels 3 (colour)",
@@ -317,16 +362,16 @@ def _folder_of_images(source: Path, reading: Reading) -> Loaded:
     )
 
 
-def _no_images(source: Path) -> InputProblem:
+def _no_records(source: Path) -> InputProblem:
     others = sorted({p.suffix.lower() for p in source.iterdir() if p.suffix.lower() in FORMATS})
     if others:
         return InputProblem(
-            f"the folder {source} holds no images but {', '.join(others)} files",
-            "put the records into one file: numpy.save(file, numpy.stack(records))",
+            f"the folder {source} holds {', '.join(others)} files",
+            "give such a file itself; files in a folder are one record each: images, npy or csv",
         )
     return InputProblem(
-        f"the folder {source} holds no images",
-        f"give a folder with files ending in {', '.join(sorted(IMAGES))}",
+        f"the folder {source} holds no images and no npy or csv files",
+        "give a folder with one file a record",
     )
 
 

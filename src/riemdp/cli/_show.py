@@ -13,6 +13,7 @@ from ..report._words import (
     group_sentence,
     noise_caution,
     number,
+    outside_sentence,
     percent,
 )
 from ._run import console, say_warning, table, text
@@ -96,6 +97,8 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
         )
     if page.region is not None:
         rows.append(("error bar", page.region.sentence))
+    if page.outside is not None:
+        rows.append(("outside the ball", outside_sentence(page.outside)))
     if page.clamped is not None:
         rows.append(("moved into domain", f"{page.clamped:,} (declared public)"))
     if page.ledger is not None:

@@ -2,6 +2,7 @@
 
 from ._bundled import digits, faces, histology_patches, textures
 from ._descriptors import covariance_descriptors, descriptor_ball, descriptor_spread
+from ._folder import read_folder
 from ._records import Images
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "digits",
     "faces",
     "histology_patches",
+    "read_folder",
     "textures",
 ]

@@ -45,10 +45,18 @@ def _all_finite(batch: int, x: Point) -> Array:
 @functools.partial(jax.jit, static_argnums=0)
 def clamp(manifold: AbstractManifold, center: Point, radius: float | Array, x: Point) -> Point:
     """Records moved radially into the ball."""
-    return in_parts(manifold, lambda part: clamp_batch(manifold, center, radius, part), x)
+    return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part)[0], x)
 
 
-def in_parts(manifold: AbstractManifold, f: Callable[[Point], Point], x: Point) -> Point:
+@functools.partial(jax.jit, static_argnums=0)
+def clamp_flagged(
+    manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
+) -> tuple[Point, Array]:
+    """Records moved radially into the ball, and which of them lay outside or were no points."""
+    return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part), x)
+
+
+def in_parts(manifold: AbstractManifold, f: Callable[[Point], Any], x: Point) -> Any:
     """f of the records, one part of them at a time where they are many: the work space of a clamp
     is several times its input.
     """
@@ -72,10 +80,12 @@ def in_parts(manifold: AbstractManifold, f: Callable[[Point], Point], x: Point) 
     return jax.lax.fori_loop(0, -(-n // size), body, start)
 
 
-def clamp_batch(
+def flagged_batch(
     manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
-) -> Point:
-    """Records moved radially into the ball, all at once."""
+) -> tuple[Point, Array]:
+    """Records moved radially into the ball, all at once, and which of them lay outside or were no
+    points: a private flag of each record, from that record alone.
+    """
     safe, distance, v, valid = _polar(manifold, center, x)
     inside = distance <= radius
     scale = jnp.where(inside, 0.0, _INSIDE * radius / jnp.where(inside, 1.0, distance))
@@ -91,7 +101,7 @@ def clamp_batch(
     reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= most)
     kept = choose(inside, safe, moved)
     valid &= inside | (usable & reached)
-    return choose(valid, kept, center)
+    return choose(valid, kept, center), ~inside
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool
 from .._errors import InvalidArgument, invalid
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ._clamp import clamp, contains
+from ._clamp import clamp, clamp_flagged, contains
 from ._door import admit_point
 from ._frame import (
     MOST_TERMS,
@@ -245,9 +245,15 @@ class Frame:
             Records of `local.manifold`, every one within the radius of the center. Each depends on
             its own record only.
         """
-        if self.is_identity:
-            return self.domain.clamp(records)
+        return self.clamp_flagged(records)[0]
+
+    def clamp_flagged(self, records: Point) -> tuple[Point, Bool[Array, " n"]]:
+        """The same, and for each record whether it lay outside the ball or was no point. The flags
+        are as private as the records; each depends on its own record only.
+        """
         d = self.domain
+        if self.is_identity:
+            return clamp_flagged(d.manifold, d.center, d.radius, records)
         return carried_and_clamped(
             d.manifold, self.local.manifold, d.center, self.local.center, d.radius, records
         )

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from ..manifolds import AbstractManifold, Euclidean, Product
 from ..manifolds._base import Point
-from ._clamp import LOOSE, choose, clamp_batch, in_parts, readable
+from ._clamp import LOOSE, choose, flagged_batch, in_parts, readable
 
 
 def _is_flat(manifold: AbstractManifold) -> bool:
@@ -71,11 +71,16 @@ def carried_and_clamped(
     there: Point,
     radius: float,
     records: Point,
-) -> Point:
-    def one_part(x: Point) -> Point:
+) -> tuple[Point, jax.Array]:
+    """Records carried to `there` and moved into the ball, and which of them lay outside it or were
+    no points.
+    """
+
+    def one_part(x: Point) -> tuple[Point, jax.Array]:
         safe, valid = readable(manifold, center, x)
         moved = choose(valid, _there(manifold, center, safe), there)
-        return clamp_batch(space, there, radius, moved)
+        clamped, outside = flagged_batch(space, there, radius, moved)
+        return clamped, outside | ~valid
 
     return in_parts(manifold, one_part, records)
 

@@ -18,8 +18,9 @@ from ..domains._check import refuse_invalid
 from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
-from ..mechanisms import AbstractMechanism, Release
+from ..mechanisms import Release
 from ..mechanisms._class_means import AdaptiveClassMeans
+from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
@@ -28,12 +29,12 @@ from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, NEED_GRADIENT, build
 from ..statistics import FrechetMean, Records, TangentMean
-from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
+from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
 _Releases = tuple[
-    Sequence[AbstractMechanism[Point]], list[Point], Guarantee
+    Sequence[Counted], list[Point], Guarantee
 ]  # one mechanism and one mean before noise a class, and the cost of all together
 
 
@@ -87,6 +88,9 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             raises an error that says which ones, before anything is spent. Whether it is raised
             depends on the records, so show it only to their holder. "center" counts them as the
             centre, silently.
+        count_outside: Whether the number of matrices of each class outside a public `Ball` is
+            released beside the class means, with a small share of the budget; see
+            `riemdp.private_frechet_mean`. Without a public `Ball` there is no such count.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 
@@ -96,6 +100,8 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         ball_: The ball: the public one, or the one that was found privately.
         guarantee_: The `Guarantee` of all means together.
         releases_: The `Release` of each mean; without a public `Ball`, one of all means together.
+        outside_: For each class the `OutsideCount` of its matrices (None for a class that is too
+            small); None where nothing was counted.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -118,6 +124,9 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         released with noise for Delta and its own fresh randomness, so the privacy loss is that of
         at most two such releases, and each is calibrated so that two together keep within the
         budget. Noise, mechanism and m are functions of public facts only: class sizes are private.
+
+        With `count_outside`, each class's mean and count share what the mean alone would get. A
+        replaced pair changes the counts of at most two classes, by at most 1 each.
 
         Without a public `Ball`: the search reads all matrices and no label. The tangent vectors of
         the matrices at the centre, clipped at the radius, are summed class by class. Public labels:
@@ -147,6 +156,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         min_class_size: int | None = None,
         mechanism: str = "auto",
         on_invalid: str = "raise",
+        count_outside: bool | None = None,
         random_state: int | None = None,
     ):
         self.metric = metric
@@ -157,6 +167,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         self.min_class_size = min_class_size
         self.mechanism = mechanism
         self.on_invalid = on_invalid
+        self.count_outside = count_outside
         self.random_state = random_state
 
     # ---------------------------------------------------------------- fitting
@@ -183,11 +194,7 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         one_of("labels", self.labels, ("public", "private"))
         one_of("mechanism", self.mechanism, MECHANISMS)
         one_of("on_invalid", self.on_invalid, ON_INVALID)
-        if sample_weight is not None:
-            raise InvalidArgument(
-                "argument `sample_weight` is not supported: weights from data would change the"
-                " sensitivity; leave it out, every record counts the same"
-            )
+        refuse_weights(sample_weight)
         manifold = self._manifold(X, ball)
         matrices, n = admit_records(manifold, "X", X)
         classes = self._classes(y)
@@ -210,9 +217,12 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         self.classes_ = classes
         self.releases_ = releases
         self.covmeans_ = [np.asarray(m) for m in means]
+        counts = [r.details.get("outside") for r in releases]
+        self.outside_ = None if counts.count(None) == len(counts) else counts
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
         warn_of(self.guarantee_, self.budget.delta, self._public_count(n, ball))
+        warn_outside(*counts)
         return self
 
     def _public_count(self, n: int, ball: Ball | AdaptiveBall) -> int:
@@ -230,6 +240,10 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             raise InvalidArgument(
                 f"argument `mechanism` = {self.mechanism!r} goes with a public ball: give"
                 " ball=Ball(center, radius), or mechanism='auto'"
+            )
+        if self.count_outside:
+            raise invalid(
+                "count_outside", self.count_outside, "it goes with a public ball; leave it out"
             )
         p = prepared
         sizes = p.sizes() if self.labels == "public" else None
@@ -253,7 +267,8 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         """Each class mean by itself, in a public ball."""
         domain = ball.on(prepared.manifold)
         frame = domain.frame
-        clamped = np.asarray(frame.clamp(prepared.matrices))
+        points, flags = frame.clamp_flagged(prepared.matrices)
+        clamped, outside = np.asarray(points), np.asarray(flags)
         labels, classes = prepared.labels, len(prepared.classes)
         if self.labels == "public":
             prepared.sizes()
@@ -261,9 +276,11 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
             mechanisms, values, whole = self._public(domain, groups)
         else:
             mechanisms, values, whole = self._private(domain, clamped, labels, classes)
+        counts = [int(np.count_nonzero(outside & (labels == i))) for i in range(classes)]
+        pairs = list(zip(values, counts, strict=True))
         charge(whole)  # all means are known: nothing can fail between here and the last noise
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
-            releases = [m.release(v, source) for m, v in zip(mechanisms, values, strict=True)]
+            releases = [m.release(v, source) for m, v in zip(mechanisms, pairs, strict=True)]
         releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]
         if any(r.guarantee != m.guarantee for m, r in zip(mechanisms, releases, strict=True)):
             raise AssertionError(
@@ -308,7 +325,11 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         name = self._name(domain, min(sizes), self.budget)
         local = domain.frame.local
         there = Ball(local.center, local.radius)
-        mechanisms = [build(name, MeanFacts(local.manifold, there, n, self.budget)) for n in sizes]
+        plans = [plan_count(self.budget, n, self.count_outside) for n in sizes]
+        mechanisms = [
+            Counted(build(name, MeanFacts(local.manifold, there, n, plan.rest)), plan, n)
+            for n, plan in zip(sizes, plans, strict=True)
+        ]
         values = [FrechetMean(domain, len(g)).value(Records(jnp.asarray(g))) for g in groups]
         return mechanisms, values, mechanisms[0].guarantee
 
@@ -327,9 +348,10 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         half = half_budget(self.budget)
         name = self._name(domain, m, half)
         local = domain.frame.local
-        mechanism = build(
-            name, MeanFacts(local.manifold, Ball(local.center, local.radius), m, half)
-        )
+        plan = plan_count(half, m, self.count_outside)
+        there = Ball(local.center, local.radius)
+        # how many records a class has is private
+        mechanism = Counted(build(name, MeanFacts(local.manifold, there, m, plan.rest)), plan, None)
         query = FrechetMean(domain, m)  # made for m: the sizes of the classes are private
         # Every class is solved as n + 1 entries, those of other classes with share 0: were the
         # arrays as long as the classes, JAX would compile anew for each size, and one label would
@@ -352,7 +374,13 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         manifold = domain.manifold
         rows = [
             r
-            for r in plan_private_mean(manifold, Ball(domain.center, domain.radius), n, budget)
+            for r in plan_private_mean(
+                manifold,
+                Ball(domain.center, domain.radius),
+                n,
+                budget,
+                count_outside=self.count_outside,
+            )
             if r.mechanism in MECHANISMS and r.eligible
         ]
         known = [(r.typical_error, r.mechanism) for r in rows if r.typical_error is not None]

@@ -15,7 +15,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..releases import private_frechet_mean
-from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, required
+from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
 
 
 class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
@@ -41,6 +41,8 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         on_invalid: What to do about records that are not points of the space. "raise" refuses and
             says which ones, before anything is spent. Whether this error is raised depends on the
             records, so show it only to their holder. "center" counts them as the centre, silently.
+        count_outside: Whether the number of records outside a given `Ball` is released beside the
+            mean, with a small share of the budget; see `riemdp.private_frechet_mean`.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 
@@ -50,6 +52,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         guarantee_: Its `Guarantee`.
         release_: The whole `Release`.
         reproducible_: Whether a seed was used; then nothing is private.
+        outside_: The `OutsideCount`, "about 40 ± 19 of 200 records"; None where it was left out.
         n_samples_: The number of records, None under add-or-remove-one.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -82,6 +85,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         adjacency: str = "replace-one",
         n_min: int | None = None,
         on_invalid: str = "raise",
+        count_outside: bool | None = None,
         random_state: int | None = None,
     ):
         self.manifold = manifold
@@ -91,14 +95,16 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.adjacency = adjacency
         self.n_min = n_min
         self.on_invalid = on_invalid
+        self.count_outside = count_outside
         self.random_state = random_state
 
-    def fit(self, X: RecordsLike, y: object = None) -> Self:
+    def fit(self, X: RecordsLike, y: object = None, sample_weight: None = None) -> Self:
         """Release the mean of records and charge the ledger.
 
         Args:
             X: Records, shape (n, *manifold.shape).
             y: Ignored.
+            sample_weight: Refused: weights from data would change the sensitivity.
 
         Returns:
             This estimator.
@@ -107,6 +113,7 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
+        refuse_weights(sample_weight)
         required(self, manifold=self.manifold, budget=self.budget)
         if not isinstance(self.ball, Ball | AdaptiveBall | None):
             remedy = "give a riemdp.Ball(center, radius), a riemdp.AdaptiveBall() or None"
@@ -124,11 +131,13 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
             rng=check_seed(self.random_state),
             adjacency=self.adjacency,
             n_min=self.n_min,
+            count_outside=self.count_outside,
         )
         self.release_ = release
         self.mean_ = release.value
         self.ball_ = release.details["ball"]
         self.guarantee_ = release.guarantee
+        self.outside_ = release.details.get("outside")
         self._record_spending(release.guarantee, self.budget)
         self.reproducible_ = release.reproducible
         n = release.details.get("n")

@@ -29,7 +29,7 @@ from ..statistics._second_moment import (
     second_moment,
     second_moment_sensitivity,
 )
-from ._shared import ON_INVALID, Spending, check_seed, required
+from ._shared import ON_INVALID, Spending, check_seed, refuse_weights, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 PRIVATE = "private"  # a row norm that is found with a share of the budget
@@ -122,13 +122,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         tags.input_tags.string = True  # text is read here, row by row: see `_rows`
         return tags
 
-    def fit(self, X: RecordsLike, y: object = None) -> Self:
+    def fit(self, X: RecordsLike, y: object = None, sample_weight: None = None) -> Self:
         """Release the components of a table and charge the ledger.
 
         Args:
             X: Rows, shape (n, d). The number of columns is public. Of a list it is the length of
                 `center`, or the length that most rows have.
             y: Ignored.
+            sample_weight: Refused: weights from data would change the sensitivity.
 
         Returns:
             This estimator.
@@ -137,6 +138,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             InvalidArgument: A parameter or a row cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
+        refuse_weights(sample_weight)
         required(self, n_components=self.n_components, budget=self.budget, row_norm=self.row_norm)
         assert self.budget is not None
         one_of("mechanism", self.mechanism, MECHANISMS)

@@ -43,9 +43,9 @@ class Spending:
             warnings.warn(
                 f"{type(self).__name__}.fit spent epsilon {guarantee.epsilon(budget.delta):.4g} at"
                 f" delta {budget.delta:g}, and no ledger adds up what is spent. Every fit spends"
-                " again: cross_val_score with 5 folds would spend 5 times. Work inside `with"
-                " riemdp.Ledger(riemdp.Budget(epsilon, delta)):` to keep a total; this is said"
-                " once",
+                " again: cross_val_score with 5 folds would spend 5 times. To keep a total, work"
+                " inside `with riemdp.Ledger(riemdp.Budget(epsilon, delta)):`, or call"
+                " riemdp.session_ledger(riemdp.Budget(epsilon, delta)) once; this is said once",
                 RiemdpWarning,
                 stacklevel=3,
             )
@@ -81,6 +81,16 @@ def required(estimator: object, **parameters: object) -> None:
         kind, remedy = kinds.get(name, (None, f"give {name}=..., it has no default"))
         if value is None or (kind is not None and not isinstance(value, kind)):
             raise InvalidArgument(f"{type(estimator).__name__}: {invalid(name, value, remedy)}")
+
+
+def refuse_weights(sample_weight: object) -> None:
+    """Weights per record are not supported: say why, and what to do."""
+    if sample_weight is not None:
+        raise InvalidArgument(
+            "argument `sample_weight` is not supported: weights from data would change the"
+            " sensitivity; leave it out, every record counts the same (public weights:"
+            " riemdp.private_frechet_mean(..., weights=...))"
+        )
 
 
 def check_seed(random_state: object) -> int | None:

@@ -4,6 +4,7 @@
 """
 
 from ._base import AbstractMechanism, Drawn
+from ._counted import OutsideCount
 from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans
@@ -39,6 +40,7 @@ __all__ = [
     "KNormGradient",
     "MeanGradient",
     "Observation",
+    "OutsideCount",
     "PrivateBall",
     "Region",
     "Release",

@@ -76,6 +76,11 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         """
         return IDEALISED
 
+    @property
+    def _called(self) -> tuple[str, str]:
+        """Name and words that a release carries."""
+        return self.name, self.words
+
     @abc.abstractmethod
     def _admit(self, value: Any) -> Value:
         """The value, checked and moved into its public domain. Raises before anything is spent;
@@ -109,17 +114,18 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         guarantee = self.guarantee
         charge(guarantee, ledger)
         drawn = self._draw(admitted, source)
+        name, words = self._called
         return Release(
             value=drawn.value,
             guarantee=guarantee,
             scale=drawn.scale,
-            mechanism=self.name,
+            mechanism=name,
             reproducible=source.reproducible,
             sensitivity=drawn.sensitivity,
             error_law=drawn.error_law,
             details={**drawn.details, "arithmetic": self.arithmetic},
             budget=self.quoted_budget,
-            words=self.words,
+            words=words,
             observation=drawn.observation,
         )
 

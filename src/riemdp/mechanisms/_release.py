@@ -192,10 +192,15 @@ class Release:
                 f"  ball: radius {float(ball.radius):.4g}, found privately with"
                 f" {100 * share:.0f} % of the budget (part of the guarantee)"
             )
+        outside = self.details.get("outside")
+        if outside is not None:
+            lines.append(f"  outside the ball: {outside} (counted with noise)")
         count = self.details.get("n", self.details.get("n_min"))
         if self.budget is not None and count is not None:
             stated = self.budget.delta
             lines += [f"  note: {text}" for text in cautions(self.guarantee, stated, int(count))]
+        if outside is not None and outside.caution is not None:
+            lines.append(f"  note: {outside.caution}")
         if self.reproducible:
             lines.append(f"  {NOT_PRIVATE}")
         return "\n".join(lines)

@@ -103,6 +103,11 @@ def check_problem(problem: Problem, point: Point, records: Batch) -> None:
     A run whose functions do not work must fail here: once the first block of noise is charged and
     drawn, it stays charged.
     """
-    one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), records)
+    one = form_of_record(records)
     check_loss_shape(problem, point, one)
     check_gradient_shape(problem, point, one)
+
+
+def form_of_record(records: Batch) -> Any:
+    """The shape of one record of the data, without its values."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), records)

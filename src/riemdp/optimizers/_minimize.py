@@ -11,8 +11,16 @@ from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._ledger import uncharged
 from ..problems._problem import Problem
+from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source
-from ._checks import check_affordable, check_data, check_initial, check_objective, check_problem
+from ._checks import (
+    check_affordable,
+    check_data,
+    check_initial,
+    check_objective,
+    check_problem,
+    form_of_record,
+)
 from ._driver import RunContext, drive
 from ._noisy_gradient import NoisyGradient
 from ._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
@@ -72,7 +80,8 @@ def private_minimize(
         it did, quote `result.details["planned_guarantee"]`, which holds in any case.
 
     Raises:
-        InvalidArgument: An argument is unusable; its name is in the message.
+        InvalidArgument: An argument is unusable; its name is in the message. A loss or gradient of
+            your own that is not finite for any made-up record is refused too (`Problem.example`).
         BudgetExceeded: The whole run does not fit the ledger; nothing was drawn.
 
     Guarantee:
@@ -111,6 +120,8 @@ def private_minimize(
     source = noise_source(rng)
     if budget is None and noise_std is None:
         check_objective(problem, point, records)
+    else:
+        try_problem(problem, point, form_of_record(records))
     if record_every:
         warnings.warn(
             "record_every computes objectives from the private records without noise: the history"

@@ -22,7 +22,7 @@ from ._guarantee import (
     pure,
     subsampled_gaussian,
 )
-from ._ledger import Ledger, charge
+from ._ledger import Ledger, charge, session_ledger
 from ._participation import equivalent_rounds, participation
 from ._register import Entry, described
 
@@ -51,6 +51,7 @@ __all__ = [
     "none",
     "participation",
     "pure",
+    "session_ledger",
     "subsampled_gaussian",
     "subsampled_gaussian_noise_multiplier",
 ]

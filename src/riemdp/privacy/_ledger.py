@@ -35,6 +35,7 @@ _innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar(
 _meant: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "riemdp_uncharged", default=False
 )  # see `uncharged`
+_session: Ledger | None = None  # of this process, for what is in no `with Ledger`
 _open_somewhere = 0  # `with` blocks entered and not left, in any thread
 _count_lock = threading.Lock()
 
@@ -328,9 +329,10 @@ class Ledger:
     @staticmethod
     def current() -> Ledger | None:
         """The ledger that a release in this thread is charged to when it is given none: the
-        innermost `with Ledger(...)`.
+        innermost `with Ledger(...)`, else the `session_ledger`.
         """
-        return _innermost.get()
+        innermost = _innermost.get()
+        return _session if innermost is None and not _meant.get() else innermost
 
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:
@@ -426,8 +428,8 @@ class Ledger:
 def charge(
     guarantee: Guarantee, ledger: Ledger | None = None, *, of: Guarantee | None = None
 ) -> None:
-    """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread;
-    nothing if there is neither.
+    """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread, else
+    on the `session_ledger`; nothing if there is none.
 
     Every release calls this after everything that can fail was checked, and immediately before the
     noise is drawn. `of` is the guarantee of the whole planned run that the release is a part of, as
@@ -440,7 +442,7 @@ def charge(
     check_float64()
     guarantee = as_guarantee(guarantee)
     if ledger is None:
-        ledger = _innermost.get()
+        ledger = Ledger.current()
     if ledger is None:
         if _open_somewhere > 0 and not _meant.get():
             warnings.warn(
@@ -453,6 +455,43 @@ def charge(
     if not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
     ledger.spend(guarantee, of=of)
+
+
+def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
+    """Charge every release of this process that is in no `with Ledger(...)`, and is given no
+    `ledger=`, to one ledger from now on: for a notebook or a script about one data set.
+
+    It holds in all threads. A `with Ledger(...)` takes its place inside the block, for its thread.
+    Worker processes do not have it (a forked child refuses to use a copy of a ledger in memory).
+
+    Args:
+        ledger: A `Ledger`, with a `path` if the total is to outlive the session; a `Budget`, of
+            which one in memory is made; or None, which ends this.
+
+    Returns:
+        The ledger that is charged from now on.
+
+    Raises:
+        InvalidArgument: `ledger` is none of these.
+
+    Guarantee:
+        None of its own: that of the `Ledger`.
+
+    Example:
+        >>> import riemdp
+        >>> book = riemdp.session_ledger(riemdp.Budget(2.0, 1e-5))
+        >>> riemdp.privacy.charge(riemdp.gaussian(5.0))  # what every release does
+        >>> book.charges
+        1
+        >>> riemdp.session_ledger(None)
+    """
+    global _session
+    if isinstance(ledger, Budget):
+        ledger = Ledger(ledger)
+    if not isinstance(ledger, Ledger | None):
+        raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
+    _session = ledger
+    return ledger
 
 
 @contextlib.contextmanager

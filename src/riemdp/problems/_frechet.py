@@ -17,10 +17,10 @@ from ..domains import Ball
 from ..manifolds import Lorentz, PoincareBall
 from ..manifolds._base import AbstractManifold, Point
 from ..statistics import strong_convexity
-from ._problem import Problem, Record
+from ._problem import Formula, Problem, Record
 
 
-class SquaredDistance(eqx.Module):
+class SquaredDistance(Formula):
     """d(w, z)^2, hashable by its manifold so that equal problems share one compilation."""
 
     manifold: AbstractManifold = eqx.field(static=True)
@@ -29,7 +29,7 @@ class SquaredDistance(eqx.Module):
         return self.manifold._squared_dist(w, z)
 
 
-class SquaredDistanceGradient(eqx.Module):
+class SquaredDistanceGradient(Formula):
     """-2 log_w(z)."""
 
     manifold: AbstractManifold = eqx.field(static=True)
@@ -38,7 +38,7 @@ class SquaredDistanceGradient(eqx.Module):
         return jax.tree.map(lambda v: -2.0 * v, self.manifold._log(w, z))
 
 
-class WeightedSquaredDistance(eqx.Module):
+class WeightedSquaredDistance(Formula):
     """alpha d(w, y)^2 for a record (alpha, y)."""
 
     manifold: AbstractManifold = eqx.field(static=True)
@@ -48,7 +48,7 @@ class WeightedSquaredDistance(eqx.Module):
         return weight * self.manifold._squared_dist(w, label)
 
 
-class WeightedSquaredDistanceGradient(eqx.Module):
+class WeightedSquaredDistanceGradient(Formula):
     """-2 alpha log_w(y) for a record (alpha, y)."""
 
     manifold: AbstractManifold = eqx.field(static=True)

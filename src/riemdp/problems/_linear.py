@@ -12,17 +12,17 @@ from jaxtyping import Array
 
 from .._errors import integer, invalid, magnitude, real
 from ..manifolds import Grassmann, Sphere
-from ._problem import Problem, Record
+from ._problem import Formula, Problem, Record
 
 
-class Rayleigh(eqx.Module):
+class Rayleigh(Formula):
     """-|W^T z|^2, for a unit vector W (n,) or an orthonormal frame W (m, r)."""
 
     def __call__(self, w: Array, z: Record) -> Any:
         return -jnp.sum((z @ w) ** 2)
 
 
-class RayleighGradient(eqx.Module):
+class RayleighGradient(Formula):
     """-2 (I - W W^T) z (W^T z)^T: rank one, of norm 2 |a| sqrt(|z|^2 - |a|^2), a = W^T z."""
 
     def __call__(self, w: Array, z: Record) -> Any:
@@ -32,7 +32,7 @@ class RayleighGradient(eqx.Module):
         return -2.0 * jnp.outer(z - w @ a, a)
 
 
-class Completion(eqx.Module):
+class Completion(Formula):
     """min_v |mask * (x - W v)|^2 + ridge |v|^2 for a record (x, mask)."""
 
     ridge: float = eqx.field(static=True)
@@ -48,7 +48,7 @@ class Completion(eqx.Module):
         return jnp.sum(residual**2) + self.ridge * jnp.sum(v**2)
 
 
-class CompletionGradient(eqx.Module):
+class CompletionGradient(Formula):
     """-2 (I - W W^T) residual v^T: v is optimal, so its own derivative drops out (envelope
     theorem).
     """

@@ -4,6 +4,7 @@ public constants.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -21,6 +22,14 @@ from ..manifolds._base import AbstractManifold, Point, Tangent
 # One record, an array or a tuple of arrays; and records along a common leading axis.
 Record: TypeAlias = PyTree[Float[Array, "..."]]
 Batch: TypeAlias = PyTree[Float[Array, "n ..."]]
+
+
+class Formula(eqx.Module):
+    """A loss or a gradient of this package: tested, and finite wherever a record is a point."""
+
+    @abc.abstractmethod
+    def __call__(self, w: Any, z: Any) -> Any:
+        """The loss of one record, or its Riemannian gradient."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +57,9 @@ class Problem:
             record).
         condition: A public guess of the condition number, for the default number of steps.
         protects: What the guarantee is about, in words.
+        example: One public record, made up, for which loss and gradient are finite. Before a budget
+            is spent they are tried on it; without one on made-up records of the data's shape
+            (normal, positive, points of the space), of which one has to work.
 
     Raises:
         InvalidArgument: An argument outside these ranges.
@@ -75,6 +87,7 @@ class Problem:
     record_shape: Any = field(default=None, kw_only=True)
     condition: float = field(default=10.0, kw_only=True)
     protects: str = field(default="the whole record", kw_only=True)
+    example: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.manifold, AbstractManifold):

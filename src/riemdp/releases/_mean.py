@@ -15,6 +15,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS
+from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._region import MEAN
 from ..optimizers import private_minimize
@@ -60,6 +61,7 @@ def private_frechet_mean(
     shrink: bool | None = None,
     adjacency: str = REPLACE_ONE,
     n_min: int | None = None,
+    count_outside: bool | None = None,
 ) -> Release:
     """Release the Frechet mean (barycentre) of private records with differential privacy.
 
@@ -106,6 +108,14 @@ def private_frechet_mean(
         n_min: A public lower bound of the number of records (from 1 on), required for
             "add-or-remove-one". It takes the place of n in every formula; the guarantee does not
             rest on it being right.
+        count_outside: Whether to release beside the mean, for a small public share of the budget,
+            how many records lay outside the public ball or were no points:
+            `release.details["outside"]`, an `OutsideCount`, "about 40 ± 19 of 200 records". The
+            share makes the noise of the mean at most 2.1 % (Gaussian) or 4.2 % (pure) larger; less
+            where n is large. None counts where the standard deviation of the count is at most a
+            quarter of n (`n_min`), so not for few records; True counts always; False never, and the
+            mean gets the whole budget. Not with an `AdaptiveBall`, the dp-* mechanisms or
+            calibration="classical". A warning follows where more than a quarter lay outside.
 
     Returns:
         The `Release`, with public facts in `details`.
@@ -123,7 +133,8 @@ def private_frechet_mean(
         kappa > 0 (2 r w_max with weights). Add-or-remove-one: 2 r / (n_min + 1) on Hadamard spaces
         (`statistics.frechet_mean_sensitivity` for kappa > 0). The solver's public tolerance and a
         public bound of rounding are added. The time that a release takes grows with the number of
-        records, under either. Without a public ball: replace-one, mu-GDP with mu = 1 /
+        records, under either. The mean and the count of records outside share the budget, and are
+        charged at once. Without a public ball: replace-one, mu-GDP with mu = 1 /
         gaussian_noise_multiplier(budget), or (epsilon, 0); docs/proofs/private-ball.md.
 
     Source:
@@ -156,6 +167,7 @@ def private_frechet_mean(
             "optimizer": optimizer,
             "adjacency": None if adjacency == REPLACE_ONE else adjacency,
             "n_min": n_min,
+            "count_outside": count_outside or None,
         }
         search = AdaptiveBall() if ball is None else ball
         return _adaptive(manifold, X, search, budget, rng, ledger, given)
@@ -170,7 +182,7 @@ def private_frechet_mean(
             "adjacency": None if adjacency == REPLACE_ONE else adjacency,
             "n_min": n_min,
         }
-        return _of_tangents(manifold, X, ball, budget, rng, ledger, given)
+        return _of_tangents(manifold, X, ball, budget, rng, ledger, count_outside, given)
     if tolerance is not None:
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
@@ -202,16 +214,30 @@ def private_frechet_mean(
         "budget": budget,
     }
     choice = {"tolerance": tolerance, "calibration": calibration, **public}
+    if calibration == "classical" or name in OPTIMIZED:
+        count_outside = _refuse_count(count_outside, name)
+    shares = plan_count(budget, n, count_outside)
+    shown = n if adjacency == REPLACE_ONE else None  # how many records there are, where public
     if mechanism == "auto":
-        plan = plan_private_mean(manifold, ball, n, budget, clamp_release=clamp_release, **choice)
+        plan = plan_private_mean(
+            manifold,
+            ball,
+            n,
+            budget,
+            clamp_release=clamp_release,
+            count_outside=count_outside,
+            **choice,
+        )
         name = plan.best().mechanism
         details |= {"chosen_by": "auto", "plan": str(plan)}
     local = domain.frame.local
     if name in EXTRINSIC:
         # These baselines add arrays of the user's space, so they do not move to another frame.
         local, ambient = domain, AmbientMean(domain, n, **public)
-        built = build(name, MeanFacts(manifold, ball, n, budget, **choice))
-        release = built.release(ambient.value(ambient.prepare(records, own)), rng, ledger=ledger)
+        built = build(name, MeanFacts(manifold, ball, n, shares.rest, **choice))
+        prepared = ambient.prepare(records, own)
+        value = ambient.value(prepared), prepared.count_outside
+        release = Counted(built, shares, shown).release(value, rng, ledger=ledger)
     elif name in OPTIMIZED:
         _refuse_for_optimizers(name, adjacency, weights)
         inside = domain.frame.clamp(records)
@@ -226,12 +252,14 @@ def private_frechet_mean(
             gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
         there = Ball(local.center, local.radius)
         facts = MeanFacts(
-            local.manifold, there, n, budget, gradient=gradient, shrink=shrink, **choice
+            local.manifold, there, n, shares.rest, gradient=gradient, shrink=shrink, **choice
         )
         built = build(name, facts)
-        release = built.release(query.value(prepared), rng, ledger=ledger)
+        value = query.value(prepared), prepared.count_outside
+        release = Counted(built, shares, shown).release(value, rng, ledger=ledger)
         release = _framed(release, domain, query.error_bound)
     warn_of(release.guarantee, budget.delta, n)
+    warn_outside(release.details.get("outside"))
     return _finished(release, details, local, domain.frame, clamp_release)
 
 
@@ -272,14 +300,19 @@ def _of_tangents(
     budget: Budget,
     rng: int | NoiseSource | None,
     ledger: Ledger | None,
+    count_outside: bool | None,
     given: dict[str, Any],
 ) -> Release:
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
     _leave_out(given, f"{TANGENT_MEAN!r} does not know it; leave it out, or use another mechanism")
     records, n = admit_records(manifold, "X", X)
-    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=budget)
-    release = mechanism.release(records, rng, ledger=ledger)
+    shares = plan_count(budget, n, count_outside)
+    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=shares.rest)
+    # the mechanism prepares the records, and so knows which of them lay outside
+    both = Counted(mechanism, shares, n)
+    release = both.release((records, None), rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
+    warn_outside(release.details.get("outside"))
     details = {
         "n": n,
         "radius": mechanism.query.domain.radius,
@@ -381,6 +414,20 @@ def _refuse_for_optimizers(name: str, adjacency: str, weights: ArrayLike | None)
             "given",
             f"{name!r} averages records with equal weights; use an output mechanism",
         )
+
+
+def _refuse_count(wanted: bool | None, name: str) -> bool:
+    """No count beside an optimiser or published noise: an error only where one was asked for."""
+    if wanted:
+        raise invalid(
+            "count_outside",
+            wanted,
+            f"{name!r} spends its budget step by step; use an output mechanism, or leave it out"
+            if name in OPTIMIZED
+            else 'calibration="classical" is for noise as published; leave it out, or use'
+            ' "analytic"',
+        )
+    return False
 
 
 def _optimised(

@@ -19,6 +19,7 @@ from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS, optional_ball
+from ..mechanisms._counted import CountPlan, plan_count
 from ..mechanisms._error_law import ErrorLaw
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
@@ -66,6 +67,8 @@ class PlanRow:
         typical_error: What "auto" compares: `expected_error` with the mean half the radius away
             from the centre of the ball, and the ball as a bound where releases are moved into it.
             None where the mechanism is not eligible.
+        count_share: What the count of the records outside the ball takes of the budget (of mu^2 or
+            of epsilon). The errors are those with what it leaves.
     """
 
     mechanism: str
@@ -78,6 +81,7 @@ class PlanRow:
     note: str
     eligible: bool
     typical_error: float | None = None
+    count_share: float = 0.0
 
     @property
     def epsilon(self) -> float:
@@ -216,7 +220,7 @@ class MeanPlan(Sequence[PlanRow]):
             lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {figures}".rstrip())
         for reason, number in below.items():
             lines += _wrapped(f"[{number}] {reason}")
-        return "\n".join([*lines, *self._left_out()])
+        return "\n".join([*lines, *self._left_out(), *self._counted()])
 
     __repr__ = __str__
 
@@ -261,6 +265,16 @@ class MeanPlan(Sequence[PlanRow]):
             ]
             lines += _wrapped(f"{head}: {'; '.join(parts)}") if parts else []
         return lines
+
+    def _counted(self) -> list[str]:
+        """What the count of the records outside the ball costs."""
+        most = max((row.count_share for row in self.rows), default=0.0)
+        if most == 0.0:
+            return []
+        return _wrapped(
+            f"Errors and scales are with a private count of the records outside the ball, which"
+            f" takes up to {100 * most:.2g} % of a budget; count_outside=False leaves it out"
+        )
 
     def _best_or_none(self, budget: Budget) -> PlanRow | None:
         try:
@@ -338,6 +352,7 @@ def plan_private_mean(
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
     clamp_release: bool = False,
+    count_outside: bool | None = None,
 ) -> MeanPlan: ...
 
 
@@ -352,6 +367,7 @@ def plan_private_mean(
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
     clamp_release: bool = False,
+    count_outside: bool | None = None,
 ) -> MeanPlan | AdaptivePlan:
     """The expected error of `private_frechet_mean` for each mechanism and budget, from public facts
     alone. It reads no record and spends nothing.
@@ -388,6 +404,8 @@ def plan_private_mean(
         calibration: "analytic" or "classical", as there.
         adjacency: "replace-one" or "add-or-remove-one".
         clamp_release: Whether wrapped releases are moved into the ball.
+        count_outside: Whether the records outside the ball are counted with a share of the budget,
+            as in `private_frechet_mean`.
 
     Returns:
         A `MeanPlan`: a table with `str()`, `.best(budget)` and `.plot()`. For an `AdaptiveBall` an
@@ -430,9 +448,12 @@ def plan_private_mean(
     rows: list[PlanRow] = []
     for given in many:
         budget = given if isinstance(given, Budget) else Budget(real("budgets", given, above=0.0))
-        facts = MeanFacts(manifold, ball, n, budget, tolerance, weights, calibration, adjacency)
-        rows += [_row(name, facts, clamp_release) for name in COMPARED]
-        rows.append(_tangent_row(facts))
+        shares = plan_count(budget, n, False if calibration == "classical" else count_outside)
+        facts = MeanFacts(
+            manifold, ball, n, shares.rest, tolerance, weights, calibration, adjacency
+        )
+        rows += [_row(name, facts, clamp_release, shares) for name in COMPARED]
+        rows.append(_tangent_row(facts, shares))
         rows += [
             PlanRow(
                 name,
@@ -450,8 +471,8 @@ def plan_private_mean(
     return MeanPlan(manifold, ball, n, tuple(rows), adjacency)
 
 
-def _row(name: str, facts: MeanFacts, clamped: bool) -> PlanRow:
-    budget = facts.budget
+def _row(name: str, facts: MeanFacts, clamped: bool, shares: CountPlan) -> PlanRow:
+    budget = shares.budget
     if name in NEED_DELTA and budget.delta == 0:
         return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
     mechanism, why = try_build(name, facts)
@@ -472,12 +493,13 @@ def _row(name: str, facts: MeanFacts, clamped: bool) -> PlanRow:
         note,
         eligible,
         typical_error(mechanism, clamped) if eligible else None,
+        shares.beside(mechanism),
     )
 
 
-def _tangent_row(facts: MeanFacts) -> PlanRow:
+def _tangent_row(facts: MeanFacts, shares: CountPlan) -> PlanRow:
     """The mean of clipped tangent vectors. "auto" does not take it: it is another mean."""
-    budget = facts.budget
+    budget = shares.budget
     unknown = [name for name in ("weights", "tolerance") if getattr(facts, name) is not None]
     usual = {"calibration": "analytic", "adjacency": REPLACE_ONE}
     unknown += [name for name, value in usual.items() if getattr(facts, name) != value]
@@ -485,7 +507,7 @@ def _tangent_row(facts: MeanFacts) -> PlanRow:
         why = f"does not know {', '.join(f'`{name}`' for name in unknown)}"
         return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, why, False)
     try:
-        made = TangentMeanNoise(facts.manifold, facts.ball, n=facts.n, budget=budget)
+        made = TangentMeanNoise(facts.manifold, facts.ball, n=facts.n, budget=facts.budget)
     except (InvalidArgument, NotImplementedError) as error:
         return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, str(error), False)
     law = made.error_law
@@ -499,6 +521,7 @@ def _tangent_row(facts: MeanFacts) -> PlanRow:
         law,
         _ANOTHER_MEAN,
         False,
+        count_share=shares.beside(made),
     )
 
 

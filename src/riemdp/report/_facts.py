@@ -19,12 +19,14 @@ from ._words import (
     limits,
     noise_caution,
     number,
+    outside_sentence,
     percent,
     rounded_up,
     strength,
 )
 
 if TYPE_CHECKING:
+    from ..mechanisms._counted import OutsideCount
     from ..privacy import Budget, Guarantee
 
 SCHEMA = "riemdp.privacy-report/2"
@@ -148,6 +150,7 @@ class ReportFacts:
     search: SearchFacts | None = None  # of a ball that was found privately
     region: RegionFacts | None = None  # where the law of the noise is known
     arithmetic: str = ""  # "lattice" or "idealised", where the release says it
+    outside: OutsideCount | None = None  # of the records, counted with noise
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -175,14 +178,19 @@ class ReportFacts:
             radius=self.radius,
             found=self.search is not None,
             lattice=self.arithmetic == LATTICE,
+            counted=self.outside is not None,
         )
 
     @property
     def cautions(self) -> list[str]:
-        """What to look at before signing: delta of 1/n or more, a nominal epsilon, large noise."""
-        return cautions(self.guarantee, self.delta, self.records) + noise_caution(
+        """What to look at before signing: delta of 1/n or more, a nominal epsilon, large noise,
+        many records outside the ball.
+        """
+        found = cautions(self.guarantee, self.delta, self.records) + noise_caution(
             self.error_from_noise, self.radius, found=self.search is not None
         )
+        caution = None if self.outside is None else self.outside.caution
+        return found if caution is None else [*found, caution]
 
     # ---------------------------------------------------------------- for machines
     def to_dict(self) -> dict[str, Any]:
@@ -204,6 +212,7 @@ class ReportFacts:
             "private_search": None if self.search is None else self.search.to_dict(),
             "clipping": self.clipping,
             "records_clamped": self.clamped,
+            "records_outside": None if self.outside is None else self.outside.to_dict(),
             "mechanism": self.mechanism,
             "sensitivity": _json_number(self.sensitivity),
             "noise_scale": _json_number(self.noise_scale),
@@ -296,6 +305,7 @@ class ReportFacts:
             ("Domain", self.domain),
             ("How it was found", None if self.search is None else self.search.sentence),
             ("Clipping", self.clipping + "." + clamped),
+            ("Outside the domain", self._outside()),
             ("Mechanism", self.mechanism_words or self.mechanism),
             ("Sensitivity", self._sensitivity()),
             ("Noise scale", number(self.noise_scale)),
@@ -310,6 +320,9 @@ class ReportFacts:
             ("Released file", None if self.checksum is None else f"SHA-256 {self.checksum}"),
         ]
         return [(name, text) for name, text in rows if text is not None]
+
+    def _outside(self) -> str | None:
+        return None if self.outside is None else outside_sentence(self.outside)
 
     def _sensitivity(self) -> str:
         return f"{number(self.sensitivity)} (the most that one record can move the result)"

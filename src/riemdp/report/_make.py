@@ -146,6 +146,7 @@ def privacy_report(
         stated=tuple(facts.stated),
         search=search,
         region=_region(release),
+        outside=known.get("outside"),
     )
 
 

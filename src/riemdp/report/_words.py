@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..privacy._trade_off import trade_off
 
 if TYPE_CHECKING:
+    from ..mechanisms._counted import OutsideCount
     from ..privacy import Guarantee
 
 ADJACENCY = {
@@ -126,6 +127,14 @@ def bias_sentence(radius: float | None) -> str:
     )
 
 
+def outside_sentence(outside: OutsideCount) -> str:
+    """How many records lay outside the ball, how well that is known, and what it cost."""
+    return (
+        f"{outside} lay outside or were no points (a count with noise, plus or minus its standard"
+        f" deviation; {percent(outside.share)} of the budget, part of the guarantee)"
+    )
+
+
 # ----------------------------------------------------------------------------------------------
 # what is not guaranteed
 def limits(
@@ -136,6 +145,7 @@ def limits(
     radius: float | None = None,
     found: bool = False,
     lattice: bool = False,
+    counted: bool = False,
 ) -> list[tuple[str, str]]:
     """What the guarantee does not say: (heading, sentence), shown on every report.
 
@@ -146,6 +156,7 @@ def limits(
         radius: Of the ball, if there is one.
         found: Whether that ball was found privately.
         lattice: Whether the noise is in integers on a public grid.
+        counted: Whether the records outside were counted with noise.
     """
     items = [
         ("A person with several records", _several_records(guarantee, delta)),
@@ -156,8 +167,12 @@ def limits(
                 "Clipping biases the result where many records are clipped."
                 if radius is None
                 else f"Records farther than {number(radius)} from the centre are moved to that"
-                " distance, which biases the result where there are many of them; how many there"
-                " are is private."
+                " distance, which biases the result where there are many of them; "
+                + (
+                    "about how many there are stands above."
+                    if counted
+                    else "how many there are is private."
+                )
             ),
         ),
         (

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
 from ..domains import Domain, Frame
-from ..domains._clamp import choose, readable
+from ..domains._clamp import choose, clamp_flagged, readable
 from ..domains._domain import over_sin
 from ..domains._door import admit_records
 from ..domains._frame import MOST_TERMS, summation_error
@@ -52,10 +52,20 @@ class Records:
     Attributes:
         points: The records, moved into the ball, (n, *manifold.shape).
         shares: Their shares in the mean, n numbers that sum to 1; None where they are equal.
+        outside: Which of the given records lay outside the ball or were no points, (n,); None where
+            that was not looked at. As private as the records.
     """
 
     points: Point
     shares: np.ndarray | None = None
+    outside: Any = None
+
+    @property
+    def count_outside(self) -> int:
+        """How many of the given records lay outside the ball or were no points: private, and
+        replacing, adding or removing one record changes it by at most 1.
+        """
+        return int(np.count_nonzero(np.asarray(self.outside)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -130,8 +140,8 @@ class AbstractMean(AbstractQuery):
         object.__setattr__(self, "weights", shares)
 
     @abc.abstractmethod
-    def _clamp(self, records: Point) -> Point:
-        """Admitted records, moved into the ball."""
+    def _clamp(self, records: Point) -> tuple[Point, jax.Array]:
+        """Admitted records, moved into the ball, and which of them lay outside."""
 
     @property
     @abc.abstractmethod
@@ -156,16 +166,16 @@ class AbstractMean(AbstractQuery):
                 raise invalid("weights", "given", "public weights belong to the query itself")
             if count != self.n:
                 raise _other_count(count, self.n)
-            return Records(self._clamp(records), self.weights)
+            points, outside = self._clamp(records)
+            return Records(points, self.weights, outside)
         own = np.ones(count) if weights is None else _own_weights(weights, count)
         total = math.fsum(own)
         shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)
+        points, outside = self._clamp(records)
         filled = jax.tree.map(
-            lambda x, c: jnp.concatenate([x, jnp.asarray(c)[None]]),
-            self._clamp(records),
-            self._filler,
+            lambda x, c: jnp.concatenate([x, jnp.asarray(c)[None]]), points, self._filler
         )
-        return Records(filled, shares)
+        return Records(filled, shares, outside)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -245,8 +255,8 @@ class FrechetMean(AbstractMean):
         exact = gradient_bound(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
         return exact + 2 * self.frame.local.rounding
 
-    def _clamp(self, records: Point) -> Point:
-        return self.frame.clamp(records)
+    def _clamp(self, records: Point) -> tuple[Point, jax.Array]:
+        return self.frame.clamp_flagged(records)
 
     @property
     def _filler(self) -> Point:
@@ -345,8 +355,9 @@ class AmbientMean(AbstractMean):
         square = sum(float(jnp.sum(jnp.square(leaf))) for leaf in jax.tree.leaves(d.center))
         return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * summation_error(MOST_TERMS)
 
-    def _clamp(self, records: Point) -> Point:
-        return self.domain.clamp(records)
+    def _clamp(self, records: Point) -> tuple[Point, jax.Array]:
+        d = self.domain
+        return clamp_flagged(d.manifold, d.center, d.radius, records)
 
     @property
     def _filler(self) -> Point:
@@ -415,11 +426,14 @@ class TangentMean(AbstractQuery):
         records, count = admit_records(d.manifold, "X", X)
         if count != self.n:
             raise _other_count(count, self.n)
-        return self.shorten(log_coordinates(d.manifold, d.center, records))
+        y, valid = _log_flagged(d.manifold, d.center, records)
+        points, longer = _shortened(y, d.radius)
+        return Records(points, None, longer | ~valid)
 
     def shorten(self, y: jax.Array) -> Records:
         """Coordinates (n, dim) of the logarithms at the center, each shortened to the radius."""
-        return Records(_shortened(y, self.domain.radius))
+        points, longer = _shortened(y, self.domain.radius)
+        return Records(points, None, longer)
 
     def coordinates(self, records: Records) -> jax.Array:
         """Orthonormal coordinates (dim,) of the mean at the center."""
@@ -472,21 +486,31 @@ def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
     return np.clip(np.nan_to_num(w, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def log_coordinates(manifold: AbstractManifold, center: Point, records: Point) -> jax.Array:
     """Orthonormal coordinates (n, dim) at the center of the logarithms of admitted records, record
     by record; 0 where a record is no point of the space, or its logarithm is not finite.
     """
+    return _log_flagged(manifold, center, records)[0]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _log_flagged(
+    manifold: AbstractManifold, center: Point, records: Point
+) -> tuple[jax.Array, jax.Array]:
+    """`log_coordinates`, and which records have a logarithm."""
     safe, valid = readable(manifold, center, records)
     y = manifold._to_coordinates(center, manifold._log(center, safe))
     valid &= jnp.isfinite(jnp.sum(y**2, axis=-1))
-    return choose(valid, y, jnp.zeros_like(y))
+    return choose(valid, y, jnp.zeros_like(y)), valid
 
 
 @jax.jit
-def _shortened(y: jax.Array, radius: float) -> jax.Array:
+def _shortened(y: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
+    """Vectors shortened to the radius, and which of them were longer."""
     length = jnp.sqrt(jnp.sum(y**2, axis=-1))
-    return y * jnp.where(length > radius, radius / jnp.where(length > 0, length, 1.0), 1.0)[:, None]
+    longer = length > radius
+    factor = jnp.where(longer, radius / jnp.where(length > 0, length, 1.0), 1.0)
+    return y * factor[:, None], longer
 
 
 @jax.jit
