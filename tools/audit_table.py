@@ -192,6 +192,15 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     yield "private_frechet_variance, Euclidean(1)", _through(variance, far, 0.0 * far), 4_000
 
+    about_zero = riemdp.AdaptiveBall(riemdp.Ball(np.zeros(1), 1.0), smallest=0.5)
+    several = np.full((40, 1), np.nan)  # the others pull in no direction
+    several[0] = 1e6
+
+    def median(x: Any, rng: Any) -> riemdp.Release:
+        return riemdp.private_geometric_median(line, x, BUDGET, search=about_zero, rng=rng)
+
+    yield "private_geometric_median, Euclidean(1)", _through(median, several, -several), 1_000
+
     prirfed = riemdp.PriRFed(
         riemdp.problems.frechet_mean(line),
         riemdp.DPRGD(4, 0.01, 1.0),

@@ -91,6 +91,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "private_ball",
         "private_frechet_mean",
         "private_frechet_variance",
+        "private_geometric_median",
     ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
     "estimators": ("PrivateFrechetMean", "PrivateMDM", "PrivatePCA"),

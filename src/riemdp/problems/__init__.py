@@ -2,12 +2,14 @@
 
 from ._frechet import frechet_mean, hyperbolic_prediction, prediction_weights
 from ._linear import matrix_completion, principal_eigenvector, principal_subspace
+from ._median import geometric_median
 from ._problem import Problem, check_gradient
 
 __all__ = [
     "Problem",
     "check_gradient",
     "frechet_mean",
+    "geometric_median",
     "hyperbolic_prediction",
     "matrix_completion",
     "prediction_weights",

@@ -4,6 +4,7 @@ ledger, add the noise.
 
 from ._adaptive_plan import AdaptivePlan, AdaptivePlanRow
 from ._mean import private_frechet_mean
+from ._median import private_geometric_median
 from ._plan import MeanPlan, PlanRow, plan_private_mean
 from ._private_ball import private_ball
 from ._variance import private_frechet_variance
@@ -17,4 +18,5 @@ __all__ = [
     "private_ball",
     "private_frechet_mean",
     "private_frechet_variance",
+    "private_geometric_median",
 ]

@@ -1,0 +1,163 @@
+"""`private_geometric_median`: a centre that gross outliers hardly move, released with a
+guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import problems
+from .._errors import InvalidArgument, invalid
+from ..domains import AdaptiveBall
+from ..domains._door import admit_manifold, admit_records
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..mechanisms import Release
+from ..mechanisms._common import needs_log
+from ..mechanisms._shrinking import bend_of
+from ..optimizers import DPRGD, private_minimize
+from ..privacy import Budget, Ledger, gaussian_noise_multiplier
+from ..privacy._cautions import warn_of
+from ..randomness import NoiseSource
+
+_FALL = 0.85  # of one step size to the next
+_OCTAVES = 10  # the last step over the first, where `smallest` is not given
+_NOISE = 0.5  # the largest accepted length of the noise of a mean of unit vectors
+_BEND = 2.0  # longest step, in units of the curvature's radius where that is negative
+
+NAME = "geometric-median"
+
+
+def private_geometric_median(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    budget: Budget,
+    *,
+    search: AdaptiveBall | None = None,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> Release:
+    """Release the geometric median of private records, the point with the least sum of distances.
+
+    A record pulls with a unit vector however far away it is. So no ball is needed for privacy, and
+    records that are wrong by orders of magnitude hardly move the median as long as they are fewer
+    than half; a mean moves with each of them. The steps are those of `DPRGD` on all records, at
+    public step sizes that fall from the radius of `search` to its smallest radius.
+
+    Args:
+        manifold: A space with a logarithm.
+        X: n >= 1 records, a list of them or (n, *manifold.shape); a tuple of such on a product. n
+            is public. A record that is no point of the space pulls in no direction.
+        budget: `Budget(epsilon, delta)` with delta > 0.
+        search: A public `AdaptiveBall`: its outer ball says where the steps begin and how long the
+            first ones are, `smallest` how long the last. It decides accuracy, not privacy. None:
+            `AdaptiveBall()`.
+        rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
+        ledger: The `Ledger` to charge, before the noise is drawn; None charges the innermost `with
+            Ledger(...)`, if any.
+
+    Returns:
+        A `Release`. Its `scale` is the standard deviation of one step's noise per orthonormal
+        coordinate of the averaged unit vectors.
+
+    Raises:
+        InvalidArgument: An argument is out of range, or n is so small that noise drowns the steps
+            (from public numbers only; the message says how many records are needed). Nothing was
+            spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        `release.guarantee`, within `budget`, replace-one, for records whatever they are and on
+        every manifold: T Gaussian releases of sensitivity 2 / n, T being public.
+
+    Source:
+        Fletcher, Venkatasubramanian and Joshi 2009 (the median on manifolds); Han2024 Algorithm 1.
+        Proof: docs/proofs/gradient-descent.md.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> X = np.tile(np.eye(2), (2000, 1, 1))
+        >>> X[:400] *= 1e6  # one record in five is in another unit
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> median = riemdp.private_geometric_median(space, X, riemdp.Budget(1.0, 1e-6), rng=0)
+        >>> bool(space.dist(np.eye(2), median.value) < 0.5)
+        True
+    """
+    manifold = admit_manifold(manifold, X, "private_geometric_median(manifold, X, budget)")
+    if not isinstance(budget, Budget):
+        raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    if not budget.delta > 0:
+        raise invalid("budget", budget, "the noise of the steps is Gaussian and needs delta > 0")
+    if search is None:
+        search = AdaptiveBall()
+    if not isinstance(search, AdaptiveBall):
+        raise invalid("search", search, "give a riemdp.AdaptiveBall(...), or None")
+    needs_log(manifold, manifold.origin, "private_geometric_median")
+    start = search.on(manifold).center
+    rates = step_sizes(manifold, search)
+    records, n = admit_records(manifold, "X", X)
+    need = records_needed(manifold.dim, len(rates), budget)
+    if n < need:
+        raise InvalidArgument(
+            f"argument `X`: n = {n} records are too few for a private geometric median with this"
+            f" budget; about {need} are needed. Give a larger budget, more records, or a smaller"
+            " public outer ball (search=), which takes fewer steps. Nothing was spent"
+        )
+    optimizer = DPRGD(len(rates), lambda t: float(rates[t]), 1.0)
+    problem = problems.geometric_median(manifold)
+    result = private_minimize(problem, records, start, optimizer, budget, rng=rng, ledger=ledger)
+    warn_of(result.guarantee, budget.delta, n)
+    details = {
+        **dict(result.details),
+        "n": n,
+        "need": need,
+        "query": "geometric median",
+        "manifold": manifold,
+        "budget": budget,
+        "search": search,
+        "steps": result.steps,
+        "step_sizes": tuple(float(rate) for rate in rates),
+        "clipping": (
+            "every record pulls with a unit vector; a record that is not a valid point pulls in no"
+            " direction"
+        ),
+    }
+    return Release(
+        value=result.value,
+        guarantee=result.guarantee,
+        scale=result.sigma,
+        mechanism=NAME,
+        reproducible=result.reproducible,
+        sensitivity=2.0 / n,
+        details=details,
+        budget=budget,
+        words="noisy gradient descent on all records, each of which pulls with a unit vector",
+    )
+
+
+def step_sizes(manifold: AbstractManifold, search: AdaptiveBall) -> NDArray[np.float64]:
+    """Public step sizes: long enough to reach every point of the search, then falling.
+
+    Where curvature is negative a long step in a slightly wrong direction goes far astray, so there
+    the first ones are more and shorter.
+    """
+    domain = search.on(manifold)
+    reach = domain.largest(domain.center) if search.outer is None else float(search.outer.radius)
+    last = reach * 2.0**-_OCTAVES if search.smallest is None else min(search.smallest, reach)
+    limit = float(np.asarray(manifold.injectivity_radius(domain.center))) / 2.0
+    bend = bend_of(manifold)
+    first = min(reach, limit, _BEND / bend if bend > 0.0 else math.inf)
+    held = math.ceil(2.0 * (reach / first - 1.0))
+    count = max(0, math.ceil(math.log(first / last) / -math.log(_FALL))) + 1
+    rates = first * np.concatenate([np.ones(held), _FALL ** np.arange(count)])
+    return rates.astype(np.float64)
+
+
+def records_needed(dim: int, steps: int, budget: Budget) -> int:
+    """From how many records on the noise of a step is typically no longer than half a unit
+    vector.
+    """
+    return math.ceil(2.0 * math.sqrt(dim * steps) * gaussian_noise_multiplier(budget) / _NOISE)

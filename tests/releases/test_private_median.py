@@ -1,0 +1,150 @@
+"""The private geometric median: gradients of length 1, noise, breakdown, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import AdaptiveBall, Ball, Budget
+from riemdp.privacy import BudgetExceeded, gaussian_noise_multiplier
+from riemdp.releases._median import records_needed, step_sizes
+from tests.statistical import ALPHA, gaussian_p_value
+
+BUDGET = Budget(1.0, 1e-6)
+SPACES = [
+    riemdp.Euclidean(3),
+    riemdp.SPDAffineInvariant(2),
+    riemdp.SPDLogEuclidean(2),
+    riemdp.SPDBuresWasserstein(2),
+    riemdp.Sphere(3),
+    riemdp.Grassmann(4, 2),
+    riemdp.Lorentz(3),
+    riemdp.Product(riemdp.SPDLogEuclidean(2), riemdp.Sphere(3)),
+]
+
+CHECKED = (SPACES[0], SPACES[1], SPACES[4])
+
+
+def near(space, n, spread, key=0):
+    v = space.tangent_normal(jax.random.key(key), space.origin, spread, (n,))
+    return jax.tree.map(np.array, space.exp(space.origin, v))
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_every_record_pulls_with_a_unit_vector(space):
+    problem = riemdp.problems.geometric_median(space)
+    w = near(space, 1, 0.3, 1)
+    w = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), w)
+    X = near(space, 6, 0.4)
+    pulls = jax.jit(
+        lambda X: jax.vmap(lambda x: space.norm(w, problem.riemannian_gradient(w, x)))(X)
+    )
+    np.testing.assert_allclose(pulls(X), 1.0, atol=1e-9)
+    if space in CHECKED:
+        assert riemdp.check_gradient(problem, w, jax.tree.map(lambda leaf: leaf[0], X)) < 1e-5
+
+
+def test_at_a_record_the_gradient_is_zero():
+    for space in (riemdp.Euclidean(3), riemdp.Sphere(3), riemdp.Lorentz(3)):
+        problem = riemdp.problems.geometric_median(space)
+        g = np.asarray(problem.riemannian_gradient(space.origin, space.origin))
+        assert np.all(g == 0.0)
+
+
+def test_the_noise_of_a_run_is_that_of_two_over_n():
+    """Records that pull in no direction: what is released is the noise of the steps, which add
+    independent Gaussians. Noise times 0.8 is noticed.
+    """
+    plane, n = riemdp.Euclidean(2), 400
+    search = AdaptiveBall(Ball(np.zeros(2), 1.0), smallest=0.1)
+    X = np.full((n, 2), np.nan)
+    releases = [
+        riemdp.private_geometric_median(plane, X, BUDGET, search=search, rng=i) for i in range(250)
+    ]
+    rates = step_sizes(plane, search)
+    sigma = 2 / n * gaussian_noise_multiplier(BUDGET, steps=len(rates))
+    assert sigma <= releases[0].scale < 1.001 * sigma
+    ends = np.array([release.value for release in releases])
+    spread = sigma * float(np.linalg.norm(rates))
+    assert gaussian_p_value(ends, spread) > ALPHA
+    assert gaussian_p_value(0.8 * ends, spread) < ALPHA
+
+
+def test_one_record_moves_a_step_by_no_more_than_two_over_n():
+    """At any distance, one record against its opposite: exactly 2/n; a mean has no such bound."""
+    line, n = riemdp.Euclidean(1), 50
+    problem = riemdp.problems.geometric_median(line)
+
+    def step(first: float) -> float:
+        X = np.linspace(-1.0, 1.0, n)[:, None]
+        X[0] = first
+        optimizer = riemdp.DPRGD(1, 1.0, 1.0)
+        found = riemdp.private_minimize(problem, X, np.zeros(1), optimizer, None, rng=0)
+        return float(found.value[0])
+
+    for far in (1.0, 1e6, 1e150):
+        assert abs(step(far) - step(-far)) == pytest.approx(2.0 / n)
+
+
+@pytest.mark.parametrize("space", SPACES[1:3] + SPACES[4:5], ids=repr)
+def test_gross_outliers_move_the_median_little_and_the_mean_far(space):
+    n, outliers = 3000, 900
+    X = near(space, n, 0.3)
+    v = space.from_coordinates(space.origin, jnp.eye(space.dim)[0])
+    distance = 2.5 if isinstance(space, riemdp.Sphere) else 20.0
+    X[:outliers] = np.asarray(space.exp(space.origin, distance * v))
+    budget = Budget(3.0, 1e-6)
+    median = riemdp.private_geometric_median(space, X, budget, rng=1)
+    mean = riemdp.frechet_mean(space, X, tol=1e-6).value if space.is_hadamard else None
+    assert float(space.dist(space.origin, median.value)) < 0.5
+    if mean is not None:
+        assert float(space.dist(space.origin, mean)) > 4.0
+
+
+def test_it_charges_and_refuses_for_nothing():
+    space = riemdp.SPDLogEuclidean(2)
+    X = near(space, 600, 0.3)
+    ledger = riemdp.Ledger(Budget(1.2, 1e-5))
+    release = riemdp.private_geometric_median(space, X, BUDGET, ledger=ledger)
+    assert release.mechanism == "geometric-median"
+    assert 0.99 < release.guarantee.epsilon(1e-6) <= 1.0 + 1e-9
+    assert ledger.spent.epsilon(1e-6) == pytest.approx(1.0, rel=1e-6)
+    charges = ledger.charges
+    with pytest.raises(BudgetExceeded):
+        riemdp.private_geometric_median(space, X, BUDGET, ledger=ledger)
+    for arguments, options, name in (
+        ((space, X, Budget(1.0)), {}, "delta"),
+        ((space, X, 1.0), {}, "budget"),
+        ((space, X[:50], BUDGET), {}, "too few"),
+        ((space, X, BUDGET), {"search": Ball(np.eye(2), 1.0)}, "search"),
+        ((riemdp.Euclidean(2), np.zeros((500, 2)), BUDGET), {}, "outer"),
+        ((X, space, BUDGET), {}, "manifold"),
+    ):
+        with pytest.raises(riemdp.InvalidArgument, match=name):
+            riemdp.private_geometric_median(*arguments, ledger=ledger, **options)
+    assert ledger.charges == charges
+    with pytest.raises(riemdp.InvalidArgument, match="confidence"):
+        release.confidence_region()
+    page = riemdp.report.privacy_report(release)
+    assert "unit vector" in page.clipping
+    assert "geometric median" in page.released
+
+
+def test_what_is_decided_is_public():
+    """Step sizes and the number needed follow from the space, the search and the budget."""
+    flat, bent = riemdp.SPDLogEuclidean(3), riemdp.SPDAffineInvariant(3)
+    rates = step_sizes(flat, AdaptiveBall())
+    assert rates[0] == 30.0
+    assert rates[-1] <= 30.0 / 1024
+    assert np.all(np.diff(rates) < 0)
+    short = step_sizes(bent, AdaptiveBall())
+    assert short[0] == pytest.approx(2.0 * math.sqrt(2.0))
+    assert short.sum() > 2 * 30.0  # every point of the search is reached
+    near_by = step_sizes(flat, AdaptiveBall(Ball(np.eye(3), 2.0), smallest=0.5))
+    assert len(near_by) < 12
+    assert records_needed(6, len(near_by), BUDGET) < records_needed(6, len(rates), BUDGET)
