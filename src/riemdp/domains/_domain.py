@@ -153,6 +153,38 @@ class Domain:
         return over_sin(about_base.theta / 2)
 
     @functools.cached_property
+    def fold(self) -> float:
+        """The distance I from the center at which an admitted value becomes the center; infinite
+        where curvature is not positive.
+
+        A value at distance t moves to min(t, radius, I - t), so that two values never move apart.
+        Moving what lies outside to the boundary alone takes values near the far side of a sphere
+        apart. It needs 2 radius <= I <= pi / sqrt(kappa), kappa on the ball of radius I, and I
+        within the injectivity radius.
+
+        Raises:
+            InvalidArgument: There is no such I.
+        """
+        m, center = self.manifold, self.center
+        if m.is_hadamard:
+            return math.inf
+        reach = float(np.min(np.asarray(m._injectivity_radius(center))))
+        twice = 2.0 * self.radius
+        for far in (reach, twice):
+            kappa = float(m._curvature_in_ball(center, far))
+            bent = math.inf if not math.isfinite(kappa) else far * math.sqrt(max(kappa, 0.0))
+            within = far >= twice and (far <= reach or m._is_geodesic)
+            if within and bent <= math.pi * (1.0 + 1e-12):
+                return far
+        raise invalid(
+            "ball.radius",
+            self.radius,
+            f"on {m!r} it must be at most half the injectivity radius ({reach / 2:.6g} about this"
+            " centre) and pi / (2 sqrt(kappa)), or moving values into the ball would take some of"
+            " them farther apart. Remedy: use a smaller radius",
+        )
+
+    @functools.cached_property
     def ambient_diameter(self) -> float:
         """Bound of the Euclidean (Frobenius) distance of two points of the ball as arrays.
 

@@ -28,19 +28,24 @@ ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default e
 
 
 # -------------------------------------------------------------------- public arguments
-def optional_domain(manifold: AbstractManifold, ball: Ball | None) -> Domain | None:
-    """The ball bound to the manifold, or None."""
+def optional_ball(manifold: AbstractManifold, ball: Ball | None) -> Ball | None:
+    """A ball that fits the manifold, or None."""
     if ball is None:
         return None
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius)")
-    return ball.on(manifold)
-
-
-def optional_ball(manifold: AbstractManifold, ball: Ball | None) -> Ball | None:
-    """A ball that fits the manifold, or None."""
-    optional_domain(manifold, ball)
+    ball.on(manifold)
     return ball
+
+
+def optional_domain(manifold: AbstractManifold, ball: Ball | None) -> Domain | None:
+    """The ball bound to the manifold, or None; values can be moved into it."""
+    checked = optional_ball(manifold, ball)
+    if checked is None:
+        return None
+    domain = checked.on(manifold)
+    _ = domain.fold  # raises where a move would take values apart
+    return domain
 
 
 def needs_log(manifold: AbstractManifold, point: Point, who: str) -> None:
@@ -110,15 +115,18 @@ def admitted(
     *,
     coordinates: bool = False,
 ) -> Point:
-    """Validate one private point, clamp it to `domain` if given, and return it (or its log at
+    """Validate one private point, move it into `domain` if given, and return it (or its log at
     `base`, or the orthonormal coordinates of that).
+
+    The move takes no two values farther apart (`Domain.fold`), so that the sensitivity of the value
+    given is that of the value moved. Proof: docs/proofs/gaussian.md, Lemma 9.
 
     Raises:
         InvalidArgument: Not one finite point of the manifold. The message never shows the value.
     """
     checked = _single(manifold, name, value)
-    center, radius = (None, None) if domain is None else (domain.center, domain.radius)
-    result, flags = _admit(manifold, coordinates, checked, center, radius, base)
+    ball = (None, None, None) if domain is None else (domain.center, domain.radius, domain.fold)
+    result, flags = _admit(manifold, coordinates, checked, ball, base)
     finite, belongs = np.asarray(flags)
     if not finite:
         raise _not_finite(name)
@@ -153,16 +161,31 @@ def _admit(
     manifold: AbstractManifold,
     coordinates: bool,
     value: Point,
-    center: Point,
-    radius: float | None,
+    ball: tuple[Point, float | None, float | None],
     base: Point,
 ) -> tuple[Point, Bool[Array, "2"]]:
     flags = jnp.array([_all_finite(value), jnp.all(manifold._belongs(value, 1e-6))])
-    point = value if center is None else clamp(manifold, center, radius, value)
+    point = _moved_in(manifold, *ball, value)
     if base is None:
         return point, flags
     v = manifold._log(base, point)
     return (manifold._to_coordinates(base, v) if coordinates else v), flags
+
+
+def _moved_in(
+    manifold: AbstractManifold,
+    center: Point,
+    radius: float | None,
+    fold: float | None,
+    value: Point,
+) -> Point:
+    if radius is None or fold is None:
+        return value
+    if manifold.is_hadamard:
+        return clamp(manifold, center, radius, value)
+    distance = manifold._norm(center, manifold._log(center, value))
+    left = jnp.where(jnp.isfinite(distance), jnp.clip(fold - distance, 0.0, radius), 0.0)
+    return clamp(manifold, center, left, value)
 
 
 def _all_finite(value: Point) -> Bool[Array, ""]:
