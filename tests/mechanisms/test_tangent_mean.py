@@ -102,7 +102,12 @@ def test_the_radius_has_no_curvature_limit_and_records_raise_nothing():
 def test_the_plan_has_its_row_and_auto_leaves_it_alone():
     sphere, ball = riemdp.Sphere(4), Ball(riemdp.Sphere(4).origin, 0.5)
     plan = riemdp.plan_private_mean(sphere, ball, 100, [GAUSSIAN, PURE])
-    rows = [r for r in plan if r.mechanism == "tangent-mean"]
+    counting = [r for r in plan if r.mechanism == "tangent-mean"]
+    alone = riemdp.plan_private_mean(sphere, ball, 100, [GAUSSIAN, PURE], count_outside=False)
+    rows = [r for r in alone if r.mechanism == "tangent-mean"]
+    for row, other in zip(rows, counting, strict=True):
+        assert other.expected_error >= row.expected_error
+        assert (other.expected_error > row.expected_error) == (other.count_share > 0)
     made = [TangentMeanNoise(sphere, ball, n=100, budget=b) for b in (GAUSSIAN, PURE)]
     for row, mechanism in zip(rows, made, strict=True):
         assert row.expected_error == mechanism.error_law.expected_error
