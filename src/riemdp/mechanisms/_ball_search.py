@@ -24,7 +24,7 @@ _WORST = (
     0.145  # the largest standard deviation of a coarse count, as a share of n, that is accepted
 )
 _LEAST_FINAL = 0.4  # no count is bought once less than this share is left
-_MOST_ROUNDS = 6
+_MOST_ROUNDS = 4  # with the scale and the first centre at most six passes over the records
 ROOT_TWO = math.sqrt(2.0)
 
 
