@@ -34,14 +34,17 @@ from riemdp import (
     private_minimize,
     problems,
 )
+from riemdp.manifolds._spectral import pack, unpack
 from riemdp.mechanisms._extrinsic import ambient_mean
 from riemdp.mechanisms._for_mean import MeanFacts
+from riemdp.mechanisms._lattice import added, on_grid
 from riemdp.optimizers import plan_optimizer
 from riemdp.optimizers._eigenvector import _public_start, choose_method
 from riemdp.privacy import gaussian_noise_multiplier
 from riemdp.releases._choices import COMPARED, EXTRINSIC, build
 from riemdp.statistics import FrechetMean
 from riemdp.statistics._query import mean_in_ball
+from riemdp.statistics._second_moment import second_moment_sensitivity
 
 from .. import data
 
@@ -259,12 +262,11 @@ def input_perturbation(n: int, covariance: np.ndarray) -> Run:
 
     def run(budget, seeds):
         multiplier = gaussian_noise_multiplier(budget)
-        sigma = math.nextafter(multiplier * math.sqrt(2.0) / n, math.inf)
+        y = np.asarray(pack(jnp.asarray(covariance)))
+        sigma = on_grid(multiplier, second_moment_sensitivity(1.0, n), y.size)
         points = []
         for s in seeds:
-            z = noise_source(s).normals((d, d))
-            upper = np.triu(z, 1) / math.sqrt(2.0)
-            noisy = covariance + sigma * (upper + upper.T + np.diag(np.diag(z)))
+            noisy = np.asarray(unpack(jnp.asarray(added(y, sigma, noise_source(s))), d))
             points.append(scipy.linalg.eigh(noisy, subset_by_index=(d - 1, d - 1))[1][:, 0])
         return np.stack(points), gaussian(multiplier)
 

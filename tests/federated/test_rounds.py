@@ -184,7 +184,7 @@ def test_a_private_run_states_what_the_budget_bought(datasets):
         1e-5
     )
     most = max(got.invitations.values())
-    assert f"{most} times can state: {got.participation_guarantee(most)}" in str(got)
+    assert f"{most} times, it can state: {got.participation_guarantee(most)}" in str(got)
     assert got.reproducible
     assert "NOT PRIVATE" in str(got)
     again = run_in_process(prirfed, datasets, _start(), budget, rng=5)

@@ -122,14 +122,16 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         tags.input_tags.string = True  # text is read here, row by row: see `_rows`
         return tags
 
-    def fit(self, X: RecordsLike, y: object = None, sample_weight: None = None) -> Self:
+    def fit(self, X: RecordsLike, y: object = None, **unsupported: object) -> Self:
         """Release the components of a table and charge the ledger.
 
         Args:
             X: Rows, shape (n, d). The number of columns is public. Of a list it is the length of
                 `center`, or the length that most rows have.
             y: Ignored.
-            sample_weight: Refused: weights from data would change the sensitivity.
+            **unsupported: `sample_weight` is refused by name, for weights from data would change
+                the sensitivity. (As a parameter of its own scikit-learn would take it for
+                supported.)
 
         Returns:
             This estimator.
@@ -138,7 +140,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             InvalidArgument: A parameter or a row cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        refuse_weights(sample_weight)
+        refuse_weights(unsupported.pop("sample_weight", None))
+        if unsupported:
+            raise TypeError(f"PrivatePCA.fit has no argument {min(unsupported)!r}")
         required(self, n_components=self.n_components, budget=self.budget, row_norm=self.row_norm)
         assert self.budget is not None
         one_of("mechanism", self.mechanism, MECHANISMS)

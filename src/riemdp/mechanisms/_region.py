@@ -172,7 +172,7 @@ class Region:
         ... )
         >>> region = release.confidence_region(0.95)
         >>> round(region.radius, 4)
-        0.0236
+        0.0241
         >>> bool(region.contains(1.5 * np.eye(2)))
         True
     """
