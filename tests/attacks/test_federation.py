@@ -11,6 +11,7 @@ import pytest
 import riemdp
 from riemdp import DPRGD, Ball, InvalidArgument, PriRFed, RiemdpError, problems
 from riemdp.federated import local_update, run_in_process
+from riemdp.optimizers._recorder import StepTimer
 from tests.attacks.test_optimizers import RATE, aligned_pair
 from tests.attacks.tools import claimed_mu
 
@@ -84,6 +85,27 @@ def test_fault_17_an_interrupt_during_local_work_ends_the_run():
         signal.signal(signal.SIGALRM, alarm)
     assert result.status == "interrupted"
     assert result.steps < 6
+
+
+def test_fault_17_an_interrupt_inside_the_loop_of_an_agent_ends_the_run(monkeypatch):
+    """The same where the signal is sure to come between two blocks of steps."""
+    line = riemdp.Euclidean(2)
+    prirfed = PriRFed(
+        problems.frechet_mean(line), DPRGD(3, 1e-3, 1.0), rounds=6, agents_per_round=1
+    )
+    timed, calls = StepTimer.timed, []
+
+    def pressed(self, *arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return timed(self, *arguments)
+
+    monkeypatch.setattr(StepTimer, "timed", pressed)
+    sites = [np.zeros((5, 2)), np.zeros((5, 2))]
+    result = run_in_process(prirfed, sites, np.zeros(2), None, rng=1, noise_std=5.0)
+    assert result.status == "interrupted"
+    assert result.steps == 2
 
 
 # ------------------------------------------------------------------------------------------------

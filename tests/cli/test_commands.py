@@ -711,3 +711,14 @@ for words in (["--help"], ["guarantee", "-z", "1"], ["calibrate", "-e", "1", "-d
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_tiny_and_huge_means_are_printed_with_their_digits():
+    """Covariances of volts were printed as zeros."""
+    from riemdp.cli._show import as_text
+
+    assert as_text(np.diag([2.5e-10, 1e-10])) == "1e-10 times\n[[2.5 0. ]\n [0.  1. ]]"
+    assert as_text(np.array([1.25e7, -1.0])) == "1e+07 times\n[1.25 0.  ]"
+    assert as_text(np.array([0.5, -1e-9])) == "[0.5 0. ]"
+    assert as_text(np.zeros(2)) == "[0. 0.]"
+    assert as_text(np.array([5e-324])) == "1e-300 times\n[0.]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,14 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
 
 
 def as_text(array: np.ndarray) -> str:
-    """An array as text that fits a terminal; large ones are shortened in the middle."""
+    """An array as text that fits a terminal; large ones are shortened in the middle. Where all
+    entries are tiny (covariances of volts) or huge, a power of ten stands before it.
+    """
+    largest = float(np.max(np.abs(array), initial=0.0))
+    exponent = max(-300, math.floor(math.log10(largest))) if 0.0 < largest < math.inf else 0
+    if -2 <= exponent < 5:
+        exponent = 0
+    shown = array / 10.0**exponent
     with np.printoptions(precision=4, suppress=True, linewidth=110, threshold=400, edgeitems=4):
-        return str(array)
+        text = str(np.where(np.abs(shown) < 5e-5, 0.0, shown))
+    return f"1e{exponent:+03d} times\n{text}" if exponent else text

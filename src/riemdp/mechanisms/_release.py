@@ -217,7 +217,9 @@ def _small(value: Point) -> str:
     """A released value as text, "" where it is large or a tuple."""
     if isinstance(value, tuple) or np.size(value) > _SHOWN:
         return ""
-    return np.array2string(np.asarray(value), precision=5, suppress_small=True)
+    array = np.asarray(value)
+    usual = np.max(np.abs(array), initial=0.0) >= 1e-2
+    return np.array2string(array, precision=5, suppress_small=bool(usual))
 
 
 def _shape_in_words(value: Point) -> str:
