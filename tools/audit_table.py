@@ -239,8 +239,8 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 class _LittleNoise(NoiseSource):
     """A planted fault: a quarter of the noise."""
 
-    def normals(self, *arguments: Any, **more: Any) -> Any:
-        return super().normals(*arguments, **more) / 4
+    def rounded_normals(self, *arguments: Any, **more: Any) -> Any:
+        return super().rounded_normals(*arguments, **more) // 4
 
 
 def planted() -> Iterator[tuple[str, Audit, int]]:
