@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import jax
@@ -552,3 +553,33 @@ def test_fault_32_a_ball_that_no_move_keeps_is_refused():
     assert (
         riemdp.RiemannianLaplace(sphere, sensitivity=0.1, epsilon=1.0, ball=within).ball is within
     )
+
+
+def test_fault_32_there_is_no_jump_at_the_cut_locus_nor_at_the_boundary():
+    """A first correction jumped by a part in 1e9 near the cut locus (50 times a sensitivity of
+    6e-11), and by a part in 1e12 at the boundary of the ball.
+    """
+    sphere, small = riemdp.Sphere(3), math.pi * 1e-9
+    c = np.asarray(sphere.origin)
+    u = np.roll(c, 1)
+    ball = riemdp.Ball(c, 0.5)
+    mechanism = riemdp.WrappedGaussian(
+        sphere, c, sensitivity=6e-11, budget=Budget(1.0, 1e-6), ball=ball
+    )
+    for near in (small, 10.0 * small, 0.5):
+        seen = [
+            mechanism.release(-np.cos(t) * c + np.sin(t) * u, rng=0).observation.coordinates
+            for t in (near - 3e-12, near + 3e-12)
+        ]
+        moved = np.linalg.norm(np.subtract(*seen))
+        assert moved < 0.2 * mechanism.tangent_sensitivity
+    line = riemdp.Euclidean(2)
+    mechanism = riemdp.WrappedGaussian(
+        line,
+        np.zeros(2),
+        sensitivity=1e-12,
+        budget=Budget(1e-3, 1e-6),
+        ball=riemdp.Ball(np.zeros(2), 1.0),
+    )
+    admitted = [np.asarray(mechanism._admit(x)) for x in ([1.0, 0.0], [1.0 + 1e-15, 0.0])]
+    assert np.linalg.norm(np.subtract(*admitted)) < 1e-14

@@ -17,7 +17,7 @@ from ..manifolds._base import Point, Tangent
 # point of the space.
 LOOSE, TIGHT = 1e-6, 1e-10
 ENTRIES = 1 << 21  # numbers clamped at a time
-_INSIDE = 1.0 - 1e-12  # clamped records land a hair inside, so that rounding never puts one outside
+INSIDE = 1.0 - 1e-12  # clamped records land a hair inside, so that rounding never puts one outside
 # A clamped record whose computed distance exceeds the radius by more than this, relative and
 # absolute, goes to the center.
 _SLACK = 1e-6, 1e-14
@@ -88,7 +88,7 @@ def flagged_batch(
     """
     safe, distance, v, valid = _polar(manifold, center, x)
     inside = distance <= radius
-    scale = jnp.where(inside, 0.0, _INSIDE * radius / jnp.where(inside, 1.0, distance))
+    scale = jnp.where(inside, 0.0, INSIDE * radius / jnp.where(inside, 1.0, distance))
 
     # Every record goes through the same operations: how long a clamp takes does not tell whether
     # one of them lay outside.

@@ -157,7 +157,8 @@ class Domain:
         """The distance I from the center at which an admitted value becomes the center; infinite
         where curvature is not positive.
 
-        A value at distance t moves to min(t, radius, I - t), so that two values never move apart.
+        A value at distance t moves to min(t, R, I - t), R a hair less than the radius, so that two
+        values never move apart.
         Moving what lies outside to the boundary alone takes values near the far side of a sphere
         apart. It needs 2 radius <= I <= pi / sqrt(kappa), kappa on the ball of radius I, and I
         within the injectivity radius.
@@ -168,7 +169,8 @@ class Domain:
         m, center = self.manifold, self.center
         if m.is_hadamard:
             return math.inf
-        reach = float(np.min(np.asarray(m._injectivity_radius(center))))
+        # short of the injectivity radius: a clamp makes the center of what is nearer to it
+        reach = (1.0 - 1e-8) * float(np.min(np.asarray(m._injectivity_radius(center))))
         twice = 2.0 * self.radius
         for far in (reach, twice):
             kappa = float(m._curvature_in_ball(center, far))
@@ -179,7 +181,7 @@ class Domain:
         raise invalid(
             "ball.radius",
             self.radius,
-            f"on {m!r} it must be at most half the injectivity radius ({reach / 2:.6g} about this"
+            f"on {m!r} it must be below half the injectivity radius ({reach / 2:.6g} about this"
             " centre) and pi / (2 sqrt(kappa)), or moving values into the ball would take some of"
             " them farther apart. Remedy: use a smaller radius",
         )

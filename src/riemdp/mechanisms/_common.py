@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid
 from ..domains import Ball, Domain
-from ..domains._clamp import clamp
+from ..domains._clamp import INSIDE, choose, clamp
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, gaussian_noise_multiplier
@@ -179,13 +179,22 @@ def _moved_in(
     fold: float | None,
     value: Point,
 ) -> Point:
+    """A value at distance t moved to min(t, R, fold - t), R a hair less than the radius: without a
+    jump, which the sensitivity would have to pay for.
+    """
     if radius is None or fold is None:
         return value
-    if manifold.is_hadamard:
-        return clamp(manifold, center, radius, value)
-    distance = manifold._norm(center, manifold._log(center, value))
-    left = jnp.where(jnp.isfinite(distance), jnp.clip(fold - distance, 0.0, radius), 0.0)
-    return clamp(manifold, center, left, value)
+    v = manifold._log(center, value)
+    distance = manifold._norm(center, v)
+    left = jnp.where(jnp.isfinite(distance), jnp.maximum(fold - distance, 0.0), 0.0)
+    goal = INSIDE * jnp.minimum(radius, left)
+    kept = distance <= goal
+    share = jnp.where(kept, 0.0, goal / jnp.where(kept, 1.0, distance))
+    moved = manifold._exp(center, jax.tree.map(lambda leaf: share * leaf, v))
+    usable = jnp.isfinite(distance) & _all_finite(moved)
+    point = choose(kept, value, choose(usable, moved, center))
+    # changes nothing but what float64 could not move into the ball
+    return clamp(manifold, center, radius, point)
 
 
 def _all_finite(value: Point) -> Bool[Array, ""]:
