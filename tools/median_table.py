@@ -13,12 +13,11 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-from private_ball_table import digits
+from private_ball_table import digits, write
 
 import riemdp as R
 
 PAGE = Path("docs/geometric-median.md")
-MARKERS = "<!-- measured -->", "<!-- end of measured -->"
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4)
 BUDGET = R.Budget(1.0, 1e-5)
 WIDE = 15.0  # the radius of a public ball of somebody who knows little
@@ -95,11 +94,8 @@ def main() -> None:
     head = "| data | n | method | " + " | ".join(f"{100 * s:.0f} %" for s in SHARES) + " |"
     lines = [head, "|---" * (3 + len(SHARES)) + "|"]
     lines += [row(name, method) for name in DATA for method in METHODS]
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(MARKERS[0])
-    after = rest.split(MARKERS[1])[1]
     table = "\n".join(lines)
-    PAGE.write_text(f"{before}{MARKERS[0]}\n\n{table}\n\n{MARKERS[1]}{after}", encoding="utf-8")
+    write(PAGE, f"\n{table}\n")
 
 
 if __name__ == "__main__":

@@ -86,6 +86,13 @@ def rows(name: str, X: np.ndarray, runs: int) -> list[str]:
     return lines
 
 
+def write(page: Path, table: str) -> None:
+    """Put the table between the markers of the page."""
+    before, rest = page.read_text(encoding="utf-8").split(MARKERS[0])
+    after = rest.split(MARKERS[1])[1]
+    page.write_text(f"{before}{MARKERS[0]}\n{table}\n{MARKERS[1]}{after}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
@@ -94,11 +101,7 @@ def main() -> None:
     lines = ["| data | epsilon | n mu | median / 90 % / largest |", "|---|---|---|---|"]
     for name, load in DATA.items():
         lines += rows(name, load(), runs)
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(MARKERS[0])
-    after = rest.split(MARKERS[1])[1]
-    table = "\n".join(lines)
-    PAGE.write_text(f"{before}{MARKERS[0]}\n{table}\n{MARKERS[1]}{after}", encoding="utf-8")
+    write(PAGE, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -117,5 +117,5 @@ def as_text(array: np.ndarray) -> str:
         exponent = 0
     shown = array / 10.0**exponent
     with np.printoptions(precision=4, suppress=True, linewidth=110, threshold=400, edgeitems=4):
-        text = str(np.where(np.abs(shown) < 5e-5, 0.0, shown))
-    return f"1e{exponent:+03d} times\n{text}" if exponent else text
+        numbers = str(np.where(np.abs(shown) < 5e-5, 0.0, shown))
+    return f"1e{exponent:+03d} times\n{numbers}" if exponent else numbers

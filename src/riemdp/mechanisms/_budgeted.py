@@ -18,7 +18,6 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
-from ..randomness._rounded import scale_up
 from ._ball_search import GaussianNoise, PureNoise
 from ._base import AbstractMechanism, Value
 from ._error_law import ErrorLaw, gaussian_law, laplace_law
@@ -65,7 +64,7 @@ class BudgetedNoise:
         if self.is_pure:
             u = source.uniforms((2,))
             return deviation / math.sqrt(2.0) * float(np.log(u[0]) - np.log(u[1]))
-        return noise_of_integer(scale_up(deviation * (1.0 + 4e-15)), source)
+        return noise_of_integer(deviation, source)
 
     def scale(self, sensitivity: float, share: float, dim: int) -> float:
         """sigma, or the scale s of the density exp(-|v| / s), for `dim` coordinates with this

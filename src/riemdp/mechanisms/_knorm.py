@@ -32,7 +32,7 @@ from ..sampling._laplace import (
     warn_if_slow,
 )
 from ._base import PureMechanism, rounded_up
-from ._common import ADJACENCIES, admitted, optional_domain
+from ._common import ADJACENCIES, admitted, is_flat_hadamard, optional_domain
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
 from ._for_mean import MeanFacts
 from ._region import Observation, about
@@ -233,9 +233,8 @@ class KNormGradient(PureMechanism):
 
     def _seen(self, point: Point) -> Observation | None:
         # Only for the mean, on flat spaces, is |grad F| the distance itself.
-        flat = self.manifold.is_hadamard and tuple(self.manifold.curvature_bounds) == (0.0, 0.0)
         of_mean = isinstance(self.objective_gradient, MeanGradient) and self._h == 1.0
-        if self.truncated or not flat or not of_mean:
+        if self.truncated or not is_flat_hadamard(self.manifold) or not of_mean:
             return None
         return about(self.manifold, point, riemannian_laplace_law(self.manifold, self.scale))
 

@@ -85,10 +85,11 @@ def added(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
     return np.ldexp((steps.astype(np.int64) + noise).astype(np.float64), exponent)
 
 
-def noise_of_integer(scale: float, source: NoiseSource) -> float:
-    """Noise for one integer: a multiple of a grid that holds the integers. The float64 sum with the
-    integer is a function of their exact sum.
+def noise_of_integer(deviation: float, source: NoiseSource) -> float:
+    """Noise for one integer, of at least this standard deviation: a multiple of a grid that holds
+    the integers. The float64 sum with the integer is a function of their exact sum.
     """
+    scale = scale_up(deviation * (1.0 + _ULPS))
     exponent = min(0, exponent_of_grid(scale))
     noise = source.rounded_normals(math.ldexp(scale, -exponent))
     return math.ldexp(float(noise), exponent)

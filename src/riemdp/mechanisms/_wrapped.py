@@ -41,6 +41,7 @@ from ._common import (
     admitted,
     end_of,
     gaussian_multiplier,
+    is_flat_hadamard,
     needs_log,
     optional_domain,
 )
@@ -55,8 +56,7 @@ def never_worse_shrunk(manifold: AbstractManifold) -> bool:
     """Whether James-Stein shrinking is proved to lower the expected squared distance wherever the
     value lies: on flat Hadamard spaces of dimension 3 and more.
     """
-    flat = tuple(float(k) for k in manifold.curvature_bounds) == (0.0, 0.0)
-    return flat and manifold.is_hadamard and manifold.dim > 2
+    return is_flat_hadamard(manifold) and manifold.dim > 2
 
 
 class AbstractWrapped(PointMechanism):

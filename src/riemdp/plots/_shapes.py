@@ -73,22 +73,8 @@ def poincare_disk(
             chosen = _to_disk(
                 f"highlight[{name!r}]", np.atleast_2d(np.asarray(value, dtype=np.float64))
             )
-            ax.scatter(
-                chosen[:, 0],
-                chosen[:, 1],
-                s=110,
-                color=COLOURS[(i + 1) % len(COLOURS)],
-                edgecolors="white",
-                linewidths=1.4,
-                marker=MARKERS[(i + 1) % len(MARKERS)],
-                zorder=3,
-                label=name,
-            )
-        ax.set(xlim=(-1.04, 1.04), ylim=(-1.04, 1.04), title=title)
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-        if highlight or curves:
-            ax.legend(loc="upper right", bbox_to_anchor=(1.02, 1.02))
+            _mark(ax, chosen, i, name, zorder=3)
+        _finish(ax, title, legend=bool(highlight or curves))
     return ax
 
 
@@ -135,22 +121,8 @@ def unit_sphere(
         _fill(ax, {name: (curve @ frame)[:, :2] for name, curve in curves.items()})
         for i, (name, value) in enumerate(chosen.items()):
             at = value @ frame
-            ax.scatter(
-                at[:, 0],
-                at[:, 1],
-                s=110,
-                color=_faded(COLOURS[(i + 1) % len(COLOURS)], at[:, 2], 0.3),
-                edgecolors="white",
-                linewidths=1.4,
-                marker=MARKERS[(i + 1) % len(MARKERS)],
-                zorder=4,
-                label=name,
-            )
-        ax.set(xlim=(-1.04, 1.04), ylim=(-1.04, 1.04), title=title)
-        ax.set_aspect("equal")
-        ax.set_axis_off()
-        if chosen or curves:
-            ax.legend(loc="upper right", bbox_to_anchor=(1.02, 1.02))
+            _mark(ax, at, i, name, zorder=4, depth=at[:, 2])
+        _finish(ax, title, legend=bool(chosen or curves))
     return ax
 
 
@@ -227,6 +199,33 @@ def _faded(colour: str, height: np.ndarray, faint: float) -> np.ndarray:
     shades = np.tile(to_rgba(colour), (len(height), 1))
     shades[height < 0.0, 3] = faint
     return shades
+
+
+def _mark(
+    ax: Axes, xy: np.ndarray, i: int, name: str, *, zorder: int, depth: np.ndarray | None = None
+) -> None:
+    """Large points in the colour and the marker of the i-th highlight, faint where `depth` < 0."""
+    colour = COLOURS[(i + 1) % len(COLOURS)]
+    ax.scatter(
+        xy[:, 0],
+        xy[:, 1],
+        s=110,
+        color=colour if depth is None else _faded(colour, depth, 0.3),
+        edgecolors="white",
+        linewidths=1.4,
+        marker=MARKERS[(i + 1) % len(MARKERS)],
+        zorder=zorder,
+        label=name,
+    )
+
+
+def _finish(ax: Axes, title: str, *, legend: bool) -> None:
+    """Limits of the unit disk, no axes, a legend beside it."""
+    ax.set(xlim=(-1.04, 1.04), ylim=(-1.04, 1.04), title=title)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    if legend:
+        ax.legend(loc="upper right", bbox_to_anchor=(1.02, 1.02))
 
 
 def _fill(ax: Axes, curves: Mapping[str, np.ndarray]) -> None:

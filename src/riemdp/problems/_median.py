@@ -10,10 +10,10 @@ import jax.numpy as jnp
 
 from .._errors import invalid
 from ..manifolds._base import AbstractManifold, Point
-from ._problem import Problem
+from ._problem import Formula, Problem
 
 
-class Distance(eqx.Module):
+class Distance(Formula):
     """d(w, z), hashable by its manifold so that equal problems share one compilation."""
 
     manifold: AbstractManifold = eqx.field(static=True)
@@ -22,7 +22,7 @@ class Distance(eqx.Module):
         return self.manifold._dist(w, z)
 
 
-class DistanceGradient(eqx.Module):
+class DistanceGradient(Formula):
     """-log_w(z) / d(w, z), and 0 at w = z."""
 
     manifold: AbstractManifold = eqx.field(static=True)

@@ -165,7 +165,7 @@ class AbstractMean(AbstractQuery):
             if weights is not None:
                 raise invalid("weights", "given", "public weights belong to the query itself")
             if count != self.n:
-                raise _other_count(count, self.n)
+                raise other_count(count, self.n)
             points, outside = self._clamp(records)
             return Records(points, self.weights, outside)
         own = np.ones(count) if weights is None else _own_weights(weights, count)
@@ -425,7 +425,7 @@ class TangentMean(AbstractQuery):
         d = self.domain
         records, count = admit_records(d.manifold, "X", X)
         if count != self.n:
-            raise _other_count(count, self.n)
+            raise other_count(count, self.n)
         y, valid = _log_flagged(d.manifold, d.center, records)
         points, longer = _shortened(y, d.radius)
         return Records(points, None, longer | ~valid)
@@ -437,7 +437,7 @@ class TangentMean(AbstractQuery):
 
     def coordinates(self, records: Records) -> jax.Array:
         """Orthonormal coordinates (dim,) of the mean at the center."""
-        return _average(records.points)
+        return average(records.points)
 
     def value(self, records: Records) -> Tangent:
         """The mean as a tangent vector at the center."""
@@ -461,7 +461,7 @@ def mean_in_ball(
     return domain.clamp_point(found)
 
 
-def _other_count(count: int, n: int) -> InvalidArgument:
+def other_count(count: int, n: int) -> InvalidArgument:
     return InvalidArgument(f"argument `X` has {count} records; this query is made for n = {n}")
 
 
@@ -514,5 +514,5 @@ def _shortened(y: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
 
 
 @jax.jit
-def _average(y: jax.Array) -> jax.Array:
+def average(y: jax.Array) -> jax.Array:
     return weighted_sum(jnp.full(y.shape[0], 1.0 / y.shape[0]), y)

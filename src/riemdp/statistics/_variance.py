@@ -9,15 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._errors import InvalidArgument, invalid
+from .._errors import invalid
 from ..domains._clamp import readable
 from ..domains._door import admit_records
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
-from ._query import AbstractQuery, Records
+from ._query import AbstractQuery, Records, average, other_count
 from ._sensitivity import REPLACE_ONE
-from ._sums import weighted_sum
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,9 +79,7 @@ class FrechetVariance(AbstractQuery):
         d = self.domain
         records, count = admit_records(d.manifold, "X", X)
         if count != self.n:
-            raise InvalidArgument(
-                f"argument `X` has {count} records; this query is made for n = {self.n}"
-            )
+            raise other_count(count, self.n)
         return self.cut(_distances(d.manifold, d.center, jax.tree.map(jnp.asarray, records)))
 
     def cut(self, distances: Array) -> Records:
@@ -92,7 +89,7 @@ class FrechetVariance(AbstractQuery):
 
     def value(self, records: Records) -> Float[Array, ""]:
         """The mean of the prepared terms."""
-        return _average(records.points)
+        return average(records.points)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -100,8 +97,3 @@ def _distances(manifold: AbstractManifold, center: Point, records: Point) -> Arr
     safe, valid = readable(manifold, center, records)
     distance = manifold._dist(center, safe)
     return jnp.where(valid & ~jnp.isnan(distance), distance, 0.0)
-
-
-@jax.jit
-def _average(terms: Array) -> Array:
-    return weighted_sum(jnp.full(terms.shape[0], 1.0 / terms.shape[0]), terms)
