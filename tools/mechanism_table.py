@@ -18,12 +18,14 @@ import jax
 import numpy as np
 
 import riemdp as R
+from riemdp.mechanisms import TangentMeanNoise
 from riemdp.mechanisms._extrinsic import ambient_mean
 from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.releases._choices import build
 
 INTRINSIC = ("wrapped-gaussian", "wrapped-laplace", "riemannian-laplace", "k-norm-gradient")
 EXTRINSIC = ("extrinsic-gaussian", "extrinsic-laplace")
+TANGENT = ("tangent-mean, Gaussian", "tangent-mean, Laplace")
 EPSILONS = (0.1, 0.3, 1.0)
 DELTA = 1e-6
 LARGEST_SIMULATED = 465  # dimension up to which the extrinsic baselines are simulated
@@ -86,6 +88,7 @@ class Data:
         )
         self.manifold, self.ball, self.n = manifold, ball, n
         records = ball.clamp(manifold, manifold.exp(manifold.origin, v))
+        self.records = records
         self.truth = R.frechet_mean(manifold, records).value
         self.ambient = ambient_mean(manifold, records)
 
@@ -104,6 +107,12 @@ class Data:
         )
         inside = self.ball.clamp(self.manifold, out)
         return self._rms(out), self._rms(inside)
+
+    def tangent_mean(self, budget, repeats: int) -> float:
+        """Root mean squared error of the tangent mean at the centre of the ball."""
+        made = TangentMeanNoise(self.manifold, self.ball, n=self.n, budget=budget)
+        points = [np.asarray(made.release(self.records, rng=i).value) for i in range(repeats)]
+        return self._rms(np.stack(points))
 
     def _rms(self, points) -> float:
         return float(np.sqrt(np.mean(np.asarray(self.manifold.dist(self.truth, points)) ** 2)))
@@ -130,6 +139,9 @@ def measure(name: str, spaces, radius: float, n: int, repeats: int, largest: int
                 row.error[mechanism], row.clamped[mechanism] = data.simulate(
                     mechanism, budget, repeats
                 )
+            for kind, spent in zip(TANGENT, (budget, R.Budget(epsilon)), strict=True):
+                if data is not None:
+                    row.error[kind] = data.tangent_mean(spent, repeats)
             section.rows.append(row)
             print(name, line(row, radius), flush=True)
     return section
@@ -146,6 +158,7 @@ def line(row: Row, radius: float) -> str:
         cells.append(
             "-" if both[0] is None else f"{cell(both[0], radius)} / {cell(both[1], radius)}"
         )
+    cells += [cell(row.error.get(m), radius) for m in TANGENT]
     return (
         f"| {row.label} | {row.dim} | {row.epsilon:g} | " + " | ".join(cells) + f" | {row.auto} |"
     )
@@ -158,6 +171,7 @@ def table(section: Section) -> list[str]:
         "epsilon",
         *INTRINSIC,
         *(f"{e}, as released / in the ball" for e in EXTRINSIC),
+        *TANGENT,
         "auto",
     ]
     facts = (
@@ -271,6 +285,14 @@ def claims(
             f"first size at which it does: {cross}",
         ),
         (
+            "the tangent mean against ambient Gaussian noise (not in the papers)",
+            against(TANGENT[0], "extrinsic-gaussian", le, ai, bures, sphere, hyperbolic),
+        ),
+        (
+            "the tangent mean against ambient Laplace noise, delta = 0 (not in the papers)",
+            against(TANGENT[1], "extrinsic-laplace", le, ai, bures, sphere, hyperbolic),
+        ),
+        (
             (
                 "Han2024, Remark 4: the K-norm gradient mechanism beside the Riemannian Laplace"
                 " mechanism"
@@ -304,9 +326,15 @@ Root mean squared Riemannian distance between the release and the mean. Written 
 0); sensitivities as in the documentation. Formulas for intrinsic mechanisms (exact on flat
 spaces, upper bounds or estimates on curved ones, see `riemdp.plan_private_mean`); extrinsic
 baselines are simulated ({repeats} releases a figure), first as the papers release them (noise,
-then projection), then moved into the public ball. A dash: no such law, or no sampler that ends. A
-star: at least the radius, so that publishing the centre of the ball, which costs nothing, would
-do as well.
+then projection), then moved into the public ball. The [tangent mean](tangent-mean.md) is simulated
+too; it is another mean on curved spaces, and what separates the two is in its figures. A dash: no
+such law, or no sampler that ends. A star: at least the radius, so that publishing the centre of
+the ball, which costs nothing, would do as well.
+
+On flat spaces of dimension 3 and more (log-Euclidean) the wrapped Gaussian is followed by
+James-Stein shrinking, the default there; its figure is for a mean half the radius away from the
+centre. So is the Gaussian tangent mean, wherever curvature is not negative; the records of the
+simulation have their mean near the centre, which favours it.
 """
 
 READING = """## How to read this

@@ -15,6 +15,7 @@ import numpy as np
 from mechanism_table import DELTA, EPSILONS, Data
 
 import riemdp as R
+from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.releases._choices import build
 
 REPEATS = 100
@@ -82,7 +83,9 @@ def main() -> None:
         for epsilon in EPSILONS:
             budget = R.Budget(epsilon, DELTA)
             wrapped = [
-                build(f"wrapped-{kind}", manifold, ball, n, budget).error_law.expected_error
+                build(
+                    f"wrapped-{kind}", MeanFacts(manifold, ball, n, budget)
+                ).error_law.expected_error
                 for kind in ("gaussian", "laplace")
             ]
             ambient = [

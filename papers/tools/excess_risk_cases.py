@@ -529,6 +529,23 @@ def released(manifold: Any, x: Any, ball: Any, mean: Callable[[], Any], mechanis
     return run
 
 
+def published(manifold: Any, x: Any, ball: Any, mechanism: str) -> Run:
+    """What a user gets: `private_frechet_mean` for every seed, one after the other."""
+
+    def run(budget, seeds):
+        releases = [
+            R.private_frechet_mean(
+                manifold, x, ball, budget, mechanism=mechanism, rng=s, count_outside=False
+            )
+            if mechanism != "auto"
+            else R.private_frechet_mean(manifold, x, ball, budget, rng=s)
+            for s in seeds
+        ]
+        return np.stack([np.asarray(r.value) for r in releases]), releases[0].guarantee
+
+    return run
+
+
 def clamped_release(manifold: Any, x: Any, ball: Any) -> Run:
     """The wrapped Gaussian for a ball that need not hold all records: they are clamped to it, so
     less noise and some bias.
@@ -558,7 +575,19 @@ def mean_methods(
         ),
         "radius r/2, r/4, r/8, r/16",
     )
+    found = R.AdaptiveBall(outer=ball)
+    for name, given, mechanism in (
+        ("tangent-mean", ball, "tangent-mean"),
+        ("private ball, found in the public one", found, "auto"),
+        ("private ball, nothing given", R.AdaptiveBall(), "auto"),
+    ):
+        setting = Setting("", published(manifold, x, given, mechanism))
+        yield Method(name, "one-shot", (setting,))
     run = functools.partial(minimised, problem, x, start)
+    for label, optimizer in (("DP-RGD", DPRGD), ("DP-RSGD", DPRSGD)):
+        words = "public defaults" if optimizer is DPRGD else DEFAULTS
+        setting = Setting(words, run(optimizer(clip_norm="adaptive")))
+        yield Method(f"{label}, clip norm found", "iterative", (setting,))
     domain = True
     try:
         R.statistics.frechet_mean_sensitivity(manifold, ball, n)

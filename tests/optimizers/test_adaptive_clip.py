@@ -12,13 +12,9 @@ import pytest
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, InvalidArgument, Ledger, private_minimize
 from riemdp.optimizers import plan_optimizer
+from riemdp.optimizers._adaptive_clip import AdaptingGradient, AdaptiveClip, ClipRange
 from riemdp.optimizers._kernels import choose_kernel
-from riemdp.optimizers._noisy_gradient import (
-    AdaptiveClip,
-    Batches,
-    ClipRange,
-    NoisyGradient,
-)
+from riemdp.optimizers._noisy_gradient import Batches
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -28,7 +24,7 @@ START = np.zeros(3)
 RULE = AdaptiveClip(2, 40.0, 0.8, 5.0, 0.9, (2.0, 1.0))
 
 
-def joint(batches, multiplier=3.0, cls=NoisyGradient):
+def joint(batches, multiplier=3.0, cls=AdaptingGradient):
     return cls.adapting(RULE, batches, multiplier)
 
 
@@ -64,7 +60,7 @@ def test_one_record_moves_the_joint_sum_by_no_more_than_its_sensitivity():
     assert np.linalg.norm(near - far) <= full.sensitivity
 
 
-class CountForFree(NoisyGradient):
+class CountForFree(AdaptingGradient):
     """A planted fault: the count is answered beside the gradient and not paid for."""
 
     @classmethod
@@ -106,7 +102,7 @@ def jax_answer(gradient, kernel, found, step):
 
 @pytest.mark.parametrize("how", ["full", "without-replacement", "poisson"])
 def test_gradient_and_count_carry_the_noise_of_one_gaussian(how):
-    noise = joint_noise(NoisyGradient, how, step=20)
+    noise = joint_noise(AdaptingGradient, how, step=20)
     kept = noise[np.abs(noise[:, 3]) < 1e9]
     inside = kept[_unclipped(kept, how)]
     assert gaussian_p_value(kept[:, :3], 1.0) > ALPHA

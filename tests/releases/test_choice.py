@@ -13,7 +13,7 @@ import pytest
 
 import riemdp as R
 from riemdp.mechanisms._for_mean import MeanFacts
-from riemdp.mechanisms._wrapped import never_worse_shrunk
+from riemdp.mechanisms._shrinking import never_worse_shrunk
 from riemdp.randomness import noise_source
 from riemdp.releases import _typical
 from riemdp.releases._choices import try_build

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import noise_source
+from ._common import is_flat_hadamard
 
 Floats = NDArray[np.float64]
 
@@ -97,3 +98,10 @@ def _mean_squares(
         return jnp.mean(jax.vmap(lambda x: manifold._dist(target, x))(ends) ** 2)
 
     return jax.lax.map(error, jnp.asarray(_SHARES))
+
+
+def never_worse_shrunk(manifold: AbstractManifold) -> bool:
+    """Whether James-Stein shrinking is proved to lower the expected squared distance wherever the
+    value lies: on flat Hadamard spaces of dimension 3 and more.
+    """
+    return is_flat_hadamard(manifold) and manifold.dim > 2

@@ -13,17 +13,12 @@ To check the privacy of a release, read this file and `AbstractMechanism.release
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from .._errors import invalid, magnitude, one_of
 from ..domains import Ball, Domain
@@ -33,7 +28,6 @@ from ..manifolds._base import Point, Tangent
 from ..privacy import Budget, Guarantee, gaussian
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
-from ._base import PointMechanism
 from ._common import (
     ADJACENCIES,
     CALIBRATIONS,
@@ -41,35 +35,21 @@ from ._common import (
     admitted,
     end_of,
     gaussian_multiplier,
-    is_flat_hadamard,
     needs_log,
     optional_domain,
 )
-from ._error_law import ChiLaw, ErrorLaw, GammaLaw, gaussian_law, wrapped_law
+from ._error_law import ChiLaw, ErrorLaw, gaussian_law
 from ._for_mean import MeanFacts
 from ._lattice import MOST_ROUNDING, added, grid_of, on_grid, slack_of
 from ._region import Observation
-from ._shrinking import james_stein
+from ._shrinking import james_stein, never_worse_shrunk
+from ._tangent_error import AbstractTangentNoise
 
 
-def never_worse_shrunk(manifold: AbstractManifold) -> bool:
-    """Whether James-Stein shrinking is proved to lower the expected squared distance wherever the
-    value lies: on flat Hadamard spaces of dimension 3 and more.
-    """
-    return is_flat_hadamard(manifold) and manifold.dim > 2
-
-
-class AbstractWrapped(PointMechanism):
+class AbstractWrapped(AbstractTangentNoise):
     """Exp_base(log_base(value) + noise) at a public base."""
 
-    base: Point
-    ball: Ball | None
     tangent_sensitivity: float
-
-    @property
-    @abc.abstractmethod
-    def length_law(self) -> ChiLaw | GammaLaw:
-        """Law of the length of the noise in the tangent space, before any shrinking."""
 
     def _check_public(self) -> None:
         """Check the public arguments and fix the tangent sensitivity."""
@@ -91,43 +71,8 @@ class AbstractWrapped(PointMechanism):
             base=base, sensitivity=sensitivity, tangent_sensitivity=lipschitz * sensitivity
         )
 
-    def _seen(self, y: Floats) -> Observation:
-        """The noisy coordinates at the base, with the law of their error."""
-        return Observation(self.manifold, self.base, y, self.length_law, self._slack)
-
-    @property
-    def _slack(self) -> float:
-        """What rounding adds to the length of the noise, where a bound is known."""
-        return 0.0
-
-    @property
-    def _domain(self) -> Domain | None:
-        return None if self.ball is None else self.ball.on(self.manifold)
-
     def _admit(self, value: Point) -> Tangent:
         return admitted(self.manifold, "value", value, self._domain, self.base)
-
-    @property
-    def largest_distance(self) -> float | None:
-        """Largest distance of an admitted value from the base; None without a ball."""
-        domain = self._domain
-        if domain is None:
-            return None
-        return domain.radius + float(self.manifold.dist(domain.center, self.base))
-
-    @functools.cached_property
-    def error_law(self) -> ErrorLaw | None:
-        """Law of the distance between the release and the admitted value, None where no formula is
-        known: an upper bound, taken at the edge of the ball on negatively curved spaces.
-        """
-        return self._law(self.largest_distance)
-
-    def law_at(self, distance: float) -> ErrorLaw | None:
-        """The same law for a value at `distance` from the base."""
-        return self._law(distance)
-
-    def _law(self, distance: float | None) -> ErrorLaw | None:
-        return wrapped_law(self.manifold, distance, self.length_law)
 
     @property
     def _details(self) -> dict[str, Any]:
@@ -291,12 +236,6 @@ class WrappedGaussian(AbstractWrapped):
         if not float(self.manifold.curvature_bounds[0]) >= 0.0:
             return None
         return self.length_law.shrunk(distance)
-
-    def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
-        """Linear in the logarithm at the base: the log-likelihood ratio (without shrinking)."""
-        m, base = self.manifold, self.base
-        ahead = jax.tree.map(jnp.subtract, m.log(base, value_in), m.log(base, value_out))
-        return lambda x: m.inner(base, m.log(base, x), ahead)
 
     @property
     def _details(self) -> dict[str, Any]:

@@ -27,10 +27,11 @@ from ..privacy import (
 )
 from ..problems._problem import Batch, Problem, _chunk
 from ..statistics._sensitivity import mean_gradient_sensitivity
+from ._adaptive_clip import AdaptingGradient, AdaptiveClip
 from ._checkpoint import identity
 from ._driver import Run, Schedule
-from ._kernels import AbstractKernel, Frame, State, choose_kernel
-from ._noisy_gradient import AdaptiveClip, Batches, NoisyGradient, over_chunks
+from ._kernels import AbstractKernel, Frame, State, choose_kernel, over_chunks
+from ._noisy_gradient import Batches, NoisyGradient
 from ._plan import (
     ADAPTIVE,
     MOST_STEPS,
@@ -71,7 +72,7 @@ class GradientStep(AbstractStep):
 
     def query(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
         kernel, gradient, state = self.kernel, self.gradient, carry.state
-        if gradient.adaptive is None:
+        if not isinstance(gradient, AdaptingGradient):
             return super().query(carry, anchor, data, row)
         clip = carry.clip.clip
 
@@ -332,6 +333,11 @@ class Plan(AbstractPlan):
         return self.gradient.clip
 
     @property
+    def adapts(self) -> bool:
+        """Whether the clip norm is found on the way."""
+        return isinstance(self.gradient, AdaptingGradient)
+
+    @property
     def sensitivity(self) -> float:
         return self.gradient.sensitivity
 
@@ -361,7 +367,7 @@ class Plan(AbstractPlan):
             "n": self.n,
             "batch_size": self.batch_size,
             "sampling": self.sampling,
-            "clip_norm": self.clip if self.gradient.adaptive is None else ADAPTIVE,
+            "clip_norm": ADAPTIVE if self.adapts else self.clip,
             "sensitivity": self.sensitivity,
             "noise_multiplier": self.noise_multiplier,
             "noise_to_signal": self.noise_to_signal,
@@ -405,7 +411,7 @@ class Plan(AbstractPlan):
             gradients=(gradient,),
             queries=lambda offset, count: ((count, count),),
             gradient_calls=(self.batch_size, 0),
-            clip=None if gradient.adaptive is None else gradient.adaptive.begin,
+            clip=gradient.adaptive.begin if isinstance(gradient, AdaptingGradient) else None,
             facts=lambda: (
                 identity(problem),
                 repr(gradient),
@@ -424,10 +430,10 @@ class Plan(AbstractPlan):
                 f"{self.method}: {self.steps} steps on {self.n} records, batch {self.batch_size}"
                 f" ({self.sampling}), "
                 + (
-                    f"clip norm {self.clip:.4g}, sensitivity {self.sensitivity:.4g}"
-                    if self.gradient.adaptive is None
-                    else f"clip norm found on the way (the first {_SEARCHES} steps only count);"
+                    f"clip norm found on the way (the first {_SEARCHES} steps only count);"
                     " what follows is in units of it"
+                    if self.adapts
+                    else f"clip norm {self.clip:.4g}, sensitivity {self.sensitivity:.4g}"
                 )
             ),
             (
@@ -490,7 +496,7 @@ def _plan(
     return Plan(optimizer, gradient, rates, momentum, dim, signal)
 
 
-def _adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> NoisyGradient:
+def _adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> AdaptingGradient:
     """The query of a run whose clip norm is found on the way; `steps` after the search."""
     if budget is None:
         raise InvalidArgument(
@@ -517,7 +523,7 @@ def _adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> 
     # Fast enough to fall to a fifth in a step, slow enough that noise moves it little.
     pace = min(3.0, 0.25 / deviation), min(1.0, 0.1 / deviation)
     adaptive = AdaptiveClip(_SEARCHES, _REACH, weight, steps / 2.0, last, pace)
-    return NoisyGradient.adapting(adaptive, batches, z)
+    return AdaptingGradient.adapting(adaptive, batches, z)
 
 
 @functools.lru_cache(maxsize=4096)

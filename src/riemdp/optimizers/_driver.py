@@ -26,9 +26,10 @@ from ..manifolds._base import Point
 from ..privacy import Guarantee, Ledger, charge
 from ..randomness import NoiseSource
 from . import _steps
+from ._adaptive_clip import ClipRange
 from ._checkpoint import Checkpoint, ledger_token, seed_after
 from ._checks import check_affordable
-from ._noisy_gradient import ClipRange, NoisyGradient, PrivateDraws, Query, guarantee_of
+from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
 from ._recorder import Recorder, StepTimer
 from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
 import equinox as eqx
@@ -335,3 +336,24 @@ def expm_symmetric(a: Array) -> Array:
     block1 = x3 @ block2 + eye / 6.0 + x / 24.0 + x2 / 120.0
     result = x3 @ block1 + eye + x + 0.5 * x2
     return jax.lax.fori_loop(0, squarings, lambda _, y: y @ y, result)
+
+
+def over_chunks(
+    data: Batch, chunk: int, sums: Callable[[Batch, Array], PyTree[Array]]
+) -> PyTree[Array]:
+    """The sum of `sums(part, present)` over parts of at most `chunk` records."""
+    n = jax.tree.leaves(data)[0].shape[0]
+    if chunk >= n:
+        return sums(data, jnp.ones(n))
+
+    def one(i: Array) -> PyTree[Array]:
+        start = jnp.minimum(i * chunk, n - chunk)
+        part = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, start, chunk), data)
+        # The last chunk overlaps the one before; what was counted there is not counted again.
+        present = (start + jnp.arange(chunk) >= i * chunk).astype(jnp.float64)
+        return sums(part, present)
+
+    shapes = jax.eval_shape(one, jax.ShapeDtypeStruct((), jnp.int64))
+    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    add = partial(jax.tree.map, jnp.add)
+    return jax.lax.fori_loop(0, -(-n // chunk), lambda i, total: add(total, one(i)), zero)

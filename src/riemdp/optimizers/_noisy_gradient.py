@@ -10,16 +10,9 @@ point w and the public constants of the problem are, one record changes the sum 
 
     replace-one: 2 C (two vectors of norm at most C);    add-or-remove-one (Poisson): C.
 
-With an `AdaptiveClip` the same Gaussian query also counts. A record contributes one vector,
-
-    (clip_C(g_i) / C, w (1[|g_i| <= C] - 1/2)),    of norm at most sqrt(1 + w^2 / 4),
-
-and the sum of all has sensitivity 2 sqrt(1 + w^2 / 4) (Poisson: half of it). The noise of both
-parts is the noise multiplier times that, so an answer is one Gaussian mechanism as before, also on
-batches. C follows from earlier answers. The first answers only count: (0, 1[|g_i| <= C] - 1/2).
-
 The optimisers, their agents in a federated run and the audits issue this query and no other. What
-they do with the answers (steps, momentum, averages) is post-processing.
+they do with the answers (steps, momentum, averages) is post-processing. A clip norm that is found
+on the way is that of `_adaptive_clip`.
 """
 
 from __future__ import annotations
@@ -28,14 +21,14 @@ import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .. import privacy
@@ -43,7 +36,7 @@ from .._errors import SMALLEST_MAGNITUDE
 from ..privacy import Guarantee, Ledger, charge
 from ..randomness import NoiseSource
 from ._batches import poisson_batches
-from ._kernels import AbstractKernel, Batch, Frame, Parts, State
+from ._kernels import AbstractKernel, Batch, Frame, Parts, State, over_chunks
 
 
 @dataclass(frozen=True)
@@ -90,57 +83,6 @@ def _guarantee(batches: Batches, noise_multiplier: float, queries: int) -> Guara
     )
 
 
-class ClipRange(NamedTuple):
-    """The logarithm of the clip norm lies between `low` and `high`; both are released numbers."""
-
-    low: Array | float
-    high: Array | float
-
-    @property
-    def clip(self) -> Array:
-        """The clip norm of the next answer."""
-        return jnp.exp(0.5 * (self.low + self.high))
-
-
-class AdaptiveClip(eqx.Module):
-    """How a clip norm is found: public numbers.
-
-    The first `searches` answers halve the range of log C, by whether half of the gradients are
-    longer. After them log C falls by `pace` (share of gradients within C - aimed share), both parts
-    of the answer being noisy: the clip follows the median while the iterate travels, then the
-    quantile `last`.
-    """
-
-    searches: int  # how many answers only count
-    reach: float  # log C is searched in (-reach, reach)
-    weight: float  # w, of the count beside the clipped gradients
-    travel: float  # answers that follow the median, after the search
-    last: float  # quantile of the gradient norms that is followed after them
-    pace: tuple[float, float]  # while the iterate travels, and after it
-
-    @property
-    def norm(self) -> float:
-        """Of one record's contribution, in units of the clip norm, at most."""
-        return (1.0 + 0.25 * self.weight**2) ** 0.5
-
-    @property
-    def begin(self) -> ClipRange:
-        """Before the first answer."""
-        return ClipRange(jnp.asarray(-self.reach), jnp.asarray(self.reach))
-
-    def following(self, found: ClipRange, share: Array, step: Array) -> ClipRange:
-        """The range after an answer whose noisy share of gradients within the clip is `share`."""
-        middle = 0.5 * (found.low + found.high)
-        below = share >= 0.5
-        low, high = jnp.where(below, found.low, middle), jnp.where(below, middle, found.high)
-        travels = step < self.searches + self.travel
-        aim = jnp.where(travels, 0.5, self.last)
-        change = jnp.where(travels, *self.pace) * (jnp.clip(share, 0.0, 1.0) - aim)
-        moved = jnp.clip(middle - change, -self.reach, self.reach)
-        searches = step < self.searches
-        return ClipRange(jnp.where(searches, low, moved), jnp.where(searches, high, moved))
-
-
 class NoisyGradient(eqx.Module):
     """The mean of clipped per-record gradients, with Gaussian noise. See the head of this file.
 
@@ -152,18 +94,6 @@ class NoisyGradient(eqx.Module):
     sigma: float  # standard deviation of the noise per orthonormal coordinate of the mean
     noise_multiplier: float  # sigma / sensitivity, rounded down; 0 without noise
     batches: Batches = eqx.field(static=True)
-    # With it, `clip` is 1 and `sigma` is in units of the clip norm, which the loop carries along.
-    adaptive: AdaptiveClip | None = None
-
-    @classmethod
-    def adapting(
-        cls, adaptive: AdaptiveClip, batches: Batches, noise_multiplier: float
-    ) -> NoisyGradient:
-        """With a clip norm that is found on the way."""
-        sensitivity = batches.clips * adaptive.norm / batches.size
-        # a hair more: the parts of the noise are made from it by products and quotients
-        sigma = (1.0 + 1e-12) * noise_multiplier * sensitivity
-        return cls(1.0, sigma, noise_multiplier, batches, adaptive)
 
     @classmethod
     def calibrated(
@@ -183,19 +113,16 @@ class NoisyGradient(eqx.Module):
         """The same numbers in another class: audits plant their faults in one."""
         if kind is type(self):
             return self
-        return kind(self.clip, self.sigma, self.noise_multiplier, self.batches, self.adaptive)
+        return kind(self.clip, self.sigma, self.noise_multiplier, self.batches)
 
     @property
     def sensitivity(self) -> float:
-        """Largest change of the mean by one record, in the metric at the point of the query; with
-        an adaptive clip, of mean and weighted count together, in units of the clip norm.
-        """
-        joint = 1.0 if self.adaptive is None else self.adaptive.norm
-        return self.batches.clips * self.clip * joint / self.batches.size
+        """Largest change of the mean by one record, in the metric at the point of the query."""
+        return self.batches.clips * self.clip / self.batches.size
 
     def noise_size(self, kernel: AbstractKernel) -> int:
         """How many normals one answer takes."""
-        return kernel.manifold.noise_size + (0 if self.adaptive is None else 1)
+        return kernel.manifold.noise_size
 
     def guarantee(self, queries: int) -> Guarantee:
         """The guarantee of this many answers."""
@@ -236,18 +163,6 @@ class NoisyGradient(eqx.Module):
         contributions = kernel.gradients(state, batch, center)
         return self.clipped_sum(kernel, state, contributions, present, center=center)
 
-    def joint_sum_of(
-        self, kernel: AbstractKernel, state: State, batch: Batch, present: Array, clip: Array
-    ) -> tuple[Frame, Array]:
-        """The clipped sum, and the sum of 1[|g_i| <= clip] - 1/2 over the records of the batch. A
-        gradient that is not finite counts as 0 in both.
-        """
-        contributions = kernel.gradients(state, batch, None)
-        norms = contributions[0]
-        within = (norms <= clip) | ~jnp.isfinite(norms)
-        counted = jnp.sum(jnp.where(within, 0.5, -0.5) * present)
-        return self.clipped_sum(kernel, state, contributions, present, clip=clip), counted
-
     def sum_of_all(
         self, kernel: AbstractKernel, state: State, data: Batch, chunk: int, center: Frame
     ) -> Frame:
@@ -276,53 +191,6 @@ class NoisyGradient(eqx.Module):
         noisy = jax.tree.map(lambda g, e: g / self.batches.size + scale * e, total, noise)
         noisy = kernel.project(state, noisy)
         return noisy if center is None else jax.tree.map(jnp.add, noisy, center)
-
-    def adapted_answer(
-        self,
-        kernel: AbstractKernel,
-        state: State,
-        total: tuple[Frame, Array],
-        normals: Array,
-        found: ClipRange,
-        step: Array,
-    ) -> tuple[Frame, ClipRange]:
-        """One joint answer: the noisy mean (0 while the clip is searched) and the clip after it.
-
-        `total` is that of `joint_sum_of` at `found.clip`; the last of the normals is the count's.
-        """
-        adaptive = self.adaptive
-        assert adaptive is not None
-        searches = step < adaptive.searches
-        frame, counted = total
-        mean = self.answer(kernel, state, frame, normals[:-1], sigma=self.sigma * found.clip)
-        mean = jax.tree.map(lambda g: jnp.where(searches, 0.0, g), mean)
-        # sigma is the noise multiplier times the sensitivity, over b: that of (gradient / C, w
-        # (count - 1/2)); while only the count is released its sensitivity is half of `clips`
-        alone = 0.5 * self.sigma / adaptive.norm
-        deviation = jnp.where(searches, alone, self.sigma / adaptive.weight)
-        share = 0.5 + counted / self.batches.size + deviation * normals[-1]
-        return mean, adaptive.following(found, share, step)
-
-
-def over_chunks(
-    data: Batch, chunk: int, sums: Callable[[Batch, Array], PyTree[Array]]
-) -> PyTree[Array]:
-    """The sum of `sums(part, present)` over parts of at most `chunk` records."""
-    n = jax.tree.leaves(data)[0].shape[0]
-    if chunk >= n:
-        return sums(data, jnp.ones(n))
-
-    def one(i: Array) -> PyTree[Array]:
-        start = jnp.minimum(i * chunk, n - chunk)
-        part = jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, start, chunk), data)
-        # The last chunk overlaps the one before; what was counted there is not counted again.
-        present = (start + jnp.arange(chunk) >= i * chunk).astype(jnp.float64)
-        return sums(part, present)
-
-    shapes = jax.eval_shape(one, jax.ShapeDtypeStruct((), jnp.int64))
-    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
-    add = partial(jax.tree.map, jnp.add)
-    return jax.lax.fori_loop(0, -(-n // chunk), lambda i, total: add(total, one(i)), zero)
 
 
 # --------------------------------------------------------------------- noise is drawn here, only

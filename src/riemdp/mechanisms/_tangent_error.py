@@ -1,0 +1,73 @@
+"""How far noise in the tangent space of a public base point carries a value: laws of the error,
+what a confidence region is made from, and what an attack looks at. No claim of privacy rests on it.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..domains import Ball, Domain
+from ..manifolds._base import Point
+from ._base import PointMechanism
+from ._common import Floats
+from ._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
+from ._region import Observation
+
+
+class AbstractTangentNoise(PointMechanism):
+    """A mechanism whose noise is a tangent vector at a public base."""
+
+    base: Point
+    ball: Ball | None
+
+    @property
+    @abc.abstractmethod
+    def length_law(self) -> ChiLaw | GammaLaw:
+        """Law of the length of the noise in the tangent space, before any shrinking."""
+
+    def _seen(self, y: Floats) -> Observation:
+        """The noisy coordinates at the base, with the law of their error."""
+        return Observation(self.manifold, self.base, y, self.length_law, self._slack)
+
+    @property
+    def _slack(self) -> float:
+        """What rounding adds to the length of the noise, where a bound is known."""
+        return 0.0
+
+    @property
+    def _domain(self) -> Domain | None:
+        return None if self.ball is None else self.ball.on(self.manifold)
+
+    @property
+    def largest_distance(self) -> float | None:
+        """Largest distance of an admitted value from the base; None without a ball."""
+        domain = self._domain
+        if domain is None:
+            return None
+        return domain.radius + float(self.manifold.dist(domain.center, self.base))
+
+    @functools.cached_property
+    def error_law(self) -> ErrorLaw | None:
+        """Law of the distance between the release and the admitted value, None where no formula is
+        known: an upper bound, taken at the edge of the ball on negatively curved spaces.
+        """
+        return self._law(self.largest_distance)
+
+    def law_at(self, distance: float) -> ErrorLaw | None:
+        """The same law for a value at `distance` from the base."""
+        return self._law(distance)
+
+    def _law(self, distance: float | None) -> ErrorLaw | None:
+        return wrapped_law(self.manifold, distance, self.length_law)
+
+    def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
+        """Linear in the logarithm at the base: the log-likelihood ratio (without shrinking)."""
+        m, base = self.manifold, self.base
+        ahead = jax.tree.map(jnp.subtract, m.log(base, value_in), m.log(base, value_out))
+        return lambda x: m.inner(base, m.log(base, x), ahead)
