@@ -126,6 +126,12 @@ def optimisers() -> Iterator[tuple[str, Audit]]:
             f"DPRSGD, Poisson, batch 4 of 20, {manifold!r}",
             _run(riemdp.DPRSGD(steps, 4, 0.01, 1.0, sampling="poisson"), manifold, noise_std=0.25),
         )
+        yield (
+            f"DPRSGD, allocation, batch 4 of 20, {manifold!r}",
+            _run(
+                riemdp.DPRSGD(steps, 4, 0.01, 1.0, sampling="allocation"), manifold, noise_std=0.25
+            ),
+        )
         for variant in ("anchored", "as-published"):
             yield (
                 f"DPRSVRG, {variant}, {manifold!r}",

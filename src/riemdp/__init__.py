@@ -59,6 +59,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "Guarantee",
         "Ledger",
         "allocated_gaussian",
+        "allocated_gaussian_noise_multiplier",
         "approximate",
         "gaussian",
         "gaussian_noise_multiplier",

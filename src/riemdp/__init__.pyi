@@ -74,6 +74,7 @@ from .privacy import Budget as Budget
 from .privacy import Guarantee as Guarantee
 from .privacy import Ledger as Ledger
 from .privacy import allocated_gaussian as allocated_gaussian
+from .privacy import allocated_gaussian_noise_multiplier as allocated_gaussian_noise_multiplier
 from .privacy import approximate as approximate
 from .privacy import gaussian as gaussian
 from .privacy import gaussian_noise_multiplier as gaussian_noise_multiplier

@@ -84,7 +84,7 @@ def test_forgotten_step_is_seen() -> None:
     assert found.mu_lower > 1.0  # what six steps would be
 
 
-@pytest.mark.parametrize("sampling", ["without-replacement", "poisson"])
+@pytest.mark.parametrize("sampling", ["without-replacement", "poisson", "allocation"])
 def test_sampled_runs_stand(sampling: str) -> None:
     optimizer = riemdp.DPRSGD(10, 4, 0.01, 1.0, sampling=sampling)
     result = audit_optimizer(optimizer, noise_std=0.25, trials=TRIALS, rng=5)

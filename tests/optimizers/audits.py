@@ -54,7 +54,7 @@ def attacked(optimizer):
         return DRIFTING if optimizer.variant == "anchored" else TURNING, (x, y), np.ones(1)
     x, y = np.zeros((N, 1)), np.zeros((N, 1))
     x[-1] = 1e6
-    if getattr(optimizer, "sampling", "") != "poisson":
+    if not optimizer.counts_are_private:
         y[-1] = -1e6
     return FAR, (x, y), np.zeros(1)
 
@@ -191,6 +191,7 @@ OPTIMIZERS = {
     "DPRGD": (DPRGD(3, RATE, CLIP), 0.8),
     "DPRSGD": (DPRSGD(2, 3, RATE, CLIP), 0.7),
     "DPRSGD-poisson": (DPRSGD(3, B, RATE, CLIP, sampling="poisson"), 0.5),
+    "DPRSGD-allocation": (DPRSGD(4, B, RATE, CLIP, sampling="allocation"), 0.5),
     "DPRSVRG": (DPRSVRG(2, 3, RATE, CLIP, full_clip_norm=1.0, batch_size=B, smoothness=3.0), 0.7),
     "DPRSVRG-convexity": (
         DPRSVRG(2, 3, RATE, CLIP, full_clip_norm=1.0, batch_size=B, smoothness=4.0, convexity=-2.0),

@@ -82,11 +82,11 @@ def audit_optimizer(
     trials, n = integer("trials", trials, at_least=16), integer("records", records)
     one_of("attack", attack, tuple(ATTACKS))
     one_of("through", through, ("replicate", "private_minimize"))
-    check_optimizer(optimizer)
+    optimizer = check_optimizer(optimizer)
     space = manifold if manifold is not None else Euclidean(2) if attack == "linear" else Sphere(3)
     # Under add-or-remove-one the other side lacks the record. With a fixed denominator that is the
     # same as a record of gradient 0.
-    lacking = getattr(optimizer, "sampling", "") == "poisson"
+    lacking = optimizer.counts_are_private
     plan = ATTACKS[attack](space, n, lacking)
     source = noise_source(rng)
     with uncharged():

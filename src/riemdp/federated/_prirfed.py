@@ -102,7 +102,7 @@ class PriRFed:
             )
         if local.counts_are_private:
             raise InvalidArgument(
-                "argument `local` uses sampling='poisson', accounted for adding or removing a"
+                "argument `local` has a sampling that is accounted for adding or removing a"
                 " record, while a federated run is accounted for replacing one; use"
                 " sampling='without-replacement'"
             )

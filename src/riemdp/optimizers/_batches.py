@@ -1,5 +1,5 @@
-"""Poisson batches for a block of steps: fresh, independent, secret; drawn on the host like the
-noise.
+"""Batches of random size for a block of steps, by Poisson sampling or by random allocation: fresh,
+secret; drawn on the host like the noise.
 """
 
 from __future__ import annotations
@@ -40,12 +40,33 @@ def poisson_batches(
     hits = np.concatenate(parts)
     hits = hits[hits < total]
     step, record = np.divmod(hits, n)
+    return _padded(step, record, count, n, n * rate)
+
+
+def allocated_batches(
+    source: NoiseSource, n: int, steps: int, epochs: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """`epochs` times `steps` batches: in each epoch every one of n records is in exactly one of
+    `steps` batches, uniformly drawn, independently of the other records and of other epochs.
+    Indices and 0/1 mask, as wide as for Poisson batches.
+    """
+    bins = source.integers(0, steps, (epochs, n))
+    step = (bins + steps * np.arange(epochs)[:, None]).ravel()
+    order = np.argsort(step, kind="stable")
+    return _padded(step[order], order % n, epochs * steps, n, n / steps)
+
+
+def _padded(
+    step: NDArray[np.int64], record: NDArray[np.int64], count: int, n: int, mean: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Members of `count` batches of expected size `mean`, in the order of the batches: indices and
+    mask.
+    """
     sizes = np.bincount(step, minlength=count)
-    mean = n * rate
     width = min(n, math.ceil(mean + 8.0 * math.sqrt(mean) + 16.0))
     while width < int(sizes.max(initial=0)):
         width = min(n, 2 * width)
-    column = np.arange(len(hits)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    column = np.arange(len(step)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     indices = np.zeros((count, width), dtype=np.int64)
     mask = np.zeros((count, width))
     indices[step, column] = record

@@ -5,7 +5,6 @@ Their privacy is that of the one `NoisyGradient` that every step queries: see `_
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -19,15 +18,11 @@ from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..manifolds._base import Point
-from ..privacy import (
-    Budget,
-    Guarantee,
-    gaussian_noise_multiplier,
-    subsampled_gaussian_noise_multiplier,
-)
+from ..privacy import Budget, Guarantee
 from ..problems._problem import Batch, Problem, _chunk
 from ..statistics._sensitivity import mean_gradient_sensitivity
-from ._adaptive_clip import AdaptingGradient, AdaptiveClip
+from ._adaptive_clip import AdaptingGradient
+from ._calibrated import SEARCHES, adapting, allocation, calibrated
 from ._checkpoint import identity
 from ._driver import Run, Schedule
 from ._kernels import AbstractKernel, Frame, State, choose_kernel, over_chunks
@@ -46,10 +41,7 @@ from ._plan import (
 from ._steps import AbstractStep, Anchor, Carry, Confinement, Row, Work, batch_of, prepared
 
 SENSITIVITIES = ("clip", "domain")
-_SEARCHES = 7  # noisy counts for a first clip norm
-_REACH = 64.0 * math.log(2.0)  # it is searched between 2^-64 and 2^64, to a factor sqrt 2
-_PRECISE, _COARSE = 0.1, 0.25  # standard deviation of a share: aimed at, and the largest accepted
-SAMPLINGS = ("without-replacement", "poisson")
+SAMPLINGS = ("without-replacement", "poisson", "allocation")
 
 
 class GradientStep(AbstractStep):
@@ -209,21 +201,26 @@ class DPRSGD(_Descent):
         clip_norm: As for `DPRGD`.
         sampling: "without-replacement": exactly b distinct records. "poisson": every record with
             probability b / n; the sum is divided by b whatever came, and an empty batch is noised.
-        output: As for `DPRGD`.
+            "allocation": in each epoch of t = ceil(n / b) steps every record is in exactly one
+            step, drawn uniformly, afresh and independently of the other records; the sum is
+            divided by n / t. `steps` is a multiple of t.
+        output: As for `DPRGD`; "uniform" does not go with allocation.
         update: As for `DPRGD`.
         sensitivity: As for `DPRGD`; "domain" needs sampling without replacement.
         momentum: As for `DPRGD`.
-        population: For Poisson sampling, a public number in the place of n: the rate is b /
-            population, and defaults and reports use it. With the default, None, the number of
-            records is taken as public, although neighbours differ in it.
+        population: For Poisson sampling and allocation, a public number in the place of n: the rate
+            is b / population, and defaults and reports use it. With the default, None, the number
+            of records is taken as public, although neighbours differ in it.
 
     Guarantee:
         `privacy.subsampled_gaussian(sigma / sensitivity, population=n, batch_size=b, steps=T,
         sampling=...)`. Without replacement: replace-one, sensitivity 2 C / b. Poisson:
-        add-or-remove-one, sensitivity C / b.
+        add-or-remove-one, sensitivity C / b. Allocation: add-or-remove-one, sensitivity C t / n,
+        `privacy.allocated_gaussian(sigma / sensitivity, steps=t, epochs=T / t)`; an epoch that was
+        begun is charged as a whole.
 
     Source:
-        Han2024 Algorithm 1; Utpala2023 section 6.2.
+        Han2024 Algorithm 1; Utpala2023 section 6.2. Allocation: Dong, Chen and Feldman et al. 2025.
         Proof: docs/proofs/gradient-descent.md.
     """
 
@@ -246,22 +243,32 @@ class DPRSGD(_Descent):
         one_of("sampling", self.sampling, SAMPLINGS)
         self._check_counts("steps", "batch_size", "population")
         self._check_descent()
-        if self.sensitivity == "domain" and self.sampling == "poisson":
+        if self.sensitivity == "domain" and self.counts_are_private:
             raise InvalidArgument(
                 "argument `sensitivity` = 'domain' bounds the change when a record is REPLACED;"
-                " Poisson batches are accounted for adding or removing one. Use"
+                f" sampling={self.sampling!r} is accounted for adding or removing one. Use"
                 " sampling='without-replacement', or sensitivity='clip'"
             )
-        if self.population is not None and self.sampling != "poisson":
+        if self.population is not None and not self.counts_are_private:
             raise InvalidArgument(
-                "argument `population` goes with sampling='poisson'; when a record is replaced, the"
-                " number of records is public"
+                "argument `population` goes with sampling='poisson' or 'allocation'; when a record"
+                " is replaced, the number of records is public"
+            )
+        if self.sampling == "allocation" and self.output == "uniform":
+            raise InvalidArgument(
+                "argument `output` = 'uniform' would stop within an epoch, and sampling="
+                "'allocation' is accounted for by whole epochs; give 'last' or 'geodesic-average'"
+            )
+        if self.sampling == "allocation" and self.clip_norm == ADAPTIVE:
+            raise InvalidArgument(
+                f"argument `clip_norm` = {ADAPTIVE!r} takes {SEARCHES} steps more, and sampling="
+                "'allocation' is accounted for by whole epochs; give a number, or another sampling"
             )
 
     @property
     def counts_are_private(self) -> bool:
-        """With Poisson batches."""
-        return self.sampling == "poisson"
+        """With Poisson batches and with allocation."""
+        return self.sampling in ("poisson", "allocation")
 
     @classmethod
     def for_mean(cls) -> Self:
@@ -278,9 +285,10 @@ class DPRSGD(_Descent):
         # A batch of all records, without replacement, is the full gradient, and is accounted for
         # exactly as that.
         full = b == n and self.sampling == "without-replacement"
-        return _plan(
-            self, problem, Batches(n, b, "full" if full else self.sampling), budget, noise_std
-        )
+        batches = Batches(n, b, "full" if full else self.sampling)
+        if self.sampling == "allocation":
+            batches = allocation(n, b)
+        return _plan(self, problem, batches, budget, noise_std)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,12 +323,12 @@ class Plan(AbstractPlan):
 
     @property
     def batch_size(self) -> int:
-        """Records of a step (expected, for Poisson sampling)."""
+        """Records of a step (expected, for Poisson sampling and allocation)."""
         return self.gradient.batches.size
 
     @property
     def sampling(self) -> str:
-        """ "full", "without-replacement" or "poisson"."""
+        """ "full", "without-replacement", "poisson" or "allocation"."""
         return self.gradient.batches.sampling
 
     @property
@@ -372,6 +380,7 @@ class Plan(AbstractPlan):
             "noise_multiplier": self.noise_multiplier,
             "noise_to_signal": self.noise_to_signal,
             "momentum": self.momentum,
+            **({"epoch_steps": batches.epoch} if (batches := self.gradient.batches).epoch else {}),
         }
 
     def bind(
@@ -384,6 +393,7 @@ class Plan(AbstractPlan):
         repetitions: int | None = None,
     ) -> Run:
         m, optimizer, ball = problem.manifold, self.optimizer, None
+        epoch = self.gradient.batches.epoch or self.steps
         centered = optimizer.sensitivity == "domain"
         heavy = self.momentum > 0
         # A confined run makes its state anew at every step, which a velocity kept in a moving frame
@@ -405,7 +415,7 @@ class Plan(AbstractPlan):
             name=self.method,
             point=point,
             work=Work(step, data, self.momentum if heavy else None, ball),
-            schedule=Schedule(self.steps),
+            schedule=Schedule(epoch, self.steps // epoch),
             rates=self.rates,
             output=optimizer.output,
             gradients=(gradient,),
@@ -430,7 +440,7 @@ class Plan(AbstractPlan):
                 f"{self.method}: {self.steps} steps on {self.n} records, batch {self.batch_size}"
                 f" ({self.sampling}), "
                 + (
-                    f"clip norm found on the way (the first {_SEARCHES} steps only count);"
+                    f"clip norm found on the way (the first {SEARCHES} steps only count);"
                     " what follows is in units of it"
                     if self.adapts
                     else f"clip norm {self.clip:.4g}, sensitivity {self.sensitivity:.4g}"
@@ -482,62 +492,18 @@ def _plan(
     momentum = resolve_momentum(problem, optimizer.momentum)
     dim = problem.manifold.dim
     if private and optimizer.clip_norm == ADAPTIVE:
-        gradient = _adapting(batches, budget, len(rates), dim)
-        rates = np.concatenate([np.zeros(_SEARCHES), rates])
+        gradient = adapting(batches, budget, len(rates), dim)
+        rates = np.concatenate([np.zeros(SEARCHES), rates])
         return Plan(optimizer, gradient, rates, momentum, dim, 1.0)
     clip = math.inf
     if private:
         clip = radius if domain else resolve_clip(problem, optimizer.clip_norm)
     multiplier = 0.0
     if budget is not None:
-        multiplier = _calibrated(batches, budget.epsilon, budget.delta, steps)
+        multiplier = calibrated(batches, budget.epsilon, budget.delta, steps)
     gradient = NoisyGradient.calibrated(clip, batches, multiplier, noise_std)
     signal = (problem.lipschitz or 2.0 * radius) if domain else clip
     return Plan(optimizer, gradient, rates, momentum, dim, signal)
-
-
-def _adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> AdaptingGradient:
-    """The query of a run whose clip norm is found on the way; `steps` after the search."""
-    if budget is None:
-        raise InvalidArgument(
-            f"argument `noise_std` does not go with clip_norm={ADAPTIVE!r}: sigma follows the clip"
-            " norm. Give a budget"
-        )
-    z = _calibrated(batches, budget.epsilon, budget.delta, steps + _SEARCHES)
-    alone = 0.5 * z * batches.clips / batches.size  # standard deviation of a share in the search
-    if alone > _COARSE:
-        raise InvalidArgument(
-            f"argument `clip_norm` = {ADAPTIVE!r}: {batches.size} records in a step are too few to"
-            f" find a clip norm with this budget and {steps} steps; about"
-            f" {math.ceil(batches.size * alone / _COARSE)} are needed. Give a number, fewer steps,"
-            " a larger budget, or more records. Nothing was spent"
-        )
-    # sd of a share that is released with a gradient: 2 alone sqrt(1 + w^2 / 4) / w
-    weight = min(1.0, max(0.1, 2.0 * alone / _PRECISE))
-    norm = math.hypot(1.0, weight / 2.0)
-    # Records beyond C cost at most a bias of their share for each unit of C, and C costs noise in
-    # what the second half of the steps average.
-    noise = 2.0 * alone * norm * math.sqrt(dim / max(1.0, steps / 2.0))
-    deviation = 2.0 * alone * norm / weight
-    last = max(0.5, 1.0 - max(noise, 0.5 * deviation))
-    # Fast enough to fall to a fifth in a step, slow enough that noise moves it little.
-    pace = min(3.0, 0.25 / deviation), min(1.0, 0.1 / deviation)
-    adaptive = AdaptiveClip(_SEARCHES, _REACH, weight, steps / 2.0, last, pace)
-    return AdaptingGradient.adapting(adaptive, batches, z)
-
-
-@functools.lru_cache(maxsize=4096)
-def _calibrated(batches: Batches, epsilon: float, delta: float, steps: int) -> float:
-    budget = Budget(epsilon, delta)
-    if batches.sampling == "full":
-        return gaussian_noise_multiplier(budget, steps)
-    return subsampled_gaussian_noise_multiplier(
-        budget,
-        population=batches.population,
-        batch_size=batches.size,
-        steps=steps,
-        sampling=batches.sampling,
-    )
 
 
 def _averages_at_the_end(optimizer: DPRGD | DPRSGD) -> bool:
@@ -549,7 +515,18 @@ def _averages_at_the_end(optimizer: DPRGD | DPRSGD) -> bool:
 def _step_count(
     optimizer: DPRGD | DPRSGD, problem: Problem, batches: Batches, budget: Budget | None
 ) -> int:
+    t = batches.epoch or 1
     if optimizer.steps is not None:
+        whole, left = divmod(optimizer.steps, t)
+        if left:
+            fewer = f"{whole * t} or " if whole else ""
+            raise invalid(
+                "steps",
+                optimizer.steps,
+                f"with sampling='allocation' every record is in one of t = {t} steps (n /"
+                f" batch_size, rounded up), and a run is whole epochs; give {fewer}"
+                f"{(whole + 1) * t}, or another batch_size",
+            )
         return optimizer.steps
     n, b = batches.population, batches.size
     averaged = budget is not None and _averages_at_the_end(optimizer)
@@ -557,7 +534,8 @@ def _step_count(
     # A batch of a fifth of the records or more is taken for the full gradient: the noise, not the
     # batch, is what disturbs a step. The smaller it is below that, the more steps.
     more = 1.0 if b == n else max(1.0, default_batch(n) / b)
-    return passes if b == n else int(min(MOST_STEPS, math.ceil(passes * more)))
+    steps = passes if b == n else int(min(MOST_STEPS, math.ceil(passes * more)))
+    return -(-steps // t) * t
 
 
 def resolve_momentum(problem: Problem, momentum: float | None) -> float:

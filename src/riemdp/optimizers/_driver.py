@@ -197,7 +197,8 @@ class _Driver:
         width = run.gradients[-1].noise_size(self.kernel) + (
             0 if batches.sampling == "full" else batches.size
         )
-        self.rows = _rows(schedule.inner, width, repetitions)
+        # The batches of an epoch of random allocation are drawn together: an epoch is one block.
+        self.rows = schedule.inner if batches.epoch else _rows(schedule.inner, width, repetitions)
         state = _steps.state_at(self.kernel, run.point)
         heavy = run.work.decay is not None
         velocity = _steps.zero_velocity(self.kernel, state) if heavy else None

@@ -85,8 +85,8 @@ def private_minimize(
         BudgetExceeded: The whole run does not fit the ledger; nothing was drawn.
 
     Guarantee:
-        As the optimiser states it: `result.guarantee`, within `budget`, replace-one (Poisson:
-        add-or-remove-one). It holds against someone who sees all of w_1, ..., w_T.
+        As the optimiser states it: `result.guarantee`, within `budget`, replace-one (Poisson
+        and allocation: add-or-remove-one). It holds against someone who sees all of w_1, ..., w_T.
 
     Source:
         Proof: docs/proofs/gradient-descent.md.

@@ -8,7 +8,8 @@ over all n records or over a fresh, secret batch of b. `center` is 0 or a public
 is public, and N_w is the standard Gaussian of the tangent space at w. Whatever the records, the
 point w and the public constants of the problem are, one record changes the sum by at most
 
-    replace-one: 2 C (two vectors of norm at most C);    add-or-remove-one (Poisson): C.
+    replace-one: 2 C (two vectors of norm at most C);
+    add-or-remove-one (Poisson; allocation, in the one step of an epoch that holds it): C.
 
 The optimisers, their agents in a federated run and the audits issue this query and no other. What
 they do with the answers (steps, momentum, averages) is post-processing. A clip norm that is found
@@ -32,10 +33,10 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .. import privacy
-from .._errors import SMALLEST_MAGNITUDE
+from .._errors import SMALLEST_MAGNITUDE, RiemdpError
 from ..privacy import Guarantee, Ledger, charge
 from ..randomness import NoiseSource
-from ._batches import poisson_batches
+from ._batches import allocated_batches, poisson_batches
 from ._kernels import AbstractKernel, Batch, Frame, Parts, State, over_chunks
 
 
@@ -45,25 +46,39 @@ class Batches:
 
     population: int  # the public number n of records
     size: int  # b; the expected size for Poisson sampling
-    sampling: str  # "full", "without-replacement" or "poisson"
+    sampling: str  # "full", "without-replacement", "poisson" or "allocation"
+    epoch: int = 0  # t: with allocation a record is in exactly one of t consecutive batches
 
     @property
     def clips(self) -> float:
         """By how many clip norms one record changes the sum, in the adjacency of the guarantee."""
-        return 1.0 if self.sampling == "poisson" else 2.0
+        return 1.0 if self.sampling in ("poisson", "allocation") else 2.0
+
+    @property
+    def divisor(self) -> float:
+        """What a sum is divided by: b, and with allocation n / t, the expected size. Public."""
+        return self.population / self.epoch if self.epoch else self.size
 
     def guarantee(self, noise_multiplier: float, queries: int) -> Guarantee:
-        """The guarantee of `queries` answers whose noise is noise_multiplier times sensitivity."""
+        """The guarantee of `queries` answers whose noise is noise_multiplier times sensitivity;
+        with allocation, an epoch that was begun counts as a whole one.
+        """
         return _guarantee(self, noise_multiplier, queries)
 
     def draw(
         self, source: NoiseSource, records: int, count: int
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.float64] | None]:
         """`count` independent batches of the `records` that are there: indices (count, b), and for
-        Poisson sampling a 0/1 mask of the same shape.
+        Poisson sampling and allocation a 0/1 mask of the same shape. With allocation they are whole
+        epochs.
         """
         if self.sampling == "full" or count == 0:
             return None, None
+        if self.sampling == "allocation":
+            epochs, left = divmod(count, self.epoch)
+            if left:
+                raise RiemdpError(f"{count} batches are no whole epochs of {self.epoch}")
+            return allocated_batches(source, records, self.epoch, epochs)
         if self.sampling == "poisson":
             return poisson_batches(source, records, self.size / self.population, count)
         return source.subsets(records, self.size, count), None
@@ -78,6 +93,9 @@ def _guarantee(batches: Batches, noise_multiplier: float, queries: int) -> Guara
     n, b, how = batches.population, batches.size, batches.sampling
     if how == "full":
         return privacy.gaussian(noise_multiplier, queries)
+    if how == "allocation":
+        t = batches.epoch
+        return privacy.allocated_gaussian(noise_multiplier, steps=t, epochs=-(-queries // t))
     return privacy.subsampled_gaussian(
         noise_multiplier, population=n, batch_size=b, steps=queries, sampling=how
     )
@@ -102,7 +120,7 @@ class NoisyGradient(eqx.Module):
         """With the sigma of a multiplier, rounded up, or with a given sigma and its multiplier,
         rounded down: the guarantee never assumes more noise than there is.
         """
-        sensitivity = batches.clips * clip / batches.size
+        sensitivity = batches.clips * clip / batches.divisor
         if noise_std is not None:
             multiplier = math.nextafter(noise_std / sensitivity, 0.0) if noise_std > 0 else 0.0
             return cls(clip, noise_std, multiplier, batches)
@@ -118,7 +136,7 @@ class NoisyGradient(eqx.Module):
     @property
     def sensitivity(self) -> float:
         """Largest change of the mean by one record, in the metric at the point of the query."""
-        return self.batches.clips * self.clip / self.batches.size
+        return self.batches.clips * self.clip / self.batches.divisor
 
     def noise_size(self, kernel: AbstractKernel) -> int:
         """How many normals one answer takes."""
@@ -188,7 +206,7 @@ class NoisyGradient(eqx.Module):
         """
         scale = self.sigma if sigma is None else sigma
         noise = kernel.noise(state, normals)
-        noisy = jax.tree.map(lambda g, e: g / self.batches.size + scale * e, total, noise)
+        noisy = jax.tree.map(lambda g, e: g / self.batches.divisor + scale * e, total, noise)
         noisy = kernel.project(state, noisy)
         return noisy if center is None else jax.tree.map(jnp.add, noisy, center)
 

@@ -12,7 +12,12 @@ from .._errors import (
     RiemdpWarning,
 )
 from ._budget import Budget
-from ._calibration import calibrate, gaussian_noise_multiplier, subsampled_gaussian_noise_multiplier
+from ._calibration import (
+    allocated_gaussian_noise_multiplier,
+    calibrate,
+    gaussian_noise_multiplier,
+    subsampled_gaussian_noise_multiplier,
+)
 from ._guarantee import (
     Guarantee,
     allocated_gaussian,
@@ -41,6 +46,7 @@ __all__ = [
     "RiemdpError",
     "RiemdpWarning",
     "allocated_gaussian",
+    "allocated_gaussian_noise_multiplier",
     "approximate",
     "calibrate",
     "charge",

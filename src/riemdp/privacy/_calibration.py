@@ -8,9 +8,11 @@ from collections.abc import Callable
 
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
-from ._guarantee import Guarantee, gaussian, subsampled_gaussian
+from ._guarantee import Guarantee, allocated_gaussian, gaussian, subsampled_gaussian
 from .accounting import fourier
+from .accounting.allocation import LEAST_NOISE
 from .accounting.bounds import simple_epsilon
+from .accounting.events import CoarselyAllocatedEvent
 from .accounting.gaussian import gaussian_mu
 
 _LEAST = 1e-3  # noise multipliers below this hide nothing
@@ -108,15 +110,15 @@ def subsampled_gaussian_noise_multiplier(
 def _subsampled(
     epsilon: float, delta: float, population: int, batch_size: int, steps: int, sampling: str
 ) -> float:
-    # Central limit theorem for the first guess (Dong, Roth and Su 2022, Theorem 6.2): mu = q sqrt(T
-    # (exp(1/z^2) - 1)).
-    ratio = gaussian_mu(epsilon, delta) * population / batch_size
-    guess = 1 / math.sqrt(math.log1p(ratio * ratio / steps))
-
     def guarantee_of(z: float) -> Guarantee:
         return subsampled_gaussian(
             z, population=population, batch_size=batch_size, steps=steps, sampling=sampling
         )
+
+    # Central limit theorem for the first guess (Dong, Roth and Su 2022, Theorem 6.2): mu = q sqrt(T
+    # (exp(1/z^2) - 1)).
+    ratio = gaussian_mu(epsilon, delta) * population / batch_size
+    guess = 1 / math.sqrt(math.log1p(ratio * ratio / steps))
 
     # Coarse lattices lead near the answer; only the last evaluations need fine ones.
     budget = Budget(epsilon, delta)
@@ -130,6 +132,64 @@ def _subsampled(
         share=0.97,
     )
     return _search(lambda z: guarantee_of(z).epsilon(delta), budget, rough)
+
+
+def allocated_gaussian_noise_multiplier(budget: Budget, *, steps: int, epochs: int = 1) -> float:
+    """The smallest noise multiplier with which `epochs` epochs of random allocation stay within
+    `budget`.
+
+    It is the inverse of `allocated_gaussian`, and its results are kept.
+
+    Args:
+        budget: `Budget(epsilon, delta)` with delta above 0.
+        steps: Noisy steps of an epoch, >= 1; each record takes part in one of them.
+        epochs: Epochs, >= 1.
+
+    Returns:
+        The noise multiplier, sigma / (clip_norm / planned batch size).
+
+    Raises:
+        InvalidArgument: The budget is pure, or an argument is out of range.
+
+    Guarantee:
+        `allocated_gaussian(z, steps=steps, epochs=epochs)` costs at most budget.epsilon at
+        budget.delta, and at least 99.5 % of it where z is above 0.3.
+
+    Source:
+        Proof: docs/proofs/subsampling.md.
+
+    Examples:
+        >>> import riemdp
+        >>> budget = riemdp.Budget(1.0, 1e-5)
+        >>> z = riemdp.privacy.allocated_gaussian_noise_multiplier(budget, steps=20, epochs=2)
+        >>> riemdp.privacy.allocated_gaussian(z, steps=20, epochs=2).within(budget)
+        True
+    """
+    budget = _gaussian_budget(budget)
+    steps, epochs = integer("steps", steps), integer("epochs", epochs)
+    if steps == 1:
+        return gaussian_noise_multiplier(budget, epochs)
+    return _allocated(budget.epsilon, budget.delta, steps, epochs)
+
+
+@functools.lru_cache(maxsize=4096)
+def _allocated(epsilon: float, delta: float, steps: int, epochs: int) -> float:
+    def fine(z: float) -> float:
+        return allocated_gaussian(z, steps=steps, epochs=epochs).epsilon(delta)
+
+    def coarse(z: float) -> float:
+        if z < LEAST_NOISE:
+            return fine(z)
+        return fourier.epsilon((CoarselyAllocatedEvent(z, steps, epochs),), delta)
+
+    # The coarse figures are too large by a factor that hardly depends on z: found once, it leads
+    # to where one or two fine evaluations settle it.
+    budget = Budget(epsilon, delta)
+    rough = _search(coarse, budget, math.sqrt(epochs) / gaussian_mu(epsilon, delta), share=0.97)
+    at, exact = coarse(rough), fine(rough)
+    if 0.0 < exact <= at < math.inf:
+        rough = _search(lambda z: exact / at * coarse(z), budget, rough)
+    return _search(fine, budget, rough)
 
 
 def calibrate(

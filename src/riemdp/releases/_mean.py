@@ -452,8 +452,9 @@ def _optimised(
         raise invalid(
             "optimizer",
             optimizer,
-            "Poisson batches are accounted for under add-or-remove-one, and this release is "
-            'replace-one; use sampling="without-replacement", or riemdp.private_minimize',
+            "Poisson batches and allocation are accounted for under add-or-remove-one, and this"
+            ' release is replace-one; use sampling="without-replacement", or'
+            " riemdp.private_minimize",
         )
     there = Ball(local.center, local.radius)
     sensitivity = frechet_mean_sensitivity(local.manifold, there, n)

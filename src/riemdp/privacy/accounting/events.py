@@ -108,6 +108,10 @@ class AllocatedGaussianEvent:
         return {"kind": "allocated-gaussian", **asdict(self)}
 
 
+class CoarselyAllocatedEvent(AllocatedGaussianEvent):
+    """The same with larger figures that take less time, for a search; in no guarantee."""
+
+
 @dataclass(frozen=True)
 class MixtureEvent:
     """With probability `rate` the releases `local`, else nothing; independently in each of `count`

@@ -28,6 +28,7 @@ from . import allocation
 from .events import (
     AllocatedGaussianEvent,
     ApproximateEvent,
+    CoarselyAllocatedEvent,
     Event,
     GaussianEvent,
     PureEvent,
@@ -65,13 +66,19 @@ def lattice(part: Event, add: bool, step: float, tail: float = TAIL) -> Lattice:
     if isinstance(part, ApproximateEvent):
         return _two_points(part.epsilon, part.delta, step)
     if isinstance(part, AllocatedGaussianEvent):
-        loss, mass, infinite = allocation.epoch(part.noise_multiplier, part.steps).losses(add)
+        loss, mass, infinite = _epoch(part).losses(add)
         return _points_on_lattice(loss, mass, infinite, step)
     assert isinstance(part, SampledGaussianEvent)
     mu = 1 / part.noise_multiplier
     if part.sampling == "poisson":
         return _normal_lattice(mu, part.rate, add, step, tail)
     return _mirrored(_normal_lattice(mu, part.rate, False, step, tail, positive=True), step)
+
+
+def _epoch(part: AllocatedGaussianEvent) -> allocation.RatioLaw:
+    coarse = isinstance(part, CoarselyAllocatedEvent)
+    points = allocation.COARSE if coarse else allocation.FINE
+    return allocation.epoch(part.noise_multiplier, part.steps, points)
 
 
 def log_moment(part: Event, add: bool, a: Floats) -> Floats:
@@ -142,7 +149,7 @@ def _quadrature(part: Event, add: bool) -> tuple[Floats, Floats, float]:
         log_up = -math.log1p(math.exp(-e)) + math.log1p(-failure)
         return np.array([e, -e]), np.array([log_up, log_up - e]), failure
     if isinstance(part, AllocatedGaussianEvent):
-        loss, mass, infinite = allocation.epoch(part.noise_multiplier, part.steps).losses(add)
+        loss, mass, infinite = _epoch(part).losses(add)
         keep = loss <= LARGEST
         with np.errstate(divide="ignore"):
             log_mass = np.log(mass[keep])
