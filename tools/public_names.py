@@ -25,12 +25,18 @@ def errors() -> list[str]:
     ]
 
 
+def order(name: str) -> tuple[bool, bool, str]:
+    """Constants, classes, functions, each without regard to case: the order of sorted imports."""
+    return not name.isupper(), not name[0].isupper(), name.lower()
+
+
 def stub() -> str:
     parts = ["# Written by tools/public_names.py: what `import riemdp` offers to type checkers.\n"]
     parts += [f"from . import {package} as {package}\n" for package in sorted(riemdp._PACKAGES)]
     homes = {"_errors": errors(), **riemdp._PACKAGES}
     for package in sorted(homes):
-        parts += [f"from .{package} import {n} as {n}\n" for n in sorted(homes[package])]
+        names = sorted(homes[package], key=order)
+        parts += [f"from .{package} import {n} as {n}\n" for n in names]
     return "".join(parts) + "\n__version__: str\n"
 
 

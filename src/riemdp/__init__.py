@@ -95,7 +95,15 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "private_geometric_median",
     ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),
-    "estimators": ("PrivateFrechetMean", "PrivateMDM", "PrivatePCA"),
+    "estimators": (
+        "PrivateFrechetMean",
+        "PrivateMDM",
+        "PrivatePCA",
+        "PrivateTLCenter",
+        "PrivateTSClassifier",
+        "PrivateTangentSpace",
+        "plan_private_classifier",
+    ),
     "audit": (
         "audit_mechanism",
         "audit_optimizer",

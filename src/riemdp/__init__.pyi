@@ -38,6 +38,10 @@ from .domains import check_records as check_records
 from .estimators import PrivateFrechetMean as PrivateFrechetMean
 from .estimators import PrivateMDM as PrivateMDM
 from .estimators import PrivatePCA as PrivatePCA
+from .estimators import PrivateTangentSpace as PrivateTangentSpace
+from .estimators import PrivateTLCenter as PrivateTLCenter
+from .estimators import PrivateTSClassifier as PrivateTSClassifier
+from .estimators import plan_private_classifier as plan_private_classifier
 from .federated import PriRFed as PriRFed
 from .federated import run_in_process as run_in_process
 from .federated import validate_reply as validate_reply

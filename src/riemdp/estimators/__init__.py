@@ -1,10 +1,24 @@
-"""scikit-learn estimators that release with differential privacy: the mean, class means (MDM),
-principal components.
+"""scikit-learn estimators that release with differential privacy: the mean, class means (MDM), a
+classifier in the tangent space, re-centred subjects, principal components.
 """
 
+from ._center import PrivateTLCenter
+from ._classifier import PrivateTSClassifier
+from ._classifier_plan import ClassifierPlan, plan_private_classifier
 from ._mdm import PrivateMDM
 from ._mean import PrivateFrechetMean
 from ._pca import PrivatePCA
 from ._search import check_search
+from ._tangent_space import PrivateTangentSpace
 
-__all__ = ["PrivateFrechetMean", "PrivateMDM", "PrivatePCA", "check_search"]
+__all__ = [
+    "ClassifierPlan",
+    "PrivateFrechetMean",
+    "PrivateMDM",
+    "PrivatePCA",
+    "PrivateTLCenter",
+    "PrivateTSClassifier",
+    "PrivateTangentSpace",
+    "check_search",
+    "plan_private_classifier",
+]

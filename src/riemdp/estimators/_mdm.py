@@ -16,7 +16,7 @@ from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_labels, admit_records
-from ..manifolds import AbstractManifold, spd
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._class_means import AdaptiveClassMeans
@@ -29,6 +29,7 @@ from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, NEED_GRADIENT, build
 from ..statistics import FrechetMean, Records, TangentMean
+from ._matrices import ball_or_search, known_classes, matrix_space, public_sizes
 from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
@@ -49,13 +50,7 @@ class _Prepared:
 
     def sizes(self) -> list[int]:
         """Public class sizes, none of them 0."""
-        sizes = [int(np.count_nonzero(self.labels == i)) for i in range(len(self.classes))]
-        if min(sizes) == 0:
-            raise InvalidArgument(
-                f"argument `y` has no record of class {self.classes[sizes.index(0)]!r}; leave it"
-                " out of `classes`"
-            )
-        return sizes
+        return public_sizes(self.labels, self.classes)
 
 
 class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimator):
@@ -188,16 +183,14 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         """
         required(self, budget=self.budget)
         assert self.budget is not None
-        ball = AdaptiveBall() if self.ball is None else self.ball
-        if not isinstance(ball, Ball | AdaptiveBall):
-            raise invalid("ball", ball, "give a riemdp.AdaptiveBall() or riemdp.Ball(...), or None")
+        ball = ball_or_search(self.ball)
         one_of("labels", self.labels, ("public", "private"))
         one_of("mechanism", self.mechanism, MECHANISMS)
         one_of("on_invalid", self.on_invalid, ON_INVALID)
         refuse_weights(sample_weight)
-        manifold = self._manifold(X, ball)
+        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
         matrices, n = admit_records(manifold, "X", X)
-        classes = self._classes(y)
+        classes = known_classes(self.classes, y, self.labels)
         labels = admit_labels("y", y, list(classes))
         if len(labels) != n:
             raise InvalidArgument(
@@ -291,34 +284,6 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         self._coordinates = None
         return [r.value for r in releases], releases
 
-    def _manifold(self, X: RecordsLike, ball: Ball | AdaptiveBall) -> AbstractManifold:
-        """The space of matrices as large as the public centre of the ball, or as the array's."""
-        outer = ball if isinstance(ball, Ball) else ball.outer
-        given = getattr(X, "shape", None)
-        given = given if isinstance(given, tuple) else None
-        if outer is not None:
-            shape = np.shape(outer.center)
-            if len(shape) != 2 or shape[0] != shape[1]:
-                raise InvalidArgument(
-                    f"argument `ball` has a centre of shape {shape}; PrivateMDM needs a square"
-                    " matrix"
-                )
-        elif given is not None and len(given) == 3 and given[1] == given[2]:
-            shape = given[1:]
-        else:
-            raise InvalidArgument(
-                f"argument `X` {'is no array' if given is None else f'has shape {given}'}; give"
-                " symmetric positive definite matrices of shape (n, k, k), or the size of a matrix"
-                " by a ball: ball=AdaptiveBall(outer=Ball(center, radius))"
-            )
-        manifold = spd(shape[0], self.metric)
-        if given is not None and tuple(given[1:]) != tuple(shape):
-            raise InvalidArgument(
-                f"argument `X` has shape {given}; give symmetric positive definite matrices of the"
-                f" size of the ball's centre, shape (n, {shape[0]}, {shape[0]})"
-            )
-        return manifold
-
     def _public(self, domain: Domain, groups: list[np.ndarray]) -> _Releases:
         assert self.budget is not None
         sizes = [len(g) for g in groups]
@@ -390,21 +355,6 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
                 f" {manifold!r}; name one"
             )
         return min(known)[1]
-
-    def _classes(self, labels: ArrayLike) -> np.ndarray:
-        if self.classes is not None:
-            found = np.unique(np.asarray(self.classes))
-            if found.size == 0:
-                raise invalid("classes", self.classes, "give at least one label")
-            return found
-        if self.labels == "private":
-            raise invalid(
-                "classes",
-                None,
-                "private labels need the list of possible labels; taking it from the data would"
-                " reveal it",
-            )
-        return np.unique(np.asarray(labels))  # public labels
 
     # ---------------------------------------------------------------- using the means
     def transform(self, X: RecordsLike) -> np.ndarray:

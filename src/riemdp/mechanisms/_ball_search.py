@@ -225,6 +225,17 @@ def plan_short_search(
     return SearchPlan(noise, n, dim, scales, largest, smallest, coarse, fine, centre, need)
 
 
+def share_of_short_search(plan: SearchPlan) -> float:
+    """What `run_short_search` spends: it asks the same questions whatever is answered."""
+    first, second = _HALF_OCTAVES
+    counts = first + (second if plan.moves else 0)
+    return (
+        _SCALE_STEPS * plan.scales * plan.coarse_share
+        + counts * plan.fine_share
+        + (plan.centre_share)
+    )
+
+
 class Answers(Protocol):
     """Noisy answers about private records. Each call spends its share and releases its answer."""
 

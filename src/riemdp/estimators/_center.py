@@ -1,0 +1,241 @@
+"""`PrivateTLCenter`: matrices of a subject, re-centred by the subject's private mean."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import InvalidArgument, invalid, one_of
+from ..domains import AdaptiveBall, Ball
+from ..domains._check import refuse_invalid
+from ..domains._door import admit_records
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..mechanisms import AdaptiveMean
+from ..mechanisms._budgeted import BudgetedNoise
+from ..privacy import Budget, Guarantee, charge
+from ..privacy._cautions import warn_of
+from ..privacy._ledger import uncharged
+from ..randomness import noise_source
+from ..releases import private_frechet_mean
+from ..statistics import FrechetMean
+from ._matrices import ball_or_search, composable, matrix_space
+from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
+
+
+class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
+    """Re-centre the matrices of each subject: x becomes m^-1/2 x m^-1/2, m the subject's private
+    mean.
+
+    Subjects (domains, sessions) differ by their mean; without it a classifier that was trained on
+    some works better on others. Takes the place of `pyriemann.transfer.TLCenter`: `fit`,
+    `transform`, `fit_transform`, `centers_`. The re-centred matrices are one per record, so **not
+    private**; a classifier after it needs a budget of its own.
+
+    Args:
+        target_domain: The domain whose mean `transform` uses; "" for the last one in the order of
+            their names. If it is not "", `fit` reads domains from labels as well, see there.
+        metric: The metric of the mean: "riemann" ("affine-invariant"), "logeuclid"
+            ("log-euclidean") or "wasserstein" ("bures-wasserstein").
+        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
+            it**, once for all domains together.
+        ball: `AdaptiveBall()`, which None, the default, means, or a public `Ball(center, radius)`
+            for the matrices of every domain; see `riemdp.private_frechet_mean`. In a public ball
+            noise is that of "wrapped-gaussian", or "wrapped-laplace" where delta = 0.
+        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
+            refuses and says which ones, before anything is spent. Whether this error is raised
+            depends on the records, so show it only to their holder. "center" counts them as the
+            centre, silently.
+        random_state: None for noise from the operating system; an int makes the run reproducible
+            and **not private**.
+
+    Attributes:
+        centers_: The released mean of each domain, a dictionary.
+        releases_: The `Release` of each domain, a dictionary.
+        guarantee_: The `Guarantee` of all domains together.
+        reproducible_: Whether a seed was used; then nothing is private.
+        total_spent_: What all calls of `fit` on this object cost together.
+
+    Guarantee:
+        Replace-one: neighbours differ in one matrix, which stays in its domain; the domains of all
+        records, and so their sizes, are public. A matrix is in one domain only, and the means of
+        the others do not see it, so every mean has the whole budget and all of them together cost
+        it once (parallel composition). delta > 0: mu-GDP with mu = 1 /
+        gaussian_noise_multiplier(budget); delta = 0: (epsilon, 0). It protects one matrix (a
+        trial), not a subject.
+
+    Source:
+        Zanini et al. 2018 (re-centring).
+        Proof: docs/proofs/class-means.md, Lemma 1; docs/proofs/private-ball.md.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> X = np.stack([np.diag([1.0, v]) for v in np.linspace(0.5, 2.0, 600)])
+        >>> X[300:] *= 9.0
+        >>> subject = np.repeat(["a", "b"], 300)
+        >>> center = riemdp.PrivateTLCenter(budget=riemdp.Budget(1.0, 1e-6))
+        >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-5)) as ledger:
+        ...     new = center.fit_transform(X, domains=subject)
+        >>> bool(abs(np.mean(np.log(new[:300, 0, 0])) - np.mean(np.log(new[300:, 0, 0]))) < 0.5)
+        True
+    """
+
+    def __init__(
+        self,
+        target_domain: str = "",
+        *,
+        metric: str = "riemann",
+        budget: Budget | None = None,
+        ball: Ball | AdaptiveBall | None = None,
+        on_invalid: str = "raise",
+        random_state: int | None = None,
+    ):
+        self.target_domain = target_domain
+        self.metric = metric
+        self.budget = budget
+        self.ball = ball
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: RecordsLike,
+        y: ArrayLike | None = None,
+        *,
+        domains: ArrayLike | None = None,
+        sample_weight: None = None,
+    ) -> Self:
+        """Release the mean of each domain and charge the ledger.
+
+        Args:
+            X: Symmetric positive definite matrices, shape (n, k, k).
+            y: Ignored where `domains` or no `target_domain` is given. Else labels "domain/class" as
+                pyRiemann's `encode_domains` makes them, of which the part before the last "/" is
+                read and is public.
+            domains: The domain of each matrix, public. Without domains and without
+                `target_domain` all matrices are of one domain, "".
+            sample_weight: Refused: weights from data would change the sensitivity.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a record cannot be used; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
+        """
+        refuse_weights(sample_weight)
+        required(self, budget=self.budget)
+        assert self.budget is not None
+        budget = self.budget
+        ball = ball_or_search(self.ball)
+        one_of("on_invalid", self.on_invalid, ON_INVALID)
+        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
+        matrices, n = admit_records(manifold, "X", X)
+        of = self._domains(y, domains, n)
+        names = sorted(set(of))
+        if self.target_domain not in ("", *names):
+            raise invalid(
+                "target_domain", self.target_domain, f"it is none of the {len(names)} domains"
+            )
+        if self.on_invalid == "raise":
+            refuse_invalid(manifold, "X", X, REMEDY)
+        rows = {name: np.flatnonzero([d == name for d in of]) for name in names}
+        for own in rows.values():
+            _check_size(manifold, ball, len(own), budget)
+        how = composable(ball, budget)
+        source = noise_source(check_seed(self.random_state))
+        whole = BudgetedNoise(budget).guarantee.quoted_at(budget.delta)
+        charge(whole)  # what can be refused was: the domains' sizes are public
+        with uncharged():  # `whole`, charged just before, is the cost of all of them together
+            releases = {
+                name: private_frechet_mean(
+                    manifold, np.asarray(matrices)[own], ball, budget, rng=source, **how
+                )
+                for name, own in rows.items()
+            }
+        if any(not _within(r.guarantee, whole, budget) for r in releases.values()):
+            raise AssertionError(
+                "a domain was released under another guarantee than the one that was charged"
+            )
+        self.manifold_ = manifold
+        self.releases_ = releases
+        self.centers_ = {name: np.asarray(r.value) for name, r in releases.items()}
+        self.guarantee_ = whole
+        self.reproducible_ = source.reproducible
+        self._record_spending(whole, budget)
+        warn_of(whole, budget.delta, min(len(own) for own in rows.values()))
+        return self
+
+    def transform(self, X: RecordsLike) -> np.ndarray:
+        """Matrices re-centred by the mean of the target domain, shape (n, k, k): not private."""
+        check_is_fitted(self, "centers_")
+        matrices, _ = admit_records(self.manifold_, "X", X)
+        name = self.target_domain if self.target_domain != "" else max(self.centers_)
+        return _recentred(np.asarray(matrices), self.centers_[name])
+
+    def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride] - as in pyRiemann
+        self,
+        X: RecordsLike,
+        y: ArrayLike | None = None,
+        *,
+        domains: ArrayLike | None = None,
+        sample_weight: None = None,
+    ) -> np.ndarray:
+        """`fit`, then every matrix re-centred by the mean of **its own** domain: not private."""
+        self.fit(X, y, domains=domains, sample_weight=sample_weight)
+        matrices = np.asarray(admit_records(self.manifold_, "X", X)[0])
+        of = self._domains(y, domains, len(matrices))
+        out = np.empty_like(matrices)
+        for name, center in self.centers_.items():
+            own = np.flatnonzero([d == name for d in of])
+            out[own] = _recentred(matrices[own], center)
+        return out
+
+    def _domains(self, y: ArrayLike | None, domains: ArrayLike | None, n: int) -> list[str]:
+        """The public domain of each record."""
+        if domains is None and self.target_domain == "":
+            return [""] * n
+        name, given = ("y", y) if domains is None else ("domains", domains)
+        array = np.asarray(given)
+        if array.shape != (n,):
+            raise InvalidArgument(
+                f"argument `{name}` has shape {array.shape}; give one "
+                + ("'domain/class'" if domains is None else "domain")
+                + f" for each of {n} matrices, or leave out `target_domain` for one domain"
+            )
+        texts = [str(d) for d in array.tolist()]
+        if domains is not None:
+            return texts
+        if not all("/" in t for t in texts):
+            raise InvalidArgument(
+                "argument `y` has labels that are not of the form 'domain/class'; give"
+                " domains=..., or leave out `target_domain` for one domain"
+            )
+        return [t.rpartition("/")[0] for t in texts]
+
+
+def _check_size(
+    manifold: AbstractManifold, ball: Ball | AdaptiveBall, n: int, budget: Budget
+) -> None:
+    """Raise, from public numbers, where n matrices are not enough."""
+    if isinstance(ball, AdaptiveBall):
+        AdaptiveMean(manifold, ball, n=n, budget=budget).plan.check()
+    else:
+        _ = FrechetMean(ball.on(manifold), n).sensitivity
+
+
+def _within(guarantee: Guarantee, whole: Guarantee, budget: Budget) -> bool:
+    """Whether a domain cost no more than what was charged."""
+    return guarantee.epsilon(budget.delta) <= whole.epsilon(budget.delta) * (1.0 + 1e-9)
+
+
+def _recentred(X: np.ndarray, center: np.ndarray) -> np.ndarray:
+    """c^-1/2 x c^-1/2, each on its own."""
+    values, vectors = np.linalg.eigh(center)
+    root = (vectors / np.sqrt(values)) @ vectors.T
+    new = root @ X @ root
+    return (new + new.swapaxes(-1, -2)) / 2

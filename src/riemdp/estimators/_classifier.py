@@ -1,0 +1,213 @@
+"""`PrivateTSClassifier`: a linear classifier in the tangent space at a private centre."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import InvalidArgument, RiemdpWarning, one_of
+from ..domains import AdaptiveBall, Ball, Domain
+from ..domains._check import refuse_invalid
+from ..domains._door import admit_labels, admit_records
+from ..manifolds._base import RecordsLike
+from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
+from ..privacy import Budget
+from ..privacy._cautions import warn_of
+from ..randomness import noise_source
+from ..statistics import TangentMean
+from ._classifier_plan import HOPELESS, plan_private_classifier
+from ._matrices import ball_or_search, known_classes, matrix_space, public_sizes
+from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
+
+
+class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
+    """Linear classifier of matrices in the tangent space at a private centre, all of it private.
+
+    Takes the place of `pyriemann.classification.TSClassifier` in a pipeline: `fit`, `predict`,
+    `predict_proba`, `decision_function`, `classes_`. A record is one matrix with its label.
+
+    A share of the budget finds a centre c and a radius r, from all matrices and no label. The
+    matrices become tangent vectors at c, shortened to r. One release then gives the sums of each
+    class, and the second moments of all of them, from which a discriminant analysis follows:
+    class means moved towards their average by James-Stein, and the covariance within the classes.
+    Its eigenvalues are raised to the size of the noise, so that directions which the noise drowns
+    count alike. With a pure budget, and for more than 2048 coordinates (matrices beyond 63 x 63),
+    second moments are left out, and the nearest class mean decides. Which of the two is a function
+    of public numbers.
+
+    Args:
+        metric: "riemann" ("affine-invariant"), "logeuclid" ("log-euclidean") or "wasserstein"
+            ("bures-wasserstein").
+        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
+            it.**
+        ball: `AdaptiveBall()` finds a centre and a radius with a share of the budget, in any unit;
+            None, the default, means it. Or a public `Ball(center, radius)`: its centre is that of
+            the tangent space, and vectors are shortened to its radius.
+        labels: "public" or "private", see the guarantee below. Private labels cost no more noise.
+        classes: The possible labels, public. Required for private labels, because which labels
+            occur is then private. A label that equals none belongs to no class, and changes nothing
+            for the other records.
+        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
+            raises an error that says which ones, before anything is spent. Whether it is raised
+            depends on the records, so show it only to their holder. "center" counts them as the
+            centre, silently.
+        random_state: None for noise from the operating system; an int makes the run reproducible
+            and **not private**.
+
+    Attributes:
+        classes_: The classes.
+        coef_: Shape (classes, dim): scores are <coef_, y> + intercept_, y the coordinates of the
+            shortened tangent vector in an orthonormal frame at `reference_`.
+        intercept_: Shape (classes,).
+        reference_: The centre: the public one, or the one that was found privately.
+        ball_: The ball: the public one, or the one that was found privately.
+        rule_: "discriminant" or "class-means".
+        plan_: The `ClassifierPlan`: what these public numbers promise.
+        guarantee_: The `Guarantee` of everything.
+        release_: The `Release`.
+        reproducible_: Whether a seed was used; then nothing is private.
+        total_spent_: What all calls of `fit` on this object cost together.
+
+    Guarantee:
+        Replace-one, number of records public. Public labels: neighbours differ in one matrix, its
+        label stays, and class sizes are public. Private labels: neighbours differ in one pair
+        (matrix, label). delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta =
+        0: (epsilon, 0). Search and classifier share the budget. One record changes the vector of
+        class sums (over r), sizes over sqrt(2) and second moments (over r^2) over sqrt(2) by at
+        most 2.
+
+    Source:
+        Barachant et al. 2012 (tangent space classification); Vu and Slavkovic 2009 and Sheffet 2017
+        (sufficient statistics with noise).
+        Proof: docs/proofs/tangent-classifier.md.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.arange(400) % 2
+        >>> a = rng.normal(size=(400, 2, 20)) * np.where(y[:, None] == 0, [1.0, 2.0], [2.0, 1.0])[
+        ...     :, :, None
+        ... ]
+        >>> X = a @ a.transpose(0, 2, 1) / 20
+        >>> model = riemdp.PrivateTSClassifier(budget=riemdp.Budget(1.0, 1e-5))
+        >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-4)) as ledger:
+        ...     model.fit(X, y).score(X, y) > 0.9
+        True
+    """
+
+    def __init__(
+        self,
+        *,
+        metric: str = "riemann",
+        budget: Budget | None = None,
+        ball: Ball | AdaptiveBall | None = None,
+        labels: str = "public",
+        classes: Sequence[Any] | np.ndarray | None = None,
+        on_invalid: str = "raise",
+        random_state: int | None = None,
+    ):
+        self.metric = metric
+        self.budget = budget
+        self.ball = ball
+        self.labels = labels
+        self.classes = classes
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(self, X: RecordsLike, y: ArrayLike, sample_weight: None = None) -> Self:
+        """Release the classifier and charge the ledger.
+
+        Args:
+            X: Symmetric positive definite matrices, shape (n, k, k).
+            y: One label for each.
+            sample_weight: Refused: weights from data would change the sensitivity.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a record cannot be used; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
+        """
+        required(self, budget=self.budget)
+        assert self.budget is not None
+        ball = ball_or_search(self.ball)
+        one_of("labels", self.labels, ("public", "private"))
+        one_of("on_invalid", self.on_invalid, ON_INVALID)
+        refuse_weights(sample_weight)
+        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
+        matrices, n = admit_records(manifold, "X", X)
+        classes = known_classes(self.classes, y, self.labels)
+        labels = admit_labels("y", y, list(classes))
+        if len(labels) != n:
+            raise InvalidArgument(
+                f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one"
+                " label for each matrix"
+            )
+        if self.on_invalid == "raise":
+            refuse_invalid(manifold, "X", X, REMEDY)
+        source = noise_source(check_seed(self.random_state))
+        sizes = public_sizes(labels, classes) if self.labels == "public" else None
+        given: dict[str, Any] = {"n": n, "classes": len(classes), "budget": self.budget}
+        plan = plan_private_classifier(manifold, n, len(classes), self.budget, ball=ball)
+        mechanism = (
+            AdaptiveDiscriminant(manifold, ball, **given, sizes=sizes)
+            if isinstance(ball, AdaptiveBall)
+            else TangentDiscriminant(manifold, ball, **given, sizes=sizes)
+        )
+        if plan.verdict == "hopeless":  # from public numbers, and before anything is spent
+            warnings.warn(
+                f"PrivateTSClassifier: noise {plan.noise:.2g} is above {HOPELESS:g}, so predictions"
+                f" will be little better than guessing; about {plan.records_a_class:,} records a"
+                " class are needed with this budget (riemdp.plan_private_classifier)",
+                RiemdpWarning,
+                stacklevel=2,
+            )
+        release = mechanism.release((matrices, labels), source)
+        self.manifold_ = manifold
+        self.classes_ = classes
+        self.plan_ = plan
+        self.rule_ = mechanism.rule
+        self.release_ = release
+        self.ball_ = release.details["ball"]
+        self.reference_ = np.asarray(self.ball_.center)
+        self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
+        self.guarantee_ = release.guarantee
+        self.reproducible_ = source.reproducible
+        self._record_spending(self.guarantee_, self.budget)
+        warn_of(self.guarantee_, self.budget.delta, n)
+        return self
+
+    # ---------------------------------------------------------------- using the classifier
+    def _scores(self, X: RecordsLike) -> np.ndarray:
+        """One score for each matrix and class; a matrix that is no point counts as the centre."""
+        check_is_fitted(self, "coef_")
+        matrices, count = admit_records(self.manifold_, "X", X)
+        domain = Domain(self.manifold_, self.ball_.center, self.ball_.radius)
+        y = np.asarray(TangentMean(domain, count).prepare(matrices).points)
+        return y @ self.coef_.T + self.intercept_
+
+    def decision_function(self, X: RecordsLike) -> np.ndarray:
+        """Scores, shape (n, classes); with two classes their difference, shape (n,), as usual in
+        scikit-learn.
+        """
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: RecordsLike) -> np.ndarray:
+        """The class with the largest score, for each matrix."""
+        return self.classes_[np.argmax(self._scores(X), axis=1)]
+
+    def predict_proba(self, X: RecordsLike) -> np.ndarray:
+        """Softmax of the scores, shape (n, classes): for the rule "discriminant" the probabilities
+        of Gaussian classes of equal size with the released covariance.
+        """
+        scores = self._scores(X)
+        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return chances / chances.sum(axis=1, keepdims=True)

@@ -1,0 +1,161 @@
+"""What a private classifier needs and can be expected to do, from public numbers alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from .._errors import InvalidArgument, integer
+from ..domains import AdaptiveBall, Ball
+from ..manifolds import AbstractManifold
+from ..mechanisms._ball_search import plan_short_search, share_of_short_search
+from ..mechanisms._budgeted import BudgetedNoise
+from ..mechanisms._discriminant import DISCRIMINANT, rule_for
+from ..privacy import Budget
+from ._matrices import ball_or_search
+
+# Limits of `ClassifierPlan.noise`, from the measurements of docs/classifiers.md.
+GOOD, HOPELESS = 0.1, 0.7
+_MOST = 10**15  # no data set has more records
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifierPlan:
+    """What `PrivateTSClassifier` does with n records, decided before any of them is read.
+
+    `str(plan)` explains it in words.
+
+    Attributes:
+        n: The public number of records of all classes.
+        classes: The public number of classes.
+        dim: The number of coordinates of a tangent vector, k (k + 1) / 2 for k x k matrices.
+        budget: The budget of one `fit`.
+        rule: "discriminant" or "class-means".
+        need: The number of records from which `fit` accepts to search for a centre; 1 where the
+            ball is public.
+        share: The share of the budget that is left for the classifier.
+        noise: classes * sigma * dim^(1/4) / n, sigma the noise of a coordinate of a class sum in
+            units of the radius: the noise with which a record is compared with the difference of
+            two class means.
+        records_a_class: The number of records of each class from which `noise` is at most 0.1.
+    """
+
+    n: int
+    classes: int
+    dim: int
+    budget: Budget
+    rule: str
+    need: int
+    share: float
+    noise: float
+    records_a_class: int
+
+    @property
+    def verdict(self) -> str:
+        """ "too few" (`fit` refuses), "hopeless" (noise above 0.7), "weak" or "enough" (noise at
+        most 0.1, where class means are about as good as without noise).
+        """
+        if self.n < self.need:
+            return "too few"
+        if self.noise > HOPELESS:
+            return "hopeless"
+        return "enough" if self.noise <= GOOD else "weak"
+
+    def __str__(self) -> str:
+        said = {
+            "too few": f"too few records to find a centre: {self.need} are needed; fit refuses",
+            "hopeless": "hopeless: noise drowns the differences of the classes, and predictions are"
+            " little better than guessing",
+            "weak": "weak: predictions are clearly worse than without noise",
+            "enough": "enough: class means are about as good as without noise",
+        }[self.verdict]
+        return (
+            f"Private classifier of {self.classes} classes, n = {self.n}, {self.dim} coordinates,"
+            f" epsilon {self.budget.epsilon:g}, delta {self.budget.delta:g}: {self.rule},"
+            f" {100 * self.share:.0f} % of the budget for the classifier.\n"
+            f"Noise {self.noise:.2g} (0.1 is good, above 0.7 is hopeless): {said}.\n"
+            f"About {self.records_a_class:,} records a class are needed for noise 0.1."
+        )
+
+
+def plan_private_classifier(
+    manifold: AbstractManifold,
+    n: int,
+    classes: int,
+    budget: Budget,
+    *,
+    ball: Ball | AdaptiveBall | None = None,
+) -> ClassifierPlan:
+    """Say before any budget is spent whether n records are enough for a private classifier.
+
+    In a public `Ball` the noise is judged as if the records filled it; a ball that is ten times too
+    large makes it ten times worse.
+
+    Args:
+        manifold: The space, e.g. `riemdp.spd(k, "riemann")`.
+        n: The public number of records of all classes, at least 1.
+        classes: The public number of classes, at least 1.
+        budget: The budget of one `fit`.
+        ball: As for `PrivateTSClassifier`.
+
+    Returns:
+        The `ClassifierPlan`.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Examples:
+        >>> import riemdp
+        >>> space, budget = riemdp.spd(32, "riemann"), riemdp.Budget(1.0, 1e-5)
+        >>> riemdp.plan_private_classifier(space, 216, 4, budget).verdict
+        'hopeless'
+        >>> riemdp.plan_private_classifier(space, 20000, 4, budget).verdict
+        'enough'
+    """
+    if not isinstance(manifold, AbstractManifold):
+        raise InvalidArgument(
+            f"argument `manifold` is a {type(manifold).__name__}; give a space such as"
+            ' riemdp.spd(k, "riemann")'
+        )
+    n, classes = integer("n", n), integer("classes", classes)
+    noise = BudgetedNoise(budget)
+    where = ball_or_search(ball)
+    rule = rule_for(noise, manifold.dim)
+    need, share, level = _at(manifold, n, classes, noise, where, rule)
+
+    def is_enough(count: int) -> bool:
+        least, _, one = _at(manifold, count, classes, noise, where, rule)
+        return count >= least and one <= GOOD
+
+    low, high = 0, 1
+    while high < _MOST and not is_enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return ClassifierPlan(
+        n, classes, manifold.dim, budget, rule, need, share, level, math.ceil(high / classes)
+    )
+
+
+def _at(
+    manifold: AbstractManifold,
+    n: int,
+    classes: int,
+    noise: BudgetedNoise,
+    where: Ball | AdaptiveBall,
+    rule: str,
+) -> tuple[int, float, float]:
+    """The number of records that a search needs, what it leaves, and the noise."""
+    need, share, dim = 1, 1.0, manifold.dim
+    if isinstance(where, AdaptiveBall):
+        domain = where.on(manifold)
+        search = plan_short_search(
+            noise.law, n, dim, scales=domain.scales, largest=1.0, smallest=domain.ratio
+        )
+        need = search.need
+        share = max(1.0 - share_of_short_search(search), 1e-6)
+    # the deviation of a coordinate of a sum of sensitivity 2
+    together = classes * (dim + 1) + (dim * (dim + 1) // 2 if rule == DISCRIMINANT else 0)
+    deviation = noise.law.mean_length(share, together) / math.sqrt(together)
+    return need, share, classes * deviation * dim**0.25 / n

@@ -1,0 +1,150 @@
+"""`PrivateTangentSpace`: tangent vectors at a private mean."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import InvalidArgument, one_of
+from ..domains import AdaptiveBall, Ball
+from ..domains._check import refuse_invalid
+from ..manifolds._base import RecordsLike
+from ..privacy import Budget
+from ..releases import private_frechet_mean
+from ._matrices import ball_or_search, composable, matrix_space
+from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
+
+
+class PrivateTangentSpace(
+    ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    """Tangent vectors of matrices at their mean, the mean released with differential privacy.
+
+    Takes the place of `pyriemann.tangentspace.TangentSpace` in a pipeline: `fit`, `transform`,
+    `inverse_transform`, `reference_`. `transform(X)` gives coordinates of log(x) in an orthonormal
+    frame at `reference_`, shape (n, k (k + 1) / 2): one row per record, so **not private**.
+    Inner products are those of pyRiemann's vectors; the frame is another one. **A model that is
+    trained on these rows reads the records again**, and its cost is not part of this guarantee:
+    follow it with a private one, or use `PrivateTSClassifier`, which does both for one budget.
+
+    Args:
+        metric: "riemann" ("affine-invariant"), "logeuclid" ("log-euclidean") or "wasserstein"
+            ("bures-wasserstein").
+        budget: `Budget(epsilon, delta)`. Required. **Every call of `fit` spends it**, and charges
+            the innermost `with Ledger(...)`.
+        ball: `AdaptiveBall()`, which None, the default, means, or a public `Ball(center, radius)`;
+            see `riemdp.private_frechet_mean`. In a public ball noise is that of
+            "wrapped-gaussian", or "wrapped-laplace" where delta = 0: so what several steps of a
+            pipeline cost adds up exactly.
+        on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
+            refuses and says which ones, before anything is spent. Whether this error is raised
+            depends on the records, so show it only to their holder. "center" counts them as the
+            centre, silently.
+        random_state: None for noise from the operating system; an int makes the run reproducible
+            and **not private**.
+
+    Attributes:
+        reference_: The released mean, shape (k, k).
+        ball_: The `Ball` that was used: the one given, or the one that was found (released).
+        guarantee_: Its `Guarantee`.
+        release_: The whole `Release`.
+        reproducible_: Whether a seed was used; then nothing is private.
+        total_spent_: What all calls of `fit` on this object cost together.
+
+    Guarantee:
+        That of `riemdp.private_frechet_mean`, replace-one: `guarantee_.epsilon(budget.delta) <=
+        budget.epsilon`.
+
+    Source:
+        Barachant et al. 2012 (tangent space).
+        Proof: docs/proofs/mean-sensitivity.md, docs/proofs/private-ball.md.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> X = np.stack([np.diag([1.0, v]) for v in np.linspace(0.5, 2.0, 400)])
+        >>> space = riemdp.PrivateTangentSpace(budget=riemdp.Budget(1.0, 1e-6))
+        >>> with riemdp.Ledger(riemdp.Budget(2.0, 1e-5)) as ledger:
+        ...     space.fit(X).transform(X).shape
+        (400, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        metric: str = "riemann",
+        budget: Budget | None = None,
+        ball: Ball | AdaptiveBall | None = None,
+        on_invalid: str = "raise",
+        random_state: int | None = None,
+    ):
+        self.metric = metric
+        self.budget = budget
+        self.ball = ball
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(self, X: RecordsLike, y: object = None, sample_weight: None = None) -> Self:
+        """Release the mean and charge the ledger.
+
+        Args:
+            X: Symmetric positive definite matrices, shape (n, k, k).
+            y: Ignored.
+            sample_weight: Refused: weights from data would change the sensitivity.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a record cannot be used; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
+        """
+        refuse_weights(sample_weight)
+        required(self, budget=self.budget)
+        assert self.budget is not None
+        ball = ball_or_search(self.ball)
+        one_of("on_invalid", self.on_invalid, ON_INVALID)
+        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
+        if self.on_invalid == "raise":
+            refuse_invalid(manifold, "X", X, REMEDY)
+        release = private_frechet_mean(
+            manifold,
+            X,
+            ball,
+            self.budget,
+            rng=check_seed(self.random_state),
+            **composable(ball, self.budget),
+        )
+        self.manifold_ = manifold
+        self.release_ = release
+        self.reference_ = np.asarray(release.value)
+        self.ball_ = release.details["ball"]
+        self.guarantee_ = release.guarantee
+        self.reproducible_ = release.reproducible
+        self._record_spending(release.guarantee, self.budget)
+        return self
+
+    def transform(self, X: RecordsLike) -> np.ndarray:
+        """Tangent coordinates of each matrix, shape (n, k (k + 1) / 2): not private."""
+        check_is_fitted(self, "reference_")
+        logs = self.manifold_.log(self.reference_, X)
+        return np.asarray(self.manifold_.to_coordinates(self.reference_, logs))
+
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
+        """The matrices with these tangent coordinates, shape (n, k, k)."""
+        check_is_fitted(self, "reference_")
+        rows = np.asarray(X, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self.manifold_.dim:
+            raise InvalidArgument(
+                f"argument `X` has shape {rows.shape}; give (n, {self.manifold_.dim}) tangent"
+                " coordinates"
+            )
+        vectors = self.manifold_.from_coordinates(self.reference_, rows)
+        return np.asarray(self.manifold_.exp(self.reference_, vectors))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.manifold_.dim

@@ -1,0 +1,433 @@
+"""PrivateTSClassifier: what it releases, what one record and one label can do, what is planned."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import gamma, kstest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+import riemdp
+from riemdp import (
+    AdaptiveBall,
+    Ball,
+    Budget,
+    BudgetExceeded,
+    InvalidArgument,
+    Ledger,
+    PrivateTSClassifier,
+    RiemdpWarning,
+    plan_private_classifier,
+)
+from riemdp.mechanisms import _discriminant
+from riemdp.mechanisms._ball_search import share_of_short_search
+from riemdp.mechanisms._budgeted import BudgetedNoise
+from riemdp.mechanisms._discriminant import (
+    AdaptiveDiscriminant,
+    LabelledSums,
+    TangentDiscriminant,
+)
+from riemdp.randomness import noise_source
+from tests.statistical import ALPHA, gaussian_p_value
+
+BUDGET = Budget(3.0, 1e-5)
+BALL = Ball(np.eye(3), 2.0)
+PRIVATE = {"labels": "private", "classes": [0, 1, 2]}
+
+
+def matrices(n=600, unit=1.0, seed=0):
+    """Three classes of 3 x 3 covariances, and their labels."""
+    rng = np.random.default_rng(seed)
+    signals = rng.normal(size=(n, 3, 30))
+    y = np.arange(n) % 3
+    signals *= np.exp(0.7 * (np.arange(3) == y[:, None]))[:, :, None]
+    return unit * signals @ signals.transpose(0, 2, 1) / 30, y
+
+
+def classifier(**options):
+    return PrivateTSClassifier(
+        **{"metric": "logeuclid", "budget": BUDGET, "random_state": 1} | options
+    )
+
+
+# ------------------------------------------------------------------------------- what is released
+@pytest.mark.parametrize(
+    "metric", ["riemann", "logeuclid", pytest.param("wasserstein", marks=pytest.mark.slow)]
+)
+def test_it_finds_the_classes_in_any_unit(metric):
+    for unit, labels in ((1.0, {}), (1e-12, PRIVATE)):
+        X, y = matrices(unit=unit)
+        fitted = classifier(metric=metric, **labels).fit(X, y)
+        assert fitted.score(X, y) > 0.85
+        assert 2.97 < fitted.guarantee_.epsilon(1e-5) <= 3.0 * (1 + 1e-9)
+        assert fitted.rule_ == "discriminant"
+        assert fitted.coef_.shape == (3, 6)
+        assert bool(fitted.manifold_.belongs(fitted.reference_, 1e-8 * unit))
+
+
+def test_pure_budgets_take_class_means():
+    X, y = matrices()
+    for options in ({}, PRIVATE, {"ball": BALL}, {"ball": BALL, **PRIVATE}):
+        fitted = classifier(budget=Budget(6.0), **options).fit(X, y)
+        assert fitted.guarantee_.epsilon(0.0) == 6.0
+        assert fitted.rule_ == "class-means"
+        assert fitted.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("labels", [{}, PRIVATE])
+def test_without_noise_it_is_a_discriminant_analysis(labels):
+    """The scores of a linear discriminant analysis, written down here with NumPy alone."""
+    X, y = matrices()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = classifier(budget=Budget(1e8, 1e-3), ball=BALL, **labels).fit(X, y)
+    logs = np.stack([vectors @ np.diag(np.log(v)) @ vectors.T for v, vectors in map(eigh, X)])
+    z = logs.reshape(600, 9)
+    z = z * np.minimum(1.0, 2.0 / np.linalg.norm(z, axis=1))[:, None]
+    means = np.stack([z[y == a].mean(axis=0) for a in range(3)])
+    within = sum(np.outer(r, r) for r in z - means[y]) / 600
+    weights = means @ np.linalg.pinv(within)
+    expected = z @ weights.T - 0.5 * np.sum(weights * means, axis=1)
+    ours = fitted.decision_function(X)
+    # scores are equal up to a number for each record, which the common part of the means decides
+    assert np.allclose(ours - ours[:, :1], expected - expected[:, :1], atol=1e-2, rtol=1e-3)
+    assert np.array_equal(fitted.predict(X), expected.argmax(axis=1))
+
+
+def eigh(x):
+    return np.linalg.eigh(x)
+
+
+def test_predictions_and_probabilities_follow_from_the_scores():
+    X, y = matrices()
+    fitted = classifier().fit(X, y)
+    scores = fitted.decision_function(X)
+    assert np.array_equal(fitted.predict(X), scores.argmax(axis=1))
+    chances = fitted.predict_proba(X)
+    assert np.allclose(chances.sum(axis=1), 1.0)
+    assert np.allclose(np.log(chances[:, 1] / chances[:, 0]), scores[:, 1] - scores[:, 0])
+    one_by_one = np.concatenate([fitted.decision_function(x[None]) for x in X[:5]])
+    assert np.allclose(one_by_one, scores[:5], rtol=1e-9)
+    two = classifier().fit(X[y < 2], np.where(y[y < 2] == 0, "no", "yes"))
+    assert np.array_equal(two.predict(X) == "yes", two.decision_function(X) > 0)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict(X), fitted.predict(X))
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+def test_more_records_are_worth_more_than_class_means():
+    """Classes that differ along a direction in which records vary little: the covariance tells."""
+    rng = np.random.default_rng(5)
+    n = 1500
+    y = np.arange(n) % 2
+    logs = rng.normal(size=(n, 3)) * [1.0, 1.0, 0.08] + np.outer(y, [0.0, 0.0, 0.25])
+    X = np.stack([np.diag(np.exp(v)) for v in logs])
+    ours = classifier(budget=Budget(3.0, 1e-6)).fit(X, y)
+    nearest = riemdp.PrivateMDM(metric="logeuclid", budget=Budget(3.0, 1e-6), random_state=1).fit(
+        X, y
+    )
+    assert ours.score(X, y) > nearest.score(X, y) + 0.1
+
+
+# ------------------------------------------------------------------------------------- guarantees
+def sums_of(private, moments, n=3, dim=4):
+    return LabelledSums(n, 2, dim, None if private else (n - 1, 1), moments)
+
+
+def largest_change(sums, private):
+    """Of the joint vector, over random pairs of records with labels, and the worst ones."""
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    pairs = [np.eye(4)[[0, 0]] * [[1.0], [-1.0]], np.eye(4)[[0, 1]], np.eye(4)[[0, 0]]]
+    pairs += list(rng.normal(size=(30, 2, 4)))
+    rest = np.array([[0.3, 0.0, 0.1, 0.0], [0.0, 0.2, 0.0, 0.0]])
+    for i, pair in enumerate(pairs):
+        z = pair / np.maximum(1.0 if i % 2 else 0.0, np.linalg.norm(pair, axis=1))[:, None]
+        for b in (0, 1, -1) if private else (0,):
+            one = sums.joint(jnp.asarray(np.vstack([z[:1], rest])), np.array([0, 0, 1]))
+            other = sums.joint(jnp.asarray(np.vstack([z[1:], rest])), np.array([b, 0, 1]))
+            worst = max(worst, float(np.linalg.norm(one - other)))
+    return worst
+
+
+@pytest.mark.parametrize("moments", [False, True])
+@pytest.mark.parametrize("private", [False, True])
+def test_one_record_moves_the_joint_vector_by_at_most_two(private, moments):
+    sums = sums_of(private, moments)
+    worst = largest_change(sums, private)
+    assert worst <= sums.sensitivity
+    assert worst == pytest.approx(2.0)
+    assert sums.sensitivity == pytest.approx(2.0, rel=1e-6)
+
+
+def test_the_weights_are_the_largest_for_two(monkeypatch):
+    """Second moments and sizes a little heavier, and a changed label exceeds the sensitivity."""
+    monkeypatch.setattr(_discriminant, "_WEIGHT", math.sqrt(0.5) * 1.01)
+    sums = sums_of(True, True)
+    assert largest_change(sums, True) > sums.sensitivity
+
+
+def mechanism_of(kind, budget, private, n=600):
+    where = AdaptiveBall() if issubclass(kind, AdaptiveDiscriminant) else BALL
+    sizes = None if private else [n // 3] * 3
+    space = riemdp.SPDLogEuclidean(3)
+    return kind(space, where, n=n, classes=3, budget=budget, sizes=sizes)
+
+
+def noise_of_sums(kind, private, monkeypatch):
+    """Noise of the joint vector over the sigma that sensitivity 2 and the share that is left ask
+    for; and sees that all shares add up to 1.
+    """
+    shares: list[float] = []
+    noise: list[np.ndarray] = []
+
+    class Noted(BudgetedNoise):
+        def count(self, share, source):
+            shares.append(share)
+            return super().count(share, source)
+
+        def scale(self, sensitivity, share, dim):
+            shares.append(share)
+            return super().scale(sensitivity, share, dim)
+
+        def added(self, y, scale, source):
+            noisy = super().added(y, scale, source)
+            noise.append((noisy - np.asarray(y)).ravel())
+            return noisy
+
+    monkeypatch.setattr("riemdp.mechanisms._budgeted.BudgetedNoise", Noted)
+    X, y = matrices()
+    mechanism = mechanism_of(kind, BUDGET, private)
+    source, drawn, left = noise_source(2), [], 1.0
+    for _ in range(20):
+        shares.clear()
+        noise.clear()
+        release = mechanism.release((X, y), source)
+        assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+        left = release.details["share_of_classifier"]
+        drawn.append(noise[-1])  # after that of the centre
+    return np.array(drawn) / (2.0 * riemdp.gaussian_noise_multiplier(BUDGET) / math.sqrt(left))
+
+
+class Cheap:
+    """A planted fault: the vector is taken to change by half of what it does."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        sums = self.sums
+
+        class Half(LabelledSums):
+            sensitivity = 1.0
+
+        self.sums = Half(sums.n, sums.classes, sums.dim, sums.sizes, sums.moments)
+
+
+class CheapFound(Cheap, AdaptiveDiscriminant):
+    pass
+
+
+class CheapGiven(Cheap, TangentDiscriminant):
+    pass
+
+
+@pytest.mark.parametrize("kind", [AdaptiveDiscriminant, TangentDiscriminant])
+@pytest.mark.parametrize("private", [False, True])
+def test_shares_are_the_budget_and_the_vector_has_its_noise(kind, private, monkeypatch):
+    noise = noise_of_sums(kind, private, monkeypatch)
+    assert noise.shape[1] == 18 + 21 + (3 if private else 0)
+    assert gaussian_p_value(noise, 1.0) > ALPHA
+    assert gaussian_p_value(0.8 * noise, 1.0) < ALPHA
+
+
+@pytest.mark.parametrize("kind", [CheapFound, CheapGiven])
+def test_too_little_noise_is_detected(kind, monkeypatch):
+    assert gaussian_p_value(noise_of_sums(kind, True, monkeypatch), 1.0) < ALPHA
+
+
+def test_a_far_record_moves_the_classifier_no_more_than_one_at_the_radius():
+    """The same seed: what differs is what the record does."""
+    X, y = matrices()
+    near, far = X.copy(), X.copy()
+    near[0], far[0] = 1e3 * np.diag([1.0, 1.0, 1e-9]), 1e3 * np.diag([1.0, 1.0, 1e-90])
+    one, other = (
+        mechanism_of(AdaptiveDiscriminant, BUDGET, True).release((x, y), 5) for x in (near, far)
+    )
+    r = one.details["ball"].radius
+    assert other.details["ball"].radius == r
+    gap = np.linalg.norm(one.details["coordinates"] - other.details["coordinates"], axis=1)
+    assert np.all(gap <= 2 * r / 150)
+
+
+def test_classes_apart_have_noise_of_their_own():
+    """Public labels and a pure budget: the length of each class's noise has the law of 6
+    dimensions, for sensitivity 2.
+    """
+    sums = LabelledSums(600, 3, 6, (200, 200, 200), False)
+    noise, source = BudgetedNoise(Budget(3.0)), noise_source(3)
+    scale = noise.scale(sums.sensitivity, 1.0, sums.together)
+    drawn = [sums.noisy(np.zeros(18), noise, scale, source).reshape(3, 6) for _ in range(150)]
+    lengths = np.linalg.norm(np.concatenate(drawn), axis=1) / (2.0 / 3.0)
+    assert kstest(lengths, gamma(6).cdf).pvalue > ALPHA
+    assert kstest(0.8 * lengths, gamma(6).cdf).pvalue < ALPHA
+
+
+def advantage(kind, releases=250):
+    """The mu that an attacker proves from the class means, for a record that changes sides and its
+    label.
+    """
+    budget, n = Budget(6.0, 1e-5), 60
+    X = np.stack([np.diag([math.e, 1 / math.e])] * n)
+    Y = X.copy()
+    Y[0] = np.diag([1 / math.e, math.e])
+    labels = np.arange(n) % 2
+    swapped = labels.copy()
+    swapped[0] = 1
+    space, ball = riemdp.SPDLogEuclidean(2), Ball(np.eye(2), math.sqrt(2.0))
+    mechanism = kind(space, ball, n=n, classes=2, budget=budget)
+    source, scores = noise_source(4), []
+    for x, y in ((X, labels), (Y, swapped)):
+        seen = [mechanism.release((x, y), source).details for _ in range(releases)]
+        sums = [d["coordinates"] / ball.radius * np.array(d["sizes"])[:, None] for d in seen]
+        change = np.array([s[0] + s[1] for s in sums]) @ np.array([1.0, -1.0, 0.0])
+        sizes = np.array([d["sizes"][0] - d["sizes"][1] for d in seen])
+        scores.append(change + sizes / math.sqrt(2.0) / 2)
+    mu = 1.0 / riemdp.gaussian_noise_multiplier(budget)
+    return riemdp.audit.gaussian_mu_lower_bound(scores[0], scores[1]), mu
+
+
+@pytest.mark.slow
+def test_one_record_and_its_label_show_no_more_than_is_claimed():
+    found, claimed = advantage(TangentDiscriminant)
+    assert found < claimed
+
+
+@pytest.mark.slow
+def test_an_attacker_detects_too_little_noise():
+    found, claimed = advantage(CheapGiven)
+    assert found > claimed
+
+
+# -------------------------------------------------------------------------------- what can go wrong
+def test_one_charge_and_refusals_from_public_numbers():
+    X, y = matrices()
+    with Ledger(Budget(3.0, 1e-5)) as ledger:
+        few, labels = matrices(30)
+        for bad in (few, np.full_like(few, np.nan)):
+            with pytest.raises(InvalidArgument, match=r"`ball`.*too few.*Nothing was spent"):
+                classifier(budget=Budget(0.3, 1e-5), on_invalid="center").fit(bad, labels)
+        damaged = X.copy()
+        damaged[7, 0, 1] = np.nan
+        with pytest.raises(InvalidArgument, match="record 7"):
+            classifier().fit(damaged, y)
+        assert ledger.charges == 0
+        fitted = classifier().fit(X, y)
+        assert ledger.charges == 1
+        assert ledger.spent.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
+        with pytest.raises(BudgetExceeded):
+            classifier().fit(X, y)
+    assert fitted.total_spent_.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
+
+
+@pytest.mark.parametrize("ball", [None, BALL])
+def test_no_record_and_no_label_decides_whether_an_error_is_raised(ball):
+    X, y = matrices(300)
+    options = {"on_invalid": "center", "ball": ball, **PRIVATE}
+    for value in (np.nan, np.inf, 0.0, 1e300, -1e300, 1e-300):
+        Z = X.copy()
+        Z[7] = value
+        classifier(**options).fit(Z, y)
+    fitted = classifier(**options).fit(np.full_like(X, np.nan), y)
+    assert np.all(np.isfinite(fitted.coef_))
+    assert np.all(np.isfinite(fitted.intercept_))
+    odd = list(y)
+    odd[3], odd[4], odd[5] = "1", None, [2, 3]
+    classifier(**options).fit(X, odd)
+    lonely = classifier(**options).fit(X, np.zeros(300, int))  # two classes without a record
+    assert lonely.coef_.shape == (3, 6)
+    assert lonely.plan_ == fitted.plan_
+
+
+@pytest.mark.parametrize(
+    ("change", "x", "named"),
+    [
+        ({"budget": None}, None, "budget"),
+        ({"labels": "private"}, None, "classes"),
+        ({"labels": "secret"}, None, "labels"),
+        ({"classes": [0, 1, 2, 3]}, None, "y"),
+        ({"classes": []}, None, "classes"),
+        ({}, "list", "X"),
+        ({}, "flat", "X"),
+        ({}, "short", "y"),
+        ({"ball": 3.0}, None, "ball"),
+        ({"ball": Ball(np.eye(2), 1.0)}, None, "X"),
+        ({"on_invalid": "drop"}, None, "on_invalid"),
+        ({"metric": "euclid"}, None, "metric"),
+        ({"random_state": np.random.default_rng(0)}, None, "random_state"),
+    ],
+)
+def test_bad_parameters(change, x, named):
+    X, y = matrices()
+    X = {"list": list(X), "flat": X.reshape(600, 9), "short": X[:-1]}.get(x, X)
+    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(5.0, 1e-4)) as ledger:
+        classifier(**change).fit(X, y)
+    assert ledger.charges == 0
+    with pytest.raises(InvalidArgument, match="sample_weight"):
+        classifier().fit(X, y, sample_weight=np.ones(600))
+
+
+# ------------------------------------------------------------------------------------- the plan
+def test_a_hopeless_classifier_is_named_before_anything_is_spent():
+    X, y = matrices(90)
+    weak = classifier(budget=Budget(0.05, 1e-5), ball=BALL)
+    with Ledger(Budget(5.0, 1e-4)) as ledger:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RiemdpWarning)
+            with pytest.raises(RiemdpWarning, match="little better than guessing"):
+                weak.fit(X, y)
+        assert ledger.charges == 0
+        with pytest.warns(RiemdpWarning, match="records a class"):
+            weak.fit(X, y)
+        assert ledger.charges == 1
+    assert weak.plan_.verdict == "hopeless"
+
+
+def test_the_plan_knows_what_a_fit_does():
+    X, y = matrices()
+    fitted = classifier(**PRIVATE).fit(X, y)
+    plan = fitted.plan_
+    space = riemdp.SPDLogEuclidean(3)
+    assert plan == plan_private_classifier(space, 600, 3, BUDGET)
+    assert plan.share == pytest.approx(fitted.release_.details["share_of_classifier"], abs=1e-12)
+    sigma = fitted.release_.scale
+    assert plan.noise == pytest.approx(3 * sigma * 6**0.25 / 600, rel=1e-3)
+    search = mechanism_of(AdaptiveDiscriminant, BUDGET, True).plan
+    assert 1.0 - share_of_short_search(search) == pytest.approx(plan.share, abs=1e-12)
+    n = 3 * plan.records_a_class
+    assert plan_private_classifier(space, n, 3, BUDGET).verdict == "enough"
+    assert plan_private_classifier(space, n - 6, 3, BUDGET).noise > 0.1
+    assert plan_private_classifier(space, 5, 3, BUDGET).verdict == "too few"
+    assert "records a class" in str(plan)
+    given = plan_private_classifier(space, 600, 3, Budget(1.0), ball=BALL)
+    assert (given.need, given.share, given.rule) == (1, 1.0, "class-means")
+    with pytest.raises(InvalidArgument, match="manifold"):
+        plan_private_classifier(3, 600, 3, BUDGET)  # pyright: ignore[reportArgumentType]
+
+
+# --------------------------------------------------------------------------------- scikit-learn
+def test_scikit_learn_checks():
+    """Records are matrices, so the checks that send tables are left out by scikit-learn itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(PrivateTSClassifier(budget=BUDGET))
+        check_estimator(riemdp.PrivateTangentSpace(budget=BUDGET))
+        check_estimator(riemdp.PrivateTLCenter(budget=BUDGET))
+        check_estimator(riemdp.PrivateMDM(budget=BUDGET))
+        check_estimator(
+            riemdp.PrivateFrechetMean(budget=BUDGET, manifold=riemdp.SPDLogEuclidean(3))
+        )

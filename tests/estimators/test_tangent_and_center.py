@@ -1,0 +1,238 @@
+"""PrivateTangentSpace and PrivateTLCenter: values, guarantees, pipelines, bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.pipeline import make_pipeline
+
+import riemdp
+from riemdp import (
+    Ball,
+    Budget,
+    BudgetExceeded,
+    InvalidArgument,
+    Ledger,
+    PrivateFrechetMean,
+    PrivateTangentSpace,
+    PrivateTLCenter,
+    PrivateTSClassifier,
+)
+
+BUDGET = Budget(2.0, 1e-5)
+BALL = Ball(np.eye(2), 2.5)
+SPACE = riemdp.spd(2, "riemann")
+
+
+def subjects(n=240, seed=0):
+    """Two subjects, "a" and "b" (another gain), each with two classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    who = np.where(np.arange(n) < n // 2, "a", "b")
+    signals = (
+        rng.normal(size=(n, 2, 20)) * np.where(y[:, None] == 0, [1.0, 2.0], [2.0, 1.0])[:, :, None]
+    )
+    signals[who == "b"] *= 2.0
+    return signals @ signals.transpose(0, 2, 1) / 20, y, who
+
+
+X, Y, WHO = subjects()
+
+
+def center(**options):
+    return PrivateTLCenter(**{"budget": BUDGET, "ball": BALL, "random_state": 2} | options)
+
+
+def tangent(**options):
+    return PrivateTangentSpace(**{"budget": BUDGET, "ball": BALL, "random_state": 2} | options)
+
+
+# ------------------------------------------------------------------------------- the tangent space
+@pytest.mark.parametrize("metric", ["riemann", "logeuclid", "wasserstein"])
+def test_tangent_vectors_at_the_private_mean(metric):
+    space = riemdp.spd(2, metric)
+    ball = Ball(np.eye(2), 0.4 if metric == "wasserstein" else 2.5)
+    fitted = tangent(metric=metric, ball=ball).fit(X)
+    mean = PrivateFrechetMean(
+        manifold=space,
+        budget=BUDGET,
+        ball=ball,
+        mechanism="wrapped-gaussian",
+        count_outside=False,
+        random_state=2,
+    ).fit(X)
+    assert np.array_equal(fitted.reference_, mean.mean_)
+    rows = fitted.transform(X)
+    assert rows.shape == (240, 3)
+    assert np.allclose(np.sum(rows**2, axis=1), space.squared_dist(fitted.reference_, X))
+    assert np.allclose(fitted.inverse_transform(rows), X, atol=1e-8)
+    assert fitted.guarantee_.epsilon(1e-5) <= 2.0
+    assert fitted.total_spent_.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
+
+
+def test_names_of_features_and_output_as_a_table():
+    pandas = pytest.importorskip("pandas")
+    fitted = tangent().set_output(transform="pandas").fit(X)
+    names = [f"privatetangentspace{i}" for i in range(3)]
+    assert list(fitted.get_feature_names_out()) == names
+    table = fitted.transform(X)
+    assert isinstance(table, pandas.DataFrame)
+    assert list(table.columns) == names
+
+
+def test_the_mean_is_all_that_the_tangent_space_shows():
+    """A classifier after it reads the records again and pays again; the ledger adds both up."""
+    with Ledger(Budget(5.0, 1e-4)) as ledger:
+        tangent().fit(X)
+        once = ledger.spent.epsilon(1e-5)
+        PrivateTSClassifier(budget=BUDGET, ball=BALL, random_state=1).fit(X, Y)
+        assert ledger.charges == 2
+        assert ledger.spent.epsilon(1e-5) > 1.2 * once
+
+
+# ------------------------------------------------------------------------------------- the centres
+def test_each_subject_is_centred_by_its_own_mean():
+    fitted = center(budget=Budget(1e6, 1e-3), ball=Ball(np.eye(2), 5.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        new = fitted.fit_transform(X, domains=WHO)
+    assert set(fitted.centers_) == {"a", "b"}
+    for name in "ab":
+        mean = riemdp.frechet_mean(SPACE, X[name == WHO]).value
+        assert np.allclose(fitted.centers_[name], mean, atol=1e-2)
+        ours = riemdp.frechet_mean(SPACE, new[name == WHO]).value
+        assert np.allclose(ours, np.eye(2), atol=1e-2)
+    root = np.linalg.inv(np.real(sqrtm(fitted.centers_["a"])))
+    assert np.allclose(new[0], root @ X[0] @ root)
+    # what the affine-invariant metric measures within a subject is kept
+    assert np.allclose(SPACE.dist(new[:50], new[50:100]), SPACE.dist(X[:50], X[50:100]))
+
+
+def sqrtm(x):
+    values, vectors = np.linalg.eigh(x)
+    return vectors @ np.diag(np.sqrt(values)) @ vectors.T
+
+
+def test_all_subjects_together_cost_the_budget_once():
+    with Ledger(Budget(2.0, 1e-5)) as ledger:
+        fitted = center().fit(X, domains=WHO)
+        assert ledger.charges == 1
+        assert ledger.spent.epsilon(1e-5) == pytest.approx(2.0, rel=1e-3)
+        assert ledger.spent.epsilon(1e-5) <= 2.0
+        assert fitted.guarantee_.epsilon(1e-5) == ledger.spent.epsilon(1e-5)
+        for release in fitted.releases_.values():
+            assert release.guarantee.epsilon(1e-5) <= fitted.guarantee_.epsilon(1e-5) * (1 + 1e-9)
+        with pytest.raises(BudgetExceeded):
+            center().fit(X, domains=WHO)
+
+
+def test_a_record_moves_the_mean_of_its_own_subject_only():
+    """Parallel composition needs this. The same seed: what differs is what the record does."""
+    other = X.copy()
+    other[200] = np.diag([9.0, 0.1])  # one of b
+    one, two = (center().fit(x, domains=WHO).centers_ for x in (X, other))
+    assert np.array_equal(one["a"], two["a"])
+    assert not np.array_equal(one["b"], two["b"])
+    assert float(SPACE.dist(one["b"], two["b"])) <= 2 * BALL.radius / 120 * (1 + 1e-6)
+
+
+def test_a_mean_that_costs_more_than_was_charged_is_noticed(monkeypatch):
+    """A planted fault: a subject is released with three times the budget."""
+    from riemdp.estimators import _center
+
+    honest = _center.private_frechet_mean
+
+    def dear(manifold, x, ball, budget, **more):
+        return honest(manifold, x, ball, Budget(3 * budget.epsilon, budget.delta), **more)
+
+    monkeypatch.setattr(_center, "private_frechet_mean", dear)
+    with pytest.raises(AssertionError, match="another guarantee"):
+        center().fit(X, domains=WHO)
+
+
+def test_domains_in_labels_as_pyriemann_encodes_them():
+    encoded = [f"{w}/{label}" for w, label in zip(WHO, Y, strict=True)]
+    by_label = center(target_domain="a").fit(X, encoded)
+    by_name = center(target_domain="a").fit(X, Y, domains=WHO)
+    assert np.array_equal(by_label.centers_["b"], by_name.centers_["b"])
+    assert np.array_equal(by_label.transform(X)[:120], by_name.fit_transform(X, domains=WHO)[:120])
+    assert list(center().fit(X, encoded).centers_) == [""]  # no target: one subject, y is not read
+    last = center().fit(X, domains=WHO)
+    assert np.allclose(last.transform(X)[120:], last.fit_transform(X, domains=WHO)[120:])
+
+
+def test_found_balls_and_pure_budgets():
+    found = center(ball=None, budget=Budget(4.0, 1e-5)).fit(X, domains=WHO)
+    assert 3.9 < found.guarantee_.epsilon(1e-5) <= 4.0
+    ratio = found.centers_["b"][0, 0] / found.centers_["a"][0, 0]
+    assert 2.0 < ratio < 8.0  # the gain of b is 4 times that of a
+    pure = center(budget=Budget(4.0)).fit(X, domains=WHO)
+    assert pure.guarantee_.epsilon(0.0) == 4.0
+
+
+def test_a_pipeline_with_routed_domains():
+    """One budget a step; the domains of the records are routed to the step that wants them."""
+    with sklearn.config_context(enable_metadata_routing=True), Ledger(Budget(9.0, 1e-4)) as ledger:
+        step = center().set_fit_request(domains=True)
+        pipeline = make_pipeline(
+            step, PrivateTSClassifier(budget=BUDGET, ball=BALL, random_state=1)
+        )
+        pipeline.fit(X, Y, domains=WHO)
+        assert ledger.charges == 2
+        assert pipeline.score(X[WHO == "b"], Y[WHO == "b"]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "named"),
+    [
+        ({"budget": None}, {}, "budget"),
+        ({"ball": 2.0}, {}, "ball"),
+        ({"metric": "euclid"}, {}, "metric"),
+        ({"on_invalid": "drop"}, {}, "on_invalid"),
+        ({"random_state": 1.5}, {}, "random_state"),
+        ({"target_domain": "c"}, {"domains": WHO}, "target_domain"),
+        ({"target_domain": "a"}, {"y": Y}, "domain/class"),
+        ({"target_domain": "a"}, {}, "domain/class"),
+        ({}, {"domains": WHO[:-1]}, "domains"),
+        ({}, {"sample_weight": np.ones(240)}, "sample_weight"),
+        ({"ball": None}, {"domains": np.r_[["c"] * 3, WHO[3:]]}, "too few"),
+    ],
+)
+def test_bad_parameters_of_a_centre(change, given, named):
+    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(9.0, 1e-4)) as ledger:
+        center(**change).fit(X, **given)
+    assert ledger.charges == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "x", "named"),
+    [
+        ({"budget": None}, X, "budget"),
+        ({}, X.reshape(240, 4), "X"),
+        ({"metric": "euclid"}, X, "metric"),
+        ({"on_invalid": "drop"}, X, "on_invalid"),
+    ],
+)
+def test_bad_parameters_of_a_tangent_space(change, x, named):
+    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(9.0, 1e-4)) as ledger:
+        tangent(**change).fit(x)
+    assert ledger.charges == 0
+    with pytest.raises(InvalidArgument, match="tangent coordinates"):
+        tangent().fit(X).inverse_transform(np.ones((3, 7)))
+
+
+@pytest.mark.parametrize("make", [center, tangent])
+def test_records_that_are_no_matrices(make):
+    damaged = X.copy()
+    damaged[7] = -np.eye(2)
+    with Ledger(Budget(9.0, 1e-4)) as ledger:
+        with pytest.raises(InvalidArgument, match="record 7"):
+            make().fit(damaged)
+        assert ledger.charges == 0
+    for value in (np.nan, np.inf, 0.0, 1e300):
+        damaged[7] = value
+        fitted = make(on_invalid="center").fit(damaged)
+        assert np.all(np.isfinite(fitted.transform(X)))
