@@ -91,6 +91,11 @@ def _shown(value: object) -> str:
 _FEW = 4  # so many plain values are shown: a tuple (epsilon, delta), a dict of two metrics
 
 
+HERMITIAN = (
+    "for Hermitian matrices give riemdp.manifolds.real_embedding(X), real ones of twice the size"
+)
+
+
 def shape_hint(name: str, shape: tuple[int, ...], wanted: tuple[int, ...], kind: str = "") -> str:
     """What to do about records of another shape, "" where nothing is obvious.
 

@@ -106,7 +106,7 @@ BAD = [
     ("not symmetric", "record 41 is not symmetric (entries [0, 2] and [2, 0] differ)"),
     ("not positive definite", "record 5 is not positive definite"),
     ("empty", "no records"),
-    ("complex", "complex numbers"),
+    ("complex", "real_embedding"),
     ("words", "does not hold numbers"),
     ("mixed sizes", "records of different sizes"),
     ("empty file", "is an empty file"),

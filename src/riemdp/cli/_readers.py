@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import InvalidArgument
+from .._errors import HERMITIAN, InvalidArgument
 from ..datasets import covariance_descriptors, read_folder
 from ..datasets._folder import ENDINGS
 from ._exits import InputProblem
@@ -395,7 +395,9 @@ def _chosen(source: Path, names: list[str], key: str | None) -> str:
 
 def _real(array: np.ndarray, source: Path) -> np.ndarray:
     if array.dtype.kind == "c":
-        raise InputProblem(f"{source} holds complex numbers", "the records have to be real")
+        raise InputProblem(
+            f"{source} holds complex numbers", f"the records have to be real; {HERMITIAN}"
+        )
     if array.dtype.kind not in "fiub":
         raise InputProblem(
             f"{source} does not hold numbers (its type is {array.dtype})",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from .._errors import InvalidArgument, magnitude
+from .._errors import HERMITIAN, InvalidArgument, magnitude
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._domain import Domain
@@ -27,7 +29,7 @@ class Ball:
             center, and must not be taken from the records: that would leak.
 
     Raises:
-        InvalidArgument: The radius is not a number from 1e-100 to 1e100.
+        InvalidArgument: The radius is not a number from 1e-100 to 1e100, or the center is complex.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -47,11 +49,9 @@ class Ball:
 
     def __init__(self, center: Point, radius: float):
         if isinstance(center, tuple | list) and center and all(hasattr(c, "shape") for c in center):
-            own: Point = tuple(jnp.asarray(c, dtype=jnp.float64) for c in center)
+            own: Point = tuple(_real(c) for c in center)
         else:
-            own = jax.tree.map(
-                lambda c: jnp.asarray(c, dtype=jnp.float64), center, is_leaf=_is_plain
-            )
+            own = jax.tree.map(_real, center, is_leaf=_is_plain)
         size = magnitude("radius", radius)
         for name, value in (("center", own), ("radius", size), ("_domains", {})):
             object.__setattr__(self, name, value)
@@ -124,6 +124,14 @@ class Ball:
         return (
             f"Ball(center of shape {jax.tree.map(np.shape, self.center)}, radius={self.radius:g})"
         )
+
+
+def _real(center: Any) -> Array:
+    """A public array as float64."""
+    kind = center.dtype if hasattr(center, "dtype") else np.asarray(center).dtype
+    if np.dtype(kind).kind == "c":
+        raise InvalidArgument(f"argument `center` holds complex numbers; {HERMITIAN}")
+    return jnp.asarray(center, dtype=jnp.float64)
 
 
 def _center(manifold: AbstractManifold, center: Point) -> Point:

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from .._errors import InvalidArgument
+from .._errors import HERMITIAN, InvalidArgument
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ._door import LOOSE, admit_records
@@ -119,6 +119,8 @@ def _reason(manifold: AbstractManifold, records: Point, X: RecordsLike, i: int) 
 
 def _why_unreadable(record: object, shape: tuple[int, ...]) -> str:
     try:
+        if np.asarray(record).dtype.kind == "c":
+            return f"holds complex numbers ({HERMITIAN})"
         read = np.asarray(record, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         return "holds something that is not a real number"

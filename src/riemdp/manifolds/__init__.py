@@ -4,6 +4,7 @@ from ._base import AbstractManifold
 from ._check import CheckReport, ManifoldCheckError, PropertyResult, check
 from ._euclidean import Euclidean
 from ._grassmann import Grassmann
+from ._hermitian import from_real_embedding, real_embedding
 from ._lorentz import Lorentz
 from ._poincare import PoincareBall
 from ._product import Product
@@ -30,5 +31,7 @@ __all__ = [
     "Sphere",
     "Stiefel",
     "check",
+    "from_real_embedding",
+    "real_embedding",
     "spd",
 ]

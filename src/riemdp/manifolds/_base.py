@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, PyTree
 from numpy.typing import ArrayLike as NumPyArrayLike
 
-from .._errors import InvalidArgument, real, shape_hint
+from .._errors import HERMITIAN, InvalidArgument, real, shape_hint
 
 # Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
 Point: TypeAlias = PyTree[Float[Array, "..."]]
@@ -501,12 +501,11 @@ def _coerce_array(
                 f"argument `{name}` is a {type(x).__name__} that is not an array of real numbers;"
                 f" {owner}{what} needs one with trailing shape {trailing}"
             ) from None
-        if jnp.issubdtype(array.dtype, jnp.complexfloating) or not jnp.issubdtype(
-            array.dtype, jnp.number
-        ):
+        is_complex = jnp.issubdtype(array.dtype, jnp.complexfloating)
+        if is_complex or not jnp.issubdtype(array.dtype, jnp.number):
             raise InvalidArgument(
                 f"argument `{name}` has dtype {array.dtype}; {owner}{what} needs real numbers"
-                " (float64)"
+                " (float64)" + (f"; {HERMITIAN}" if is_complex else "")
             )
         array = array.astype(jnp.float64)
     n = len(trailing)

@@ -1,0 +1,98 @@
+"""Hermitian positive definite matrices as real ones of twice the size, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._errors import InvalidArgument
+from ._spd_by_name import spd
+
+
+def real_embedding(H: ArrayLike) -> NDArray[np.float64]:
+    """Hermitian k x k matrices A + iB as symmetric 2k x 2k matrices [[A, -B], [B, A]].
+
+    The spaces of this package hold real matrices. Sums, products, inverses, powers and logarithms
+    of Hermitian matrices become those of their embeddings, every eigenvalue occurs twice, and so
+    all three metrics of `spd` become distances sqrt(2) times as long. The Frechet mean of embedded
+    matrices is the embedded Frechet mean. A private mean of embedded matrices has the guarantee
+    that is stated for it, because each record is embedded on its own; `from_real_embedding` makes a
+    Hermitian matrix of what was released, which removes the noise that no Hermitian matrix has:
+    k (k + 1) of k (2 k + 1) coordinates. A ball of radius r about C becomes
+    `Ball(real_embedding(C), sqrt(2) r)`.
+
+    Args:
+        H: Hermitian matrices, shape (..., k, k). Each is embedded on its own; one that is not
+            Hermitian, or not positive definite, becomes one that is no point of the space.
+
+    Returns:
+        Real matrices, shape (..., 2 k, 2 k).
+
+    Raises:
+        InvalidArgument: Not an array of square matrices of numbers.
+
+    Guarantee:
+        None; it draws no noise.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> H = np.array([[2.0, 1j], [-1j, 3.0]])
+        >>> riemdp.manifolds.real_embedding(H).shape
+        (4, 4)
+        >>> bool(np.allclose(riemdp.manifolds.from_real_embedding(
+        ...     riemdp.manifolds.real_embedding(H)), H))
+        True
+    """
+    try:
+        h = np.asarray(H, dtype=np.complex128)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(
+            "argument `H` is not an array of complex numbers; give Hermitian matrices of shape"
+            " (..., k, k)"
+        ) from None
+    if h.ndim < 2 or h.shape[-1] != h.shape[-2] or h.shape[-1] == 0:
+        raise InvalidArgument(
+            f"argument `H` has shape {h.shape}; give Hermitian matrices of shape (..., k, k)"
+        )
+    return np.block([[h.real, -h.imag], [h.imag, h.real]])
+
+
+def from_real_embedding(P: ArrayLike, metric: str = "riemann") -> NDArray[np.complex128]:
+    """The Hermitian matrix whose embedding is nearest to a symmetric positive definite matrix.
+
+    Embeddings are the fixed points of the isometry x -> J' x J, J = [[0, -I], [I, 0]], and the
+    nearest fixed point is the midpoint of P and its image (Hadamard metrics; for "wasserstein" it
+    is that midpoint). It is a function of P alone: post-processing, where P was released.
+
+    Args:
+        P: Symmetric positive definite matrices, shape (..., 2 k, 2 k), for example a private mean
+            of embedded records.
+        metric: The metric of the midpoint, a name that `spd` knows.
+
+    Returns:
+        Hermitian positive definite matrices, shape (..., k, k).
+
+    Raises:
+        InvalidArgument: Not square matrices of even size, or an unknown metric.
+
+    Guarantee:
+        None; it draws no noise.
+    """
+    p = np.asarray(P, dtype=np.float64)
+    if p.ndim < 2 or p.shape[-1] != p.shape[-2] or p.shape[-1] % 2 or p.shape[-1] == 0:
+        raise InvalidArgument(
+            f"argument `P` has shape {p.shape}; give real matrices of shape (..., 2 k, 2 k)"
+        )
+    k = p.shape[-1] // 2
+    space = spd(2 * k, metric)
+    a, b, c, d = p[..., :k, :k], p[..., :k, k:], p[..., k:, :k], p[..., k:, k:]
+    image = np.block([[d, -c], [-b, a]])
+    middle = np.asarray(space.exp(p, 0.5 * space.log(p, image)))
+    a, b, c, d = (
+        middle[..., :k, :k],
+        middle[..., :k, k:],
+        middle[..., k:, :k],
+        middle[..., k:, k:],
+    )
+    h = (a + d) / 2 + 0.5j * (c - b)
+    return (h + np.conj(np.swapaxes(h, -1, -2))) / 2
