@@ -9,7 +9,12 @@ from typing import Any, Self
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
@@ -53,7 +58,13 @@ class _Prepared:
         return public_sizes(self.labels, self.classes)
 
 
-class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimator):
+class PrivateMDM(
+    ManifoldRecords,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
     """Minimum distance to the mean of each class, the means released with differential privacy.
 
     A record is one matrix with its label. Takes the place of `pyriemann.classification.MDM` in a
@@ -382,6 +393,10 @@ class PrivateMDM(ManifoldRecords, ClassifierMixin, TransformerMixin, BaseEstimat
         scores = -(self.transform(X) ** 2)
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.classes_)
 
     def fit_predict(self, X: RecordsLike, y: ArrayLike, sample_weight: None = None) -> np.ndarray:
         """`fit`, then `predict` on the same matrices. One prediction per record: not private."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, invalid, one_of
@@ -18,7 +18,9 @@ from ..releases import private_frechet_mean
 from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
 
 
-class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
+class PrivateFrechetMean(
+    ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Frechet mean of records on a manifold, released with differential privacy by `fit`.
 
     `transform(X)` gives the coordinates of log_mean_(x) in an orthonormal frame, shape (n, dim):
@@ -160,3 +162,8 @@ class PrivateFrechetMean(ManifoldRecords, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "mean_")
         assert self.manifold is not None
         return -float(np.mean(np.asarray(self.manifold.squared_dist(self.mean_, X))))
+
+    @property
+    def _n_features_out(self) -> int:
+        assert self.manifold is not None
+        return int(self.manifold.dim)

@@ -1,0 +1,200 @@
+"""What pyRiemann's own tests ask of its classifiers and transformers, in our words and for ours.
+
+Left out, because a private estimator cannot or must not do it:
+
+- weights per record (`sample_weight`): they would change the sensitivity, and are refused;
+- two fits on the same records are equal: noise is fresh every time (with a seed they are equal, and
+  not private);
+- `metric` as a dictionary, `n_jobs`, `tsupdate`: there are no such parameters;
+- a tangent space that was not fitted takes the identity as its reference: ours raises, because a
+  forgotten `fit` would go unnoticed;
+- Hermitian matrices: see `riemdp.manifolds.real_embedding`;
+- tangent vectors as the input of a re-centring.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import riemdp
+from riemdp import (
+    Budget,
+    PrivateFrechetMean,
+    PrivateMDM,
+    PrivateTangentSpace,
+    PrivateTLCenter,
+    PrivateTSClassifier,
+)
+
+LOOSE = Budget(50.0, 1e-3)
+CLASSIFIERS = (PrivateMDM, PrivateTSClassifier)
+TRANSFORMERS = (PrivateTangentSpace, PrivateTLCenter)
+pytestmark = pytest.mark.filterwarnings("ignore::riemdp.RiemdpWarning")
+
+
+def matrices(n=120, k=3, classes=2, seed=0):
+    """Well separated classes of k x k matrices, and their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    signals = rng.normal(size=(n, k, 40)) * np.exp(np.arange(k) == y[:, None])[:, :, None]
+    return signals @ signals.transpose(0, 2, 1) / 40, y
+
+
+X, Y = matrices()
+
+
+def made(kind: Any, **options) -> Any:
+    return kind(**{"budget": LOOSE, "random_state": 3} | options)
+
+
+class Tensor:
+    """What torch gives: neither a NumPy array nor a list, with a shape and `__array__`."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+        self.shape = self.values.shape
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+# ------------------------------------------------------------------------------------- classifiers
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classifiers(kind, classes):
+    """Shapes, ranges, classes; probabilities agree with predictions; one class more or less."""
+    x, y = matrices(classes=classes)
+    fitted = made(kind)
+    assert fitted.fit(x, y) is fitted
+    assert np.array_equal(fitted.classes_, np.arange(classes))
+    predicted = fitted.predict(x)
+    assert predicted.shape == (120,)
+    assert set(predicted) <= set(range(classes))
+    chances = fitted.predict_proba(x)
+    assert chances.shape == (120, classes)
+    assert np.allclose(chances.sum(axis=1), 1.0)
+    assert np.array_equal(chances.argmax(axis=1), predicted)
+    assert fitted.score(x, y) == np.mean(predicted == y) > 0.9
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_a_second_fit_forgets_the_first(kind):
+    """Other sizes of matrices, other classes."""
+    fitted = made(kind).fit(X, Y)
+    x, y = matrices(k=2, classes=2, seed=1)
+    fitted.fit(x, np.where(y == 0, "rest", "move"))
+    assert list(fitted.classes_) == ["move", "rest"]
+    assert fitted.predict_proba(x).shape == (120, 2)
+    assert len(fitted.total_spent_.parts) >= 1
+    once = fitted.guarantee_.epsilon(1e-3)
+    assert fitted.total_spent_.epsilon(1e-3) > once
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_labels_of_other_types_classify_the_same(kind):
+    """With a seed; numbers, text and other numbers in the same order."""
+    plain = made(kind).fit(X, Y).predict(X)
+    for names in (np.array(["a", "b"]), np.array([-7, 12]), np.array([0.5, 1.5])):
+        assert np.array_equal(made(kind).fit(X, names[Y]).predict(X), names[plain])
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_containers_other_than_arrays(kind):
+    """Lists of matrices (with the size of a matrix from a ball), tensors, labels in lists."""
+    plain = made(kind).fit(X, Y).predict(X)
+    assert np.array_equal(made(kind).fit(Tensor(X), Tensor(Y)).predict(Tensor(X)), plain)
+    assert np.array_equal(made(kind).fit(X, list(Y)).predict(X), plain)
+    search = riemdp.AdaptiveBall(outer=riemdp.Ball(np.eye(3), 30.0))
+    listed = made(kind, ball=search).fit(list(X), list(Y))
+    assert listed.score(X, Y) > 0.9
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_containers_of_pandas_and_torch(kind):
+    plain = made(kind).fit(X, Y).predict(X)
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series(Y, index=np.arange(500, 620))
+    assert np.array_equal(made(kind).fit(X, series).predict(X), plain)
+    torch = pytest.importorskip("torch")
+    tensor = torch.from_numpy(X)
+    assert np.array_equal(made(kind).fit(tensor, torch.from_numpy(Y)).predict(tensor), plain)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_pipelines_and_cross_validation(kind):
+    pipeline = make_pipeline(FunctionTransformer(lambda x: 1e-12 * x), made(kind))
+    assert cross_val_score(pipeline, X, Y, cv=3).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_weights_are_refused(kind):
+    with pytest.raises(riemdp.InvalidArgument, match="sample_weight"):
+        made(kind).fit(X, Y, sample_weight=np.ones(120))
+
+
+# ------------------------------------------------------------------------------------ transformers
+@pytest.mark.parametrize("kind", TRANSFORMERS)
+def test_transformers(kind):
+    """`fit` returns itself, `transform` keeps the number of records, two steps are one."""
+    fitted = made(kind)
+    assert fitted.fit(X) is fitted
+    new = fitted.transform(X)
+    assert new.shape == ((120, 6) if kind is PrivateTangentSpace else (120, 3, 3))
+    assert np.allclose(made(kind).fit_transform(X), new)
+    assert np.allclose(fitted.transform(X[:1]), new[:1])
+    x, _ = matrices(k=2)
+    assert len(fitted.fit(x).transform(x)) == 120  # a second fit forgets the first
+    with pytest.raises(NotFittedError):
+        made(kind).transform(X)
+
+
+def test_the_tangent_space_goes_back_and_forth():
+    fitted = made(PrivateTangentSpace).fit(X)
+    rows = fitted.transform(X)
+    assert np.allclose(fitted.inverse_transform(rows), X)
+    assert np.allclose(fitted.transform(fitted.reference_[None]), 0.0, atol=1e-9)
+    assert np.linalg.norm(rows.mean(axis=0)) < 0.2  # the private mean is near the mean
+
+
+def test_a_centred_domain_has_the_identity_as_its_mean():
+    domains = np.where(Y == 0, "source", "target")
+    fitted = made(PrivateTLCenter, target_domain="target")
+    encoded = [f"{d}/{label}" for d, label in zip(domains, Y, strict=True)]
+    new = fitted.fit_transform(X, encoded)
+    for name in ("source", "target"):
+        mean = riemdp.frechet_mean(riemdp.spd(3, "riemann"), new[domains == name]).value
+        assert np.linalg.norm(np.asarray(mean) - np.eye(3)) < 0.2
+    assert np.allclose(fitted.transform(X[domains == "target"]), new[domains == "target"])
+    again = made(PrivateTLCenter, target_domain="target").fit(X, encoded)
+    assert np.allclose(again.centers_["source"], fitted.centers_["source"])
+
+
+def test_names_of_the_columns_that_come_out():
+    space = riemdp.spd(3, "riemann")
+    for kind, size, prefix in (
+        (made(PrivateMDM), 2, "privatemdm"),
+        (made(PrivateFrechetMean, manifold=space), 6, "privatefrechetmean"),
+        (made(PrivateTangentSpace), 6, "privatetangentspace"),
+    ):
+        fitted = kind.fit(X, Y)
+        names = [f"{prefix}{i}" for i in range(size)]
+        assert list(fitted.get_feature_names_out()) == names
+        assert fitted.set_output(transform="default").transform(X).shape == (120, size)
+
+
+def test_output_as_a_table():
+    pandas = pytest.importorskip("pandas")
+    for kind in (PrivateMDM, PrivateTangentSpace):
+        table = made(kind).set_output(transform="pandas").fit(X, Y).transform(X)
+        assert isinstance(table, pandas.DataFrame)
+        assert next(iter(table.columns)) == f"{kind.__name__.lower()}0"
