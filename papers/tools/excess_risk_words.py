@@ -14,8 +14,10 @@ OTHER_ADJACENCY = "add-or-remove-one"
 # Columns of the summary: heading, name of the row. The one-shot column is what "auto" picks (on a
 # mean without a pick, a dash).
 COLUMNS = (
+    ("private ball", "private ball, nothing given"),
     ("DP-PGD", "DP-PGD"),
     ("DP-RGD", "DP-RGD"),
+    ("DP-RGD, clip norm found", "DP-RGD, clip norm found"),
     ("DP-RGD, decreasing", "DP-RGD, decreasing steps"),
     ("DP-RSGD", "DP-RSGD"),
     ("DP-RSGD, Poisson †", "DP-RSGD, Poisson"),
@@ -23,6 +25,7 @@ COLUMNS = (
     ("DP-RSVRG, anchored", "DP-RSVRG, anchored"),
 )
 LINES = (
+    ("private ball, nothing given", "private ball, nothing given"),
     ("DP-RGD", "DP-RGD, best of grid"),
     ("DP-RGD, decreasing steps", "DP-RGD, decreasing steps"),
     ("DP-RGD, default", "DP-RGD, public defaults"),

@@ -78,8 +78,10 @@ class FlatAnswers:
         ]
         deviation = 2 * radius / (n * self.mu * math.sqrt(share))
         y = self._release(means, deviation)
-        self.centre = self.centre + truncated(shrunk(y, deviation), radius)
+        step = truncated(shrunk(y, deviation), radius)
+        self.centre = self.centre + step
         self._measure()
+        return float(np.linalg.norm(step)) > 0.3 * radius
 
     def final(self, radius, share):
         """The released mean of the records clipped to the ball that was found."""

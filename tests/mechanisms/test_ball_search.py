@@ -90,8 +90,10 @@ def test_the_search_is_a_function_of_its_answers():
             return reply
 
         def move(self, radius, share):
-            super().move(radius, share)
+            reply = super().move(radius, share)
             questions.append(("move", radius, share))
+            replies.append(reply)
+            return reply
 
     plan = gaussian_plan(800, 6, 0.5)
     first = run_search(plan, Recording(cloud(800, 6, 2.0), 0.5, np.random.default_rng(3)))
@@ -110,6 +112,7 @@ def test_the_search_is_a_function_of_its_answers():
 
         def move(self, radius, share):
             self.questions.append(("move", radius, share))
+            return next(given)
 
     replayed = Replayed()
     assert run_search(plan, replayed) == first

@@ -43,7 +43,9 @@ from ._region import Observation
 from ._shrinking import bend_of
 
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
-_LONG = 1.0  # a move, in units of the curvature's radius, after which the centre may still be far
+# A move after which the centre may still be far: in units of the curvature's radius, and of the
+# radius that vectors were clipped at.
+_LONG, _CLIPPED = 1.0, 0.3
 
 
 class SearchRecords:
@@ -92,7 +94,8 @@ class SearchRecords:
         scale = self.noise.scale(query.sensitivity, share, manifold.dim)
         y, _ = self.noise.released(manifold, self.center, mean, scale, r, self.source)
         self._take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
-        return bend_of(manifold) * float(np.linalg.norm(y)) > _LONG
+        length = float(np.linalg.norm(y))
+        return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
 
 
 class AdaptiveMechanism(BudgetedMechanism[Value]):
