@@ -272,6 +272,7 @@ def ledger_show(
                 "remaining_epsilon": left,
                 "releases": ledger.charges,
                 "adjacency": ledger.spent.adjacency,
+                "unit": ledger.spent.unit,
                 "register": [_entry(entry, delta) for entry in register],
                 "not_in_register": unlisted,
             }
@@ -282,7 +283,7 @@ def ledger_show(
         ("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"),
         ("spent", f"epsilon {spent:.6g} by {releases}"),
         ("left", f"epsilon {left:.6g}"),
-        ("neighbours", ledger.spent.adjacency),
+        ("neighbours", ledger.spent.neighbours.replace(" neighbours", "")),
     ]
     _show({}, rows, False)
     if register:

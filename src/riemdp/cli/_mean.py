@@ -49,6 +49,7 @@ def mean(
     show_clamped: o.ShowClamped = False,
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
+    groups: o.Groups = None,
     eta: o.Eta = 1e-6,
     seed: o.Seed = None,
 ) -> None:
@@ -56,13 +57,14 @@ def mean(
 
     Without --radius a ball that holds most records is found with a share of the budget. A radius,
     a centre and the budget must be chosen without looking at the records. One record is what the
-    guarantee protects; combine several records of one person into one first.
+    guarantee protects; with --groups it is one person with all records.
     """
     import numpy as np
 
     from .. import privacy, releases
     from ..domains import AdaptiveBall
     from ..report import privacy_report
+    from ._groups import read_groups
     from ._readers import Reading, read_records, shape_of
     from ._release import Outputs, refuse_invalid, released
     from ._show import show_release
@@ -72,6 +74,8 @@ def mean(
     outputs = Outputs(out, report, as_json, "mean")
     outputs.check()
     _check_adjacency(adjacency, n_min, show_clamped)
+    if groups is not None:
+        _check_people(mechanism, show_clamped, max_records_per_person)
     if radius is None:
         _check_search(mechanism, adjacency, bool(count_outside))
     reading = Reading(
@@ -85,9 +89,11 @@ def mean(
     loaded = read_records(file, reading)
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
     ball = ball_for(manifold, center, radius, outer_center, outer_radius)
+    labels, people = (None, None) if groups is None else read_groups(groups, len(records), key)
     if isinstance(ball, AdaptiveBall):
-        plan = releases.plan_private_mean(manifold, ball, len(records), budget)
-        _check_count(len(records), plan.need, budget)
+        n = len(records) if people is None else people
+        plan = releases.plan_private_mean(manifold, ball, n, budget)
+        _check_count(n, plan.need, budget, "records" if people is None else "people")
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(manifold, records, file)
 
@@ -105,6 +111,7 @@ def mean(
             shrink=shrink,
             # the exact count makes a noisy one pointless
             count_outside=False if show_clamped and count_outside is None else count_outside,
+            groups=labels,
         )
 
     def describe(
@@ -170,12 +177,27 @@ def _check_search(mechanism: str, adjacency: o.Adjacency, count_outside: bool) -
             )
 
 
-def _check_count(n: int, need: int, budget: Budget) -> None:
+def _check_people(mechanism: str, show_clamped: bool, records_per_person: int | None) -> None:
+    """Refuse what would tell how many records a person has, or has no proof for people."""
+    for option, given, why in (
+        ("--show-clamped", show_clamped, "counts records, and --groups protects their number"),
+        (
+            "--max-records-per-person",
+            records_per_person is not None,
+            "is not needed with --groups: one person with any number of records is protected",
+        ),
+        (f"--mechanism {mechanism}", mechanism.startswith("dp-"), "does not go with --groups"),
+    ):
+        if given:
+            raise InputProblem(f"{option} {why}", "leave it out")
+
+
+def _check_count(n: int, need: int, budget: Budget, of: str) -> None:
     """Refuse a file with too few records for a search: n and the budget decide, both public."""
     if n < need:
         slack = " or a --delta above 0" if budget.delta == 0 else ""
         raise InputProblem(
-            f"{n} records are too few to find a ball privately with this budget; {need} are needed",
+            f"{n} {of} are too few to find a ball privately with this budget; {need} are needed",
             f"give a larger epsilon{slack}; or give --radius, the public radius of a ball chosen"
             " without looking at the records; `riemdp plan` says what each would cost",
         )

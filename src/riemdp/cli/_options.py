@@ -198,6 +198,17 @@ RecordsPerPerson = Annotated[
         show_default=False,
     ),
 ]
+Groups = Annotated[
+    Path | None,
+    typer.Option(
+        "--groups",
+        help=(
+            "File (npy, npz, csv or txt) with one label for each record that says whose it is."
+            " Everything of one person is then protected, and every person counts once."
+        ),
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(

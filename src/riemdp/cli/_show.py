@@ -61,17 +61,12 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
 
     pair = epsilon_and_delta(page.epsilon, page.delta)
     rows = [
-        (
-            "records",
-            f"at least {page.records:,}; how many is protected"
-            if page.at_least
-            else f"{page.records:,} ({note})",
-        ),
+        _count(page, note),
         ("space", page.space),
         ("domain", page.domain),
         *([] if page.search is None else [("how it was found", page.search.sentence)]),
         ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),
-        ("guarantee", f"{pair}, {page.guarantee.adjacency}"),
+        ("guarantee", f"{pair}, {page.guarantee.neighbours.replace(' neighbours', '')}"),
         (
             "best attack",
             f"guesses right at most {percent(page.trade_off.best_guess, up=True)} of the time (a"
@@ -105,6 +100,14 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
     if page.ledger is not None:
         rows.append(("ledger", page.ledger))
     return rows
+
+
+def _count(page: PrivacyReport, note: str) -> tuple[str, str]:
+    """How many went in. The note of the file tells of its records, whose number `groups` hides."""
+    name = "people" if page.of_people else "records"
+    if page.at_least:
+        return name, f"at least {page.records:,}; how many is protected"
+    return name, f"{page.records:,}" if page.of_people else f"{page.records:,} ({note})"
 
 
 def as_text(array: np.ndarray) -> str:

@@ -55,7 +55,7 @@ class PrivateFrechetMean(
         release_: The whole `Release`.
         reproducible_: Whether a seed was used; then nothing is private.
         outside_: The `OutsideCount`, "about 40 ± 19 of 200 records"; None where it was left out.
-        n_samples_: The number of records, None under add-or-remove-one.
+        n_samples_: The number of records, of people with `groups`; None under add-or-remove-one.
         total_spent_: What all calls of `fit` on this object cost together.
 
     Guarantee:
@@ -100,13 +100,22 @@ class PrivateFrechetMean(
         self.count_outside = count_outside
         self.random_state = random_state
 
-    def fit(self, X: RecordsLike, y: object = None, sample_weight: None = None) -> Self:
+    def fit(
+        self,
+        X: RecordsLike,
+        y: object = None,
+        sample_weight: None = None,
+        groups: object = None,
+    ) -> Self:
         """Release the mean of records and charge the ledger.
 
         Args:
             X: Records, shape (n, *manifold.shape).
             y: Ignored.
             sample_weight: Refused: weights from data would change the sensitivity.
+            groups: One label of a person for each record. Then everything of one person is
+                protected, every person counts once, and `n_samples_` is the number of people; see
+                `riemdp.private_frechet_mean`.
 
         Returns:
             This estimator.
@@ -134,6 +143,7 @@ class PrivateFrechetMean(
             adjacency=self.adjacency,
             n_min=self.n_min,
             count_outside=self.count_outside,
+            groups=groups,
         )
         self.release_ = release
         self.mean_ = release.value

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from .._errors import InvalidArgument, RiemdpWarning, invalid
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..privacy._arithmetic import IDEALISED, LATTICE
+from ..privacy._guarantee import PERSON, RECORD
 from ..randomness import NoiseSource
 from ..statistics import Records
 from ._ball_search import GaussianNoise, Noise, PureNoise
@@ -46,25 +47,38 @@ class OutsideCount:
         n: The public number of records; None where it is protected.
         share: Public share of the budget that it cost: of mu^2 for Gaussian noise, of epsilon for
             pure releases.
+        unit: "record"; or "person", where people are counted of whose records more than half lay
+            outside or were no points.
     """
 
     count: int
     deviation: float
     n: int | None
     share: float
+    unit: str = RECORD
 
     def __str__(self) -> str:
         of = "" if self.n is None else f" of {self.n:,}"
-        return f"about {self.count:,} ± {math.ceil(self.deviation):,}{of} records"
+        return f"about {self.count:,} ± {math.ceil(self.deviation):,}{of} {self.noun}"
 
-    def to_dict(self) -> dict[str, float | int | None]:
+    @property
+    def noun(self) -> str:
+        """What was counted."""
+        return "people" if self.unit == PERSON else "records"
+
+    @property
+    def lay(self) -> str:
+        """What they did."""
+        return "had most of their records" if self.unit == PERSON else "lay"
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
         """JSON-ready description."""
         return {
             "count": self.count,
             "standard_deviation": self.deviation,
             "of": self.n,
             "share_of_budget": self.share,
-        }
+        } | ({"counted": self.noun} if self.unit == PERSON else {})
 
     @property
     def many(self) -> bool:
@@ -79,11 +93,11 @@ class OutsideCount:
         if not self.many:
             return None
         return (
-            f"{self} lay outside the ball and were moved into it, so the result says more about the"
-            " ball than about them. Choose a larger radius, another centre or other units (EEG in"
-            " volts: multiply by 1e6), or give no ball: one is then found privately. This count is"
-            " released under the guarantee, so a ball may be chosen by it; the next release costs"
-            " again"
+            f"{self} {self.lay} outside the ball and were moved into it, so the result says more"
+            " about the ball than about them. Choose a larger radius, another centre or other units"
+            " (EEG in volts: multiply by 1e6), or give no ball: one is then found privately. This"
+            " count is released under the guarantee, so a ball may be chosen by it; the next"
+            " release costs again"
         )
 
 

@@ -18,6 +18,7 @@ from ..manifolds._base import Point
 from ._region import MEAN, VARIANCE, Observation, Region, region_of
 
 _SUBJECT = "the Fréchet mean of the population, clamped like the records,"
+_OF_PEOPLE = "the Fréchet mean of the means that people in the population have, clamped like these,"
 
 
 class Released(Protocol):
@@ -35,7 +36,8 @@ class Released(Protocol):
 
 def population_region(mean: Released, dispersion: Released | None, level: float) -> Region:
     """A region of the population's mean; the arguments are those of `Release.confidence_region`."""
-    region = region_of(mean.observation, mean.mechanism, level, "population", _SUBJECT)
+    subject = _OF_PEOPLE if "people" in mean.details else _SUBJECT
+    region = region_of(mean.observation, mean.mechanism, level, "population", subject)
     _check_mean(mean)
     spread = _checked(dispersion, mean)
     alpha = 1.0 - region.level
@@ -89,6 +91,7 @@ def _checked(dispersion: Released | None, mean: Released) -> Observation:
     ours = mean.details
     same = (
         known["n"] == ours["n"]
+        and ("people" in known) == ("people" in ours)
         and known["manifold"] == ours["manifold"]
         and known["radius"] == ours["radius"]
         and _same_point(known["ball"].center, ours["ball"].center)

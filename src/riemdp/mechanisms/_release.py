@@ -146,14 +146,17 @@ class Release:
     def _subject(self) -> str:
         """What a confidence region is of."""
         query = str(self.details.get("query", ""))
+        people = "people" in self.details
         if query.startswith("mean of clipped"):
-            return f"the {query}"
+            return f"the {query}" + (" of the people's means" if people else "")
         if query == VARIANCE:
-            return "the Fréchet variance about the centre"
+            about = "the Fréchet variance about the centre"
+            return about + (" of the people's means" if people else "")
         if query != MEAN:
             return "the value before noise"
         filled = " and of the centres that fill them up" if "n_min" in self.details else ""
-        return f"the {query} of the clamped records{filled}"
+        whose = "people's means" if people else "clamped records"
+        return f"the {query} of the {whose}{filled}"
 
     def __getstate__(self) -> dict[str, Any]:
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -194,7 +197,8 @@ class Release:
             )
         outside = self.details.get("outside")
         if outside is not None:
-            lines.append(f"  outside the ball: {outside} (counted with noise)")
+            most = ", by most of their records" if "people" in self.details else ""
+            lines.append(f"  outside the ball: {outside}{most} (counted with noise)")
         count = self.details.get("n", self.details.get("n_min"))
         if self.budget is not None and count is not None:
             stated = self.budget.delta

@@ -6,7 +6,7 @@ import math
 import warnings
 
 from .._errors import RiemdpWarning
-from ._guarantee import Guarantee
+from ._guarantee import PERSON, Guarantee
 
 # A best guess above this is called almost certain. A pure guarantee reaches it at epsilon 4.6.
 ALMOST_CERTAIN = 0.99
@@ -20,7 +20,8 @@ def cautions(guarantee: Guarantee, delta: float, records: int | None) -> list[st
     Args:
         guarantee: What is, or will be, guaranteed.
         delta: The one that epsilon is stated at.
-        records: The public number of records or its public lower bound; None where unknown.
+        records: The public number of records (of people, for a guarantee about one person) or its
+            public lower bound; None where unknown.
 
     Returns:
         The sentences; none for an ordinary guarantee.
@@ -29,8 +30,9 @@ def cautions(guarantee: Guarantee, delta: float, records: int | None) -> list[st
         return []
     found = []
     if records is not None and delta > 0.0 and delta * records >= 1.0:
+        whole = "everything of one person" if guarantee.unit == PERSON else "one record"
         found.append(
-            f"delta = {delta:g} is not below 1/n = {1 / records:.3g}: publishing one record picked"
+            f"delta = {delta:g} is not below 1/n = {1 / records:.3g}: publishing {whole} picked"
             " at random, as it is, would keep within such a delta. Take delta far below 1/n"
         )
     epsilon = guarantee.epsilon(delta)

@@ -33,6 +33,8 @@ from .accounting.trade_off import geometric_sum, pure_rate
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-or-remove-one"
 ADJACENCIES = (REPLACE_ONE, ADD_REMOVE)
+RECORD, PERSON = "record", "person"
+UNITS = (RECORD, PERSON)
 _LARGEST_MU = 1e150  # noise so small that the square of mu would not be a float64
 _LEAST_NOISE = 1e-12  # on batches: below it mu and mu - 1 are the same float64
 
@@ -51,6 +53,8 @@ class Guarantee:
             different) or "add-or-remove-one".
         parts: The mechanisms that are composed.
         quoted_delta: The delta at which `str()` states epsilon, or None.
+        unit: What neighbours differ in: one "record", or everything of one "person", however many
+            records that is.
 
     Guarantee:
         For all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon P(M(D') in
@@ -69,6 +73,7 @@ class Guarantee:
     adjacency: str
     parts: tuple[Event, ...] = ()
     quoted_delta: float | None = field(default=None, compare=False, repr=False)
+    unit: str = RECORD
 
     # ---------------------------------------------------------------- figures
     def epsilon(self, delta: float) -> float:
@@ -104,7 +109,7 @@ class Guarantee:
 
         Closed form where there is one (Gaussians add 1/z^2, pure epsilons add), privacy-loss
         distributions otherwise. A guarantee that costs nothing composes with anything; otherwise
-        unlike adjacencies raise `InvalidArgument`.
+        unlike adjacencies and unlike units raise `InvalidArgument`.
         """
         for other in others:
             if not isinstance(other, Guarantee):
@@ -125,10 +130,41 @@ class Guarantee:
                 " account for both releases under one adjacency (for example"
                 " sampling='without-replacement' instead of 'poisson')"
             )
+        units = {g.unit for g in everything if g.parts}
+        if len(units) > 1:
+            raise InvalidArgument(
+                "argument `others` mixes guarantees for one person with guarantees for one record:"
+                " together they protect no person, only single records. Make all releases with"
+                " `groups`; or keep a ledger for each; or restate those for one person by"
+                " `Guarantee.for_records()`, and compose for one record"
+            )
         return Guarantee(
             adjacencies.pop() if adjacencies else self.adjacency,
             merge(p for g in everything for p in g.parts),
+            unit=units.pop() if units else self.unit,
         )
+
+    def for_people(self) -> Guarantee:
+        """The same guarantee of a function of one value a person, about the people: neighbours then
+        differ in everything of one person.
+
+        True only where the person's value was made of that person's records alone, and where the
+        number of people took the place of the number of records; `groups=` of the releases does
+        both, and then charges this.
+
+        Source:
+            Proof: docs/proofs/people.md.
+        """
+        return replace(self, unit=PERSON)
+
+    def for_records(self) -> Guarantee:
+        """What a guarantee for one person says of each single record: the same figures, for
+        neighbours that differ in one record. It composes with guarantees for records.
+
+        Source:
+            Proof: docs/proofs/people.md.
+        """
+        return replace(self, unit=RECORD)
 
     def repeat(self, times: int) -> Guarantee:
         """This guarantee `times` times over (0 gives a guarantee that costs nothing); same as
@@ -138,7 +174,9 @@ class Guarantee:
         """
         times = integer("times", times, at_least=0)
         return Guarantee(
-            self.adjacency, merge(p.repeat(times) for p in self.parts) if times else ()
+            self.adjacency,
+            merge(p.repeat(times) for p in self.parts) if times else (),
+            unit=self.unit,
         )
 
     def group(self, size: int) -> Guarantee:
@@ -162,7 +200,7 @@ class Guarantee:
             the rule for (epsilon, delta) at every epsilon.
 
         Raises:
-            InvalidArgument: `size` is no whole number >= 1.
+            InvalidArgument: `size` is no whole number >= 1, or the guarantee is for one person.
 
         Source:
             Dong, Roth and Su 2022, Theorem 2.14; Vadhan 2017, Lemma 2.2.
@@ -175,6 +213,11 @@ class Guarantee:
             True
         """
         size = integer("size", size)
+        if self.unit == PERSON:
+            raise InvalidArgument(
+                "this guarantee is about one person already, however many records that person has;"
+                " for several people, say a household, take `for_records().group(size)`"
+            )
         if size == 1 or not self.parts or not self.is_private:
             return self
         alone = [self._group_of_part(p, size) for p in self.parts]
@@ -256,23 +299,36 @@ class Guarantee:
         else:
             delta = 1e-5 if self.quoted_delta is None else self.quoted_delta
             figure = f"({self.epsilon(delta):.4g}, {delta:.4g})-differentially private"
-        return f"{figure}, {self.adjacency} neighbours: {made_of}."
+        return f"{figure}, {self.neighbours}: {made_of}."
+
+    @property
+    def neighbours(self) -> str:
+        """Which data sets are neighbours, in a few words."""
+        if self.unit == PERSON:
+            return f"{self.adjacency} neighbours that differ in all records of one person"
+        return f"{self.adjacency} neighbours"
 
     def _repr_html_(self) -> str:
         """The statement and what it is made of, for notebooks."""
-        statement, _, made_of = str(self).rstrip(".").partition(f", {self.adjacency} neighbours: ")
-        rows = [("statement", statement), ("neighbours", self.adjacency), ("made of", made_of)]
+        statement, _, made_of = str(self).rstrip(".").partition(f", {self.neighbours}: ")
+        rows = [
+            ("statement", statement),
+            ("neighbours", self.adjacency),
+            *([("one of them is", "one person")] if self.unit == PERSON else []),
+            ("made of", made_of),
+        ]
         return _html.facts("Guarantee", rows if made_of else [("", str(self))])
 
     def __repr__(self) -> str:
         return (
-            f"Guarantee({self.adjacency!r}:"
+            f"Guarantee({self.adjacency!r}{', one person' if self.unit == PERSON else ''}:"
             f" {'; '.join(p.describe() for p in self.parts) or 'costs nothing'})"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready description; `Guarantee.from_dict` gives an equal guarantee back."""
-        return {"adjacency": self.adjacency, "parts": [p.to_dict() for p in self.parts]}
+        told = {"adjacency": self.adjacency, "parts": [p.to_dict() for p in self.parts]}
+        return told if self.unit == RECORD else told | {"unit": self.unit}
 
     @staticmethod
     def from_dict(state: Mapping[str, Any]) -> Guarantee:
@@ -288,7 +344,9 @@ class Guarantee:
                 "argument `state` is not the description of a Guarantee (see Guarantee.to_dict)"
             ) from error
         return Guarantee(
-            one_of("adjacency", adjacency, ADJACENCIES), merge(event_from_dict(p) for p in parts)
+            one_of("adjacency", adjacency, ADJACENCIES),
+            merge(event_from_dict(p) for p in parts),
+            unit=one_of("unit", state.get("unit", RECORD), UNITS),
         )
 
 

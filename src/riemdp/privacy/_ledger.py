@@ -35,6 +35,9 @@ _innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar(
 _meant: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "riemdp_uncharged", default=False
 )  # see `uncharged`
+_of_people: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "riemdp_of_people", default=False
+)  # see `about_people`
 _session: Ledger | None = None  # of this process, for what is in no `with Ledger`
 _open_somewhere = 0  # `with` blocks entered and not left, in any thread
 _count_lock = threading.Lock()
@@ -204,6 +207,8 @@ class Ledger:
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether `spend(guarantee)` would succeed now. Changes nothing."""
         guarantee = as_guarantee(guarantee)
+        if _of_people.get():
+            guarantee = guarantee.for_people()
         with self._synchronised():
             if not guarantee.parts:
                 return True
@@ -441,6 +446,8 @@ def charge(
     """
     check_float64()
     guarantee = as_guarantee(guarantee)
+    if _of_people.get():
+        guarantee, of = guarantee.for_people(), None if of is None else of.for_people()
     if ledger is None:
         ledger = Ledger.current()
     if ledger is None:
@@ -505,6 +512,16 @@ def uncharged() -> Generator[None]:
     finally:
         _innermost.reset(tokens[0])
         _meant.reset(tokens[1])
+
+
+@contextlib.contextmanager
+def about_people() -> Generator[None]:
+    """Releases inside are charged as guarantees for one person: for runs on one point a person."""
+    token = _of_people.set(True)
+    try:
+        yield
+    finally:
+        _of_people.reset(token)
 
 
 def _comparable(guarantee: Guarantee) -> tuple[type, float] | None:

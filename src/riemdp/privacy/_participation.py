@@ -79,7 +79,7 @@ def participation(
             parts.extend(p.repeat(count) for p in local.parts)
         else:
             parts.append(MixtureEvent(rho, local.parts, count))
-    return Guarantee(local.adjacency, merge(parts))
+    return Guarantee(local.adjacency, merge(parts), unit=local.unit)
 
 
 def equivalent_rounds(rate: float, planned_rate: float) -> int:

@@ -89,7 +89,7 @@ def html(budget: Budget, spent: Guarantee, charges: int, register: Sequence[Entr
         ("budget", f"epsilon {budget.epsilon:g} at delta {delta:g}"),
         ("spent", f"epsilon {used:.6g} in {charges} charges"),
         ("left", f"epsilon {max(0.0, budget.epsilon - used):.6g}"),
-        ("neighbours", spent.adjacency),
+        ("neighbours", spent.neighbours.replace(" neighbours", "")),
     ]
     table = _html.facts("Ledger", rows)
     if not register:

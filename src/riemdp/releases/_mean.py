@@ -24,6 +24,7 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean, FrechetMean
+from ..statistics._people import People
 from ..statistics._sensitivity import (
     ADD_REMOVE,
     ADJACENCIES,
@@ -41,6 +42,8 @@ from ._choices import (
     TANGENT_MEAN,
     build,
 )
+from ._people import charged, of_groups
+from ._people import facts as people_facts
 from ._plan import plan_private_mean
 
 
@@ -62,6 +65,7 @@ def private_frechet_mean(
     adjacency: str = REPLACE_ONE,
     n_min: int | None = None,
     count_outside: bool | None = None,
+    groups: object = None,
 ) -> Release:
     """Release the Frechet mean (barycentre) of private records with differential privacy.
 
@@ -116,6 +120,12 @@ def private_frechet_mean(
             quarter of n (`n_min`), so not for few records; True counts always; False never, and the
             mean gets the whole budget. Not with an `AdaptiveBall`, the dp-* mechanisms or
             calibration="classical". A warning follows where more than a quarter lay outside.
+        groups: One label for each record, a number or a text, that says whose it is. Every person
+            is then protected with all records, however many, and counts once: the mean released is
+            that of the people's means, n is the number of people in every formula, and the number
+            of records of a person is private. Records that are no points are left out of their
+            person's mean; a person without a valid one counts as the centre. Not with `weights`, or
+            the dp-* mechanisms. That every record has a label is public.
 
     Returns:
         The `Release`, with public facts in `details`.
@@ -134,8 +144,10 @@ def private_frechet_mean(
         (`statistics.frechet_mean_sensitivity` for kappa > 0). The solver's public tolerance and a
         public bound of rounding are added. The time that a release takes grows with the number of
         records, under either. The mean and the count of records outside share the budget, and are
-        charged at once. Without a public ball: replace-one, mu-GDP with mu = 1 /
-        gaussian_noise_multiplier(budget), or (epsilon, 0); docs/proofs/private-ball.md.
+        charged at once. With `groups` neighbours differ in everything of one person
+        (docs/proofs/people.md), and `release.guarantee.unit` is "person". Without a public ball:
+        replace-one, mu-GDP with mu = 1 / gaussian_noise_multiplier(budget), or (epsilon, 0);
+        docs/proofs/private-ball.md.
 
     Source:
         Reimherr2021 Theorems 1, 2; Utpala2023LE; Han2024 Algorithm 1.
@@ -170,8 +182,10 @@ def private_frechet_mean(
             "count_outside": count_outside or None,
         }
         search = AdaptiveBall() if ball is None else ball
-        return _adaptive(manifold, X, search, budget, rng, ledger, given)
+        return _adaptive(manifold, X, search, budget, rng, ledger, given, groups)
     domain = _bound(manifold, ball)
+    if groups is not None:
+        _refuse_for_people(mechanism, weights)
     if mechanism == TANGENT_MEAN:
         given = {
             "weights": weights,
@@ -182,7 +196,8 @@ def private_frechet_mean(
             "adjacency": None if adjacency == REPLACE_ONE else adjacency,
             "n_min": n_min,
         }
-        return _of_tangents(manifold, X, ball, budget, rng, ledger, count_outside, given)
+        grouped = of_groups(manifold, X, groups, domain)
+        return _of_tangents(manifold, grouped or X, ball, budget, rng, ledger, count_outside, given)
     if tolerance is not None:
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
@@ -197,7 +212,8 @@ def private_frechet_mean(
         )
     one_of("adjacency", adjacency, ADJACENCIES)
     _check_budget(mechanism, budget)
-    records, n = _counted(manifold, X, adjacency, n_min)
+    grouped = of_groups(manifold, X, groups, domain, 1 if adjacency == REPLACE_ONE else 0)
+    records, n = _counted(manifold, grouped.points if grouped else X, adjacency, n_min)
     public: dict[str, Any] = {
         "weights": weights if adjacency == REPLACE_ONE else None,
         "adjacency": adjacency,
@@ -212,6 +228,7 @@ def private_frechet_mean(
         "manifold": manifold,
         "ball": ball,
         "budget": budget,
+        **people_facts(grouped, protected=adjacency != REPLACE_ONE),
     }
     choice = {"tolerance": tolerance, "calibration": calibration, **public}
     if calibration == "classical" or name in OPTIMIZED:
@@ -236,8 +253,9 @@ def private_frechet_mean(
         local, ambient = domain, AmbientMean(domain, n, **public)
         built = build(name, MeanFacts(manifold, ball, n, shares.rest, **choice))
         prepared = ambient.prepare(records, own)
-        value = ambient.value(prepared), prepared.count_outside
-        release = Counted(built, shares, shown).release(value, rng, ledger=ledger)
+        value = ambient.value(prepared), (grouped or prepared).count_outside
+        both = charged(Counted(built, shares, shown), grouped)
+        release = both.release(value, rng, ledger=ledger)
     elif name in OPTIMIZED:
         _refuse_for_optimizers(name, adjacency, weights)
         inside = domain.frame.clamp(records)
@@ -255,8 +273,9 @@ def private_frechet_mean(
             local.manifold, there, n, shares.rest, gradient=gradient, shrink=shrink, **choice
         )
         built = build(name, facts)
-        value = query.value(prepared), prepared.count_outside
-        release = Counted(built, shares, shown).release(value, rng, ledger=ledger)
+        value = query.value(prepared), (grouped or prepared).count_outside
+        both = charged(Counted(built, shares, shown), grouped)
+        release = both.release(value, rng, ledger=ledger)
         release = _framed(release, domain, query.error_bound)
     warn_of(release.guarantee, budget.delta, n)
     warn_outside(release.details.get("outside"))
@@ -271,6 +290,7 @@ def _adaptive(
     rng: int | NoiseSource | None,
     ledger: Ledger | None,
     given: dict[str, Any],
+    groups: object,
 ) -> Release:
     """Find a ball, and release the mean in it: one mechanism, one charge."""
     _leave_out(
@@ -278,8 +298,9 @@ def _adaptive(
         "it goes with a public Ball(center, radius), not with a ball that is found on the way;"
         " leave it out, or give `ball`",
     )
-    records, n = admit_records(manifold, "X", X)
-    mechanism = AdaptiveMean(manifold, search, n=n, budget=budget)
+    grouped = of_groups(manifold, X, groups, None)
+    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
+    mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=budget), grouped)
     release = mechanism.release(records, rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
     clipped = release.details["query"] == "tangent-mean"
@@ -289,13 +310,14 @@ def _adaptive(
         "budget": budget,
         "search": search,
         "radius": release.details["ball"].radius,
+        **people_facts(grouped, found=True),
     }
     return dataclasses.replace(release, details={**release.details, **details})
 
 
 def _of_tangents(
     manifold: AbstractManifold,
-    X: RecordsLike,
+    X: RecordsLike | People,
     ball: Ball,
     budget: Budget,
     rng: int | NoiseSource | None,
@@ -305,12 +327,14 @@ def _of_tangents(
 ) -> Release:
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
     _leave_out(given, f"{TANGENT_MEAN!r} does not know it; leave it out, or use another mechanism")
-    records, n = admit_records(manifold, "X", X)
+    grouped = X if isinstance(X, People) else None
+    records, n = admit_records(manifold, "X", X.points if isinstance(X, People) else X)
     shares = plan_count(budget, n, count_outside)
     mechanism = TangentMeanNoise(manifold, ball, n=n, budget=shares.rest)
     # the mechanism prepares the records, and so knows which of them lay outside
-    both = Counted(mechanism, shares, n)
-    release = both.release((records, None), rng, ledger=ledger)
+    both = charged(Counted(mechanism, shares, n), grouped)
+    count = None if grouped is None else grouped.count_outside
+    release = both.release((records, count), rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
     warn_outside(release.details.get("outside"))
     details = {
@@ -324,8 +348,22 @@ def _of_tangents(
             "every record becomes the tangent vector at the centre that points to it, shortened to"
             " the radius; a record that is not a valid point counts as the centre"
         ),
+        **people_facts(grouped),
     }
     return dataclasses.replace(release, details={**release.details, **details})
+
+
+def _refuse_for_people(mechanism: str, weights: ArrayLike | None) -> None:
+    """Refuse what has no proof for people."""
+    if weights is not None:
+        raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
+    if mechanism in OPTIMIZED:
+        raise invalid(
+            "groups",
+            "given",
+            f"{mechanism!r} clips gradients of single records; use an output mechanism, which"
+            " averages each person's records first",
+        )
 
 
 def _leave_out(given: dict[str, Any], remedy: str) -> None:

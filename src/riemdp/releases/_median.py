@@ -4,6 +4,7 @@ guarantee.
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
@@ -21,7 +22,10 @@ from ..mechanisms._shrinking import bend_of
 from ..optimizers import DPRGD, private_minimize
 from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
+from ..privacy._ledger import about_people
 from ..randomness import NoiseSource
+from ._people import facts as people_facts
+from ._people import of_groups
 
 _FALL = 0.85  # of one step size to the next
 _OCTAVES = 10  # the last step over the first, where `smallest` is not given
@@ -39,6 +43,7 @@ def private_geometric_median(
     search: AdaptiveBall | None = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
+    groups: object = None,
 ) -> Release:
     """Release the geometric median of private records, the point with the least sum of distances.
 
@@ -58,6 +63,9 @@ def private_geometric_median(
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, before the noise is drawn; None charges the innermost `with
             Ledger(...)`, if any.
+        groups: One label of a person for each record. Then every person pulls once, from the mean
+            of that person's records, n is the number of people, and everything of one person is
+            protected; see `private_frechet_mean`.
 
     Returns:
         A `Release`. Its `scale` is the standard deviation of one step's noise per orthonormal
@@ -98,7 +106,8 @@ def private_geometric_median(
     needs_log(manifold, manifold.origin, "private_geometric_median")
     start = search.on(manifold).center
     rates = step_sizes(manifold, search)
-    records, n = admit_records(manifold, "X", X)
+    grouped = of_groups(manifold, X, groups, None)
+    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
     need = records_needed(manifold.dim, len(rates), budget)
     if n < need:
         raise InvalidArgument(
@@ -108,8 +117,12 @@ def private_geometric_median(
         )
     optimizer = DPRGD(len(rates), lambda t: float(rates[t]), 1.0)
     problem = problems.geometric_median(manifold)
-    result = private_minimize(problem, records, start, optimizer, budget, rng=rng, ledger=ledger)
-    warn_of(result.guarantee, budget.delta, n)
+    with about_people() if grouped else contextlib.nullcontext():
+        result = private_minimize(
+            problem, records, start, optimizer, budget, rng=rng, ledger=ledger
+        )
+    guarantee = result.guarantee.for_people() if grouped else result.guarantee
+    warn_of(guarantee, budget.delta, n)
     details = {
         **dict(result.details),
         "n": n,
@@ -120,14 +133,18 @@ def private_geometric_median(
         "search": search,
         "steps": result.steps,
         "step_sizes": tuple(float(rate) for rate in rates),
+        **people_facts(grouped, found=True),
         "clipping": (
-            "every record pulls with a unit vector; a record that is not a valid point pulls in no"
-            " direction"
+            "every person pulls with a unit vector from the mean of that person's records that are"
+            " valid points; one without a valid record pulls in no direction"
+            if grouped
+            else "every record pulls with a unit vector; a record that is not a valid point pulls"
+            " in no direction"
         ),
     }
     return Release(
         value=result.value,
-        guarantee=result.guarantee,
+        guarantee=guarantee,
         scale=result.sigma,
         mechanism=NAME,
         reproducible=result.reproducible,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ..domains import AdaptiveBall
 from ..domains._door import admit_manifold, admit_records
 from ..manifolds import AbstractManifold
@@ -9,6 +11,8 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
 from ..privacy import Budget, Ledger
 from ..randomness import NoiseSource
+from ._people import charged, of_groups
+from ._people import facts as people_facts
 
 
 def private_ball(
@@ -19,6 +23,7 @@ def private_ball(
     *,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
+    groups: object = None,
 ) -> Release:
     """Find a ball that holds most of the records, with differential privacy.
 
@@ -31,6 +36,9 @@ def private_ball(
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
             `with Ledger(...)`, if any.
+        groups: One label of a person for each record. Then the ball holds most people's means, n is
+            the number of people, and everything of one person is protected; see
+            `private_frechet_mean`.
 
     Returns:
         A `Release` whose value is a `Ball`. The ball may be used like a public one from then on:
@@ -43,7 +51,8 @@ def private_ball(
 
     Guarantee:
         `release.guarantee`, within `budget`, replace-one, for records whatever they are: mu-GDP
-        with mu = 1 / gaussian_noise_multiplier(budget), or (epsilon, 0).
+        with mu = 1 / gaussian_noise_multiplier(budget), or (epsilon, 0). With `groups` neighbours
+        differ in everything of one person (docs/proofs/people.md).
 
     Source:
         docs/proofs/private-ball.md.
@@ -59,5 +68,11 @@ def private_ball(
         True
     """
     manifold = admit_manifold(manifold, X, "private_ball(manifold, X, search, budget)")
-    _, n = admit_records(manifold, "X", X)
-    return PrivateBall(manifold, search, n=n, budget=budget).release(X, rng, ledger=ledger)
+    grouped = of_groups(manifold, X, groups, None)
+    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
+    mechanism = charged(PrivateBall(manifold, search, n=n, budget=budget), grouped)
+    release = mechanism.release(records, rng, ledger=ledger)
+    if grouped is None:
+        return release
+    known = {**release.details, **people_facts(grouped, found=True)}
+    return dataclasses.replace(release, details=known)

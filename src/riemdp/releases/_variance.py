@@ -14,6 +14,8 @@ from ..mechanisms._region import VARIANCE
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource
+from ._people import charged, of_groups
+from ._people import facts as people_facts
 
 
 def private_frechet_variance(
@@ -24,6 +26,7 @@ def private_frechet_variance(
     *,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
+    groups: object = None,
 ) -> Release:
     """Release the mean squared distance of private records from the centre of a ball.
 
@@ -44,6 +47,9 @@ def private_frechet_variance(
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
             `with Ledger(...)`, if any.
+        groups: One label of a person for each record. Then x runs over the people's means (how far
+            people spread, not their records), n is the number of people, and everything of one
+            person is protected; see `private_frechet_mean`.
 
     Returns:
         A `Release` whose value is a number from 0 to r^2, in units of squared distance.
@@ -56,7 +62,7 @@ def private_frechet_variance(
     Guarantee:
         `release.guarantee`, within `budget`, replace-one, for records whatever they are:
         sensitivity r^2 / n and mu-GDP with mu = 1 / gaussian_noise_multiplier(budget), or (epsilon,
-        0).
+        0). With `groups` neighbours differ in everything of one person (docs/proofs/people.md).
 
     Source:
         Proof: docs/proofs/variance.md.
@@ -79,13 +85,15 @@ def private_frechet_variance(
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
     if not isinstance(ball, Ball | AdaptiveBall | None):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
-    records, n = admit_records(manifold, "X", X)
+    domain = ball.on(manifold) if isinstance(ball, Ball) else None
+    grouped = of_groups(manifold, X, groups, domain)
+    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
     if isinstance(ball, Ball):
         mechanism = VarianceNoise(manifold, ball, n=n, budget=budget)
     else:
         search = AdaptiveBall() if ball is None else ball
         mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
-    release = mechanism.release(records, rng, ledger=ledger)
+    release = charged(mechanism, grouped).release(records, rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
     used = ball if isinstance(ball, Ball) else release.details["ball"]
     details = {
@@ -100,5 +108,6 @@ def private_frechet_variance(
             "every distance from the centre is cut off at the radius; a record that is not a valid"
             " point counts as the centre"
         ),
+        **people_facts(grouped, found=domain is None),
     }
     return dataclasses.replace(release, details={**release.details, **details})

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..privacy._arithmetic import LATTICE, in_words
 from ..privacy._cautions import cautions
+from ..privacy._guarantee import PERSON
 from ..privacy._trade_off import TradeOff, posterior, trade_off
 from ._words import (
     ADJACENCY,
     DELTA_MEANING,
+    OF_PEOPLE,
     bias_sentence,
     group_sentence,
     limits,
@@ -202,8 +204,10 @@ class ReportFacts:
             "released": self.released,
             "released_sha256": self.checksum,
             "created_utc": self.created,
-            "records": self.records,
-            "records_is_lower_bound": self.at_least,
+            "protects": f"one {self.guarantee.unit}",
+            "records": None if self.of_people else self.records,
+            "records_is_lower_bound": self.at_least and not self.of_people,
+            **self._people_dict(),
             "one_record_is": self.record_is,
             "max_records_per_person": self.max_records_per_person,
             "space": self.space,
@@ -235,6 +239,16 @@ class ReportFacts:
             "ledger": self.ledger,
             "versions": dict(self.versions),
         }
+
+    @property
+    def of_people(self) -> bool:
+        """Whether everything of one person is protected; `records` are people then."""
+        return self.guarantee.unit == PERSON
+
+    def _people_dict(self) -> dict[str, Any]:
+        if not self.of_people:
+            return {}
+        return {"people": self.records, "people_is_lower_bound": self.at_least}
 
     def _guarantee_dict(self) -> dict[str, Any]:
         stated: dict[str, Any] = {
@@ -276,7 +290,9 @@ class ReportFacts:
         return [
             ("epsilon", rounded_up(self.epsilon), "smaller is more private; a true upper bound"),
             ("delta", rounded_up(self.delta) if self.delta > 0 else "0", DELTA_MEANING),
-            ("records", self.records_in_words, self.record_is),
+            ("people", self.records_in_words, "each with all records")
+            if self.of_people
+            else ("records", self.records_in_words, self.record_is),
             (
                 "best guess",
                 percent(self.trade_off.best_guess, up=True),
@@ -286,7 +302,7 @@ class ReportFacts:
 
     @property
     def records_in_words(self) -> str:
-        """How many records went in, or the public lower bound of their number."""
+        """How many records (or people) went in, or the public lower bound of their number."""
         return f"{'at least ' if self.at_least else ''}{self.records:,}"
 
     @property
@@ -298,9 +314,10 @@ class ReportFacts:
                 f" {self.clamped:,} of {self.records:,} records were moved (declared public by the"
                 " publisher)."
             )
+        words = OF_PEOPLE if self.of_people else ADJACENCY
         rows: list[tuple[str, str | None]] = [
             ("Released", self.released),
-            ("Made from", f"{self.records_in_words} records; one record is {self.record_is}"),
+            ("Made from", self._made_from()),
             ("Space", self.space),
             ("Domain", self.domain),
             ("How it was found", None if self.search is None else self.search.sentence),
@@ -310,7 +327,7 @@ class ReportFacts:
             ("Sensitivity", self._sensitivity()),
             ("Noise scale", number(self.noise_scale)),
             ("Arithmetic", in_words(self.arithmetic) if self.arithmetic else None),
-            ("Neighbouring data", ADJACENCY.get(str(self.guarantee.adjacency))),
+            ("Neighbouring data", words.get(str(self.guarantee.adjacency))),
             ("Guarantee", self._sentence()),
             ("One person", self._person()),
             ("Budget", self._budget()),
@@ -321,15 +338,26 @@ class ReportFacts:
         ]
         return [(name, text) for name, text in rows if text is not None]
 
+    def _made_from(self) -> str:
+        if self.of_people:
+            return (
+                f"{self.records_in_words} people, one point each: the mean of that person's"
+                f" records; one record is {self.record_is}"
+            )
+        return f"{self.records_in_words} records; one record is {self.record_is}"
+
     def _outside(self) -> str | None:
         return None if self.outside is None else outside_sentence(self.outside)
 
     def _sensitivity(self) -> str:
-        return f"{number(self.sensitivity)} (the most that one record can move the result)"
+        return (
+            f"{number(self.sensitivity)} (the most that one {self.guarantee.unit} can move the"
+            " result)"
+        )
 
     def _sentence(self) -> str:
         if not math.isfinite(self.epsilon):
-            return "none: no bound on what the release reveals about one record"
+            return f"none: no bound on what the release reveals about one {self.guarantee.unit}"
         eps = rounded_up(self.epsilon)
         factor = (
             f"by at most the factor {rounded_up(math.exp(min(self.epsilon, 700.0)), 3)} (e to the"

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid, real
 from .._version import __version__
+from ..privacy._guarantee import PERSON
 from ._facts import RegionFacts, SearchFacts
 from ._report import PrivacyReport
 from ._words import number
@@ -56,15 +57,16 @@ def privacy_report(
 
     Args:
         release: what was released: a `Release` or an `OptimizationResult`.
-        records: how many records went in; stated as public. Under add-or-remove-one it is the
-            public lower bound `n_min`; the true count is protected and refused.
+        records: how many records (people, for a release with `groups`) went in; stated as public.
+            Under add-or-remove-one it is the public lower bound `n_min`; the true count is
+            protected and refused.
         manifold: the space of the released value.
         ball: the public domain.
         budget: what the release was allowed to cost.
         query: what was released, in words.
         record_is: what one record is, in words.
         max_records_per_person: the most records that one person has; adds the guarantee for all of
-            them together (`Guarantee.group`).
+            them together (`Guarantee.group`). Not for a release with `groups`.
         delta: at which delta epsilon is stated. The budget's own when left out, else 0 for a pure
             guarantee or 1e-5.
         clamped: how many records the domain moved. **This count comes from the data without
@@ -88,6 +90,8 @@ def privacy_report(
     facts = _Facts(known)
     at_least = known.get("n_min") is not None
     count = _records(facts, records)
+    if guarantee.unit == PERSON:
+        _refuse_for_people(max_records_per_person, clamped)
     if clamped is not None:
         if at_least:
             raise invalid(
@@ -199,6 +203,22 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
     return found
+
+
+def _refuse_for_people(max_records_per_person: int | None, clamped: int | None) -> None:
+    if max_records_per_person is not None:
+        raise invalid(
+            "max_records_per_person",
+            max_records_per_person,
+            "this release protects one person with any number of records; leave it out",
+        )
+    if clamped is not None:
+        raise invalid(
+            "clamped",
+            "given",
+            "how many records a person has is protected, and so is how many of them were moved;"
+            " leave it out",
+        )
 
 
 def _records(facts: _Facts, given: int | None) -> int:

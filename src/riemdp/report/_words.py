@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ..privacy._guarantee import PERSON
 from ..privacy._trade_off import trade_off
 
 if TYPE_CHECKING:
@@ -17,6 +18,17 @@ ADJACENCY = {
         " number of records is treated as public."
     ),
     "add-or-remove-one": "Add or remove one: the data set with one record more or one record less.",
+}
+
+OF_PEOPLE = {
+    "replace-one": (
+        "Replace one person: the data set with all records of one person exchanged for any other"
+        " records, however many. The number of people is treated as public; how many records each"
+        " of them has is not."
+    ),
+    "add-or-remove-one": (
+        "Add or remove one person: the data set with all records of one person more, or less."
+    ),
 }
 
 DELTA_MEANING = "additive slack on every probability; keep it far below 1/n"
@@ -129,8 +141,11 @@ def bias_sentence(radius: float | None) -> str:
 
 def outside_sentence(outside: OutsideCount) -> str:
     """How many records lay outside the ball, how well that is known, and what it cost."""
+    told = "lay outside or were no points"
+    if outside.unit == PERSON:
+        told = "had more than half of their records outside, or as records that are no points"
     return (
-        f"{outside} lay outside or were no points (a count with noise, plus or minus its standard"
+        f"{outside} {told} (a count with noise, plus or minus its standard"
         f" deviation; {percent(outside.share)} of the budget, part of the guarantee)"
     )
 
@@ -158,8 +173,11 @@ def limits(
         lattice: Whether the noise is in integers on a public grid.
         counted: Whether the records outside were counted with noise.
     """
+    people = guarantee.unit == PERSON
     items = [
-        ("A person with several records", _several_records(guarantee, delta)),
+        ("Whose records are whose", _LABELS)
+        if people
+        else ("A person with several records", _several_records(guarantee, delta)),
         (
             "How near the result is to the truth",
             "Epsilon and delta say nothing about accuracy. "
@@ -214,7 +232,9 @@ def limits(
     if str(guarantee.adjacency) == "replace-one":
         items.insert(
             1,
-            (
+            ("The number of people", _HOW_MANY_PEOPLE)
+            if people
+            else (
                 "The number of records",
                 "How many records there are is treated as known to everybody. That one more or one"
                 " fewer person took part is therefore not hidden by this statement.",
@@ -240,6 +260,17 @@ def limits(
             ),
         )
     return items
+
+
+_LABELS = (
+    "The guarantee is for one person with all records that the labels give to that person. Records"
+    " of one person under two labels are protected as those of two people are. That every record"
+    " has a label is not protected."
+)
+_HOW_MANY_PEOPLE = (
+    "How many people there are is treated as known to everybody. That one person more or fewer took"
+    " part is therefore not hidden by this statement; how many records a person has is."
+)
 
 
 def group_sentence(guarantee: Guarantee, records: int, delta: float) -> str:

@@ -1,0 +1,71 @@
+"""Labels of people: which records belong to one person.
+
+Whose record a record is says the holder of the data, not the record: that every record has a label,
+and how many people there are, is public. How many records a person has is not: no message here
+counts records, or names one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._errors import InvalidArgument
+from ._door import _text
+
+_MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")
+_REMEDY = "give one label for each record: a number or a text that names its person"
+
+
+def admit_people(name: str, groups: object, rows: int) -> tuple[np.ndarray, int]:
+    """Labels as places from 0 on, in the order of the labels as text.
+
+    Two labels name the same person if they say the same: 7, 7.0, "7" and " 7" do. Joining two
+    people by mistake protects them together; splitting one would protect neither half.
+
+    Args:
+        name: The argument's name, for the error.
+        groups: n labels, numbers or texts.
+        rows: The number of records.
+
+    Returns:
+        An integer array (n,), and the number of people.
+
+    Raises:
+        InvalidArgument: Not one label for each record, or a label is missing (None, NaN, empty) or
+            neither number nor text.
+    """
+    if isinstance(groups, str | bytes | Mapping) or not (
+        isinstance(groups, list | tuple) or hasattr(groups, "__array__")
+    ):
+        raise InvalidArgument(f"argument `{name}` is a {type(groups).__name__}; {_REMEDY}")
+    labels: Any = groups if isinstance(groups, list | tuple) else np.asarray(groups)
+    if isinstance(labels, np.ndarray) and labels.ndim != 1:
+        raise InvalidArgument(f"argument `{name}` has {labels.ndim} axes; {_REMEDY}")
+    if len(labels) != rows:
+        raise InvalidArgument(f"argument `{name}` has another length than `X`; {_REMEDY}")
+    if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
+        _, places = np.unique(labels, return_inverse=True)
+        return places.reshape(-1), int(places.max(initial=-1)) + 1
+    told = [_said(label) for label in labels]
+    if None in told:
+        raise InvalidArgument(
+            f"argument `{name}` has labels that are missing, or are neither numbers nor texts, so"
+            f" nobody knows whose these records are; {_REMEDY}, and leave out records of nobody"
+        )
+    place = {label: i for i, label in enumerate(sorted(set(told)))}  # type: ignore[type-var]
+    return np.array([place[label] for label in told], dtype=np.int64), len(place)
+
+
+def _said(label: object) -> str | None:
+    """What a label says; None where it says nothing."""
+    if isinstance(label, bool | np.bool_):
+        label = int(label)
+    try:
+        said = _text(label)
+    except UnicodeDecodeError:
+        return None
+    said = None if said is None else said.strip()
+    return None if said is None or said in _MISSING else said

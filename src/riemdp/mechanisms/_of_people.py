@@ -1,0 +1,61 @@
+"""`OfPeople`: a mechanism whose records were made of one person each."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from ..privacy import Guarantee
+from ..privacy._guarantee import PERSON
+from ..randomness import NoiseSource
+from ._base import AbstractMechanism, Drawn, Value
+
+
+class OfPeople(AbstractMechanism[Value]):
+    """The same release, charged and stated for one person instead of one record.
+
+    Args:
+        inner: A mechanism made for n = the number of people. Its value has to be made of one point
+            a person (`statistics._people.people`), each of that person's records alone.
+
+    Guarantee:
+        That of `inner`, for neighbours that differ in everything of one person.
+
+    Source:
+        docs/proofs/people.md.
+    """
+
+    name: ClassVar[str] = "of-people"
+
+    def __init__(self, inner: AbstractMechanism[Value]):
+        self.inner = inner
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one person."""
+        return self.inner.guarantee.for_people()
+
+    @property
+    def quoted_budget(self) -> Any:
+        """That of `inner`."""
+        return self.inner.quoted_budget
+
+    @property
+    def arithmetic(self) -> str:
+        """That of `inner`."""
+        return self.inner.arithmetic
+
+    @property
+    def _called(self) -> tuple[str, str]:
+        return self.inner._called
+
+    def _admit(self, value: Any) -> Value:
+        return self.inner._admit(value)
+
+    def _draw(self, value: Value, source: NoiseSource) -> Drawn:
+        drawn = self.inner._draw(value, source)
+        outside = drawn.details.get("outside")
+        if outside is None:
+            return drawn
+        told = dataclasses.replace(outside, unit=PERSON)
+        return dataclasses.replace(drawn, details={**drawn.details, "outside": told})

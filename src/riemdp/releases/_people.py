@@ -1,0 +1,59 @@
+"""What `groups=` does to a release: one point a person takes the place of the records."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from ..domains import Domain
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..mechanisms import AbstractMechanism
+from ..mechanisms._common import needs_log
+from ..mechanisms._of_people import OfPeople
+from ..statistics._people import People, people
+
+Value = TypeVar("Value")
+
+_CLAMPED = (
+    "every record is first moved along the geodesic to the centre until it lies in the domain. "
+)
+_MEANS = (
+    "Each person's records are then averaged, so that every person counts once; records that are no"
+    " valid points are left out, and a person without one that is valid counts as the centre"
+)
+_OWN = (
+    "each person's records are averaged, so that every person counts once; records that are no"
+    " valid points are left out, and a person without one that is valid counts as the centre. A"
+    " mean outside the domain is moved into it"
+)
+
+
+def of_groups(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    groups: object,
+    domain: Domain | None,
+    at_least: int = 1,
+) -> People | None:
+    """One point a person; None without `groups`."""
+    if groups is None:
+        return None
+    needs_log(manifold, manifold.origin, "the mean of one person's records (`groups`)")
+    return people(manifold, X, groups, domain=domain, at_least=at_least)
+
+
+def charged(
+    mechanism: AbstractMechanism[Value], grouped: People | None
+) -> AbstractMechanism[Value]:
+    """The mechanism, stated for one person where its records are people."""
+    return mechanism if grouped is None else OfPeople(mechanism)
+
+
+def facts(
+    grouped: People | None, *, protected: bool = False, found: bool = False
+) -> dict[str, Any]:
+    """Public facts for `Release.details`: the number of people, unless it is protected."""
+    if grouped is None:
+        return {}
+    clipping = _OWN if found else _CLAMPED + _MEANS
+    return {"people": None if protected else grouped.n, "clipping": clipping}

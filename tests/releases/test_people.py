@@ -1,0 +1,313 @@
+"""`groups=`: a person's point is a function of that person's records alone, sensitivities hold for
+people, and nothing public tells how many records anybody has.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, Budget, InvalidArgument, Ledger
+from riemdp.audit import gaussian_mu_lower_bound
+from riemdp.privacy import gaussian_noise_multiplier
+from riemdp.report import privacy_report
+from riemdp.statistics import FrechetMean
+from riemdp.statistics._people import people
+
+BUDGET = Budget(1.0, 1e-6)
+PLANE, SPD, SPHERE = riemdp.Euclidean(2), riemdp.SPDAffineInvariant(2), riemdp.Sphere(3)
+SPACES = [PLANE, SPD, SPHERE]
+LABELS = np.repeat(np.arange(6), [1, 2, 3, 4, 2, 3])
+
+
+def records(space, n, seed=5, spread=0.4):
+    v = space.tangent_normal(jax.random.key(seed), space.origin, spread, (n,))
+    return np.array(space.exp(space.origin, v))
+
+
+def hostile(space, n):
+    """Records far outside the ball on one side, duplicates, NaN, infinity and no points."""
+    far = np.array(
+        space.exp(space.origin, space.from_coordinates(space.origin, [1.4, 0.0, 0.0][: space.dim]))
+    )
+    X = np.tile(far, (n, *[1] * len(space.shape)))
+    X[1::7], X[2::7], X[3::7] = np.nan, np.inf, 1e300
+    return X
+
+
+# ------------------------------------------------------------------------ one point a person
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_a_person_is_the_same_whatever_the_others_are(space):
+    """Bit for bit: other people's records and their number, and the order of the rows, change
+    nothing.
+    """
+    X, domain = records(space, len(LABELS)), Ball(space.origin, 0.6).on(space)
+    alone = people(space, X, LABELS, domain=domain)
+    mix = np.random.default_rng(0).permutation(len(X))
+    shuffled = people(space, X[mix], LABELS[mix], domain=domain)
+    assert np.array_equal(shuffled.points, alone.points)
+    other = LABELS == 4
+    replaced = np.concatenate([X[~other], hostile(space, 60)])
+    labels = np.concatenate([LABELS[~other], np.full(60, 4)])
+    with_other = people(space, replaced, labels, domain=domain)
+    keep = np.arange(6) != 4
+    assert np.array_equal(with_other.points[keep], alone.points[keep])
+    assert not np.array_equal(with_other.points[4], alone.points[4])
+
+
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_a_person_is_the_frechet_mean_of_the_clamped_records(space):
+    X, ball = records(space, len(LABELS)), Ball(space.origin, 0.6)
+    found = people(space, X, LABELS, domain=ball.on(space))
+    assert found.n == 6
+    inside = np.asarray(ball.clamp(space, X))
+    for i in range(1, 6):
+        mean = riemdp.frechet_mean(space, inside[i == LABELS]).value
+        assert float(space.dist(mean, found.points[i])) < 1e-7
+    assert np.array_equal(found.points[0], X[0])  # one record is itself
+
+
+def test_records_that_are_no_points_are_left_out_of_their_persons_mean():
+    X = records(PLANE, 8)
+    X[1], X[2, 0], X[6:] = np.nan, np.inf, np.nan
+    found = people(PLANE, X, [0, 0, 0, 0, 1, 1, 2, 2], domain=Ball(np.zeros(2), 5.0).on(PLANE))
+    assert np.allclose(found.points[0], (X[0] + X[3]) / 2)
+    assert np.allclose(found.points[1], (X[4] + X[5]) / 2)
+    assert np.isnan(found.points[2]).all()  # the center takes this person's place
+    assert found.outside.tolist() == [False, False, True]
+    ball = Ball(np.zeros(2), 5.0)
+    query = FrechetMean(ball.on(PLANE), 3)
+    assert np.allclose(query.prepare(found.points).points[2], 0.0)
+
+
+@pytest.mark.parametrize("mechanism", ["wrapped-gaussian", "tangent-mean"])
+def test_one_record_each_is_the_release_of_the_records(mechanism):
+    X, ball = records(SPD, 60), Ball(SPD.origin, 0.6)
+    given = {"mechanism": mechanism, "rng": 1}
+    alone = riemdp.private_frechet_mean(SPD, X, ball, BUDGET, **given)
+    each = riemdp.private_frechet_mean(SPD, X, ball, BUDGET, groups=range_of(60), **given)
+    assert np.array_equal(alone.value, each.value)
+    assert (alone.guarantee.unit, each.guarantee.unit) == ("record", "person")
+    assert each.guarantee.parts == alone.guarantee.parts
+
+
+def range_of(n):
+    return [f"{i:03}" for i in range(n)]
+
+
+# ------------------------------------------------------------------------ sensitivity and noise
+@pytest.mark.parametrize("space", SPACES, ids=repr)
+def test_one_person_moves_the_mean_by_no_more_than_the_sensitivity(space):
+    """One person with one record becomes one with 60 hostile ones; 2 r / n is nearly attained."""
+    r, rest = 0.6, records(space, 12)
+    query = FrechetMean(Ball(space.origin, r).on(space), 5)
+    left = np.array(
+        space.exp(space.origin, space.from_coordinates(space.origin, [-1.4, 0, 0][: space.dim]))
+    )
+    one = np.concatenate([rest, left[None]])
+    many = np.concatenate([rest, hostile(space, 60)])
+    labels = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+    def value(X, labels):
+        found = people(space, X, labels, domain=query.domain)
+        assert found.n == 5
+        return query.value(query.prepare(found.points))
+
+    local = query.frame.local.manifold
+    moved = float(local.dist(value(one, [*labels, 9]), value(many, [*labels, *[9] * 60])))
+    assert 0.5 * 2 * r / 5 < moved <= query.sensitivity
+
+
+def test_a_person_with_many_hostile_records_does_not_show():
+    """The front door, called as a user does. With noise for records instead of people the same
+    attack finds the person at once.
+    """
+    line, ball = riemdp.Euclidean(1), Ball(np.zeros(1), 1.0)
+    left = np.concatenate([np.zeros((8, 1)), np.full((200, 1), -9.0)])
+    right = np.concatenate([np.zeros((8, 1)), np.full((200, 1), 9.0)])
+    labels = [0, 0, 1, 1, 2, 2, 3, 3, *[4] * 200]
+
+    def scores(X, groups, seed):
+        made = [
+            riemdp.private_frechet_mean(
+                line,
+                X,
+                ball,
+                BUDGET,
+                mechanism="wrapped-gaussian",
+                count_outside=False,
+                groups=groups,
+                rng=seed + i,
+            )
+            for i in range(20)
+        ]
+        return np.array([float(release.value[0]) for release in made])
+
+    mu = 1.0 / gaussian_noise_multiplier(BUDGET)
+    bound = gaussian_mu_lower_bound(scores(right, labels, 0), scores(left, labels, 10**6))
+    assert bound <= mu
+    planted = gaussian_mu_lower_bound(scores(right, None, 0), scores(left, None, 10**6))
+    assert planted > 2 * mu
+
+
+def test_the_noise_is_made_for_people():
+    X, ball = records(PLANE, 200), Ball(np.zeros(2), 1.0)
+    groups = np.arange(200) % 20
+    release = riemdp.private_frechet_mean(
+        PLANE, X, ball, BUDGET, mechanism="wrapped-gaussian", groups=groups, count_outside=False
+    )
+    assert release.scale == pytest.approx(gaussian_noise_multiplier(BUDGET) * 2.0 / 20, rel=1e-5)
+
+
+# ------------------------------------------------------------------------ what is public
+def test_nothing_public_tells_how_many_records_there_are():
+    X, ball = records(SPD, 30), Ball(SPD.origin, 0.6)
+    groups = np.arange(30)
+    more, labels = np.concatenate([X, X, X[:7]]), np.concatenate([groups, groups, groups[:7]])
+
+    def shown(X, groups, **given):
+        release = riemdp.private_frechet_mean(SPD, X, ball, BUDGET, groups=groups, rng=0, **given)
+        page = json.loads(privacy_report(release).to_json())
+        page.pop("created_utc")
+        return str(release), page, sorted(release.details), release.details["n"]
+
+    for given in ({"mechanism": "wrapped-gaussian"}, {"mechanism": "riemannian-laplace"}):
+        few, lots = shown(X, groups, **given), shown(more, labels, **given)
+        assert few == lots
+        assert few[1]["people"] == 30
+        assert few[1]["records"] is None
+        assert few[1]["protects"] == "one person"
+    with pytest.raises(InvalidArgument) as caught:
+        riemdp.private_frechet_mean(SPD, more, ball, BUDGET, groups=groups)
+    assert not re.search(r"\d", str(caught.value))
+
+
+def test_the_report_speaks_of_people():
+    X, ball = records(PLANE, 400), Ball(np.zeros(2), 1.0)
+    release = riemdp.private_frechet_mean(
+        PLANE, X, ball, BUDGET, groups=np.arange(400) // 2, rng=0, count_outside=True
+    )
+    assert "all records of one person" in str(release)
+    assert "of 200 people, by most of their records" in str(release)
+    page = privacy_report(release)
+    rows = dict(page.rows)
+    assert rows["Made from"].startswith("200 people")
+    assert rows["Neighbouring data"].startswith("Replace one person")
+    assert "one person can move" in rows["Sensitivity"]
+    assert "several records" not in "".join(heading for heading, _ in page.limits)
+    with pytest.raises(InvalidArgument, match="any number of records"):
+        privacy_report(release, max_records_per_person=3)
+    with pytest.raises(InvalidArgument, match="clamped"):
+        privacy_report(release, clamped=3)
+
+
+# ------------------------------------------------------------------------ labels
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [1, 2],
+        [1, None, 2, 3],
+        [1.0, math.nan, 2.0, 3.0],
+        ["a", "", "b", "c"],
+        ["a", "nan", "b", "c"],
+        [[1], [2], [3], [4]],
+        np.ones((4, 1)),
+        "abcd",
+        7,
+        {1: 2},
+        [(1,), (2,), (3,), (4,)],
+    ],
+)
+def test_labels_that_name_nobody_are_refused_before_anything_is_spent(groups):
+    ball = Ball(np.zeros(2), 1.0)
+    with Ledger(BUDGET) as ledger, pytest.raises(InvalidArgument, match="groups"):
+        riemdp.private_frechet_mean(PLANE, np.zeros((4, 2)), ball, BUDGET, groups=groups)
+    assert ledger.charges == 0
+
+
+def test_labels_that_say_the_same_name_one_person():
+    X = records(PLANE, 6)
+    for groups in ([7, 7, 8, 8, 9, 9], ["7", " 7", "8", "8 ", "9", "9"], [7.0, 7, "8", 8, b"9", 9]):
+        assert np.array_equal(
+            people(PLANE, X, groups).points, people(PLANE, X, [0, 0, 1, 1, 2, 2]).points
+        )
+    assert people(PLANE, X, [1, 1, 1, 1, 1, 1]).n == 1
+    release = riemdp.private_frechet_mean(
+        PLANE, X, Ball(np.zeros(2), 1.0), Budget(1.0), groups=["a"] * 6, rng=0
+    )
+    assert release.sensitivity == pytest.approx(2.0, rel=1e-3)  # one person: the whole ball
+
+
+def test_what_has_no_proof_for_people_is_refused():
+    X, ball = records(PLANE, 6), Ball(np.zeros(2), 1.0)
+    for given in ({"weights": np.ones(6)}, {"mechanism": "dp-rgd"}):
+        with pytest.raises(InvalidArgument):
+            riemdp.private_frechet_mean(PLANE, X, ball, BUDGET, groups=[0, 0, 1, 1, 2, 2], **given)
+
+
+# ------------------------------------------------------------------------ the other releases
+def test_how_many_people_there_are_can_be_protected():
+    ball = Ball(np.zeros(2), 1.0)
+    given = {"adjacency": "add-or-remove-one", "n_min": 50, "rng": 0}
+    X = records(PLANE, 120)
+    release = riemdp.private_frechet_mean(
+        PLANE, X, ball, Budget(1.0), groups=np.arange(120) // 2, **given
+    )
+    assert release.details["people"] is None
+    assert (release.guarantee.unit, release.guarantee.adjacency) == ("person", "add-or-remove-one")
+    nobody = riemdp.private_frechet_mean(
+        PLANE, np.zeros((0, 2)), ball, Budget(1.0), groups=[], **given
+    )
+    assert nobody.sensitivity == release.sensitivity == pytest.approx(2 / 51, rel=1e-3)
+
+
+def test_a_search_a_ball_a_variance_and_a_median_count_people():
+    X = records(PLANE, 900, spread=0.2) + 3.0
+    groups = np.arange(900) // 3
+    search = riemdp.AdaptiveBall(outer=Ball(np.zeros(2), 20.0))
+    budget = Budget(2.0, 1e-6)
+    with Ledger(Budget(20.0, 1e-4)) as ledger:
+        found = [
+            riemdp.private_frechet_mean(PLANE, X, search, budget, groups=groups),
+            riemdp.private_ball(PLANE, X, search, budget, groups=groups),
+            riemdp.private_frechet_variance(PLANE, X, Ball([3.0, 3.0], 1.0), budget, groups=groups),
+            riemdp.private_geometric_median(
+                PLANE, X, Budget(6.0, 1e-6), search=search, groups=groups
+            ),
+        ]
+    assert [release.guarantee.unit for release in found] == ["person"] * 4
+    assert [release.details["n"] for release in found] == [300] * 4
+    assert ledger.spent.unit == "person"
+    assert np.linalg.norm(np.asarray(found[0].value) - 3.0) < 0.5
+    assert np.linalg.norm(np.asarray(found[3].value) - 3.0) < 0.5
+    assert found[2].sensitivity == pytest.approx(1.0 / 300, rel=1e-3)
+
+
+def test_a_population_of_people_needs_a_dispersion_of_people():
+    X, ball = records(PLANE, 400), Ball(np.zeros(2), 1.0)
+    groups = np.arange(400)
+    mean = riemdp.private_frechet_mean(
+        PLANE, X, ball, BUDGET, groups=groups, mechanism="wrapped-gaussian", rng=0
+    )
+    of_people = riemdp.private_frechet_variance(PLANE, X, ball, BUDGET, groups=groups, rng=1)
+    of_records = riemdp.private_frechet_variance(PLANE, X, ball, BUDGET, rng=1)
+    region = mean.confidence_region(0.9, of="population", dispersion=of_people)
+    assert "people" in region.subject
+    with pytest.raises(InvalidArgument, match="dispersion"):
+        mean.confidence_region(0.9, of="population", dispersion=of_records)
+
+
+def test_the_estimator_takes_groups():
+    X = records(SPD, 60)
+    mean = riemdp.PrivateFrechetMean(
+        manifold=SPD, budget=BUDGET, ball=Ball(SPD.origin, 1.0), random_state=0
+    )
+    with Ledger(Budget(3.0, 1e-4)) as ledger:
+        mean.fit(X, groups=np.arange(60) // 3)
+    assert (mean.n_samples_, mean.guarantee_.unit, ledger.spent.unit) == (20, "person", "person")
