@@ -163,9 +163,10 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         )
         if plan.verdict == "hopeless":  # from public numbers, and before anything is spent
             warnings.warn(
-                f"PrivateTSClassifier: noise {plan.noise:.2g} is above {HOPELESS:g}, so predictions"
-                f" will be little better than guessing; about {plan.records_a_class:,} records a"
-                " class are needed with this budget (riemdp.plan_private_classifier)",
+                f"PrivateTSClassifier: noise {plan.noise:.2g} is above {HOPELESS:g}: predictions"
+                " will be nearer to guessing than to a classifier without noise; about"
+                f" {plan.records_a_class:,} records a class are needed with this budget"
+                " (riemdp.plan_private_classifier)",
                 RiemdpWarning,
                 stacklevel=2,
             )

@@ -15,7 +15,7 @@ from ..privacy import Budget
 from ._matrices import ball_or_search
 
 # Limits of `ClassifierPlan.noise`, from the measurements of docs/classifiers.md.
-GOOD, HOPELESS = 0.1, 0.7
+GOOD, HOPELESS = 0.2, 1.0
 _MOST = 10**15  # no data set has more records
 
 
@@ -34,10 +34,9 @@ class ClassifierPlan:
         need: The number of records from which `fit` accepts to search for a centre; 1 where the
             ball is public.
         share: The share of the budget that is left for the classifier.
-        noise: classes * sigma * dim^(1/4) / n, sigma the noise of a coordinate of a class sum in
-            units of the radius: the noise with which a record is compared with the difference of
-            two class means.
-        records_a_class: The number of records of each class from which `noise` is at most 0.1.
+        noise: The typical length of the noise of a class mean, in units of the radius: classes *
+            sigma * sqrt(dim) / n, sigma the noise of a coordinate of a class sum.
+        records_a_class: The number of records of each class from which `noise` is at most 0.2.
     """
 
     n: int
@@ -52,8 +51,8 @@ class ClassifierPlan:
 
     @property
     def verdict(self) -> str:
-        """ "too few" (`fit` refuses), "hopeless" (noise above 0.7), "weak" or "enough" (noise at
-        most 0.1, where class means are about as good as without noise).
+        """ "too few" (`fit` refuses), "hopeless" (noise above 1), "weak" or "enough" (noise at
+        most 0.2, where class means are about as good as without noise).
         """
         if self.n < self.need:
             return "too few"
@@ -65,7 +64,7 @@ class ClassifierPlan:
         said = {
             "too few": f"too few records to find a centre: {self.need} are needed; fit refuses",
             "hopeless": "hopeless: noise drowns the differences of the classes, and predictions are"
-            " little better than guessing",
+            " nearer to guessing than to a classifier without noise",
             "weak": "weak: predictions are clearly worse than without noise",
             "enough": "enough: class means are about as good as without noise",
         }[self.verdict]
@@ -73,8 +72,8 @@ class ClassifierPlan:
             f"Private classifier of {self.classes} classes, n = {self.n}, {self.dim} coordinates,"
             f" epsilon {self.budget.epsilon:g}, delta {self.budget.delta:g}: {self.rule},"
             f" {100 * self.share:.0f} % of the budget for the classifier.\n"
-            f"Noise {self.noise:.2g} (0.1 is good, above 0.7 is hopeless): {said}.\n"
-            f"About {self.records_a_class:,} records a class are needed for noise 0.1."
+            f"Noise {self.noise:.2g} (0.2 is good, above 1 is hopeless): {said}.\n"
+            f"About {self.records_a_class:,} records a class are needed for noise 0.2."
         )
 
 
@@ -158,4 +157,4 @@ def _at(
     # the deviation of a coordinate of a sum of sensitivity 2
     together = classes * (dim + 1) + (dim * (dim + 1) // 2 if rule == DISCRIMINANT else 0)
     deviation = noise.law.mean_length(share, together) / math.sqrt(together)
-    return need, share, classes * deviation * dim**0.25 / n
+    return need, share, classes * deviation * math.sqrt(dim) / n
