@@ -38,8 +38,8 @@ def population_region(mean: Released, dispersion: Released | None, level: float)
     """A region of the population's mean; the arguments are those of `Release.confidence_region`."""
     subject = _OF_PEOPLE if "people" in mean.details else _SUBJECT
     region = region_of(mean.observation, mean.mechanism, level, "population", subject)
-    _check_mean(mean)
-    spread = _checked(dispersion, mean)
+    check_mean(mean)
+    spread = checked_dispersion(dispersion, mean)
     alpha = 1.0 - region.level
     noise = region_of(mean.observation, mean.mechanism, 1.0 - alpha / 3.0, "sample", _SUBJECT)
     r, n = float(mean.details["radius"]), int(mean.details["n"])
@@ -57,7 +57,8 @@ def variance_bound(spread: Observation, r: float, n: int, alpha: float) -> float
     return min(r**2, max(0.0, float(spread.coordinates[0]) + noise + sampling))
 
 
-def _check_mean(mean: Released) -> None:
+def check_mean(mean: Released) -> None:
+    """Refuse means that no region of a population is known for."""
     known = mean.details
     if "share_of_search" in known:
         raise InvalidArgument(
@@ -77,7 +78,8 @@ def _check_mean(mean: Released) -> None:
         )
 
 
-def _checked(dispersion: Released | None, mean: Released) -> Observation:
+def checked_dispersion(dispersion: Released | None, mean: Released) -> Observation:
+    """What the dispersion shows, once it is known to belong to the mean."""
     remedy = (
         "give the Release of private_frechet_variance for the same records and the same ball as"
         " the mean"
@@ -94,7 +96,7 @@ def _checked(dispersion: Released | None, mean: Released) -> Observation:
         and ("people" in known) == ("people" in ours)
         and known["manifold"] == ours["manifold"]
         and known["radius"] == ours["radius"]
-        and _same_point(known["ball"].center, ours["ball"].center)
+        and same_point(known["ball"].center, ours["ball"].center)
     )
     if not same:
         raise InvalidArgument(
@@ -104,7 +106,8 @@ def _checked(dispersion: Released | None, mean: Released) -> Observation:
     return spread
 
 
-def _same_point(a: Point, b: Point) -> bool:
+def same_point(a: Point, b: Point) -> bool:
+    """Whether two points are the same numbers."""
     left, right = jax.tree.leaves(a), jax.tree.leaves(b)
     return len(left) == len(right) and all(
         np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(left, right, strict=True)

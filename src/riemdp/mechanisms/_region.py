@@ -27,6 +27,7 @@ from ._common import Floats, end_of, exp_everywhere
 from ._error_law import ErrorLaw
 
 OF = ("sample", "population")
+_POINT = "the released point"
 # What details["query"] says of the releases that regions are made of.
 MEAN = "Fréchet mean"
 VARIANCE = "Fréchet variance about the centre of the ball"
@@ -46,6 +47,8 @@ class Observation:
             adds to the error.
         domain: The ball in whose frame all this happens, or None: the frame is the space itself.
         place: What the coordinates stand for, in words.
+        at_released_point: Whether `base` is the released point itself, and `law` that of a
+            distance.
     """
 
     manifold: AbstractManifold
@@ -55,6 +58,7 @@ class Observation:
     slack: float = 0.0
     domain: Domain | None = None
     place: str = "the noisy vector that was released at the centre"
+    at_released_point: bool = False
 
     def within(self, domain: Domain, slack: float) -> Observation:
         """The same, taken in the frame of this domain, of a value known up to `slack`."""
@@ -93,8 +97,8 @@ class Observation:
 
 def about(manifold: AbstractManifold, point: Point, law: ErrorLaw) -> Observation:
     """A released point whose distance from the value has this law."""
-    place = "the released point"
-    return Observation(manifold, point, np.zeros(manifold.dim), law, place=place)
+    zero = np.zeros(manifold.dim)
+    return Observation(manifold, point, zero, law, place=_POINT, at_released_point=True)
 
 
 def region_of(

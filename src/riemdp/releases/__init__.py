@@ -7,6 +7,7 @@ from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanPlan, PlanRow, plan_private_mean
 from ._private_ball import private_ball
+from ._two_sample import TwoSampleTest, two_sample_test
 from ._variance import private_frechet_variance
 
 __all__ = [
@@ -14,9 +15,11 @@ __all__ = [
     "AdaptivePlanRow",
     "MeanPlan",
     "PlanRow",
+    "TwoSampleTest",
     "plan_private_mean",
     "private_ball",
     "private_frechet_mean",
     "private_frechet_variance",
     "private_geometric_median",
+    "two_sample_test",
 ]
