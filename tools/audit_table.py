@@ -28,6 +28,7 @@ from riemdp.audit import AuditResult, audit_mechanism, audit_optimizer
 from riemdp.domains import Domain, Frame
 from riemdp.federated import local_update
 from riemdp.mechanisms._budgeted import BudgetedNoise
+from riemdp.mechanisms._discriminant import LabelledSums
 from riemdp.mechanisms._lattice import on_grid
 from riemdp.randomness import NoiseSource
 
@@ -207,6 +208,9 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     yield "private_geometric_median, Euclidean(1)", _through(median, several, -several), 1_000
 
+    title = "PrivateTSClassifier, a record changes sides and its label, SPD(2)"
+    yield title, _through(_classifier, *_sides()), 500
+
     prirfed = riemdp.PriRFed(
         riemdp.problems.frechet_mean(line),
         riemdp.DPRGD(4, 0.01, 1.0),
@@ -280,6 +284,13 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     title = "the radius is that of the records"
     yield title, _through(own_radius, 1e-12 * far, 1e-6 * far), 1_000
 
+    def cheap(x: Any, rng: Any) -> Any:
+        with mock.patch.object(LabelledSums, "sensitivity", 0.25):
+            return _classifier(x, rng)
+
+    title = "PrivateTSClassifier, its sums are taken to change by an eighth"
+    yield title, _through(cheap, *_sides()), 500
+
     many = np.zeros((60, 1))
     many[0] = 1e6
 
@@ -295,6 +306,37 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     title = "private ball, the moves of the centre and the mean are not paid for"
     yield title, _through(stages_for_nothing, many, -many), 1_000
+
+
+def _sides() -> tuple[Any, Any]:
+    """Matrices with a label each: the first is far out on one side in class 0, or on the other in
+    class 1.
+    """
+    there, labels = np.tile(np.eye(2), (200, 1, 1)), np.arange(200) % 2
+    here, other = there.copy(), labels.copy()
+    there[0], here[0], other[0] = np.diag([1e6, 1e-6]), np.diag([1e-6, 1e6]), 1
+    return (there, labels), (here, other)
+
+
+def _classifier(records: Any, rng: Any) -> Any:
+    """A fit with private labels; an attacker adds up the class sums along one direction, and half
+    of the difference of the class sizes.
+    """
+    fitted = riemdp.PrivateTSClassifier(
+        metric="logeuclid",
+        budget=BUDGET,
+        ball=riemdp.Ball(np.eye(2), 1.0),
+        labels="private",
+        classes=[0, 1],
+        random_state=int(rng.integers(0, 2**31)),
+    ).fit(*records)
+    direction = np.asarray(fitted.manifold_.to_coordinates(np.eye(2), np.diag([1.0, -1.0])))
+    details = fitted.release_.details
+    sums = len(records[1]) / 2 * details["coordinates"].sum(axis=0) @ direction / np.sqrt(2.0)
+    seen = sums + (details["sizes"][0] - details["sizes"][1]) / 2
+    return SimpleNamespace(
+        value=np.array([seen]), guarantee=fitted.guarantee_, mechanism="PrivateTSClassifier"
+    )
 
 
 def _through(release: Any, inside: Any, outside: Any) -> Audit:
