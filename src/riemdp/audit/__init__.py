@@ -2,12 +2,17 @@
 
 from ._attacks import AuditResult, audit_mechanism
 from ._bounds import epsilon_lower_bound, gaussian_mu_lower_bound
-from ._optimizers import audit_optimizer
+from ._one_run import OneRunAudit, audit_in_one_run, epsilon_of_guesses
+from ._optimizers import audit_optimizer, audit_optimizer_in_one_run
 
 __all__ = [
     "AuditResult",
+    "OneRunAudit",
+    "audit_in_one_run",
     "audit_mechanism",
     "audit_optimizer",
+    "audit_optimizer_in_one_run",
     "epsilon_lower_bound",
+    "epsilon_of_guesses",
     "gaussian_mu_lower_bound",
 ]

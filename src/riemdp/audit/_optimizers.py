@@ -7,6 +7,7 @@ rounding or outside the ball, records that are very long and along the iterate.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,12 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, integer, one_of
 from ..domains import Ball
 from ..manifolds import Euclidean, Sphere
 from ..manifolds._base import AbstractManifold, Point, Tangent
-from ..optimizers import private_minimize
+from ..optimizers import OptimizationResult, private_minimize
 from ..optimizers._minimize import replicate
 from ..optimizers._plan import AbstractOptimizer, check_optimizer
 from ..privacy import Guarantee
@@ -27,6 +29,7 @@ from ..privacy._ledger import uncharged
 from ..problems import Problem, frechet_mean, principal_eigenvector
 from ..randomness import NoiseSource, noise_source
 from ._attacks import AuditResult, assess
+from ._one_run import OneRunAudit, audit_in_one_run
 
 Score = Callable[[Point], Float[Array, "trials"]]
 
@@ -95,6 +98,70 @@ def audit_optimizer(
     name = f"{type(optimizer).__name__} on {space!r}"
     name = name if attack == "linear" else f"{name}, {attack}"
     return assess(name, scores[0], scores[1], found[0][1], delta, confidence)
+
+
+def audit_optimizer_in_one_run(
+    optimizer: AbstractOptimizer,
+    *,
+    noise_std: float,
+    canaries: int = 1000,
+    confidence: float = 0.95,
+    delta: float = 1e-5,
+    rng: int | NoiseSource | None = None,
+) -> OneRunAudit:
+    """Attack one run of an optimiser by guessing many canaries, each along an axis of its own of a
+    flat space.
+
+    A canary's gradient is far above the clip norm. Under replace-one it points to either side, by a
+    coin of its own; under add-or-remove-one its record is in the data or left out, while the
+    number of records that is taken as public (`population`) is that of all canaries.
+
+    Args:
+        optimizer: As in `audit_optimizer`; for sensitivity="clip".
+        noise_std: sigma per orthonormal coordinate of the averaged gradient.
+        canaries: How many, which is also the number of records and the dimension; at least 16.
+        confidence: Of the result.
+        delta: At which epsilon is bounded.
+        rng: None, a seed or a `NoiseSource`.
+
+    Returns:
+        A `OneRunAudit`. Nothing is charged to a ledger.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+
+    Source:
+        Steinke, Nasr and Jagielski 2023. Proof: docs/proofs/one-run-audit.md.
+    """
+    m = integer("canaries", canaries, at_least=16)
+    optimizer = check_optimizer(optimizer)
+    lacking = optimizer.counts_are_private
+    if lacking and getattr(optimizer, "population", m) is None:
+        optimizer = dataclasses.replace(optimizer, population=m)  # type: ignore[type-var]
+    space = Euclidean(m)
+
+    def gradient(w: Point, record: Array) -> Tangent:
+        side, axis = record
+        return -1e6 * side * jax.nn.one_hot(axis.astype(jnp.int32), m)
+
+    problem = Problem(space, lambda w, z: jnp.sum(z) * 0.0, gradient=gradient, smoothness=1.0)
+    start = np.zeros(m)
+
+    def run(included: NDArray[np.bool_], source: NoiseSource) -> OptimizationResult:
+        sides = np.where(included, 1.0, 0.0 if lacking else -1.0)
+        data = np.stack([sides, np.arange(m, dtype=np.float64)], axis=1)
+        data = data[included] if lacking else data
+        return private_minimize(problem, data, start, optimizer, rng=source, noise_std=noise_std)
+
+    return audit_in_one_run(
+        run,
+        np.asarray,
+        canaries=m,
+        confidence=confidence,
+        delta=delta,
+        rng=rng,
+        name=type(optimizer).__name__,
+    )
 
 
 def _runs(
