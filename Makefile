@@ -38,7 +38,11 @@ $(VENV)/.ready-federated: $(READY)
 	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[images,federated]'
 	touch $@
 
-test-slow: $(VENV)/.ready-conformance $(VENV)/.ready-federated  ## long statistics, peers, a real federated deployment
+$(VENV)/.ready-large: $(READY)
+	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.[images,large,dask]'
+	touch $@
+
+test-slow: $(VENV)/.ready-conformance $(VENV)/.ready-federated $(VENV)/.ready-large  ## long statistics, peers, a real federated deployment
 	$(PYTEST) -m 'slow or conformance or federated_deployment'
 
 bench: $(VENV)/.ready-conformance  ## timings beside the best peer or a hand-written floor (bench/results/)

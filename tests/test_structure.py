@@ -54,6 +54,7 @@ FACES = {
 # Imported where they are needed: heavy or optional.
 LATE = {
     "PIL",
+    "dask",
     "flwr",
     "jax",
     "matplotlib",

@@ -722,3 +722,36 @@ def test_tiny_and_huge_means_are_printed_with_their_digits():
     assert as_text(np.array([0.5, -1e-9])) == "[0.5 0. ]"
     assert as_text(np.zeros(2)) == "[0. 0.]"
     assert as_text(np.array([5e-324])) == "1e-300 times\n[0.]"
+
+
+def test_a_large_file_is_read_in_parts(riemdp, scans, monkeypatch):
+    """The value, the count of clamped records and the refusal of a wrong record are those of a
+    file that is read at once.
+    """
+    options = ("--seed", 1, "--json", "--show-clamped")
+    whole = json.loads(riemdp("mean", scans, *GOOD, *options).out)
+    monkeypatch.setattr("riemdp.cli._readers.LARGE", 0)
+    streamed = json.loads(riemdp("mean", scans, *GOOD, *options).out)
+    assert np.max(np.abs(np.array(streamed["mean"]) - np.array(whole["mean"]))) < 1e-9
+    assert streamed["report"]["records_clamped"] == whole["report"]["records_clamped"]
+    assert "read in parts" in riemdp("mean", scans, *GOOD, "--seed", 1).out
+    X = np.load(scans)
+    X[41, 0, 0] = np.nan
+    np.save(scans, X)
+    wrong = riemdp("mean", scans, *GOOD)
+    assert wrong.code != 0
+    assert "record 41 has NaN at position [0, 0]" in wrong.err
+    scans.write_bytes(scans.read_bytes()[:-200])
+    damaged = riemdp("mean", scans, *GOOD)
+    assert damaged.code != 0
+    assert "damaged" in damaged.err
+
+
+def test_hdf5_and_zarr_name_the_package_that_lacks(riemdp, tmp_path, monkeypatch):
+    for name, package in (("x.h5", "h5py"), ("x.zarr", "zarr")):
+        (tmp_path / name).write_bytes(b"x")
+        monkeypatch.setitem(sys.modules, package, None)
+        run = riemdp("mean", tmp_path / name, *GOOD)
+        assert run.code != 0
+        assert f"needs the package {package}" in run.err
+        assert "riemdp[large]" in run.err

@@ -16,7 +16,7 @@ from riemdp.domains import Domain
 from riemdp.mechanisms import AdaptiveMean, PrivateBall
 from riemdp.mechanisms._ball_search import run_search
 from riemdp.mechanisms._budgeted import BudgetedNoise
-from riemdp.mechanisms._private_ball import SearchRecords
+from riemdp.mechanisms._search_records import SearchRecords
 from riemdp.randomness import noise_source
 from riemdp.statistics import TangentMean
 from tests.mechanisms.numpy_search import FlatAnswers

@@ -11,6 +11,8 @@ from ._exits import InputProblem
 from ._run import command, print_json
 
 if TYPE_CHECKING:
+    from ..domains import Ball
+    from ..manifolds import AbstractManifold
     from ..mechanisms import Release
     from ..privacy import Budget, Ledger
     from ..report import PrivacyReport
@@ -67,7 +69,7 @@ def mean(
     from ._groups import read_groups
     from ._readers import Reading, read_records, shape_of
     from ._release import Outputs, refuse_invalid, released
-    from ._show import show_release
+    from ._show import reading_shown, show_release
     from ._spaces import ball_for, space_for
 
     budget = privacy.Budget(epsilon, delta)
@@ -85,6 +87,7 @@ def mean(
         channels=channels,
         shape=shape_of(record_shape),
         to_center=record_shape is not None and on_invalid is o.OnInvalid.to_center,
+        in_parts=groups is None,
     )
     loaded = read_records(file, reading)
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
@@ -98,6 +101,10 @@ def mean(
         refuse_invalid(manifold, records, file)
 
     def work(opened: Ledger | None) -> Release:
+        with reading_shown(file.name):
+            return release(opened)
+
+    def release(opened: Ledger | None) -> Release:
         return releases.private_frechet_mean(
             manifold,
             records,
@@ -118,12 +125,12 @@ def mean(
         result: Release, checksum: str | None, charged: Ledger | None
     ) -> tuple[PrivacyReport, dict[str, Any]]:
         used = result.details["ball"]
-        outside = ~np.asarray(used.contains(manifold, records)) if show_clamped else None
+        outside = _count_outside(used, manifold, records) if show_clamped else None
         page = privacy_report(
             result,
             record_is=record_is,
             max_records_per_person=max_records_per_person,
-            clamped=None if outside is None else int(np.sum(outside)),
+            clamped=outside,
             ledger=charged,
             checksum=checksum,
         )
@@ -144,6 +151,15 @@ def mean(
         print_json(machine)
     else:
         show_release(result, page, out, report, loaded.note)
+
+
+def _count_outside(ball: Ball, manifold: AbstractManifold, records: Any) -> int:
+    import numpy as np
+
+    from ..domains._door import in_stretches
+
+    parts = (np.asarray(part) for _, part in in_stretches(manifold, records))
+    return sum(int(np.sum(~np.asarray(ball.contains(manifold, part)))) for part in parts)
 
 
 def _region(result: Release) -> dict[str, Any] | None:

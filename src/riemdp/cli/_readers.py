@@ -1,4 +1,4 @@
-"""Read records from a file or a folder: npy, npz, csv, parquet, mat, or images.
+"""Read records from a file or a folder: npy, npz, csv, parquet, mat, HDF5, Zarr, or images.
 
 How the records are read is decided by public options and by the form of the file, never by one
 record for all of them.
@@ -13,7 +13,7 @@ import re
 import warnings
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,14 +23,17 @@ from ..datasets._folder import ENDINGS
 from ._exits import InputProblem
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm"}
-FORMATS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".mat")
+FORMATS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".mat", ".h5", ".hdf5", ".zarr")
+LARGE = 1 << 26  # bytes from which an npy file is read in parts
 
 
 @dataclasses.dataclass(frozen=True)
 class Loaded:
-    """Records as one float64 array (n, ...), and how they were read, in words."""
+    """Records as one float64 array (n, ...), and how they were read, in words. Where `Reading`
+    allows it, `array` may be a mapped file, or an HDF5 or Zarr array.
+    """
 
-    array: np.ndarray
+    array: Any
     note: str
     channels: int | None = None  # 1 or 3 where the records are covariance descriptors of images
 
@@ -48,6 +51,7 @@ class Reading:
         shape: The shape of one record, for the npy or csv files of a folder; None: they all have
             one shape.
         to_center: Whether a file of such a folder that cannot be read counts as the centre.
+        in_parts: Whether records may stay in their file, to be read in parts.
     """
 
     key: str | None = None
@@ -56,6 +60,7 @@ class Reading:
     channels: int | None = None
     shape: tuple[int, ...] | None = None
     to_center: bool = False
+    in_parts: bool = False
 
 
 def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
@@ -80,7 +85,7 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
             f"did you mean {near}?" if near else "check the name and the folder",
         )
     try:
-        if source.is_dir():
+        if source.is_dir() and source.suffix.lower() != ".zarr":
             return _folder(source, reading)
         suffix = source.suffix.lower()
         if suffix in IMAGES:
@@ -96,6 +101,9 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
             ".txt": _csv,
             ".parquet": _parquet,
             ".mat": _mat,
+            ".h5": _hdf5,
+            ".hdf5": _hdf5,
+            ".zarr": _zarr,
         }
         if suffix not in reader:
             raise InputProblem(
@@ -113,7 +121,7 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
         raise InputProblem(
             f"{source} does not fit into memory", "use a larger machine, or fewer records per file"
         ) from error
-    return dataclasses.replace(loaded, array=_real(loaded.array, source))
+    return dataclasses.replace(loaded, array=_real(loaded.array, source, reading.in_parts))
 
 
 def shape_of(text: str | None) -> tuple[int, ...] | None:
@@ -128,6 +136,8 @@ def shape_of(text: str | None) -> tuple[int, ...] | None:
 
 
 def _npy(source: Path, reading: Reading) -> Loaded:
+    if reading.in_parts and source.stat().st_size >= LARGE:
+        return Loaded(_load_numpy(source, "r"), f"array of {source.name}, read in parts")
     _fits(source, source.stat().st_size)
     return Loaded(_load_numpy(source), f"array of {source.name}")
 
@@ -143,9 +153,50 @@ def _npz(source: Path, reading: Reading) -> Loaded:
             raise _objects(source) from error
 
 
-def _load_numpy(source: Path) -> Any:
+def _hdf5(source: Path, reading: Reading) -> Loaded:
     try:
-        return np.load(source, allow_pickle=False)
+        import h5py  # type: ignore[reportMissingImports]
+    except ImportError as error:
+        raise _lacking("HDF5", "h5py") from error
+    try:
+        file = h5py.File(source, "r")
+    except OSError as error:
+        raise InputProblem(
+            f"{source} is damaged or not an HDF5 file", "write it again with h5py"
+        ) from error
+    names: list[str] = []
+    file.visititems(lambda name, x: names.append(name) if isinstance(x, h5py.Dataset) else None)
+    name = _chosen(source, sorted(names), reading.key)
+    return Loaded(file[name], f"data set {name!r} of {source.name}, read in parts")
+
+
+def _zarr(source: Path, reading: Reading) -> Loaded:
+    try:
+        import zarr  # type: ignore[reportMissingImports]
+    except ImportError as error:
+        raise _lacking("Zarr", "zarr") from error
+    try:
+        store = zarr.open(str(source), mode="r")
+    except Exception as error:  # zarr raises many kinds for a damaged store
+        raise InputProblem(
+            f"{source} is damaged or not a Zarr array", "write it again with zarr"
+        ) from error
+    if isinstance(store, zarr.Array):
+        return Loaded(store, f"array of {source.name}, read in parts")
+    name = _chosen(source, sorted(name for name, _ in store.arrays()), reading.key)
+    return Loaded(store[name], f"array {name!r} of {source.name}, read in parts")
+
+
+def _lacking(kind: str, package: str) -> InputProblem:
+    return InputProblem(
+        f"reading {kind} needs the package {package}, which is not installed",
+        "pip install 'riemdp[large]', or save the records with numpy.save",
+    )
+
+
+def _load_numpy(source: Path, mode: Literal["r"] | None = None) -> Any:
+    try:
+        return np.load(source, mmap_mode=mode, allow_pickle=False)
     except (ValueError, OSError, EOFError, SyntaxError, KeyError, zipfile.BadZipFile) as error:
         # NumPy takes whatever it does not know for pickled objects; a file of its own says so.
         if isinstance(error, ValueError) and "allow_pickle" in str(error) and _is_npy(source):
@@ -393,7 +444,7 @@ def _chosen(source: Path, names: list[str], key: str | None) -> str:
     return key
 
 
-def _real(array: np.ndarray, source: Path) -> np.ndarray:
+def _real(array: Any, source: Path, in_parts: bool) -> Any:
     if array.dtype.kind == "c":
         raise InputProblem(
             f"{source} holds complex numbers", f"the records have to be real; {HERMITIAN}"
@@ -408,7 +459,9 @@ def _real(array: np.ndarray, source: Path) -> np.ndarray:
             f"{source} holds no records (its shape is {array.shape})",
             "at least one record is needed",
         )
-    return np.ascontiguousarray(array, dtype=np.float64)
+    if in_parts and (isinstance(array, np.memmap) or not isinstance(array, np.ndarray)):
+        return array
+    return np.ascontiguousarray(array[:], dtype=np.float64)
 
 
 def _fits(source: Path, need: int) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,20 @@ if TYPE_CHECKING:
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
     from ..report import PrivacyReport
+
+
+@contextlib.contextmanager
+def reading_shown(name: str) -> Iterator[None]:
+    """Show on a terminal how far a pass over a file is that is read in parts."""
+    from ..domains._sources import watched
+
+    if not sys.stderr.isatty():
+        yield
+        return
+    display = console(error=True).status(f"reading {name}")
+    says = lambda read, n: display.update(f"reading {name}: {read:,} of {n:,} records")  # noqa: E731
+    with display, watched(says):
+        yield
 
 
 def show_release(

@@ -34,6 +34,9 @@ def space_for(
             "leave it out, or write one upper triangle a line",
         )
     n, rest = array.shape[0], array.shape[1:]
+    flat = (space == "spd" and array.ndim == 2) or (space == "euclidean" and not rest)
+    if flat and not isinstance(array, np.ndarray):
+        array = np.asarray(array[:])  # another shape than it is stored in
     if space == "spd":
         if upper:
             array = _from_triangles(array)

@@ -16,7 +16,7 @@ from jaxtyping import Array
 from .._errors import HERMITIAN, InvalidArgument
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
-from ._door import LOOSE, admit_records
+from ._door import LOOSE, admit_records, in_stretches
 
 _CHUNK = 4096
 _SHOWN = 5
@@ -54,6 +54,14 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
         >>> riemdp.check_records(riemdp.SPDAffineInvariant(2), X)
         [InvalidRecord(index=1, reason='is not positive definite (it has a negative eigenvalue)')]
     """
+    return [
+        InvalidRecord(start + index, reason)
+        for start, part in in_stretches(manifold, X)
+        for index, reason in _check(manifold, part)
+    ]
+
+
+def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
     records, n = admit_records(manifold, "X", X, at_least=0)
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(records)]
     bad: np.ndarray = np.zeros(n, dtype=bool)

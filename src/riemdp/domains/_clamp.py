@@ -56,6 +56,13 @@ def clamp_flagged(
     return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part), x)
 
 
+def moving(
+    manifold: AbstractManifold, center: Point, radius: float, x: Point
+) -> tuple[Point, Array]:
+    """`clamp_flagged` as a plain function, which can be sent to another process."""
+    return clamp_flagged(manifold, center, radius, x)
+
+
 def in_parts(manifold: AbstractManifold, f: Callable[[Point], Any], x: Point) -> Any:
     """f of the records, one part of them at a time where they are many: the work space of a clamp
     is several times its input.

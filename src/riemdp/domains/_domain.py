@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +20,17 @@ from jaxtyping import Array, Bool
 from .._errors import InvalidArgument, invalid
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ._clamp import clamp, clamp_flagged, contains
+from ._clamp import clamp, contains, moving
 from ._door import admit_point
 from ._frame import (
     MOST_TERMS,
-    carried_and_clamped,
     carried_back,
+    carrying,
     frame_center,
     frame_space,
     summation_error,
 )
+from ._stream import streamed_error
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -216,6 +218,11 @@ class Domain:
         """
         return self.resolution + 2 * self.radius * summation_error(MOST_TERMS)
 
+    @functools.cached_property
+    def streamed_rounding(self) -> float:
+        """The same for records that are read in parts, whose sums are compensated."""
+        return self.resolution + 2 * self.radius * streamed_error()
+
     def _too_large(self) -> InvalidArgument:
         why = "half the smaller of the injectivity radius and pi / (2 sqrt(kappa))"
         remedy = "use a smaller radius"
@@ -285,11 +292,16 @@ class Frame:
         """The same, and for each record whether it lay outside the ball or was no point. The flags
         are as private as the records; each depends on its own record only.
         """
-        d = self.domain
+        return self.moving(records)
+
+    @functools.cached_property
+    def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:
+        """`clamp_flagged` as a function of the records alone."""
+        d, local = self.domain, self.local
         if self.is_identity:
-            return clamp_flagged(d.manifold, d.center, d.radius, records)
-        return carried_and_clamped(
-            d.manifold, self.local.manifold, d.center, self.local.center, d.radius, records
+            return functools.partial(moving, d.manifold, d.center, d.radius)
+        return functools.partial(
+            carrying, d.manifold, local.manifold, d.center, local.center, d.radius
         )
 
     def back(self, point: Point) -> Point:

@@ -13,7 +13,7 @@ import math
 import numbers
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import jax
@@ -23,6 +23,8 @@ from jaxtyping import Array
 from .._errors import InvalidArgument, shape_hint
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
+from ._sources import AbstractReader, AbstractSource, Held, side_by_side
+from ._stream import Stream, source_of, stream_of
 
 LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
 EXACT = 1e-12  # relative error to which it lies there afterwards
@@ -105,6 +107,72 @@ def stacks_in_one_array(manifold: AbstractManifold) -> bool:
     return not isinstance(manifold, Product) and all(isinstance(s, int) for s in shape)
 
 
+def admit_in_parts(
+    manifold: AbstractManifold, name: str, X: RecordsLike | Stream, *, at_least: int = 1
+) -> tuple[Point | Stream, int]:
+    """Private records as by `admit_records`, or as a `Stream` where they come from a mapped file,
+    an HDF5, Zarr or Dask array, or (on a `Product`) any factor does. Then `admit_records` sees them
+    part by part.
+
+    Raises:
+        InvalidArgument: As `admit_records`.
+    """
+    if isinstance(X, Stream):
+        return X, X.n
+    factors = list(manifold.manifolds) if isinstance(manifold, Product) else [manifold]
+    columns: list[Any] = [X]
+    if isinstance(manifold, Product):
+        columns = list(cast("Sequence[Any]", X)) if isinstance(X, tuple | list) else []
+    found = [source_of(column) for column in columns]
+    in_parts = len(columns) == len(factors) and any(found)
+    if not in_parts or not all(map(stacks_in_one_array, factors)):
+        return admit_records(manifold, name, cast("RecordsLike", X), at_least=at_least)
+    sources: list[AbstractSource] = []
+    for i, (m, column, source) in enumerate(zip(factors, columns, found, strict=True)):
+        called = f"{name}[{i}]" if isinstance(manifold, Product) else name
+        if source is None:
+            source = Held([np.asarray(admit_records(m, called, column, at_least=at_least)[0])])
+        else:
+            _with_trailing(m, called, column, type(column).__name__)
+            _check_batch(m, called, column.shape[: column.ndim - len(m.shape)], at_least)
+        sources.append(source)
+    counts = sorted({source.n for source in sources})
+    if len(counts) != 1:
+        raise InvalidArgument(
+            f"argument `{name}` has factors with different numbers of records: {counts}"
+        )
+    admit = functools.partial(_admit_part, manifold, name)
+    source = side_by_side(name, sources) if isinstance(manifold, Product) else sources[0]
+    return stream_of(source, manifold, admit), counts[0]
+
+
+def in_stretches(manifold: AbstractManifold, X: RecordsLike) -> Iterator[tuple[int, RecordsLike]]:
+    """(number of the first record, some records as they were given): a few at a time where they are
+    read in parts, else all at once. For what looks at records without a guarantee.
+    """
+    records, n = admit_in_parts(manifold, "X", X, at_least=0)
+    if isinstance(records, Stream) and isinstance(records.source, AbstractReader):
+        for start in range(0, n, records.rows):
+            yield start, records.source.fetched(start, min(start + records.rows, n))
+    else:
+        yield 0, X
+
+
+def _admit_part(manifold: AbstractManifold, name: str, part: RecordsLike) -> Point:
+    return admit_records(manifold, name, part, at_least=0)[0]
+
+
+def _check_batch(
+    manifold: AbstractManifold, name: str, batch: tuple[int, ...], at_least: int
+) -> None:
+    if len(batch) != 1 or batch[0] < at_least:
+        raise InvalidArgument(
+            f"argument `{name}` has batch shape {batch}; give n >= {at_least} records of"
+            f" {manifold!r} stacked along one leading axis"
+            + ("" if batch else f"; for one record give {name}[None]")
+        )
+
+
 def admit_records(
     manifold: AbstractManifold, name: str, X: RecordsLike, *, at_least: int = 1
 ) -> tuple[Point, int]:
@@ -151,12 +219,7 @@ def admit_records(
     else:
         stacked = _stacked(manifold, name, X)
         batch = stacked.shape[: stacked.ndim - len(manifold.shape)]
-    if len(batch) != 1 or batch[0] < at_least:
-        raise InvalidArgument(
-            f"argument `{name}` has batch shape {batch}; give n >= {at_least} records of"
-            f" {manifold!r} stacked along one leading axis"
-            + ("" if batch else f"; for one record give {name}[None]")
-        )
+    _check_batch(manifold, name, tuple(batch), at_least)
     return stacked, int(batch[0])
 
 

@@ -85,6 +85,18 @@ def carried_and_clamped(
     return in_parts(manifold, one_part, records)
 
 
+def carrying(
+    manifold: AbstractManifold,
+    space: AbstractManifold,
+    center: Point,
+    there: Point,
+    radius: float,
+    records: Point,
+) -> tuple[Point, jax.Array]:
+    """`carried_and_clamped` as a plain function, which can be sent to another process."""
+    return carried_and_clamped(manifold, space, center, there, radius, records)
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def carried_back(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point, jax.Array]:
     found = _here(manifold, center, x)

@@ -16,7 +16,7 @@ from .._errors import InvalidArgument
 
 # The range of the scale search, per unit direction of the logarithm of the scale: e^-80 to e^80.
 SCALE_RANGE = 80.0
-_SCALE_STEPS = 8  # halvings of that range: the scale is located to a factor e^0.625
+SCALE_STEPS = 8  # halvings of that range: the scale is located to a factor e^0.625
 _RADIUS_STEPS = 6  # counts planned for the first radius
 _FINE_STEPS = 6  # counts planned for a later radius
 _COARSE, _FINE = 0.10, 0.04  # wanted standard deviation of a count, as a share of n
@@ -150,7 +150,7 @@ class SearchPlan:
     @property
     def planned_share(self) -> float:
         """The share that the search is planned to spend; the rest is for the release."""
-        coarse = self.coarse_share * (_SCALE_STEPS * self.scales + _RADIUS_STEPS)
+        coarse = self.coarse_share * (SCALE_STEPS * self.scales + _RADIUS_STEPS)
         return coarse + self.centre_share + _FINE_STEPS * self.fine_share
 
     def fine_rank(self, left: float) -> float:
@@ -184,7 +184,7 @@ def plan_search(
         largest: The largest radius about the first centre.
         smallest: The smallest radius.
     """
-    counts = _SCALE_STEPS * scales + _RADIUS_STEPS
+    counts = SCALE_STEPS * scales + _RADIUS_STEPS
     most = 0.30
     wanted = counts * noise.share_of_count(_COARSE * n)
     coarse = min(most, max(0.02, wanted)) / counts
@@ -212,7 +212,7 @@ def plan_short_search(
     many records, and most of the budget is left. Arguments as for `plan_search`.
     """
     coarse = worst = 0.0
-    counts = _SCALE_STEPS * scales
+    counts = SCALE_STEPS * scales
     if counts:
         wanted = counts * noise.share_of_count(_COARSE * n)
         coarse = min(_SCALE_MOST, max(0.02, wanted)) / counts
@@ -230,7 +230,7 @@ def share_of_short_search(plan: SearchPlan) -> float:
     first, second = _HALF_OCTAVES
     counts = first + (second if plan.moves else 0)
     return (
-        _SCALE_STEPS * plan.scales * plan.coarse_share
+        SCALE_STEPS * plan.scales * plan.coarse_share
         + counts * plan.fine_share
         + (plan.centre_share)
     )
@@ -356,7 +356,7 @@ def _worth_another(plan: SearchPlan, purse: _Purse) -> bool:
 def _locate_scale(plan: SearchPlan, purse: _Purse, factor: int) -> float:
     """The median of a scale factor, by bisection with noisy counts."""
     low, high = -SCALE_RANGE, SCALE_RANGE
-    for _ in range(_SCALE_STEPS):
+    for _ in range(SCALE_STEPS):
         middle = (low + high) / 2
         share = purse.spend(plan.coarse_share)
         if purse.answers.scale_count(factor, middle, share) >= plan.n / 2:

@@ -38,7 +38,8 @@ from ._ball_search import SearchPlan, plan_short_search, run_short_search
 from ._base import Drawn
 from ._budgeted import Floats
 from ._common import end_of
-from ._private_ball import AdaptiveMechanism, SearchRecords
+from ._private_ball import AdaptiveMechanism
+from ._search_records import SearchRecords
 
 _Labelled = tuple[Point, NDArray[np.int64]]  # records, and positions of their classes
 

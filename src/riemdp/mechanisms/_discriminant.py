@@ -40,7 +40,8 @@ from ._ball_search import SearchPlan, plan_short_search, run_short_search
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
 from ._common import needs_log
-from ._private_ball import AdaptiveMechanism, SearchRecords
+from ._private_ball import AdaptiveMechanism
+from ._search_records import SearchRecords
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"

@@ -33,6 +33,7 @@ class MeanFacts:
             for where that is proved to lower the expected squared error.
         gradient: The private gradient of the mean's objective, for the mechanism that draws by it.
             It is stored and not evaluated.
+        streamed: Whether the records are read in parts.
     """
 
     manifold: AbstractManifold
@@ -45,6 +46,7 @@ class MeanFacts:
     adjacency: str = REPLACE_ONE
     gradient: Callable[[Point], Tangent] | None = None
     shrink: bool | None = None
+    streamed: bool = False
 
     @property
     def domain(self) -> Domain:
@@ -60,6 +62,7 @@ class MeanFacts:
             adjacency=self.adjacency,
             weights=self.weights,
             tolerance=self.tolerance,
+            streamed=self.streamed,
         )
 
     @property
@@ -75,7 +78,13 @@ class MeanFacts:
     @functools.cached_property
     def ambient_sensitivity(self) -> float:
         """Largest distance of the arithmetic means of neighbours, as arrays, rounding included."""
-        query = AmbientMean(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
+        query = AmbientMean(
+            self.domain,
+            self.n,
+            adjacency=self.adjacency,
+            weights=self.weights,
+            streamed=self.streamed,
+        )
         return query.sensitivity
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from ..domains import Ball, Domain
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
@@ -31,6 +32,7 @@ from ..sampling._laplace import (
     truncation,
     warn_if_slow,
 )
+from ..statistics._streamed_mean import mean_logs
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, is_flat_hadamard, optional_domain
 from ._error_law import ErrorLaw, capped, riemannian_laplace_law
@@ -47,13 +49,16 @@ class MeanGradient:
     one point.
 
     Compiled once for a manifold and a shape, whatever the records. Holds the records: never put it
-    into a release.
+    into a release. Records that are read in parts are read once a call.
     """
 
     def __init__(
-        self, manifold: AbstractManifold, records: Point, weights: ArrayLike | None = None
+        self, manifold: AbstractManifold, records: Point | Stream, weights: ArrayLike | None = None
     ):
-        self.manifold, self.records = manifold, manifold._coerce("records", records)
+        self.manifold, self.records = manifold, records
+        if isinstance(records, Stream):  # has its weights
+            return
+        self.records = manifold._coerce("records", records)
         n = manifold._batch_shape(self.records)[0]
         self.weights = (
             jnp.full(n, 1.0 / n)
@@ -62,10 +67,16 @@ class MeanGradient:
         )
 
     def __call__(self, x: Point) -> Tangent:
+        if isinstance(self.records, Stream):
+            at = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], x)
+            y = mean_logs(self.manifold, self.records, at)[0]
+            return self.manifold.from_coordinates(x, -y)
         return _mean_gradient(self.manifold, self.records, self.weights, x)
 
     def norms(self, points: Point) -> np.ndarray:
         """|grad F| at each of the stacked points."""
+        if isinstance(self.records, Stream):
+            return np.linalg.norm(mean_logs(self.manifold, self.records, points), axis=-1)
         return np.asarray(_mean_gradient_norms(self.manifold, self.records, self.weights, points))
 
 

@@ -7,7 +7,6 @@ Proof: docs/proofs/private-ball.md.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -15,87 +14,30 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from .._errors import (
-    LARGEST_MAGNITUDE,
-    SMALLEST_MAGNITUDE,
     InvalidArgument,
     integer,
     invalid,
 )
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._adaptive import SearchDomain
-from ..domains._clamp import readable
-from ..domains._door import admit_point, admit_records
+from ..domains._door import admit_in_parts, admit_records
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
-from ..statistics._query import log_coordinates
 from ._ball_search import SearchPlan, SearchResult, plan_search, run_search
 from ._base import Drawn, Value
-from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
+from ._budgeted import BudgetedMechanism, Floats
 from ._common import end_of, needs_log
 from ._error_law import ErrorLaw, shrunk_law
 from ._region import Observation
-from ._shrinking import bend_of
+from ._search_records import SearchRecords
+from ._streamed_search import StreamedRecords
 
 _CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
-# A move after which the centre may still be far: in units of the curvature's radius, and of the
-# radius that vectors were clipped at.
-_LONG, _CLIPPED = 1.0, 0.3
-
-
-class SearchRecords:
-    """Private records and a current centre; answers the questions of a search."""
-
-    def __init__(self, domain: SearchDomain, X: Point, noise: BudgetedNoise, source: NoiseSource):
-        self.domain, self.manifold, self.X = domain, domain.manifold, X
-        self.noise, self.source = noise, source
-        self.n = int(self.manifold._batch_shape(X)[0])
-        self.center, self.unit = domain.center, 1.0
-        self.logs: Array = jnp.zeros((self.n, self.manifold.dim))
-        self.distances: Floats = np.zeros(self.n)
-        self._scales: np.ndarray | None = None
-
-    def scale_count(self, factor: int, scale: float, share: float) -> float:
-        if self._scales is None:
-            self._scales = np.asarray(_log_scales(self.manifold, self.domain.center, self.X))
-        return float(np.count_nonzero(self._scales[:, factor] <= scale)) + self.noise.count(
-            share, self.source
-        )
-
-    def set_scales(self, scales: tuple[float, ...]) -> None:
-        self._scales = None
-        center = self.domain.first_center(scales)
-        # radii of the plan are in units of the first search radius
-        self.unit = self.domain.largest(center)
-        self._take(center)
-
-    def size(self, radius: float) -> float:
-        """A radius of the plan as the radius of a ball, which float64 has to be able to square."""
-        return min(max(radius * self.unit, SMALLEST_MAGNITUDE), LARGEST_MAGNITUDE)
-
-    def _take(self, center: Point) -> None:
-        self.center = center
-        self.logs = log_coordinates(self.manifold, center, self.X)
-        self.distances = np.linalg.norm(np.asarray(self.logs), axis=1)
-
-    def count(self, radius: float, share: float) -> float:
-        inside = np.count_nonzero(self.distances <= radius * self.unit)
-        return float(inside) + self.noise.count(share, self.source)
-
-    def move(self, radius: float, share: float) -> bool:
-        manifold, r = self.manifold, radius * self.unit
-        query = TangentMean(Domain(manifold, self.center, r), self.n)
-        mean = query.coordinates(query.shorten(self.logs))
-        scale = self.noise.scale(query.sensitivity, share, manifold.dim)
-        y, _ = self.noise.released(manifold, self.center, mean, scale, r, self.source)
-        self._take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
-        length = float(np.linalg.norm(y))
-        return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
 
 
 class AdaptiveMechanism(BudgetedMechanism[Value]):
@@ -123,12 +65,13 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
             smallest=self.domain.ratio,
         )
 
-    def _admitted(self, X: RecordsLike) -> Point:
+    def _admitted(self, X: RecordsLike, in_parts: bool = False) -> Any:
         self.plan.check()
-        records, n = admit_records(self.manifold, "X", X)
+        admit = admit_in_parts if in_parts else admit_records
+        records, n = admit(self.manifold, "X", X)
         if n != self.n:
             raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
-        return jax.tree.map(jnp.asarray, records)
+        return records if isinstance(records, Stream) else jax.tree.map(jnp.asarray, records)
 
     def _facts(self, records: SearchRecords, found: SearchResult) -> dict[str, Any]:
         return {
@@ -141,14 +84,15 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
         }
 
 
-class OfRecords(AdaptiveMechanism[Point]):
-    """A mechanism whose value is records and nothing else."""
+class OfRecords(AdaptiveMechanism[Any]):
+    """A mechanism whose value is records and nothing else: an array of them, or a `Stream`."""
 
-    def _admit(self, value: RecordsLike) -> Point:
-        return self._admitted(value)
+    def _admit(self, value: RecordsLike) -> Any:
+        return self._admitted(value, in_parts=True)
 
-    def _searched(self, X: Point, source: NoiseSource) -> tuple[SearchRecords, SearchResult]:
-        records = SearchRecords(self.domain, X, self.noise, source)
+    def _searched(self, X: Any, source: NoiseSource) -> tuple[SearchRecords, SearchResult]:
+        kind = StreamedRecords if isinstance(X, Stream) else SearchRecords
+        records = kind(self.domain, X, self.noise, source)
         return records, run_search(self.plan, records)
 
 
@@ -177,7 +121,7 @@ class PrivateBall(OfRecords):
         "noisy counts of records and noisy means of clipped tangent vectors, which locate a ball"
     )
 
-    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
+    def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
         left = 1.0 - found.spent
         radius = found.radius
@@ -237,11 +181,11 @@ class AdaptiveMean(OfRecords):
         " space at its centre"
     )
 
-    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
+    def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
         share = 1.0 - found.spent
         r = records.size(found.radius)
-        query = self._query(records.center, r)
+        query = self._query(records.center, r, isinstance(value, Stream))
         if isinstance(query, FrechetMean):
             local = query.frame.local
             mean = query.value(query.prepare(records.X))
@@ -249,7 +193,7 @@ class AdaptiveMean(OfRecords):
             y = local.manifold.to_coordinates(local.center, away)
         else:
             local = query.domain
-            y = query.coordinates(query.shorten(records.logs))
+            y = records.coordinates(query)
         scale = self.noise.scale(query.sensitivity, share, self.manifold.dim)
         kept, noisy = self.noise.released(local.manifold, local.center, y, scale, r, source)
         released = end_of(local.manifold, local.center, kept)
@@ -264,17 +208,17 @@ class AdaptiveMean(OfRecords):
         seen = _observation(query, noisy, lengths, self.noise.slack(scale, self.manifold.dim))
         return Drawn(released, scale, query.sensitivity, law, facts, seen)
 
-    def _query(self, center: Point, r: float) -> FrechetMean | TangentMean:
+    def _query(self, center: Point, r: float, streamed: bool) -> FrechetMean | TangentMean:
         """The last query, chosen by released numbers: the mean of the clamped records where its
         sensitivity is 2 r / n, the mean of clipped tangent vectors elsewhere.
         """
         domain = Domain(self.manifold, center, r)
         if self.manifold.is_hadamard:
             try:
-                return FrechetMean(domain, self.n)
+                return FrechetMean(domain, self.n, streamed=streamed)
             except InvalidArgument:  # float64 does not resolve the ball that was found
                 pass
-        return TangentMean(domain, self.n)
+        return TangentMean(domain, self.n, streamed=streamed)
 
 
 def _observation(
@@ -296,11 +240,3 @@ def _observation(
     if not (everywhere or domain.radius <= reach):
         return None
     return Observation(manifold, domain.center, noisy, lengths, query.error_bound + slack)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _log_scales(manifold: AbstractManifold, center: Point, X: Point) -> Float[Array, "n scales"]:
-    """The scale factors of every record; those of the centre where a record has none."""
-    safe, _ = readable(manifold, center, X)
-    scales = manifold._log_scales(safe)
-    return jnp.where(jnp.isfinite(scales), scales, manifold._log_scales(center))

@@ -46,6 +46,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         ball: The public `Ball`; its radius need not respect the curvature.
         n: The public number of records.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+        streamed: Whether the records are read in parts; see `TangentMean`.
 
     Raises:
         InvalidArgument: An argument is out of range.
@@ -76,12 +77,20 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         " carried back to the space"
     )
 
-    def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
+    def __init__(
+        self,
+        manifold: AbstractManifold,
+        ball: Ball,
+        *,
+        n: int,
+        budget: Budget,
+        streamed: bool = False,
+    ):
         super().__init__(budget)
         self.manifold, self.ball = manifold, ball
         domain = ball.on(manifold)
         needs_log(manifold, domain.center, "a tangent mean")
-        self.query = TangentMean(domain, integer("n", n))
+        self.query = TangentMean(domain, integer("n", n), streamed=streamed)
         self.sensitivity = self.query.sensitivity
         self.scale = self.noise.scale(self.sensitivity, 1.0, manifold.dim)
 

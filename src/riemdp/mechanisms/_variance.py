@@ -16,8 +16,9 @@ from jaxtyping import Array
 
 from .._errors import integer
 from ..domains import Ball, Domain
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, Euclidean
-from ..manifolds._base import Point, RecordsLike
+from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance
@@ -41,6 +42,7 @@ class VarianceNoise(BudgetedMechanism[Records]):
         ball: The public `Ball`; the curvature does not limit its radius.
         n: The public number of records.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+        streamed: Whether the records are read in parts; see `FrechetVariance`.
 
     Raises:
         InvalidArgument: An argument is out of range.
@@ -71,9 +73,17 @@ class VarianceNoise(BudgetedMechanism[Records]):
         " off at the radius"
     )
 
-    def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
+    def __init__(
+        self,
+        manifold: AbstractManifold,
+        ball: Ball,
+        *,
+        n: int,
+        budget: Budget,
+        streamed: bool = False,
+    ):
         super().__init__(budget)
-        self.query = FrechetVariance(ball.on(manifold), integer("n", n))
+        self.query = FrechetVariance(ball.on(manifold), integer("n", n), streamed=streamed)
 
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)
@@ -108,11 +118,12 @@ class AdaptiveVariance(OfRecords):
         " then Gaussian or Laplace noise on the mean squared distance from its centre"
     )
 
-    def _draw(self, value: Point, source: NoiseSource) -> Drawn:
+    def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
         r = records.size(found.radius)
-        query = FrechetVariance(Domain(self.manifold, records.center, r), self.n)
-        terms = query.cut(jnp.asarray(records.distances))
+        domain = Domain(self.manifold, records.center, r)
+        query = FrechetVariance(domain, self.n, streamed=isinstance(value, Stream))
+        terms = records.cut(query)
         facts = self._facts(records, found) | {"ball": Ball(records.center, r)}
         return _noisy_variance(query, terms, self.noise, 1.0 - found.spent, source, facts)
 

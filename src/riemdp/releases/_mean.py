@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike
 from .. import problems
 from .._errors import integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain, Frame
-from ..domains._door import admit_manifold, admit_records
+from ..domains._door import admit_in_parts, admit_manifold, admit_records
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
@@ -44,7 +46,7 @@ from ._choices import (
 )
 from ._people import charged, of_groups
 from ._people import facts as people_facts
-from ._plan import plan_private_mean
+from ._plan import made_plan
 
 
 def private_frechet_mean(
@@ -72,7 +74,8 @@ def private_frechet_mean(
     Args:
         manifold: The space.
         X: n >= 1 records, a list of them or (n, *manifold.shape) (a tuple of such on a product). n
-            is public, unless `adjacency` says otherwise.
+            is public, unless `adjacency` says otherwise. A memory-mapped file, an HDF5, Zarr or
+            Dask array is read in parts and never held as a whole (not by the dp-* mechanisms).
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
@@ -213,10 +216,13 @@ def private_frechet_mean(
     one_of("adjacency", adjacency, ADJACENCIES)
     _check_budget(mechanism, budget)
     grouped = of_groups(manifold, X, groups, domain, 1 if adjacency == REPLACE_ONE else 0)
-    records, n = _counted(manifold, grouped.points if grouped else X, adjacency, n_min)
+    admit = admit_records if mechanism in OPTIMIZED else admit_in_parts
+    points = grouped.points if grouped else X
+    records, n = _counted(admit, manifold, points, adjacency, n_min)
     public: dict[str, Any] = {
         "weights": weights if adjacency == REPLACE_ONE else None,
         "adjacency": adjacency,
+        "streamed": isinstance(records, Stream),
     }
     own = weights if adjacency == ADD_REMOVE else None
     name = mechanism
@@ -236,15 +242,8 @@ def private_frechet_mean(
     shares = plan_count(budget, n, count_outside)
     shown = n if adjacency == REPLACE_ONE else None  # how many records there are, where public
     if mechanism == "auto":
-        plan = plan_private_mean(
-            manifold,
-            ball,
-            n,
-            budget,
-            clamp_release=clamp_release,
-            count_outside=count_outside,
-            **choice,
-        )
+        asked = MeanFacts(manifold, ball, n, budget, **choice)
+        plan = made_plan(asked, budget, clamp_release, count_outside)
         name = plan.best().mechanism
         details |= {"chosen_by": "auto", "plan": str(plan)}
     local = domain.frame.local
@@ -299,7 +298,7 @@ def _adaptive(
         " leave it out, or give `ball`",
     )
     grouped = of_groups(manifold, X, groups, None)
-    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
+    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=budget), grouped)
     release = mechanism.release(records, rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
@@ -328,9 +327,10 @@ def _of_tangents(
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
     _leave_out(given, f"{TANGENT_MEAN!r} does not know it; leave it out, or use another mechanism")
     grouped = X if isinstance(X, People) else None
-    records, n = admit_records(manifold, "X", X.points if isinstance(X, People) else X)
+    records, n = admit_in_parts(manifold, "X", X.points if isinstance(X, People) else X)
     shares = plan_count(budget, n, count_outside)
-    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=shares.rest)
+    streamed = isinstance(records, Stream)
+    mechanism = TangentMeanNoise(manifold, ball, n=n, budget=shares.rest, streamed=streamed)
     # the mechanism prepares the records, and so knows which of them lay outside
     both = charged(Counted(mechanism, shares, n), grouped)
     count = None if grouped is None else grouped.count_outside
@@ -386,8 +386,12 @@ def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
 
 
 def _counted(
-    manifold: AbstractManifold, X: RecordsLike, adjacency: str, n_min: int | None
-) -> tuple[Point, int]:
+    admit: Callable[..., tuple[Any, int]],
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    adjacency: str,
+    n_min: int | None,
+) -> tuple[Any, int]:
     """The admitted records, and the public number that the noise is made for."""
     if adjacency == ADD_REMOVE:
         if n_min is None:
@@ -398,7 +402,7 @@ def _counted(
                 " bound of it (data sets with fewer records are filled up with the centre of the"
                 " ball)",
             )
-        return admit_records(manifold, "X", X, at_least=0)[0], integer("n_min", n_min)
+        return admit(manifold, "X", X, at_least=0)[0], integer("n_min", n_min)
     if n_min is not None:
         raise invalid(
             "n_min",
@@ -406,7 +410,7 @@ def _counted(
             'under "replace-one" the number of records is public; leave it out, or give '
             'adjacency="add-or-remove-one"',
         )
-    return admit_records(manifold, "X", X)
+    return admit(manifold, "X", X)
 
 
 def _finished(

@@ -5,11 +5,14 @@ spent.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
+import jax
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _html, plots
@@ -427,15 +430,39 @@ def plan_private_mean(
     manifold = admit_manifold(manifold, ball, "plan_private_mean(manifold, ball, n, budgets)")
     if isinstance(ball, AdaptiveBall):
         return plan_adaptive_mean(manifold, ball, n, budgets)
-    n = integer("n", n, remedy=None if n is not None else _NEEDS_N)
-    one_of("calibration", calibration, CALIBRATIONS)
-    if one_of("adjacency", adjacency, ADJACENCIES) == ADD_REMOVE and weights is not None:
+    facts = MeanFacts(
+        manifold,
+        ball,
+        integer("n", n, remedy=None if n is not None else _NEEDS_N),
+        Budget(1.0),  # each row has its own
+        tolerance=tolerance,
+        weights=weights,
+        calibration=calibration,
+        adjacency=adjacency,
+    )
+    return made_plan(facts, budgets, bool(clamp_release), count_outside)
+
+
+def made_plan(
+    facts: MeanFacts, budgets: Budgets, clamp_release: bool, count_outside: bool | None
+) -> MeanPlan:
+    """The plan for a public ball.
+
+    Args:
+        facts: What is public about the mean, not yet checked; its budget is not looked at.
+        budgets: As for `plan_private_mean`, like the other two.
+        clamp_release: Whether wrapped releases are moved into the ball.
+        count_outside: Whether the records outside the ball are counted.
+    """
+    manifold, ball, weights, tolerance = facts.manifold, facts.ball, facts.weights, facts.tolerance
+    one_of("calibration", facts.calibration, CALIBRATIONS)
+    if one_of("adjacency", facts.adjacency, ADJACENCIES) == ADD_REMOVE and weights is not None:
         raise invalid(
             "weights",
             weights,
             "under add-or-remove-one weights are private; `n` bounds their total from below",
         )
-    weights = None if weights is None else public_weights(weights, n)
+    weights = None if weights is None else public_weights(weights, facts.n)
     checked = optional_ball(manifold, ball)
     if checked is None:
         raise invalid("ball", ball, "give a public Ball(center, radius)")
@@ -444,31 +471,63 @@ def plan_private_mean(
     many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")
-    clamp_release = bool(clamp_release)
+    given = [b if isinstance(b, Budget) else Budget(real("budgets", b, above=0.0)) for b in many]
+    if facts.calibration == "classical":
+        count_outside = False
     rows: list[PlanRow] = []
-    for given in many:
-        budget = given if isinstance(given, Budget) else Budget(real("budgets", given, above=0.0))
-        shares = plan_count(budget, n, False if calibration == "classical" else count_outside)
-        facts = MeanFacts(
-            manifold, ball, n, shares.rest, tolerance, weights, calibration, adjacency
+    for budget in given:
+        one = dataclasses.replace(facts, budget=budget, weights=weights, tolerance=tolerance)
+        if weights is None:
+            rows += _remembered(_Asked(_told(one), one, clamp_release, count_outside))
+        else:
+            rows += _rows(one, clamp_release, count_outside)
+    return MeanPlan(manifold, ball, facts.n, tuple(rows), facts.adjacency)
+
+
+def _told(facts: MeanFacts) -> tuple[Any, ...]:
+    """All that the rows depend on, apart from weights, as one public key."""
+    leaves = jax.tree.leaves(facts.ball.center)
+    center = tuple((leaf.shape, np.asarray(leaf).tobytes()) for leaf in leaves)
+    place = (facts.manifold, center, float(facts.ball.radius), facts.n, facts.budget)
+    return (*place, facts.tolerance, facts.calibration, facts.adjacency, facts.streamed)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Asked:
+    """A question to the plan: what its answer depends on, all of it public, and the facts."""
+
+    told: tuple[Any, ...]
+    facts: MeanFacts = dataclasses.field(compare=False)
+    clamp_release: bool
+    count_outside: bool | None
+
+
+@functools.lru_cache(maxsize=256)
+def _remembered(asked: _Asked) -> tuple[PlanRow, ...]:
+    return _rows(asked.facts, asked.clamp_release, asked.count_outside)
+
+
+def _rows(facts: MeanFacts, clamp_release: bool, count_outside: bool | None) -> tuple[PlanRow, ...]:
+    """The rows of one budget."""
+    shares = plan_count(facts.budget, facts.n, count_outside)
+    rest = dataclasses.replace(facts, budget=shares.rest)
+    rows = [_row(name, rest, clamp_release, shares) for name in COMPARED]
+    rows.append(_tangent_row(rest, shares))
+    rows += [
+        PlanRow(
+            name,
+            facts.budget,
+            None,
+            "",
+            None,
+            None,
+            None,
+            _without_formula(name, facts.budget, facts.adjacency),
+            False,
         )
-        rows += [_row(name, facts, clamp_release, shares) for name in COMPARED]
-        rows.append(_tangent_row(facts, shares))
-        rows += [
-            PlanRow(
-                name,
-                budget,
-                None,
-                "",
-                None,
-                None,
-                None,
-                _without_formula(name, budget, adjacency),
-                False,
-            )
-            for name in (*OPTIMIZED, *EXTRINSIC)
-        ]
-    return MeanPlan(manifold, ball, n, tuple(rows), adjacency)
+        for name in (*OPTIMIZED, *EXTRINSIC)
+    ]
+    return tuple(rows)
 
 
 def _row(name: str, facts: MeanFacts, clamped: bool, shares: CountPlan) -> PlanRow:

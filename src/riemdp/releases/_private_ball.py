@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..domains import AdaptiveBall
-from ..domains._door import admit_manifold, admit_records
+from ..domains._door import admit_in_parts, admit_manifold
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
@@ -69,7 +69,7 @@ def private_ball(
     """
     manifold = admit_manifold(manifold, X, "private_ball(manifold, X, search, budget)")
     grouped = of_groups(manifold, X, groups, None)
-    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
+    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(PrivateBall(manifold, search, n=n, budget=budget), grouped)
     release = mechanism.release(records, rng, ledger=ledger)
     if grouped is None:

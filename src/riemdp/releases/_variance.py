@@ -6,7 +6,8 @@ import dataclasses
 
 from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
-from ..domains._door import admit_manifold, admit_records
+from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
@@ -87,9 +88,10 @@ def private_frechet_variance(
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
     domain = ball.on(manifold) if isinstance(ball, Ball) else None
     grouped = of_groups(manifold, X, groups, domain)
-    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
+    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     if isinstance(ball, Ball):
-        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget)
+        streamed = isinstance(records, Stream)
+        mechanism = VarianceNoise(manifold, ball, n=n, budget=budget, streamed=streamed)
     else:
         search = AdaptiveBall() if ball is None else ball
         mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import jax
@@ -23,13 +23,15 @@ from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
 from ..domains import Domain, Frame
-from ..domains._clamp import choose, clamp_flagged, readable
+from ..domains._clamp import choose, moving, readable
 from ..domains._domain import over_sin
-from ..domains._door import admit_records
+from ..domains._door import admit_in_parts
 from ..domains._frame import MOST_TERMS, summation_error
+from ..domains._sources import Unreadable
+from ..domains._stream import Stream, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
-from ._frechet_mean import solve
+from ._frechet_mean import MAX_PASSES, solve
 from ._sensitivity import (
     ADD_REMOVE,
     ADJACENCIES,
@@ -39,6 +41,7 @@ from ._sensitivity import (
     mean_bound,
     public_weights,
 )
+from ._streamed_mean import streamed_mean
 from ._sums import weighted_sum
 
 MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
@@ -50,8 +53,10 @@ class Records:
     """What `prepare` makes of the records: points inside the public ball, with their shares.
 
     Attributes:
-        points: The records, moved into the ball, (n, *manifold.shape).
-        shares: Their shares in the mean, n numbers that sum to 1; None where they are equal.
+        points: The records, moved into the ball, (n, *manifold.shape); or the `Stream` of them
+            where they are read in parts.
+        shares: Their shares in the mean, n numbers that sum to 1; None where they are equal, or
+            where the stream has them.
         outside: Which of the given records lay outside the ball or were no points, (n,); None where
             that was not looked at. As private as the records.
     """
@@ -65,6 +70,8 @@ class Records:
         """How many of the given records lay outside the ball or were no points: private, and
         replacing, adding or removing one record changes it by at most 1.
         """
+        if isinstance(self.outside, Stream):
+            return self.outside.count_outside
         return int(np.count_nonzero(np.asarray(self.outside)))
 
 
@@ -80,6 +87,8 @@ class AbstractQuery(abc.ABC):
         n: The public number of records, at least 1, or the lower bound that stands in its place
             under add-or-remove-one.
         adjacency: "replace-one" or "add-or-remove-one".
+        streamed: Whether the records are read in parts (a mapped file, an HDF5, Zarr or Dask
+            array). Their sums are compensated, so that less rounding is in the sensitivity.
 
     Raises:
         InvalidArgument: `n` or `adjacency` cannot be used.
@@ -95,10 +104,26 @@ class AbstractQuery(abc.ABC):
     n: int
     _: dataclasses.KW_ONLY
     adjacency: str = REPLACE_ONE
+    streamed: bool = False
 
     def __post_init__(self) -> None:
         integer("n", self.n)
         one_of("adjacency", self.adjacency, ADJACENCIES)
+
+    @property
+    def _summation(self) -> float:
+        """Bound of the rounding error of a mean, relative to the length of its terms."""
+        return streamed_error() if self.streamed else summation_error(MOST_TERMS)
+
+    def _admitted(self, X: RecordsLike | Stream, at_least: int = 1) -> tuple[Any, int]:
+        """Records, or the stream of them, and their number."""
+        records, count = admit_in_parts(self.domain.manifold, "X", X, at_least=at_least)
+        if self.streamed and not isinstance(records, Stream):
+            raise InvalidArgument(
+                "argument `X` is in memory, and this query has the smaller rounding of records that"
+                " are read in parts; leave out streamed=True"
+            )
+        return records, count
 
     @property
     @abc.abstractmethod
@@ -139,9 +164,12 @@ class AbstractMean(AbstractQuery):
         shares = None if self.weights is None else public_weights(self.weights, self.n)
         object.__setattr__(self, "weights", shares)
 
+    @property
     @abc.abstractmethod
-    def _clamp(self, records: Point) -> tuple[Point, jax.Array]:
-        """Admitted records, moved into the ball, and which of them lay outside."""
+    def _moving(self) -> Callable[[Point], tuple[Point, jax.Array]]:
+        """A function from admitted records to records in the ball, and which of them lay
+        outside.
+        """
 
     @property
     @abc.abstractmethod
@@ -160,18 +188,24 @@ class AbstractMean(AbstractQuery):
             that lacks (0 when nothing does).
         """
         at_least = 1 if self.adjacency == REPLACE_ONE else 0
-        records, count = admit_records(self.domain.manifold, "X", X, at_least=at_least)
+        records, count = self._admitted(X, at_least)
         if self.adjacency == REPLACE_ONE:
             if weights is not None:
                 raise invalid("weights", "given", "public weights belong to the query itself")
             if count != self.n:
                 raise other_count(count, self.n)
-            points, outside = self._clamp(records)
+            if isinstance(records, Stream):
+                return _of_stream(records.moved(self._moving).weighted(self.weights, None))
+            points, outside = self._moving(records)
             return Records(points, self.weights, outside)
+        if isinstance(records, Stream):
+            own = None if weights is None else _own_weights(weights, count)
+            lacking = max(0.0, self.n - (count if own is None else math.fsum(own)))
+            return _of_stream(records.moved(self._moving).weighted(own, (self._filler, lacking)))
         own = np.ones(count) if weights is None else _own_weights(weights, count)
         total = math.fsum(own)
         shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)
-        points, outside = self._clamp(records)
+        points, outside = self._moving(records)
         filled = jax.tree.map(
             lambda x, c: jnp.concatenate([x, jnp.asarray(c)[None]]), points, self._filler
         )
@@ -245,7 +279,7 @@ class FrechetMean(AbstractMean):
         assert self.tolerance is not None
         d = self.domain
         stretch = over_sin(d.theta / 2)  # Lipschitz constant of log_c on the ball
-        return stretch * (self.tolerance + self.frame.local.rounding) / d.strong_convexity
+        return stretch * (self.tolerance + self._rounded) / d.strong_convexity
 
     @functools.cached_property
     def gradient_sensitivity(self) -> float:
@@ -253,10 +287,11 @@ class FrechetMean(AbstractMean):
         `mean_gradient_sensitivity`.
         """
         exact = gradient_bound(self.domain, self.n, adjacency=self.adjacency, weights=self.weights)
-        return exact + 2 * self.frame.local.rounding
+        return exact + 2 * self._rounded
 
-    def _clamp(self, records: Point) -> tuple[Point, jax.Array]:
-        return self.frame.clamp_flagged(records)
+    @property
+    def _moving(self) -> Callable[[Point], tuple[Point, jax.Array]]:
+        return self.frame.moving
 
     @property
     def _filler(self) -> Point:
@@ -283,7 +318,12 @@ class FrechetMean(AbstractMean):
 
     @functools.cached_property
     def _rounding(self) -> float:
-        return 2 * self.frame.local.rounding / self.domain.strong_convexity
+        return 2 * self._rounded / self.domain.strong_convexity
+
+    @property
+    def _rounded(self) -> float:
+        local = self.frame.local
+        return local.streamed_rounding if self.streamed else local.rounding
 
     def _public_tolerance(self) -> float:
         finest = self.frame.local.resolution
@@ -353,11 +393,12 @@ class AmbientMean(AbstractMean):
         d = self.domain
         exact = ambient_bound(d, self.n, adjacency=self.adjacency, weights=self.weights)
         square = sum(float(jnp.sum(jnp.square(leaf))) for leaf in jax.tree.leaves(d.center))
-        return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * summation_error(MOST_TERMS)
+        return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * self._summation
 
-    def _clamp(self, records: Point) -> tuple[Point, jax.Array]:
+    @property
+    def _moving(self) -> Callable[[Point], tuple[Point, jax.Array]]:
         d = self.domain
-        return clamp_flagged(d.manifold, d.center, d.radius, records)
+        return functools.partial(moving, d.manifold, d.center, d.radius)
 
     @property
     def _filler(self) -> Point:
@@ -365,6 +406,8 @@ class AmbientMean(AbstractMean):
 
     def value(self, records: Records) -> Point:
         """The mean of prepared records, an array."""
+        if isinstance(records.points, Stream):
+            return jax.tree.map(jnp.asarray, records.points.mean(themselves))
         n = int(jax.tree.leaves(records.points)[0].shape[0])
         shares = np.full(n, 1.0 / n) if records.shares is None else records.shares
         return weighted_sum(jnp.asarray(shares), records.points)
@@ -411,24 +454,26 @@ class TangentMean(AbstractQuery):
     def sensitivity(self) -> float:
         """Largest change of the mean in the metric at the center."""
         r = self.domain.radius
-        return 2 * r / self.n * (1 + 1e-12) + 2 * r * summation_error(MOST_TERMS)
+        return 2 * r / self.n * (1 + 1e-12) + 2 * r * self._summation
 
     @property
     def error_bound(self) -> float:
         """Largest length of the rounding error of the mean."""
-        return self.domain.radius * summation_error(MOST_TERMS)
+        return self.domain.radius * self._summation
 
     def prepare(self, X: RecordsLike) -> Records:
         """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
         record is not a point of the space.
         """
         d = self.domain
-        records, count = admit_records(d.manifold, "X", X)
+        records, count = self._admitted(X)
         if count != self.n:
             raise other_count(count, self.n)
-        y, valid = _log_flagged(d.manifold, d.center, records)
-        points, longer = _shortened(y, d.radius)
-        return Records(points, None, longer | ~valid)
+        step = functools.partial(_shortened_logs, d.manifold, d.center, d.radius)
+        if isinstance(records, Stream):
+            return _of_stream(records.moved(step))
+        points, outside = step(records)
+        return Records(points, None, outside)
 
     def shorten(self, y: jax.Array) -> Records:
         """Coordinates (n, dim) of the logarithms at the center, each shortened to the radius."""
@@ -445,17 +490,32 @@ class TangentMean(AbstractQuery):
         return d.manifold.from_coordinates(d.center, self.coordinates(records))
 
 
+def _of_stream(stream: Stream) -> Records:
+    return Records(stream, None, stream)
+
+
+def themselves(points: Point) -> Point:
+    """The terms of a mean of the points themselves."""
+    return points
+
+
 def mean_in_ball(
-    domain: Domain, points: Point, shares: np.ndarray | None, tolerance: float
+    domain: Domain, points: Point | Stream, shares: np.ndarray | None, tolerance: float
 ) -> Point:
     """The Frechet mean of points of the ball to the public tolerance, moved into the ball; the
-    point with the smallest residual where the tolerance was not reached. Raises nothing.
+    point with the smallest residual where the tolerance was not reached. Raises nothing, unless
+    records cannot be read.
     """
-    n = int(jax.tree.leaves(points)[0].shape[0])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RiemdpWarning)  # a warning would depend on the records
-            found = solve(domain.manifold, points, shares, n, tolerance).value
+            if isinstance(points, Stream):
+                found = streamed_mean(domain, points, tolerance, MAX_PASSES, mean_in_ball)
+            else:
+                n = int(jax.tree.leaves(points)[0].shape[0])
+                found = solve(domain.manifold, points, shares, n, tolerance).value
+    except Unreadable:
+        raise
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):
         found = domain.center
     return domain.clamp_point(found)
@@ -504,6 +564,15 @@ def _log_flagged(
     return choose(valid, y, jnp.zeros_like(y)), valid
 
 
+def _shortened_logs(
+    manifold: AbstractManifold, center: Point, radius: float, records: Point
+) -> tuple[jax.Array, jax.Array]:
+    """Coordinates of shortened logarithms, and which records are longer or no points."""
+    y, valid = _log_flagged(manifold, center, records)
+    points, longer = _shortened(y, radius)
+    return points, longer | ~valid
+
+
 @jax.jit
 def _shortened(y: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
     """Vectors shortened to the radius, and which of them were longer."""
@@ -513,6 +582,13 @@ def _shortened(y: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
     return y * factor[:, None], longer
 
 
+def average(terms: jax.Array | Stream) -> jax.Array:
+    """The mean of terms with equal weights, one row a record."""
+    if isinstance(terms, Stream):
+        return jnp.asarray(terms.mean(themselves))
+    return _average(terms)
+
+
 @jax.jit
-def average(y: jax.Array) -> jax.Array:
+def _average(y: jax.Array) -> jax.Array:
     return weighted_sum(jnp.full(y.shape[0], 1.0 / y.shape[0]), y)

@@ -11,8 +11,7 @@ from jaxtyping import Array, Float
 
 from .._errors import invalid
 from ..domains._clamp import readable
-from ..domains._door import admit_records
-from ..domains._frame import MOST_TERMS, summation_error
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._query import AbstractQuery, Records, average, other_count
@@ -70,22 +69,24 @@ class FrechetVariance(AbstractQuery):
     @property
     def error_bound(self) -> float:
         """Largest rounding error of the sum."""
-        return self.largest * summation_error(MOST_TERMS)
+        return self.largest * self._summation
 
     def prepare(self, X: RecordsLike) -> Records:
         """The n squared distances from the centre, each at most r^2; 0 for a record that is not a
         point of the space.
         """
         d = self.domain
-        records, count = admit_records(d.manifold, "X", X)
+        records, count = self._admitted(X)
         if count != self.n:
             raise other_count(count, self.n)
+        if isinstance(records, Stream):
+            step = functools.partial(_cut_distances, d.manifold, d.center, d.radius)
+            return Records(records.moved(step))
         return self.cut(_distances(d.manifold, d.center, jax.tree.map(jnp.asarray, records)))
 
     def cut(self, distances: Array) -> Records:
         """Distances from the centre (n,), each cut off at the radius and squared."""
-        squares = jnp.square(jnp.minimum(distances, self.domain.radius))
-        return Records(jnp.minimum(squares, self.largest))
+        return Records(_cut(distances, self.domain.radius))
 
     def value(self, records: Records) -> Float[Array, ""]:
         """The mean of the prepared terms."""
@@ -97,3 +98,15 @@ def _distances(manifold: AbstractManifold, center: Point, records: Point) -> Arr
     safe, valid = readable(manifold, center, records)
     distance = manifold._dist(center, safe)
     return jnp.where(valid & ~jnp.isnan(distance), distance, 0.0)
+
+
+def _cut(distances: Array, radius: float) -> Array:
+    return jnp.minimum(jnp.square(jnp.minimum(distances, radius)), radius**2)
+
+
+def _cut_distances(
+    manifold: AbstractManifold, center: Point, radius: float, records: Point
+) -> tuple[Array, Array]:
+    """The terms of some records; none of them is flagged."""
+    terms = _cut(_distances(manifold, center, records), radius)
+    return terms, jnp.zeros(terms.shape, dtype=bool)

@@ -1,0 +1,211 @@
+"""Where records come from that are read in parts: files, arrays in files, several side by side."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import contextvars
+import mmap
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._errors import InvalidArgument
+
+_READ = 1 << 23  # numbers that are read at a time where the file is made of large pieces
+
+Sums = Any  # a pytree of arrays
+Progress = Callable[[int, int], None]
+_progress: contextvars.ContextVar[Progress | None] = contextvars.ContextVar("reading", default=None)
+
+
+@contextlib.contextmanager
+def watched(progress: Progress) -> Iterator[None]:
+    """Call `progress(read, n)` while records are read in parts: how many of the n records the
+    current pass has read. How many passes there are depends on the records, as the time does.
+    """
+    token = _progress.set(progress)
+    try:
+        yield
+    finally:
+        _progress.reset(token)
+
+
+def reported(read: int, n: int) -> None:
+    """Tell whoever watches how far a pass is."""
+    progress = _progress.get()
+    if progress is not None:
+        progress(read, n)
+
+
+class Unreadable(InvalidArgument):
+    """Records that could not be read. Nothing of them is in the message."""
+
+
+class AbstractSource(abc.ABC):
+    """n records, given to a function part by part.
+
+    Attributes:
+        n: How many there are.
+    """
+
+    n: int
+
+    @abc.abstractmethod
+    def totals(
+        self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int
+    ) -> Iterable[tuple[Sums, Sums]]:
+        """`work(part, first)` of parts that together hold every record once, in order: some records
+        as they were given, and the number of the first of them.
+        """
+
+    @abc.abstractmethod
+    def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
+        """About `size` of the records, and their places, which do not depend on what they hold."""
+
+
+class AbstractReader(AbstractSource):
+    """Records that this process reads."""
+
+    piece: int = 1
+    """Records that are stored together."""
+
+    @abc.abstractmethod
+    def read(self, start: int, stop: int) -> Any:
+        """Some records as they are stored."""
+
+    @abc.abstractmethod
+    def lengths(self, part: Any) -> set[int]:
+        """How many records were read; several numbers where factors differ."""
+
+    def fetched(self, start: int, stop: int) -> Any:
+        """`read`, or an error that names the rows and shows nothing of them."""
+        why = "fewer records than it says"
+        try:
+            part = self.read(start, stop)
+            if self.lengths(part) == {stop - start}:
+                return part
+        except Exception as error:  # an error of a file format may show what the file holds
+            why = type(error).__name__
+        raise Unreadable(
+            f"argument `X`: rows {start} to {stop - 1} of {self.n} cannot be read ({why}); the file"
+            " is damaged, shorter than its header says, or gone"
+        )
+
+    def totals(
+        self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int
+    ) -> Iterable[tuple[Sums, Sums]]:
+        step = rows * max(1, self.piece // rows)
+        for start in range(0, self.n, step):
+            stop = min(start + step, self.n)
+            yield work(self.fetched(start, stop), start)
+            if not isinstance(self, Held):
+                reported(stop, self.n)
+
+    def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
+        stretches = spread_out(self.n, size)
+        held = Held([self.fetched(start, stop) for start, stop in stretches])
+        return held, np.concatenate([np.arange(start, stop) for start, stop in stretches])
+
+
+class Held(AbstractReader):
+    """Records in memory.
+
+    Args:
+        parts: Stretches of records as they were read.
+    """
+
+    def __init__(self, parts: list[Any]):
+        self.whole = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+        self.n = len(jax.tree.leaves(self.whole)[0])
+
+    def read(self, start: int, stop: int) -> Any:
+        return jax.tree.map(lambda leaf: leaf[start:stop], self.whole)
+
+    def lengths(self, part: Any) -> set[int]:
+        return {len(leaf) for leaf in jax.tree.leaves(part)}
+
+
+class Sliced(AbstractReader):
+    """The rows of anything that is indexed like an array: HDF5, Zarr, a mapped file."""
+
+    def __init__(self, array: Any):
+        self.array, self.n = array, int(array.shape[0])
+        chunks = getattr(array, "chunks", None)  # HDF5 and Zarr
+        if chunks:
+            entries = int(np.prod(array.shape[1:]))
+            self.piece = min(int(chunks[0]), max(1, _READ // max(1, entries)))
+
+    def read(self, start: int, stop: int) -> Any:
+        part = np.array(self.array[start:stop])
+        mapped = getattr(self.array, "_mmap", None)
+        if mapped is not None and self.array.mode in ("r", "r+"):
+            with contextlib.suppress(AttributeError, ValueError, OSError):
+                mapped.madvise(mmap.MADV_DONTNEED)  # or the pages would count as memory of ours
+        return part
+
+    def lengths(self, part: Any) -> set[int]:
+        return {len(part)} if part.shape[1:] == tuple(self.array.shape[1:]) else set()
+
+
+class MappedFile(AbstractReader):
+    """The rows of a whole `numpy.memmap`, read from its file: a page that has gone missing is an
+    error then, and not the end of the process.
+    """
+
+    def __init__(self, array: np.memmap[Any, Any]):
+        self.n, self.shape, self.dtype = len(array), array.shape[1:], array.dtype
+        self.path, self.offset = os.fspath(str(array.filename)), int(array.offset)
+
+    def read(self, start: int, stop: int) -> Any:
+        part = np.empty((stop - start, *self.shape), dtype=self.dtype)
+        with open(self.path, "rb", buffering=0) as stream:
+            stream.seek(self.offset + start * (part.nbytes // len(part)))
+            view = memoryview(part.data).cast("B")
+            while len(view):
+                got = stream.readinto(view)
+                if not got:
+                    raise EOFError
+                view = view[got:]
+        return part
+
+    def lengths(self, part: Any) -> set[int]:
+        return {len(part)}
+
+
+class Columns(AbstractReader):
+    """The factors of a product, read side by side."""
+
+    def __init__(self, factors: tuple[AbstractReader, ...]):
+        self.factors, self.n = factors, factors[0].n
+        self.piece = max(factor.piece for factor in factors)
+
+    def read(self, start: int, stop: int) -> Any:
+        return tuple(factor.read(start, stop) for factor in self.factors)
+
+    def lengths(self, part: Any) -> set[int]:
+        found = zip(self.factors, part, strict=True)
+        return set().union(*(factor.lengths(x) for factor, x in found))
+
+
+def side_by_side(name: str, sources: list[AbstractSource]) -> AbstractSource:
+    """The records of a product, from those of its factors."""
+    readers = tuple(source for source in sources if isinstance(source, AbstractReader))
+    if len(readers) < len(sources):
+        raise InvalidArgument(
+            f"argument `{name}` holds a Dask array as one factor of a product; Dask arrays are"
+            " reduced for single arrays only: give mapped files, HDF5 or Zarr arrays"
+        )
+    return Columns(readers)
+
+
+def spread_out(n: int, size: int, runs: int = 64) -> list[tuple[int, int]]:
+    """At most `runs` stretches of n places with about `size` places in all, evenly spread."""
+    if n <= max(size, runs):
+        return [(0, n)]
+    length = -(-size // runs)
+    starts = [(i * (n - length)) // (runs - 1) for i in range(runs)]
+    return [(start, start + length) for start in starts]

@@ -1,0 +1,185 @@
+"""The Frechet mean of records that are read in parts, on every space with a logarithm.
+
+One pass gives the mean logarithm at a point. The Newton equation is solved with the Hessian of a
+few hundred records, chosen by their places and found by differences, and corrected after each pass
+(Broyden 1965). Sums are compensated: see `domains._stream.streamed_error`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..domains import Domain
+from ..domains._stream import Stream, weighted_pairwise
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+
+_SAMPLE = 16384  # records whose mean the iteration starts from
+_FEW = 512  # records whose Hessian is used
+_MOST_COLUMNS = 512  # in larger dimensions the Hessian is taken for 1
+_DIFFERENCE = 1e-4  # of the radius
+_IDLE = 30
+_FLATTEST = 0.05  # smallest eigenvalue that is believed of an estimated Hessian
+
+InMemory = Callable[[Domain, Point, np.ndarray, float], Point]
+
+
+def streamed_mean(
+    domain: Domain, records: Stream, tolerance: float, max_passes: int, in_memory: InMemory
+) -> Point:
+    """The mean of points of the ball to the tolerance, or the point with the smallest residual that
+    was found.
+
+    Args:
+        domain: The ball that the points lie in.
+        records: The points.
+        tolerance: On the length of the mean logarithm.
+        max_passes: The most passes over the records.
+        in_memory: Finds the mean of points that are in memory.
+    """
+    manifold = domain.manifold
+    look = functools.partial(mean_logs, manifold, records)
+    if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
+        return _end(manifold, domain.center, look(_stacked(domain.center))[0])
+    some = records.thinned(_SAMPLE)
+    held = some.held()
+    if held is None:
+        start = domain.center
+        if some.n < records.n:
+            start = _search(domain, some, start, 1e-3 * domain.radius, max_passes)
+    elif some.n == records.n:
+        return in_memory(domain, *held, tolerance)
+    else:
+        start = in_memory(domain, *held, 1e-6 * min(1.0, domain.radius))
+    return _search(domain, records, start, tolerance, max_passes)
+
+
+def _search(
+    domain: Domain, records: Stream, start: Point, tolerance: float, max_passes: int
+) -> Point:
+    """Quasi-Newton steps in the normal coordinates of `start`."""
+    manifold = domain.manifold
+    chart = _Chart(manifold, start)
+    first = _inverse_hessian(chart, records.thinned(_FEW), _DIFFERENCE * domain.radius)
+    inverse = first
+    here = np.zeros(manifold.dim)
+    best: tuple[float, Point, np.ndarray, np.ndarray] | None = None
+    shrink, idle = 1.0, 0
+    for _ in range(max_passes):
+        point = chart.point(here)
+        at_point = mean_logs(manifold, records, _stacked(point))
+        residual = float(np.linalg.norm(at_point))
+        if residual <= tolerance:
+            return point
+        gradient = chart.seen_from_start(_stacked(point), at_point)[0]
+        if best is None or residual < best[0]:
+            if best is not None:
+                inverse = _corrected(inverse, here - best[2], best[3] - gradient)
+                idle = 0 if residual < 0.9 * best[0] else idle + 1
+            best = residual, point, here, gradient
+            shrink = 1.0
+        else:
+            idle += 1
+            shrink *= 0.5
+            inverse = first
+        if idle >= _IDLE:
+            break
+        step = shrink * (inverse @ best[3])
+        length = float(np.linalg.norm(step))
+        if not math.isfinite(length):
+            inverse, step = first, shrink * best[3]
+            length = float(np.linalg.norm(step))
+        here = best[2] + step * min(1.0, domain.radius / length if length > 0 else 1.0)
+    assert best is not None
+    return best[1]
+
+
+class _Chart:
+    """Normal coordinates at a point."""
+
+    def __init__(self, manifold: AbstractManifold, start: Point):
+        self.manifold, self.start = manifold, start
+
+    def point(self, y: np.ndarray) -> Point:
+        """The point, or points, with these coordinates."""
+        return _end(self.manifold, self.start, y)
+
+    def seen_from_start(self, points: Point, y: np.ndarray) -> np.ndarray:
+        """Coordinates at stacked points, carried to the start."""
+        return np.asarray(_carried(self.manifold, self.start, points, jnp.asarray(y)))
+
+
+def _inverse_hessian(chart: _Chart, some: Stream, size: float) -> np.ndarray:
+    """The inverse of the Hessian at the start, by differences of the gradients of some records."""
+    dim = chart.manifold.dim
+    one = np.eye(dim)
+    if dim > _MOST_COLUMNS:
+        return one
+    points = chart.point(np.concatenate([np.zeros((1, dim)), size * one]))
+    gradients = chart.seen_from_start(points, mean_logs(chart.manifold, some, points))
+    hessian = (gradients[:1] - gradients[1:]) / size
+    if not np.isfinite(hessian).all():
+        return one
+    values, q = np.linalg.eigh(0.5 * (hessian + hessian.T))
+    return (q / np.maximum(values, _FLATTEST)) @ q.T
+
+
+def _corrected(inverse: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Broyden's correction: the inverse that takes `change` to `step`, nearest to this one."""
+    image = inverse @ change
+    row = step @ inverse
+    below = float(row @ change)
+    if not abs(below) > 1e-3 * float(step @ step):
+        return inverse
+    return inverse + np.outer((step - image) / below, row)
+
+
+# ------------------------------------------------------------------ formulas
+def _stacked(point: Point) -> Point:
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], point)
+
+
+def _end(manifold: AbstractManifold, base: Point, y: np.ndarray) -> Point:
+    return _ends(manifold, base, jnp.asarray(y))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
+    return manifold._exp(base, manifold._from_coordinates(base, y))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _carried(manifold: AbstractManifold, start: Point, points: Point, y: Array) -> Array:
+    v = manifold._from_coordinates(points, y)
+    return manifold._to_coordinates(start, manifold._transport(points, start, v))
+
+
+def mean_logs(manifold: AbstractManifold, records: Stream, points: Point) -> np.ndarray:
+    """Coordinates (m, dim) of the mean logarithm at each of m stacked points: one pass."""
+    sums, weight = records.sums(functools.partial(_log_sums, manifold, points))
+    return np.asarray(sums) / weight
+
+
+def _log_sums(
+    manifold: AbstractManifold, points: Point, records: Point, _: Any, weights: Array
+) -> Array:
+    return _compiled_log_sums(manifold, points, records, weights)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled_log_sums(
+    manifold: AbstractManifold, points: Point, records: Point, weights: Array
+) -> Array:
+    def at(point: Point) -> Array:
+        y = manifold._to_coordinates(point, manifold._log(point, records))
+        return weighted_pairwise(y, weights)
+
+    return jax.lax.map(at, points)

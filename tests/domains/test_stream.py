@@ -1,0 +1,344 @@
+"""Records that are read in parts: the same decisions and values as in memory, sums without drift,
+and nothing about a record in an error.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import pickle
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
+from riemdp.domains import _sources, _stream
+from riemdp.domains._sources import Held
+from riemdp.domains._stream import Total, pairwise_sum, streamed_error
+from riemdp.statistics import (
+    AmbientMean,
+    FrechetMean,
+    FrechetVariance,
+    TangentMean,
+    _query,
+    _streamed_mean,
+)
+
+SPACE = riemdp.SPDAffineInvariant(2)
+BALL = Ball(np.eye(2), 1.0)
+BUDGET = Budget(1.0, 1e-6)
+N = 3000
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Parts and samples so small that a test needs many of them."""
+    monkeypatch.setattr(_stream, "MOST_ROWS", 256)
+    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 200)
+    monkeypatch.setattr(_streamed_mean, "_FEW", 64)
+
+
+@functools.cache
+def records() -> np.ndarray:
+    """Points, points outside the ball and on its edge, and what is no point."""
+    a = np.random.default_rng(0).normal(size=(N, 2, 6))
+    X = a @ a.transpose(0, 2, 1) / 6
+    X[3], X[300] = np.nan, np.inf
+    X[5], X[301] = -np.eye(2), np.array([[1.0, 2.0], [0.0, 1.0]])
+    X[8] = 1e200 * np.eye(2)
+    edge = np.exp(1.0 / math.sqrt(2.0))
+    for i in range(40):
+        X[400 + i] = np.nextafter(edge, 10.0 if i % 2 else 0.0) * np.eye(2)
+    X[500:600] = X[500:600].astype(np.float32)
+    return X
+
+
+def mapped(folder, X: np.ndarray, name: str = "x.npy") -> np.memmap:
+    np.save(folder / name, X)
+    return np.load(folder / name, mmap_mode="r")
+
+
+def test_which_records_are_replaced_is_decided_as_in_memory(tmp_path) -> None:
+    X = records()
+    query = FrechetMean(BALL.on(SPACE), N)
+    there = query.prepare(X)
+    in_parts = query.prepare(mapped(tmp_path, X))
+    flags = np.concatenate(
+        [np.asarray(query.frame.clamp_flagged(X[i : i + 256])[1]) for i in range(0, N, 256)]
+    )
+    assert np.array_equal(flags, np.asarray(there.outside))
+    assert in_parts.count_outside == there.count_outside > 100
+
+
+@pytest.mark.parametrize("kind", [FrechetMean, AmbientMean, TangentMean, FrechetVariance])
+def test_a_value_is_that_of_records_in_memory(tmp_path, kind) -> None:
+    X = records()
+    query = kind(BALL.on(SPACE), N)
+    whole = query.value(query.prepare(X))
+    streamed = query.value(query.prepare(mapped(tmp_path, X)))
+    assert np.max(np.abs(np.asarray(whole) - np.asarray(streamed))) < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("space", "radius"),
+    [(riemdp.Sphere(3), 0.5), (riemdp.Lorentz(2), 1.0), (riemdp.SPDLogEuclidean(2), 1.0)],
+    ids=repr,
+)
+def test_every_space_has_the_same_mean(tmp_path, space, radius) -> None:
+    X = np.array(space.random_point(jax.random.key(1), (N,)))
+    query = FrechetMean(Ball(space.origin, radius).on(space), N)
+    whole = query.value(query.prepare(X))
+    streamed = query.value(query.prepare(mapped(tmp_path, X)))
+    assert float(query.frame.local.manifold.dist(whole, streamed)) < 1e-9
+
+
+@pytest.mark.slow
+def test_a_product_of_a_mapped_file_and_an_array(tmp_path) -> None:
+    space = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(2))
+    first, second = (np.array(x) for x in space.random_point(jax.random.key(1), (N,)))
+    query = FrechetMean(Ball(space.origin, 0.5).on(space), N)
+    whole = query.value(query.prepare((first, second)))
+    streamed = query.value(query.prepare((mapped(tmp_path, first), second)))
+    assert float(query.frame.local.manifold.dist(whole, streamed)) < 1e-9
+    with pytest.raises(InvalidArgument, match="different numbers of records"):
+        query.prepare((mapped(tmp_path, first), second[:-1]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"mechanism": "k-norm-gradient"}, marks=pytest.mark.slow),
+        {"mechanism": "tangent-mean"},
+        {"mechanism": "wrapped-gaussian", "weights": np.arange(1.0, N + 1.0)},
+        {
+            "mechanism": "wrapped-gaussian",
+            "adjacency": "add-or-remove-one",
+            "n_min": N + 500,
+        },
+        {
+            "mechanism": "wrapped-gaussian",
+            "adjacency": "add-or-remove-one",
+            "n_min": 100,
+            "weights": np.linspace(0, 2, N),
+        },
+    ],
+    ids=["auto", "k-norm", "tangent", "weights", "filled", "own-weights"],
+)
+@pytest.mark.filterwarnings("ignore:about")
+def test_a_release_with_one_seed_is_the_same(tmp_path, options) -> None:
+    X = records()
+    whole = private_frechet_mean(SPACE, X, BALL, BUDGET, rng=3, **options)
+    streamed = private_frechet_mean(SPACE, mapped(tmp_path, X), BALL, BUDGET, rng=3, **options)
+    assert np.max(np.abs(np.asarray(whole.value) - np.asarray(streamed.value))) < 1e-9
+    assert str(streamed.details.get("outside")) == str(whole.details.get("outside"))
+    assert streamed.guarantee == whole.guarantee
+    assert whole.sensitivity is not None
+    assert streamed.sensitivity == pytest.approx(whole.sensitivity, rel=1e-6)
+
+
+@pytest.mark.parametrize("how", ["slice", "fortran", "float32", "int"])
+def test_other_layouts_and_types(tmp_path, how) -> None:
+    X = records()[:700]
+    M = mapped(tmp_path, np.asfortranarray(X) if how == "fortran" else X)
+    if how == "slice":
+        M, X = M[1::2], X[1::2]
+    elif how in ("float32", "int"):
+        X = np.nan_to_num(X[100:], posinf=3.0)
+        X = X.astype(np.float32) if how == "float32" else np.rint(X).astype(np.int32)
+        M = mapped(tmp_path, X, "other.npy")
+    query = FrechetMean(BALL.on(SPACE), len(X))
+    a, b = query.value(query.prepare(X)), query.value(query.prepare(M))
+    assert np.max(np.abs(np.asarray(a) - np.asarray(b))) < 1e-9
+
+
+# ------------------------------------------------------------------ sums
+def test_the_sum_of_a_part_errs_less_than_its_bound() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(4096, 3)) * 10.0 ** rng.integers(-8, 9, size=(4096, 1))
+    found = np.asarray(pairwise_sum(jax.numpy.asarray(x)))
+    for j in range(3):
+        error = abs(Fraction(float(found[j])) - sum(map(Fraction, x[:, j].tolist())))
+        assert error <= Fraction(2) ** -53 * 12 * Fraction(math.fsum(np.abs(x[:, j])))
+
+
+def _plain(sums) -> float:
+    total = 0.0
+    for term in sums:
+        total += term
+    return total
+
+
+def test_a_billion_records_are_summed_without_drift() -> None:
+    """As many sums of parts as a billion records have, against exact arithmetic; without the
+    correction the same sum errs more than the bound.
+    """
+    parts = 10**9 // (1 << 15)
+    sums = np.random.default_rng(2).normal(size=parts) * 181.0 + 1e3
+    total = Total()
+    for term in sums:
+        total.add(term)
+    exact = sum(map(Fraction, sums.tolist()))
+    lengths = Fraction(math.fsum(np.abs(sums)))
+    allowed = Fraction(2) ** -53 * 2 * lengths
+    assert abs(Fraction(float(total.value)) - exact) <= allowed
+    assert abs(Fraction(_plain(sums)) - exact) > allowed
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 1000])
+def test_a_mean_errs_less_than_its_bound(n) -> None:
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(n, 2))
+    w = rng.uniform(size=n)
+    stream = _stream.Stream(Held([x]), np.asarray, 256, weights=w)
+    found = stream.mean(lambda points: points)
+    weight = sum(map(Fraction, w.tolist()))
+    for j in range(2):
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(w, x[:, j], strict=True)) / weight
+        length = sum(Fraction(a) * abs(Fraction(b)) for a, b in zip(w, x[:, j], strict=True))
+        allowed = Fraction(streamed_error(256)) * length / weight
+        assert abs(Fraction(float(found[j])) - exact) <= allowed
+
+
+def test_a_billion_records_keep_rounding_below_a_thousandth_of_the_sensitivity() -> None:
+    n = 10**9
+    with pytest.raises(InvalidArgument, match="rounding"):
+        FrechetMean(BALL.on(SPACE), n)  # as sums in memory are bounded
+    query = FrechetMean(BALL.on(SPACE), n, streamed=True, tolerance=1e-14)
+    exact = 2.0 * BALL.radius / n
+    assert exact < query.sensitivity <= exact * 1.002
+    assert 2.0 * BALL.radius * streamed_error() <= query._rounding
+
+
+def test_the_smaller_rounding_is_for_records_read_in_parts_only() -> None:
+    query = FrechetMean(BALL.on(SPACE), N, streamed=True)
+    with pytest.raises(InvalidArgument, match="streamed=True"):
+        query.prepare(records())
+
+
+# ------------------------------------------------------------------ what goes wrong
+def test_a_file_that_ends_early_is_an_error_before_any_charge(tmp_path) -> None:
+    M = mapped(tmp_path, records())
+    os.truncate(tmp_path / "x.npy", 50_000)
+    ledger = Ledger(Budget(2.0, 1e-5))
+    with pytest.raises(InvalidArgument, match=r"rows \d+ to \d+ of 3000 cannot be read"):
+        private_frechet_mean(SPACE, M, BALL, BUDGET, ledger=ledger)
+    assert ledger.spent.epsilon(1e-6) == 0.0
+
+
+class Damaged:
+    """An array that looks like HDF5 and fails after a number of reads."""
+
+    def __init__(self, X: np.ndarray, reads: float):
+        self.X, self.reads = X, reads
+        self.shape, self.dtype, self.ndim, self.chunks = X.shape, X.dtype, X.ndim, (100, 2, 2)
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise AssertionError("the records were taken into memory")
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        self.reads -= 1
+        if self.reads < 0:
+            raise OSError(f"checksum of {self.X[rows.start]} is wrong")
+        return self.X[rows]
+
+
+Damaged.__module__ = "h5py.fake"
+
+
+@pytest.mark.parametrize("reads", [0, 70, 90])
+def test_damage_in_the_middle_shows_nothing_and_costs_nothing(reads) -> None:
+    ledger = Ledger(Budget(2.0, 1e-5))
+    with pytest.raises(InvalidArgument) as caught:
+        private_frechet_mean(
+            SPACE,
+            Damaged(records(), reads),
+            BALL,
+            BUDGET,
+            ledger=ledger,  # type: ignore[arg-type]
+        )
+    assert "checksum" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert ledger.spent.epsilon(1e-6) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore:about")
+def test_an_array_that_looks_like_hdf5_is_never_taken_into_memory() -> None:
+    damaged = Damaged(records(), math.inf)
+    whole = private_frechet_mean(SPACE, records(), BALL, BUDGET, rng=0)
+    found = private_frechet_mean(SPACE, damaged, BALL, BUDGET, rng=0)  # type: ignore[arg-type]
+    assert np.max(np.abs(np.asarray(whole.value) - np.asarray(found.value))) < 1e-9
+
+
+def test_an_interrupt_in_a_pass_costs_nothing_and_is_one(tmp_path) -> None:
+    ledger = Ledger(Budget(2.0, 1e-5))
+
+    def stop(read: int, n: int) -> None:
+        assert n == N
+        if read > 1000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), _sources.watched(stop):
+        private_frechet_mean(SPACE, mapped(tmp_path, records()), BALL, BUDGET, ledger=ledger)
+    assert ledger.spent.epsilon(1e-6) == 0.0
+
+
+def test_progress_tells_places_and_not_records(tmp_path) -> None:
+    """What is seen of the first pass is the same whatever the records are."""
+    seen: list[list[int]] = []
+    for X in (records(), np.full_like(records(), np.nan)):
+        seen.append([])
+        with _sources.watched(lambda read, n: seen[-1].append(read)):
+            query = TangentMean(BALL.on(SPACE), N)
+            query.value(query.prepare(mapped(tmp_path, X)))
+    assert seen[0] == seen[1] == [*range(256, N, 256), N]
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 3), (5, 2), (2, 2), (4, 5, 2, 2), (0, 2, 2)])
+def test_a_wrong_form_is_refused_as_in_memory(tmp_path, shape) -> None:
+    X = np.zeros(shape)
+    M = X if 0 in shape else mapped(tmp_path, X)
+    said = []
+    for records_ in (X, M):
+        with pytest.raises(InvalidArgument) as caught:
+            private_frechet_mean(SPACE, records_, BALL, BUDGET)
+        said.append(str(caught.value).split("; ")[0])
+    assert said[0] == said[1]
+
+
+def test_work_can_be_sent_to_another_process() -> None:
+    query = FrechetMean(BALL.on(SPACE), N)
+    stream = query.prepare(Damaged(records(), math.inf)).points  # type: ignore[arg-type]
+    assert isinstance(stream, _stream.Stream)
+    part = functools.partial(_streamed_mean._log_sums, query.frame.local.manifold, np.eye(2)[None])
+    work = _stream._Work(stream.admit, stream.step, part, 256, None)
+    again = pickle.loads(pickle.dumps(work))
+    a, b = work(records()[:300], 0), again(records()[:300], 0)
+    assert all(
+        np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    )
+
+
+def test_a_mean_of_few_records_is_solved_in_memory(tmp_path) -> None:
+    X = records()[:150]
+    query = FrechetMean(BALL.on(SPACE), 150)
+    streamed = query.value(query.prepare(mapped(tmp_path, X)))
+    assert np.max(np.abs(np.asarray(query.value(query.prepare(X))) - np.asarray(streamed))) < 1e-12
+
+
+def test_what_is_not_found_is_no_event(tmp_path, monkeypatch) -> None:
+    """A solver that fails in the middle gives some point of the ball, and no error."""
+
+    def fails(*_: object) -> None:
+        raise ArithmeticError
+
+    monkeypatch.setattr(_query, "streamed_mean", fails)
+    query = FrechetMean(BALL.on(SPACE), N)
+    found = query.value(query.prepare(mapped(tmp_path, records())))
+    assert bool(query.frame.local.contains(found))

@@ -1,0 +1,67 @@
+"""A search for a ball in records that are read in parts: the answers of records in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import AdaptiveBall, Budget, InvalidArgument, Ledger
+from riemdp.domains import _sources, _stream
+from riemdp.statistics import _streamed_mean
+
+SPACE = riemdp.SPDAffineInvariant(2)
+BUDGET = Budget(1.0, 1e-6)
+N = 2000
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(_stream, "MOST_ROWS", 256)
+    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 200)
+    monkeypatch.setattr(_streamed_mean, "_FEW", 64)
+
+
+@pytest.fixture
+def both(tmp_path):
+    a = np.random.default_rng(0).normal(size=(N, 2, 6))
+    X = 5.0 * a @ a.transpose(0, 2, 1) / 6
+    X[3], X[5] = np.nan, -np.eye(2)
+    np.save(tmp_path / "x.npy", X)
+    return X, np.load(tmp_path / "x.npy", mmap_mode="r")
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=pytest.mark.slow) for s in (2, 3))])
+def test_a_ball_with_one_seed_is_the_same(both, seed) -> None:
+    whole, streamed = (
+        riemdp.private_ball(SPACE, X, AdaptiveBall(), BUDGET, rng=seed) for X in both
+    )
+    assert streamed.details["radii"] == pytest.approx(whole.details["radii"], rel=1e-9)
+    assert streamed.details["scales"] == whole.details["scales"]
+    assert np.max(np.abs(np.asarray(whole.value.center - streamed.value.center))) < 1e-9
+    assert streamed.value.radius == pytest.approx(whole.value.radius, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_a_mean_and_a_variance_in_a_ball_that_is_found(both) -> None:
+    for release in (riemdp.private_frechet_mean, riemdp.private_frechet_variance):
+        whole, streamed = (release(SPACE, X, budget=BUDGET, rng=4) for X in both)
+        assert np.max(np.abs(np.asarray(whole.value) - np.asarray(streamed.value))) < 1e-8
+        assert streamed.guarantee == whole.guarantee
+
+
+def test_records_are_never_all_in_memory(both, monkeypatch) -> None:
+    def fetched(self, start, stop):
+        assert stop - start <= 256
+        return self.read(start, stop)
+
+    monkeypatch.setattr(_sources.AbstractReader, "fetched", fetched)
+    riemdp.private_ball(SPACE, both[1], AdaptiveBall(), BUDGET, rng=1)
+
+
+def test_what_cannot_be_read_after_the_charge_gives_no_value(both, tmp_path) -> None:
+    ledger = Ledger(Budget(2.0, 1e-5))
+    (tmp_path / "x.npy").unlink()
+    with pytest.raises(InvalidArgument, match="cannot be read"):
+        riemdp.private_ball(SPACE, both[1], AdaptiveBall(), BUDGET, ledger=ledger)
+    assert ledger.spent.epsilon(1e-6) > 0.9
