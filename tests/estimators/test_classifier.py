@@ -419,6 +419,20 @@ def test_the_plan_knows_what_a_fit_does():
         plan_private_classifier(3, 600, 3, BUDGET)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize("ball", [None, BALL])
+def test_one_report_says_what_was_released(ball):
+    X, y = matrices()
+    with Ledger(Budget(5.0, 1e-4)) as ledger:
+        fitted = classifier(ball=ball, random_state=None, **PRIVATE).fit(X, y)
+    report = riemdp.report.privacy_report(fitted.release_, ledger=ledger)
+    assert report.records == 600
+    assert "classifier of 3 classes" in report.title
+    assert report.guarantee.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
+    text = report.html()
+    assert "SPD" in text
+    assert "second moments" in text
+
+
 # --------------------------------------------------------------------------------- scikit-learn
 def test_scikit_learn_checks():
     """Records are matrices, so the checks that send tables are left out by scikit-learn itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any, Self
@@ -175,7 +176,15 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.plan_ = plan
         self.rule_ = mechanism.rule
-        self.release_ = release
+        self.release_ = dataclasses.replace(
+            release,
+            details={
+                **release.details,
+                "manifold": manifold,
+                "budget": self.budget,
+                "query": f"linear classifier of {len(classes)} classes in a tangent space",
+            },
+        )
         self.ball_ = release.details["ball"]
         self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
