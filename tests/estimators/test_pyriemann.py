@@ -1,5 +1,5 @@
-"""PrivateMDM beside pyRiemann: the same classifier when the noise is negligible, and its own
-transformers in a pipeline.
+"""Private estimators beside pyRiemann: the same classifiers and transformers when the noise is
+negligible, and its own transformers in a pipeline.
 """
 
 from __future__ import annotations
@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, PrivateFrechetMean, PrivateMDM
+from riemdp import (
+    Ball,
+    Budget,
+    PrivateFrechetMean,
+    PrivateMDM,
+    PrivateTangentSpace,
+    PrivateTLCenter,
+    PrivateTSClassifier,
+)
 
 pyriemann = pytest.importorskip("pyriemann")
 pytestmark = pytest.mark.conformance
@@ -77,3 +85,44 @@ def test_tangent_space_at_a_private_mean():
     # the frames differ by a rotation: the Gram matrices of the features agree
     assert np.allclose(theirs @ theirs.T, ours @ ours.T, atol=1e-8)
     assert LogisticRegression().fit(ours, y).score(ours, y) > 0.8
+
+
+def test_the_tangent_space_and_its_inverse_are_theirs():
+    from pyriemann.estimation import Covariances
+    from pyriemann.tangentspace import TangentSpace
+
+    signals, _ = epochs(80)
+    X = Covariances("scm").fit_transform(signals)
+    ours = PrivateTangentSpace(budget=ALMOST_NONE, ball=Ball(np.eye(3), 5.0)).fit(X)
+    theirs = TangentSpace(metric="riemann").fit(X)
+    assert np.allclose(ours.reference_, theirs.reference_, atol=1e-3)
+    theirs.reference_ = ours.reference_
+    a, b = ours.transform(X), theirs.transform(X)
+    assert np.allclose(a @ a.T, b @ b.T, atol=1e-8)
+    assert np.allclose(ours.inverse_transform(a), theirs.inverse_transform(b), atol=1e-8)
+
+
+def test_centred_domains_are_theirs():
+    from pyriemann.estimation import Covariances
+    from pyriemann.transfer import TLCenter, encode_domains
+
+    signals, y = epochs(80)
+    domain = np.repeat(["one", "two"], 40)
+    signals[domain == "two"] *= 3.0
+    X, encoded = encode_domains(Covariances("scm").fit_transform(signals), y, domain)
+    ours = PrivateTLCenter("two", budget=ALMOST_NONE, ball=Ball(np.eye(3), 6.0))
+    theirs = TLCenter("two", metric="riemann")
+    assert np.allclose(ours.fit_transform(X, encoded), theirs.fit_transform(X, encoded), atol=1e-2)
+    assert np.allclose(ours.transform(X), theirs.transform(X), atol=1e-2)
+    assert set(ours.centers_) == set(theirs.centers_)
+
+
+def test_accuracy_beside_their_tangent_space_classifier():
+    from pyriemann.classification import TSClassifier
+    from pyriemann.estimation import Covariances
+
+    signals, y = epochs(400)
+    X = Covariances("scm").fit_transform(signals)
+    ours = PrivateTSClassifier(budget=Budget(2.0, 1e-5), random_state=1).fit(X[:300], y[:300])
+    theirs = TSClassifier().fit(X[:300], y[:300])
+    assert ours.score(X[300:], y[300:]) > theirs.score(X[300:], y[300:]) - 0.05

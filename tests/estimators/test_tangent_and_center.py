@@ -51,7 +51,9 @@ def tangent(**options):
 
 
 # ------------------------------------------------------------------------------- the tangent space
-@pytest.mark.parametrize("metric", ["riemann", "logeuclid", "wasserstein"])
+@pytest.mark.parametrize(
+    "metric", ["riemann", "logeuclid", pytest.param("wasserstein", marks=pytest.mark.slow)]
+)
 def test_tangent_vectors_at_the_private_mean(metric):
     space = riemdp.spd(2, metric)
     ball = Ball(np.eye(2), 0.4 if metric == "wasserstein" else 2.5)
