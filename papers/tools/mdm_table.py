@@ -222,6 +222,8 @@ def page(rows, compared_rows, sizes) -> str:
             " like 1 / n)."
         ),
         "",
+        "`PrivateTSClassifier` and other data: [Private classifiers, measured](classifiers.md).",
+        "",
         (
             "Three seeds are few: cells differ by chance, by ten points and more where noise"
             " dominates (8 channels at 0.5 and 1). Where the"
