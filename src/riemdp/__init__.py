@@ -93,6 +93,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "private_frechet_mean",
         "private_frechet_variance",
         "private_geometric_median",
+        "private_tangent_covariance",
         "two_sample_test",
     ),
     "federated": ("PriRFed", "run_in_process", "validate_reply"),

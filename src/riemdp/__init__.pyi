@@ -97,6 +97,7 @@ from .releases import private_ball as private_ball
 from .releases import private_frechet_mean as private_frechet_mean
 from .releases import private_frechet_variance as private_frechet_variance
 from .releases import private_geometric_median as private_geometric_median
+from .releases import private_tangent_covariance as private_tangent_covariance
 from .releases import two_sample_test as two_sample_test
 from .sampling import riemannian_laplace as riemannian_laplace
 from .statistics import MeanResult as MeanResult

@@ -41,8 +41,8 @@ def p_values(a, b, sigma_a, sigma_b, count=400, **given):
 
 def test_the_level_is_exact_for_gaussian_noise():
     """Uniform p-values; noise that is a quarter larger than stated is noticed."""
-    a, b = released(), released(X[:150], seed=1)
-    assert a.scale < 0.5 * b.scale
+    a, b = released(), released(X[:380], seed=1)
+    assert a.scale < b.scale
     right = p_values(a, b, a.scale, b.scale, 1000)
     assert ks_p_value(right, "uniform") > ALPHA
     assert ks_p_value(p_values(a, b, a.scale / 0.8, b.scale / 0.8, 1000), "uniform") < ALPHA

@@ -14,6 +14,7 @@ from ._private_ball import AdaptiveMean, PrivateBall
 from ._region import Observation, Region
 from ._release import Release
 from ._tangent import TangentGaussian
+from ._tangent_covariance import TangentCovarianceNoise
 from ._tangent_mean import TangentMeanNoise
 from ._variance import AdaptiveVariance, VarianceNoise
 from ._wrapped import WrappedGaussian
@@ -45,6 +46,7 @@ __all__ = [
     "Region",
     "Release",
     "RiemannianLaplace",
+    "TangentCovarianceNoise",
     "TangentGaussian",
     "TangentMeanNoise",
     "VarianceNoise",

@@ -7,6 +7,7 @@ from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanPlan, PlanRow, plan_private_mean
 from ._private_ball import private_ball
+from ._tangent_covariance import private_tangent_covariance
 from ._two_sample import TwoSampleTest, two_sample_test
 from ._variance import private_frechet_variance
 
@@ -21,5 +22,6 @@ __all__ = [
     "private_frechet_mean",
     "private_frechet_variance",
     "private_geometric_median",
+    "private_tangent_covariance",
     "two_sample_test",
 ]

@@ -1,0 +1,81 @@
+"""The second moment of clipped tangent vectors at a centre, with noise."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._errors import integer
+from ..domains import Ball
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..manifolds._spectral import unpack
+from ..privacy import Budget
+from ..randomness import NoiseSource
+from ..statistics import Records, TangentMean
+from ..statistics._second_moment import second_moment, second_moment_sensitivity
+from ._base import Drawn
+from ._budgeted import BudgetedMechanism
+from ._common import needs_log
+
+
+class TangentCovarianceNoise(BudgetedMechanism[Records]):
+    """Release (1/n) sum v v^T, v = log_c x in orthonormal coordinates at the centre c of a ball,
+    shortened to the radius, with Gaussian (delta > 0) or Laplace noise in the Frobenius norm.
+
+    Args:
+        manifold: A space with a logarithm.
+        ball: A `Ball` that is public or was released; the curvature does not limit its radius.
+        n: The public number of records.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+        NotImplementedError: The space has no logarithm.
+
+    Guarantee:
+        Replace-one, sensitivity sqrt(2) r^2 / n. delta > 0: mu-GDP with mu = 1 /
+        gaussian_noise_multiplier(budget); delta = 0: (epsilon, 0).
+
+    Source:
+        Proof: docs/proofs/second-moment.md.
+
+    Examples:
+        >>> import jax, riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> X = sphere.random_point(jax.random.key(0), (400,))
+        >>> mechanism = riemdp.mechanisms.TangentCovarianceNoise(
+        ...     sphere, riemdp.Ball(sphere.origin, 2.0), n=400, budget=riemdp.Budget(1.0, 1e-6)
+        ... )
+        >>> mechanism.release(X).value.shape
+        (2, 2)
+    """
+
+    name: ClassVar[str] = "tangent-covariance"
+    words: ClassVar[str] = (
+        "Gaussian or Laplace noise on the second moment of the tangent vectors at the centre that"
+        " point to the records, each shortened to the radius"
+    )
+
+    def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
+        super().__init__(budget)
+        self.query = TangentMean(ball.on(manifold), integer("n", n))
+        needs_log(manifold, self.query.domain.center, "a tangent covariance")
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of the matrix in the Frobenius norm, rounding included."""
+        return second_moment_sensitivity(self.query.domain.radius, self.query.n)
+
+    def _admit(self, value: RecordsLike) -> Records:
+        return self.query.prepare(value)
+
+    def _draw(self, value: Records, source: NoiseSource) -> Drawn:
+        y = second_moment(np.asarray(value.points))
+        scale = self.noise.scale(self.sensitivity, 1.0, y.size)
+        noisy = self.noise.added(y, scale, source)
+        matrix = unpack(jnp.asarray(noisy), self.query.domain.manifold.dim)
+        law = self.noise.lengths(scale, y.size)
+        return Drawn(matrix, scale, self.sensitivity, law)
