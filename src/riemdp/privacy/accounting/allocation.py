@@ -33,6 +33,7 @@ FINE = 22.0  # points of the grid a standard deviation of the sum
 COARSE = 9.0  # the same for a search: in a sixth of the time, and 1 to 2 % above
 _GROWTH = 0.55  # relative distance of points in the tails, times `points`
 _DUST = 1e-24  # masses below this are given up: counted as infinite losses
+_ROWS = 64  # of a sum of two equal laws that are handled at a time
 LEAST_NOISE = 0.3  # below it hardly anything is amplified
 
 
@@ -160,10 +161,15 @@ def _sum(one: _Law, two: _Law, grid: Floats, steps: int) -> _Law:
     (x, p, lost_one), (y, q, lost_two) = _without_dust(one, steps), _without_dust(two, steps)
     weight, excess = np.zeros(grid.size), one.excess + two.excess
     gap = np.diff(grid)
-    rows = max(1, (1 << 19) // y.size)
+    same = one is two  # then pairs of unlike points occur twice, and one half of them will do
+    rows = min(_ROWS, max(1, (1 << 19) // y.size)) if same else max(1, (1 << 19) // y.size)
     for start in range(0, x.size, rows):
-        value = np.add.outer(x[start : start + rows], y).ravel()
-        mass = np.multiply.outer(p[start : start + rows], q).ravel()
+        block = slice(start, start + rows)
+        value = np.add.outer(x[block], y[start:] if same else y)
+        mass = np.multiply.outer(p[block], q[start:] if same else q)
+        if same:
+            mass[:, rows:] *= 2.0
+        value, mass = value.ravel(), mass.ravel()
         index = np.minimum(np.searchsorted(grid, value, side="right") - 1, grid.size - 2)
         upper = mass * (value - grid[index]) / gap[index]
         over = value > grid[-1]
