@@ -75,6 +75,19 @@ def test_tangent_vectors_at_the_private_mean(metric):
     assert fitted.total_spent_.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
 
 
+@pytest.mark.parametrize("ball", [None, BALL])
+def test_people_instead_of_matrices(ball):
+    """A person's matrices count as one; groups are routed through a pipeline."""
+    people = np.repeat(np.arange(120), 2)
+    space = riemdp.spd(2, "riemann")
+    release = riemdp.private_frechet_mean(space, X, ball, BUDGET, rng=2, groups=people)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(tangent(ball=ball).set_fit_request(groups=True))
+        fitted = pipeline.fit(X, groups=people)[0]
+    assert np.array_equal(fitted.reference_, release.value)
+    assert fitted.guarantee_.unit == release.guarantee.unit != tangent().fit(X).guarantee_.unit
+
+
 def test_names_of_features_and_output_as_a_table():
     pandas = pytest.importorskip("pandas")
     fitted = tangent().set_output(transform="pandas").fit(X)

@@ -57,7 +57,7 @@ class PrivateTangentSpace(
 
     Guarantee:
         That of `riemdp.private_frechet_mean`, replace-one: `guarantee_.epsilon(budget.delta) <=
-        budget.epsilon`.
+        budget.epsilon`. With `groups` the same, neighbours differing in everything of one person.
 
     Source:
         Barachant et al. 2012 (tangent space).
@@ -87,13 +87,21 @@ class PrivateTangentSpace(
         self.on_invalid = on_invalid
         self.random_state = random_state
 
-    def fit(self, X: RecordsLike, y: object = None, sample_weight: None = None) -> Self:
+    def fit(
+        self,
+        X: RecordsLike,
+        y: object = None,
+        sample_weight: None = None,
+        groups: object = None,
+    ) -> Self:
         """Release the mean and charge the ledger.
 
         Args:
             X: Symmetric positive definite matrices, shape (n, k, k).
             y: Ignored.
             sample_weight: Refused: weights from data would change the sensitivity.
+            groups: One label of a person for each matrix. Then everything of one person is
+                protected, and every person counts once; see `riemdp.private_frechet_mean`.
 
         Returns:
             This estimator.
@@ -116,7 +124,8 @@ class PrivateTangentSpace(
             ball,
             self.budget,
             rng=check_seed(self.random_state),
-            **composable(ball, self.budget),
+            groups=groups,
+            **(composable(ball, self.budget) if groups is None else {}),
         )
         self.manifold_ = manifold
         self.release_ = release
