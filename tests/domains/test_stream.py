@@ -300,6 +300,18 @@ def test_progress_tells_places_and_not_records(tmp_path) -> None:
     assert seen[0] == seen[1] == [*range(256, N, 256), N]
 
 
+@pytest.mark.parametrize(("kind", "most"), [(FrechetMean, 6), (TangentMean, 1)])
+def test_how_often_the_records_are_read(tmp_path, kind, most) -> None:
+    """Whole passes, counted by their last part; the count of records outside costs none."""
+    ends: list[int] = []
+    query = kind(BALL.on(SPACE), N)
+    prepared = query.prepare(mapped(tmp_path, records()))
+    with _sources.watched(lambda read, n: ends.append(read) if read == n else None):
+        query.value(prepared)
+        assert prepared.count_outside > 0  # counted on the way
+    assert 1 <= len(ends) <= most
+
+
 @pytest.mark.parametrize("shape", [(5, 3, 3), (5, 2), (2, 2), (4, 5, 2, 2), (0, 2, 2)])
 def test_a_wrong_form_is_refused_as_in_memory(tmp_path, shape) -> None:
     X = np.zeros(shape)

@@ -143,7 +143,8 @@ class _Work:
             weights[:count] = 1.0 if own is None else own(begin, begin + count)
             points, outside = self.step(part)
             flags = np.asarray(outside) & given
-            total.add((self.part(points, flags, jnp.asarray(weights)), math.fsum(weights)))
+            sums = self.part(points, flags, jnp.asarray(weights))
+            total.add((sums, math.fsum(weights), float(np.count_nonzero(flags))))
         return total.parts
 
     def _padded(self, x: np.ndarray) -> jax.Array:
@@ -239,8 +240,9 @@ class Stream:
             point, weight = self.filler
             one = jax.tree.map(lambda x: jnp.asarray(x)[None], point)
             last = part(one, np.zeros(1, dtype=bool), jnp.array([weight]))
-            total.add((last, np.float64(weight)))
-        value, weight = total.value
+            total.add((last, weight, 0.0))
+        value, weight, outside = total.value
+        self.__dict__["count_outside"] = int(outside)
         return value, float(weight)
 
     def mean(self, terms: Callable[[Point], Any]) -> Any:
@@ -250,7 +252,7 @@ class Stream:
 
     @functools.cached_property
     def count_outside(self) -> int:
-        """How many of the given records `step` flags."""
+        """How many of the given records `step` flags; every pass counts them."""
         return int(self.sums(_count)[0])
 
 
