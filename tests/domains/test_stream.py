@@ -354,3 +354,50 @@ def test_what_is_not_found_is_no_event(tmp_path, monkeypatch) -> None:
     query = FrechetMean(BALL.on(SPACE), N)
     found = query.value(query.prepare(mapped(tmp_path, records())))
     assert bool(query.frame.local.contains(found))
+
+
+# ------------------------------------------------------------------------------- hostile records
+def hostile(space, radius: float, n: int, seed: int) -> np.ndarray:
+    """Records on the edge of the ball, those at the places of the samples unlike the others: their
+    mean and their Hessian lead away.
+    """
+    rng = np.random.default_rng(seed)
+    places = [np.concatenate([np.arange(*s) for s in _sources.spread_out(n, k)]) for k in (64, 200)]
+    y = np.empty((n, space.dim))
+
+    def two_points(chosen):
+        u = rng.normal(size=(2, space.dim))
+        u /= np.linalg.norm(u, axis=1, keepdims=True)
+        side = (rng.random(len(chosen)) < rng.uniform(0.3, 0.7)).astype(int)
+        y[chosen] = 0.999 * radius * u[side]
+
+    for chosen in (np.arange(n), places[1], places[0]):
+        two_points(chosen)
+    return np.asarray(space.exp(space.origin, space.from_coordinates(space.origin, y)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_records_that_mislead_the_samples_have_the_same_mean(tmp_path, seed) -> None:
+    """The tolerance is part of the sensitivity, so no record may keep the search from it."""
+    space, radius, n = riemdp.Lorentz(3), 9.0, 2000
+    X = hostile(space, radius, n, seed)
+    query = FrechetMean(Ball(space.origin, radius).on(space), n)
+    there = mapped(tmp_path, X)
+    apart = float(space.dist(query.value(query.prepare(there)), query.value(query.prepare(X))))
+    assert query.tolerance is not None
+    assert apart <= 2 * query.tolerance
+
+
+def test_a_ball_whose_mean_is_not_sure_to_be_found_is_refused(tmp_path) -> None:
+    space = riemdp.Lorentz(2100)
+    there = mapped(tmp_path, np.tile(np.eye(2100)[0], (4, 1)))
+    for radius, refused in ((3.0, False), (5.0, True)):
+        query = FrechetMean(Ball(space.origin, radius).on(space), 4)
+        if refused:
+            with pytest.raises(InvalidArgument, match="not sure to be found"):
+                query.prepare(there)
+            with pytest.raises(InvalidArgument, match="not sure to be found"):
+                FrechetMean(query.domain, 4, streamed=True)
+            query.prepare(np.asarray(there))
+        else:
+            query.prepare(there)

@@ -41,7 +41,7 @@ from ._sensitivity import (
     mean_bound,
     public_weights,
 )
-from ._streamed_mean import streamed_mean
+from ._streamed_mean import reaches, streamed_mean
 from ._sums import weighted_sum
 
 MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
@@ -257,8 +257,25 @@ class FrechetMean(AbstractMean):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.domain.check_convexity()
+        if self.streamed:
+            self._check_streamed()
         object.__setattr__(self, "tolerance", self._public_tolerance())
         self._check_rounding()
+
+    def _admitted(self, X: RecordsLike | Stream, at_least: int = 1) -> tuple[Any, int]:
+        records, count = super()._admitted(X, at_least)
+        if isinstance(records, Stream):
+            self._check_streamed()
+        return records, count
+
+    def _check_streamed(self) -> None:
+        if not reaches(self.domain):
+            d = self.domain
+            raise InvalidArgument(
+                f"argument `X`: the Frechet mean on {d.manifold!r} in a ball of radius"
+                f" {d.radius:g} is not sure to be found from records that are read in parts; give"
+                " records in memory, a smaller radius, or mechanism='tangent-mean'"
+            )
 
     @property
     def frame(self) -> Frame:

@@ -2,7 +2,8 @@
 
 One pass gives the mean logarithm at a point. The Newton equation is solved with the Hessian of a
 few hundred records, chosen by their places and found by differences, and corrected after each pass
-(Broyden 1965). Sums are compensated: see `domains._stream.streamed_error`.
+(Broyden 1965). Where that leads nowhere, because these records are unlike the others, it is solved
+with the Hessian of all records. Sums are compensated: see `domains._stream.streamed_error`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +25,11 @@ from ..manifolds._base import Point
 
 _SAMPLE = 16384  # records whose mean the iteration starts from
 _FEW = 512  # records whose Hessian is used
-_MOST_COLUMNS = 512  # in larger dimensions the Hessian is taken for 1
+_MOST_COLUMNS = 512  # in larger dimensions the Hessian of some records is taken for 1,
+_MOST_EXACT = 2048  # and in these that of all records
+_MOST_BENT = 8.0  # the largest condition of the Hessian with which such steps lead to the mean
 _DIFFERENCE = 1e-4  # of the radius
+_STUCK = 2  # steps of little use, after which the Hessian of all records is taken
 _IDLE = 30
 _FLATTEST = 0.05  # smallest eigenvalue that is believed of an estimated Hessian
 
@@ -62,17 +66,34 @@ def streamed_mean(
     return _search(domain, records, start, tolerance, max_passes)
 
 
+def reaches(domain: Domain) -> bool:
+    """Whether the mean of any records of the ball is found: a public fact. With the Hessian of all
+    records each step is Newton's, shortened until the residual falls. Where the dimension is too
+    large for that, gradient steps have to do.
+    """
+    manifold = domain.manifold
+    if manifold.dim <= _MOST_EXACT:
+        return True
+    lowest = float(manifold.curvature_bounds[0])
+    if not math.isfinite(lowest):
+        return False
+    bent = 2.0 * domain.radius * math.sqrt(max(0.0, -lowest))
+    largest = bent / math.tanh(bent) if bent > 0.0 else 1.0
+    return largest <= _MOST_BENT * domain.strong_convexity
+
+
 def _search(
     domain: Domain, records: Stream, start: Point, tolerance: float, max_passes: int
 ) -> Point:
     """Quasi-Newton steps in the normal coordinates of `start`."""
     manifold = domain.manifold
+    size = _DIFFERENCE * domain.radius
     chart = _Chart(manifold, start)
-    first = _inverse_hessian(chart, records.thinned(_FEW), _DIFFERENCE * domain.radius)
+    first = _inverse_hessian(chart, records.thinned(_FEW), size, _MOST_COLUMNS)
     inverse = first
     here = np.zeros(manifold.dim)
-    best: tuple[float, Point, np.ndarray, np.ndarray] | None = None
-    shrink, idle = 1.0, 0
+    best: _Found | None = None
+    shrink, idle, exact = 1.0, 0, False
     for _ in range(max_passes):
         point = chart.point(here)
         at_point = mean_logs(manifold, records, _stacked(point))
@@ -80,26 +101,43 @@ def _search(
         if residual <= tolerance:
             return point
         gradient = chart.seen_from_start(_stacked(point), at_point)[0]
-        if best is None or residual < best[0]:
+        found = _Found(residual, point, at_point[0], here, gradient)
+        if best is None or residual < best.residual:
             if best is not None:
-                inverse = _corrected(inverse, here - best[2], best[3] - gradient)
-                idle = 0 if residual < 0.9 * best[0] else idle + 1
-            best = residual, point, here, gradient
-            shrink = 1.0
+                inverse = _corrected(inverse, here - best.y, best.gradient - gradient)
+                idle = 0 if residual < 0.9 * best.residual else idle + 1
+                exact = False
+            best = found
+            shrink = min(1.0, 2.0 * shrink)
         else:
             idle += 1
             shrink *= 0.5
             inverse = first
+        if idle >= _STUCK and not exact:
+            chart = _Chart(manifold, best.point)
+            best = best._replace(y=np.zeros(manifold.dim), gradient=best.at_point)
+            inverse = first = _inverse_hessian(chart, records, size, _MOST_EXACT)
+            shrink, exact = 1.0, True
         if idle >= _IDLE:
             break
-        step = shrink * (inverse @ best[3])
+        step = shrink * (inverse @ best.gradient)
         length = float(np.linalg.norm(step))
         if not math.isfinite(length):
-            inverse, step = first, shrink * best[3]
+            inverse, step = first, shrink * best.gradient
             length = float(np.linalg.norm(step))
-        here = best[2] + step * min(1.0, domain.radius / length if length > 0 else 1.0)
+        here = best.y + step * min(1.0, domain.radius / length if length > 0 else 1.0)
     assert best is not None
-    return best[1]
+    return best.point
+
+
+class _Found(NamedTuple):
+    """A point of the search: its residual, mean logarithm there, and both as seen in the chart."""
+
+    residual: float
+    point: Point
+    at_point: np.ndarray
+    y: np.ndarray
+    gradient: np.ndarray
 
 
 class _Chart:
@@ -117,11 +155,13 @@ class _Chart:
         return np.asarray(_carried(self.manifold, self.start, points, jnp.asarray(y)))
 
 
-def _inverse_hessian(chart: _Chart, some: Stream, size: float) -> np.ndarray:
-    """The inverse of the Hessian at the start, by differences of the gradients of some records."""
+def _inverse_hessian(chart: _Chart, some: Stream, size: float, most: int) -> np.ndarray:
+    """The inverse of the Hessian at the start, by differences of the gradients of some records; 1
+    in more than `most` dimensions.
+    """
     dim = chart.manifold.dim
     one = np.eye(dim)
-    if dim > _MOST_COLUMNS:
+    if dim > most:
         return one
     points = chart.point(np.concatenate([np.zeros((1, dim)), size * one]))
     gradients = chart.seen_from_start(points, mean_logs(chart.manifold, some, points))
