@@ -14,8 +14,9 @@ What is compared, for each setting with our epsilon at its delta:
   tests/privacy/test_allocation.py, and nothing from above.
 
 Never may a figure of ours be below an optimistic one. On the 500 settings ours were at least 1.0002
-times the optimistic and at most 1.0005 times the pessimistic one. Noise multipliers are those of the stated
-adjacency (see `test_accounting.test_the_replace_one_trap`).
+times the optimistic and at most 1.0005 times the pessimistic one.
+Noise multipliers are those of the stated adjacency (see
+`test_accounting.test_the_replace_one_trap`).
 """
 
 from __future__ import annotations
