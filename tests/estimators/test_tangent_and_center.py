@@ -80,7 +80,8 @@ def test_people_instead_of_matrices(ball):
     """A person's matrices count as one; groups are routed through a pipeline."""
     people = np.repeat(np.arange(120), 2)
     space = riemdp.spd(2, "riemann")
-    release = riemdp.private_frechet_mean(space, X, ball, BUDGET, rng=2, groups=people)
+    how = {} if ball is None else {"mechanism": "wrapped-gaussian", "count_outside": False}
+    release = riemdp.private_frechet_mean(space, X, ball, BUDGET, rng=2, groups=people, **how)
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(tangent(ball=ball).set_fit_request(groups=True))
         fitted = pipeline.fit(X, groups=people)[0]

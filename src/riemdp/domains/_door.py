@@ -368,8 +368,9 @@ def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:
     """Private labels as positions in `classes`, read one by one.
 
     Numbers are compared as numbers and text as text. A label that equals no class in this sense is
-    compared by what it says, so that "1" and b"1" mean class 1: NumPy makes text of every label
-    when one label is text, and that must not change the others.
+    compared by what it says, so that "1" and b"1" mean class 1, and "True" the class True: NumPy
+    makes text, floats or complex numbers of all labels when one label is such, and that must not
+    change the others.
 
     Args:
         name: The argument's name, for the error.
@@ -393,13 +394,25 @@ def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:
                 f"argument `{name}` has shape {labels.shape}; give one label for each record"
             )
         labels = labels.tolist()
-    exact = {_key(c): i for i, c in reversed(list(enumerate(classes)))}
-    spoken = {_text(c): i for i, c in reversed(list(enumerate(classes)))}
+    exact: dict[tuple[str, Any], int] = {}
+    spoken: dict[str, int] = {}
+    for i, c in enumerate(classes):
+        exact.setdefault(_key(c), i)
+        if (said := _text(c)) is not None:
+            spoken.setdefault(said, i)
+    for i, c in enumerate(classes):  # what NumPy makes of a class beside a label of another type
+        if (said := _text(str(c))) is not None:
+            spoken.setdefault(said, i)
+        if isinstance(c, numbers.Integral) and abs(int(c)) < 2**1023:
+            exact.setdefault(("number", float(int(c))), i)
     out = np.full(len(labels), NO_CLASS, dtype=np.int64)
     for i, label in enumerate(labels):
         try:
             found = exact.get(_key(label))
-            out[i] = spoken.get(_text(label), NO_CLASS) if found is None else found
+            if found is None:
+                said = _text(label)
+                found = NO_CLASS if said is None else spoken.get(said, NO_CLASS)
+            out[i] = found
         except Exception:  # whatever one label does when it is compared, it is private
             continue
     return out
@@ -410,8 +423,12 @@ def _key(label: object) -> tuple[str, Any]:
         label = label.item()
     if isinstance(label, str | bytes):
         return type(label).__name__.removesuffix("_"), label
-    if isinstance(label, numbers.Real | np.bool_):
-        return "number", label.item() if isinstance(label, np.generic) else label
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, complex) and label.imag == 0.0:
+        label = label.real
+    if isinstance(label, numbers.Real):
+        return "number", label
     return "other", label
 
 

@@ -125,7 +125,7 @@ class PrivateTangentSpace(
             self.budget,
             rng=check_seed(self.random_state),
             groups=groups,
-            **(composable(ball, self.budget) if groups is None else {}),
+            **composable(ball, self.budget),
         )
         self.manifold_ = manifold
         self.release_ = release

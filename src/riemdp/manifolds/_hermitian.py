@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections import Counter
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,13 +28,15 @@ def real_embedding(H: ArrayLike) -> NDArray[np.float64]:
 
     Args:
         H: Hermitian matrices, shape (..., k, k). Each is embedded on its own; one that is not
-            Hermitian, or not positive definite, becomes one that is no point of the space.
+            Hermitian, or not positive definite, becomes one that is no point of the space. Of a
+            list, what is no matrix of numbers, or has another shape than most, becomes NaN; that
+            shape is taken to be public.
 
     Returns:
         Real matrices, shape (..., 2 k, 2 k).
 
     Raises:
-        InvalidArgument: Not an array of square matrices of numbers.
+        InvalidArgument: Not an array of square matrices of numbers, and no record of a list is one.
 
     Guarantee:
         None; it draws no noise.
@@ -43,18 +50,41 @@ def real_embedding(H: ArrayLike) -> NDArray[np.float64]:
         ...     riemdp.manifolds.real_embedding(H)), H))
         True
     """
-    try:
-        h = np.asarray(H, dtype=np.complex128)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidArgument(
-            "argument `H` is not an array of complex numbers; give Hermitian matrices of shape"
-            " (..., k, k)"
-        ) from None
+    h = _complex(H)
+    if h is None:
+        h = _one_by_one(H)
     if h.ndim < 2 or h.shape[-1] != h.shape[-2] or h.shape[-1] == 0:
         raise InvalidArgument(
             f"argument `H` has shape {h.shape}; give Hermitian matrices of shape (..., k, k)"
         )
     return np.block([[h.real, -h.imag], [h.imag, h.real]])
+
+
+def _complex(x: Any) -> NDArray[np.complex128] | None:
+    """An array of complex numbers; None where it cannot be read as one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning would depend on one record
+            return np.asarray(x, dtype=np.complex128)
+    except Exception:  # whatever one record does when it is read, it is private
+        return None
+
+
+def _one_by_one(records: Any) -> NDArray[np.complex128]:
+    """Records that are no array together: NaN in the place of each that is not a square matrix of
+    the shape that most have.
+    """
+    sequence = isinstance(records, list | tuple | np.ndarray) and np.shape(records[:0]) == (0,)
+    found = [_complex(record) for record in records] if sequence else []
+    shapes = Counter(m.shape for m in found if m is not None and m.ndim == 2)
+    if not shapes:
+        raise InvalidArgument(
+            "argument `H` is not an array of complex numbers; give Hermitian matrices of shape"
+            " (..., k, k)"
+        )
+    shape = max(shapes, key=lambda s: (shapes[s], s))
+    nothing = np.full(shape, complex(math.nan, math.nan))
+    return np.stack([m if m is not None and m.shape == shape else nothing for m in found])
 
 
 def from_real_embedding(P: ArrayLike, metric: str = "riemann") -> NDArray[np.complex128]:

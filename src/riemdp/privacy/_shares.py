@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 from .._errors import InvalidArgument, invalid, real
 from ._budget import Budget
@@ -55,7 +56,7 @@ def split_budget(budget: Budget, shares: Sequence[float]) -> tuple[Budget, ...]:
     if not parts or math.fsum(parts) > 1.0 + 1e-12:
         raise invalid("shares", parts, "give one number above 0 a step, at most 1 together")
     if budget.delta == 0:
-        return tuple(Budget(math.nextafter(budget.epsilon * share, 0.0)) for share in parts)
+        return _pure_parts(budget.epsilon, parts)
     whole = gaussian_noise_multiplier(budget)
     margin = 1e-9  # for the rounding of the calibrations
     while True:
@@ -64,6 +65,16 @@ def split_budget(budget: Budget, shares: Sequence[float]) -> tuple[Budget, ...]:
         if spent <= whole**-2:
             return found
         margin *= 10.0
+
+
+def _pure_parts(whole: float, parts: Sequence[float]) -> tuple[Budget, ...]:
+    """Shares of a pure epsilon, whose exact sum is at most the whole."""
+    margin = 0.0
+    while True:
+        found = [math.nextafter(whole * share * (1.0 - margin), 0.0) for share in parts]
+        if sum(map(Fraction, found)) <= Fraction(whole):
+            return tuple(map(Budget, found))
+        margin = max(1e-15, 2.0 * margin)
 
 
 def _part(budget: Budget, whole: float, share: float, margin: float) -> Budget:
