@@ -86,11 +86,15 @@ def write(path: Path, kind: str) -> Path:
         path = path.with_name("pictures")
         path.mkdir()
     elif kind == "huge":
+        path = path.with_suffix(".csv")
+        with path.open("wb") as stream:
+            stream.truncate(2**43)  # sparse: nothing is on the disk
+    elif kind == "ends early":
         with path.open("wb") as stream:
             np.lib.format.write_array_header_1_0(
                 stream, {"descr": "<f8", "fortran_order": False, "shape": (2**37, 3, 3)}
             )
-            stream.truncate(2**37 * 72)  # sparse: nothing is on the disk
+            stream.truncate(2**37 * 72)  # sparse, and without room for the last record
     else:
         np.save(path, X)
     return path
@@ -119,6 +123,7 @@ BAD = [
     ("several arrays", "--key one"),
     ("folder without images", "holds no images and no npy or csv files"),
     ("huge", "too large for this machine"),
+    ("ends early", "damaged or not a NumPy file"),
 ]
 
 

@@ -231,7 +231,7 @@ def test_planted_batches_are_caught_by_the_transcript(fault, monkeypatch):
     """The same order of bins in all epochs of a run; a record in two bins."""
     fresh = _batches.allocated_batches
     planted = kept_in_a_run(fresh, 3) if fault is kept else fault(fresh)
-    monkeypatch.setattr("riemdp.optimizers._noisy_gradient.allocated_batches", planted)
+    monkeypatch.setattr("riemdp.optimizers._batches.allocated_batches", planted)
     score = log_ratio_of_one_bin if fault is kept else log_ratio
     assert attack(3, 3, 0.7, score) > 0
 
@@ -294,7 +294,7 @@ def test_a_resumed_run_takes_the_epochs_that_are_left(monkeypatch, tmp_path):
             raise MemoryError  # a crash after the second epoch was noted
         return fresh(source, n, steps, epochs)
 
-    monkeypatch.setattr("riemdp.optimizers._noisy_gradient.allocated_batches", spy)
+    monkeypatch.setattr("riemdp.optimizers._batches.allocated_batches", spy)
     run = settings(12, 5, 0.1)
     with pytest.raises(MemoryError):
         minimize(run, None, noise_std=0.3, rng=1, checkpoint=path)

@@ -20,7 +20,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, Records, TangentMean
-from ..statistics._query import log_coordinates
+from ..statistics._tangent_mean import log_coordinates
 from ._budgeted import BudgetedNoise, Floats
 from ._common import end_of
 from ._shrinking import bend_of

@@ -19,7 +19,8 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
-from ..statistics._query import Records, log_coordinates
+from ..statistics._query import Records
+from ..statistics._tangent_mean import log_coordinates
 from ._ball_search import SCALE_RANGE, SCALE_STEPS
 from ._budgeted import BudgetedNoise
 from ._search_records import SearchRecords, log_scales

@@ -9,7 +9,24 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from .._errors import RiemdpError
 from ..randomness import NoiseSource
+
+
+def batches_of(
+    sampling: str, source: NoiseSource, n: int, count: int, size: int, rate: float, epoch: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
+    """`count` batches of n records: of `size` distinct ones, of each with probability `rate`, or
+    (count / epoch) times the n records dealt out to `epoch` batches.
+    """
+    if sampling == "allocation":
+        epochs, left = divmod(count, epoch)
+        if left:
+            raise RiemdpError(f"{count} batches are no whole epochs of {epoch}")
+        return allocated_batches(source, n, epoch, epochs)
+    if sampling == "poisson":
+        return poisson_batches(source, n, rate, count)
+    return source.subsets(n, size, count), None
 
 
 def poisson_batches(

@@ -12,8 +12,7 @@ point w and the public constants of the problem are, one record changes the sum 
     add-or-remove-one (Poisson; allocation, in the one step of an epoch that holds it): C.
 
 The optimisers, their agents in a federated run and the audits issue this query and no other. What
-they do with the answers (steps, momentum, averages) is post-processing. A clip norm that is found
-on the way is that of `_adaptive_clip`.
+they do with the answers is post-processing. A clip norm found on the way: `_adaptive_clip`.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .. import privacy
-from .._errors import SMALLEST_MAGNITUDE, RiemdpError
+from .._errors import SMALLEST_MAGNITUDE
 from ..privacy import Guarantee, Ledger, charge
 from ..randomness import NoiseSource
-from ._batches import allocated_batches, poisson_batches
+from ._batches import batches_of
 from ._kernels import AbstractKernel, Batch, Frame, Parts, State, over_chunks
 
 
@@ -60,28 +59,19 @@ class Batches:
         return self.population / self.epoch if self.epoch else self.size
 
     def guarantee(self, noise_multiplier: float, queries: int) -> Guarantee:
-        """The guarantee of `queries` answers whose noise is noise_multiplier times sensitivity;
-        with allocation, an epoch that was begun counts as a whole one.
-        """
+        """Of answers with noise noise_multiplier times sensitivity; a begun epoch counts whole."""
         return _guarantee(self, noise_multiplier, queries)
 
     def draw(
         self, source: NoiseSource, records: int, count: int
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.float64] | None]:
-        """`count` independent batches of the `records` that are there: indices (count, b), and for
-        Poisson sampling and allocation a 0/1 mask of the same shape. With allocation they are whole
-        epochs.
+        """Batches of the `records` that are there: indices (count, b), and a 0/1 mask of the same
+        shape where their sizes are random. With allocation they are whole epochs.
         """
         if self.sampling == "full" or count == 0:
             return None, None
-        if self.sampling == "allocation":
-            epochs, left = divmod(count, self.epoch)
-            if left:
-                raise RiemdpError(f"{count} batches are no whole epochs of {self.epoch}")
-            return allocated_batches(source, records, self.epoch, epochs)
-        if self.sampling == "poisson":
-            return poisson_batches(source, records, self.size / self.population, count)
-        return source.subsets(records, self.size, count), None
+        rate = self.size / self.population
+        return batches_of(self.sampling, source, records, count, self.size, rate, self.epoch)
 
 
 @lru_cache(maxsize=4096)

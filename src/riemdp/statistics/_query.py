@@ -23,13 +23,12 @@ from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
 from ..domains import Domain, Frame
-from ..domains._clamp import choose, moving, readable
+from ..domains._clamp import moving
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
 from ..domains._frame import MOST_TERMS, summation_error
 from ..domains._sources import Unreadable
 from ..domains._stream import Stream, streamed_error
-from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
 from ._frechet_mean import MAX_PASSES, solve
 from ._sensitivity import (
@@ -195,13 +194,13 @@ class AbstractMean(AbstractQuery):
             if count != self.n:
                 raise other_count(count, self.n)
             if isinstance(records, Stream):
-                return _of_stream(records.moved(self._moving).weighted(self.weights, None))
+                return of_stream(records.moved(self._moving).weighted(self.weights, None))
             points, outside = self._moving(records)
             return Records(points, self.weights, outside)
         if isinstance(records, Stream):
             own = None if weights is None else _own_weights(weights, count)
             lacking = max(0.0, self.n - (count if own is None else math.fsum(own)))
-            return _of_stream(records.moved(self._moving).weighted(own, (self._filler, lacking)))
+            return of_stream(records.moved(self._moving).weighted(own, (self._filler, lacking)))
         own = np.ones(count) if weights is None else _own_weights(weights, count)
         total = math.fsum(own)
         shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)
@@ -430,84 +429,8 @@ class AmbientMean(AbstractMean):
         return weighted_sum(jnp.asarray(shares), records.points)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class TangentMean(AbstractQuery):
-    """The mean of the logarithms log_c x of the records at the center c, each shortened to at most
-    the radius.
-
-    It needs no solver, no tolerance and no limit on the radius: each term depends on its own record
-    and has length at most r, so replacing one moves the mean by at most 2 r / n on every manifold
-    that has a logarithm.
-
-    Args:
-        domain: The public ball, bound to its space. The curvature does not limit its radius.
-        n: The public number of records, at least 1.
-        adjacency: "replace-one", the only one.
-
-    Raises:
-        InvalidArgument: An argument is out of range, or the adjacency is another one.
-
-    Guarantee:
-        `sensitivity` = 2 r / n + the rounding of the sum, under replace-one, in the metric at the
-        center.
-
-    Source:
-        Proof: docs/proofs/mean-sensitivity.md.
-
-    Examples:
-        >>> import riemdp
-        >>> sphere = riemdp.Sphere(3)
-        >>> ball = riemdp.Ball(sphere.origin, 3.0).on(sphere)
-        >>> round(riemdp.statistics.TangentMean(ball, 100).sensitivity, 6)
-        0.06
-    """
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.adjacency != REPLACE_ONE:
-            raise invalid("adjacency", self.adjacency, 'this mean is for "replace-one" only')
-
-    @property
-    def sensitivity(self) -> float:
-        """Largest change of the mean in the metric at the center."""
-        r = self.domain.radius
-        return 2 * r / self.n * (1 + 1e-12) + 2 * r * self._summation
-
-    @property
-    def error_bound(self) -> float:
-        """Largest length of the rounding error of the mean."""
-        return self.domain.radius * self._summation
-
-    def prepare(self, X: RecordsLike) -> Records:
-        """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
-        record is not a point of the space.
-        """
-        d = self.domain
-        records, count = self._admitted(X)
-        if count != self.n:
-            raise other_count(count, self.n)
-        step = functools.partial(_shortened_logs, d.manifold, d.center, d.radius)
-        if isinstance(records, Stream):
-            return _of_stream(records.moved(step))
-        points, outside = step(records)
-        return Records(points, None, outside)
-
-    def shorten(self, y: jax.Array) -> Records:
-        """Coordinates (n, dim) of the logarithms at the center, each shortened to the radius."""
-        points, longer = _shortened(y, self.domain.radius)
-        return Records(points, None, longer)
-
-    def coordinates(self, records: Records) -> jax.Array:
-        """Orthonormal coordinates (dim,) of the mean at the center."""
-        return average(records.points)
-
-    def value(self, records: Records) -> Tangent:
-        """The mean as a tangent vector at the center."""
-        d = self.domain
-        return d.manifold.from_coordinates(d.center, self.coordinates(records))
-
-
-def _of_stream(stream: Stream) -> Records:
+def of_stream(stream: Stream) -> Records:
+    """The records of a stream, which says itself which lay outside."""
     return Records(stream, None, stream)
 
 
@@ -561,42 +484,6 @@ def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
         except Exception:  # whatever one weight is, it is private
             continue
     return np.clip(np.nan_to_num(w, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
-
-
-def log_coordinates(manifold: AbstractManifold, center: Point, records: Point) -> jax.Array:
-    """Orthonormal coordinates (n, dim) at the center of the logarithms of admitted records, record
-    by record; 0 where a record is no point of the space, or its logarithm is not finite.
-    """
-    return _log_flagged(manifold, center, records)[0]
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _log_flagged(
-    manifold: AbstractManifold, center: Point, records: Point
-) -> tuple[jax.Array, jax.Array]:
-    """`log_coordinates`, and which records have a logarithm."""
-    safe, valid = readable(manifold, center, records)
-    y = manifold._to_coordinates(center, manifold._log(center, safe))
-    valid &= jnp.isfinite(jnp.sum(y**2, axis=-1))
-    return choose(valid, y, jnp.zeros_like(y)), valid
-
-
-def _shortened_logs(
-    manifold: AbstractManifold, center: Point, radius: float, records: Point
-) -> tuple[jax.Array, jax.Array]:
-    """Coordinates of shortened logarithms, and which records are longer or no points."""
-    y, valid = _log_flagged(manifold, center, records)
-    points, longer = _shortened(y, radius)
-    return points, longer | ~valid
-
-
-@jax.jit
-def _shortened(y: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
-    """Vectors shortened to the radius, and which of them were longer."""
-    length = jnp.sqrt(jnp.sum(y**2, axis=-1))
-    longer = length > radius
-    factor = jnp.where(longer, radius / jnp.where(length > 0, length, 1.0), 1.0)
-    return y * factor[:, None], longer
 
 
 def average(terms: jax.Array | Stream) -> jax.Array:
