@@ -32,7 +32,7 @@ def read_groups(path: Path, rows: int, key: str | None = None) -> tuple[list[Any
     suffix = path.suffix.lower()
     if suffix in _TEXTS:
         labels = _lines(path, suffix)
-        if len(labels) == rows + 1:  # a name of the column stands above the labels
+        if len(labels) == rows + 1 and _is_name(labels[0], labels[1:]):
             labels = labels[1:]
     elif suffix in {".npy", ".npz"}:
         labels = _array(path, suffix, key)
@@ -49,13 +49,24 @@ def read_groups(path: Path, rows: int, key: str | None = None) -> tuple[list[Any
     return labels, people
 
 
+def _is_name(first: str, labels: list[Any]) -> bool:
+    """Whether the first line names the column: it is no number, and no label. If a label were taken
+    for a name, every person would get a record of another one.
+    """
+    try:
+        float(first)
+    except ValueError:
+        return first not in labels
+    return False
+
+
 def _lines(path: Path, suffix: str) -> list[Any]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputProblem(f"--groups {path} is no text in UTF-8", _ONE) from error
     separator = "\t" if suffix == ".tsv" else ","
-    lines = list(csv.reader(text.splitlines(), delimiter=separator))
+    lines = list(csv.reader(text.split("\n"), delimiter=separator))
     while lines and not any(cell.strip() for cell in lines[-1]):
         lines.pop()
     if any(len(line) > 1 for line in lines):

@@ -131,7 +131,7 @@ def _real(center: Any) -> Array:
     kind = center.dtype if hasattr(center, "dtype") else np.asarray(center).dtype
     if np.dtype(kind).kind == "c":
         raise InvalidArgument(f"argument `center` holds complex numbers; {HERMITIAN}")
-    return jnp.asarray(center, dtype=jnp.float64)
+    return jnp.array(center, dtype=jnp.float64)  # a copy: what was given may change
 
 
 def _center(manifold: AbstractManifold, center: Point) -> Point:

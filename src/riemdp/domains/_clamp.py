@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from ..manifolds import AbstractManifold
@@ -17,6 +18,7 @@ from ..manifolds._base import Point, Tangent
 # point of the space.
 LOOSE, TIGHT = 1e-6, 1e-10
 ENTRIES = 1 << 21  # numbers clamped at a time
+_ROWS, _ALIKE = 1 << 10, 1 << 14  # records, and numbers, that `alike` takes at a time
 INSIDE = 1.0 - 1e-12  # clamped records land a hair inside, so that rounding never puts one outside
 # A clamped record whose computed distance exceeds the radius by more than this, relative and
 # absolute, goes to the center.
@@ -109,6 +111,30 @@ def flagged_batch(
     kept = choose(inside, safe, moved)
     valid &= inside | (usable & reached)
     return choose(valid, kept, center), ~inside
+
+
+def alike(move: Callable[[Point], Any], x: Point) -> Any:
+    """`move` of the records, by one program of one public size, whatever their number.
+
+    A program of another size rounds in another order. Where one more record changed the size, all
+    records that lie on a limit would cross it together: the edge of the ball, or the error up to
+    which a record counts as a point of the space.
+    """
+    x = jax.tree.map(np.asarray, x)
+    leaves = jax.tree.leaves(x)
+    n, entries = len(leaves[0]), sum(int(np.prod(leaf.shape[1:])) for leaf in leaves)
+    rows = min(_ROWS, 1 << max(0, (_ALIKE // max(1, entries)).bit_length() - 1))
+
+    def part(leaf: Any, start: int) -> Array:
+        given = leaf[start : start + rows]
+        filling = np.full((rows - len(given), *given.shape[1:]), np.nan)
+        return jnp.asarray(np.concatenate([given, filling]))
+
+    found = [
+        move(jax.tree.map(functools.partial(part, start=start), x))
+        for start in range(0, max(n, 1), rows)
+    ]
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *found)
 
 
 @functools.partial(jax.jit, static_argnums=0)

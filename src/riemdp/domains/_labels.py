@@ -8,6 +8,7 @@ counts records, or names one.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .._errors import InvalidArgument
 from ._door import _text
 
 _MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")
+_DIGITS = 300  # of a number that is read exactly
 _REMEDY = "give one label for each record: a number or a text that names its person"
 
 
@@ -64,8 +66,24 @@ def _said(label: object) -> str | None:
     if isinstance(label, bool | np.bool_):
         label = int(label)
     try:
-        said = _text(label)
-    except UnicodeDecodeError:
+        said = _whole(label) or _text(label)
+    except (UnicodeDecodeError, OverflowError):
         return None
     said = None if said is None else said.strip()
     return None if said is None or said in _MISSING else said
+
+
+def _whole(label: object) -> str | None:
+    """The whole number that a text says, however long; float64 would tell it from an integer of the
+    same digits, and so make two people of one.
+    """
+    text = label.decode() if isinstance(label, bytes) else label
+    if not isinstance(text, str):
+        return None
+    try:
+        number = Decimal(text.strip())
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or number.adjusted() > _DIGITS:
+        return None
+    return repr(int(number)) if number == number.to_integral_value() else None

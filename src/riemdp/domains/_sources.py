@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import contextvars
+import math
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -162,8 +163,10 @@ class MappedFile(AbstractReader):
 
     def read(self, start: int, stop: int) -> Any:
         part = np.empty((stop - start, *self.shape), dtype=self.dtype)
+        if start == stop:
+            return part
         with open(self.path, "rb", buffering=0) as stream:
-            stream.seek(self.offset + start * (part.nbytes // len(part)))
+            stream.seek(self.offset + start * self.dtype.itemsize * math.prod(self.shape))
             view = memoryview(part.data).cast("B")
             while len(view):
                 got = stream.readinto(view)

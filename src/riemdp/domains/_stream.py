@@ -207,8 +207,10 @@ class Stream:
         part, places = self.source.thinned(size)
         weights = None if self.weights is None else self.weights[places]
         filler = self.filler
-        if filler is not None:
-            filler = filler[0], filler[1] * part.n / max(1, self.n)
+        if filler is not None and self.n:
+            filler = filler[0], filler[1] * part.n / self.n
+        if weights is not None and not weights.any() and not (filler and filler[1] > 0):
+            weights = None  # none of these counts: for a sample they may as well count alike
         rows = rows_of(part.n, self.rows)
         return dataclasses.replace(self, source=part, rows=rows, weights=weights, filler=filler)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._errors import integer
 from ..domains import Ball
+from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
@@ -70,7 +71,8 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
         return second_moment_sensitivity(self.query.domain.radius, self.query.n)
 
     def _admit(self, value: RecordsLike) -> Records:
-        return self.query.prepare(value)
+        records, _ = admit_records(self.query.domain.manifold, "X", value)
+        return self.query.prepare(records)
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
         y = second_moment(np.asarray(value.points))

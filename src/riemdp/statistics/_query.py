@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
 from ..domains import Domain, Frame
-from ..domains._clamp import moving
+from ..domains._clamp import alike, moving
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
 from ..domains._frame import MOST_TERMS, summation_error
@@ -197,14 +197,15 @@ class AbstractMean(AbstractQuery):
                 return of_stream(records.moved(self._moving).weighted(self.weights, None))
             points, outside = self._moving(records)
             return Records(points, self.weights, outside)
+        move = functools.partial(alike, self._moving)  # the number of records is private here
         if isinstance(records, Stream):
             own = None if weights is None else _own_weights(weights, count)
             lacking = max(0.0, self.n - (count if own is None else math.fsum(own)))
-            return of_stream(records.moved(self._moving).weighted(own, (self._filler, lacking)))
+            return of_stream(records.moved(move).weighted(own, (self._filler, lacking)))
         own = np.ones(count) if weights is None else _own_weights(weights, count)
         total = math.fsum(own)
         shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)
-        points, outside = self._moving(records)
+        points, outside = move(records)
         filled = jax.tree.map(
             lambda x, c: jnp.concatenate([x, jnp.asarray(c)[None]]), points, self._filler
         )
