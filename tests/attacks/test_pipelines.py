@@ -95,3 +95,21 @@ def test_shares_of_tangent_spaces_are_together_within_the_whole(budget, groups):
             space = riemdp.PrivateTangentSpace(budget=part, ball=Ball(np.eye(2), 1.0))
             space.fit(X, groups=groups)
     assert ledger.spent.epsilon(budget.delta) <= budget.epsilon
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "allocation"])
+def test_the_last_record_does_not_decide_whether_there_is_an_error(sampling):
+    """Neighbours have one record more or fewer, and 1 and 0 are neighbours. Before: an error."""
+    optimizer = riemdp.DPRSGD(
+        steps=4, batch_size=5, population=10, clip_norm=1.0, sampling=sampling
+    )
+    problem, start = riemdp.problems.principal_eigenvector(3), np.ones(3) / np.sqrt(3.0)
+    one, none = (
+        riemdp.private_minimize(
+            problem, np.ones((n, 3)), start, optimizer, Budget(1.0, 1e-5), rng=1
+        )
+        for n in (1, 0)
+    )
+    assert np.isfinite(none.value).all()
+    assert (none.steps, none.details) == (one.steps, one.details)
+    assert none.guarantee == one.guarantee

@@ -26,10 +26,13 @@ def check_initial(problem: Problem, initial: Point) -> Point:
     return admit_point(problem.manifold, "initial", initial)
 
 
-def check_data(problem: Problem, data: RecordsLike) -> tuple[Any, int]:
+def check_data(
+    problem: Problem, data: RecordsLike, *, may_be_empty: bool = False
+) -> tuple[Any, int]:
     """Records as float64 arrays with a common leading axis, or an error that names `data`. Only the
     form of the whole can be refused; a record of a list that is no array of numbers of the public
-    shape becomes NaN, and what it contributes to a gradient is 0.
+    shape becomes NaN, and what it contributes to a gradient is 0. Where the number of records is
+    private data `may_be_empty`: an array (0, *shape).
     """
     shape = problem.record_shape
     several = isinstance(shape, tuple) and bool(shape) and isinstance(shape[0], tuple)
@@ -53,8 +56,11 @@ def check_data(problem: Problem, data: RecordsLike) -> tuple[Any, int]:
         raise InvalidArgument(
             f"argument `data` has parts of different lengths {[leaf.shape[0] for leaf in leaves]}"
         )
-    if n == 0:
+    if n == 0 and not may_be_empty:
         raise InvalidArgument("argument `data` is empty; at least one record is needed")
+    if n == 0:  # a place that no batch draws, because there has to be something to look at
+        records = jax.tree.map(lambda x: jnp.full((1, *x.shape[1:]), jnp.nan), records)
+        leaves = jax.tree.leaves(records)
     if shape is not None:
         wanted = (
             shape

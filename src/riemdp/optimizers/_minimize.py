@@ -116,7 +116,7 @@ def private_minimize(
             )
         budget = None
     record_every = integer("record_every", record_every, at_least=0)
-    point, records, n = _checked(problem, data, initial)
+    point, records, n = _checked(problem, data, initial, optimizer)
     source = noise_source(rng)
     if budget is None and noise_std is None:
         check_objective(problem, point, records)
@@ -129,7 +129,7 @@ def private_minimize(
             NotPrivateWarning,
             stacklevel=2,
         )
-    plan: AbstractPlan = plan_optimizer(problem, n, optimizer, budget, noise_std=noise_std)
+    plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
     run = plan.bind(problem, records, point, kind=NoisyGradient)
     recorder = Recorder(problem, records, record_every, progress)
     done = drive(run, RunContext(source, n, ledger, recorder, checkpoint, rng))
@@ -184,17 +184,21 @@ def replicate(
     """
     optimizer = check_optimizer(optimizer)
     repetitions = integer("repetitions", repetitions)
-    point, records, n = _checked(problem, data, initial)
-    plan: AbstractPlan = plan_optimizer(problem, n, optimizer, budget, noise_std=noise_std)
+    point, records, n = _checked(problem, data, initial, optimizer)
+    plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
     run = plan.bind(problem, records, point, kind=kind, repetitions=repetitions)
     with uncharged():
         done = drive(run, RunContext(noise_source(rng), n), repetitions)
     return done.value, plan.guarantee()
 
 
-def _checked(problem: Problem, data: RecordsLike, initial: Point) -> tuple[Point, Any, int]:
+def _checked(
+    problem: Problem, data: RecordsLike, initial: Point, optimizer: AbstractOptimizer
+) -> tuple[Point, Any, int]:
     """Start, records and their number, all checked before anything is charged or drawn."""
     point = check_initial(problem, initial)
-    records, n = check_data(problem, data)
+    # one record must not decide whether there is an error where it is added or removed
+    hidden = optimizer.counts_are_private and getattr(optimizer, "population", None) is not None
+    records, n = check_data(problem, data, may_be_empty=hidden)
     check_problem(problem, point, records)
     return point, records, n
