@@ -24,9 +24,9 @@ from riemdp import (
     private_minimize,
 )
 from riemdp.manifolds import Euclidean
-from riemdp.optimizers import _batches, _driver, plan_optimizer
+from riemdp.optimizers import _batches, _calibrated, _driver, plan_optimizer
 from riemdp.optimizers._minimize import replicate
-from riemdp.optimizers._noisy_gradient import PrivateDraws, Query
+from riemdp.optimizers._noisy_gradient import Batches, PrivateDraws, Query
 from riemdp.optimizers._steps import Row
 from riemdp.privacy import RiemdpError, allocated_gaussian
 from tests.optimizers import audits
@@ -69,7 +69,7 @@ def law_p_value(seed, n=3, steps=3, epochs=40_000):
 def kept(fresh):
     """The same assignment in all epochs."""
 
-    def batches(source, n, steps, epochs):
+    def batches(source, n, steps, epochs, expected=None):
         indices, mask = fresh(source, n, steps, 1)
         return np.tile(indices, (epochs, 1)), np.tile(mask, (epochs, 1))
 
@@ -79,7 +79,7 @@ def kept(fresh):
 def kept_in_a_run(fresh, length):
     """The same assignment in `length` epochs after one another."""
 
-    def batches(source, n, steps, epochs):
+    def batches(source, n, steps, epochs, expected=None):
         drawn = fresh(source, n, steps, epochs // length)
         runs = (x.reshape(epochs // length, steps, -1) for x in drawn)
         return tuple(np.repeat(x, length, axis=0).reshape(epochs * steps, -1) for x in runs)
@@ -90,7 +90,7 @@ def kept_in_a_run(fresh, length):
 def twice(fresh):
     """The first record is in two batches of an epoch."""
 
-    def batches(source, n, steps, epochs):
+    def batches(source, n, steps, epochs, expected=None):
         indices, mask = fresh(source, n, steps, epochs)
         other = (np.argmax(np.any((indices == 0) & (mask > 0), axis=1)) + 1) % steps
         extra, present = np.zeros((2, len(indices), 1))
@@ -103,7 +103,7 @@ def twice(fresh):
 def shuffled(fresh):
     """Batches of equal size, from a shuffled list."""
 
-    def batches(source, n, steps, epochs):
+    def batches(source, n, steps, epochs, expected=None):
         order = np.argsort(source.uniforms((epochs, n)), axis=1)
         indices = order.reshape(epochs * steps, n // steps)
         return indices, np.ones(indices.shape)
@@ -114,7 +114,7 @@ def shuffled(fresh):
 def leaning(fresh):
     """The first batch is a tenth more likely than the others."""
 
-    def batches(source, n, steps, epochs):
+    def batches(source, n, steps, epochs, expected=None):
         indices, mask = fresh(source, n, 10 * steps + 1, epochs)
         found = assignments(indices, mask, n, 10 * steps + 1, epochs) % steps
         return np.tile(np.arange(n), (epochs * steps, 1)), (
@@ -288,7 +288,7 @@ def test_a_resumed_run_takes_the_epochs_that_are_left(monkeypatch, tmp_path):
     path, drawn = tmp_path / "run.npz", []
     fresh = _batches.allocated_batches
 
-    def spy(source, n, steps, epochs):
+    def spy(source, n, steps, epochs, expected=None):
         drawn.append(epochs)
         if len(drawn) == 2:
             raise MemoryError  # a crash after the second epoch was noted
@@ -334,3 +334,18 @@ def test_all_records_in_every_step_is_the_full_gradient():
     indices, mask = plan.gradient.batches.draw(noise_source(1), 20, 6)
     assert np.array_equal(assignments(indices, mask, 20, 1, 6), np.zeros((6, 20)))
     assert plan.guarantee() == gaussian(plan.noise_multiplier, 6, adjacency="add-or-remove-one")
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "allocation"])
+def test_how_wide_batches_are_follows_from_public_numbers(sampling) -> None:
+    """Programs of different widths round differently, and the number of records is private."""
+    batches = _calibrated.allocation(400, 40)
+    if sampling == "poisson":
+        batches = Batches(400, 40, "poisson")
+    widths = set()
+    for n in (20, 300, 399, 400, 401, 420):
+        drawn = batches.draw(noise_source(n), n, 10)
+        assert drawn[1] is not None
+        assert drawn[1].sum() == n or sampling == "poisson"
+        widths.add(drawn[1].shape[1])
+    assert len(widths) == 1

@@ -70,8 +70,8 @@ class Batches:
         """
         if self.sampling == "full" or count == 0:
             return None, None
-        rate = self.size / self.population
-        return batches_of(self.sampling, source, records, count, self.size, rate, self.epoch)
+        public = self.size, self.population, self.epoch
+        return batches_of(self.sampling, source, records, count, *public)
 
 
 @lru_cache(maxsize=4096)

@@ -59,8 +59,8 @@ def streamed_mean(
         start = domain.center
         if some.n < records.n:
             start = _search(domain, some, start, 1e-3 * domain.radius, max_passes)
-    elif some.n == records.n:
-        return in_memory(domain, *held, tolerance)
+    elif some.n == records.n:  # its residual is measured again below, with compensated sums
+        start = in_memory(domain, *held, tolerance)
     else:
         start = in_memory(domain, *held, 1e-6 * min(1.0, domain.radius))
     return _search(domain, records, start, tolerance, max_passes)
@@ -89,8 +89,7 @@ def _search(
     manifold = domain.manifold
     size = _DIFFERENCE * domain.radius
     chart = _Chart(manifold, start)
-    first = _inverse_hessian(chart, records.thinned(_FEW), size, _MOST_COLUMNS)
-    inverse = first
+    first = inverse = np.eye(0)
     here = np.zeros(manifold.dim)
     best: _Found | None = None
     shrink, idle, exact = 1.0, 0, False
@@ -100,6 +99,8 @@ def _search(
         residual = float(np.linalg.norm(at_point))
         if residual <= tolerance:
             return point
+        if best is None:
+            first = inverse = _inverse_hessian(chart, records.thinned(_FEW), size, _MOST_COLUMNS)
         gradient = chart.seen_from_start(_stacked(point), at_point)[0]
         found = _Found(residual, point, at_point[0], here, gradient)
         if best is None or residual < best.residual:
