@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, invalid, one_of
+from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
-from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
@@ -23,8 +22,8 @@ from ..privacy._ledger import uncharged
 from ..randomness import noise_source
 from ..releases import private_frechet_mean
 from ..statistics import FrechetMean
-from ._matrices import ball_or_search, composable, matrix_space
-from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
+from ._matrices import composable, refuse_damaged, space_of
+from ._shared import ManifoldRecords, check_seed
 
 
 class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
@@ -127,13 +126,9 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        refuse_weights(sample_weight)
-        required(self, budget=self.budget)
+        manifold, ball = space_of(self, X, sample_weight)
         assert self.budget is not None
         budget = self.budget
-        ball = ball_or_search(self.ball)
-        one_of("on_invalid", self.on_invalid, ON_INVALID)
-        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
         matrices, n = admit_records(manifold, "X", X)
         of = self._domains(y, domains, n)
         names = sorted(set(of))
@@ -141,8 +136,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             raise invalid(
                 "target_domain", self.target_domain, f"it is none of the {len(names)} domains"
             )
-        if self.on_invalid == "raise":
-            refuse_invalid(manifold, "X", X, REMEDY)
+        refuse_damaged(self, manifold, X)
         rows = {name: np.flatnonzero([d == name for d in of]) for name in names}
         for own in rows.values():
             _check_size(manifold, ball, len(own), budget)

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, RiemdpWarning, one_of
+from .._errors import RiemdpWarning
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._check import refuse_invalid
-from ..domains._door import admit_labels, admit_records
+from ..domains._door import admit_records
 from ..manifolds._base import RecordsLike
 from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
 from ..privacy import Budget
@@ -23,8 +22,8 @@ from ..privacy._cautions import warn_of
 from ..randomness import noise_source
 from ..statistics import TangentMean
 from ._classifier_plan import HOPELESS, plan_private_classifier
-from ._matrices import ball_or_search, known_classes, matrix_space, public_sizes
-from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
+from ._matrices import admit_labelled
+from ._shared import ManifoldRecords, check_seed
 
 
 class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
@@ -136,25 +135,12 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        required(self, budget=self.budget)
+        admitted = admit_labelled(self, X, y, sample_weight)
         assert self.budget is not None
-        ball = ball_or_search(self.ball)
-        one_of("labels", self.labels, ("public", "private"))
-        one_of("on_invalid", self.on_invalid, ON_INVALID)
-        refuse_weights(sample_weight)
-        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
-        matrices, n = admit_records(manifold, "X", X)
-        classes = known_classes(self.classes, y, self.labels)
-        labels = admit_labels("y", y, list(classes))
-        if len(labels) != n:
-            raise InvalidArgument(
-                f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one"
-                " label for each matrix"
-            )
-        if self.on_invalid == "raise":
-            refuse_invalid(manifold, "X", X, REMEDY)
+        manifold, ball, n = admitted.manifold, admitted.ball, admitted.n
+        classes = admitted.classes
         source = noise_source(check_seed(self.random_state))
-        sizes = public_sizes(labels, classes) if self.labels == "public" else None
+        sizes = admitted.sizes() if self.labels == "public" else None
         given: dict[str, Any] = {"n": n, "classes": len(classes), "budget": self.budget}
         plan = plan_private_classifier(manifold, n, len(classes), self.budget, ball=ball)
         mechanism = (
@@ -171,7 +157,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
                 RiemdpWarning,
                 stacklevel=2,
             )
-        release = mechanism.release((matrices, labels), source)
+        release = mechanism.release((admitted.matrices, admitted.labels), source)
         self.manifold_ = manifold
         self.classes_ = classes
         self.plan_ = plan

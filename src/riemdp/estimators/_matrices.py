@@ -2,17 +2,92 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import InvalidArgument, invalid
+from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball
+from ..domains._check import refuse_invalid
+from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
-from ..manifolds._base import RecordsLike
+from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
+from ._shared import ON_INVALID, REMEDY, refuse_weights, required
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledMatrices:
+    """Admitted matrices and labels of one `fit`.
+
+    Attributes:
+        manifold: The space of the matrices.
+        ball: The public ball, or the search for one.
+        matrices: (n, k, k); one that is no array of numbers is NaN.
+        labels: Positions in `classes`, (n,); negative for none of them.
+        classes: The possible labels.
+    """
+
+    manifold: AbstractManifold
+    ball: Ball | AdaptiveBall
+    matrices: Point
+    labels: np.ndarray
+    classes: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """How many matrices there are."""
+        return len(self.labels)
+
+    def sizes(self) -> list[int]:
+        """How many records each class has, where labels are public; none of them 0."""
+        found = [int(np.count_nonzero(self.labels == i)) for i in range(len(self.classes))]
+        if min(found) == 0:
+            raise InvalidArgument(
+                f"argument `y` has no record of class {self.classes[found.index(0)]!r}; leave it"
+                " out of `classes`"
+            )
+        return found
+
+
+def space_of(
+    estimator: Any, X: RecordsLike, sample_weight: object
+) -> tuple[AbstractManifold, Ball | AdaptiveBall]:
+    """The space of the matrices of a `fit`, and where they are expected, from public parameters
+    and the shape of `X`. What every estimator of matrices needs to have is checked first.
+    """
+    required(estimator, budget=estimator.budget)
+    ball = ball_or_search(estimator.ball)
+    one_of("on_invalid", estimator.on_invalid, ON_INVALID)
+    refuse_weights(sample_weight)
+    return matrix_space(X, estimator.metric, ball, type(estimator).__name__), ball
+
+
+def refuse_damaged(estimator: Any, manifold: AbstractManifold, X: RecordsLike) -> None:
+    """Where the estimator was told to, raise for matrices that are no points of the space."""
+    if estimator.on_invalid == "raise":
+        refuse_invalid(manifold, "X", X, REMEDY)
+
+
+def admit_labelled(
+    estimator: Any, X: RecordsLike, y: ArrayLike, sample_weight: object
+) -> LabelledMatrices:
+    """The matrices and labels of a classifier's `fit`, all checked before anything is spent."""
+    one_of("labels", estimator.labels, ("public", "private"))
+    manifold, ball = space_of(estimator, X, sample_weight)
+    matrices, n = admit_records(manifold, "X", X)
+    classes = known_classes(estimator.classes, y, estimator.labels)
+    labels = admit_labels("y", y, list(classes))
+    if len(labels) != n:
+        raise InvalidArgument(
+            f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one label for"
+            " each matrix"
+        )
+    refuse_damaged(estimator, manifold, X)
+    return LabelledMatrices(manifold, ball, matrices, labels, classes)
 
 
 def ball_or_search(ball: object) -> Ball | AdaptiveBall:
@@ -88,14 +163,3 @@ def known_classes(
             " reveal it",
         )
     return np.unique(np.asarray(y))  # public labels
-
-
-def public_sizes(labels: np.ndarray, classes: np.ndarray) -> list[int]:
-    """How many records each class has, where labels are public; none of them 0."""
-    sizes = [int(np.count_nonzero(labels == i)) for i in range(len(classes))]
-    if min(sizes) == 0:
-        raise InvalidArgument(
-            f"argument `y` has no record of class {classes[sizes.index(0)]!r}; leave it out of"
-            " `classes`"
-        )
-    return sizes

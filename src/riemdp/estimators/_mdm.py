@@ -19,9 +19,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._check import refuse_invalid
-from ..domains._door import admit_labels, admit_records
-from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._class_means import AdaptiveClassMeans
@@ -34,28 +31,14 @@ from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, NEED_GRADIENT, build
 from ..statistics import FrechetMean, Records, TangentMean
-from ._matrices import ball_or_search, known_classes, matrix_space, public_sizes
-from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
+from ._matrices import LabelledMatrices, admit_labelled
+from ._shared import ManifoldRecords, check_seed
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
 _Releases = tuple[
     Sequence[Counted], list[Point], Guarantee
 ]  # one mechanism and one mean before noise a class, and the cost of all together
-
-
-@dataclasses.dataclass(frozen=True)
-class _Prepared:
-    """Admitted matrices and labels (positions in `classes`, negative for none)."""
-
-    manifold: AbstractManifold
-    matrices: Point
-    labels: np.ndarray
-    classes: np.ndarray
-
-    def sizes(self) -> list[int]:
-        """Public class sizes, none of them 0."""
-        return public_sizes(self.labels, self.classes)
 
 
 class PrivateMDM(
@@ -192,40 +175,25 @@ class PrivateMDM(
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        required(self, budget=self.budget)
-        assert self.budget is not None
-        ball = ball_or_search(self.ball)
-        one_of("labels", self.labels, ("public", "private"))
         one_of("mechanism", self.mechanism, MECHANISMS)
-        one_of("on_invalid", self.on_invalid, ON_INVALID)
-        refuse_weights(sample_weight)
-        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
-        matrices, n = admit_records(manifold, "X", X)
-        classes = known_classes(self.classes, y, self.labels)
-        labels = admit_labels("y", y, list(classes))
-        if len(labels) != n:
-            raise InvalidArgument(
-                f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one"
-                " label for each matrix"
-            )
-        if self.on_invalid == "raise":
-            refuse_invalid(manifold, "X", X, REMEDY)
+        admitted = admit_labelled(self, X, y, sample_weight)
+        assert self.budget is not None
+        ball = admitted.ball
         source = noise_source(check_seed(self.random_state))
-        prepared = _Prepared(manifold, matrices, labels, classes)
         means, releases = (
-            self._found(prepared, ball, source)
+            self._found(admitted, ball, source)
             if isinstance(ball, AdaptiveBall)
-            else self._in_public_ball(prepared, ball, source)
+            else self._in_public_ball(admitted, ball, source)
         )
-        self.manifold_ = manifold
-        self.classes_ = classes
+        self.manifold_ = admitted.manifold
+        self.classes_ = admitted.classes
         self.releases_ = releases
         self.covmeans_ = [np.asarray(m) for m in means]
         counts = [r.details.get("outside") for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
-        warn_of(self.guarantee_, self.budget.delta, self._public_count(n, ball))
+        warn_of(self.guarantee_, self.budget.delta, self._public_count(admitted.n, ball))
         warn_outside(*counts)
         return self
 
@@ -236,7 +204,7 @@ class PrivateMDM(
         return integer("min_class_size", self.min_class_size)
 
     def _found(
-        self, prepared: _Prepared, search: AdaptiveBall, source: NoiseSource
+        self, admitted: LabelledMatrices, search: AdaptiveBall, source: NoiseSource
     ) -> tuple[list[Any], list[Release]]:
         """Class means in a ball that is found on the way."""
         assert self.budget is not None
@@ -249,12 +217,12 @@ class PrivateMDM(
             raise invalid(
                 "count_outside", self.count_outside, "it goes with a public ball; leave it out"
             )
-        p = prepared
+        p = admitted
         sizes = p.sizes() if self.labels == "public" else None
         mechanism = AdaptiveClassMeans(
             p.manifold,
             search,
-            n=len(p.labels),
+            n=p.n,
             classes=len(p.classes),
             budget=self.budget,
             sizes=sizes,
@@ -266,16 +234,16 @@ class PrivateMDM(
         return list(release.value), [release]
 
     def _in_public_ball(
-        self, prepared: _Prepared, ball: Ball, source: NoiseSource
+        self, admitted: LabelledMatrices, ball: Ball, source: NoiseSource
     ) -> tuple[list[Any], list[Release]]:
         """Each class mean by itself, in a public ball."""
-        domain = ball.on(prepared.manifold)
+        domain = ball.on(admitted.manifold)
         frame = domain.frame
-        points, flags = frame.clamp_flagged(prepared.matrices)
+        points, flags = frame.clamp_flagged(admitted.matrices)
         clamped, outside = np.asarray(points), np.asarray(flags)
-        labels, classes = prepared.labels, len(prepared.classes)
+        labels, classes = admitted.labels, len(admitted.classes)
         if self.labels == "public":
-            prepared.sizes()
+            admitted.sizes()
             groups = [clamped[labels == i] for i in range(classes)]
             mechanisms, values, whole = self._public(domain, groups)
         else:

@@ -9,14 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._errors import InvalidArgument, one_of
+from .._errors import InvalidArgument
 from ..domains import AdaptiveBall, Ball
-from ..domains._check import refuse_invalid
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..releases import private_frechet_mean
-from ._matrices import ball_or_search, composable, matrix_space
-from ._shared import ON_INVALID, REMEDY, ManifoldRecords, check_seed, refuse_weights, required
+from ._matrices import composable, refuse_damaged, space_of
+from ._shared import ManifoldRecords, check_seed
 
 
 class PrivateTangentSpace(
@@ -110,14 +109,9 @@ class PrivateTangentSpace(
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        refuse_weights(sample_weight)
-        required(self, budget=self.budget)
+        manifold, ball = space_of(self, X, sample_weight)
         assert self.budget is not None
-        ball = ball_or_search(self.ball)
-        one_of("on_invalid", self.on_invalid, ON_INVALID)
-        manifold = matrix_space(X, self.metric, ball, type(self).__name__)
-        if self.on_invalid == "raise":
-            refuse_invalid(manifold, "X", X, REMEDY)
+        refuse_damaged(self, manifold, X)
         release = private_frechet_mean(
             manifold,
             X,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -25,29 +25,25 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from .._errors import integer, invalid
-from ..domains import AdaptiveBall, Ball, Domain
+from .._errors import integer
+from ..domains import AdaptiveBall, Ball
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, RecordsLike
+from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._second_moment import second_moment
 from ..statistics._sums import weighted_sum
-from ._ball_search import SearchPlan, plan_short_search, run_short_search
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
 from ._common import needs_log
-from ._private_ball import AdaptiveMechanism
-from ._search_records import SearchRecords
+from ._labelled import Labelled, LabelledSearch, contracted, positions, public_classes
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"
 
-_Labelled = tuple[Any, NDArray[np.int64]]  # records, and positions of their classes
-_LEAST_KEPT = 1e-3  # of the classes' contrasts: their order is kept where James-Stein keeps nothing
 _WEIGHT = 1.0 / math.sqrt(2.0)  # of sizes and of second moments, in the vector that is released
 
 
@@ -71,10 +67,7 @@ class LabelledSums:
 
     def __post_init__(self) -> None:
         integer("n", self.n)
-        integer("classes", self.classes)
-        sizes = self.sizes
-        if sizes is not None and (len(sizes) != self.classes or min(sizes) < 1):
-            raise invalid("sizes", sizes, "give the number of records of each class, at least 1")
+        public_classes(self.classes, self.sizes)
 
     @property
     def sensitivity(self) -> float:
@@ -163,21 +156,6 @@ class Scores:
     sizes: Floats
 
 
-def contracted(means: Floats, deviations: Floats) -> Floats:
-    """Released class means moved towards their average by positive-part James-Stein.
-
-    Args:
-        means: Shape (classes, dim).
-        deviations: The standard deviation of a coordinate of each mean.
-    """
-    average = means.mean(axis=0)
-    contrasts = means - average
-    square = float(np.sum(contrasts**2))
-    noise = ((len(means) - 1) * means.shape[1] - 2) * float(np.mean(deviations**2))
-    kept = 1.0 - max(0.0, noise) / square if square > 0 else 1.0
-    return average + max(_LEAST_KEPT, kept) * contrasts
-
-
 def rule_for(noise: BudgetedNoise, dim: int) -> str:
     """What is released, from public numbers: second moments too where noise is Gaussian (there
     they cost the class sums nothing) and the matrix is not too large.
@@ -191,7 +169,7 @@ _WORDS = (
 )
 
 
-class TangentDiscriminant(BudgetedMechanism[_Labelled]):
+class TangentDiscriminant(BudgetedMechanism[Labelled]):
     """Release a linear classifier of tangent vectors at the centre of a public ball.
 
     Args:
@@ -236,11 +214,11 @@ class TangentDiscriminant(BudgetedMechanism[_Labelled]):
         self.rule = rule_for(self.noise, manifold.dim)
         self.sums = _sums(n, classes, manifold, sizes, self.rule)
 
-    def _admit(self, value: tuple[RecordsLike, NDArray[np.int64]]) -> _Labelled:
+    def _admit(self, value: tuple[RecordsLike, NDArray[np.int64]]) -> Labelled:
         X, labels = value
-        return self.query.prepare(X).points, _checked(labels, self.query.n)
+        return self.query.prepare(X).points, positions(labels, self.query.n)
 
-    def _draw(self, value: _Labelled, source: NoiseSource) -> Drawn:
+    def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
         points, labels = value
         domain = self.query.domain
         facts = {"ball": self.ball, "n": self.query.n, "rule": self.rule}
@@ -248,7 +226,7 @@ class TangentDiscriminant(BudgetedMechanism[_Labelled]):
         return _released(self.sums, z, labels, domain.radius, self.noise, 1.0, source, facts)
 
 
-class AdaptiveDiscriminant(AdaptiveMechanism[_Labelled]):
+class AdaptiveDiscriminant(LabelledSearch):
     """Release a linear classifier of tangent vectors at a centre that is found on the way.
 
     The search (the scale, the median distance, a centre and the median distance about it) uses all
@@ -279,7 +257,6 @@ class AdaptiveDiscriminant(AdaptiveMechanism[_Labelled]):
         "counts of records and a mean of clipped tangent vectors with noise, which locate a centre"
         f" and a radius for all classes, and {_WORDS}"
     )
-    planner: ClassVar[Callable[..., SearchPlan]] = staticmethod(plan_short_search)
 
     def __init__(
         self,
@@ -291,26 +268,17 @@ class AdaptiveDiscriminant(AdaptiveMechanism[_Labelled]):
         budget: Budget,
         sizes: Sequence[int] | None = None,
     ):
-        super().__init__(manifold, search, n=n, budget=budget)
+        super().__init__(manifold, search, n=n, classes=classes, budget=budget, sizes=sizes)
         self.rule = rule_for(self.noise, manifold.dim)
         self.sums = _sums(self.n, classes, manifold, sizes, self.rule)
 
-    def _admit(self, value: tuple[RecordsLike, NDArray[np.int64]]) -> _Labelled:
+    def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
         X, labels = value
-        records: Point = self._admitted(X)
-        return records, _checked(labels, self.n)
-
-    def _draw(self, value: _Labelled, source: NoiseSource) -> Drawn:
-        X, labels = value
-        records = SearchRecords(self.domain, X, self.noise, source)
-        found = run_short_search(self.plan, records)
-        r = records.size(found.radius)
-        query = TangentMean(Domain(self.manifold, records.center, r), self.n)
-        z = query.shorten(records.logs).points / r
-        ball = Ball(records.center, r)
-        facts = self._facts(records, found) | {"ball": ball, "rule": self.rule}
-        left = 1.0 - found.spent
-        return _released(self.sums, z, labels, r, self.noise, left, source, facts)
+        found = self._found(X, source)
+        facts = found.facts | {"rule": self.rule}
+        return _released(
+            self.sums, found.z, labels, found.ball.radius, self.noise, found.left, source, facts
+        )
 
 
 def _sums(
@@ -318,13 +286,6 @@ def _sums(
 ) -> LabelledSums:
     public = None if sizes is None else tuple(int(s) for s in sizes)
     return LabelledSums(n, classes, manifold.dim, public, rule == DISCRIMINANT)
-
-
-def _checked(labels: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    positions = np.asarray(labels, dtype=np.int64)
-    if positions.shape != (n,):
-        raise invalid("y", f"{positions.shape} labels", f"give n = {n}")
-    return positions
 
 
 def _released(
