@@ -273,6 +273,7 @@ def ledger_show(
                 "releases": ledger.charges,
                 "adjacency": ledger.spent.adjacency,
                 "unit": ledger.spent.unit,
+                "assumes": ledger.spent.assumes,
                 "register": [_entry(entry, delta) for entry in register],
                 "not_in_register": unlisted,
             }
@@ -284,6 +285,7 @@ def ledger_show(
         ("spent", f"epsilon {spent:.6g} by {releases}"),
         ("left", f"epsilon {left:.6g}"),
         ("neighbours", ledger.spent.neighbours.replace(" neighbours", "")),
+        *([("assumes", ledger.spent.assumes)] if ledger.spent.assumes else []),
     ]
     _show({}, rows, False)
     if register:

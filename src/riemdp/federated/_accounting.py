@@ -154,7 +154,12 @@ def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
         return first
     if not all(g.is_private for g in guarantees):
         return none()
-    return approximate(max(g.epsilon(delta) for g in guarantees), delta, adjacency=first.adjacency)
+    figure = approximate(
+        max(g.epsilon(delta) for g in guarantees), delta, adjacency=first.adjacency
+    )
+    for g in guarantees:
+        figure = figure.assuming(g.assumes)
+    return figure
 
 
 def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> float:

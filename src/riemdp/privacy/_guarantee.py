@@ -55,6 +55,8 @@ class Guarantee:
         quoted_delta: The delta at which `str()` states epsilon, or None.
         unit: What neighbours differ in: one "record", or everything of one "person", however many
             records that is.
+        assumes: What the guarantee rests on beyond the code that ran, in words, clauses divided by
+            "; "; "" for nothing. A composition assumes what any of its parts does.
 
     Guarantee:
         For all neighbouring data sets D, D' and every event S, P(M(D) in S) <= e^epsilon P(M(D') in
@@ -74,6 +76,7 @@ class Guarantee:
     parts: tuple[Event, ...] = ()
     quoted_delta: float | None = field(default=None, compare=False, repr=False)
     unit: str = RECORD
+    assumes: str = ""
 
     # ---------------------------------------------------------------- figures
     def epsilon(self, delta: float) -> float:
@@ -142,7 +145,12 @@ class Guarantee:
             adjacencies.pop() if adjacencies else self.adjacency,
             merge(p for g in everything for p in g.parts),
             unit=units.pop() if units else self.unit,
+            assumes=_together(*everything),
         )
+
+    def assuming(self, what: str) -> Guarantee:
+        """The same guarantee, which also rests on `what`, in words."""
+        return replace(self, assumes=_together(self, replace(self, assumes=what)))
 
     def for_people(self) -> Guarantee:
         """The same guarantee of a function of one value a person, about the people: neighbours then
@@ -177,6 +185,7 @@ class Guarantee:
             self.adjacency,
             merge(p.repeat(times) for p in self.parts) if times else (),
             unit=self.unit,
+            assumes=self.assumes,
         )
 
     def group(self, size: int) -> Guarantee:
@@ -225,8 +234,8 @@ class Guarantee:
         if len(known) == len(alone) and (
             len(known) == 1 or not any(isinstance(p, ApproximateEvent) for p in known)
         ):
-            return Guarantee(self.adjacency, merge(known))
-        return Guarantee(self.adjacency, merge([GroupEvent(size, self.parts)]))
+            return replace(self, parts=merge(known), quoted_delta=None)
+        return replace(self, parts=merge([GroupEvent(size, self.parts)]), quoted_delta=None)
 
     @staticmethod
     def _group_of_part(part: Event, size: int) -> Event | None:
@@ -299,7 +308,8 @@ class Guarantee:
         else:
             delta = 1e-5 if self.quoted_delta is None else self.quoted_delta
             figure = f"({self.epsilon(delta):.4g}, {delta:.4g})-differentially private"
-        return f"{figure}, {self.neighbours}: {made_of}."
+        rests = f" It assumes: {self.assumes}." if self.assumes else ""
+        return f"{figure}, {self.neighbours}: {made_of}.{rests}"
 
     @property
     def neighbours(self) -> str:
@@ -310,25 +320,32 @@ class Guarantee:
 
     def _repr_html_(self) -> str:
         """The statement and what it is made of, for notebooks."""
-        statement, _, made_of = str(self).rstrip(".").partition(f", {self.neighbours}: ")
+        told = str(replace(self, assumes="")).rstrip(".")
+        statement, _, made_of = told.partition(f", {self.neighbours}: ")
         rows = [
             ("statement", statement),
             ("neighbours", self.adjacency),
             *([("one of them is", "one person")] if self.unit == PERSON else []),
             ("made of", made_of),
+            *([("assumes", self.assumes)] if self.assumes else []),
         ]
         return _html.facts("Guarantee", rows if made_of else [("", str(self))])
 
     def __repr__(self) -> str:
         return (
             f"Guarantee({self.adjacency!r}{', one person' if self.unit == PERSON else ''}:"
-            f" {'; '.join(p.describe() for p in self.parts) or 'costs nothing'})"
+            f" {'; '.join(p.describe() for p in self.parts) or 'costs nothing'}"
+            f"{f', assuming {self.assumes}' if self.assumes else ''})"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON-ready description; `Guarantee.from_dict` gives an equal guarantee back."""
         told = {"adjacency": self.adjacency, "parts": [p.to_dict() for p in self.parts]}
-        return told if self.unit == RECORD else told | {"unit": self.unit}
+        return (
+            told
+            | ({} if self.unit == RECORD else {"unit": self.unit})
+            | ({"assumes": self.assumes} if self.assumes else {})
+        )
 
     @staticmethod
     def from_dict(state: Mapping[str, Any]) -> Guarantee:
@@ -339,6 +356,9 @@ class Guarantee:
         """
         try:
             adjacency, parts = state["adjacency"], list(state["parts"])
+            assumes = state.get("assumes", "")
+            if not isinstance(assumes, str):
+                raise TypeError("assumes")
         except (TypeError, KeyError) as error:
             raise InvalidArgument(
                 "argument `state` is not the description of a Guarantee (see Guarantee.to_dict)"
@@ -347,7 +367,13 @@ class Guarantee:
             one_of("adjacency", adjacency, ADJACENCIES),
             merge(event_from_dict(p) for p in parts),
             unit=one_of("unit", state.get("unit", RECORD), UNITS),
+            assumes=assumes,
         )
+
+
+def _together(*guarantees: Guarantee) -> str:
+    """The assumptions of several guarantees, each clause once, in one order."""
+    return "; ".join(sorted({c for g in guarantees for c in g.assumes.split("; ") if c}))
 
 
 # -------------------------------------------------------------------- constructors

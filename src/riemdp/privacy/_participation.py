@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 from .._errors import InvalidArgument, integer, invalid, real
@@ -79,7 +80,7 @@ def participation(
             parts.extend(p.repeat(count) for p in local.parts)
         else:
             parts.append(MixtureEvent(rho, local.parts, count))
-    return Guarantee(local.adjacency, merge(parts), unit=local.unit)
+    return replace(local, parts=merge(parts), quoted_delta=None)
 
 
 def equivalent_rounds(rate: float, planned_rate: float) -> int:

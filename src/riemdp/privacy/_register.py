@@ -90,6 +90,7 @@ def html(budget: Budget, spent: Guarantee, charges: int, register: Sequence[Entr
         ("spent", f"epsilon {used:.6g} in {charges} charges"),
         ("left", f"epsilon {max(0.0, budget.epsilon - used):.6g}"),
         ("neighbours", spent.neighbours.replace(" neighbours", "")),
+        *([("assumes", spent.assumes)] if spent.assumes else []),
     ]
     table = _html.facts("Ledger", rows)
     if not register:

@@ -253,6 +253,7 @@ class ReportFacts:
     def _guarantee_dict(self) -> dict[str, Any]:
         stated: dict[str, Any] = {
             "adjacency": str(self.guarantee.adjacency),
+            "assumes": self.guarantee.assumes,
             "epsilon": _json_number(self.epsilon),
             "delta": self.delta,
             "budget": None if self.budget is None else [self.budget.epsilon, self.budget.delta],
@@ -329,6 +330,7 @@ class ReportFacts:
             ("Arithmetic", in_words(self.arithmetic) if self.arithmetic else None),
             ("Neighbouring data", words.get(str(self.guarantee.adjacency))),
             ("Guarantee", self._sentence()),
+            ("It assumes", self.guarantee.assumes or None),
             ("One person", self._person()),
             ("Budget", self._budget()),
             ("Error from noise", self._error()),
