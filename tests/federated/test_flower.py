@@ -270,6 +270,101 @@ def test_an_agent_declines_a_server_that_speaks_of_other_settings():
 
 
 # ------------------------------------------------------------------------------------------------
+# an agreement
+AXIS = """
+run = "axis"
+[problem]
+name = "principal_eigenvector"
+n = 4
+[local]
+name = "DPRGD"
+steps = 1
+learning-rate = 0.1
+clip-norm = 1.0
+[rounds]
+rounds = 3
+agents-per-round = 2
+participation = "round-robin"
+[privacy]
+epsilon = 2.0
+delta = 1e-5
+[[site]]
+name = "a"
+[[site]]
+name = "b"
+"""
+
+
+@pytest.fixture
+def signed(tmp_path):
+    """Where a site's file and its agreement are, and the fingerprint."""
+    from riemdp.federated import Agreement
+
+    (tmp_path / "agreement.toml").write_text(AXIS)
+    agreed = Agreement.read(tmp_path / "agreement.toml")
+    (tmp_path / "a.toml").write_text(
+        f'name = "a"\nagreement = "{agreed.fingerprint}"\n'
+        "[limits]\ntotal = { epsilon = 3.0, delta = 1e-5 }\n"
+        '[files]\nagreement = "agreement.toml"\n[data]\nfile = "records.npy"\n'
+    )
+    np.save(tmp_path / "records.npy", _rows(1))
+    return tmp_path, agreed.fingerprint
+
+
+def test_an_app_of_two_lines_answers_for_a_site_that_has_signed(signed, caplog):
+    from riemdp.federated import flower
+    from riemdp.federated.flower._messages import fact
+
+    folder, fingerprint = signed
+    app, node = flower.client_app(), {"site": str(folder / "a.toml")}
+    said = _ask(app, HELLO, node=node, agreement=fingerprint)
+    assert (fact(said.content, "name"), fact(said.content, "records")) == ("a", 30)
+    run = {"agreement": "/somewhere.toml", "timeout": 9.0, "epsilon": 2.0}
+    reply = _ask(app, TRAIN, node=node, run=run, number=1, agreement=fingerprint)
+    assert not reply.has_error()
+    assert "a: 1 of 3 answers, the last to round 1 on" in caplog.text
+    assert "of 3 (delta 1e-05)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("run", "facts", "words"),
+    [
+        ({"epsilon": 1e6}, {}, "another epsilon than"),
+        ({"rounds": 99, "agents-per-round": 1}, {}, "another agents-per-round, rounds than"),
+        ({}, {"agreement": "0" * 64}, "server's settings"),
+        ({}, {"agreement": None}, "names no agreement"),
+    ],
+    ids=str,
+)
+def test_a_site_that_has_signed_declines_every_other_run(signed, run, facts, words):
+    from riemdp.federated import flower
+
+    folder, fingerprint = signed
+    app, node = flower.client_app(), {"site": str(folder / "a.toml")}
+    told = {k: v for k, v in ({"agreement": fingerprint} | facts).items() if v is not None}
+    for kind in (HELLO, TRAIN):
+        with pytest.raises(riemdp.RiemdpError, match=words):
+            _ask(app, kind, node=node, run=run, **told)
+    assert not (folder / "a-answers.json").exists()
+    assert Ledger.load(folder / "a-ledger.json").charges == 0
+
+
+def test_a_server_takes_its_settings_from_the_agreement_and_nobody_else_in(signed):
+    from riemdp.federated.flower._server import _agreed
+
+    folder, fingerprint = signed
+    setup = _agreed({"agreement": str(folder / "agreement.toml"), "timeout": 5.0})
+    assert (setup.agreement, setup.sites) == (fingerprint, ("a", "b"))
+    with pytest.raises(riemdp.InvalidArgument, match="another epsilon"):
+        _agreed({"agreement": str(folder / "agreement.toml"), "epsilon": 3.0})
+    with pytest.raises(riemdp.InvalidArgument, match="names no agreement"):
+        _agreed({})
+    answers = {(1, HELLO): _hello("a"), (2, HELLO): _hello("stranger")}
+    _, _, transport = _transport(answers, sites=setup.sites)
+    assert transport.agents() == {"a": 10}
+
+
+# ------------------------------------------------------------------------------------------------
 # the hospital that ships
 @pytest.fixture
 def hospital(tmp_path, monkeypatch):

@@ -91,7 +91,7 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
         )
     assert not _left_behind(folder)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "round 9: 2 invited, 2 accepted" in done.stdout + done.stderr
+    assert "round 9 (10 of 10): 2 asked, 2 answered" in done.stdout + done.stderr
     facts = json.loads((folder / "result.json").read_text())
     assert facts["private"] is True
     assert 0 < facts["epsilon"] <= 2.0

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
-from . import _account, _experiments, _mean, _pca
+from . import _account, _experiments, _federated, _mean, _pca
 
 EXITS = (
     "Exit codes: 0 done; 2 unusable input or option; 3 the ledger's budget would be exceeded; 4"
@@ -28,6 +28,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 ledger = typer.Typer(help="A budget kept in a file.", no_args_is_help=True, rich_markup_mode="rich")
+
+federated = typer.Typer(
+    help="What the sites of a federated run sign and watch.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
 
 
 def _version(wanted: bool) -> None:
@@ -58,3 +64,7 @@ app.command("experiments", context_settings={"ignore_unknown_options": True})(
 ledger.command("create")(_account.ledger_create)
 ledger.command("show")(_account.ledger_show)
 app.add_typer(ledger, name="ledger")
+federated.command("agree")(_federated.agree)
+federated.command("status")(_federated.status)
+federated.command("key")(_federated.key)
+app.add_typer(federated, name="federated")

@@ -13,6 +13,7 @@ from typing import Any
 from ._accounting import FederatedPlan, PublishedGuarantee, plan_federated, published_guarantee
 from ._agent import answer, local_update
 from ._aggregate import aggregate, validate_reply
+from ._agreement import Agreement, Party
 from ._coordinator import Coordinator, RoundRecord
 from ._in_process import FederatedResult, run_in_process
 from ._prirfed import PriRFed
@@ -20,9 +21,11 @@ from ._setup import Setup
 from ._site import Refused, Site
 
 __all__ = [
+    "Agreement",
     "Coordinator",
     "FederatedPlan",
     "FederatedResult",
+    "Party",
     "PriRFed",
     "PublishedGuarantee",
     "Refused",

@@ -2,15 +2,17 @@
 
 To check that a site keeps its promise whatever the server sends, read this file from top to bottom.
 
-1. `admit_current` checks the server's point.
+1. `admit_ask` is the one door for what a server sends: a fingerprint, a round number and a point.
+   Nothing else of a message is read.
 2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
    contributions; `optimizers` states that, and charges it before it draws.
 3. `answer` puts the site's own limits before them: its own settings, floor of noise, count of
-   answers and ledger. The server chooses a point and a round number, nothing else.
+   answers and ledger.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from ..domains._door import admit_point
 from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult, private_minimize
 from ..optimizers._minimize import check_affordable, check_data
+from ..optimizers._plan import plan_optimizer
 from ..privacy import Ledger
 from ..randomness import NoiseSource
 from ._accounting import local_guarantee
@@ -27,6 +30,8 @@ from ._aggregate import as_point
 from ._prirfed import PriRFed
 from ._setup import Setup
 from ._site import Refused, Site
+
+_ROUNDING = 1e-6  # how far, relatively, an honest server's point may lie outside the ball
 
 
 def admit_current(prirfed: PriRFed, current: Point) -> Point:
@@ -121,7 +126,8 @@ def answer(
         current: The point that the server sent.
         round_number: The round that the server named.
         sigma: `setup.sigma(n)` for the site's n records.
-        agreement: The fingerprint of the server's settings, where it sent one.
+        agreement: The fingerprint of the server's settings, where it sent one. A site with an
+            agreement of its own demands it.
         rng: None draws from this machine's operating system; a seed is not private.
 
     Returns:
@@ -139,6 +145,39 @@ def answer(
     Source:
         Proof: docs/proofs/federated.md.
     """
+    point, number = admit_ask(site, setup, current, round_number, agreement)
+    _, n = check_data(setup.prirfed.problem, records)
+    check_cost(site, setup, n, sigma)
+    site.count_answer(setup.agreement, number, most_answers(site, setup))
+    return local_update(setup.prirfed, records, point, sigma, rng=rng, ledger=site.ledger)
+
+
+def most_answers(site: Site, setup: Setup) -> int:
+    """How many answers the site gives in all."""
+    return setup.answers if site.most_answers is None else site.most_answers
+
+
+def admit_ask(
+    site: Site, setup: Setup, current: object, round_number: object, agreement: object = None
+) -> tuple[Point, int]:
+    """The door: everything that a server sends to a site passes here, and nothing else is used.
+
+    Args:
+        site: The site's own limits.
+        setup: The agreed settings, made at the site.
+        current: What was sent as the point x_t.
+        round_number: What was sent as the number of the round.
+        agreement: What was sent as the fingerprint of the run's agreement. It names the run, too:
+            a second run has another agreement.
+
+    Returns:
+        The point, projected onto the space and, where the ball bounds the noise, in the ball; the
+        number of a round that the site has not answered yet.
+
+    Raises:
+        Refused: Another agreement, no such round, a round that has its answer, or no finite point
+            of the right shape on the space, or one outside the ball by more than rounding.
+    """
     check_agreement(site, setup, agreement)
     prirfed = setup.prirfed
     if (
@@ -147,24 +186,38 @@ def answer(
         or not 0 <= round_number < prirfed.rounds
     ):
         raise Refused("declined: the agreed run has no such round. Nothing was spent")
+    if int(round_number) in site.rounds_answered():  # `count_answer` looks again, under its lock
+        raise Refused("declined: this site has answered this round. Nothing was spent")
     point = as_point(prirfed.problem.manifold, setup.initial, current)
     try:
-        point = admit_current(prirfed, point)
+        admitted = admit_current(prirfed, point)
     except InvalidArgument as error:
         raise Refused("declined: the server sent no valid point. Nothing was spent") from error
-    _, n = check_data(prirfed.problem, records)
-    check_cost(site, setup, n, sigma)
-    most = setup.answers if site.most_answers is None else site.most_answers
-    site.count_answer(setup.agreement, int(round_number), most)
-    return local_update(prirfed, records, point, sigma, rng=rng, ledger=site.ledger)
+    if is_outside(prirfed, point):
+        raise Refused(
+            "declined: the server sent a point outside the agreed ball. Nothing was spent"
+        )
+    return admitted, int(round_number)
 
 
-def check_agreement(site: Site, setup: Setup, agreement: str | None = None) -> None:
+def is_outside(prirfed: PriRFed, point: Point) -> bool:
+    """Whether a point of the space lies outside the ball that bounds the noise, if one does."""
+    if not prirfed.local.is_confined:
+        return False
+    manifold, ball = prirfed.problem.manifold, prirfed.problem.ball
+    assert ball is not None
+    distance = float(manifold.dist(manifold.project(point), ball.center))
+    return not distance <= float(ball.radius) * (1.0 + _ROUNDING)
+
+
+def check_agreement(site: Site, setup: Setup, agreement: object = None) -> None:
     """Refuse where the settings are not those that the site, or the server, speaks of."""
     if site.agreement is not None and site.agreement != setup.agreement:
         raise Refused(
             "declined: this site's settings are not those that it agreed to. Nothing was spent"
         )
+    if site.agreed is not None and agreement is None:
+        raise Refused("declined: the server names no agreement. Nothing was spent")
     if agreement is not None and agreement != setup.agreement:
         raise Refused("declined: the server's settings are not this site's. Nothing was spent")
 
@@ -175,6 +228,12 @@ def check_cost(site: Site, setup: Setup, n: int, sigma: float | None) -> None:
         if not site.without_noise:
             raise Refused("declined: the settings have no budget, so no noise. Nothing was spent")
         return
+    plan = plan_optimizer(setup.prirfed.problem, n, setup.prirfed.local, None, noise_std=sigma)
+    multiplier = plan.sigma / plan.sensitivity if plan.sensitivity else math.inf
+    if site.least_noise is not None and multiplier < site.least_noise * (1.0 - 1e-9):
+        raise Refused(
+            "declined: there would be less noise than this site allows. Nothing was spent"
+        )
     cost = local_guarantee(setup.prirfed, n, sigma)
     if site.one_answer is not None and not cost.within(site.one_answer):
         raise Refused(

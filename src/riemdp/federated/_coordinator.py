@@ -63,7 +63,7 @@ class Coordinator:
     ):
         self.prirfed, self.plan, self.budget = prirfed, plan, budget
         self.sizes = dict(sizes)
-        self.value = prirfed.problem.manifold._coerce("initial", initial)
+        self.value = self._confined(prirfed.problem.manifold._coerce("initial", initial))
         self.records: list[RoundRecord] = []
         self.invitations = dict.fromkeys(self.sizes, 0)
         self.open: tuple[str, ...] | None = None
@@ -225,9 +225,10 @@ class Coordinator:
         moved = len(order) >= self.prirfed.quorum
         if moved:
             replies, weights = zip(*(self._replies[a] for a in order), strict=True)
-            self.value = aggregate(
+            moved_to = aggregate(
                 self.prirfed.problem.manifold, self.value, replies, weights, self.prirfed.aggregate
             )
+            self.value = self._confined(moved_to)
         missing = self._invited_now - len(order) - len(self._refused)
         refused = len(self._refused)
         record = RoundRecord(
@@ -347,6 +348,15 @@ class Coordinator:
         self.sizes = sizes | {a: n for a, n in self.sizes.items() if a not in sizes}
 
     # ---------------------------------------------------------------- helpers
+    def _confined(self, point: Point) -> Point:
+        """The point, moved into the ball where the ball bounds the noise: outside it no site
+        answers. Post-processing.
+        """
+        ball = self.prirfed.problem.ball
+        if ball is None or not self.prirfed.local.is_confined:
+            return point
+        return ball.on(self.prirfed.problem.manifold).clamp_point(point)
+
     def _known(self, eligible: Iterable[str]) -> list[str]:
         there = set(eligible)
         unknown = there - set(self.sizes)

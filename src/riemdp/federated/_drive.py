@@ -178,17 +178,22 @@ def drive(
         record = server.close()
         if state is not None:
             server.save(state)
-        log.info(
-            "round %d: %d invited, %d accepted, %d refused, %d missing",
-            record.round,
-            record.invited,
-            record.accepted,
-            record.refused,
-            record.missing,
-        )
+        log.info("%s", in_words(record, server.prirfed.rounds))
         if on_round is not None:
             on_round(record)
     return server
+
+
+def in_words(record: RoundRecord, rounds: int) -> str:
+    """A closed round, in one line for the person who watches the run."""
+    said = [f"{record.accepted} answered"]
+    said += [f"{record.refused} replies refused"] if record.refused else []
+    said += [f"{record.missing} missing"] if record.missing else []
+    kept = "" if record.moved else "; too few, so the result stays where it was"
+    return (
+        f"round {record.round} ({record.round + 1} of {rounds}): {record.invited} asked,"
+        f" {', '.join(said)}{kept}"
+    )
 
 
 def _wait_for(

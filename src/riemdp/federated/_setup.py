@@ -27,6 +27,8 @@ class Setup:
         agents: The number N of agents that the noise is calibrated for. A round among fewer
             eligible agents costs more and is counted so.
         min_agents: Rounds start when this many agents are there. Default: all N.
+        document: The fingerprint of the `Agreement` that the settings were read from, if any.
+        sites: The names of the sites that may take part. None: whoever the engine lets in.
 
     Raises:
         InvalidArgument: Naming the argument.
@@ -37,6 +39,8 @@ class Setup:
     budget: Budget | None
     agents: int
     min_agents: int | None = None
+    document: str | None = None
+    sites: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.prirfed, PriRFed):
@@ -50,6 +54,10 @@ class Setup:
             most = self.prirfed.invited_per_round
             raise InvalidArgument(
                 f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
+            )
+        if self.sites is not None and len(self.sites) != self.agents:
+            raise InvalidArgument(
+                f"argument `sites` names {len(self.sites)} sites and `agents` is {self.agents}"
             )
 
     def sigma(self, records: int) -> float | None:
@@ -98,7 +106,11 @@ class Setup:
 
     @property
     def agreement(self) -> str:
-        """The fingerprint of `terms` (SHA-256): equal for parties that agree on all of them."""
+        """The fingerprint of what the parties agree on: of the `Agreement` that the settings were
+        read from, or else of `terms` (SHA-256).
+        """
+        if self.document is not None:
+            return self.document
         return hashlib.sha256(self.terms.encode()).hexdigest()
 
 

@@ -16,15 +16,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._errors import InvalidArgument, RiemdpError, integer, invalid
+from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from .._files import locked, write_text
 from ..privacy import Budget, Ledger
+from ._agreement import Agreement
+from ._setup import Setup
 
 _FORMAT = "riemdp-answers"
 _TABLES: dict[str, set[str]] = {  # what a site's file may hold; settings and data are free
     "": {"name", "agreement", "limits", "files", "run", "data"},
-    "limits": {"answers", "answer", "total"},
-    "files": {"answers", "ledger"},
+    "limits": {"answers", "answer", "total", "noise"},
+    "files": {"agreement", "answers", "ledger", "key"},
+}
+_KEYS = {  # where the arguments of `Site` stand in the file
+    "most_answers": "[limits] answers",
+    "one_answer": "[limits] answer",
+    "least_noise": "[limits] noise",
+    "ledger": "[limits] total",
+    "settings": "[run]",
 }
 
 
@@ -46,8 +55,13 @@ class Site:
         one_answer: The most that one answer may cost a record, that is, the floor of the noise.
             None: what the agreed settings say.
         ledger: What all answers together may cost. None: `most_answers` alone bounds it.
+        least_noise: The least noise multiplier of one answer: the standard deviation of its noise,
+            divided by what one record can change. None: `one_answer` alone sets the floor.
         agreement: The fingerprint of the settings that the site has agreed to
             (`Setup.agreement`). None: it is not checked against the site's own settings.
+        agreed: The site's own copy of what all parties signed. Its settings replace `settings`, its
+            fingerprint must be `agreement`, and a server that names no fingerprint is refused.
+        key: The file with the site's private key, where noise is shared.
         data: For the site's loader of records.
         without_noise: Whether a run without a budget, which protects nobody, is answered. For
             simulations; the file of a site cannot say so.
@@ -62,7 +76,10 @@ class Site:
     most_answers: int | None = None
     one_answer: Budget | None = None
     ledger: Ledger | None = None
+    least_noise: float | None = None
     agreement: str | None = None
+    agreed: Agreement | None = None
+    key: Path | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     without_noise: bool = False
 
@@ -80,6 +97,33 @@ class Site:
             raise invalid(
                 "agreement", self.agreement, "give the 64 hexadecimal digits of Setup.agreement"
             )
+        if self.least_noise is not None:
+            real("least_noise", self.least_noise, above=0.0)
+        if self.agreed is not None:
+            self._check_agreed(self.agreed)
+
+    def _check_agreed(self, agreed: Agreement) -> None:
+        if self.agreement != agreed.fingerprint:
+            raise InvalidArgument(
+                f"argument `agreement` = {self.agreement!r} is not the fingerprint of the agreement"
+                f" that is there, {agreed.fingerprint}: it is another version than the one that"
+                " this site signed. Compare it with the other parties before you sign it"
+            )
+        if self.name not in [party.name for party in agreed.sites]:
+            raise InvalidArgument(
+                f"argument `name` = {self.name!r} is no site of the agreement, which has"
+                f" {', '.join(party.name for party in agreed.sites)}"
+            )
+        if self.settings:
+            raise InvalidArgument(
+                "argument `settings` is given beside an agreement, which has all settings: leave"
+                " out [run]"
+            )
+        if self.ledger is None:
+            raise InvalidArgument(
+                "argument `ledger` is missing: say in [limits] total, as { epsilon = ..., delta ="
+                " ... }, what all answers together may cost a record of this site"
+            )
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Site:
@@ -94,8 +138,9 @@ class Site:
             The site.
 
         Raises:
-            InvalidArgument: The file is not TOML, lacks `name`, or holds a key that means nothing:
-                a misspelt limit must not be overlooked.
+            InvalidArgument: The file is not TOML, lacks `name`, holds a key that means nothing (a
+                misspelt limit must not be overlooked), or names an agreement that is not the one
+                that it has the fingerprint of.
         """
         target = Path(path).expanduser().resolve()
         try:
@@ -116,17 +161,35 @@ class Site:
             raise InvalidArgument(
                 f"the site's file {target} names a ledger without [limits] total, its budget"
             )
+        agreed = None
+        if "agreement" in files:
+            agreed = Agreement.read(target.parent / str(files["agreement"]))
+            if told.get("agreement") is None:
+                raise InvalidArgument(
+                    f"the site's file {target} names an agreement and lacks the line"
+                    f" `agreement`: read the agreement, then sign it with\nagreement ="
+                    f' "{agreed.fingerprint}"'
+                )
         ledger = target.parent / str(files.get("ledger", f"{target.stem}-ledger.json"))
-        return Site(
-            name=told.get("name", ""),
-            answers=target.parent / str(files.get("answers", f"{target.stem}-answers.json")),
-            settings=_table(target, told, "run"),
-            most_answers=limits.get("answers"),
-            one_answer=_budget(target, limits, "answer"),
-            ledger=None if total is None else Ledger(total, path=ledger),
-            agreement=told.get("agreement"),
-            data=_table(target, told, "data"),
-        )
+        try:
+            return Site(
+                name=told.get("name", ""),
+                answers=target.parent / str(files.get("answers", f"{target.stem}-answers.json")),
+                settings=_table(target, told, "run"),
+                most_answers=limits.get("answers"),
+                one_answer=_budget(target, limits, "answer"),
+                ledger=None if total is None else Ledger(total, path=ledger),
+                least_noise=limits.get("noise"),
+                agreement=told.get("agreement"),
+                agreed=agreed,
+                key=target.parent / str(files["key"]) if "key" in files else None,
+                data=_data(target, told),
+            )
+        except InvalidArgument as error:
+            words = str(error)
+            for argument, key in _KEYS.items():
+                words = words.replace(f"argument `{argument}`", key)
+            raise InvalidArgument(f"the site's file {target}: {words}") from error
 
     def count_answer(self, agreement: str, round_number: int, most: int) -> int:
         """Write one answer into the site's file, before it is computed.
@@ -172,6 +235,33 @@ class Site:
             write_text(target, json.dumps(text, indent=1) + "\n", 0o600)
             return len(rounds) + 1
 
+    def status(self, setup: Setup | None = None) -> str:
+        """How often the site has answered and what that has cost, in one line for a person.
+
+        Args:
+            setup: The agreed settings, for a site without an agreement of its own.
+
+        Returns:
+            Public facts of the run only; no record is read.
+        """
+        setup = self.agreed.setup if self.agreed is not None else setup
+        target = self.answers.expanduser().resolve()
+        _, rounds, times = _read(target) if target.exists() else ("", [], [])
+        most = self.most_answers
+        if most is None and setup is not None:
+            most = setup.answers
+        said = f"{self.name}: {len(rounds)}" + ("" if most is None else f" of {most}") + " answers"
+        if rounds:
+            said += f", the last to round {rounds[-1]} on {times[-1].replace('T', ' ')[:16]} UTC"
+        if self.ledger is not None:
+            budget = self.ledger.budget
+            spent = self.ledger.spent.epsilon(budget.delta)
+            said += (
+                f"; they have cost a record at most epsilon {spent:.3g} of {budget.epsilon:g}"
+                f" (delta {budget.delta:g})"
+            )
+        return said
+
     def rounds_answered(self) -> tuple[int, ...]:
         """The rounds that the site has answered, in order of time."""
         target = self.answers.expanduser().resolve()
@@ -183,6 +273,12 @@ def _table(file: Path, told: Mapping[str, Any], name: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise InvalidArgument(f"the site's file {file} must hold {name!r} as a table, [{name}]")
     return table
+
+
+def _data(file: Path, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The table [data], its `file` relative to the site's own file."""
+    data = _table(file, told, "data")
+    return data | ({"file": str(file.parent / str(data["file"]))} if "file" in data else {})
 
 
 def _budget(file: Path, limits: Mapping[str, Any], name: str) -> Budget | None:

@@ -13,15 +13,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
-from ..._errors import BudgetExceeded
+from ..._errors import BudgetExceeded, InvalidArgument
 from ...optimizers._minimize import check_data
 from ...privacy import Ledger
 from .._agent import answer, check_agreement, check_cost
+from .._drive import log
 from .._setup import Setup
 from .._site import Refused, Site
+from ._engine import shown
 from ._messages import fact, hello, pack, unpack
 
 NodeConfig = Mapping[str, Any]
@@ -29,8 +32,8 @@ LoadRecords = Callable[[NodeConfig], Any]
 
 
 def client_app(
-    make_setup: Callable[[Mapping[str, Any]], Setup],
-    load_records: LoadRecords,
+    make_setup: Callable[[Mapping[str, Any]], Setup] | None = None,
+    load_records: LoadRecords | None = None,
     *,
     site: Callable[[NodeConfig], Site] | None = None,
     rng: int | None = None,
@@ -38,20 +41,22 @@ def client_app(
 ) -> ClientApp:
     """A Flower ClientApp for one site of PriRFed, which trusts neither the server nor the run.
 
-    The run configuration, which the person who starts a run can choose, is not read. What the site
-    may answer comes from its own file, named by `site` in its node configuration:
-    `--node-config 'site="/path/to/site.toml"'` (see `Site`). Without such a file the node
-    configuration itself is handed to `make_setup`, and answers are counted in the folder
-    `riemdp` of FLWR_HOME.
+    What the site may answer comes from its own file, named by `site` in its node configuration:
+    `--node-config 'site="/path/to/site.toml"'` (see `Site`). The run configuration, which the
+    person who starts a run can choose, decides nothing; where it contradicts the site's agreement,
+    the site declines and says so. Without such a file the node configuration itself is handed to
+    `make_setup`, and answers are counted in the folder `riemdp` of FLWR_HOME.
 
     The server learns the site's name, its number of records, its noise, and that it declined or
     failed. Why it failed is written to the site's own log only. Whether the server draws agents as
     it says is beyond a site's control; its own limits hold whatever the server does.
 
     Args:
-        make_setup: The agreed settings from `Site.settings`, the same code as on the server.
+        make_setup: The agreed settings from `Site.settings`, the same code as on the server. None:
+            they are those of the agreement that the site's file names.
         load_records: The site's records, along the first axis, from its node configuration and the
-            `data` of its file. They never leave the site.
+            `data` of its file. None: the .npy file that `file` in [data] names. They never leave
+            the site.
         site: The site from the node configuration. None: as above.
         rng: None draws noise from this machine's operating system; a seed (simulation only) makes
             it reproducible and not private.
@@ -73,8 +78,9 @@ def client_app(
         here = site_of(node, make_setup, context.node_id) if site is None else site(node)
         if ledger is not None and here.ledger is None:
             here = dataclasses.replace(here, ledger=ledger(node))
-        setup = make_setup(dict(here.settings))
-        records, n = check_data(setup.prirfed.problem, load_records({**node, **here.data}))
+        setup = _setup_of(here, make_setup, context.run_config)
+        load = load_file if load_records is None else load_records
+        records, n = check_data(setup.prirfed.problem, load({**node, **here.data}))
         return here, setup, records, n, _sigma(setup, n, context)
 
     @app.query("hello")
@@ -100,9 +106,41 @@ def client_app(
                 agreement=fact(message.content, "agreement"),
                 rng=None if rng is None else _seed(rng, here.name, round_number),
             )
+            with shown():
+                log.info("%s", here.status(setup))
             return Message(pack(done.value, records=n), reply_to=message)
 
     return app
+
+
+def _setup_of(
+    site: Site, make_setup: Callable[[Mapping[str, Any]], Setup] | None, run: Mapping[str, Any]
+) -> Setup:
+    """The settings that the site has agreed to."""
+    if site.agreed is not None:
+        other = site.agreed.differences(run)
+        if other:
+            raise Refused(
+                f"declined: the run was started with another {', '.join(other)} than this site has"
+                " agreed to. Nothing was spent"
+            )
+        return site.agreed.setup
+    if make_setup is None:
+        raise Refused("declined: the file of this site names no agreement. Nothing was spent")
+    return make_setup(dict(site.settings))
+
+
+def load_file(node: NodeConfig) -> np.ndarray:
+    """The records of the .npy file `file`, along the first axis; no code in it is run.
+
+    Raises:
+        InvalidArgument: The site's file names none.
+    """
+    if "file" not in node:
+        raise InvalidArgument(
+            'the site\'s file names no records: write file = "records.npy" into its table [data]'
+        )
+    return np.load(str(node["file"]), allow_pickle=False)
 
 
 @contextlib.contextmanager
@@ -125,7 +163,7 @@ def _discreet() -> Iterator[None]:
 
 
 def site_of(
-    node: NodeConfig, make_setup: Callable[[Mapping[str, Any]], Setup], node_id: int
+    node: NodeConfig, make_setup: Callable[[Mapping[str, Any]], Setup] | None, node_id: int
 ) -> Site:
     """The site that a node configuration names, or one that the node configuration describes.
 
@@ -133,6 +171,10 @@ def site_of(
     """
     if node.get("site"):
         return Site.read(str(node["site"]))
+    if make_setup is None:
+        raise InvalidArgument(
+            "this node has no site: start it with --node-config 'site=\"/path/to/site.toml\"'"
+        )
     own = str(node.get("name", node.get("partition-id", "")))
     home = Path(os.environ.get("FLWR_HOME") or "~/.flwr").expanduser()
     agreement = make_setup(dict(node)).agreement

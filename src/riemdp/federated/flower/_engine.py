@@ -5,10 +5,14 @@ This module must be imported before anything that imports `flwr`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import logging
 import os
+from collections.abc import Iterator
 
 from ..._errors import MissingExtra
+from .._drive import log
 
 for _name, _value in {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -21,3 +25,20 @@ if importlib.util.find_spec("flwr") is None:  # pragma: no cover - depends on th
     raise MissingExtra(
         "riemdp.federated.flower needs the extra `federated`: pip install 'riemdp[federated]'"
     )
+
+
+@contextlib.contextmanager
+def shown() -> Iterator[None]:
+    """The run's progress appears in the engine's log: the server's in `flwr run --stream`, a site's
+    on its own screen. Public facts only.
+    """
+    handlers, level = list(logging.getLogger("flwr").handlers), log.level
+    for handler in handlers:
+        log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for handler in handlers:
+            log.removeHandler(handler)

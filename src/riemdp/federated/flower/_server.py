@@ -4,12 +4,10 @@
 # The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +16,18 @@ import numpy as np
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
+from ..._errors import InvalidArgument
 from ..._files import staged
 from ...manifolds._base import Point
 from ...randomness import noise_source
+from .._agreement import Agreement
 from .._coordinator import Coordinator
 from .._drive import Timing, drive, log
 from .._setup import Setup
+from ._engine import shown
 from ._messages import HELLO, TRAIN, fact, pack, question, unpack
 
+_HELLO_EVERY = 2.0  # seconds between two questions to a node that has not said who it is
 MakeSetup = Callable[[Mapping[str, Any]], Setup]
 
 
@@ -43,7 +45,8 @@ class GridTransport:
 
     `planned(records)` is the noise of an agent with so many records (None: none, as far as the
     server knows). An agent that says it will add less is not enrolled: the guarantee that the
-    server states would not be true of it.
+    server states would not be true of it. Where `sites` names those of the agreement, nobody else
+    is enrolled.
     """
 
     def __init__(
@@ -54,13 +57,14 @@ class GridTransport:
         ttl: float,
         planned: Callable[[int], float | None] | None = None,
         agreement: str = "",
+        sites: tuple[str, ...] | None = None,
         make_message: Callable[..., Any] = _message,
-        hello_every: float = 2.0,
         clock: Callable[[], float] = time.monotonic,
     ):
         self._grid, self._like, self._ttl, self._planned = grid, like, ttl, planned
-        self._make, self._clock, self._hello_every = make_message, clock, hello_every
+        self._make, self._clock = make_message, clock
         self._facts = {"agreement": agreement} if agreement else {}
+        self._sites = sites
         self._names: dict[int, str] = {}
         self._records: dict[str, int] = {}
         self._asked: dict[str, tuple[int, float]] = {}  # pending HELLOs: message -> (node, when)
@@ -76,7 +80,7 @@ class GridTransport:
             m: (n, t) for m, (n, t) in self._asked.items() if n in nodes and now - t < self._ttl
         }
         waiting = {n for n, _ in self._asked.values()}
-        lately = {n for n, t in self._last_hello.items() if now - t < self._hello_every}
+        lately = {n for n, t in self._last_hello.items() if now - t < _HELLO_EVERY}
         strangers = sorted(nodes - set(self._names) - waiting - lately)
         if strangers:
             messages = [
@@ -101,6 +105,7 @@ class GridTransport:
                     and type(records) is int
                     and records > 0
                     and name not in taken
+                    and (self._sites is None or name in self._sites)
                 )
                 if sane and self._adds_enough(name, records, fact(reply.content, "sigma")):
                     self._names[node] = name
@@ -158,7 +163,7 @@ class GridTransport:
 
 
 def server_app(
-    make_setup: MakeSetup,
+    make_setup: MakeSetup | None = None,
     *,
     timing: Timing | Callable[[Mapping[str, Any]], Timing] | None = None,
     rng: int | None = None,
@@ -172,6 +177,7 @@ def server_app(
 
     Args:
         make_setup: A function of the run configuration that returns the public settings, a `Setup`.
+            None: they are those of the file that `agreement` in the run configuration names.
         timing: A `Timing`, or a function of the run configuration that returns one.
         rng: None draws the invited agents with the operating system's randomness. A seed makes the
             draw reproducible and the run not private.
@@ -185,19 +191,25 @@ def server_app(
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        setup = make_setup(context.run_config)
+        setup = (make_setup or _agreed)(context.run_config)
         chosen = timing(context.run_config) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
         transport = GridTransport(
-            grid, setup.initial, ttl=ttl, planned=setup.sigma, agreement=setup.agreement
+            grid,
+            setup.initial,
+            ttl=ttl,
+            planned=setup.sigma,
+            agreement=setup.agreement,
+            sites=setup.sites,
         )
         state = context.run_config.get("state-path") or None
         source = noise_source(rng)
-        with _shown():
+        with shown():
             log.info("the agreement of this run is %s", setup.agreement)
             server = drive(
                 setup, transport, source, timing=chosen, state=None if state is None else str(state)
             )
+            log.info("%s", _ended(server))
         result = context.run_config.get("result-path")
         if result:
             write_result(str(result), server, reproducible=source.reproducible)
@@ -207,21 +219,33 @@ def server_app(
     return app
 
 
-@contextlib.contextmanager
-def _shown() -> Iterator[None]:
-    """The run's progress (public facts of each round) appears in the engine's log, which `flwr run
-    --stream` prints.
-    """
-    handlers, level = list(logging.getLogger("flwr").handlers), log.level
-    for handler in handlers:
-        log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        for handler in handlers:
-            log.removeHandler(handler)
+def _agreed(config: Mapping[str, Any]) -> Setup:
+    """The settings of the agreement that a run configuration names."""
+    file = config.get("agreement")
+    if not file:
+        raise InvalidArgument(
+            "the run names no agreement: add --run-config 'agreement=\"/path/to/agreement.toml\"'"
+        )
+    agreed = Agreement.read(str(file))
+    other = agreed.differences(config)
+    if other:
+        raise InvalidArgument(
+            f"the run was started with another {', '.join(other)} than {file} says, and every site"
+            " would decline: leave it out of --run-config"
+        )
+    return agreed.setup
+
+
+def _ended(server: Coordinator) -> str:
+    """What the run has come to, in one line."""
+    done, planned = len(server.records), server.prirfed.rounds
+    guarantee = server.guarantee()
+    cost = guarantee.epsilon(server.plan.delta)
+    return f"the run ends after {done} of {planned} rounds; " + (
+        f"all of it has cost a record at most epsilon {cost:.3g} at delta {server.plan.delta:g}"
+        if guarantee.is_private
+        else "it had no noise and protects nobody"
+    )
 
 
 def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
@@ -235,6 +259,7 @@ def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
         "adjacency": guarantee.adjacency,
         "private": guarantee.is_private and not reproducible,
         "rounds": [vars(r) for r in server.records],
+        "sizes": server.sizes,
         "invitations": server.invitations,
         # what each agent can state for its own records, because it knows how often it took part
         "participation_epsilon": {

@@ -1,0 +1,175 @@
+"""`riemdp federated`: what the people at the sites of a federated run do by hand."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from . import _options as o
+from ._exits import InputProblem
+from ._run import command, console, print_json, table, text
+
+AgreementFile = Annotated[
+    Path, typer.Argument(help="The file that all parties sign, agreement.toml.", show_default=False)
+]
+SiteFile = Annotated[
+    Path, typer.Argument(help="The site's own file, site.toml.", show_default=False)
+]
+
+_SITE = """\
+# What {name} agrees to. The server, and whoever starts a run, can change nothing of it.
+name = "{name}"
+agreement = "{fingerprint}"  # of the file below, as this site has read it
+
+[limits]
+answers = {answers}                                   # in all; no round is answered twice
+total = {{ epsilon = {epsilon:.4g}, delta = {delta:g} }}      # what all of them may cost a record
+
+[files]
+agreement = "{agreement}"
+answers = "{stem}-answers.json"                # which rounds were answered; keep it
+ledger = "{stem}-ledger.json"                  # what they have cost; keep it{key}
+
+[data]
+file = "records.npy"                           # one record along the first axis
+"""
+
+
+@command
+def agree(
+    file: AgreementFile,
+    records: Annotated[
+        int | None,
+        typer.Option("--records", "-n", help="Records of a site: state its noise and its cost."),
+    ] = None,
+    write: Annotated[
+        str | None,
+        typer.Option("--write-site", help="Write a first site.toml for the site of this name."),
+    ] = None,
+    as_json: o.Json = False,
+) -> None:
+    """Check an agreement, say what it means, and print the fingerprint that every site compares.
+
+    The fingerprint is the SHA-256 of the file: sha256sum prints the same.
+    """
+    from ..federated import Agreement
+
+    agreed = Agreement.read(file)
+    names = [party.name for party in agreed.sites]
+    if write is not None and write not in names:
+        raise InputProblem(
+            f"--write-site {write} is no site of the agreement", f"choose one of {', '.join(names)}"
+        )
+    facts = _facts(agreed, records)
+    if write is not None:
+        target = file.resolve().parent / f"{write}.toml"
+        if target.exists():
+            raise InputProblem(f"{target} exists", "read it, or move it away first")
+        target.write_text(_first_site(agreed, write, file.name), encoding="utf-8")
+        facts["site file"] = str(target)
+    if as_json:
+        print_json(facts | {"terms": agreed.setup.terms})
+        return
+    screen = table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for name, words in facts.items():
+        screen.add_row(text((name, "bold")), text(str(words)))
+    console().print(screen)
+    console().print("\nThe settings that decide the noise:", markup=False)
+    console().print(agreed.setup.terms, markup=False)
+
+
+def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
+    setup = agreed.setup
+    budget = setup.budget
+    facts: dict[str, Any] = {
+        "fingerprint": agreed.fingerprint,
+        "run": agreed.run,
+        "sites": ", ".join(party.name for party in agreed.sites),
+        "the run costs a record": f"at most epsilon {budget.epsilon:g} at delta {budget.delta:g}",
+        "answers of one site": f"at most {setup.answers}",
+        "noise": "each site adds all of its own"
+        if agreed.noise == "local"
+        else f"shared; holds if at most {agreed.tolerated} sites drop out or collude",
+    }
+    if records is not None:
+        from ..federated import plan_federated
+
+        plan = plan_federated(setup.prirfed, [records] * setup.agents, budget)
+        one = plan.local[records]
+        facts["one answer costs"] = f"epsilon {one.epsilon(budget.delta):.4g}"
+        facts["all answers cost"] = (
+            f"epsilon {one.repeat(setup.answers).epsilon(budget.delta):.4g}, where a site is asked"
+            " in every round that it can be"
+        )
+        facts["noise of one step"] = f"sigma {plan.sigma_of[records]:.6g} in each coordinate"
+    return facts
+
+
+def _first_site(agreed: Any, name: str, file: str) -> str:
+    """A site's file whose total is what the agreement plans for a record."""
+    budget = agreed.setup.budget
+    return _SITE.format(
+        name=name,
+        fingerprint=agreed.fingerprint,
+        answers=agreed.setup.answers,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        agreement=file,
+        stem=name,
+        key=f'\nkey = "{name}.key"                         # this site\'s private key'
+        if agreed.noise == "shared"
+        else "",
+    )
+
+
+@command
+def status(file: SiteFile, as_json: o.Json = False) -> None:
+    """How often a site has answered, and what that has cost. Reads no record."""
+    from ..federated import Site
+
+    site = Site.read(file)
+    if as_json:
+        rounds = site.rounds_answered()
+        facts: dict[str, Any] = {"site": site.name, "rounds_answered": list(rounds)}
+        if site.ledger is not None:
+            budget = site.ledger.budget
+            spent = site.ledger.spent.epsilon(budget.delta)
+            facts |= {
+                "budget": [budget.epsilon, budget.delta],
+                "spent_epsilon": spent if math.isfinite(spent) else "infinity",
+            }
+        print_json(facts)
+        return
+    console().print(text(site.status()))
+
+
+@command
+def key(
+    file: Annotated[
+        Path, typer.Argument(help="Where the private key is written.", show_default=False)
+    ],
+) -> None:
+    """Make a site's long-term key pair (X25519) and print the public key for the agreement.
+
+    The private key never leaves the site; only this machine's user can read its file.
+    """
+    try:
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+    except ImportError:
+        raise InputProblem(
+            "a key pair needs the extra `federated`", "pip install 'riemdp[federated]'"
+        ) from None
+    made = X25519PrivateKey.generate()
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InputProblem(
+            f"{file} exists", "keep it: other sites know its public key; or name another file"
+        ) from None
+    with os.fdopen(handle, "w") as target:
+        target.write(made.private_bytes_raw().hex() + "\n")
+    typer.echo(made.public_key().public_bytes_raw().hex())
