@@ -4,6 +4,7 @@
 """
 
 from ._base import AbstractMechanism, Drawn
+from ._clipping import ClippingBoundNoise
 from ._counted import OutsideCount
 from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
@@ -34,6 +35,7 @@ __all__ = [
     "AbstractMechanism",
     "AdaptiveMean",
     "AdaptiveVariance",
+    "ClippingBoundNoise",
     "Drawn",
     "ErrorLaw",
     "ExtrinsicGaussian",

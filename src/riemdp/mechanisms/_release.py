@@ -20,7 +20,8 @@ from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
 from ._population import population_region
-from ._region import MEAN, OF, VARIANCE, Observation, Region, region_of
+from ._region import EXCESS, MEAN, OF, VARIANCE, Observation, Region, region_of
+from ._unclipped import unclipped_region
 
 _SHOWN = 64  # entries of a released value that a notebook shows
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
@@ -94,7 +95,12 @@ class Release:
         return self.error_law.quantile(q)
 
     def confidence_region(
-        self, level: float = 0.95, of: str = "sample", *, dispersion: Release | None = None
+        self,
+        level: float = 0.95,
+        of: str = "sample",
+        *,
+        dispersion: Release | None = None,
+        clipping: Release | None = None,
     ) -> Region:
         """Where the value lies that this release protects, or the mean of the population.
 
@@ -112,11 +118,15 @@ class Release:
                 records in a public ball.
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same
                 records and the same ball.
+            clipping: For "sample": the `Release` of `private_clipping_bound` for the same records
+                and the ball of the mean. The region is then of the mean of the records in the
+                larger ball of that bound's `reach` about the same centre: of the records as they
+                were, where none lies farther out.
 
         Returns:
             The `Region`. Its probability is exactly `level` for Gaussian and Laplace noise in a
             tangent space (but for the solver's tolerance, which is added to the radius), and at
-            least that for Riemannian Laplace noise and for the population.
+            least that for Riemannian Laplace noise, for the population and with `clipping`.
 
         Raises:
             InvalidArgument: The law of the error is not known here (optimisers, extrinsic
@@ -125,7 +135,7 @@ class Release:
                 sphere), or an argument is out of range.
 
         Source:
-            docs/proofs/confidence-region.md.
+            docs/proofs/confidence-region.md, docs/proofs/clipping-bound.md.
 
         Examples:
             >>> import numpy as np, riemdp
@@ -137,9 +147,13 @@ class Release:
             0.0599
         """
         if one_of("of", of, OF) == "population":
+            if clipping is not None:
+                raise invalid("clipping", "a release", 'it goes with of="sample"')
             return population_region(self, dispersion, level)
         if dispersion is not None:
             raise invalid("dispersion", "a release", 'it goes with of="population"')
+        if clipping is not None:
+            return unclipped_region(self, clipping, level)
         return region_of(self.observation, self.mechanism, level, of, self._subject)
 
     @property
@@ -152,6 +166,8 @@ class Release:
         if query == VARIANCE:
             about = "the Fréchet variance about the centre"
             return about + (" of the people's means" if people else "")
+        if query == EXCESS:
+            return f"the {query}"
         if query != MEAN:
             return "the value before noise"
         filled = " and of the centres that fill them up" if "n_min" in self.details else ""

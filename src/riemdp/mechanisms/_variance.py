@@ -21,7 +21,7 @@ from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..randomness import NoiseSource
-from ..statistics import FrechetVariance
+from ..statistics import ClippingExcess, FrechetVariance
 from ..statistics._query import Records
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism, BudgetedNoise
@@ -89,7 +89,7 @@ class VarianceNoise(BudgetedMechanism[Records]):
         return self.query.prepare(value)
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:
-        return _noisy_variance(self.query, value, self.noise, 1.0, source)
+        return noisy_number(self.query, value, self.noise, 1.0, source)
 
 
 class AdaptiveVariance(OfRecords):
@@ -125,11 +125,11 @@ class AdaptiveVariance(OfRecords):
         query = FrechetVariance(domain, self.n, streamed=isinstance(value, Stream))
         terms = records.cut(query)
         facts = self._facts(records, found) | {"ball": Ball(records.center, r)}
-        return _noisy_variance(query, terms, self.noise, 1.0 - found.spent, source, facts)
+        return noisy_number(query, terms, self.noise, 1.0 - found.spent, source, facts)
 
 
-def _noisy_variance(
-    query: FrechetVariance,
+def noisy_number(
+    query: FrechetVariance | ClippingExcess,
     terms: Records,
     noise: BudgetedNoise,
     share: float,

@@ -3,6 +3,7 @@ ledger, add the noise.
 """
 
 from ._adaptive_plan import AdaptivePlan, AdaptivePlanRow
+from ._clipping import private_clipping_bound
 from ._mean import private_frechet_mean
 from ._median import private_geometric_median
 from ._plan import MeanPlan, PlanRow, plan_private_mean
@@ -19,6 +20,7 @@ __all__ = [
     "TwoSampleTest",
     "plan_private_mean",
     "private_ball",
+    "private_clipping_bound",
     "private_frechet_mean",
     "private_frechet_variance",
     "private_geometric_median",

@@ -19,7 +19,7 @@ from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
 from ..mechanisms._common import CALIBRATIONS
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
-from ..mechanisms._region import MEAN
+from ..mechanisms._region import MEAN, TANGENTS
 from ..optimizers import private_minimize
 from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
@@ -304,7 +304,7 @@ def _adaptive(
     warn_of(release.guarantee, budget.delta, n)
     clipped = release.details["query"] == "tangent-mean"
     details = {
-        "query": "mean of clipped tangent vectors" if clipped else MEAN,
+        "query": TANGENTS if clipped else MEAN,
         "manifold": manifold,
         "budget": budget,
         "search": search,
@@ -340,7 +340,7 @@ def _of_tangents(
     details = {
         "n": n,
         "radius": mechanism.query.domain.radius,
-        "query": "mean of clipped tangent vectors",
+        "query": TANGENTS,
         "manifold": manifold,
         "ball": ball,
         "budget": budget,

@@ -10,6 +10,7 @@ from ..domains._door import admit_manifold, admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
+from ..mechanisms._region import MOMENT
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource
@@ -98,7 +99,7 @@ def private_tangent_covariance(
     details = {
         "n": n,
         "radius": domain.radius,
-        "query": "second moment of clipped tangent vectors",
+        "query": MOMENT,
         "unit": "squared distance",
         "manifold": manifold,
         "ball": ball,

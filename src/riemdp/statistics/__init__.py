@@ -1,5 +1,6 @@
 """Statistics on manifolds, and how far one record can move them."""
 
+from ._excess import ClippingExcess
 from ._frechet_mean import MeanResult, frechet_mean
 from ._query import AbstractQuery, AmbientMean, FrechetMean, Records
 from ._sensitivity import (
@@ -14,6 +15,7 @@ from ._variance import FrechetVariance
 __all__ = [
     "AbstractQuery",
     "AmbientMean",
+    "ClippingExcess",
     "FrechetMean",
     "FrechetVariance",
     "MeanResult",

@@ -82,7 +82,7 @@ class FrechetVariance(AbstractQuery):
         if isinstance(records, Stream):
             step = functools.partial(_cut_distances, d.manifold, d.center, d.radius)
             return Records(records.moved(step))
-        return self.cut(_distances(d.manifold, d.center, jax.tree.map(jnp.asarray, records)))
+        return self.cut(distances_from(d.manifold, d.center, jax.tree.map(jnp.asarray, records)))
 
     def cut(self, distances: Array) -> Records:
         """Distances from the centre (n,), each cut off at the radius and squared."""
@@ -94,7 +94,8 @@ class FrechetVariance(AbstractQuery):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _distances(manifold: AbstractManifold, center: Point, records: Point) -> Array:
+def distances_from(manifold: AbstractManifold, center: Point, records: Point) -> Array:
+    """Distances of records from the center; 0 where a record is not a point of the space."""
     safe, valid = readable(manifold, center, records)
     distance = manifold._dist(center, safe)
     return jnp.where(valid & ~jnp.isnan(distance), distance, 0.0)
@@ -108,5 +109,5 @@ def _cut_distances(
     manifold: AbstractManifold, center: Point, radius: float, records: Point
 ) -> tuple[Array, Array]:
     """The terms of some records; none of them is flagged."""
-    terms = _cut(_distances(manifold, center, records), radius)
+    terms = _cut(distances_from(manifold, center, records), radius)
     return terms, jnp.zeros(terms.shape, dtype=bool)

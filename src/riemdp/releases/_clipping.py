@@ -1,0 +1,108 @@
+"""`private_clipping_bound`: how far clipping can have moved a mean, released with a guarantee."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from .._errors import invalid
+from ..domains import Ball
+from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._stream import Stream
+from ..manifolds import AbstractManifold
+from ..manifolds._base import RecordsLike
+from ..mechanisms import ClippingBoundNoise, Release
+from ..mechanisms._region import EXCESS
+from ..privacy import Budget, Ledger
+from ..privacy._cautions import warn_of
+from ..randomness import NoiseSource
+
+
+def private_clipping_bound(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    ball: Ball,
+    reach: float,
+    budget: Budget,
+    *,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> Release:
+    """Release how far private records lie outside a ball on average, which bounds how far clipping
+    to the ball moved their mean.
+
+    The value is (1/n) sum min(max(d(c, x) - r, 0), R - r), c being the centre and r the radius of
+    the ball, R the `reach`. On Hadamard spaces the Frechet mean of the records in the ball lies
+    within it of the Frechet mean of the records in the ball of radius R about the same centre; and
+    on every space a mean of clipped tangent vectors does, in the tangent space. Give the release to
+    `Release.confidence_region(clipping=)`, which then holds the mean of the records as they were,
+    where all of them lie within R of the centre.
+
+    Args:
+        manifold: The space.
+        X: n >= 1 records, those of the mean. n is public. A record that is no point of the space
+            counts as the centre.
+        ball: The `Ball` of the mean: public, or the one that was found with the mean,
+            `mean.details["ball"]`.
+        reach: A public number above the radius: a distance from the centre that no record, or
+            hardly one, exceeds. The noise grows with reach - radius.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon. A small share of the mean's
+            is enough: `privacy.split_budget(budget, [0.9, 0.1])`.
+        rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
+        ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
+            `with Ledger(...)`, if any.
+
+    Returns:
+        A `Release` whose value is a number from 0 to R - r, a distance.
+
+    Raises:
+        InvalidArgument: An argument is out of range. Nothing was spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        `release.guarantee`, within `budget`, replace-one, for records whatever they are:
+        sensitivity (R - r) / n and mu-GDP with mu = 1 / gaussian_noise_multiplier(budget), or
+        (epsilon, 0).
+
+    Source:
+        Sturm 2003, Theorem 6.3 (means of Hadamard spaces).
+        Proof: docs/proofs/clipping-bound.md.
+
+    Examples:
+        >>> import jax, numpy as np, riemdp
+        >>> space, ball = riemdp.SPDAffineInvariant(2), riemdp.Ball(np.eye(2), 1.0)
+        >>> X = space.random_point(jax.random.key(0), (2000,))
+        >>> parts = riemdp.privacy.split_budget(riemdp.Budget(1.0, 1e-6), [0.9, 0.1])
+        >>> with riemdp.Ledger(riemdp.Budget(1.0, 1e-6)):
+        ...     mean = riemdp.private_frechet_mean(
+        ...         space, X, ball, parts[0], mechanism="wrapped-gaussian", rng=0
+        ...     )
+        ...     moved = riemdp.private_clipping_bound(space, X, ball, 10.0, parts[1], rng=1)
+        >>> region = mean.confidence_region(clipping=moved)
+        >>> bool(region.contains(riemdp.frechet_mean(space, X).value))  # without clipping
+        True
+    """
+    order = "private_clipping_bound(manifold, X, ball, reach, budget)"
+    manifold = admit_manifold(manifold, X, order)
+    if not isinstance(ball, Ball):
+        raise invalid("ball", ball, "give the riemdp.Ball(center, radius) of the mean")
+    records, n = admit_in_parts(manifold, "X", X)
+    streamed = isinstance(records, Stream)
+    mechanism = ClippingBoundNoise(
+        manifold, ball, n=n, reach=reach, budget=budget, streamed=streamed
+    )
+    release = mechanism.release(records, rng, ledger=ledger)
+    warn_of(release.guarantee, budget.delta, n)
+    details = {
+        "n": n,
+        "radius": mechanism.query.domain.radius,
+        "reach": mechanism.query.reach,
+        "query": EXCESS,
+        "manifold": manifold,
+        "ball": ball,
+        "budget": budget,
+        "clipping": (
+            "every record becomes the length by which it lies outside the ball, cut off at the"
+            " reach less the radius; a record that is not a valid point counts as the centre"
+        ),
+    }
+    return dataclasses.replace(release, details={**release.details, **details})
