@@ -25,6 +25,11 @@ INSIDE = 1.0 - 1e-12  # clamped records land a hair inside, so that rounding nev
 _SLACK = 1e-6, 1e-14
 
 
+def slack(radius: float) -> float:
+    """How far outside the ball a point that was moved into it may seem to be."""
+    return radius * _SLACK[0] + _SLACK[1]
+
+
 def _expand(flag: Array, leaf: Array) -> Array:
     return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
 
@@ -106,7 +111,7 @@ def flagged_batch(
     moved = choose(usable, moved, center)
     # Far from the center float64 may not hold the end of the geodesic: nothing but the result
     # itself says that it is a point, and that the ball was reached.
-    most = radius if manifold._is_geodesic else radius * (1.0 + _SLACK[0]) + _SLACK[1]
+    most = radius * (1.0 + _SLACK[0]) + _SLACK[1]
     reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= most)
     kept = choose(inside, safe, moved)
     valid &= inside | (usable & reached)

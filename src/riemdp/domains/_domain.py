@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool
 from .._errors import InvalidArgument, invalid
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ._clamp import clamp, contains, moving
+from ._clamp import clamp, contains, moving, slack
 from ._door import admit_point
 from ._frame import (
     MOST_TERMS,
@@ -217,6 +217,14 @@ class Domain:
         center: `resolution`, and the order in which terms are added, however many.
         """
         return self.resolution + 2 * self.radius * summation_error(MOST_TERMS)
+
+    @functools.cached_property
+    def is_resolved(self) -> bool:
+        """Whether float64 can tell that a value which was moved into the ball is there. Where it
+        cannot, the clamp may make the center of one value and not of another, and no rounding error
+        is that large. Errors are below a tenth of `resolution`.
+        """
+        return self.resolution <= 10.0 * slack(self.radius)
 
     @functools.cached_property
     def streamed_rounding(self) -> float:

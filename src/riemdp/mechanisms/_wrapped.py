@@ -163,15 +163,17 @@ class WrappedGaussian(AbstractWrapped):
     @functools.cached_property
     def rounding(self) -> float:
         """Public bound of what the clamp and the logarithm in float64 add to the distance of two
-        values' coordinates at the base: 0 about the origin of a Euclidean space, infinite without a
-        ball elsewhere.
+        values' coordinates at the base: 0 about the origin of a Euclidean space; infinite without a
+        ball elsewhere, and where float64 does not resolve the ball.
         """
         if self._domain is None:
             exact = isinstance(self.manifold, Euclidean) and not np.any(np.asarray(self.base))
             return 0.0 if exact else math.inf
         assert self.largest_distance is not None
-        # two roundings of each of two values
-        return 4.0 * Domain(self.manifold, self.base, self.largest_distance).resolution
+        seen = Domain(self.manifold, self.base, self.largest_distance)
+        if not (self._domain.is_resolved and seen.is_resolved):
+            return math.inf
+        return 4.0 * seen.resolution  # two roundings of each of two values
 
     @property
     def arithmetic(self) -> str:

@@ -363,7 +363,7 @@ class FrechetMean(AbstractMean):
             )
         most = MOST_ROUNDING * self._exact(0.0)
         share = self._rounding + 2 * local.resolution / d.strong_convexity
-        if not share <= most:
+        if not (share <= most and local.is_resolved):
             raise invalid(
                 "ball.radius",
                 d.radius,
