@@ -102,6 +102,7 @@ _PACKAGES: dict[str, tuple[str, ...]] = {
         "PrivateFrechetMean",
         "PrivateMDM",
         "PrivatePCA",
+        "PrivatePGA",
         "PrivateTLCenter",
         "PrivateTSClassifier",
         "PrivateTangentSpace",

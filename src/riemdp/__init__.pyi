@@ -38,6 +38,7 @@ from .domains import check_records as check_records
 from .estimators import PrivateFrechetMean as PrivateFrechetMean
 from .estimators import PrivateMDM as PrivateMDM
 from .estimators import PrivatePCA as PrivatePCA
+from .estimators import PrivatePGA as PrivatePGA
 from .estimators import PrivateTangentSpace as PrivateTangentSpace
 from .estimators import PrivateTLCenter as PrivateTLCenter
 from .estimators import PrivateTSClassifier as PrivateTSClassifier

@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -28,6 +30,7 @@ from riemdp import (
     Budget,
     PrivateFrechetMean,
     PrivateMDM,
+    PrivatePGA,
     PrivateTangentSpace,
     PrivateTLCenter,
     PrivateTSClassifier,
@@ -156,6 +159,29 @@ def test_transformers(kind):
     assert len(fitted.fit(x).transform(x)) == 120  # a second fit forgets the first
     with pytest.raises(NotFittedError):
         made(kind).transform(X)
+
+
+@pytest.mark.parametrize("kind", [PrivateFrechetMean, PrivatePGA])
+def test_transformers_that_are_told_the_space(kind):
+    """The same for those that work on any space: containers, pipelines, a second fit, clones."""
+    space = riemdp.spd(3, "riemann")
+    fitted = made(kind, manifold=space)
+    assert fitted.fit(X) is fitted
+    new = fitted.transform(X)
+    assert new.shape == (120, 6)
+    assert np.allclose(fitted.transform(X[:1]), new[:1])
+    for other in (list(X), Tensor(X)):
+        assert np.allclose(clone(fitted).fit(other).transform(X), new)
+    assert np.allclose(clone(fitted).fit_transform(X, Y), new)
+    assert clone(fitted).set_params(on_invalid="center").get_params()["on_invalid"] == "center"
+    pipeline = make_pipeline(clone(fitted), LogisticRegression())
+    assert pipeline.fit(X, Y).score(X, Y) > 0.9
+    other = fitted.set_params(manifold=riemdp.spd(2, "riemann")).fit(matrices(k=2)[0])
+    assert other.transform(matrices(k=2)[0]).shape == (120, 3)
+    with pytest.raises(NotFittedError):
+        made(kind, manifold=space).transform(X)
+    with pytest.raises(riemdp.InvalidArgument, match="sample_weight"):
+        made(kind, manifold=space).fit(X, sample_weight=np.ones(120))
 
 
 def test_the_tangent_space_goes_back_and_forth():

@@ -8,6 +8,7 @@ from ._classifier_plan import ClassifierPlan, plan_private_classifier
 from ._mdm import PrivateMDM
 from ._mean import PrivateFrechetMean
 from ._pca import PrivatePCA
+from ._pga import PrivatePGA
 from ._search import check_search
 from ._tangent_space import PrivateTangentSpace
 
@@ -16,6 +17,7 @@ __all__ = [
     "PrivateFrechetMean",
     "PrivateMDM",
     "PrivatePCA",
+    "PrivatePGA",
     "PrivateTLCenter",
     "PrivateTSClassifier",
     "PrivateTangentSpace",

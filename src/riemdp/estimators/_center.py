@@ -12,18 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
-from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..mechanisms import AdaptiveMean
 from ..mechanisms._budgeted import BudgetedNoise
 from ..privacy import Budget, Guarantee, charge
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import noise_source
 from ..releases import private_frechet_mean
-from ..statistics import FrechetMean
 from ._matrices import composable, refuse_damaged, space_of
-from ._shared import ManifoldRecords, check_seed
+from ._shared import ManifoldRecords, check_seed, check_size
 
 
 class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
@@ -139,7 +136,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         refuse_damaged(self, manifold, X)
         rows = {name: np.flatnonzero([d == name for d in of]) for name in names}
         for own in rows.values():
-            _check_size(manifold, ball, len(own), budget)
+            check_size(manifold, ball, len(own), budget)
         how = composable(ball, budget)
         source = noise_source(check_seed(self.random_state))
         whole = BudgetedNoise(budget).guarantee.quoted_at(budget.delta)
@@ -210,16 +207,6 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
                 " domains=..., or leave out `target_domain` for one domain"
             )
         return [t.rpartition("/")[0] for t in texts]
-
-
-def _check_size(
-    manifold: AbstractManifold, ball: Ball | AdaptiveBall, n: int, budget: Budget
-) -> None:
-    """Raise, from public numbers, where n matrices are not enough."""
-    if isinstance(ball, AdaptiveBall):
-        AdaptiveMean(manifold, ball, n=n, budget=budget).plan.check()
-    else:
-        _ = FrechetMean(ball.on(manifold), n).sensitivity
 
 
 def _within(guarantee: Guarantee, whole: Guarantee, budget: Budget) -> bool:

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpWarning, invalid
-from ..domains import Ball
+from ..domains import AdaptiveBall, Ball
+from ..manifolds import AbstractManifold
+from ..mechanisms import AdaptiveMean
 from ..privacy import Budget, Guarantee, Ledger
+from ..statistics import FrechetMean
 
 ON_INVALID = ("raise", "center")
 REMEDY = 'correct them, or give on_invalid="center" to count each as the centre'
@@ -91,6 +94,16 @@ def refuse_weights(sample_weight: object) -> None:
             " sensitivity; leave it out, every record counts the same (public weights:"
             " riemdp.private_frechet_mean(..., weights=...))"
         )
+
+
+def check_size(
+    manifold: AbstractManifold, ball: Ball | AdaptiveBall, n: int, budget: Budget
+) -> None:
+    """Raise, from public numbers, where n records are not enough for a private mean."""
+    if isinstance(ball, AdaptiveBall):
+        AdaptiveMean(manifold, ball, n=n, budget=budget).plan.check()
+    else:
+        _ = FrechetMean(ball.on(manifold), n).sensitivity
 
 
 def check_seed(random_state: object) -> int | None:

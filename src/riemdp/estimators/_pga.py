@@ -1,0 +1,258 @@
+"""`PrivatePGA`: principal geodesics through a private mean."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._errors import InvalidArgument, integer, invalid, one_of, real
+from ..domains import AdaptiveBall, Ball
+from ..domains._check import refuse_invalid
+from ..domains._door import admit_records
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, RecordsLike
+from ..mechanisms import Release
+from ..mechanisms._budgeted import BudgetedNoise
+from ..mechanisms._common import needs_log
+from ..privacy import Budget, charge, split_budget
+from ..privacy._cautions import warn_of
+from ..privacy._ledger import uncharged
+from ..randomness import noise_source
+from ..releases import private_frechet_mean, private_tangent_covariance
+from ..releases._people import facts, of_groups
+from ._matrices import ball_or_search, composable
+from ._shared import (
+    ON_INVALID,
+    REMEDY,
+    ManifoldRecords,
+    check_seed,
+    check_size,
+    refuse_weights,
+    required,
+)
+
+
+class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal geodesic analysis: the directions in which records scatter about their mean,
+    released with differential privacy.
+
+    `fit` releases the Frechet mean with a share of the budget, and the second moment of the tangent
+    vectors at it with the rest; components are the leading eigenvectors of that noisy matrix, which
+    costs nothing more. So whatever the records are, components are released and no error is raised
+    for eigenvalues that are close. `transform(X)` is one row per record and so **not private**.
+
+    A component whose `explained_variance_` is not well above `noise_floor_` shows noise.
+
+    Args:
+        n_components: How many; None for all, the dimension of the space.
+        manifold: A space with a logarithm, e.g. `riemdp.SPDAffineInvariant(k)`. Required.
+        budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
+            it**, and charges the innermost `with Ledger(...)` once.
+        ball: `Ball(center, radius)`, chosen without looking at the records, or an `AdaptiveBall`: a
+            ball is found with the share of the mean. None means `AdaptiveBall()`. Tangent vectors
+            at the mean are shortened to its radius.
+        mean_share: Public share of the budget for the mean (and the search for a ball): of mu^2
+            with delta > 0, 1 / mu the noise multiplier of the budget; of epsilon with delta = 0.
+        on_invalid: What to do about records that are not points of the space. "raise" refuses and
+            says which ones, before anything is spent. Whether this error is raised depends on the
+            records, so show it only to their holder. "center" counts them as the centre, silently.
+        random_state: None for noise from the operating system; an int makes the run reproducible
+            and **not private**.
+
+    Attributes:
+        mean_: The released mean.
+        components_: Orthonormal coordinates at `mean_`, shape (n_components, dim), one direction a
+            row; `manifold.from_coordinates(mean_, components_[0])` is the tangent vector.
+        explained_variance_: Eigenvalues of the noisy matrix, squared distances. They may be
+            negative, and the largest is biased upwards by the noise.
+        explained_variance_ratio_: Their positive parts over the sum of all positive ones.
+        noise_floor_: About the largest eigenvalue of the noise alone; None with delta = 0.
+        ball_: The `Ball` about `mean_` that tangent vectors were shortened to.
+        guarantee_: The `Guarantee` of mean and components together.
+        release_: The `Release` of the components; `releases_` has that of the "mean" and of the
+            "covariance", whose guarantees are shares of this one.
+        reproducible_: Whether a seed was used; then nothing is private.
+        n_samples_: The number of records, of people with `groups`.
+        total_spent_: What all calls of `fit` on this object cost together.
+
+    Guarantee:
+        Replace-one, n public. The mean has the guarantee of `riemdp.private_frechet_mean`, and the
+        matrix sensitivity sqrt(2) r^2 / n given the mean that was released. Together: mu-GDP with
+        mu = 1 / gaussian_noise_multiplier(budget) (delta > 0), or (epsilon, 0). With `groups`
+        neighbours differ in everything of one person.
+
+    Source:
+        Fletcher et al. 2004 (principal geodesic analysis).
+        Proof: docs/proofs/second-moment.md.
+
+    Examples:
+        >>> import jax, numpy as np, riemdp
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> v = jax.random.normal(jax.random.key(0), (3000, 3)) * np.array([0.5, 0.1, 0.1])
+        >>> X = space.exp(space.origin, space.from_coordinates(space.origin, v))
+        >>> pga = riemdp.PrivatePGA(n_components=1, manifold=space, budget=riemdp.Budget(1.0, 1e-6))
+        >>> with riemdp.Ledger(riemdp.Budget(1.0, 1e-6)):
+        ...     pga.fit(X).transform(X).shape
+        (3000, 1)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        manifold: AbstractManifold | None = None,
+        budget: Budget | None = None,
+        ball: Ball | AdaptiveBall | None = None,
+        mean_share: float = 0.3,
+        on_invalid: str = "raise",
+        random_state: int | None = None,
+    ):
+        self.n_components = n_components
+        self.manifold = manifold
+        self.budget = budget
+        self.ball = ball
+        self.mean_share = mean_share
+        self.on_invalid = on_invalid
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: RecordsLike,
+        y: object = None,
+        sample_weight: None = None,
+        groups: object = None,
+    ) -> Self:
+        """Release mean and components, and charge the ledger.
+
+        Args:
+            X: Records, shape (n, *manifold.shape).
+            y: Ignored.
+            sample_weight: Refused: weights from data would change the sensitivity.
+            groups: One label of a person for each record. Then everything of one person is
+                protected, every person counts once by the mean of the own records, and
+                `n_samples_` is the number of people; see `riemdp.private_frechet_mean`.
+
+        Returns:
+            This estimator.
+
+        Raises:
+            InvalidArgument: A parameter or a record cannot be used; nothing is spent.
+            NotImplementedError: The space has no logarithm; nothing is spent.
+            BudgetExceeded: The ledger has too little left; nothing is spent.
+        """
+        refuse_weights(sample_weight)
+        required(self, manifold=self.manifold, budget=self.budget)
+        manifold, budget = self.manifold, self.budget
+        assert manifold is not None
+        assert budget is not None
+        if not isinstance(manifold, AbstractManifold):
+            raise invalid("manifold", manifold, "give a space, e.g. riemdp.SPDAffineInvariant(3)")
+        ball = ball_or_search(self.ball)
+        dim = int(manifold.dim)
+        wanted = dim if self.n_components is None else self.n_components
+        count = integer("n_components", wanted, at_least=1, at_most=dim)
+        share = real("mean_share", self.mean_share, above=0.0, below=1.0)
+        parts = split_budget(budget, [share, 1.0 - share])
+        source = noise_source(check_seed(self.random_state))
+        needs_log(manifold, manifold.origin, "principal geodesic analysis")
+        domain = ball.on(manifold) if isinstance(ball, Ball) else None
+        if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
+            refuse_invalid(manifold, "X", X, REMEDY)
+        grouped = of_groups(manifold, X, groups, domain)
+        points, n = admit_records(manifold, "X", grouped.points if grouped else X)
+        check_size(manifold, ball, n, parts[0])
+        whole = BudgetedNoise(budget).guarantee
+        whole = (whole.for_people() if grouped else whole).quoted_at(budget.delta)
+        # What can be refused was. The mean is moved into its ball, so that it is a point that a
+        # ball can have as its centre, whatever the noise was.
+        charge(whole)
+        with uncharged():  # `whole`, charged just before, is the cost of both together
+            mean = private_frechet_mean(
+                manifold, points, ball, parts[0], rng=source, **self._how(ball, parts[0])
+            )
+            radius = float(mean.details["ball"].radius)
+            about = Ball(mean.value, radius)
+            moment = private_tangent_covariance(manifold, points, about, parts[1], rng=source)
+        both = mean.guarantee.compose(moment.guarantee)
+        if both.epsilon(budget.delta) > whole.epsilon(budget.delta) * (1.0 + 1e-9):
+            raise AssertionError(
+                "mean and covariance were released under another guarantee than was charged"
+            )
+        values, vectors = np.linalg.eigh(np.asarray(moment.value))
+        rows = vectors[:, ::-1][:, :count].T
+        largest = rows[np.arange(count), np.abs(rows).argmax(axis=1)]
+        self.components_ = rows * np.where(largest < 0, -1.0, 1.0)[:, None]
+        self.explained_variance_ = values[::-1][:count].copy()
+        kept = np.maximum(values, 0.0)
+        self.explained_variance_ratio_ = np.maximum(self.explained_variance_, 0.0) / max(
+            float(kept.sum()), np.finfo(float).tiny
+        )
+        self.noise_floor_: float | None = moment.details.get("noise_floor")
+        self.mean_: Point = mean.value
+        self.ball_ = about
+        self.releases_ = {"mean": mean, "covariance": moment}
+        details = {
+            **moment.details,
+            "query": f"{count} principal geodesic{'s' if count > 1 else ''} through a private mean",
+            "mean": mean.value,
+            "budget": budget,
+            "mean_share": share,
+            "explained_variance": self.explained_variance_,
+            **facts(grouped, found=domain is None),
+        }
+        self.release_: Release = dataclasses.replace(
+            moment,
+            value=self.components_,
+            guarantee=whole,
+            mechanism="principal-geodesics",
+            words=f"a private mean; {moment.words}; its leading eigenvectors",
+            error_law=None,
+            observation=None,
+            budget=budget,
+            details=details,
+        )
+        self.guarantee_ = self.release_.guarantee
+        self.reproducible_ = source.reproducible
+        self.n_samples_ = n
+        self._record_spending(whole, budget)
+        warn_of(whole, budget.delta, n)
+        return self
+
+    @staticmethod
+    def _how(ball: Ball | AdaptiveBall, budget: Budget) -> dict[str, Any]:
+        """Options of the mean: one law of noise, and a released point inside its ball."""
+        how = composable(ball, budget)
+        return {**how, "clamp_release": True} if isinstance(ball, Ball) else how
+
+    def transform(self, X: RecordsLike) -> np.ndarray:
+        """Coordinates of log(x) at `mean_` along the components, shape (n, n_components): not
+        private. Tangent vectors are not shortened.
+        """
+        check_is_fitted(self, "components_")
+        assert self.manifold is not None
+        logs = self.manifold.log(self.mean_, X)
+        return np.asarray(self.manifold.to_coordinates(self.mean_, logs)) @ self.components_.T
+
+    def inverse_transform(self, X: ArrayLike) -> Point:
+        """The points with these coordinates along the components, shape (n, *manifold.shape): with
+        one column other than 0, points of a principal geodesic.
+        """
+        check_is_fitted(self, "components_")
+        assert self.manifold is not None
+        rows, count = np.asarray(X, dtype=np.float64), len(self.components_)
+        if rows.ndim != 2 or rows.shape[1] != count:
+            raise InvalidArgument(
+                f"argument `X` has shape {rows.shape}; give (n, {count}) coordinates along the"
+                " components"
+            )
+        vectors = self.manifold.from_coordinates(self.mean_, rows @ self.components_)
+        return self.manifold.exp(self.mean_, vectors)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)

@@ -1,0 +1,222 @@
+"""PrivatePGA: values, guarantees, people, scikit-learn, bad input."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+import riemdp
+from riemdp import (
+    AdaptiveBall,
+    Ball,
+    Budget,
+    BudgetExceeded,
+    InvalidArgument,
+    Ledger,
+    PrivatePGA,
+)
+from riemdp.manifolds._spectral import pack
+from riemdp.privacy import gaussian_noise_multiplier
+from tests.statistical import ALPHA, gaussian_p_value
+
+BUDGET, SPACE = Budget(2.0, 1e-5), riemdp.SPDAffineInvariant(2)
+BALL = Ball(np.eye(2), 2.0)
+pytestmark = pytest.mark.filterwarnings("ignore::riemdp.RiemdpWarning")
+
+
+def records(space=SPACE, n=240, scales=(0.6, 0.2, 0.1), seed=0):
+    """Records that scatter along the axes of a frame at a point near the origin."""
+    rng = np.random.default_rng(seed)
+    o = space.origin
+    start = space.exp(o, space.from_coordinates(o, np.full(space.dim, 0.1)))
+    v = rng.normal(size=(n, space.dim)) * np.asarray(scales)[: space.dim]
+    return np.asarray(space.exp(start, space.from_coordinates(start, v)))
+
+
+X = records()
+
+
+def pga(**options):
+    options = {"manifold": SPACE, "budget": BUDGET, "ball": BALL, "random_state": 2} | options
+    return PrivatePGA(**options)
+
+
+def oracle(space, mean, x, radius):
+    """Eigenvalues and eigenvectors of the second moment of shortened logarithms, by NumPy."""
+    v = np.asarray(space.to_coordinates(mean, space.log(mean, x)))
+    v = v * np.minimum(1.0, radius / np.linalg.norm(v, axis=1))[:, None]
+    values, vectors = np.linalg.eigh(v.T @ v / len(v))
+    return values[::-1], vectors[:, ::-1].T
+
+
+@pytest.mark.parametrize(
+    ("space", "ball"),
+    [(SPACE, BALL), (SPACE, None), (riemdp.Sphere(3), Ball(riemdp.Sphere(3).origin, 0.7))],
+    ids=["public ball", "found ball", "sphere"],
+)
+def test_without_noise_it_is_the_analysis_itself(space, ball):
+    """So little noise that the value is seen: eigenvectors, eigenvalues, coordinates."""
+    x = records(space, scales=(0.3, 0.15, 0.05))
+    fitted = pga(manifold=space, ball=ball, budget=Budget(1e7, 1e-3)).fit(x)
+    values, rows = oracle(space, fitted.mean_, x, fitted.ball_.radius)
+    assert np.allclose(fitted.explained_variance_, values, atol=1e-3)
+    assert np.allclose(np.abs(np.sum(fitted.components_ * rows, axis=1)), 1.0, atol=1e-2)
+    assert np.allclose(fitted.components_ @ fitted.components_.T, np.eye(space.dim), atol=1e-12)
+    assert float(space.dist(fitted.mean_, riemdp.frechet_mean(space, x).value)) < 0.05
+    ratio = fitted.explained_variance_ratio_
+    assert math.isclose(ratio.sum(), 1.0)
+    assert ratio[0] > 0.6
+    new = fitted.transform(x)
+    assert new.shape == (240, space.dim)
+    assert np.allclose(fitted.inverse_transform(new), x, atol=1e-6)
+
+
+def test_points_of_a_principal_geodesic():
+    fitted = pga(n_components=1).fit(X)
+    line = np.linspace(-1.0, 1.0, 5)[:, None]
+    points = np.asarray(fitted.inverse_transform(line))
+    assert np.allclose(SPACE.dist(points[:-1], points[1:]), 0.5)  # a geodesic of unit speed
+    assert np.allclose(points[2], fitted.mean_)
+    assert np.allclose(fitted.transform(points), line)
+
+
+def test_mean_and_components_cost_the_budget_once():
+    for budget in (BUDGET, Budget(2.0)):
+        for ball in (BALL, None):
+            with Ledger(budget) as ledger:
+                fitted = pga(budget=budget, ball=ball, random_state=None).fit(records(n=900))
+                assert ledger.charges == 1
+                with pytest.raises(BudgetExceeded):
+                    pga(budget=budget, ball=ball).fit(records(n=900))
+            delta = budget.delta
+            assert ledger.spent.epsilon(delta) == fitted.guarantee_.epsilon(delta) <= 2.0
+            assert fitted.guarantee_.epsilon(delta) > 1.99
+            parts = [r.guarantee for r in fitted.releases_.values()]
+            assert parts[0].compose(parts[1]).epsilon(delta) <= 2.0
+            assert fitted.total_spent_.epsilon(delta) == fitted.guarantee_.epsilon(delta)
+            assert not fitted.reproducible_
+            assert (fitted.noise_floor_ is None) == (delta == 0.0)
+
+
+def test_the_noise_of_each_part_is_that_of_its_share():
+    """The matrix, over releases; noise times 0.8 is noticed."""
+    space, n, r = riemdp.Euclidean(2), 50, 1.0
+    x = np.clip(np.random.default_rng(1).normal(size=(n, 2)), -0.5, 0.5)
+    z = gaussian_noise_multiplier(BUDGET)
+    noise = []
+    for seed in range(150):
+        fitted = pga(manifold=space, ball=Ball(np.zeros(2), r), random_state=seed).fit(x)
+        v = x - np.asarray(fitted.mean_)
+        v = v * np.minimum(1.0, r / np.linalg.norm(v, axis=1))[:, None]
+        exact = v.T @ v / n
+        noise.append(np.asarray(pack(fitted.releases_["covariance"].value - exact)))
+    scale = math.sqrt(2.0) * r**2 / n * z / math.sqrt(0.7)
+    assert gaussian_p_value(np.array(noise), scale) > ALPHA
+    assert gaussian_p_value(0.8 * np.array(noise), scale) < ALPHA
+    mean = fitted.releases_["mean"]
+    assert mean.scale == pytest.approx(2.0 * r / n * z / math.sqrt(0.3), rel=1e-5)
+
+
+def test_a_part_that_costs_more_than_was_charged_is_noticed(monkeypatch):
+    """A planted fault: the covariance is released with the whole budget."""
+    from riemdp.estimators import _pga
+
+    honest = _pga.private_tangent_covariance
+
+    def dear(manifold, x, ball, budget, **more):
+        return honest(manifold, x, ball, BUDGET, **more)
+
+    monkeypatch.setattr(_pga, "private_tangent_covariance", dear)
+    with pytest.raises(AssertionError, match="another guarantee"):
+        pga().fit(X)
+
+
+def test_people_instead_of_records():
+    """One person with most of the records moves no more than any other."""
+    people = np.concatenate([np.zeros(140, int), np.arange(1, 101)])
+    for ball in (BALL, None):
+        fitted = pga(ball=ball, budget=Budget(20.0, 1e-5)).fit(X, groups=people)
+        assert fitted.n_samples_ == 101
+        assert fitted.guarantee_.unit == "person"
+        assert fitted.release_.details["people"] == 101
+        radius = fitted.ball_.radius
+        moment = fitted.releases_["covariance"]
+        assert moment.sensitivity == pytest.approx(math.sqrt(2.0) * radius**2 / 101, rel=1e-6)
+    with pytest.raises(InvalidArgument, match="groups"), Ledger(BUDGET) as ledger:
+        pga().fit(X, groups=people[:-1])
+    assert ledger.charges == 0
+
+
+def test_names_of_columns_and_a_report():
+    fitted = pga(n_components=2).fit(X)
+    assert list(fitted.get_feature_names_out()) == ["privatepga0", "privatepga1"]
+    assert clone(fitted).set_output(transform="default").fit_transform(X).shape == (240, 2)
+    report = riemdp.report.privacy_report(fitted.release_)
+    assert "2 principal geodesics" in report.title
+    assert report.records == 240
+    assert report.guarantee.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
+    assert "private mean" in report.html()
+    pandas = pytest.importorskip("pandas")
+    table = clone(fitted).set_output(transform="pandas").fit_transform(X)
+    assert isinstance(table, pandas.DataFrame)
+
+
+def test_scikit_learn_checks():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(PrivatePGA(budget=BUDGET, manifold=riemdp.SPDLogEuclidean(3)))
+
+
+@pytest.mark.parametrize(
+    ("change", "given", "named"),
+    [
+        ({"budget": None}, {}, "budget"),
+        ({"manifold": None}, {}, "manifold"),
+        ({"manifold": "spd"}, {}, "manifold"),
+        ({"ball": 2.0}, {}, "ball"),
+        ({"ball": Ball(np.eye(3), 1.0)}, {}, "cent"),
+        ({"n_components": 4}, {}, "n_components"),
+        ({"n_components": 0}, {}, "n_components"),
+        ({"mean_share": 1.0}, {}, "mean_share"),
+        ({"mean_share": 0.0}, {}, "mean_share"),
+        ({"on_invalid": "drop"}, {}, "on_invalid"),
+        ({"random_state": 1.5}, {}, "random_state"),
+        ({}, {"sample_weight": np.ones(240)}, "sample_weight"),
+        ({"ball": AdaptiveBall(), "budget": Budget(0.1, 1e-6)}, {}, "few"),
+        ({"manifold": riemdp.Sphere(3), "ball": Ball([0.0, 0, 1], 3.0)}, {"X": X[:, 0]}, "X"),
+    ],
+)
+def test_bad_parameters(change, given, named):
+    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(9.0, 1e-4)) as ledger:
+        pga(**change).fit(**({"X": X} | given))
+    assert ledger.charges == 0
+
+
+def test_no_record_decides_what_is_released():
+    """Equal records, records that are no points: no error about eigenvalues; all are released."""
+    damaged = X.copy()
+    damaged[7] = -np.eye(2)
+    with Ledger(Budget(9.0, 1e-4)) as ledger:
+        with pytest.raises(InvalidArgument, match="record 7"):
+            pga().fit(damaged)
+        assert ledger.charges == 0
+    for value in (np.nan, np.inf, 0.0, 1e300):
+        damaged[7] = value
+        fitted = pga(on_invalid="center").fit(damaged)
+        assert np.all(np.isfinite(fitted.components_))
+    same = np.tile(np.eye(2), (240, 1, 1))
+    fitted = pga(budget=Budget(1e-3, 1e-9)).fit(same)  # noise alone
+    assert fitted.components_.shape == (3, 3)
+    assert np.all(np.isfinite(fitted.explained_variance_ratio_))
+    with pytest.raises(InvalidArgument, match="coordinates"):
+        fitted.inverse_transform(np.ones((3, 7)))
+    stiefel = riemdp.Stiefel(3, 2)
+    with pytest.raises(NotImplementedError, match="log"):
+        pga(manifold=stiefel, ball=None).fit(np.asarray(stiefel.origin)[None])
+    assert jax.numpy.isfinite(fitted.mean_).all()
