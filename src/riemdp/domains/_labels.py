@@ -21,7 +21,7 @@ _DIGITS = 300  # of a number that is read exactly
 _REMEDY = "give one label for each record: a number or a text that names its person"
 
 
-def admit_people(name: str, groups: object, rows: int) -> tuple[np.ndarray, int]:
+def admit_people(name: str, groups: object, rows: int, *, of: str = "X") -> tuple[np.ndarray, int]:
     """Labels as places from 0 on, in the order of the labels as text.
 
     Two labels name the same person if they say the same: 7, 7.0, "7" and " 7" do. Joining two
@@ -31,6 +31,7 @@ def admit_people(name: str, groups: object, rows: int) -> tuple[np.ndarray, int]
         name: The argument's name, for the error.
         groups: n labels, numbers or texts.
         rows: The number of records.
+        of: The name of the argument that holds them.
 
     Returns:
         An integer array (n,), and the number of people.
@@ -47,7 +48,7 @@ def admit_people(name: str, groups: object, rows: int) -> tuple[np.ndarray, int]
     if isinstance(labels, np.ndarray) and labels.ndim != 1:
         raise InvalidArgument(f"argument `{name}` has {labels.ndim} axes; {_REMEDY}")
     if len(labels) != rows:
-        raise InvalidArgument(f"argument `{name}` has another length than `X`; {_REMEDY}")
+        raise InvalidArgument(f"argument `{name}` has another length than `{of}`; {_REMEDY}")
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iu":
         _, places = np.unique(labels, return_inverse=True)
         return places.reshape(-1), int(places.max(initial=-1)) + 1

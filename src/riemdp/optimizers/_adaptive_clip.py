@@ -21,6 +21,7 @@ from jaxtyping import Array
 from .._errors import InvalidArgument
 from ._kernels import AbstractKernel, Batch, Frame, State
 from ._noisy_gradient import Batches, NoisyGradient
+from ._people import unfolded
 
 
 class ClipRange(NamedTuple):
@@ -119,6 +120,7 @@ class AdaptingGradient(NoisyGradient):
         """The clipped sum, and the sum of 1[|g_i| <= clip] - 1/2 over the records of the batch. A
         gradient that is not finite counts as 0 in both.
         """
+        batch, present = unfolded(batch, present)
         contributions = kernel.gradients(state, batch, None)
         norms = contributions[0]
         within = (norms <= clip) | ~jnp.isfinite(norms)

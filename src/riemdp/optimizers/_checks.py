@@ -54,7 +54,7 @@ def check_data(
     n = leaves[0].shape[0]
     if any(leaf.shape[0] != n for leaf in leaves):
         raise InvalidArgument(
-            f"argument `data` has parts of different lengths {[leaf.shape[0] for leaf in leaves]}"
+            "argument `data` has parts of different lengths; give one entry of each for a record"
         )
     if n == 0 and not may_be_empty:
         raise InvalidArgument("argument `data` is empty; at least one record is needed")

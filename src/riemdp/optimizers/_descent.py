@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -27,6 +28,7 @@ from ._checkpoint import identity
 from ._driver import Run, Schedule
 from ._kernels import AbstractKernel, Frame, State, choose_kernel, over_chunks
 from ._noisy_gradient import Batches, NoisyGradient
+from ._people import each_record
 from ._plan import (
     ADAPTIVE,
     MOST_STEPS,
@@ -404,13 +406,13 @@ class Plan(AbstractPlan):
         if centered:
             assert problem.ball is not None
             domain = problem.ball.on(m)
-            records, point = domain.clamp(records), domain.clamp_point(point)
+            records, point = each_record(domain.clamp, records), domain.clamp_point(point)
             ball = Confinement(domain.center, domain.radius)
             if math.isfinite(self.clip):
                 center = jax.tree.map(lambda x: x[None], domain.center)
         gradient = self.gradient.as_kind(kind)
         step = GradientStep(kernel, gradient, chunk_of(records, repetitions), center)
-        data = records if kernel.takes_data_as_they_are else prepared(kernel, records)
+        data = prepared_for(kernel, records)
         return Run(
             name=self.method,
             point=point,
@@ -465,6 +467,13 @@ class Plan(AbstractPlan):
                 )
             )
         return "\n".join(words)
+
+
+def prepared_for(kernel: AbstractKernel, records: Batch) -> Any:
+    """The records in the form that the kernel takes."""
+    if kernel.takes_data_as_they_are:
+        return records
+    return each_record(partial(prepared, kernel), records)
 
 
 def chunk_of(records: Batch, repetitions: int | None) -> int:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
-from ..privacy._ledger import uncharged
+from ..privacy._ledger import about_people, uncharged
 from ..problems._problem import Problem
 from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source
@@ -23,6 +26,7 @@ from ._checks import (
 )
 from ._driver import RunContext, drive
 from ._noisy_gradient import NoisyGradient
+from ._people import MOST, PERSON_IS, by_person, of_people, refuse_public_parts
 from ._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
 from ._recorder import Recorder
 from ._result import OptimizationResult
@@ -45,6 +49,8 @@ def private_minimize(
     record_every: int = 0,
     progress: bool = False,
     checkpoint: str | Path | None = None,
+    groups: object = None,
+    records_per_person: int = MOST,
 ) -> OptimizationResult:
     """Minimise (1/n) sum_i loss(w, z_i) over the manifold of `problem` with a guarantee for every
     record.
@@ -73,6 +79,12 @@ def private_minimize(
             not taken again, so no noise is used twice and the guarantee stays that of the planned
             number of steps. A ledger in memory that does not know of the steps before the crash is
             charged for them; one on disk has been.
+        groups: One label of a person for each record. Then everything of one person is protected,
+            n is the number of people, and every person counts once: what is minimised is the mean
+            over people of the mean loss of each person's records. Batches are batches of people.
+            How many records anybody has is private, and no bound on it is needed.
+        records_per_person: With `groups`: how many records of one person enter the run at most,
+            drawn at random once; public. It decides memory and time, and not privacy.
 
     Returns:
         The last released iterate and all public facts. Ctrl-C returns the last one so far, with the
@@ -87,9 +99,10 @@ def private_minimize(
     Guarantee:
         As the optimiser states it: `result.guarantee`, within `budget`, replace-one (Poisson
         and allocation: add-or-remove-one). It holds against someone who sees all of w_1, ..., w_T.
+        With `groups` the same, neighbours differing in everything of one person.
 
     Source:
-        Proof: docs/proofs/gradient-descent.md.
+        Proof: docs/proofs/gradient-descent.md, docs/proofs/people.md (`groups`).
 
     Examples:
         >>> import numpy as np, riemdp
@@ -118,10 +131,15 @@ def private_minimize(
     record_every = integer("record_every", record_every, at_least=0)
     point, records, n = _checked(problem, data, initial, optimizer)
     source = noise_source(rng)
+    form, shown = form_of_record(records), problem
+    if groups is not None:
+        refuse_public_parts(problem)
+        records, n = by_person(records, n, groups, records_per_person, source)
+        shown = of_people(problem)
     if budget is None and noise_std is None:
-        check_objective(problem, point, records)
+        check_objective(shown, point, records)
     else:
-        try_problem(problem, point, form_of_record(records))
+        try_problem(problem, point, form)
     if record_every:
         warnings.warn(
             "record_every computes objectives from the private records without noise: the history"
@@ -131,14 +149,27 @@ def private_minimize(
         )
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
     run = plan.bind(problem, records, point, kind=NoisyGradient)
-    recorder = Recorder(problem, records, record_every, progress)
-    done = drive(run, RunContext(source, n, ledger, recorder, checkpoint, rng))
+    planned = plan.guarantee()
+    details: dict[str, Any] = {}
+    places = 1  # for records, of each entry of a batch
+    if groups is not None:
+        places = records_per_person
+        run = dataclasses.replace(run, facts=_facts_of_people(run.facts, places))
+        planned = planned.for_people()
+        details = {
+            "people": None if optimizer.counts_are_private else n,
+            "records_per_person": places,
+            "person_is": PERSON_IS,
+        }
+    recorder = Recorder(shown, records, record_every, progress)
+    with contextlib.nullcontext() if groups is None else about_people():
+        done = drive(run, RunContext(source, n, ledger, recorder, checkpoint, rng))
     return OptimizationResult(
         value=done.value,
-        guarantee=done.guarantee,
+        guarantee=done.guarantee if groups is None else done.guarantee.for_people(),
         sigma=plan.sigma if done.clip is None else plan.sigma * float(done.clip),
         history=recorder.history(),
-        gradient_calls=done.gradient_calls,
+        gradient_calls=places * done.gradient_calls,
         steps=done.steps,
         reproducible=done.reproducible,
         method=plan.method,
@@ -146,11 +177,19 @@ def private_minimize(
         details={
             **plan.details,
             "protects": problem.protects,
-            "planned_guarantee": plan.guarantee(),
+            "planned_guarantee": planned,
             "skipped_steps": int(done.skipped),
+            **details,
             **({} if done.clip is None else {"clip_norm": float(done.clip)}),
         },
     )
+
+
+def _facts_of_people(
+    facts: Callable[[], tuple[Any, ...]], places: int
+) -> Callable[[], tuple[Any, ...]]:
+    """What a checkpoint of a run on people has to agree on."""
+    return lambda: (*facts(), "people", places)
 
 
 def replicate(

@@ -12,7 +12,8 @@ point w and the public constants of the problem are, one record changes the sum 
     add-or-remove-one (Poisson; allocation, in the one step of an epoch that holds it): C.
 
 The optimisers, their agents in a federated run and the audits issue this query and no other. What
-they do with the answers is post-processing. A clip norm found on the way: `_adaptive_clip`.
+they do with the answers is post-processing. A clip norm found on the way: `_adaptive_clip`. People
+in the place of records: `_people`.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ..privacy import Guarantee, Ledger, charge
 from ..randomness import NoiseSource
 from ._batches import batches_of
 from ._kernels import AbstractKernel, Batch, Frame, Parts, State, over_chunks
+from ._people import unfolded
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,8 @@ class NoisyGradient(eqx.Module):
         """The sum of per-record contributions, each clipped BEFORE it is added.
 
         `contributions` are norms of (gradient - center) and parts, as `kernel.gradients` gives
-        them. `present` is 1 for records of the batch and 0 for padding. `clip` is a public clip
+        them. `present` is 1 for records of the batch and 0 for padding, and for records of
+        people the share of each in its person. `clip` is a public clip
         norm in the place of `self.clip`.
         """
         norms, parts = contributions
@@ -167,7 +170,8 @@ class NoisyGradient(eqx.Module):
     def sum_of(
         self, kernel: AbstractKernel, state: State, batch: Batch, present: Array, center: Frame
     ) -> Frame:
-        """The clipped sum over a batch."""
+        """The clipped sum over a batch; of people, that of the means of their clipped records."""
+        batch, present = unfolded(batch, present)
         contributions = kernel.gradients(state, batch, center)
         return self.clipped_sum(kernel, state, contributions, present, center=center)
 

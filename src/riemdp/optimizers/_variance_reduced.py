@@ -33,6 +33,7 @@ from ..problems._problem import Batch
 from ._driver import Schedule
 from ._kernels import AbstractKernel, Frame, Generic, Parts
 from ._noisy_gradient import Batches, NoisyGradient
+from ._people import unfolded
 from ._steps import AbstractStep, Anchor, Row, batch_of
 
 LARGE = 1e150  # "no bound" in a run without noise, where products with 0 must stay 0
@@ -166,6 +167,11 @@ def _tangent(kernel: Generic, point: Point, parts: Parts) -> tuple[Array, Parts]
     return kernel.norms(point, parts), parts
 
 
+def _weighted(batch: Batch) -> tuple[Batch, Array]:
+    """The records of a batch, all of which count, and the weight of each."""
+    return unfolded(batch, jnp.ones(jax.tree.leaves(batch)[0].shape[0]))
+
+
 def _carried(kernel: Generic, anchor: Point, point: Point, parts: Parts) -> Parts:
     return jax.vmap(kernel.manifold._transport, (None, None, 0))(anchor, point, parts)
 
@@ -186,14 +192,13 @@ class AnchoredStep(AbstractStep):
         h, distance = expected_difference(kernel.manifold, state, anchor.point, self.middle)
         clip = difference_clip(gradient.clip, self.half_width, distance)
         clip = jnp.where(row.step == 0, 0.0, clip)
-        batch = batch_of(data, row)
+        batch, present = _weighted(batch_of(data, row))
         gradients = jax.vmap(kernel.gradient, (None, 0))  # made tangent below, once
         here, there = gradients(state, batch), gradients(anchor.point, batch)
         parts = jax.tree.map(jnp.subtract, here, _carried(kernel, anchor.point, state, there))
         if h is not None:
             parts = jax.tree.map(jnp.subtract, parts, h)
         contributions = _tangent(kernel, state, parts)
-        present = jnp.ones(contributions[0].shape)
         total = gradient.clipped_sum(kernel, state, contributions, present, clip=clip)
         sigma = self.scale * clip
         answer = gradient.answer(kernel, state, total, row.normals, center=h, sigma=sigma)
@@ -211,12 +216,11 @@ class PublishedStep(AbstractStep):
         kernel, gradient = self.kernel, self.gradient
         assert anchor is not None
         assert isinstance(kernel, Generic)
-        batch = batch_of(data, row)
+        batch, present = _weighted(batch_of(data, row))
         here = self._clipped(*kernel.gradients(state, batch))
         there = self._clipped(*kernel.gradients(anchor.point, batch))
         parts = jax.tree.map(jnp.subtract, here, _carried(kernel, anchor.point, state, there))
         contributions = _tangent(kernel, state, parts)
-        present = jnp.ones(contributions[0].shape)
         total = gradient.clipped_sum(kernel, state, contributions, present)
         answer = gradient.answer(kernel, state, total, row.normals)
         full = kernel.manifold._transport(anchor.point, state, anchor.gradient)

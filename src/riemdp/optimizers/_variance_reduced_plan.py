@@ -20,7 +20,7 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian_noise_multiplier
 from ..problems._problem import Batch, Problem
 from ._checkpoint import identity
-from ._descent import GradientStep, chunk_of
+from ._descent import GradientStep, chunk_of, prepared_for
 from ._driver import FullQuery, Run
 from ._kernels import Generic, choose_kernel, gradient_function
 from ._noisy_gradient import NoisyGradient
@@ -32,7 +32,7 @@ from ._plan import (
     rate_array,
     resolve_clip,
 )
-from ._steps import Work, prepared
+from ._steps import Work
 from ._variance_reduced import (
     LARGE,
     AnchoredStep,
@@ -222,7 +222,7 @@ class SvrgPlan(AbstractPlan):
         full, inner = (g.as_kind(kind) for g in s.gradients(self.split, self.private))
         # The full gradient is never transported, so its kernel may be a faster one.
         full_kernel = choose_kernel(problem, False)
-        data = records if full_kernel.takes_data_as_they_are else prepared(full_kernel, records)
+        data = prepared_for(full_kernel, records)
         at_anchor = GradientStep(full_kernel, full, chunk_of(records, repetitions))
         kernel = Generic(
             problem.manifold, optimizer.update == "retract", gradient_function(problem)

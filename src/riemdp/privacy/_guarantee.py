@@ -26,6 +26,7 @@ from .accounting.events import (
     PureEvent,
     SampledGaussianEvent,
     event_from_dict,
+    in_words,
     merge,
 )
 from .accounting.trade_off import geometric_sum, pure_rate
@@ -302,14 +303,13 @@ class Guarantee:
             return f"Costs no privacy at all, {self.adjacency}."
         if not self.is_private:
             return "No privacy guarantee (epsilon is infinite): a non-private baseline."
-        made_of = "; ".join(p.describe() for p in self.parts)
         if all(isinstance(p, PureEvent) for p in self.parts):
             figure = f"{self.epsilon(0.0):.4g}-differentially private"
         else:
             delta = 1e-5 if self.quoted_delta is None else self.quoted_delta
             figure = f"({self.epsilon(delta):.4g}, {delta:.4g})-differentially private"
         rests = f" It assumes: {self.assumes}." if self.assumes else ""
-        return f"{figure}, {self.neighbours}: {made_of}.{rests}"
+        return f"{figure}, {self.neighbours}: {in_words(self.parts, self.unit == PERSON)}.{rests}"
 
     @property
     def neighbours(self) -> str:
@@ -334,7 +334,7 @@ class Guarantee:
     def __repr__(self) -> str:
         return (
             f"Guarantee({self.adjacency!r}{', one person' if self.unit == PERSON else ''}:"
-            f" {'; '.join(p.describe() for p in self.parts) or 'costs nothing'}"
+            f" {in_words(self.parts, self.unit == PERSON) or 'costs nothing'}"
             f"{f', assuming {self.assumes}' if self.assumes else ''})"
         )
 

@@ -16,6 +16,7 @@ from ._words import (
     ADJACENCY,
     DELTA_MEANING,
     OF_PEOPLE,
+    ONE_POINT,
     bias_sentence,
     group_sentence,
     limits,
@@ -153,6 +154,7 @@ class ReportFacts:
     region: RegionFacts | None = None  # where the law of the noise is known
     arithmetic: str = ""  # "lattice" or "idealised", where the release says it
     outside: OutsideCount | None = None  # of the records, counted with noise
+    person_is: str = ONE_POINT  # what a person's records count as
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -343,8 +345,7 @@ class ReportFacts:
     def _made_from(self) -> str:
         if self.of_people:
             return (
-                f"{self.records_in_words} people, one point each: the mean of that person's"
-                f" records; one record is {self.record_is}"
+                f"{self.records_in_words} people, {self.person_is}; one record is {self.record_is}"
             )
         return f"{self.records_in_words} records; one record is {self.record_is}"
 

@@ -17,7 +17,7 @@ from .._version import __version__
 from ..privacy._guarantee import PERSON
 from ._facts import RegionFacts, SearchFacts
 from ._report import PrivacyReport
-from ._words import number
+from ._words import ONE_POINT, number
 
 if TYPE_CHECKING:
     from ..manifolds import AbstractManifold
@@ -119,6 +119,7 @@ def privacy_report(
         released=released,
         records=count,
         record_is=record_is,
+        person_is=known.get("person_is", ONE_POINT),
         space=facts.words("space", space, manifold, _space_in_words),
         domain=facts.words(
             "domain", domain, ball, lambda b: _domain_in_words(b, manifold, search is not None)

@@ -31,6 +31,8 @@ OF_PEOPLE = {
     ),
 }
 
+ONE_POINT = "one point each: the mean of that person's records"
+
 DELTA_MEANING = "additive slack on every probability; keep it far below 1/n"
 GROUPS = (2, 5)  # sizes of a person's share that every report gives figures for
 

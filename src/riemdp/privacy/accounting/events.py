@@ -293,3 +293,11 @@ def event_from_dict(state: Mapping[str, Any]) -> Event:
         "this version of riemdp knows gaussian, pure, approximate, sampled-gaussian,"
         " allocated-gaussian, mixture, group and none",
     )
+
+
+def in_words(parts: Iterable[Event], of_people: bool) -> str:
+    """What mechanisms are, one after the other, about people or about records."""
+    words = "; ".join(part.describe() for part in parts)
+    if not of_people:
+        return words
+    return words.replace("of the records", "of the people").replace("every record", "every person")
