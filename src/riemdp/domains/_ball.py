@@ -94,6 +94,13 @@ class Ball:
             self._domains[manifold] = domain
         return domain
 
+    @classmethod
+    def _of(cls, domain: Domain) -> Ball:
+        """The ball of a domain, which is bound to its space already."""
+        ball = cls(domain.center, domain.radius)
+        ball._domains[domain.manifold] = domain
+        return ball
+
     def clamp(self, manifold: AbstractManifold, x: RecordsLike) -> Point:
         """Move each record radially into the ball: x -> exp_c(min(1, r/d(c, x)) log_c x).
 

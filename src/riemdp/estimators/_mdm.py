@@ -268,7 +268,7 @@ class PrivateMDM(
         sizes = [len(g) for g in groups]
         name = self._name(domain, min(sizes), self.budget)
         local = domain.frame.local
-        there = Ball(local.center, local.radius)
+        there = Ball._of(local)
         plans = [plan_count(self.budget, n, self.count_outside) for n in sizes]
         mechanisms = [
             Counted(build(name, MeanFacts(local.manifold, there, n, plan.rest)), plan, n)
@@ -293,7 +293,7 @@ class PrivateMDM(
         name = self._name(domain, m, half)
         local = domain.frame.local
         plan = plan_count(half, m, self.count_outside)
-        there = Ball(local.center, local.radius)
+        there = Ball._of(local)
         # how many records a class has is private
         mechanism = Counted(build(name, MeanFacts(local.manifold, there, m, plan.rest)), plan, None)
         query = FrechetMean(domain, m)  # made for m: the sizes of the classes are private
@@ -320,7 +320,7 @@ class PrivateMDM(
             r
             for r in plan_private_mean(
                 manifold,
-                Ball(domain.center, domain.radius),
+                Ball._of(domain),
                 n,
                 budget,
                 count_outside=self.count_outside,

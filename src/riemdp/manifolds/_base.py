@@ -286,8 +286,8 @@ class AbstractManifold(eqx.Module):
         The default covers errors that grow like the coordinates and like e^(sqrt(-kappa) r), with
         a factor of about 10 to spare; a space with worse coordinates gives its own.
         """
-        entries = jax.tree.leaves(center)
-        size = 1.0 + max(float(jnp.max(jnp.abs(leaf), initial=0.0)) for leaf in entries)
+        entries = [np.asarray(leaf) for leaf in jax.tree.leaves(center)]
+        size = 1.0 + max(float(np.max(np.abs(leaf), initial=0.0)) for leaf in entries)
         count = sum(leaf.size for leaf in entries)
         growth = math.sqrt(max(0.0, -self.curvature_bounds[0])) * radius
         spread = math.exp(growth) if growth < 700 else math.inf

@@ -73,7 +73,7 @@ class Lorentz(AbstractManifold):
     @property
     def origin(self) -> Array:
         """(1, 0, ..., 0)."""
-        return jnp.zeros(self.n).at[0].set(1.0)
+        return jnp.asarray(np.eye(1, self.n)[0])
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -104,8 +104,9 @@ class Lorentz(AbstractManifold):
         """The point of the hyperboloid that is nearest to the arithmetic mean in Minkowski space
         (`project` would keep the space coordinates).
         """
-        mean = jnp.tensordot(weights, records, axes=1)
-        return self.project(mean / jnp.sqrt(mean[0] ** 2 - jnp.sum(mean[1:] ** 2)))
+        mean = np.tensordot(np.asarray(weights), np.asarray(records), axes=1)
+        with np.errstate(all="ignore"):  # far records: no start then, and no warning
+            return self.project(jnp.asarray(mean / np.sqrt(mean[0] ** 2 - np.sum(mean[1:] ** 2))))
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = self._inner(p, v, v)[..., None]

@@ -71,7 +71,7 @@ class Sphere(AbstractManifold):
     @property
     def origin(self) -> Array:
         """The first unit vector."""
-        return jnp.zeros(self.n).at[0].set(1.0)
+        return jnp.asarray(np.eye(1, self.n)[0])
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -99,8 +99,8 @@ class Sphere(AbstractManifold):
 
     def _mean_start(self, weights: Array, records: Array) -> Array | None:
         """The projected arithmetic mean, unless it is the centre."""
-        mean = jnp.tensordot(weights, records, axes=1)
-        return None if float(jnp.linalg.norm(mean)) < 1e-8 else self.project(mean)
+        mean = np.tensordot(np.asarray(weights), np.asarray(records), axes=1)
+        return None if np.linalg.norm(mean) < 1e-8 else self.project(jnp.asarray(mean))
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = dot(v, v)[..., None]

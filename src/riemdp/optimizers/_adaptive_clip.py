@@ -23,6 +23,8 @@ from ._kernels import AbstractKernel, Batch, Frame, State
 from ._noisy_gradient import Batches, NoisyGradient
 from ._people import unfolded
 
+_RISE = 0.25  # of the pace at which log C falls, while the iterate travels
+
 
 class ClipRange(NamedTuple):
     """The logarithm of the clip norm lies between `low` and `high`; both are released numbers."""
@@ -70,6 +72,9 @@ class AdaptiveClip(eqx.Module):
         travels = step < self.searches + self.travel
         aim = jnp.where(travels, 0.5, self.last)
         change = jnp.where(travels, *self.pace) * (jnp.clip(share, 0.0, 1.0) - aim)
+        # The share is that of the point before the step. Were C to rise as fast as it falls, it
+        # would do so after every step that its own noise led too far, and the run would oscillate.
+        change = jnp.where(travels & (change < 0.0), _RISE * change, change)
         moved = jnp.clip(middle - change, -self.reach, self.reach)
         searches = step < self.searches
         return ClipRange(jnp.where(searches, low, moved), jnp.where(searches, high, moved))

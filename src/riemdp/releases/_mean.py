@@ -267,7 +267,7 @@ def private_frechet_mean(
         gradient = None
         if name in NEED_GRADIENT:
             gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
-        there = Ball(local.center, local.radius)
+        there = Ball._of(local)
         facts = MeanFacts(
             local.manifold, there, n, shares.rest, gradient=gradient, shrink=shrink, **choice
         )
@@ -498,7 +498,7 @@ def _optimised(
             ' release is replace-one; use sampling="without-replacement", or'
             " riemdp.private_minimize",
         )
-    there = Ball(local.center, local.radius)
+    there = Ball._of(local)
     sensitivity = frechet_mean_sensitivity(local.manifold, there, n)
     problem = problems.frechet_mean(local.manifold, ball=there)
     result = private_minimize(

@@ -176,11 +176,11 @@ def _start(manifold: AbstractManifold, X: Point, w: Array) -> Any:
     """A point to start from: the projected arithmetic mean where that means something, else the
     heaviest record.
     """
-    first = jax.tree.map(lambda x: x[int(jnp.argmax(w))], X)
     start = manifold._mean_start(w, X)
     if start is not None and bool(manifold.belongs(start)):
         return start
-    return first
+    heaviest = int(np.argmax(w))
+    return jax.tree.map(lambda x: x[heaviest], X)
 
 
 def _warn_of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from ..manifolds import AbstractManifold
@@ -32,9 +33,8 @@ def newton_mean(
     """
 
     def look(p: Point) -> View[Any]:
-        gradient, step, facts = _newton_pass(manifold, p, X, w, tol)
-        residual, spread, lipschitz = (float(x) for x in facts)
-        descent = jax.tree.map(lambda g: g / lipschitz, gradient)
+        descent, step, facts = _newton_pass(manifold, p, X, w, tol)
+        residual, spread = np.asarray(facts).tolist()
         return View(residual, spread, descent, lambda: (step, math.inf))
 
     return damped_newton(look, manifold.exp, start, tol, max_passes)
@@ -142,8 +142,5 @@ def _newton_pass(
         unfinished, improve, (jnp.zeros_like(gradient), gradient, gradient, 0)
     )
     spread = jnp.sqrt(jnp.max(jnp.where(w > 0, squares, 0.0)))
-    return (
-        gradient,
-        manifold._to_tangent(p, step),
-        jnp.stack([size, spread, jnp.maximum(1.0, jnp.max(across))]),
-    )
+    descent = gradient / jnp.maximum(1.0, jnp.max(across))
+    return descent, manifold._to_tangent(p, step), jnp.stack([size, spread])
