@@ -34,7 +34,14 @@ HEAVY = {
     "torch",
     "scipy.stats",
 }
-DRAWING = {"normals", "uniforms", "gammas", "betas"}  # the methods of a NoiseSource that make noise
+DRAWING = {  # the methods of a NoiseSource that make noise
+    "normals",
+    "uniforms",
+    "gammas",
+    "betas",
+    "rounded_normals",
+    "discrete_gaussians",
+}
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
 # Packages on the way from private records to a release: here randomness that is not cryptographic
 # is a fault. `manifolds` draws from JAX keys for simulation, `problems` in its gradient check on

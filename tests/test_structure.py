@@ -54,6 +54,7 @@ FACES = {
 # Imported where they are needed: heavy or optional.
 LATE = {
     "PIL",
+    "cryptography",
     "dask",
     "flwr",
     "jax",

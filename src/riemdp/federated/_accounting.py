@@ -15,7 +15,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
-from .._errors import InvalidArgument, integer, invalid, real
+from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
+from ..mechanisms._shared_sum import SharedSum
 from ..optimizers._plan import check_budget, plan_optimizer
 from ..privacy import (
     Budget,
@@ -27,6 +28,7 @@ from ..privacy import (
 )
 from ..privacy import calibrate as privacy_calibrate
 from ._prirfed import PriRFed
+from ._shared import plan_shared
 
 
 def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
@@ -36,6 +38,8 @@ def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
     `sigma` per orthonormal coordinate of the averaged gradient (DP-RSVRG: of the full gradient).
     Replace-one.
     """
+    if prirfed.noise == "shared":
+        raise RiemdpError("shared noise has one guarantee for all sites: see FederatedPlan.shared")
     if sigma == 0.0:
         return none()
     return plan_optimizer(
@@ -70,6 +74,8 @@ class FederatedPlan:
             otherwise the worst of `totals` at `delta`, as (epsilon, delta).
         delta: The budget's.
         agents: The number of agents that the noise is calibrated for; None: one for each size.
+        shared: How the agents share the noise of one round; None where each adds all of its own.
+            `sigma_of` is then the noise of the sum of all gradients.
     """
 
     sizes: tuple[int, ...]
@@ -79,6 +85,7 @@ class FederatedPlan:
     guarantee: Guarantee
     delta: float = 1e-5
     agents: int | None = None
+    shared: SharedSum | None = None
 
     @property
     def planned_agents(self) -> int:
@@ -129,6 +136,8 @@ def plan_federated(
         raise InvalidArgument(
             "arguments `budget` and `noise_std` exclude each other: give one of them"
         )
+    if prirfed.noise == "shared":
+        return _plan_of_sums(prirfed, sizes, budget, noise_std)
     if noise_std is not None:
         given = real("noise_std", noise_std, at_least=0.0)
         sigma_of = dict.fromkeys(sizes, given)
@@ -142,6 +151,28 @@ def plan_federated(
     delta = 1e-5 if budget is None else budget.delta
     total = worst(list(totals.values()), delta)
     return FederatedPlan(sizes, sigma_of, local, totals, total, delta, len(sizes))
+
+
+def _plan_of_sums(
+    prirfed: PriRFed, sizes: tuple[int, ...], budget: Budget | None, noise_std: float | None
+) -> FederatedPlan:
+    """With shared noise: every agent takes part in every round, and their sizes do not matter."""
+    if prirfed.agents_per_round != len(sizes):
+        raise invalid(
+            "agents_per_round",
+            prirfed.agents_per_round,
+            f"with noise='shared' every agent takes part in every round: give {len(sizes)}",
+        )
+    if budget is None or noise_std is not None:
+        raise InvalidArgument(
+            "argument `budget` is needed with noise='shared' (and no `noise_std`); for a baseline"
+            " without noise use noise='local'"
+        )
+    shared = plan_shared(prirfed, check_budget(budget))
+    local = dict.fromkeys(sizes, shared.guarantee)
+    total = shared.guarantee.repeat(prirfed.rounds)
+    sigma_of, totals = dict.fromkeys(sizes, shared.sigma), dict.fromkeys(sizes, total)
+    return FederatedPlan(sizes, sigma_of, local, totals, total, budget.delta, len(sizes), shared)
 
 
 def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
@@ -180,6 +211,13 @@ def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> fl
     return _calibrate(_Setting(prirfed, records, agents), budget.epsilon, budget.delta)
 
 
+def one_answer(plan: FederatedPlan, prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
+    """What one answer of an agent with `records` records costs under this plan."""
+    if plan.shared is not None:
+        return plan.shared.guarantee
+    return local_guarantee(prirfed, records, sigma)
+
+
 class _Setting:
     """Hashable key of a calibration: settings that do not decide noise (rates, outputs,
     aggregation) are left out.
@@ -201,6 +239,8 @@ class _Setting:
             prirfed.participation,
             prirfed.invited_per_round,
             rounds,
+            prirfed.noise,
+            prirfed.tolerated,
         )
 
     def __hash__(self) -> int:
@@ -213,6 +253,8 @@ class _Setting:
 @functools.lru_cache(maxsize=512)
 def _calibrate(setting: _Setting, epsilon: float, delta: float) -> float:
     budget = Budget(epsilon, delta)
+    if setting.prirfed.noise == "shared":
+        return plan_shared(setting.prirfed, budget).sigma
     prirfed, n, agents = setting.prirfed, setting.records, setting.agents
     # Of the query that sigma is stated for, so that the search works with noise multipliers.
     unit = plan_optimizer(prirfed.problem, n, prirfed.local, None, noise_std=0.0).sensitivity

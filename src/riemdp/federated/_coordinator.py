@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,9 +19,11 @@ from .._files import staged
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, participation
 from ..randomness import NoiseSource
-from ._accounting import FederatedPlan, local_guarantee, realised_guarantee, worst
+from ._accounting import FederatedPlan, one_answer, realised_guarantee, worst
 from ._aggregate import aggregate, validate_reply
 from ._prirfed import PriRFed
+from ._secure_sum import is_words, total
+from ._shared import moved as moved_by_sum
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,9 @@ class Coordinator:
     fits `budget`, so that dropouts (which raise the rate invited / eligible above the plan) never
     overspend it; `places` says how a round can go on with fewer agents.
 
+    With shared noise a reply is a vector of masked words (`_secure_sum`), and a round counts when
+    all that were invited have replied: otherwise masks are left in the sum.
+
     Agents are known by strings; their numbers of records are public.
     """
 
@@ -68,7 +74,7 @@ class Coordinator:
         self.invitations = dict.fromkeys(self.sizes, 0)
         self.open: tuple[str, ...] | None = None
         self._invited_now = self._eligible_now = 0
-        self._replies: dict[str, tuple[Point, float]] = {}
+        self._replies: dict[str, tuple[Any, float]] = {}
         self._refused: set[str] = set()
         self._source = source
         # For output="uniform": the iterate drawn so far, by reservoir sampling.
@@ -87,6 +93,8 @@ class Coordinator:
         answer holds for every such schedule: see `places`.
         """
         names = self._known(eligible)
+        if self.plan.shared is not None and len(names) < self.plan.shared.enough:
+            return False  # too few shares of the noise
         if self.budget is None or not names:
             return bool(names)
         if self.prirfed.participation == "round-robin":
@@ -120,7 +128,7 @@ class Coordinator:
             return None
         if self.may_invite(names):
             return len(names)
-        if self.prirfed.participation == "round-robin":
+        if self.prirfed.participation == "round-robin" or self.plan.shared is not None:
             return None
         invited, among = self._highest_rate(self.prirfed.invited_per_round, len(names))
         count = -(-self.prirfed.invited_per_round * among // invited)
@@ -202,13 +210,17 @@ class Coordinator:
         sane = weight is None or (
             isinstance(weight, int | float | np.number) and float(weight) == known
         )
-        if not sane or not validate_reply(
-            self.prirfed.problem.manifold, self.value, reply, weight=known
-        ):
+        if not sane or not self._is_valid(reply, known):
             self._refused.add(agent)
             return False
         self._replies[agent] = (reply, known)
         return True
+
+    def _is_valid(self, reply: object, weight: float) -> bool:
+        manifold = self.prirfed.problem.manifold
+        if self.plan.shared is not None:
+            return is_words(reply, manifold.dim)
+        return validate_reply(manifold, self.value, reply, weight=weight)
 
     @property
     def answered(self) -> int:
@@ -217,18 +229,16 @@ class Coordinator:
 
     def close(self) -> RoundRecord:
         """Average what came (in the order of invitation) into x_{t+1}, or keep x_t below the
-        quorum.
+        quorum. With shared noise: add what came, or keep x_t where an agent is missing or has
+        masks that do not cancel.
         """
         if self.open is None:
             raise RiemdpError("no round is open; invite first")
         order = [a for a in self.open if a in self._replies]
-        moved = len(order) >= self.prirfed.quorum
-        if moved:
-            replies, weights = zip(*(self._replies[a] for a in order), strict=True)
-            moved_to = aggregate(
-                self.prirfed.problem.manifold, self.value, replies, weights, self.prirfed.aggregate
-            )
-            self.value = self._confined(moved_to)
+        following = self._following(order)
+        moved = following is not None
+        if following is not None:
+            self.value = self._confined(following)
         missing = self._invited_now - len(order) - len(self._refused)
         refused = len(self._refused)
         record = RoundRecord(
@@ -344,7 +354,7 @@ class Coordinator:
         for n, sigma in sigma_of.items():
             self.plan.sigma_of.setdefault(n, sigma)
             if n not in self.plan.local:
-                self.plan.local[n] = local_guarantee(self.prirfed, n, sigma)
+                self.plan.local[n] = one_answer(self.plan, self.prirfed, n, sigma)
         self.sizes = sizes | {a: n for a, n in self.sizes.items() if a not in sizes}
 
     # ---------------------------------------------------------------- helpers
@@ -356,6 +366,21 @@ class Coordinator:
         if ball is None or not self.prirfed.local.is_confined:
             return point
         return ball.on(self.prirfed.problem.manifold).clamp_point(point)
+
+    def _following(self, order: Sequence[str]) -> Point | None:
+        """The next point from the replies of these agents; None: they are too few."""
+        shared = self.plan.shared
+        if shared is None:
+            if len(order) < self.prirfed.quorum:
+                return None
+            replies, weights = zip(*(self._replies[a] for a in order), strict=True)
+            manifold = self.prirfed.problem.manifold
+            return aggregate(manifold, self.value, replies, weights, self.prirfed.aggregate)
+        if self.open is None or len(order) < max(len(self.open), shared.enough):
+            return None
+        words = total(self._replies[a][0] for a in order)
+        records = sum(self.sizes[a] for a in order)
+        return moved_by_sum(self.prirfed, shared, self.value, words, records)
 
     def _known(self, eligible: Iterable[str]) -> list[str]:
         there = set(eligible)

@@ -15,7 +15,7 @@ from typing import Protocol
 from .._errors import InvalidArgument, real
 from ..manifolds._base import Point
 from ..randomness import NoiseSource
-from ._accounting import local_guarantee, plan_federated, planned_guarantee
+from ._accounting import one_answer, plan_federated, planned_guarantee
 from ._coordinator import Coordinator, RoundRecord
 from ._setup import Setup
 
@@ -91,7 +91,7 @@ def enrol(server: Coordinator, setup: Setup, name: str, records: int) -> None:
     if records not in plan.sigma_of:
         sigma = setup.sigma(records) or 0.0
         plan.sigma_of[records] = sigma
-        plan.local[records] = local_guarantee(setup.prirfed, records, sigma)
+        plan.local[records] = one_answer(plan, setup.prirfed, records, sigma)
         plan.totals[records] = planned_guarantee(setup.prirfed, plan.local[records], setup.agents)
     server.plan = dataclasses.replace(
         plan, sizes=(*plan.sizes, records), agents=plan.planned_agents

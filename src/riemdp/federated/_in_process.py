@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +18,11 @@ from ..privacy._ledger import uncharged
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ._accounting import FederatedPlan, plan_federated, worst
-from ._agent import local_update
+from ._agent import admit_current, local_update
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
+from ._secure_sum import Keys, Question, Roster
+from ._shared import context_of, masked_sum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,24 +134,17 @@ def run_in_process(
         )
     charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
+    records = dict(zip(names, (data for data, _ in checked), strict=True))
+    agents = _Agents(server, records, source, without_noise)
     rows: list[HistoryRow] = []
     calls, status = 0, "completed"
     bar = _Bar(prirfed.rounds) if progress else None
     try:
         while not server.finished:
-            for name in server.invite(names):
-                data, n = checked[names.index(name)]
-                sigma = None if without_noise else plan.sigma_of[n]
-                with uncharged():  # the whole plan has been charged, the agent's share included
-                    done = local_update(
-                        prirfed,
-                        data,
-                        server.value,
-                        sigma,
-                        rng=source if source.reproducible else None,
-                    )
-                calls += done.gradient_calls
-                server.receive(name, done.value)
+            server.invite(names)
+            for name, reply, gradients in agents.answers():
+                calls += gradients
+                server.receive(name, reply)
             server.close()
             t = len(server.records)
             if record_every and t % record_every == 0:
@@ -191,7 +187,7 @@ def result_of(
     return FederatedResult(
         value=server.result_value(),
         guarantee=server.guarantee(),
-        sigma=max(plan.sigmas),
+        sigma=_sigma(plan),
         history=History([]) if history is None else history,
         gradient_calls=gradient_calls,
         steps=len(server.records),
@@ -205,11 +201,62 @@ def result_of(
             "aggregate": prirfed.aggregate,
             "participation": prirfed.participation,
             "protects": prirfed.problem.protects,
+            "noise": prirfed.noise,
+            **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
         },
         rounds=tuple(server.records),
         invitations=dict(server.invitations),
         plan=plan,
     )
+
+
+def _sigma(plan: FederatedPlan) -> float:
+    """The noise of one step per orthonormal coordinate of the averaged gradient."""
+    if plan.shared is None:
+        return max(plan.sigmas)
+    return plan.shared.sigma_of(plan.shared.parties) / sum(plan.sizes)
+
+
+class _Agents:
+    """All agents of a run in one process."""
+
+    def __init__(
+        self, server: Coordinator, data: dict[str, Any], source: NoiseSource, without_noise: bool
+    ):
+        self.server, self.data, self.without_noise = server, data, without_noise
+        # Agents draw from the operating system, each for itself, but for a simulation.
+        self.rng = source if source.reproducible else None
+        self.keys: dict[str, Keys] = {}
+        self.agreement = secrets.token_hex(32)  # names this run, for masks
+        if server.plan.shared is not None:
+            self.keys = {name: Keys.new(name) for name in data}
+
+    def answers(self) -> Iterator[tuple[str, Any, int]]:
+        """(agent, reply, gradients) of the round that is open."""
+        server, shared = self.server, self.server.plan.shared
+        assert server.open is not None
+        point, question = server.value, None
+        if shared is not None:
+            agreed = {name: keys.long_term for name, keys in self.keys.items()}
+            fresh = {name: self.keys[name].fresh for name in server.open}
+            roster = Roster.of(None, agreed, fresh, least=shared.enough)
+            context = context_of(server.prirfed.problem.manifold, point)
+            question = Question(self.agreement, len(server.records), roster, context)
+        for name in server.open:
+            with uncharged():  # the whole plan has been charged, the agent's share included
+                reply, gradients = self._answer(name, point, question)
+            yield name, reply, gradients
+
+    def _answer(self, name: str, point: Point, question: Question | None) -> tuple[Any, int]:
+        prirfed, plan = self.server.prirfed, self.server.plan
+        data, n = self.data[name], self.server.sizes[name]
+        if question is None or plan.shared is None:
+            sigma = None if self.without_noise else plan.sigma_of[n]
+            done = local_update(prirfed, data, point, sigma, rng=self.rng)
+            return done.value, done.gradient_calls
+        here, keys = admit_current(prirfed, point), self.keys[name]
+        words = masked_sum(prirfed, plan.shared, data, here, keys, question, rng=self.rng)
+        return words, n
 
 
 def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, int]:

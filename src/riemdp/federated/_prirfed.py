@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..mechanisms._common import needs_log
+from ..optimizers import DPRGD
 from ..optimizers._plan import ADAPTIVE, AbstractOptimizer
 from ..problems import Problem
 
 AGGREGATES = ("tangent-mean", "frechet-mean")
 PARTICIPATIONS = ("uniform", "round-robin")
 OUTPUTS = ("last", "uniform")
+NOISES = ("local", "shared")
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,20 @@ class PriRFed:
         over_invite: Invite this many more than s, so that a round can close when s have replied.
             They are charged all the same.
         quorum: On fewer valid replies than this a round keeps x_t.
+        noise: "local": each agent adds all the noise that its own guarantee needs, and replies with
+            a point. "shared": secure sums. All agents (`agents_per_round` is their number J) reply
+            with the sum of their clipped gradients at x_t, each with a share of the noise and under
+            masks that cancel in the sum over all of them; nobody sees a single reply. The step from
+            x_t is that of `local`, a `DPRGD` with one step, on all records together. The noise in
+            it is sqrt(J - tolerated) times smaller than with "local" at the same budget, where all
+            agents have equally many records. A round in which an agent is missing keeps x_t, and
+            is charged.
+        tolerated: q, with shared noise: how many agents may be missing, or share their secrets with
+            somebody, before the guarantee fails. The noise grows by sqrt(J / (J - q)).
 
     Guarantee:
         What `plan_federated` states, replace-one; every agent's number of records is public.
+        Shared: `local` composed T times, under `Guarantee.assumes` (docs/proofs/secure-sums.md).
         Uniform: T-fold composition of (1 - rho) nothing + rho `local`, rho = invited / eligible of
         the round. Round-robin: `local` composed ceil(T s / N) times. Both hold against everyone who
         sees all messages, the server included.
@@ -65,6 +78,8 @@ class PriRFed:
     output: str = "last"
     over_invite: int = 0
     quorum: int = 1
+    noise: str = "local"
+    tolerated: int = 0
 
     def __init__(
         self,
@@ -78,6 +93,8 @@ class PriRFed:
         output: str = "last",
         over_invite: int = 0,
         quorum: int = 1,
+        noise: str = "local",
+        tolerated: int = 0,
     ):
         if not isinstance(problem, Problem):
             raise invalid(
@@ -125,7 +142,13 @@ class PriRFed:
             "output": one_of("output", output, OUTPUTS),
             "over_invite": integer("over_invite", over_invite, at_least=0),
             "quorum": integer("quorum", quorum, at_most=s),
+            "noise": one_of("noise", noise, NOISES),
+            "tolerated": integer("tolerated", tolerated, at_least=0, at_most=s - 1),
         }
+        if noise == "shared":
+            _check_shared(local, aggregate, over_invite)
+        elif tolerated:
+            raise invalid("tolerated", tolerated, "it has a meaning for noise='shared' only")
         for name, value in settings.items():
             object.__setattr__(self, name, value)
 
@@ -146,4 +169,21 @@ class PriRFed:
             output=self.output,
             over_invite=self.over_invite,
             quorum=self.quorum,
+            noise=self.noise,
+            tolerated=self.tolerated,
+        )
+
+
+def _check_shared(local: AbstractOptimizer, aggregate: str, over_invite: int) -> None:
+    """What goes with secure sums: sums of gradients, of everybody."""
+    if not isinstance(local, DPRGD) or local.steps != 1:
+        raise InvalidArgument(
+            "argument `local` must be DPRGD(steps=1, ...) with noise='shared': what is summed is"
+            " one gradient of every agent at the point of the round"
+        )
+    if aggregate != "tangent-mean":
+        raise invalid("aggregate", aggregate, "noise='shared' sums tangent vectors: 'tangent-mean'")
+    if over_invite:
+        raise invalid(
+            "over_invite", over_invite, "with noise='shared' a round needs every agent's answer; 0"
         )

@@ -100,6 +100,7 @@ class Setup:
             "agents per round": (prirfed.agents_per_round, prirfed.over_invite, prirfed.quorum),
             "participation": prirfed.participation,
             "aggregate": (prirfed.aggregate, prirfed.output),
+            "noise": (prirfed.noise, prirfed.tolerated),
             "budget": self.budget,
         }
         return "".join(f"{name}: {_text(value)}\n" for name, value in lines.items())

@@ -1,0 +1,184 @@
+"""A round of PriRFed in which the sites share the noise: the clipped gradients of all sites are
+added under masks, and one step is taken along their noisy mean.
+
+The site's side is `masked_sum`, the server's `moved`. To check what leaves a site, read
+`masked_sum` here, `clipped_sum` (what one record can change), `SharedSum` (the noise) and
+`_secure_sum` (the masks), in this order. What a server sends must have passed `admit_ask` and
+`Roster.of` before.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point, RecordsLike
+from ..mechanisms._shared_sum import SharedSum
+from ..optimizers._clipped_sum import center_gradient, clipped_sum, sum_sensitivity
+from ..optimizers._kernels import repaired
+from ..optimizers._minimize import check_data
+from ..optimizers._plan import plan_optimizer
+from ..privacy import Budget, Ledger, gaussian, gaussian_noise_multiplier
+from ..randomness import NoiseSource
+from ._prirfed import PriRFed
+from ._secure_sum import Keys, Question, Words, masked
+
+_PROBES = 8  # numbers of a frame that are compared
+
+
+def clip_of(prirfed: PriRFed) -> float:
+    """The clip norm of the agreed local step. A public number."""
+    return plan_optimizer(prirfed.problem, 1, prirfed.local, None, noise_std=1.0).clip
+
+
+@functools.lru_cache(maxsize=64)
+def _planned(
+    sites: int, tolerated: int, dim: int, clip: float, rounds: int, budget: Budget
+) -> SharedSum:
+    multiplier = gaussian_noise_multiplier(budget) * math.sqrt(rounds)
+    while not gaussian(multiplier, rounds).within(budget):
+        multiplier *= 1.0 + 1e-12
+    return SharedSum(sites, tolerated, dim, sum_sensitivity(clip), multiplier)
+
+
+def plan_shared(prirfed: PriRFed, budget: Budget) -> SharedSum:
+    """Grid and noise of one round, from the agreed settings: the same at every party.
+
+    Args:
+        prirfed: With noise="shared"; its `agents_per_round` is the number J of sites.
+        budget: Of the whole run, for every record.
+
+    Returns:
+        The plan of one round. `rounds` of them are within the budget.
+
+    Raises:
+        InvalidArgument: Such a budget cannot be met by shared noise.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+    clip, dim = clip_of(prirfed), prirfed.problem.manifold.dim
+    sites, tolerated = prirfed.agents_per_round, prirfed.tolerated
+    return _planned(sites, tolerated, dim, clip, prirfed.rounds, budget)
+
+
+# ------------------------------------------------------------------------------------ at the site
+def masked_sum(
+    prirfed: PriRFed,
+    shared: SharedSum,
+    records: RecordsLike,
+    point: Point,
+    keys: Keys,
+    question: Question,
+    *,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+) -> Words:
+    """What one site sends in a round: its clipped gradients, summed, on the grid, with its share of
+    the noise, under its masks.
+
+    Args:
+        prirfed: The agreed run.
+        shared: `plan_shared` of it, made at the site.
+        records: The site's records, along the first axis.
+        point: The point of the round, as `admit_current` gave it.
+        keys: The site's keys.
+        question: The agreement, a round that the site has not answered and has counted as
+            answered, its roster, and `context_of` the point as it was sent.
+        rng: None draws from this machine's operating system; a seed is not private.
+        ledger: Charged one round before noise is drawn. None charges the innermost
+            `with Ledger(...)`.
+
+    Raises:
+        InvalidArgument: A public key of the roster is unusable. Nothing is charged then.
+        BudgetExceeded: Before anything is drawn.
+
+    Guarantee:
+        `shared.guarantee` for everyone who sees all messages, replace-one, under what it assumes.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+    keys.meet(question.roster)
+    data, _ = check_data(prirfed.problem, records)
+    centered = prirfed.local.is_confined
+    values = clipped_sum(prirfed.problem, data, point, clip_of(prirfed), centered=centered)
+    noisy = shared.noisy(values, rng, ledger=ledger)
+    return masked(noisy, keys, question)
+
+
+def context_of(manifold: AbstractManifold, point: Point) -> bytes:
+    """A digest of a point as it was sent, and of the frame that this party has there.
+
+    It enters the masks, so that only answers at the same point and in the same frame have a sum.
+    The frame is compared by a few of its numbers, to four digits: another machine may round the
+    last bits otherwise, and a frame that is really another one differs in all of them.
+    """
+    content = hashlib.sha256()
+    for leaf in jax.tree.leaves(point):
+        array = np.ascontiguousarray(leaf, dtype="<f8")
+        content.update(f"{array.shape}".encode() + array.tobytes())
+    content.update(np.rint(1e4 * _probes(manifold, point)).astype("<i8").tobytes())
+    return content.digest()
+
+
+def _probes(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:
+    """Coordinates of a fixed direction, of length 1, in eight fixed combinations."""
+    shapes = jax.tree.map(jnp.asarray, point)
+    leaves, structure = jax.tree.flatten(shapes)
+    fixed = [jnp.cos(1.0 + jnp.arange(leaf.size)).reshape(leaf.shape) for leaf in leaves]
+    tangent = manifold._to_tangent(shapes, jax.tree.unflatten(structure, fixed))
+    y = np.asarray(manifold._to_coordinates(shapes, tangent))
+    y = y / max(float(np.linalg.norm(y)), 1e-300)
+    signs = np.cos(np.outer(1.0 + np.arange(_PROBES), 1.0 + np.arange(y.size)))
+    return np.nan_to_num(signs @ y)
+
+
+# ---------------------------------------------------------------------------------- at the server
+def moved(
+    prirfed: PriRFed,
+    shared: SharedSum,
+    current: Point,
+    total: NDArray[np.int64],
+    records: int,
+) -> Point | None:
+    """The next point, one step along the noisy mean of all gradients, or None where the words that
+    came have no sum: some party used other masks.
+
+    Args:
+        prirfed: The agreed run.
+        shared: `plan_shared` of it.
+        current: The point of the round.
+        total: The sum of the words of all members of the roster.
+        records: How many records these sites have together; public.
+
+    Returns:
+        A finite point of the space, or None. Post-processing of the sum.
+    """
+    problem, local = prirfed.problem, prirfed.local
+    coordinates = shared.value(total, records * clip_of(prirfed))
+    if coordinates is None:
+        return None
+    mean = coordinates / records
+    if local.is_confined:
+        mean = mean + center_gradient(problem, current)
+    plan: Any = plan_optimizer(problem, records, local, None, noise_std=shared.sigma)
+    manifold = problem.manifold
+    step = manifold.from_coordinates(current, -float(plan.rates[0]) * mean)
+    carried = (
+        manifold.exp(current, step) if local.update == "exp" else manifold.retract(current, step)
+    )
+    point = repaired(manifold, carried)
+    if local.is_confined:
+        assert problem.ball is not None
+        point = problem.ball.on(manifold).clamp_point(point)
+    good = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(point))
+    return point if good and bool(manifold.belongs(point, 1e-6)) else None

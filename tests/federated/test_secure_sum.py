@@ -1,0 +1,336 @@
+"""Masks: what a server sees of a sum, what it can and cannot change, and the files of keys."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from riemdp import InvalidArgument, RiemdpError, noise_source
+from riemdp.federated import _secure_sum
+from riemdp.federated._secure_sum import (
+    Keys,
+    Member,
+    Question,
+    Roster,
+    forget,
+    is_words,
+    masked,
+    new_key_file,
+    public_key,
+    total,
+)
+from riemdp.mechanisms._shared_sum import SharedSum
+from tests.statistical import ALPHA, gaussian_p_value
+
+pytest.importorskip("cryptography")
+
+AGREEMENT = hashlib.sha256(b"one").hexdigest()
+NAMES = ("clinic", "hospital", "practice")
+PLAN = SharedSum(3, 1, 4, 2.0, 1.5)
+VALUES = {name: np.array([3.0, -1.0, 0.5, 40.0]) * (i + 1) for i, name in enumerate(NAMES)}
+
+
+def parties(names: tuple[str, ...] = NAMES) -> dict[str, Keys]:
+    return {name: Keys.new(name) for name in names}
+
+
+def roster_of(keys: dict[str, Keys]) -> Roster:
+    agreed = {name: k.long_term for name, k in keys.items()}
+    return Roster.of(None, agreed, {name: k.fresh for name, k in keys.items()}, least=1)
+
+
+def question(keys: dict[str, Keys], number: int = 0, context: bytes = b"point") -> Question:
+    return Question(AGREEMENT, number, roster_of(keys), context)
+
+
+# ------------------------------------------------------------------------------------------------
+# the transcript: what the server sees can be made from the sums alone
+def transcript(rounds: int, noisy: Callable[..., np.ndarray] | None = None) -> np.ndarray:
+    """Words (rounds, parties, coordinates) of one run, from fixed values."""
+    keys, source = parties(), noise_source(8)
+    rows = []
+    for t in range(rounds):
+        asked = question(keys, t)
+        rows.append(
+            [
+                masked(
+                    noisy(VALUES[n], source) if noisy else PLAN.noisy(VALUES[n], source),
+                    keys[n],
+                    asked,
+                )
+                for n in NAMES
+            ]
+        )
+    return np.array(rows)
+
+
+def simulated(sums: np.ndarray) -> np.ndarray:
+    """The simulator: words from the sums (rounds, coordinates) and nothing else."""
+    generator = noise_source(9).generator
+    words = generator.integers(0, 2**64, (len(sums), 3, sums.shape[1]), dtype=np.uint64)
+    words[:, 2] = sums.view(np.uint64) - words[:, 0] - words[:, 1]
+    return words
+
+
+def uniform_p_value(words: np.ndarray) -> float:
+    """Chi-square of the highest byte, and of each of eight low bits."""
+    high = np.bincount((words.ravel() >> np.uint64(56)).astype(int), minlength=256)
+    p = [float(stats.chisquare(high).pvalue)]
+    for bit in range(8):
+        ones = int(np.sum((words.ravel() >> np.uint64(bit)) & np.uint64(1)))
+        p.append(float(stats.binomtest(ones, words.size).pvalue))
+    return min(1.0, len(p) * min(p))
+
+
+def transcript_p_value(words: np.ndarray) -> float:
+    """How well a transcript agrees with the simulator's: every proper part of a round is uniform,
+    so is every difference of rounds, and the sums have the stated law.
+    """
+    rounds, count, size = words.shape
+    parts = [
+        np.sum(words[:, list(subset)], axis=1, dtype=np.uint64)
+        for length in range(1, count)
+        for subset in itertools.combinations(range(count), length)
+    ]
+    parts += [part[1:] - part[:-1] for part in list(parts)]
+    p = [uniform_p_value(part) for part in parts]
+    sums = np.sum(words, axis=1, dtype=np.uint64).view(np.int64)
+    expected = sum(PLAN.integers(VALUES[n]) for n in NAMES)
+    p.append(gaussian_p_value((sums - expected).astype(float), PLAN.share * np.sqrt(count)))
+    assert sums.shape == (rounds, size)
+    return min(1.0, len(p) * min(p))
+
+
+ROUNDS = 300
+
+
+def test_the_servers_view_is_simulated_from_the_sums() -> None:
+    words = transcript(ROUNDS)
+    assert transcript_p_value(words) > ALPHA
+    sums = np.sum(words, axis=1, dtype=np.uint64).view(np.int64)
+    assert transcript_p_value(simulated(sums)) > ALPHA
+
+
+def test_planted_leaks_fail_the_transcript_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the noise of one party is left out
+    def without(values: np.ndarray, source) -> np.ndarray:
+        first = np.array_equal(values, VALUES[NAMES[0]])
+        return PLAN.integers(values) if first else PLAN.noisy(values, source)
+
+    assert transcript_p_value(transcript(ROUNDS, without)) < ALPHA
+    # the number of the round is left out: masks are used again
+    with monkeypatch.context() as patched:
+        common = _secure_sum._common
+        patched.setattr(
+            _secure_sum,
+            "_common",
+            lambda asked, count: common(
+                Question(asked.agreement, 0, asked.roster, asked.context), count
+            ),
+        )
+        assert transcript_p_value(transcript(ROUNDS)) < ALPHA
+    # one mask for all coordinates
+    with monkeypatch.context() as patched:
+        mask = _secure_sum._mask
+        patched.setattr(_secure_sum, "_mask", lambda key, count: np.repeat(mask(key, 1), count))
+        words = transcript(ROUNDS)
+        assert uniform_p_value(words[:, :, 1:] - words[:, :, :1]) < ALPHA
+    # no masks at all
+    with monkeypatch.context() as patched:
+        patched.setattr(_secure_sum, "_mask", lambda key, count: np.zeros(count, np.uint64))
+        assert transcript_p_value(transcript(ROUNDS)) < ALPHA
+
+
+def collisions(masks: int, bits: int | None = None) -> int:
+    """How many masks of `masks` rounds are the same, with keys folded to so many bits."""
+    keys = parties(NAMES[:2])
+    secret = keys[NAMES[0]].shared_with(roster_of(keys).members[1])
+    roster, seen = roster_of(keys), set()
+    salt, info = _secure_sum._common(Question(AGREEMENT, 0, roster, b""), 1)
+    for t in range(masks):
+        key = _secure_sum._key(secret, (salt, info + t.to_bytes(8, "big")), *NAMES[:2])
+        if bits is not None:
+            seed = int.from_bytes(key, "big") % 2**bits
+            key = hashlib.sha256(seed.to_bytes(8, "big")).digest()
+        seen.add(bytes(_secure_sum._mask(key, 1)))
+    return masks - len(seen)
+
+
+def test_masks_do_not_repeat() -> None:
+    """20 bits stand for 32 here: the same test with 32 bits is slow."""
+    assert collisions(6000) == 0
+    assert collisions(6000, 20) > 0
+
+
+@pytest.mark.slow
+def test_a_seed_of_32_bits_is_seen() -> None:
+    assert collisions(300_000) == 0
+    assert collisions(300_000, 32) > 0
+
+
+def test_every_byte_of_a_key_is_used_and_follows_the_round() -> None:
+    keys = parties(NAMES[:2])
+    roster = roster_of(keys)
+    secret = keys[NAMES[0]].shared_with(roster.members[1])
+    found = [
+        _secure_sum._key(
+            secret, _secure_sum._common(Question(AGREEMENT, t, roster, b""), 1), *NAMES[:2]
+        )
+        for t in range(64)
+    ]
+    assert all(len(key) == 32 for key in found)
+    assert min(len({key[i] for key in found}) for i in range(32)) > 32
+    first = _secure_sum._mask(found[0], 3)
+    for i in range(32):
+        changed = bytearray(found[0])
+        changed[i] ^= 1
+        assert not np.array_equal(first, _secure_sum._mask(bytes(changed), 3))
+
+
+# ------------------------------------------------------------------------------------------------
+# sums, and answers that have none
+def test_masks_cancel_in_the_sum_of_all_and_nowhere_else() -> None:
+    for names in (NAMES[:1], NAMES[:2], NAMES, (*NAMES, "ward", "zoo")):
+        keys = parties(names)
+        values = {n: np.array([-5, 2**40, i], dtype=np.int64) for i, n in enumerate(names)}
+        sent = [masked(values[n], keys[n], question(keys)) for n in names]
+        assert np.array_equal(total(sent), sum(values.values()))
+        assert all(is_words(words, 3) for words in sent)
+        if len(names) > 1:
+            assert np.max(np.abs(total(sent[:-1]).astype(float))) > 2.0**50
+
+
+@pytest.mark.parametrize("other", ["number", "context", "roster", "agreement", "fresh", "stranger"])
+def test_answers_to_different_questions_have_no_sum(other: str) -> None:
+    keys = parties()
+    asked = question(keys)
+    theirs = {
+        "number": question(keys, 1),
+        "context": question(keys, context=b"elsewhere"),
+        "agreement": Question(hashlib.sha256(b"two").hexdigest(), 0, asked.roster, b"point"),
+        "roster": question({n: keys[n] for n in NAMES[:2]}),
+        "fresh": question(keys | {"practice": Keys("practice", b"\1" * 32, b"\2" * 32)}),
+        "stranger": question(keys | {"stranger": Keys.new("stranger")}),
+    }[other]
+    values = np.zeros(6, dtype=np.int64)
+    sent = [masked(values, keys[n], asked if n != NAMES[0] else theirs) for n in NAMES]
+    assert np.max(np.abs(total(sent).astype(float))) > 2.0**50
+    assert PLAN.value(total(sent)[:4], 1.0) is None
+
+
+def test_a_server_with_keys_of_its_own_cannot_take_a_mask_off() -> None:
+    """It puts its fresh key in the place of a site's. The mask also needs the long-term key."""
+    keys, server = parties(NAMES[:2]), Keys.new(NAMES[1])
+    first, second = NAMES[:2]
+    honest = {n: k.long_term for n, k in keys.items()}
+    roster = Roster.of(
+        keys[first], honest, {first: keys[first].fresh, second: server.fresh}, least=2
+    )
+    zero = np.zeros(8, dtype=np.int64)
+    words = masked(zero, keys[first], Question(AGREEMENT, 0, roster, b""))
+    guessed = masked(zero, server, Question(AGREEMENT, 0, roster, b""))
+    assert np.max(np.abs(total([words, guessed]).astype(float))) > 2.0**50
+    # with the server's long-term key in the agreement it could: the test can fail
+    broken = {**honest, second: server.long_term}
+    roster = Roster.of(keys[first], broken, dict(roster_keys(roster)), least=2)
+    words = masked(zero, keys[first], Question(AGREEMENT, 0, roster, b""))
+    guessed = masked(zero, server, Question(AGREEMENT, 0, roster, b""))
+    assert np.array_equal(total([words, guessed]), zero)
+
+
+def roster_keys(roster: Roster) -> list[tuple[str, bytes]]:
+    return [(member.name, member.fresh) for member in roster.members]
+
+
+def test_rosters_that_a_site_refuses() -> None:
+    keys = parties()
+    agreed = {n: k.long_term for n, k in keys.items()}
+    fresh = {n: k.fresh for n, k in keys.items()}
+    own = keys["clinic"]
+
+    def check(sent: object, least: int = 2, **changed: bytes) -> Roster:
+        return Roster.of(own, agreed | changed, sent, least=least)  # type: ignore[arg-type]
+
+    assert [m.name for m in check(fresh).members] == sorted(NAMES)
+    assert len(check({n: fresh[n] for n in NAMES[:2]}).members) == 2
+    for wrong in (
+        {n: fresh[n] for n in NAMES[:1]},  # too few
+        {n: fresh[n] for n in NAMES[1:]},  # without the site itself
+        fresh | {"clinic": bytes(32)},  # another key for the site
+        fresh | {"stranger": bytes(32)},
+        fresh | {"practice": b"short"},
+        fresh | {"practice": "text"},
+        fresh | {7: bytes(32)},
+        None,
+        list(fresh),
+    ):
+        with pytest.raises(InvalidArgument, match="roster"):
+            check(wrong)
+    with pytest.raises(InvalidArgument, match="roster"):
+        check(fresh, clinic=bytes(32))
+    low = Roster((Member("clinic", own.long_term, own.fresh), Member("low", bytes(32), bytes(32))))
+    with pytest.raises(InvalidArgument, match="unusable public key"):
+        own.meet(low)
+    for bad in ({"agreement": "ab"}, {"number": -1}):
+        told = {"agreement": AGREEMENT, "number": 0, "roster": low, "context": b""} | bad
+        with pytest.raises(InvalidArgument, match=next(iter(bad))):
+            Question(**told)  # type: ignore[arg-type]
+
+
+def test_the_digest_of_a_roster_is_of_all_of_it() -> None:
+    member = Member("ab", b"\1" * 32, b"\2" * 32)
+    changed = [
+        (),
+        (member, Member("c", bytes(32), bytes(32))),
+        (Member("a", b"\1" * 32, b"\2" * 32),),
+        (Member("ab", b"\3" * 32, b"\2" * 32),),
+        (Member("ab", b"\1" * 32, b"\3" * 32),),
+    ]
+    digests = {Roster(members).digest for members in [(member,), *changed]}
+    assert len(digests) == len(changed) + 1
+
+
+# ------------------------------------------------------------------------------------------------
+# files of keys
+def test_keys_in_files(tmp_path: Path) -> None:
+    path, run = tmp_path / "key.json", tmp_path / "run.json"
+    public = new_key_file(path)
+    assert public == public_key(path)
+    assert path.stat().st_mode & 0o077 == 0
+    with pytest.raises(RiemdpError, match="not overwritten"):
+        new_key_file(path)
+    first = Keys.read("clinic", path, run, AGREEMENT)
+    again = Keys.read("clinic", path, run, AGREEMENT)
+    assert first.long_term.hex() == public
+    assert first.fresh == again.fresh
+    assert run.stat().st_mode & 0o077 == 0
+    with pytest.raises(RiemdpError, match="another run"):
+        Keys.read("clinic", path, run, hashlib.sha256(b"two").hexdigest())
+    forget(run)
+    assert Keys.read("clinic", path, run, AGREEMENT).fresh != first.fresh
+    path.write_text("{}")
+    with pytest.raises(RiemdpError, match="holds no"):
+        public_key(path)
+
+
+def test_private_keys_are_shown_nowhere() -> None:
+    keys = Keys("clinic", b"\7" * 32, b"\x09" * 32)
+    assert repr(keys) == "Keys('clinic')"
+    for act in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError):
+            act(keys)
+
+
+def test_replies_that_are_no_words() -> None:
+    right = np.zeros(3, dtype=np.uint64)
+    assert is_words(right, 3)
+    for wrong in (None, [0, 0, 0], right[:2], right.astype(float), right[None], "words"):
+        assert not is_words(wrong, 3)

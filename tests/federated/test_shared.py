@@ -1,0 +1,235 @@
+"""Rounds with shared noise: the step, the sensitivity, missing agents, settings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import InvalidArgument, noise_source
+from riemdp.federated import Coordinator, PriRFed, plan_federated, run_in_process
+from riemdp.federated._secure_sum import Keys, Question, Roster
+from riemdp.federated._shared import context_of, masked_sum, plan_shared
+from riemdp.optimizers import DPRGD, DPRSGD
+from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
+from riemdp.privacy import Ledger
+
+pytest.importorskip("cryptography")
+
+SPHERE = riemdp.Sphere(3)
+NORTH = np.eye(3)[2]
+BALL = riemdp.Ball(NORTH, 0.7)
+BUDGET = riemdp.Budget(2.0, 1e-5)
+LOCAL = DPRGD(steps=1, learning_rate=0.25, clip_norm=0.8)
+PROBLEM = riemdp.problems.frechet_mean(SPHERE, ball=BALL)
+
+
+def settings(**changed) -> PriRFed:
+    told = {"rounds": 2, "agents_per_round": 3, "noise": "shared", "tolerated": 1} | changed
+    return PriRFed(told.pop("problem", PROBLEM), told.pop("local", LOCAL), **told)
+
+
+def datasets(sizes: tuple[int, ...] = (60, 70, 80)) -> list[np.ndarray]:
+    source = noise_source(1)
+    drawn = [source.normals((n, 3)) * 0.3 + np.array([0.4, 0.0, 1.0]) for n in sizes]
+    return [x / np.linalg.norm(x, axis=1, keepdims=True) for x in drawn]
+
+
+@pytest.mark.parametrize("local", [LOCAL, DPRGD(steps=1, learning_rate=0.25, sensitivity="domain")])
+def test_a_round_is_one_step_along_the_mean_gradient(local: DPRGD) -> None:
+    """With next to no noise all sites together take the step of one optimiser that has all data."""
+    data = datasets()
+    plenty = riemdp.Budget(300.0, 0.1)
+    run = run_in_process(settings(local=local), data, NORTH, plenty, rng=4)
+    assert [r.moved for r in run.rounds] == [True, True]
+    central = _steps(np.concatenate(data), local)
+    assert float(SPHERE.dist(run.value, central)) < 8 * run.sigma
+    assert run.sigma < 1e-2
+    assert float(SPHERE.dist(central, NORTH)) > 0.1
+    assert "3 sites at most 1" in run.guarantee.assumes
+    assert run.guarantee.within(plenty)
+
+
+def _steps(records: np.ndarray, local: DPRGD) -> np.ndarray:
+    """Two steps by hand."""
+    centered = local.sensitivity == "domain"
+    x = NORTH
+    for _ in range(2):
+        points = np.asarray(BALL.on(SPHERE).clamp(records)) if centered else records
+        gradients = -2.0 * np.asarray(SPHERE.log(x, points))
+        if not centered:
+            lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+            gradients = gradients * np.minimum(1.0, 0.8 / lengths)
+        x = np.asarray(SPHERE.exp(x, -0.25 * gradients.mean(axis=0)))
+        if centered:
+            x = np.asarray(BALL.on(SPHERE).clamp_point(x))
+    return x
+
+
+@pytest.mark.parametrize("centered", [False, True])
+def test_one_record_moves_a_sum_by_its_sensitivity(centered: bool) -> None:
+    data = datasets((40,))[0]
+    clip = 0.8
+    here = np.asarray(SPHERE.exp(NORTH, np.array([0.1, 0.2, 0.0])))
+
+    def summed(records: np.ndarray) -> np.ndarray:
+        return clipped_sum(PROBLEM, records, here, clip, centered=centered)
+
+    first = summed(data)
+    moved = []
+    for record in (-here, np.full(3, np.nan), np.full(3, 1e300), np.zeros(3), np.eye(3)[0]):
+        other = data.copy()
+        other[7] = record
+        moved.append(float(np.linalg.norm(summed(other) - first)))
+    assert max(moved) <= sum_sensitivity(clip)
+    pair = [data.copy(), data.copy()]
+    far = np.asarray(SPHERE.exp(here, np.asarray(SPHERE.to_tangent(here, np.eye(3)[0]))))
+    back = np.asarray(SPHERE.exp(here, -np.asarray(SPHERE.to_tangent(here, np.eye(3)[0]))))
+    pair[0][7], pair[1][7] = far, back
+    change = float(np.linalg.norm(summed(pair[0]) - summed(pair[1])))
+    assert change <= sum_sensitivity(clip)
+    if not centered:
+        assert change > 0.99 * 2 * clip  # it is attained, so the claim is not loose
+    # and a sum over blocks is the sum
+    many = np.tile(data, (130, 1))
+    assert np.allclose(clipped_sum(PROBLEM, many, here, clip, centered=centered), 130 * first)
+
+
+def servers(rounds: int = 2, budget: riemdp.Budget = BUDGET) -> tuple[Coordinator, PriRFed]:
+    prirfed = settings(rounds=rounds)
+    plan = plan_federated(prirfed, [60, 70, 80], budget)
+    sizes = {f"site-{i}": n for i, n in enumerate((60, 70, 80))}
+    return Coordinator(prirfed, plan, sizes, NORTH, budget, noise_source(3)), prirfed
+
+
+def replies(
+    server: Coordinator, prirfed: PriRFed, keys: dict[str, Keys], **changed
+) -> dict[str, np.ndarray]:
+    """What the invited sites send; `changed` names one that was told another round."""
+    assert server.open is not None
+    assert server.plan.shared is not None
+    data = dict(zip(server.sizes, datasets(), strict=True))
+    agreed = {n: k.long_term for n, k in keys.items()}
+    roster = Roster.of(None, agreed, {n: keys[n].fresh for n in server.open}, least=2)
+    context = context_of(SPHERE, server.value)
+    return {
+        name: masked_sum(
+            prirfed,
+            server.plan.shared,
+            data[name],
+            server.value,
+            keys[name],
+            Question("ab" * 32, changed.get(name, len(server.records)), roster, context),
+            rng=7,
+        )
+        for name in server.open
+    }
+
+
+def test_a_missing_agent_fails_the_round_and_is_charged() -> None:
+    server, prirfed = servers(3)
+    keys = {name: Keys.new(name) for name in server.sizes}
+    assert server.invite(server.sizes) == tuple(server.sizes)
+    sent = replies(server, prirfed, keys)
+    for name in list(sent)[:2]:
+        assert server.receive(name, sent[name])
+    record = server.close()
+    assert (record.moved, record.accepted, record.missing) == (False, 2, 1)
+    assert np.array_equal(server.value, NORTH)
+    assert server.plan.shared is not None
+    assert server.guarantee() == server.plan.shared.guarantee
+    # the next round leaves it out: two shares of the noise are enough
+    there = list(server.sizes)[:2]
+    assert server.places(there) == 2
+    assert server.invite(there) == tuple(there)
+    for name, words in replies(server, prirfed, keys).items():
+        assert server.receive(name, words)
+    assert server.close().moved
+    assert not np.array_equal(server.value, NORTH)
+    assert server.guarantee() == server.plan.shared.guarantee.repeat(2)
+    # one is not
+    assert server.places(there[:1]) is None
+    assert not server.may_invite(there[:1])
+
+
+def test_masks_that_do_not_cancel_and_replies_that_are_no_words() -> None:
+    server, prirfed = servers()
+    keys = {name: Keys.new(name) for name in server.sizes}
+    server.invite(server.sizes)
+    sent = replies(server, prirfed, keys, **{"site-1": 5})
+    for name, words in sent.items():
+        assert not server.receive("stranger", words)
+        assert server.receive(name, words)
+        assert not server.receive(name, words)
+    assert not server.close().moved
+    server.invite(server.sizes)
+    sent = replies(server, prirfed, keys)
+    assert not server.receive("site-0", sent["site-0"].astype(float))
+    for name in ("site-1", "site-2"):
+        assert server.receive(name, sent[name])
+    record = server.close()
+    assert (record.moved, record.refused) == (False, 1)
+    assert np.array_equal(server.value, NORTH)
+
+
+def test_a_site_is_charged_before_its_noise_and_not_for_a_bad_roster() -> None:
+    server, prirfed = servers()
+    shared = plan_shared(prirfed, BUDGET)
+    assert shared == server.plan.shared
+    keys = {name: Keys.new(name) for name in server.sizes}
+    server.invite(server.sizes)
+    ledger = Ledger(BUDGET)
+    agreed = {n: k.long_term for n, k in keys.items()}
+    fresh = {n: k.fresh for n, k in keys.items()}
+    for bad in (True, False):
+        sent = fresh | {"site-2": bytes(32)} if bad else fresh
+        roster = Roster.of(keys["site-0"], agreed, sent, least=2)
+        asked = Question("ab" * 32, 0, roster, b"")
+        arguments = (prirfed, shared, datasets()[0], NORTH, keys["site-0"], asked)
+        if bad:
+            with pytest.raises(InvalidArgument, match="unusable public key"):
+                masked_sum(*arguments, ledger=ledger)
+            assert not ledger.spent.parts
+        else:
+            masked_sum(*arguments, ledger=ledger)
+            assert ledger.spent == shared.guarantee
+
+
+def test_frames_and_points_have_digests() -> None:
+    spd = riemdp.SPDAffineInvariant(2)
+    product = riemdp.Product(SPHERE, spd)
+    point = (NORTH, np.eye(2))
+    assert len(context_of(product, point)) == 32
+    assert context_of(product, point) == context_of(product, point)
+    moved = np.asarray(SPHERE.exp(NORTH, np.array([1e-15, 0.0, 0.0])))
+    assert context_of(SPHERE, moved) != context_of(SPHERE, NORTH)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"noise": "secret"}, "noise"),
+        ({"tolerated": 3}, "tolerated"),
+        ({"noise": "local", "tolerated": 1}, "tolerated"),
+        ({"local": DPRGD(steps=2, clip_norm=1.0)}, "local"),
+        ({"local": DPRSGD(steps=1, batch_size=5, clip_norm=1.0)}, "local"),
+        ({"aggregate": "frechet-mean"}, "aggregate"),
+        ({"over_invite": 1}, "over_invite"),
+    ],
+)
+def test_settings_that_do_not_go_together(changed: dict, name: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"`{name}`"):
+        settings(**changed)
+
+
+def test_plans_that_cannot_be() -> None:
+    with pytest.raises(InvalidArgument, match="agents_per_round"):
+        plan_federated(settings(), [60] * 4, BUDGET)
+    with pytest.raises(InvalidArgument, match="budget"):
+        plan_federated(settings(), [60] * 3, None)
+    with pytest.raises(InvalidArgument, match="budget"):
+        plan_federated(settings(), [60] * 3, None, noise_std=1.0)
+    assert settings().with_local(LOCAL) == settings()
+    plan = plan_federated(settings(rounds=5), [60, 70, 80], BUDGET)
+    assert plan.guarantee.within(BUDGET)
+    assert plan.guarantee.epsilon(BUDGET.delta) > 0.999 * BUDGET.epsilon
