@@ -185,7 +185,9 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     ):
 
         def mean(x: Any, rng: Any, name: str = name) -> riemdp.Release:
-            return riemdp.private_frechet_mean(line, x, ball, BUDGET, mechanism=name, rng=rng)
+            return riemdp.private_frechet_mean(
+                line, x, ball, BUDGET, mechanism=name, rng=rng, clamp_release=False
+            )
 
         yield f"private_frechet_mean, {name}, Euclidean(1)", _through(mean, far, -far), trials
 
@@ -196,7 +198,13 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     def spd_mean(x: Any, rng: Any) -> riemdp.Release:
         return riemdp.private_frechet_mean(
-            spd, x, riemdp.Ball(np.eye(2), 1.0), BUDGET, mechanism="wrapped-gaussian", rng=rng
+            spd,
+            x,
+            riemdp.Ball(np.eye(2), 1.0),
+            BUDGET,
+            mechanism="wrapped-gaussian",
+            rng=rng,
+            clamp_release=False,
         )
 
     yield "private_frechet_mean, wrapped-gaussian, SPD(2)", _through(spd_mean, out, away), 1_000
@@ -291,6 +299,7 @@ def one_run() -> Iterator[tuple[str, OneRunAudit]]:
                     BUDGET,
                     mechanism=name,
                     rng=rng,
+                    clamp_release=False,  # the attack sees the noise
                 )
 
             title = f"private_frechet_mean, {name}, {space!r}"
@@ -324,7 +333,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     def mean(x: Any, rng: Any, where: riemdp.Ball = ball) -> riemdp.Release:
         return riemdp.private_frechet_mean(
-            line, x, where, BUDGET, mechanism="wrapped-gaussian", rng=rng
+            line, x, where, BUDGET, mechanism="wrapped-gaussian", rng=rng, clamp_release=False
         )
 
     def a_quarter(x: Any, rng: Any) -> riemdp.Release:

@@ -498,7 +498,11 @@ def descriptor_mean(name: str, manifold: Any, eta: float, default_seeds: int | N
     def auto(budget):
         try:
             return (
-                R.plan_private_mean(manifold, ball, n, budget, count_outside=False).best().mechanism
+                R.plan_private_mean(
+                    manifold, ball, n, budget, count_outside=False, clamp_release=False
+                )
+                .best()
+                .mechanism
             )
         except R.InvalidArgument:  # no mechanism with a formula on a ball of this size
             return "none"
@@ -535,10 +539,17 @@ def published(manifold: Any, x: Any, ball: Any, mechanism: str) -> Run:
     def run(budget, seeds):
         releases = [
             R.private_frechet_mean(
-                manifold, x, ball, budget, mechanism=mechanism, rng=s, count_outside=False
+                manifold,
+                x,
+                ball,
+                budget,
+                mechanism=mechanism,
+                rng=s,
+                count_outside=False,
+                clamp_release=False,
             )
             if mechanism != "auto"
-            else R.private_frechet_mean(manifold, x, ball, budget, rng=s)
+            else R.private_frechet_mean(manifold, x, ball, budget, rng=s, clamp_release=False)
             for s in seeds
         ]
         return np.stack([np.asarray(r.value) for r in releases]), releases[0].guarantee

@@ -388,7 +388,9 @@ def test_one_far_record_moves_a_mean_by_its_sensitivity(mechanism):
     x, y, ball = np.zeros((8, 1)), np.zeros((8, 1)), Ball(np.zeros(1), 2.0)
     x[0], y[0] = 1e9, -1e9
     a, b = (
-        private_frechet_mean(LINE, d, ball, Budget(1.0, 1e-6), mechanism=mechanism, rng=1)
+        private_frechet_mean(
+            LINE, d, ball, Budget(1.0, 1e-6), mechanism=mechanism, rng=1, clamp_release=False
+        )
         for d in (x, y)
     )
     apart = float(LINE.dist(a.value, b.value))
@@ -407,6 +409,7 @@ def _open(x, weights=None):
         n_min=10,
         weights=weights,
         rng=1,
+        clamp_release=False,
     )
 
 

@@ -358,7 +358,13 @@ def test_fault_12_one_malformed_record_is_the_centre(kind):
     ball = Ball(np.eye(2), 2.0)
     a, b = (
         private_frechet_mean(
-            SPACE2, d, ball, Budget(1.0, 1e-6), mechanism="wrapped-gaussian", rng=1
+            SPACE2,
+            d,
+            ball,
+            Budget(1.0, 1e-6),
+            mechanism="wrapped-gaussian",
+            rng=1,
+            clamp_release=False,
         )
         for d in (x, y)
     )

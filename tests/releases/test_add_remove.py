@@ -38,6 +38,7 @@ def records(manifold, radius, n, seed=0):
 
 
 def release(manifold, x, ball, budget=BUDGET, n_min=N_MIN, **options):
+    options = {"clamp_release": False, **options}
     return R.private_frechet_mean(manifold, x, ball, budget, adjacency=AR, n_min=n_min, **options)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
+from riemdp.mechanisms._error_law import keeps_near
 from riemdp.mechanisms._for_mean import MeanFacts
 from riemdp.mechanisms._shrinking import never_worse_shrunk
 from riemdp.randomness import noise_source
@@ -48,7 +49,7 @@ MORE = [
 
 def simulated(mechanism, manifold, ball, share, count, source):
     """Root mean squared distance of `count` releases to a mean at `share` of the radius, in a
-    random direction.
+    random direction: as they come, and moved into the ball.
     """
     v = manifold.tangent_from_normals(ball.center, source.normals((manifold.noise_size,)))
     v = v * (share * ball.radius / manifold.norm(ball.center, v))
@@ -74,7 +75,12 @@ def simulated(mechanism, manifold, ball, share, count, source):
             keep = jnp.maximum(0.0, 1 - (manifold.dim - 2) * mechanism.sigma**2 / norms**2)
             noisy = keep.reshape((-1,) + (1,) * v.ndim) * noisy
         released = manifold.exp(ball.center, noisy)
-    return math.sqrt(float(np.mean(np.asarray(manifold.dist(mean, released)) ** 2)))
+    inside = ball.clamp(manifold, released)
+    inside = inside[0] if isinstance(inside, tuple) else inside
+    return [
+        math.sqrt(float(np.mean(np.asarray(manifold.dist(mean, points)) ** 2)))
+        for points in (released, inside)
+    ]
 
 
 def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5), count=200):
@@ -83,24 +89,44 @@ def compare(manifold, radius, n, epsilon, delta, shares=(1e-4, 0.5), count=200):
         R.Budget(epsilon, delta),
         noise_source(5),
     )
-    plan = R.plan_private_mean(manifold, ball, n, budget)
-    rows = {row.mechanism: row for row in plan if row.eligible}
     built = {
         name: try_build(name, MeanFacts(manifold, ball, n, budget, tolerance=1e-10))[0]
         for name in ONE_SHOT
-        if name in rows
     }
     losses = {
-        s: {name: simulated(m, manifold, ball, s, count, source) for name, m in built.items()}
+        s: {
+            name: simulated(m, manifold, ball, s, count, source)
+            for name, m in built.items()
+            if m is not None
+        }
         for s in shares
     }
-    return plan.best().mechanism, rows, losses
+    found = []
+    for i, clamp in enumerate((False, None)):
+        plan = R.plan_private_mean(manifold, ball, n, budget, clamp_release=clamp)
+        rows = {row.mechanism: row for row in plan if row.eligible}
+        those = {
+            s: {name: pair[i] for name, pair in of_share.items() if name in rows}
+            for s, of_share in losses.items()
+        }
+        found.append((plan.best().mechanism, rows, those))
+    return found
 
 
 def check(case):
-    pick, rows, losses = compare(*case)
+    (pick, rows, losses), (inside, bounded, moved) = compare(*case)
     for of_share in losses.values():
         assert of_share[pick] <= TOLERATED * min(of_share.values())
+    if keeps_near(case[0], case[1]):
+        for of_share in moved.values():
+            assert of_share[inside] <= TOLERATED * min(of_share.values())
+        for share, of_share in moved.items():
+            for name, loss in of_share.items():
+                # moving a release into the ball never makes it worse, and the law says so
+                assert loss <= losses[share][name] * (1 + 1e-9)
+                assert loss <= 1.1 * bounded[name].expected_error <= 2.2 * case[1]
+        for name, loss in moved[0.5].items():
+            assert loss <= 1.1 * bounded[name].typical_error
     for name, loss in losses[0.5].items():
         formula = rows[name].typical_error
         # 200 draws: 10 % is four deviations or more. An upper figure where releases are moved into
@@ -130,17 +156,19 @@ def test_auto_picks_what_loses_least_elsewhere(case):
 
 def test_releases_that_are_moved_into_the_ball_are_compared_as_such():
     manifold, ball, budget = R.Euclidean(2), R.Ball(np.zeros(2), 1.0), R.Budget(0.3, 1e-5)
-    plain = R.plan_private_mean(manifold, ball, 8, budget)
-    moved = R.plan_private_mean(manifold, ball, 8, budget, clamp_release=True)
+    plain = R.plan_private_mean(manifold, ball, 8, budget, clamp_release=False)
+    moved = R.plan_private_mean(manifold, ball, 8, budget)  # the default
     row, same = plain[0], moved[0]
-    assert (row.mechanism, row.expected_error) == (same.mechanism, same.expected_error)
+    assert row.mechanism == same.mechanism
+    assert row.expected_error > 3.9 > same.expected_error == 2.0  # the diameter
     assert row.typical_error == pytest.approx(row.expected_error)
     assert row.typical_error > 3.9 > 1.2 > same.typical_error  # in a ball of radius 1
     assert plain.best().mechanism == "riemannian-laplace"
     far = np.full((8, 2), np.nan)
-    release = R.private_frechet_mean(manifold, far, ball, budget, rng=1, clamp_release=True)
+    release = R.private_frechet_mean(manifold, far, ball, budget, rng=1)
     assert release.mechanism == moved.best().mechanism
     assert release.details["plan"] == str(moved)
+    assert release.expected_error == moved.best().expected_error
 
 
 def test_gaussian_noise_that_is_shrunk_is_compared_as_such():

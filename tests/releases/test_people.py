@@ -142,6 +142,7 @@ def test_a_person_with_many_hostile_records_does_not_show():
                 BUDGET,
                 mechanism="wrapped-gaussian",
                 count_outside=False,
+                clamp_release=False,
                 groups=groups,
                 rng=seed + i,
             )

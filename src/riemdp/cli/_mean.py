@@ -47,8 +47,10 @@ def mean(
     record_shape: o.RecordShape = None,
     upper: o.Upper = False,
     on_invalid: o.Invalid = o.OnInvalid.refuse,
+    clamp_release: o.ClampRelease = None,
     count_outside: o.CountOutside = None,
     show_clamped: o.ShowClamped = False,
+    language: o.LanguageOption = o.Language.en,
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
     groups: o.Groups = None,
@@ -116,6 +118,7 @@ def mean(
             adjacency=adjacency.value,
             n_min=n_min,
             shrink=shrink,
+            clamp_release=clamp_release,
             # the exact count makes a noisy one pointless
             count_outside=False if show_clamped and count_outside is None else count_outside,
             groups=labels,
@@ -129,6 +132,7 @@ def mean(
         page = privacy_report(
             result,
             record_is=record_is,
+            language=language.value,
             max_records_per_person=max_records_per_person,
             clamped=outside,
             ledger=charged,

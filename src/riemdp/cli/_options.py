@@ -38,6 +38,11 @@ class Adjacency(StrEnum):
     add_or_remove_one = "add-or-remove-one"
 
 
+class Language(StrEnum):
+    en = "en"
+    de = "de"
+
+
 class OnInvalid(StrEnum):
     refuse = "refuse"
     to_center = "center"
@@ -125,6 +130,17 @@ Shrink = Annotated[
         show_default=False,
     ),
 ]
+ClampRelease = Annotated[
+    bool | None,
+    typer.Option(
+        "--clamp-release/--no-clamp-release",
+        help=(
+            "Move the released mean into the public ball, which costs nothing. The default where"
+            " that is proved not to increase the error."
+        ),
+        show_default=False,
+    ),
+]
 AdjacencyOption = Annotated[
     Adjacency,
     typer.Option(
@@ -149,6 +165,10 @@ Out = Annotated[
 Report = Annotated[
     Path | None,
     typer.Option("--report", help="Write the privacy report (.html, and .json beside it)."),
+]
+LanguageOption = Annotated[
+    Language,
+    typer.Option("--language", help="Language of the page of --report; the JSON is English."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 LedgerOption = Annotated[

@@ -49,6 +49,7 @@ def pca(
     header: o.Header = None,
     on_invalid: o.Invalid = o.OnInvalid.refuse,
     show_clamped: o.ShowClamped = False,
+    language: o.LanguageOption = o.Language.en,
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
     seed: o.Seed = None,
@@ -108,6 +109,7 @@ def pca(
         page = privacy_report(
             result,
             record_is=record_is,
+            language=language.value,
             max_records_per_person=max_records_per_person,
             checksum=checksum,
             clamped=clamped,

@@ -15,12 +15,11 @@ from ..report._words import (
     bias_sentence,
     epsilon_and_delta,
     group_sentence,
-    noise_caution,
     number,
     outside_sentence,
     percent,
 )
-from ._run import console, say_warning, table, text
+from ._run import console, table, text
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
@@ -50,9 +49,6 @@ def show_release(
     note: str,
 ) -> None:
     """The result for a person: the guarantee first, the value where it fits, then the files."""
-    found = page.search is not None
-    for sentence in noise_caution(page.error_from_noise, page.radius, found=found):
-        say_warning(sentence)
     screen = console()
     if page.reproducible:
         screen.print(

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from .._errors import real
-from ..manifolds import AbstractManifold, Lorentz
+from ..manifolds import AbstractManifold, Lorentz, Sphere
 from ..sampling._laplace import is_flat, laplace_scale_limit, radial_log_density
 
 
@@ -108,16 +108,17 @@ class TabulatedLaw(ErrorLaw):
 
 @dataclasses.dataclass(frozen=True)
 class CappedLaw(ErrorLaw):
-    """The error of another law after a step that brings it to at most `cap` and never increases
-    it.
+    """The error of another law after a step that brings it to at most `cap`, and never makes it
+    larger than `factor` times what it was.
     """
 
     inner: ErrorLaw | None = None
     cap: float = math.inf
+    factor: float = 1.0
 
     def _quantile(self, q: float) -> float:
         assert self.inner is not None
-        return min(self.inner.quantile(q), self.cap)
+        return min(self.factor * self.inner.quantile(q), self.cap)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,13 +145,40 @@ def laplace_law(dim: int, scale: float, *, exact: bool, note: str = "") -> Gamma
     )
 
 
-def capped(law: ErrorLaw | None, cap: float) -> ErrorLaw | None:
-    """The law after clamping to a domain whose diameter is `cap`; the bound of the mean square is
-    min(., cap^2).
+def capped(law: ErrorLaw | None, cap: float, factor: float = 1.0) -> ErrorLaw | None:
+    """The law after a step that brings the error to at most `cap`, and to at most `factor` times
+    what it was. An estimate stays one, unless the cap lies below it.
     """
     if law is None or not math.isfinite(cap):
         return law
-    return CappedLaw(min(law.mean_square, cap**2), "upper bound", law.note, law, cap)
+    square = factor**2 * law.mean_square
+    estimated = law.kind == "estimate" and square < cap**2
+    kind = "estimate" if estimated else "upper bound"
+    return CappedLaw(min(square, cap**2), kind, law.note, law, cap, factor)
+
+
+def keeps_near(manifold: AbstractManifold, radius: float) -> bool:
+    """Whether a point that is moved radially into a ball of this radius is proved to come no
+    farther from any point of the ball. Proof: docs/proofs/confidence-region.md, Lemma 6.
+    """
+    return manifold.is_hadamard or (isinstance(manifold, Sphere) and radius <= math.pi / 3)
+
+
+def moved_in(law: ErrorLaw | None, manifold: AbstractManifold, radius: float) -> ErrorLaw | None:
+    """The law of the distance to a point of a ball, after a release was moved radially into it.
+
+    It is at most the diameter. Where `keeps_near` is proved it is no larger than before. Elsewhere
+    it is at most twice as large: the release z moves by its distance from the ball, which is at
+    most its distance from a point of the ball.
+    """
+    return capped(law, 2.0 * radius, 1.0 if keeps_near(manifold, radius) else 2.0)
+
+
+def unbounded(law: ErrorLaw) -> ErrorLaw:
+    """The law of the noise itself, before it was bounded by a ball or shrunk."""
+    while isinstance(law, CappedLaw | ShrunkLaw) and law.inner is not None:
+        law = law.inner
+    return law
 
 
 def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw:

@@ -35,7 +35,7 @@ from ..sampling._laplace import (
 from ..statistics._streamed_mean import mean_logs
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, is_flat_hadamard, optional_domain
-from ._error_law import ErrorLaw, capped, riemannian_laplace_law
+from ._error_law import ErrorLaw, moved_in, riemannian_laplace_law
 from ._for_mean import MeanFacts
 from ._region import Observation, about
 
@@ -320,7 +320,7 @@ class KNormGradient(PureMechanism):
             assert self.ball is not None
             return ErrorLaw.at_most(2 * self.ball.radius)
         if self.ball is not None:  # releases are clamped into it
-            law = capped(law, 2 * self.ball.radius)
+            law = moved_in(law, self.manifold, self.ball.radius)
             assert law is not None
         if tuple(self.manifold.curvature_bounds) == (0.0, 0.0):
             return law

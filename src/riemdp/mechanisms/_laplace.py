@@ -24,7 +24,7 @@ import numpy as np
 
 from .._errors import magnitude, one_of
 from ..domains import Ball, Domain
-from ..manifolds import AbstractManifold, Sphere
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget
 from ..randomness import NoiseSource
@@ -40,7 +40,13 @@ from ..sampling._laplace import (
 )
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, optional_domain
-from ._error_law import ErrorLaw, capped, riemannian_laplace_bound, riemannian_laplace_law
+from ._error_law import (
+    ErrorLaw,
+    keeps_near,
+    moved_in,
+    riemannian_laplace_bound,
+    riemannian_laplace_law,
+)
 from ._for_mean import MeanFacts
 from ._region import Observation, about
 
@@ -147,8 +153,7 @@ class RiemannianLaplace(PureMechanism):
     def _seen(self, point: Point) -> Observation | None:
         # A draw that was moved into the ball has to be no farther from the value than it was.
         manifold, ball = self.manifold, self.ball
-        small = isinstance(manifold, Sphere) and ball is not None and ball.radius <= math.pi / 3
-        if self.truncated or not (ball is None or manifold.is_hadamard or small):
+        if self.truncated or not (ball is None or keeps_near(manifold, ball.radius)):
             return None
         law = riemannian_laplace_bound(manifold, self.scale)
         return None if law is None else about(manifold, point, law)
@@ -168,10 +173,11 @@ class RiemannianLaplace(PureMechanism):
     @functools.cached_property
     def error_law(self) -> ErrorLaw | None:
         """Law of the distance between the release and the admitted value."""
-        diameter = math.inf if self.ball is None else 2 * self.ball.radius
         if self.truncated:
-            return ErrorLaw.at_most(diameter)
-        return capped(riemannian_laplace_law(self.manifold, self.scale), diameter)
+            assert self.ball is not None
+            return ErrorLaw.at_most(2 * self.ball.radius)
+        law = riemannian_laplace_law(self.manifold, self.scale)
+        return law if self.ball is None else moved_in(law, self.manifold, self.ball.radius)
 
     def law_at(self, distance: float) -> ErrorLaw | None:
         """The law before the draw is moved into the ball, the same for every value. A truncated law

@@ -5,6 +5,7 @@ made.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _html
-from .._errors import InvalidArgument, invalid, one_of
+from .._errors import InvalidArgument, RiemdpWarning, invalid, one_of
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
+from ._much_noise import MuchNoise, of_release
 from ._population import population_region
 from ._region import EXCESS, MEAN, OF, VARIANCE, Observation, Region, region_of
 from ._unclipped import unclipped_region
@@ -156,6 +158,16 @@ class Release:
             return unclipped_region(self, clipping, level)
         return region_of(self.observation, self.mechanism, level, of, self._subject)
 
+    def _much_noise(self, radius: float | None = None) -> MuchNoise | None:
+        """Whether the noise is as large as the ball; `radius` where the release knows none."""
+        return of_release(self.error_law, self.details, self.guarantee, self.budget, radius)
+
+    def _warn_of_noise(self) -> None:
+        """Say so in a `RiemdpWarning`."""
+        much = self._much_noise()
+        if much is not None:
+            warnings.warn(much.caution, RiemdpWarning, stacklevel=3)
+
     @property
     def _subject(self) -> str:
         """What a confidence region is of."""
@@ -221,6 +233,9 @@ class Release:
             lines += [f"  note: {text}" for text in cautions(self.guarantee, stated, int(count))]
         if outside is not None and outside.caution is not None:
             lines.append(f"  note: {outside.caution}")
+        much = self._much_noise()
+        if much is not None:
+            lines.append(f"  note: {much.caution}")
         if self.reproducible:
             lines.append(f"  {NOT_PRIVATE}")
         return "\n".join(lines)

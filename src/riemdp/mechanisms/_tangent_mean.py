@@ -22,7 +22,7 @@ from ..statistics._query import Records
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism
 from ._common import end_of, needs_log
-from ._error_law import ErrorLaw, shrunk_law, wrapped_law
+from ._error_law import ErrorLaw, capped, shrunk_law, wrapped_law
 from ._region import Observation
 from ._shrinking import james_stein
 
@@ -108,7 +108,10 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         lengths = self.noise.lengths(self.scale, self.manifold.dim)
         curved_down = float(self.manifold.curvature_bounds[0]) < 0.0
         law = wrapped_law if curved_down else shrunk_law  # nothing is shrunk where it curves down
-        return law(self.manifold, self.query.domain.radius, lengths)
+        # The noisy vector is shortened to the radius. That is a projection onto a convex set: on
+        # Hadamard spaces of points, elsewhere of the vectors whose distance the law bounds.
+        radius = self.query.domain.radius
+        return capped(law(self.manifold, radius, lengths), 2.0 * radius)
 
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)

@@ -4,11 +4,14 @@ runs and the plan compares.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
+from ..manifolds import AbstractManifold
 from ..mechanisms import BASELINES, FOR_MEANS, TangentMeanNoise
 from ..mechanisms._base import PointMechanism
+from ..mechanisms._error_law import ErrorLaw, keeps_near, moved_in
 from ..mechanisms._for_mean import MeanFacts
 from ..optimizers import OPTIMIZERS
 
@@ -34,6 +37,43 @@ def build(name: str, facts: MeanFacts) -> PointMechanism:
         facts: What is public about the mean.
     """
     return _BY_NAME[one_of("mechanism", name, (*COMPARED, *EXTRINSIC))].for_mean(facts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Moving:
+    """Whether a wrapped release is moved into its ball, which costs no privacy.
+
+    Attributes:
+        wanted: What was asked for; None where that is proved to do no harm.
+        published: Whether the noise is that of a paper ("classical" calibration), which None
+            leaves as it is.
+    """
+
+    wanted: bool | None
+    published: bool = False
+
+    def moves(self, law: ErrorLaw | None, manifold: AbstractManifold, radius: float) -> bool:
+        """Whether it is moved: a function of public numbers. None moves where no release comes
+        farther from any point of the ball, and elsewhere where the stated error is larger than the
+        diameter of the ball.
+        """
+        if self.wanted is not None or self.published:
+            return bool(self.wanted)
+        if keeps_near(manifold, radius):
+            return True
+        return law is not None and law.mean_square > (2.0 * radius) ** 2
+
+    def law(self, mechanism: PointMechanism, radius: float) -> tuple[ErrorLaw | None, bool]:
+        """The law of the error of a release by a mechanism in this ball, and whether it is moved
+        after the noise.
+        """
+        law, manifold = mechanism.error_law, mechanism.manifold
+        if mechanism.stays_in_ball:  # and its law says so
+            return law, False
+        if mechanism.name in EXTRINSIC and self.wanted is None:
+            return law, False
+        moved = self.moves(law, manifold, radius)
+        return (moved_in(law, manifold, radius) if moved else law), moved
 
 
 def try_build(name: str, facts: MeanFacts) -> tuple[PointMechanism | None, str]:

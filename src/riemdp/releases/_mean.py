@@ -42,6 +42,7 @@ from ._choices import (
     OPTIMIZED,
     OPTIMIZER_BY_NAME,
     TANGENT_MEAN,
+    Moving,
     build,
 )
 from ._people import charged, of_groups
@@ -62,7 +63,7 @@ def private_frechet_mean(
     tolerance: float | None = None,
     calibration: str = "analytic",
     optimizer: AbstractOptimizer | None = None,
-    clamp_release: bool = False,
+    clamp_release: bool | None = None,
     shrink: bool | None = None,
     adjacency: str = REPLACE_ONE,
     n_min: int | None = None,
@@ -99,8 +100,12 @@ def private_frechet_mean(
         calibration: "analytic" or "classical" (Gaussian mechanisms, epsilon <= 1).
         optimizer: Settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record
             sensitivity from the ball where the space allows it, public defaults otherwise.
-        clamp_release: Move the released point into the ball (post-processing, never increases the
-            error). Releases of Riemannian Laplace, K-norm and the dp-* mechanisms always are.
+        clamp_release: Whether a wrapped release is moved into the public ball: post-processing, and
+            counted in the stated error. None moves it where it is proved to come no farther from
+            the mean (Hadamard spaces, spheres up to radius pi/3), and elsewhere where the stated
+            error is larger than the diameter of the ball; extrinsic baselines and noise as
+            published ("classical") stay as they are. Releases of Riemannian Laplace, K-norm, the
+            tangent mean and the dp-* mechanisms are always in the ball.
         shrink: Shrink a wrapped Gaussian release towards the centre of the ball (James and Stein;
             see `WrappedGaussian`; with True other mechanisms are refused or, under "auto", left
             alone). On flat spaces of dimension 3 and more the expected squared error is then
@@ -240,13 +245,14 @@ def private_frechet_mean(
     if calibration == "classical" or name in OPTIMIZED:
         count_outside = _refuse_count(count_outside, name)
     shares = plan_count(budget, n, count_outside)
+    moving = Moving(clamp_release, calibration == "classical")
     shown = n if adjacency == REPLACE_ONE else None  # how many records there are, where public
     if mechanism == "auto":
         asked = MeanFacts(manifold, ball, n, budget, **choice)
-        plan = made_plan(asked, budget, clamp_release, count_outside)
+        plan = made_plan(asked, budget, moving.wanted, count_outside)
         name = plan.best().mechanism
         details |= {"chosen_by": "auto", "plan": str(plan)}
-    local = domain.frame.local
+    local, built = domain.frame.local, None
     if name in EXTRINSIC:
         # These baselines add arrays of the user's space, so they do not move to another frame.
         local, ambient = domain, AmbientMean(domain, n, **public)
@@ -278,7 +284,14 @@ def private_frechet_mean(
         release = _framed(release, domain, query.error_bound)
     warn_of(release.guarantee, budget.delta, n)
     warn_outside(release.details.get("outside"))
-    return _finished(release, details, local, domain.frame, clamp_release)
+    law, moved = (None, False) if built is None else moving.law(built, local.radius)
+    release = _finished(release, details, local, domain.frame, moved)
+    if moved:
+        kind = {"error": "no formula" if law is None else law.kind, "moved_into_ball": True}
+        told = {**release.details, **kind}
+        release = dataclasses.replace(release, error_law=law, details=told)
+    release._warn_of_noise()
+    return release
 
 
 def _adaptive(
@@ -311,7 +324,9 @@ def _adaptive(
         "radius": release.details["ball"].radius,
         **people_facts(grouped, found=True),
     }
-    return dataclasses.replace(release, details={**release.details, **details})
+    release = dataclasses.replace(release, details={**release.details, **details})
+    release._warn_of_noise()
+    return release
 
 
 def _of_tangents(
@@ -350,7 +365,9 @@ def _of_tangents(
         ),
         **people_facts(grouped),
     }
-    return dataclasses.replace(release, details={**release.details, **details})
+    release = dataclasses.replace(release, details={**release.details, **details})
+    release._warn_of_noise()
+    return release
 
 
 def _refuse_for_people(mechanism: str, weights: ArrayLike | None) -> None:

@@ -35,6 +35,7 @@ from ._choices import (
     NEED_DELTA,
     OPTIMIZED,
     TANGENT_MEAN,
+    Moving,
     try_build,
 )
 from ._typical import typical_error
@@ -202,7 +203,7 @@ class MeanPlan(Sequence[PlanRow]):
         lines = [
             head,
             (
-                f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'expected error':>15} "
+                f"{'epsilon':>9} {'delta':>9}  {'mechanism':<20}{'error (noise)':>15} "
                 f" {'':<12}{'mean at r/2':>12}{'scale':>11}  note"
             ),
         ]
@@ -354,7 +355,7 @@ def plan_private_mean(
     tolerance: float | None = None,
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
-    clamp_release: bool = False,
+    clamp_release: bool | None = None,
     count_outside: bool | None = None,
 ) -> MeanPlan: ...
 
@@ -369,7 +370,7 @@ def plan_private_mean(
     tolerance: float | None = None,
     calibration: str = "analytic",
     adjacency: str = REPLACE_ONE,
-    clamp_release: bool = False,
+    clamp_release: bool | None = None,
     count_outside: bool | None = None,
 ) -> MeanPlan | AdaptivePlan:
     """The expected error of `private_frechet_mean` for each mechanism and budget, from public facts
@@ -382,8 +383,9 @@ def plan_private_mean(
     - Curvature of at least 0: the same as an upper bound (Toponogov).
     - Negative curvature, wrapped mechanisms: an upper bound by the hyperbolic comparison triangle,
       with the mean at the edge of the ball.
-    - Riemannian Laplace: the radial law of the space, bounded by the diameter of the ball that
-      releases are moved into. K-norm gradient: that of the Laplace law it is drawn from.
+    - Releases that are moved into the ball (`clamp_release`): in addition at most its diameter.
+    - Riemannian Laplace: the radial law of the space, bounded in the same way. K-norm gradient:
+      that of the Laplace law it is drawn from.
     - Tangent mean: its noise, as an upper bound. The distance between that mean and the Frechet
       mean is not included, and "auto" never chooses it.
     - DP optimisers and extrinsic baselines have no formula and are listed without one.
@@ -392,8 +394,8 @@ def plan_private_mean(
     compares `typical_error` (column "mean at r/2"): the expected error by the same formulas with
     the mean half the radius away from the centre. On affine-invariant space it averages wrapped
     noise over fixed public directions. A release that is moved into the ball (Riemannian Laplace,
-    K-norm gradient; wrapped ones with `clamp_release`) is counted as no farther from the mean than
-    a point of the sphere at a right angle to it.
+    K-norm gradient; wrapped ones as `clamp_release` says) is counted as no farther from the mean
+    than a point of the sphere at a right angle to it.
 
     Args:
         manifold: The space.
@@ -406,7 +408,7 @@ def plan_private_mean(
         tolerance: The solver's public tolerance, above 0 and below 1, as there.
         calibration: "analytic" or "classical", as there.
         adjacency: "replace-one" or "add-or-remove-one".
-        clamp_release: Whether wrapped releases are moved into the ball.
+        clamp_release: Whether wrapped releases are moved into the ball, as there.
         count_outside: Whether the records outside the ball are counted with a share of the budget,
             as in `private_frechet_mean`.
 
@@ -440,11 +442,11 @@ def plan_private_mean(
         calibration=calibration,
         adjacency=adjacency,
     )
-    return made_plan(facts, budgets, bool(clamp_release), count_outside)
+    return made_plan(facts, budgets, clamp_release, count_outside)
 
 
 def made_plan(
-    facts: MeanFacts, budgets: Budgets, clamp_release: bool, count_outside: bool | None
+    facts: MeanFacts, budgets: Budgets, clamp_release: bool | None, count_outside: bool | None
 ) -> MeanPlan:
     """The plan for a public ball.
 
@@ -498,7 +500,7 @@ class _Asked:
 
     told: tuple[Any, ...]
     facts: MeanFacts = dataclasses.field(compare=False)
-    clamp_release: bool
+    clamp_release: bool | None
     count_outside: bool | None
 
 
@@ -507,11 +509,14 @@ def _remembered(asked: _Asked) -> tuple[PlanRow, ...]:
     return _rows(asked.facts, asked.clamp_release, asked.count_outside)
 
 
-def _rows(facts: MeanFacts, clamp_release: bool, count_outside: bool | None) -> tuple[PlanRow, ...]:
+def _rows(
+    facts: MeanFacts, clamp_release: bool | None, count_outside: bool | None
+) -> tuple[PlanRow, ...]:
     """The rows of one budget."""
     shares = plan_count(facts.budget, facts.n, count_outside)
     rest = dataclasses.replace(facts, budget=shares.rest)
-    rows = [_row(name, rest, clamp_release, shares) for name in COMPARED]
+    moving = Moving(clamp_release, facts.calibration == "classical")
+    rows = [_row(name, rest, moving, shares) for name in COMPARED]
     rows.append(_tangent_row(rest, shares))
     rows += [
         PlanRow(
@@ -530,14 +535,14 @@ def _rows(facts: MeanFacts, clamp_release: bool, count_outside: bool | None) -> 
     return tuple(rows)
 
 
-def _row(name: str, facts: MeanFacts, clamped: bool, shares: CountPlan) -> PlanRow:
+def _row(name: str, facts: MeanFacts, moving: Moving, shares: CountPlan) -> PlanRow:
     budget = shares.budget
     if name in NEED_DELTA and budget.delta == 0:
         return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
     mechanism, why = try_build(name, facts)
     if mechanism is None:
         return PlanRow(name, budget, None, "", None, None, None, why, False)
-    law = mechanism.error_law
+    law, moved = moving.law(mechanism, facts.ball.radius)
     tries = mechanism.tries
     note = f"about {tries:.3g} tries a draw" if tries > 50 else ""
     eligible = law is not None and math.isfinite(law.mean_square) and tries <= MOST_TRIES
@@ -551,7 +556,7 @@ def _row(name: str, facts: MeanFacts, clamped: bool, shares: CountPlan) -> PlanR
         law,
         note,
         eligible,
-        typical_error(mechanism, clamped) if eligible else None,
+        typical_error(mechanism, moved) if eligible else None,
         shares.beside(mechanism),
     )
 

@@ -12,6 +12,7 @@ from ..privacy._arithmetic import LATTICE, in_words
 from ..privacy._cautions import cautions
 from ..privacy._guarantee import PERSON
 from ..privacy._trade_off import TradeOff, posterior, trade_off
+from ._language import ENGLISH
 from ._words import (
     ADJACENCY,
     DELTA_MEANING,
@@ -20,7 +21,6 @@ from ._words import (
     bias_sentence,
     group_sentence,
     limits,
-    noise_caution,
     number,
     outside_sentence,
     percent,
@@ -30,6 +30,7 @@ from ._words import (
 
 if TYPE_CHECKING:
     from ..mechanisms._counted import OutsideCount
+    from ..mechanisms._much_noise import MuchNoise
     from ..privacy import Budget, Guarantee
 
 SCHEMA = "riemdp.privacy-report/2"
@@ -155,6 +156,8 @@ class ReportFacts:
     arithmetic: str = ""  # "lattice" or "idealised", where the release says it
     outside: OutsideCount | None = None  # of the records, counted with noise
     person_is: str = ONE_POINT  # what a person's records count as
+    much_noise: MuchNoise | None = None  # where the noise is as large as the ball
+    language: str = ENGLISH  # of the page; the JSON is the same in all
 
     # ---------------------------------------------------------------- derived, all public
     @property
@@ -190,11 +193,9 @@ class ReportFacts:
         """What to look at before signing: delta of 1/n or more, a nominal epsilon, large noise,
         many records outside the ball.
         """
-        found = cautions(self.guarantee, self.delta, self.records) + noise_caution(
-            self.error_from_noise, self.radius, found=self.search is not None
-        )
-        caution = None if self.outside is None else self.outside.caution
-        return found if caution is None else [*found, caution]
+        found = cautions(self.guarantee, self.delta, self.records)
+        further = [f.caution for f in (self.much_noise, self.outside) if f is not None]
+        return [*found, *(caution for caution in further if caution is not None)]
 
     # ---------------------------------------------------------------- for machines
     def to_dict(self) -> dict[str, Any]:

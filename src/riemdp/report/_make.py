@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from .._errors import InvalidArgument, integer, invalid, real
+from .._errors import InvalidArgument, integer, invalid, one_of, real
 from .._version import __version__
 from ..privacy._guarantee import PERSON
 from ._facts import RegionFacts, SearchFacts
+from ._language import LANGUAGES
 from ._report import PrivacyReport
 from ._words import ONE_POINT, number
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..manifolds import AbstractManifold
     from ..manifolds._base import Point
     from ..mechanisms import Release
+    from ..mechanisms._much_noise import MuchNoise
     from ..optimizers import OptimizationResult
     from ..privacy import Ball, Budget, Guarantee, Ledger
 
@@ -47,6 +49,7 @@ def privacy_report(
     ledger: Ledger | None = None,
     checksum: str | None = None,
     created: datetime.datetime | None = None,
+    language: str = "en",
 ) -> PrivacyReport:
     """The privacy report of a release.
 
@@ -77,6 +80,8 @@ def privacy_report(
         ledger: the ledger that was charged; its total is shown.
         checksum: SHA-256 of the released file.
         created: when; now, if left out.
+        language: "en" or "de": the language of the page. Texts that you give are not translated,
+            and the JSON is the same in both.
 
     Returns:
         The report. Nothing is computed from records, and the released value enters by its checksum
@@ -152,6 +157,8 @@ def privacy_report(
         search=search,
         region=_region(release),
         outside=known.get("outside"),
+        language=one_of("language", language, LANGUAGES),
+        much_noise=_much_noise(release, None if ball is None else float(ball.radius)),
     )
 
 
@@ -307,6 +314,13 @@ def _region(release: Release | OptimizationResult) -> RegionFacts | None:
         return None
     region = cast("Release", release).confidence_region()
     return RegionFacts(region.level, region.radius, region.subject, region.observation.place)
+
+
+def _much_noise(release: Release | OptimizationResult, radius: float | None) -> MuchNoise | None:
+    """Whether the noise is as large as the ball, of the release or as its publisher states it."""
+    if getattr(release, "error_law", None) is None:
+        return None
+    return cast("Release", release)._much_noise(radius)
 
 
 def _domain_in_words(ball: Ball, manifold: AbstractManifold | None, found: bool) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from .._errors import invalid
 from .._files import staged
 from ._facts import ReportFacts
+from ._language import ENGLISH, language_of
 from ._page import render
 from ._pictures import guess_bar_picture, trade_off_picture
 from ._words import strength
@@ -24,15 +25,20 @@ class PrivacyReport(ReportFacts):
     """
 
     def html(self) -> str:
-        """One page that needs nothing else: no script, no font, no picture is fetched."""
+        """One page that needs nothing else: no script, no font, no picture is fetched. Its language
+        is `language`.
+        """
         bound = self.trade_off
         word, meaning = strength(bound.best_guess)
         if not self.private:
             word, meaning = "none", "No protection is claimed for this result."
+        language = language_of(self.language)
+        page = "report.html.j2" if self.language == ENGLISH else f"report.{self.language}.html.j2"
         return render(
-            "report.html.j2",
+            page,
             {
                 "report": self,
+                "say": language.say,
                 "bound": bound,
                 "bar": guess_bar_picture(bound.best_guess),
                 "curve": trade_off_picture(bound),

@@ -114,23 +114,6 @@ def strength(best_guess: float) -> tuple[str, str]:
     )
 
 
-def noise_caution(error: float | None, radius: float | None, *, found: bool = False) -> list[str]:
-    """Say so where the noise makes a release no better than the centre of its ball."""
-    if error is None or radius is None or error < radius:
-        return []
-    if found:
-        return [
-            f"the error from noise ({number(error)}) is not smaller than the radius of the ball"
-            f" that was found ({number(radius)}): the mean says little beyond where that ball is."
-            " More records or a larger epsilon are needed"
-        ]
-    return [
-        f"the error from noise ({number(error)}) is not smaller than the radius of the domain"
-        f" ({number(radius)}): the public centre, which costs nothing, is as good an answer. More"
-        " records or a larger epsilon are needed"
-    ]
-
-
 def bias_sentence(radius: float | None) -> str:
     """What the error from noise leaves out where a ball clamps the records."""
     if radius is None:

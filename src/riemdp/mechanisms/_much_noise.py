@@ -1,0 +1,153 @@
+"""What a user should be told about a release whose noise is as large as the ball it lies in.
+
+Everything here is a function of public and released numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier
+from ..privacy._guarantee import PERSON, RECORD
+from ._error_law import ErrorLaw, TabulatedLaw, unbounded
+
+_LARGEST = 20.0  # an epsilon above this protects nobody, and is not proposed
+
+
+@dataclasses.dataclass(frozen=True)
+class MuchNoise:
+    """A release whose stated error is at least the radius of its ball.
+
+    Attributes:
+        error: The error from noise, as stated.
+        radius: Of the ball.
+        found: Whether that ball was found privately.
+        records: About the number of records (people) that would bring the error down to the radius,
+            all else being equal; None where it is not known.
+        epsilon: About the epsilon that would; None where it is not known, or would protect nobody.
+        unit: What is counted, a record or a person.
+    """
+
+    error: float
+    radius: float
+    found: bool
+    records: int | None = None
+    epsilon: float | None = None
+    unit: str = RECORD
+
+    @property
+    def noun(self) -> str:
+        """What is counted, in the plural."""
+        return "people" if self.unit == PERSON else "records"
+
+    @property
+    def caution(self) -> str:
+        """What to be told."""
+        if self.found:
+            return (
+                f"the error from noise ({self.error:.3g}) is not smaller than the radius of the"
+                f" ball that was found ({self.radius:.3g}): the mean says little beyond where that"
+                " ball is. More records or a larger epsilon are needed"
+            )
+        return (
+            f"the error from noise ({self.error:.3g}) is not smaller than the radius of the ball"
+            f" ({self.radius:.3g}): the public centre, which costs nothing, is as good an answer."
+            f" {self.remedy}"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """How many records, or which epsilon, would be enough."""
+        enough = [] if self.records is None else [f"{self.records:,} {self.noun}"]
+        if self.epsilon is not None:
+            enough.append(f"epsilon {self.epsilon:.3g}")
+        if not enough:
+            return "More records or a larger epsilon are needed"
+        return f"About {' or '.join(enough)} would bring the error down to the radius"
+
+
+def much_noise(
+    law: ErrorLaw | None,
+    radius: float | None,
+    *,
+    found: bool = False,
+    n: int | None = None,
+    budget: Budget | None = None,
+    pure: bool = False,
+    unit: str = RECORD,
+) -> MuchNoise | None:
+    """Whether the noise of a release is as large as its ball, and what would be enough.
+
+    The scale of the noise is the sensitivity, which is proportional to 1/n, times a number for each
+    budget. The error of the noise alone is in proportion to the scale on flat spaces, and nearly so
+    elsewhere: a scale that is divided by (error / radius) brings the error to about the radius.
+
+    Args:
+        law: Law of the error, or None.
+        radius: Of the ball, or None.
+        found: Whether the ball was found privately.
+        n: The public number of records, or its bound; None where it does not decide the noise.
+        budget: What was given to spend; None leaves epsilon out.
+        pure: Whether epsilon alone was spent.
+        unit: What n counts, a record or a person.
+    """
+    if law is None or radius is None or not law.expected_error >= radius:
+        return None
+    alone, error = unbounded(law), law.expected_error
+    # a law of one distance says nothing but the diameter of the ball
+    known = not found and not (isinstance(alone, TabulatedLaw) and len(set(alone.table)) == 1)
+    factor = alone.expected_error / radius * (1.0 + 1e-6)
+    if not known or not math.isfinite(factor):
+        return MuchNoise(error, radius, found, unit=unit)
+    epsilon = None
+    if budget is not None and pure:
+        epsilon = factor * budget.epsilon
+    elif budget is not None and budget.delta > 0.0:
+        stronger = gaussian(gaussian_noise_multiplier(budget) / factor)
+        epsilon = float(stronger.epsilon(budget.delta))
+    if epsilon is not None:
+        epsilon = _up(epsilon) if epsilon <= _LARGEST else None
+    records = None if n is None else math.ceil(_up(n * factor))
+    return MuchNoise(error, radius, found, records, epsilon, unit)
+
+
+def _up(x: float) -> float:
+    """Three digits, never less than x."""
+    step = 10.0 ** (math.floor(math.log10(x)) - 2)
+    return math.ceil(x / step - 1e-9) * step
+
+
+def of_release(
+    law: ErrorLaw | None,
+    known: Mapping[str, Any],
+    guarantee: Guarantee,
+    budget: Budget | None,
+    radius: float | None = None,
+) -> MuchNoise | None:
+    """`much_noise` of a release of a point in a ball.
+
+    Args:
+        law: Of the error.
+        known: The details of the release.
+        guarantee: Of the release.
+        budget: What was given to spend.
+        radius: Of the ball, where the release does not know it.
+    """
+    if known.get("unit") == "squared distance":
+        return None
+    held = known.get("radius")
+    if held is None:
+        return much_noise(law, radius)
+    counted = None if known.get("weighted") else known.get("n", known.get("n_min"))
+    return much_noise(
+        law,
+        float(held),
+        found="share_of_search" in known,
+        n=None if counted is None else int(counted),
+        budget=budget,
+        pure=math.isfinite(guarantee.epsilon(0.0)),
+        unit=guarantee.unit,
+    )
