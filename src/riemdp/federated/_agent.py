@@ -7,12 +7,13 @@ To check that a site keeps its promise whatever the server sends, read this file
 2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
    contributions; `optimizers` states that, and charges it before it draws.
 3. `answer` puts the site's own limits before them: its own settings, floor of noise, count of
-   answers and ledger.
+   answers and ledger. `answer_sum` is the same where noise is shared.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ from ..randomness import NoiseSource
 from ._accounting import local_guarantee
 from ._aggregate import as_point
 from ._prirfed import PriRFed
+from ._secure_sum import Keys, Question, Roster, Words
 from ._setup import Setup
+from ._shared import context_of, masked_sum
 from ._site import Refused, Site
 
 _ROUNDING = 1e-6  # how far, relatively, an honest server's point may lie outside the ball
@@ -146,10 +149,89 @@ def answer(
         Proof: docs/proofs/federated.md.
     """
     point, number = admit_ask(site, setup, current, round_number, agreement)
+    if setup.prirfed.noise == "shared":
+        raise Refused("declined: this site has agreed to secure sums only. Nothing was spent")
     _, n = check_data(setup.prirfed.problem, records)
     check_cost(site, setup, n, sigma)
     site.count_answer(setup.agreement, number, most_answers(site, setup))
     return local_update(setup.prirfed, records, point, sigma, rng=rng, ledger=site.ledger)
+
+
+def answer_sum(
+    site: Site,
+    setup: Setup,
+    records: RecordsLike,
+    current: Point,
+    round_number: object,
+    members: object,
+    *,
+    agreement: str | None = None,
+    rng: int | NoiseSource | None = None,
+) -> Words:
+    """A site's answer where noise is shared, or `Refused` with nothing spent.
+
+    Args:
+        site: The site's own limits, and its key.
+        setup: The agreed settings, with the public keys of all sites.
+        records: The site's records, along the first axis.
+        current: The point that the server sent.
+        round_number: The round that the server named.
+        members: The sites of this round by name, with their fresh public keys as hexadecimal
+            digits, as the server sent them.
+        agreement: The fingerprint of the server's settings, where it sent one.
+        rng: None draws from this machine's operating system; a seed is not private.
+
+    Returns:
+        Masked words: `_secure_sum` says what they are.
+
+    Guarantee:
+        `setup.shared.guarantee` for each answer, replace-one, under what it assumes; as many
+        answers as `answer` gives. The answer is counted, and charged, before noise is drawn.
+
+    Raises:
+        Refused: Saying which of the site's limits forbids the answer.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+    point, number = admit_ask(site, setup, current, round_number, agreement)
+    prirfed, shared = setup.prirfed, setup.shared
+    if shared is None:
+        raise Refused("declined: this site has not agreed to shared noise. Nothing was spent")
+    sent = as_point(prirfed.problem.manifold, setup.initial, current)
+    keys = keys_of(site, setup)
+    try:
+        agreed = {name: bytes.fromhex(key) for name, key in setup.keys}
+        roster = Roster.of(keys, agreed, _fresh_keys(members), least=shared.enough)
+        keys.meet(roster)
+    except InvalidArgument as error:
+        raise Refused(f"declined: {error}. Nothing was spent") from error
+    context = context_of(prirfed.problem.manifold, sent)
+    question = Question(setup.agreement, number, roster, context)
+    _, n = check_data(prirfed.problem, records)
+    check_cost(site, setup, n, shared.sigma)
+    site.count_answer(setup.agreement, number, most_answers(site, setup))
+    return masked_sum(prirfed, shared, records, point, keys, question, rng=rng, ledger=site.ledger)
+
+
+def keys_of(site: Site, setup: Setup) -> Keys:
+    """The keys of a site in a run with shared noise. The fresh one is kept beside the file of
+    answers.
+    """
+    if site.key is None:
+        raise Refused("declined: this site's file names no key. Nothing was spent")
+    run_file = site.answers.with_name(site.answers.name + ".key")
+    return Keys.read(site.name, site.key, run_file, setup.agreement)
+
+
+def _fresh_keys(members: object) -> dict[str, bytes]:
+    """The fresh public keys that a server sent."""
+    if not isinstance(members, Mapping):
+        raise InvalidArgument("argument `roster` is no list of members with their keys")
+    try:
+        return {str(name): bytes.fromhex(key) for name, key in members.items()}
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument("argument `roster` holds a key that is none") from error
 
 
 def most_answers(site: Site, setup: Setup) -> int:
@@ -228,13 +310,17 @@ def check_cost(site: Site, setup: Setup, n: int, sigma: float | None) -> None:
         if not site.without_noise:
             raise Refused("declined: the settings have no budget, so no noise. Nothing was spent")
         return
-    plan = plan_optimizer(setup.prirfed.problem, n, setup.prirfed.local, None, noise_std=sigma)
-    multiplier = plan.sigma / plan.sensitivity if plan.sensitivity else math.inf
+    shared = setup.shared
+    if shared is not None:
+        multiplier, cost = shared.noise_multiplier, shared.guarantee
+    else:
+        plan = plan_optimizer(setup.prirfed.problem, n, setup.prirfed.local, None, noise_std=sigma)
+        multiplier = plan.sigma / plan.sensitivity if plan.sensitivity else math.inf
+        cost = local_guarantee(setup.prirfed, n, sigma)
     if site.least_noise is not None and multiplier < site.least_noise * (1.0 - 1e-9):
         raise Refused(
             "declined: there would be less noise than this site allows. Nothing was spent"
         )
-    cost = local_guarantee(setup.prirfed, n, sigma)
     if site.one_answer is not None and not cost.within(site.one_answer):
         raise Refused(
             "declined: one answer would cost more than this site allows. Nothing was spent"

@@ -189,6 +189,7 @@ class _Reader:
                 "min_agents": tables["rounds"].get("min-agents"),
                 "document": fingerprint(text),
                 "sites": tuple(party.name for party in sites),
+                "keys": tuple((p.name, p.key) for p in sites if p.key) if noise == "shared" else (),
             },
         )
         return Agreement(run, sites, noise, tolerated, setup, text)
@@ -200,12 +201,7 @@ class _Reader:
         keywords = {k.replace("-", "_"): v for k, v in tables["rounds"].items()}
         keywords.pop("min_agents", None)
         if noise == "shared":
-            offered = inspect.signature(PriRFed).parameters
-            if "noise" not in offered:
-                self.wrong("has noise = 'shared', which this version cannot run; use 'local'")
-            keywords |= {
-                k: v for k, v in {"noise": noise, "tolerated": tolerated}.items() if k in offered
-            }
+            keywords |= {"noise": noise, "tolerated": tolerated}
         local = self.named("local", tables["local"], optimizers, _is_optimizer)
         return self.made("[rounds]", PriRFed, {"problem": problem, "local": local, **keywords})
 

@@ -76,6 +76,7 @@ class Coordinator:
         self._invited_now = self._eligible_now = 0
         self._replies: dict[str, tuple[Any, float]] = {}
         self._refused: set[str] = set()
+        self._late: set[str] = set()  # who was asked in the last round and gave no valid reply
         self._source = source
         # For output="uniform": the iterate drawn so far, by reservoir sampling.
         self._kept: Point | None = None
@@ -178,6 +179,9 @@ class Coordinator:
         names = self._known(eligible)
         if not names:
             raise InvalidArgument("argument `eligible` is empty: no agent is there to be invited")
+        if self.plan.shared is not None:
+            names = self._dependable(names, self.plan.shared.enough)
+            places = None
         among = len(names) if places is None else integer("places", places, at_least=len(names))
         count = min(self.prirfed.invited_per_round, among)
         if self.prirfed.participation == "round-robin":
@@ -223,6 +227,18 @@ class Coordinator:
         return validate_reply(manifold, self.value, reply, weight=weight)
 
     @property
+    def needed(self) -> int:
+        """Valid replies without which the open round keeps x_t."""
+        if self.plan.shared is None:
+            return self.prirfed.quorum
+        return max(self.plan.shared.enough, 0 if self.open is None else len(self.open))
+
+    @property
+    def fewest(self) -> int:
+        """Without so many agents a round is of no use."""
+        return 1 if self.plan.shared is None else self.plan.shared.enough
+
+    @property
     def answered(self) -> int:
         """Valid replies of the open round so far."""
         return len(self._replies)
@@ -239,6 +255,7 @@ class Coordinator:
         moved = following is not None
         if following is not None:
             self.value = self._confined(following)
+        self._late = set(self.open) - set(order)
         missing = self._invited_now - len(order) - len(self._refused)
         refused = len(self._refused)
         record = RoundRecord(
@@ -367,6 +384,13 @@ class Coordinator:
             return point
         return ball.on(self.prirfed.problem.manifold).clamp_point(point)
 
+    def _dependable(self, names: list[str], enough: int) -> list[str]:
+        """Those that answered in the last round or were not asked, if they are enough: one agent
+        that does not answer fails a whole sum. The others are asked again in the round after.
+        """
+        kept = [a for a in names if a not in self._late]
+        return kept if len(kept) >= enough else names
+
     def _following(self, order: Sequence[str]) -> Point | None:
         """The next point from the replies of these agents; None: they are too few."""
         shared = self.plan.shared
@@ -376,7 +400,7 @@ class Coordinator:
             replies, weights = zip(*(self._replies[a] for a in order), strict=True)
             manifold = self.prirfed.problem.manifold
             return aggregate(manifold, self.value, replies, weights, self.prirfed.aggregate)
-        if self.open is None or len(order) < max(len(self.open), shared.enough):
+        if len(order) < self.needed:
             return None
         words = total(self._replies[a][0] for a in order)
         records = sum(self.sizes[a] for a in order)

@@ -154,13 +154,21 @@ def drive(
         server.load(state)
         log.info("resumed after %d rounds", len(server.records))
     while not server.finished:
-        there = _wait_for(transport, 1, timing, clock, pause)
+        there = _wait_for(transport, server.fewest, timing, clock, pause)
         for name, records in there.items():
             enrol(server, setup, name, records)
         eligible = [name for name, records in there.items() if server.sizes[name] == records]
         if not eligible:
             log.warning(
                 "no agent is there any more; the run ends after %d rounds", len(server.records)
+            )
+            break
+        if len(eligible) < server.fewest:
+            log.warning(
+                "%d agents are there, and the noise needs %d; the run ends after %d rounds",
+                len(eligible),
+                server.fewest,
+                len(server.records),
             )
             break
         places = server.places(eligible)
@@ -226,7 +234,7 @@ def _collect(
         if heard >= set(server.open) or now - begin >= timing.timeout:
             return
         full = server.answered >= server.prirfed.agents_per_round
-        if full or server.answered >= server.prirfed.quorum:
+        if full or server.answered >= server.needed:
             enough_since = now if enough_since is None else enough_since
             if full or now - enough_since >= timing.grace:
                 return

@@ -11,9 +11,11 @@ import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid
 from ..manifolds._base import Point
+from ..mechanisms._shared_sum import SharedSum
 from ..privacy import Budget
 from ._accounting import calibrate, most_participations
 from ._prirfed import PriRFed
+from ._shared import plan_shared
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Setup:
         min_agents: Rounds start when this many agents are there. Default: all N.
         document: The fingerprint of the `Agreement` that the settings were read from, if any.
         sites: The names of the sites that may take part. None: whoever the engine lets in.
+        keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
+            shared.
 
     Raises:
         InvalidArgument: Naming the argument.
@@ -41,6 +45,7 @@ class Setup:
     min_agents: int | None = None
     document: str | None = None
     sites: tuple[str, ...] | None = None
+    keys: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.prirfed, PriRFed):
@@ -65,6 +70,13 @@ class Setup:
         if self.budget is None:
             return None
         return calibrate(self.prirfed, records, self.agents, self.budget)
+
+    @property
+    def shared(self) -> SharedSum | None:
+        """How the sites share the noise of one round; None where each adds all of its own."""
+        if self.prirfed.noise != "shared" or self.budget is None:
+            return None
+        return plan_shared(self.prirfed, self.budget)
 
     @property
     def answers(self) -> int:

@@ -20,12 +20,12 @@ from flwr.clientapp import ClientApp
 from ..._errors import BudgetExceeded, InvalidArgument
 from ...optimizers._minimize import check_data
 from ...privacy import Ledger
-from .._agent import answer, check_agreement, check_cost
+from .._agent import answer, answer_sum, check_agreement, check_cost, keys_of
 from .._drive import log
 from .._setup import Setup
 from .._site import Refused, Site
 from ._engine import shown
-from ._messages import fact, hello, pack, unpack
+from ._messages import fact, hello, pack, pack_words, unpack
 
 NodeConfig = Mapping[str, Any]
 LoadRecords = Callable[[NodeConfig], Any]
@@ -89,28 +89,36 @@ def client_app(
             here, setup, _, n, sigma = enter(context)
             check_agreement(here, setup, fact(message.content, "agreement"))
             check_cost(here, setup, n, sigma)
-            return Message(hello(here.name, n, sigma), reply_to=message)
+            key = "" if setup.shared is None else keys_of(here, setup).fresh.hex()
+            return Message(hello(here.name, n, sigma, key), reply_to=message)
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
         with _discreet():
             here, setup, records, n, sigma = enter(context)
             round_number = fact(message.content, "round")
-            done = answer(
-                here,
-                setup,
-                records,
-                unpack(message.content, setup.initial),
-                round_number,
-                sigma=sigma,
-                agreement=fact(message.content, "agreement"),
-                rng=None if rng is None else _seed(rng, here.name, round_number),
-            )
+            asked = (here, setup, records, unpack(message.content, setup.initial), round_number)
+            agreement = fact(message.content, "agreement")
+            seed = None if rng is None else _seed(rng, here.name, round_number)
+            if setup.shared is None:
+                done = answer(*asked, sigma=sigma, agreement=agreement, rng=seed)
+                reply = pack(done.value, records=n)
+            else:
+                words = answer_sum(*asked, _members(message), agreement=agreement, rng=seed)
+                reply = pack_words(words, records=n)
             with shown():
                 log.info("%s", here.status(setup))
-            return Message(pack(done.value, records=n), reply_to=message)
+            return Message(reply, reply_to=message)
 
     return app
+
+
+def _members(message: Message) -> object:
+    """The sites of a round and their keys, as the server sent them; None if it sent no lists."""
+    names, keys = fact(message.content, "members"), fact(message.content, "keys")
+    if not isinstance(names, list) or not isinstance(keys, list) or len(names) != len(keys):
+        return None
+    return dict(zip(names, keys, strict=True)) if len(set(names)) == len(names) else None
 
 
 def _setup_of(

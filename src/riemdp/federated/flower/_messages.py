@@ -18,7 +18,7 @@ HELLO = "query.hello"
 TRAIN = "train"
 
 
-def pack(point: Point, **facts: int | float | str) -> RecordDict:
+def pack(point: Point, **facts: int | float | str | list[str]) -> RecordDict:
     """A point (a tuple on a Product) with public facts beside it."""
     leaves = [np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(point)]
     return RecordDict({"point": ArrayRecord(leaves), "facts": ConfigRecord(dict(facts))})
@@ -38,6 +38,20 @@ def unpack(content: Any, like: Point) -> Any:
         return None
 
 
+def pack_words(words: Any, **facts: int | float | str) -> RecordDict:
+    """Masked words with public facts beside them."""
+    return RecordDict({"words": ArrayRecord([words]), "facts": ConfigRecord(dict(facts))})
+
+
+def unpack_words(content: Any) -> Any:
+    """The masked words in a message, None if there are none; checked elsewhere."""
+    try:
+        (words,) = content["words"].to_numpy_ndarrays()
+        return np.array(words)
+    except Exception:  # whatever a stranger's bytes do when they are parsed
+        return None
+
+
 def question(**facts: str) -> RecordDict:
     """HELLO, with public facts such as the fingerprint of the server's settings."""
     return RecordDict({"facts": ConfigRecord(dict(facts))})
@@ -51,14 +65,9 @@ def fact(content: Any, name: str) -> Any:
         return None
 
 
-def hello(name: str, records: int, sigma: float | None) -> RecordDict:
-    """An agent's answer to HELLO: its name, its public number of records, and the noise that it
-    will add (0: none).
+def hello(name: str, records: int, sigma: float | None, key: str = "") -> RecordDict:
+    """An agent's answer to HELLO: its name, its public number of records, the noise that it will
+    add (0: none), and its public key of this run, where noise is shared.
     """
-    return RecordDict(
-        {
-            "facts": ConfigRecord(
-                {"name": name, "records": int(records), "sigma": float(sigma or 0.0)}
-            )
-        }
-    )
+    facts: dict[str, Any] = {"name": name, "records": int(records), "sigma": float(sigma or 0.0)}
+    return RecordDict({"facts": ConfigRecord(facts | ({"key": key} if key else {}))})

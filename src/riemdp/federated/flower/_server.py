@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -25,7 +25,7 @@ from .._coordinator import Coordinator
 from .._drive import Timing, drive, log
 from .._setup import Setup
 from ._engine import shown
-from ._messages import HELLO, TRAIN, fact, pack, question, unpack
+from ._messages import HELLO, TRAIN, fact, pack, question, unpack, unpack_words
 
 _HELLO_EVERY = 2.0  # seconds between two questions to a node that has not said who it is
 MakeSetup = Callable[[Mapping[str, Any]], Setup]
@@ -49,6 +49,8 @@ class GridTransport:
     is enrolled.
     """
 
+    shared: ClassVar[bool] = False
+
     def __init__(
         self,
         grid: Grid,
@@ -65,6 +67,7 @@ class GridTransport:
         self._make, self._clock = make_message, clock
         self._facts = {"agreement": agreement} if agreement else {}
         self._sites = sites
+        self._keys: dict[str, str] = {}
         self._names: dict[int, str] = {}
         self._records: dict[str, int] = {}
         self._asked: dict[str, tuple[int, float]] = {}  # pending HELLOs: message -> (node, when)
@@ -108,8 +111,12 @@ class GridTransport:
                     and (self._sites is None or name in self._sites)
                 )
                 if sane and self._adds_enough(name, records, fact(reply.content, "sigma")):
+                    key = fact(reply.content, "key")
+                    if self.shared and not isinstance(key, str):
+                        continue
                     self._names[node] = name
                     self._records[name] = records
+                    self._keys[name] = str(key)
         # In an order that does not depend on the engine's random node numbers: a seeded run draws
         # the same agents again.
         here = sorted(
@@ -134,7 +141,10 @@ class GridTransport:
 
     def send(self, names: tuple[str, ...], point: Point, round_number: int) -> None:
         node_of = {name: node for node, name in self._names.items()}
-        content = pack(point, round=round_number, **self._facts)
+        members: dict[str, Any] = {}
+        if self.shared:
+            members = {"members": list(names), "keys": [self._keys[name] for name in names]}
+        content = pack(point, round=round_number, **self._facts, **members)
         messages = [
             self._make(content, node_of[name], TRAIN, str(round_number), self._ttl)
             for name in names
@@ -156,10 +166,19 @@ class GridTransport:
                 log.warning("agent %r sent no point: %.200s", name[:80], reply.error.reason)
                 found.append((name, None, None))
             else:
-                found.append(
-                    (name, unpack(reply.content, self._like), fact(reply.content, "records"))
-                )
+                sent = reply.content
+                value = unpack_words(sent) if self.shared else unpack(sent, self._like)
+                found.append((name, value, fact(sent, "records")))
         return found
+
+
+class SumTransport(GridTransport):
+    """The transport where noise is shared: an agent's public key of this run comes with its answer
+    to HELLO, a round's message has the keys of all that were invited, and a reply is a vector of
+    masked words.
+    """
+
+    shared = True
 
 
 def server_app(
@@ -194,7 +213,8 @@ def server_app(
         setup = (make_setup or _agreed)(context.run_config)
         chosen = timing(context.run_config) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
-        transport = GridTransport(
+        kind = GridTransport if setup.shared is None else SumTransport
+        transport = kind(
             grid,
             setup.initial,
             ttl=ttl,

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import os
@@ -26,6 +27,7 @@ from .._coordinator import Coordinator
 from .._drive import Timing
 from .._in_process import FederatedResult, _agent_data, result_of
 from .._prirfed import PriRFed
+from .._secure_sum import new_key_file
 from .._setup import Setup
 from .._site import Site
 from ._client import client_app
@@ -125,6 +127,10 @@ def _workplace(setup: Setup, datasets: Sequence[Any]) -> Iterator[str]:
     with tempfile.TemporaryDirectory(
         prefix="riemdp-simulation-", ignore_cleanup_errors=True
     ) as folder:
+        if setup.shared is not None:
+            names = [str(i) for i in range(len(datasets))]
+            keys = tuple((name, new_key_file(Path(folder) / f"key-{name}")) for name in names)
+            setup = dataclasses.replace(setup, keys=keys)
         (Path(folder) / "setup").write_bytes(cloudpickle.dumps(setup))  # pyright: ignore[reportPrivateImportUsage]
         for i, data in enumerate(datasets):
             (Path(folder) / f"agent-{i}").write_bytes(
@@ -147,7 +153,8 @@ def _not_the_deprecation(record: logging.LogRecord) -> bool:
 def _site_of(folder: str, without_noise: bool, node: Mapping[str, Any]) -> Site:
     name = str(node["partition-id"])
     counted = Path(folder) / f"answers-{name}.json"
-    return Site(name=name, answers=counted, without_noise=without_noise)
+    key = Path(folder) / f"key-{name}"
+    return Site(name=name, answers=counted, key=key, without_noise=without_noise)
 
 
 def _settings(folder: str, _config: Mapping[str, Any]) -> Setup:

@@ -1,0 +1,250 @@
+"""Sites that share their noise and trust nobody: what a server can ask, and a run over messages."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp.federated import PriRFed, Refused, Setup, Site
+from riemdp.federated._agent import answer, answer_sum, keys_of
+from riemdp.federated._drive import Timing, drive
+from riemdp.federated._secure_sum import Keys, new_key_file, total
+from riemdp.optimizers import DPRGD
+from riemdp.privacy import Ledger
+
+pytest.importorskip("cryptography")
+
+SPHERE = riemdp.Sphere(3)
+NORTH = np.eye(3)[2]
+NAMES = ("a", "b", "c")
+BUDGET = riemdp.Budget(4.0, 1e-5)
+PROBLEM = riemdp.problems.frechet_mean(SPHERE, ball=riemdp.Ball(NORTH, 0.7))
+
+
+def agreed(folder: Path, rounds: int = 3) -> Setup:
+    """The settings of three sites, with key files of their own."""
+    local = DPRGD(steps=1, learning_rate=0.25, sensitivity="domain")
+    prirfed = PriRFed(
+        PROBLEM, local, rounds=rounds, agents_per_round=3, noise="shared", tolerated=1
+    )
+    keys = tuple((name, new_key_file(folder / f"{name}.key")) for name in NAMES)
+    return Setup(prirfed, NORTH, BUDGET, agents=3, sites=NAMES, keys=keys)
+
+
+def site(folder: Path, name: str, **changed) -> Site:
+    ledger = Ledger(BUDGET, path=folder / f"{name}-ledger.json")
+    own = {"answers": folder / f"{name}-answers.json", "key": folder / f"{name}.key"}
+    return Site(**{"name": name, "ledger": ledger} | own | changed)
+
+
+def records(seed: int, n: int = 40) -> np.ndarray:
+    x = riemdp.noise_source(seed).normals((n, 3)) * 0.3 + np.array([0.4, 0.0, 1.0])
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def members(folder: Path, setup: Setup, names: tuple[str, ...] = NAMES) -> dict[str, str]:
+    return {name: keys_of(site(folder, name), setup).fresh.hex() for name in names}
+
+
+def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> None:
+    setup = agreed(tmp_path)
+    here = site(tmp_path, "a")
+    right = members(tmp_path, setup)
+
+    def ask(point=NORTH, number: object = 0, sent: object = right, **facts):
+        return answer_sum(here, setup, records(1), point, number, sent, **facts)
+
+    outside = np.array([np.sin(1.0), 0.0, np.cos(1.0)])
+    for wrong in (
+        {"agreement": "00" * 32},  # another epsilon, clip norm, tolerance: another fingerprint
+        {"number": 3},
+        {"number": -1},
+        {"number": "0"},
+        {"point": np.full(3, np.nan)},
+        {"point": 2 * NORTH},
+        {"point": outside},
+        {"sent": None},
+        {"sent": {}},
+        {"sent": {"a": right["a"]}},
+        {"sent": {n: right[n] for n in "bc"}},
+        {"sent": right | {"a": right["b"]}},
+        {"sent": right | {"stranger": right["b"]}},
+        {"sent": right | {"b": "no key"}},
+        {"sent": right | {"b": 7}},
+        {"sent": right | {"b": "00" * 32}},
+    ):
+        with pytest.raises(Refused, match="Nothing was spent"):
+            ask(**wrong)
+    # less noise than the site allows, no key, a ledger that is empty
+    for changed, words in (
+        ({"least_noise": 1e3}, "less noise"),
+        ({"one_answer": riemdp.Budget(0.01, 1e-5)}, "cost more"),
+        ({"key": None}, "names no key"),
+        ({"ledger": Ledger(riemdp.Budget(0.1, 1e-5))}, "not enough budget"),
+    ):
+        with pytest.raises(Refused, match=words):
+            answer_sum(dataclasses.replace(here, **changed), setup, records(1), NORTH, 0, right)
+    with pytest.raises(Refused, match="secure sums only"):
+        answer(here, setup, records(1), NORTH, 0, sigma=1.0)
+    assert here.ledger is not None
+    assert not here.ledger.spent.parts
+    assert here.rounds_answered() == ()
+    # sixty asks for one round get one answer; a run gets as many as it has rounds
+    for number in [0] * 60 + [1, 1, 2, 2, 3]:
+        try:
+            ask(number=number)
+        except Refused:
+            continue
+    assert here.rounds_answered() == (0, 1, 2)
+    assert setup.shared is not None
+    assert here.ledger.spent == setup.shared.guarantee.repeat(3)
+    assert "3 sites at most 1" in str(here.ledger.spent)
+    assert "3 sites at most 1" in (tmp_path / "a-ledger.json").read_text()
+
+
+def test_answers_of_sites_add_up_and_counts_outlive_the_process(tmp_path: Path) -> None:
+    setup = agreed(tmp_path)
+    assert setup.shared is not None
+    right = members(tmp_path, setup)
+    words = [
+        answer_sum(site(tmp_path, name), setup, records(i), NORTH, 0, right)
+        for i, name in enumerate(NAMES)
+    ]
+    assert setup.shared.value(total(words), 120 * 10.0) is not None
+    assert setup.shared.value(total(words[:2]), 120 * 10.0) is None
+    with pytest.raises(Refused, match="answered this round"):
+        answer_sum(site(tmp_path, "a"), setup, records(0), NORTH, 0, right)
+    # the key of the run is a file of its own, which is the same for every message
+    again = Keys.read("a", tmp_path / "a.key", tmp_path / "a-answers.json.key", setup.agreement)
+    assert again.fresh.hex() == right["a"]
+
+
+class Mail:
+    """A transport that asks sites in this process; `away` names who does not answer in a round."""
+
+    def __init__(self, folder: Path, setup: Setup, away: dict[int, str]):
+        self.folder, self.setup, self.away = folder, setup, away
+        self.box: list[tuple[str, object, float | None]] = []
+        self.asked: list[tuple[str, ...]] = []
+
+    def agents(self) -> dict[str, int]:
+        return dict.fromkeys(NAMES, 40)
+
+    def send(self, names: tuple[str, ...], point, round_number: int) -> None:
+        self.asked.append(names)
+        sent = members(self.folder, self.setup, names)
+        for name in names:
+            if self.away.get(round_number) != name:
+                here = site(self.folder, name)
+                data = records(NAMES.index(name))
+                words = answer_sum(here, self.setup, data, point, round_number, sent)
+                self.box.append((name, words, 40.0))
+
+    def replies(self) -> list[tuple[str, object, float | None]]:
+        out, self.box = self.box, []
+        return out
+
+
+def test_a_run_goes_on_without_a_site_that_was_missing(tmp_path: Path) -> None:
+    setup, clock = agreed(tmp_path, rounds=4), SimpleNamespace(now=0.0)
+    mail = Mail(tmp_path, setup, {0: "b"})
+
+    def pause(seconds: float) -> None:
+        clock.now += seconds
+
+    server = drive(
+        setup,
+        mail,
+        riemdp.noise_source(1),
+        timing=Timing(timeout=5.0, grace=1.0, poll=0.5),
+        clock=lambda: clock.now,
+        pause=pause,
+    )
+    assert mail.asked == [NAMES, ("a", "c"), NAMES, NAMES]
+    assert [r.moved for r in server.records] == [False, True, True, True]
+    assert setup.shared is not None
+    assert server.guarantee() == setup.shared.guarantee.repeat(4)
+    assert server.guarantee().within(BUDGET)
+    spent = {name: site(tmp_path, name).ledger for name in NAMES}
+    assert [len(site(tmp_path, name).rounds_answered()) for name in NAMES] == [4, 2, 4]
+    assert spent["a"] is not None
+    assert spent["a"].spent == setup.shared.guarantee.repeat(4)
+    x = np.concatenate([records(i) for i in range(3)])
+    mean = riemdp.frechet_mean(SPHERE, x).value
+    assert float(SPHERE.dist(server.value, mean)) < float(SPHERE.dist(NORTH, mean))
+
+
+# ------------------------------------------------------------------------------------------------
+# over Flower's messages
+@pytest.mark.federated_deployment
+def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("flwr", reason="needs the extra `federated`")
+    from flwr.app import Context, Message, RecordDict
+    from flwr.supercore.task_identity import TaskIdentity
+
+    from riemdp.federated.flower import client_app
+    from riemdp.federated.flower._server import SumTransport
+
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+    setup = agreed(tmp_path)
+    apps = {
+        i: client_app(
+            lambda _: setup,
+            lambda node, i=i: records(i),
+            site=lambda node, name=name: site(tmp_path, name),
+        )
+        for i, name in enumerate(NAMES)
+    }
+
+    class Grid:
+        def __init__(self) -> None:
+            self.box: dict[str, Message] = {}
+            self.sizes: list[int] = []
+
+        def get_node_ids(self) -> list[int]:
+            return list(apps)
+
+        def push_messages(self, messages) -> list[str]:
+            ids = []
+            for content, node, kind in messages:
+                context = Context(
+                    run_id=1, node_id=node, node_config={}, state=RecordDict(), run_config={}
+                )
+                reply = apps[node](Message(content, node, kind), context)
+                ids.append(f"m{len(self.box)}-{node}-{kind}")
+                if kind == "train":
+                    (array,) = reply.content["words"].values()
+                    self.sizes.append(len(array.data))
+                self.box[ids[-1]] = reply
+            return ids
+
+        def pull_messages(self, ids):
+            return [
+                SimpleNamespace(
+                    metadata=SimpleNamespace(reply_to_message_id=i),
+                    content=self.box.pop(i).content,
+                    has_error=lambda: False,
+                )
+                for i in ids
+                if i in self.box
+            ]
+
+    grid = Grid()
+    transport = SumTransport(
+        grid,  # type: ignore[arg-type]
+        NORTH,
+        ttl=60.0,
+        planned=setup.sigma,
+        agreement=setup.agreement,
+        sites=setup.sites,
+        make_message=lambda content, node, kind, group, ttl: (content, node, kind),
+    )
+    server = drive(setup, transport, riemdp.noise_source(1), timing=Timing(poll=0.01))
+    assert [r.moved for r in server.records] == [True, True, True]
+    assert max(grid.sizes) <= 8 * SPHERE.dim + 128  # 8 bytes a coordinate and NumPy's header
+    assert "3 sites at most 1" in server.guarantee().assumes
