@@ -125,6 +125,18 @@ def alike(move: Callable[[Point], Any], x: Point) -> Any:
     records that lie on a limit would cross it together: the edge of the ball, or the error up to
     which a record counts as a point of the space.
     """
+    found, n = _by_parts(move, x)
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *found)
+
+
+def alike_on_host(move: Callable[[Point], Any], x: Point) -> Any:
+    """`alike`, as NumPy arrays: no program at all has a size that follows the number of records."""
+    found, n = _by_parts(move, x)
+    return jax.tree.map(lambda *parts: np.concatenate([np.asarray(p) for p in parts])[:n], *found)
+
+
+def _by_parts(move: Callable[[Point], Any], x: Point) -> tuple[list[Any], int]:
+    """`move` of parts of one public size, the last one filled up with NaN; how many are none."""
     x = jax.tree.map(np.asarray, x)
     leaves = jax.tree.leaves(x)
     n, entries = len(leaves[0]), sum(int(np.prod(leaf.shape[1:])) for leaf in leaves)
@@ -139,7 +151,7 @@ def alike(move: Callable[[Point], Any], x: Point) -> Any:
         move(jax.tree.map(functools.partial(part, start=start), x))
         for start in range(0, max(n, 1), rows)
     ]
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *found)
+    return found, n
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -80,12 +80,13 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         (matrix, label). delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta =
         0: (epsilon, 0). Search and classifier share the budget. One record changes the vector of
         class sums (over r), sizes over sqrt(2) and second moments (over r^2) over sqrt(2) by at
-        most 2.
+        most 2. With `groups` the same, neighbours differing in everything of one person, and n
+        being the number of people.
 
     Source:
         Barachant et al. 2012 (tangent space classification); Vu and Slavkovic 2009 and Sheffet 2017
         (sufficient statistics with noise).
-        Proof: docs/proofs/tangent-classifier.md.
+        Proof: docs/proofs/tangent-classifier.md; docs/proofs/people.md (`groups`).
 
     Examples:
         >>> import numpy as np, riemdp
@@ -120,13 +121,22 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.on_invalid = on_invalid
         self.random_state = random_state
 
-    def fit(self, X: RecordsLike, y: ArrayLike, sample_weight: None = None) -> Self:
+    def fit(
+        self,
+        X: RecordsLike,
+        y: ArrayLike,
+        sample_weight: None = None,
+        groups: object = None,
+    ) -> Self:
         """Release the classifier and charge the ledger.
 
         Args:
             X: Symmetric positive definite matrices, shape (n, k, k).
             y: One label for each.
             sample_weight: Refused: weights from data would change the sensitivity.
+            groups: One label of a person for each matrix; needs labels="private". Then everything
+                of one person is protected, the labels too, and every person counts once. How many
+                records anybody has is private.
 
         Returns:
             This estimator.
@@ -135,7 +145,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             InvalidArgument: A parameter or a record cannot be used; nothing is spent.
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
-        admitted = admit_labelled(self, X, y, sample_weight)
+        admitted = admit_labelled(self, X, y, sample_weight, groups)
         assert self.budget is not None
         manifold, ball, n = admitted.manifold, admitted.ball, admitted.n
         classes = admitted.classes
@@ -157,7 +167,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
                 RiemdpWarning,
                 stacklevel=2,
             )
-        release = mechanism.release((admitted.matrices, admitted.labels), source)
+        release = admitted.charged(mechanism).release(admitted.value, source)
         self.manifold_ = manifold
         self.classes_ = classes
         self.plan_ = plan
@@ -169,6 +179,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
                 "manifold": manifold,
                 "budget": self.budget,
                 "query": f"linear classifier of {len(classes)} classes in a tangent space",
+                **admitted.facts,
             },
         )
         self.ball_ = release.details["ball"]

@@ -15,8 +15,14 @@ from ..domains._check import refuse_invalid
 from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
+from ..mechanisms import AbstractMechanism
+from ..mechanisms._labelled import Labelled
+from ..mechanisms._of_people import OfPeople
 from ..privacy import Budget
+from ..statistics._membership import Membership
 from ._shared import ON_INVALID, REMEDY, refuse_weights, required
+
+PERSON_IS = "one vector each: the mean of the clipped tangent vectors of that person's records"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +35,7 @@ class LabelledMatrices:
         matrices: (n, k, k); one that is no array of numbers is NaN.
         labels: Positions in `classes`, (n,); negative for none of them.
         classes: The possible labels.
+        members: Whose matrices they are, where people are protected.
     """
 
     manifold: AbstractManifold
@@ -36,11 +43,28 @@ class LabelledMatrices:
     matrices: Point
     labels: np.ndarray
     classes: np.ndarray
+    members: Membership | None = None
 
     @property
     def n(self) -> int:
-        """How many matrices there are."""
-        return len(self.labels)
+        """How many matrices there are, or people where these are protected."""
+        return len(self.labels) if self.members is None else self.members.n
+
+    @property
+    def value(self) -> Labelled:
+        """What a mechanism takes."""
+        return Labelled(self.matrices, self.labels, self.members)
+
+    def charged(self, mechanism: AbstractMechanism[Any]) -> AbstractMechanism[Any]:
+        """The mechanism, stated for one person where people are protected."""
+        return mechanism if self.members is None else OfPeople(mechanism)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Public facts about people, for a release."""
+        if self.members is None:
+            return {}
+        return {"people": self.members.n, "person_is": PERSON_IS}
 
     def sizes(self) -> list[int]:
         """How many records each class has, where labels are public; none of them 0."""
@@ -73,21 +97,32 @@ def refuse_damaged(estimator: Any, manifold: AbstractManifold, X: RecordsLike) -
 
 
 def admit_labelled(
-    estimator: Any, X: RecordsLike, y: ArrayLike, sample_weight: object
+    estimator: Any, X: RecordsLike, y: ArrayLike, sample_weight: object, groups: object = None
 ) -> LabelledMatrices:
     """The matrices and labels of a classifier's `fit`, all checked before anything is spent."""
     one_of("labels", estimator.labels, ("public", "private"))
+    if groups is not None and estimator.labels != "private":
+        raise InvalidArgument(
+            "argument `labels` = 'public' does not go with `groups`: how many records a person has"
+            " of each class is part of what that person gave. Give labels='private' and"
+            " classes=[...]; it costs no more noise"
+        )
     manifold, ball = space_of(estimator, X, sample_weight)
     matrices, n = admit_records(manifold, "X", X)
     classes = known_classes(estimator.classes, y, estimator.labels)
     labels = admit_labels("y", y, list(classes))
+    members = None if groups is None else Membership(groups, n)
+    if len(labels) != n and members is not None:
+        raise InvalidArgument(
+            "argument `y` has another length than `X`; give one label for each matrix"
+        )
     if len(labels) != n:
         raise InvalidArgument(
             f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one label for"
             " each matrix"
         )
     refuse_damaged(estimator, manifold, X)
-    return LabelledMatrices(manifold, ball, matrices, labels, classes)
+    return LabelledMatrices(manifold, ball, matrices, labels, classes, members)
 
 
 def ball_or_search(ball: object) -> Ball | AdaptiveBall:

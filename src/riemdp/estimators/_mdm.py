@@ -21,7 +21,7 @@ from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
-from ..mechanisms._class_means import AdaptiveClassMeans
+from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
@@ -88,7 +88,8 @@ class PrivateMDM(
         covmeans_: The released mean of each class, a list.
         ball_: The ball: the public one, or the one that was found privately.
         guarantee_: The `Guarantee` of all means together.
-        releases_: The `Release` of each mean; without a public `Ball`, one of all means together.
+        releases_: The `Release` of each mean; without a public `Ball`, and with `groups`, one of
+            all means together.
         outside_: For each class the `OutsideCount` of its matrices (None for a class that is too
             small); None where nothing was counted.
         reproducible_: Whether a seed was used; then nothing is private.
@@ -123,15 +124,20 @@ class PrivateMDM(
         the vector of all sums (over r) and class sizes by at most 2, so private labels cost the
         noise of public ones. The search and the sums share the budget.
 
+        With `groups`: the same sums and sizes, in a public ball too, of people: a person counts by
+        the mean of the vectors of that person's records, with their classes. Neighbours differ in
+        everything of one person; n is the number of people.
+
     A record is assigned to the nearest mean: by the Riemannian distance where the ball is public,
-    by the distance of tangent vectors at the centre, clipped at the radius, where it was found.
+    by the distance of tangent vectors at the centre, clipped at the radius, where it was found or
+    people are protected.
     Class means that were found are moved towards their average by James-Stein, so their norms, in
     which noise adds up, decide little.
 
     Source:
         Barachant et al. 2012 (MDM); Reimherr2021 Theorem 2 (sensitivity of the mean);
         docs/proofs/private-ball.md.
-        Proof: docs/proofs/class-means.md.
+        Proof: docs/proofs/class-means.md; docs/proofs/people.md (`groups`).
     """
 
     def __init__(
@@ -160,13 +166,24 @@ class PrivateMDM(
         self.random_state = random_state
 
     # ---------------------------------------------------------------- fitting
-    def fit(self, X: RecordsLike, y: ArrayLike, sample_weight: None = None) -> Self:
+    def fit(
+        self,
+        X: RecordsLike,
+        y: ArrayLike,
+        sample_weight: None = None,
+        groups: object = None,
+    ) -> Self:
         """Release one mean per class and charge the ledger.
 
         Args:
             X: Symmetric positive definite matrices, shape (n, k, k).
             y: One label for each.
             sample_weight: Refused: weights from data would change the sensitivity.
+            groups: One label of a person for each matrix; needs labels="private". Then everything
+                of one person is protected, the labels too, and every person counts once. How many
+                records anybody has is private.
+                In a public `Ball` the class means are then those of tangent vectors at its centre,
+                as without one.
 
         Returns:
             This estimator.
@@ -176,13 +193,13 @@ class PrivateMDM(
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         one_of("mechanism", self.mechanism, MECHANISMS)
-        admitted = admit_labelled(self, X, y, sample_weight)
+        admitted = admit_labelled(self, X, y, sample_weight, groups)
         assert self.budget is not None
         ball = admitted.ball
         source = noise_source(check_seed(self.random_state))
         means, releases = (
-            self._found(admitted, ball, source)
-            if isinstance(ball, AdaptiveBall)
+            self._jointly(admitted, ball, source)
+            if isinstance(ball, AdaptiveBall) or groups is not None
             else self._in_public_ball(admitted, ball, source)
         )
         self.manifold_ = admitted.manifold
@@ -193,41 +210,39 @@ class PrivateMDM(
         self.outside_ = None if counts.count(None) == len(counts) else counts
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
-        warn_of(self.guarantee_, self.budget.delta, self._public_count(admitted.n, ball))
+        warn_of(self.guarantee_, self.budget.delta, self._public_count(admitted.n))
         warn_outside(*counts)
         return self
 
-    def _public_count(self, n: int, ball: Ball | AdaptiveBall) -> int:
+    def _public_count(self, n: int) -> int:
         """The public number that delta is compared with."""
-        if self.labels == "public" or isinstance(ball, AdaptiveBall):
+        if self.labels == "public" or self._coordinates is not None:
             return n
         return integer("min_class_size", self.min_class_size)
 
-    def _found(
-        self, admitted: LabelledMatrices, search: AdaptiveBall, source: NoiseSource
+    def _jointly(
+        self, admitted: LabelledMatrices, ball: Ball | AdaptiveBall, source: NoiseSource
     ) -> tuple[list[Any], list[Release]]:
-        """Class means in a ball that is found on the way."""
+        """All class means in one release: in a ball that is found on the way, or of people."""
         assert self.budget is not None
         if self.mechanism != "auto":
             raise InvalidArgument(
-                f"argument `mechanism` = {self.mechanism!r} goes with a public ball: give"
-                " ball=Ball(center, radius), or mechanism='auto'"
+                f"argument `mechanism` = {self.mechanism!r} goes with a public ball and records:"
+                " give ball=Ball(center, radius) and no `groups`, or mechanism='auto'"
             )
         if self.count_outside:
-            raise invalid(
-                "count_outside", self.count_outside, "it goes with a public ball; leave it out"
-            )
+            remedy = "it goes with a public ball and records; leave it out"
+            raise invalid("count_outside", self.count_outside, remedy)
         p = admitted
         sizes = p.sizes() if self.labels == "public" else None
-        mechanism = AdaptiveClassMeans(
-            p.manifold,
-            search,
-            n=p.n,
-            classes=len(p.classes),
-            budget=self.budget,
-            sizes=sizes,
+        given: dict[str, Any] = {"n": p.n, "classes": len(p.classes), "budget": self.budget}
+        mechanism = (
+            AdaptiveClassMeans(p.manifold, ball, **given, sizes=sizes)
+            if isinstance(ball, AdaptiveBall)
+            else TangentClassMeans(p.manifold, ball, **given, sizes=sizes)
         )
-        release = mechanism.release((p.matrices, p.labels), source)
+        release = p.charged(mechanism).release(p.value, source)
+        release = dataclasses.replace(release, details={**release.details, **p.facts})
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]
         self._coordinates = np.asarray(release.details["coordinates"])
@@ -339,8 +354,8 @@ class PrivateMDM(
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Distance of each matrix to each class mean, shape (n, number of classes).
 
-        Riemannian distances where the ball is public. Where it was found: distances of tangent
-        vectors at its centre, clipped at its radius.
+        Riemannian distances where the ball is public. Where it was found, or people are protected:
+        distances of tangent vectors at its centre, clipped at its radius.
         """
         check_is_fitted(self, "covmeans_")
         matrices = np.asarray(X, dtype=np.float64)
@@ -366,9 +381,15 @@ class PrivateMDM(
     def _n_features_out(self) -> int:
         return len(self.classes_)
 
-    def fit_predict(self, X: RecordsLike, y: ArrayLike, sample_weight: None = None) -> np.ndarray:
+    def fit_predict(
+        self,
+        X: RecordsLike,
+        y: ArrayLike,
+        sample_weight: None = None,
+        groups: object = None,
+    ) -> np.ndarray:
         """`fit`, then `predict` on the same matrices. One prediction per record: not private."""
-        return self.fit(X, y, sample_weight=sample_weight).predict(X)
+        return self.fit(X, y, sample_weight=sample_weight, groups=groups).predict(X)
 
 
 def half_budget(budget: Budget) -> Budget:

@@ -16,24 +16,79 @@ that is no class belongs to no sum: less changes.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from ..domains._frame import MOST_TERMS, summation_error
+from ..manifolds import AbstractManifold
 from ..randomness import NoiseSource
-from ..statistics._sums import weighted_sum
+from ..statistics._membership import Membership
 from ._base import Drawn
-from ._budgeted import Floats
+from ._budgeted import BudgetedNoise, Floats
 from ._common import end_of
-from ._labelled import Labelled, LabelledSearch, contracted
+from ._labelled import (
+    Found,
+    Labelled,
+    LabelledInBall,
+    LabelledSearch,
+    class_sums,
+    contracted,
+)
 
 
-class AdaptiveClassMeans(LabelledSearch):
+class _ClassMeans:
+    """The release of class means, wherever they are seen from."""
+
+    manifold: AbstractManifold
+    noise: BudgetedNoise
+    n: int
+    classes: int
+    sizes: tuple[int, ...] | None
+    _found: Callable[[Labelled, NoiseSource], Found]
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the vector of all sums, in units of the radius, and counts; rounding included."""
+        return 2.0 * (1.0 + 1e-12) + 2.0 * self.n * summation_error(MOST_TERMS)
+
+    def sums(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
+        """The sum of each class's vectors of length at most 1, shape (classes, dim); a last column
+        holds the number of its records where labels are private. With `members` a person's records
+        count as one.
+        """
+        sums, counts = class_sums(z, labels, self.classes, members)
+        return np.stack(sums) if self.sizes is not None else np.column_stack([sums, counts])
+
+    def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
+        found = self._found(value, source)
+        center, r = found.ball.center, found.ball.radius
+        joint = self.sums(found.z, value.labels, value.members)
+        together = joint.size if self.sizes is None else joint.shape[1]
+        scale = self.noise.scale(self.sensitivity, found.left, together)
+        if self.sizes is None:
+            noisy = self.noise.added(joint.ravel(), scale, source).reshape(joint.shape)
+            sums, sizes = noisy[:, :-1], np.maximum(noisy[:, -1], self.n / (4.0 * self.classes))
+        else:
+            sums = np.stack([self.noise.added(one, scale, source) for one in joint])
+            sizes = np.array(self.sizes, dtype=np.float64)
+        # the noise of a K-norm mechanism is treated as if it were Gaussian
+        deviation = scale * np.sqrt(together + 1.0) if self.noise.is_pure else scale
+        coordinates = r * contracted(sums / sizes[:, None], deviation / sizes)
+        points = [end_of(self.manifold, center, y) for y in coordinates]
+        facts = found.facts | {
+            "coordinates": coordinates,
+            "sizes": None if self.sizes is not None else tuple(float(s) for s in sizes),
+        }
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *points)
+        return Drawn(stacked, r * scale, r * self.sensitivity, None, facts)
+
+
+class AdaptiveClassMeans(_ClassMeans, LabelledSearch):
     """Release the means of several classes, about one centre and clipped at one radius.
 
     The search (the scale, the median distance, a centre and the median distance about it) uses all
@@ -68,41 +123,28 @@ class AdaptiveClassMeans(LabelledSearch):
         " classes"
     )
 
-    @property
-    def sensitivity(self) -> float:
-        """Of the vector of all sums, in units of the radius, and counts; rounding included."""
-        return 2.0 * (1.0 + 1e-12) + 2.0 * self.n * summation_error(MOST_TERMS)
 
-    def sums(self, z: Array, labels: NDArray[np.int64]) -> Floats:
-        """The sum of each class's vectors of length at most 1, shape (classes, dim); a last column
-        holds the number of its records where labels are private.
-        """
-        flags = [labels == a for a in range(self.classes)]
-        sums = np.stack([np.asarray(weighted_sum(jnp.asarray(f, float), z)) for f in flags])
-        if self.sizes is not None:
-            return sums
-        return np.column_stack([sums, [float(np.count_nonzero(f)) for f in flags]])
+class TangentClassMeans(_ClassMeans, LabelledInBall):
+    """Release the means of several classes as tangent vectors at the centre of a public ball.
 
-    def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
-        X, labels = value
-        found = self._found(X, source)
-        center, r = found.ball.center, found.ball.radius
-        joint = self.sums(found.z, labels)
-        together = joint.size if self.sizes is None else joint.shape[1]
-        scale = self.noise.scale(self.sensitivity, found.left, together)
-        if self.sizes is None:
-            noisy = self.noise.added(joint.ravel(), scale, source).reshape(joint.shape)
-            sums, sizes = noisy[:, :-1], np.maximum(noisy[:, -1], self.n / (4.0 * self.classes))
-        else:
-            sums = np.stack([self.noise.added(one, scale, source) for one in joint])
-            sizes = np.array(self.sizes, dtype=np.float64)
-        # the noise of a K-norm mechanism is treated as if it were Gaussian
-        deviation = scale * np.sqrt(together + 1.0) if self.noise.is_pure else scale
-        coordinates = r * contracted(sums / sizes[:, None], deviation / sizes)
-        points = [end_of(self.manifold, center, y) for y in coordinates]
-        facts = found.facts | {
-            "coordinates": coordinates,
-            "sizes": None if self.sizes is not None else tuple(float(s) for s in sizes),
-        }
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *points)
-        return Drawn(stacked, r * scale, r * self.sensitivity, None, facts)
+    Args:
+        manifold: A space with a logarithm.
+        ball: The public `Ball`; the curvature does not limit its radius.
+        n: The public number of records of all classes; where people are protected that of people.
+        classes: The public number of classes.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+        sizes: The public number of records of each class where labels are public; None where they
+            are private.
+
+    Guarantee:
+        Replace-one; the label stays where labels are public and may change where they are private.
+        delta > 0: mu-GDP with mu = 1 / gaussian_noise_multiplier(budget); delta = 0: (epsilon, 0).
+
+    Source:
+        docs/proofs/class-means.md.
+    """
+
+    name: ClassVar[str] = "tangent-class-means"
+    words: ClassVar[str] = (
+        "noise on the sums of clipped tangent vectors of the classes, at a public centre"
+    )

@@ -9,37 +9,41 @@ sqrt(2) where labels are private, and the sum of z z^T over sqrt(2). The factors
 which one record changes the whole vector by at most 2, as it does the sums of one class alone: the
 second moments and the sizes cost no noise.
 
-To check the privacy of a release, read this file, `TangentMean.shorten`, `BudgetedMechanism` and
-`AbstractMechanism.release`.
+To check the privacy of a release, read this file, `_labelled`, `TangentMean.shorten`,
+`BudgetedMechanism` and `AbstractMechanism.release`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._errors import integer
 from ..domains import AdaptiveBall, Ball
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
-from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
 from ..privacy import Budget
 from ..randomness import NoiseSource
-from ..statistics import TangentMean
+from ..statistics._membership import Membership
 from ..statistics._second_moment import second_moment
-from ..statistics._sums import weighted_sum
 from ._base import Drawn
-from ._budgeted import BudgetedMechanism, BudgetedNoise, Floats
-from ._common import needs_log
-from ._labelled import Labelled, LabelledSearch, contracted, positions, public_classes
+from ._budgeted import BudgetedNoise, Floats
+from ._labelled import (
+    Found,
+    Labelled,
+    LabelledInBall,
+    LabelledSearch,
+    class_sums,
+    contracted,
+    public_classes,
+)
 
 MOST_COORDINATES = 2048  # of a tangent vector, for which second moments are released
 DISCRIMINANT, CLASS_MEANS = "discriminant", "class-means"
@@ -88,19 +92,21 @@ class LabelledSums:
         joint = self.classes * self.dim + (self.classes if self.sizes is None else 0)
         return joint + (self.dim * (self.dim + 1) // 2 if self.moments else 0)
 
-    def joint(self, z: Array, labels: NDArray[np.int64]) -> Floats:
+    def joint(self, z: Any, labels: NDArray[np.int64], members: Membership | None = None) -> Floats:
         """The vector that is released, without noise.
 
         Args:
             z: Shape (n, dim), lengths at most 1.
             labels: Positions of classes; a negative one belongs to no sum.
+            members: Whose vectors they are, where all of one person count as one.
         """
-        flags = [labels == a for a in range(self.classes)]
-        parts = [np.asarray(weighted_sum(jnp.asarray(f, float), z)) for f in flags]
+        parts, counts = class_sums(z, labels, self.classes, members)
         if self.sizes is None:
-            parts.append(_WEIGHT * np.array([float(np.count_nonzero(f)) for f in flags]))
+            parts.append(_WEIGHT * np.array(counts))
         if self.moments:
             rows = np.where((labels >= 0)[:, None], np.asarray(z), 0.0)
+            if members is not None:
+                rows *= np.sqrt(members.shares)[:, None]
             parts.append(_WEIGHT * len(rows) * second_moment(rows))
         return np.concatenate(parts)
 
@@ -169,13 +175,52 @@ _WORDS = (
 )
 
 
-class TangentDiscriminant(BudgetedMechanism[Labelled]):
+class _Discriminant:
+    """The release of a linear classifier, wherever records are seen from."""
+
+    manifold: AbstractManifold
+    noise: BudgetedNoise
+    _found: Callable[[Labelled, NoiseSource], Found]
+
+    def __init__(
+        self,
+        manifold: AbstractManifold,
+        where: Ball | AdaptiveBall,
+        *,
+        n: int,
+        classes: int,
+        budget: Budget,
+        sizes: Sequence[int] | None = None,
+    ):
+        given = {"n": n, "classes": classes, "budget": budget, "sizes": sizes}
+        super().__init__(manifold, where, **given)  # pyright: ignore[reportCallIssue]
+        self.rule = rule_for(self.noise, manifold.dim)
+        self.sums = _sums(n, classes, manifold, sizes, self.rule)
+
+    def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
+        sums, noise, found = self.sums, self.noise, self._found(value, source)
+        scale = noise.scale(sums.sensitivity, found.left, sums.together)
+        joint = sums.joint(found.z, value.labels, value.members)
+        noisy = sums.noisy(joint, noise, scale, source)
+        scores = sums.scores(noisy, scale, pure=noise.is_pure)
+        radius = found.ball.radius
+        facts = found.facts | {
+            "rule": self.rule,
+            "coordinates": radius * scores.means,
+            "sizes": None if sums.sizes is not None else tuple(float(s) for s in scores.sizes),
+            "share_of_classifier": found.left,
+        }
+        made = np.column_stack([scores.coefficients / radius, scores.intercepts])
+        return Drawn(made, scale, sums.sensitivity, None, facts)
+
+
+class TangentDiscriminant(_Discriminant, LabelledInBall):
     """Release a linear classifier of tangent vectors at the centre of a public ball.
 
     Args:
         manifold: A space with a logarithm.
         ball: The public `Ball`; the curvature does not limit its radius.
-        n: The public number of records of all classes.
+        n: The public number of records of all classes; where people are protected that of people.
         classes: The public number of classes.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
         sizes: The public number of records of each class where labels are public; None where they
@@ -196,37 +241,8 @@ class TangentDiscriminant(BudgetedMechanism[Labelled]):
     name: ClassVar[str] = "tangent-discriminant"
     words: ClassVar[str] = _WORDS
 
-    def __init__(
-        self,
-        manifold: AbstractManifold,
-        ball: Ball,
-        *,
-        n: int,
-        classes: int,
-        budget: Budget,
-        sizes: Sequence[int] | None = None,
-    ):
-        super().__init__(budget)
-        self.manifold, self.ball = manifold, ball
-        domain = ball.on(manifold)
-        needs_log(manifold, domain.center, "a tangent space")
-        self.query = TangentMean(domain, integer("n", n))
-        self.rule = rule_for(self.noise, manifold.dim)
-        self.sums = _sums(n, classes, manifold, sizes, self.rule)
 
-    def _admit(self, value: tuple[RecordsLike, NDArray[np.int64]]) -> Labelled:
-        X, labels = value
-        return self.query.prepare(X).points, positions(labels, self.query.n)
-
-    def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
-        points, labels = value
-        domain = self.query.domain
-        facts = {"ball": self.ball, "n": self.query.n, "rule": self.rule}
-        z = points / domain.radius
-        return _released(self.sums, z, labels, domain.radius, self.noise, 1.0, source, facts)
-
-
-class AdaptiveDiscriminant(LabelledSearch):
+class AdaptiveDiscriminant(_Discriminant, LabelledSearch):
     """Release a linear classifier of tangent vectors at a centre that is found on the way.
 
     The search (the scale, the median distance, a centre and the median distance about it) uses all
@@ -235,7 +251,7 @@ class AdaptiveDiscriminant(LabelledSearch):
     Args:
         manifold: A space with a logarithm.
         search: An `AdaptiveBall`.
-        n: The public number of records of all classes.
+        n: The public number of records of all classes; where people are protected that of people.
         classes: The public number of classes.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
         sizes: The public number of records of each class where labels are public; None where they
@@ -258,52 +274,9 @@ class AdaptiveDiscriminant(LabelledSearch):
         f" and a radius for all classes, and {_WORDS}"
     )
 
-    def __init__(
-        self,
-        manifold: AbstractManifold,
-        search: AdaptiveBall,
-        *,
-        n: int,
-        classes: int,
-        budget: Budget,
-        sizes: Sequence[int] | None = None,
-    ):
-        super().__init__(manifold, search, n=n, classes=classes, budget=budget, sizes=sizes)
-        self.rule = rule_for(self.noise, manifold.dim)
-        self.sums = _sums(self.n, classes, manifold, sizes, self.rule)
-
-    def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
-        X, labels = value
-        found = self._found(X, source)
-        facts = found.facts | {"rule": self.rule}
-        return _released(
-            self.sums, found.z, labels, found.ball.radius, self.noise, found.left, source, facts
-        )
-
 
 def _sums(
     n: int, classes: int, manifold: AbstractManifold, sizes: Sequence[int] | None, rule: str
 ) -> LabelledSums:
     public = None if sizes is None else tuple(int(s) for s in sizes)
     return LabelledSums(n, classes, manifold.dim, public, rule == DISCRIMINANT)
-
-
-def _released(
-    sums: LabelledSums,
-    z: Array,
-    labels: NDArray[np.int64],
-    radius: float,
-    noise: BudgetedNoise,
-    share: float,
-    source: NoiseSource,
-    facts: dict[str, Any],
-) -> Drawn:
-    """The classifier with the noise of this share of the budget."""
-    scale = noise.scale(sums.sensitivity, share, sums.together)
-    found = sums.scores(
-        sums.noisy(sums.joint(z, labels), noise, scale, source), scale, pure=noise.is_pure
-    )
-    value = np.column_stack([found.coefficients / radius, found.intercepts])
-    sizes = None if sums.sizes is not None else tuple(float(s) for s in found.sizes)
-    more = {"coordinates": radius * found.means, "sizes": sizes, "share_of_classifier": share}
-    return Drawn(value, scale, sums.sensitivity, None, facts | more)

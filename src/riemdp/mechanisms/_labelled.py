@@ -1,8 +1,13 @@
-"""What mechanisms on labelled records share: the search for one ball, and the move of class means.
+"""What mechanisms on labelled records share: where they look from, sums of classes, and the move of
+class means.
 
-The search (the scale, the median distance, a centre and the median distance about it) uses all
+A search (the scale, the median distance, a centre and the median distance about it) uses all
 records and no label. What follows sees vectors z: log_c(x) shortened to length r, over r, the
-centre c and the radius r being released.
+centre c and the radius r being public or released.
+
+Where people are protected, a person contributes the mean over that person's records of what each
+record would contribute. It lies in the convex hull of what records contribute, whose diameter is
+that of its corners, so every sensitivity is that of as many records. Proof: docs/proofs/people.md.
 """
 
 from __future__ import annotations
@@ -10,33 +15,49 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._errors import integer, invalid
 from ..domains import AdaptiveBall, Ball, Domain
+from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
+from ..statistics._membership import Membership
+from ..statistics._sums import weighted_sum
 from ._ball_search import SearchPlan, plan_short_search, run_short_search
-from ._budgeted import Floats
+from ._budgeted import BudgetedMechanism, Floats
+from ._common import needs_log
 from ._private_ball import AdaptiveMechanism
+from ._search_people import SearchPeople, logs_on_host, shortened_on_host
 from ._search_records import SearchRecords
-
-Labelled = tuple[Any, NDArray[np.int64]]  # records, and positions of their classes
 
 _LEAST_KEPT = 1e-3  # of the classes' contrasts: their order is kept where James-Stein keeps nothing
 
 
+class Labelled(NamedTuple):
+    """What a mechanism of this module releases something about.
+
+    Attributes:
+        X: Records of the space.
+        labels: The position of each record's class, or a negative number for none.
+        members: Whose records they are, where people are protected.
+    """
+
+    X: Any
+    labels: NDArray[np.int64]
+    members: Membership | None = None
+
+
 class Found(NamedTuple):
-    """What a search left: the released ball and facts, its share, and vectors that are private."""
+    """A ball, what was seen from its centre (private), and what is left of the budget."""
 
     ball: Ball
-    z: Array  # (n, dim), lengths at most 1
-    left: float  # the share of the budget that was not spent
+    z: Any  # (records, dim), lengths at most 1
+    left: float
     facts: dict[str, Any]
 
 
@@ -46,7 +67,7 @@ class LabelledSearch(AdaptiveMechanism[Labelled]):
     Args:
         manifold: A space with a logarithm.
         search: An `AdaptiveBall`.
-        n: The public number of records of all classes.
+        n: The public number of records of all classes; where people are protected that of people.
         classes: The public number of classes.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
         sizes: The public number of records of each class where labels are public; None where they
@@ -71,22 +92,112 @@ class LabelledSearch(AdaptiveMechanism[Labelled]):
         super().__init__(manifold, search, n=n, budget=budget)
         self.classes, self.sizes = public_classes(classes, sizes)
 
-    def _admit(self, value: tuple[RecordsLike, NDArray[np.int64]]) -> Labelled:
-        """Records, and for each the position of its class, or a negative number for none."""
-        X, labels = value
-        records: Point = self._admitted(X)
-        return records, positions(labels, self.n)
+    def _admit(self, value: tuple[Any, ...]) -> Labelled:
+        given = Labelled(*value)
+        if given.members is None:
+            return Labelled(self._admitted(given.X), positions(given.labels, self.n))
+        self.plan.check()
+        records, rows = admit_records(self.manifold, "X", given.X)
+        return _of_people(given, records, rows, self.n, self.sizes)
 
-    def _found(self, X: Point, source: NoiseSource) -> Found:
+    def _found(self, value: Labelled, source: NoiseSource) -> Found:
         """Search for the ball, and look at the records from its centre."""
-        records = SearchRecords(self.domain, X, self.noise, source)
+        X, _, members = value
+        if members is None:
+            records = SearchRecords(self.domain, X, self.noise, source)
+        else:
+            records = SearchPeople(self.domain, X, members, self.noise, source)
         found = run_short_search(self.plan, records)
         r = records.size(found.radius)
         query = TangentMean(Domain(self.manifold, records.center, r), self.n)
-        z = query.shorten(records.logs).points / r
+        if isinstance(records, SearchPeople):
+            z = shortened_on_host(query, records.rows) / r
+        else:
+            z = query.shorten(records.logs).points / r
         ball = Ball(records.center, r)
         facts = self._facts(records, found) | {"ball": ball}
         return Found(ball, z, 1.0 - found.spent, facts)
+
+
+class LabelledInBall(BudgetedMechanism[Labelled]):
+    """A mechanism on labelled records that looks at them from the centre of a public ball.
+
+    Args:
+        manifold: A space with a logarithm.
+        ball: The public `Ball`; the curvature does not limit its radius.
+        n: The public number of records of all classes; where people are protected that of people.
+        classes: The public number of classes.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+        sizes: The public number of records of each class where labels are public; None where they
+            are private.
+
+    Raises:
+        InvalidArgument: An argument is out of range.
+        NotImplementedError: The space has no logarithm.
+    """
+
+    def __init__(
+        self,
+        manifold: AbstractManifold,
+        ball: Ball,
+        *,
+        n: int,
+        classes: int,
+        budget: Budget,
+        sizes: Sequence[int] | None = None,
+    ):
+        super().__init__(budget)
+        self.manifold, self.ball, self.n = manifold, ball, integer("n", n)
+        domain = ball.on(manifold)
+        needs_log(manifold, domain.center, "a tangent space")
+        self.query = TangentMean(domain, self.n)
+        self.classes, self.sizes = public_classes(classes, sizes)
+
+    def _admit(self, value: tuple[Any, ...]) -> Labelled:
+        """Shortened tangent vectors at the centre in the place of records."""
+        given, domain = Labelled(*value), self.query.domain
+        if given.members is None:
+            return Labelled(self.query.prepare(given.X).points, positions(given.labels, self.n))
+        records, rows = admit_records(self.manifold, "X", given.X)
+        seen = logs_on_host(self.manifold, domain.center, records)
+        return _of_people(given, shortened_on_host(self.query, seen), rows, self.n, self.sizes)
+
+    def _found(self, value: Labelled, source: NoiseSource) -> Found:
+        """The public ball, and the whole budget."""
+        return Found(
+            self.ball, value.X / self.query.domain.radius, 1.0, {"ball": self.ball, "n": self.n}
+        )
+
+
+def _of_people(
+    given: Labelled, X: Any, rows: int, n: int, sizes: tuple[int, ...] | None
+) -> Labelled:
+    """Records of n people, whose labels are private."""
+    members = given.members
+    assert members is not None
+    if members.n != n or len(members.places) != rows:
+        raise invalid("groups", f"{members.n} people", f"this mechanism was made for n = {n}")
+    if sizes is not None:
+        raise invalid("sizes", sizes, "how many records a person has of a class is private")
+    return Labelled(X, positions(given.labels, rows), members)
+
+
+def class_sums(
+    z: Any, labels: NDArray[np.int64], classes: int, members: Membership | None
+) -> tuple[list[Floats], list[float]]:
+    """For each class the sum of its vectors, and how many there are.
+
+    With `members` every person counts once: the person's vectors are averaged class by class, each
+    with the share 1 / (number of that person's records).
+    """
+    flags = [labels == a for a in range(classes)]
+    if members is None:
+        sums = [np.asarray(weighted_sum(jnp.asarray(f, float), z)) for f in flags]
+        return sums, [float(np.count_nonzero(f)) for f in flags]
+    every = jnp.ones(members.n)
+    own = [members.means(np.where(f[:, None], z, 0.0)) for f in flags]
+    sums = [np.asarray(weighted_sum(every, jnp.asarray(one))) for one in own]
+    return sums, [float(np.sum(members.means(f.astype(np.float64)))) for f in flags]
 
 
 def public_classes(classes: int, sizes: Sequence[int] | None) -> tuple[int, tuple[int, ...] | None]:

@@ -1,0 +1,79 @@
+"""A search for a ball among people: what `_search_records` answers about records."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from ..domains._adaptive import SearchDomain
+from ..domains._clamp import alike_on_host
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+from ..randomness import NoiseSource
+from ..statistics import TangentMean
+from ..statistics._membership import Floats, Membership
+from ..statistics._tangent_mean import log_coordinates
+from ._budgeted import BudgetedNoise
+from ._search_records import SearchRecords, log_scales
+
+
+class SearchPeople(SearchRecords):
+    """Private records of people and a current centre.
+
+    A count is of the people of whom at least half the records are counted: whole numbers, which one
+    person changes by at most 1. A mean is that of one vector a person, the mean of that person's
+    shortened vectors. So every answer has the sensitivity that it has for as many records.
+    """
+
+    def __init__(
+        self,
+        domain: SearchDomain,
+        X: Any,
+        members: Membership,
+        noise: BudgetedNoise,
+        source: NoiseSource,
+    ):
+        super().__init__(domain, X, noise, source)
+        self.members = members
+        self.rows: Floats = np.zeros((0, self.manifold.dim))
+
+    @property
+    def n(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride] - computed there
+        """How many people there are."""
+        return self.members.n
+
+    def scales_below(self, factor: int, scale: float) -> int:
+        """How many people have this scale factor at most `scale`, by half of their records."""
+        if self._scales is None:
+            scales = functools.partial(log_scales, self.manifold, self.domain.center)
+            self._scales = np.asarray(alike_on_host(scales, self.X))
+        return self.members.majority(self._scales[:, factor] <= scale)
+
+    def take(self, center: Point) -> None:
+        """Look from this centre from now on."""
+        self.center = center
+        self.rows = logs_on_host(self.manifold, center, self.X)
+        self.distances = np.linalg.norm(self.rows, axis=1)
+
+    def within(self, radius: float) -> int:
+        """How many people have at least half of their records within a radius of the plan."""
+        return self.members.majority(self.distances <= radius * self.unit)
+
+    def coordinates(self, query: TangentMean) -> Array:
+        """The value of a query about the centre, of one vector a person."""
+        own = self.members.means(shortened_on_host(query, self.rows))
+        return query.coordinates(query.shorten(jnp.asarray(own)))
+
+
+def logs_on_host(manifold: AbstractManifold, center: Point, X: Point) -> Floats:
+    """`log_coordinates`, by programs of public sizes."""
+    return alike_on_host(functools.partial(log_coordinates, manifold, center), X)
+
+
+def shortened_on_host(query: TangentMean, rows: Floats) -> Floats:
+    """Each row shortened to the radius of the query, by programs of public sizes."""
+    return alike_on_host(lambda y: query.shorten(y).points, rows)

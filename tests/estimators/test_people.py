@@ -1,0 +1,258 @@
+"""`groups=` of classifiers, components and centres: a person counts once, whatever the records."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import jax
+import jax.monitoring
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import (
+    Ball,
+    Budget,
+    InvalidArgument,
+    Ledger,
+    PrivateMDM,
+    PrivateTSClassifier,
+)
+from riemdp.audit import gaussian_mu_lower_bound
+from riemdp.domains import AdaptiveBall
+from riemdp.mechanisms._budgeted import BudgetedNoise
+from riemdp.mechanisms._class_means import AdaptiveClassMeans
+from riemdp.mechanisms._discriminant import LabelledSums, TangentDiscriminant
+from riemdp.mechanisms._search_people import SearchPeople
+from riemdp.randomness import noise_source
+from riemdp.report import privacy_report
+from riemdp.statistics._membership import Membership
+
+BUDGET, SURE = Budget(3.0, 1e-5), Budget(20.0, 1e-5)
+BALL = Ball(np.eye(3), 2.0)
+PRIVATE = {"labels": "private", "classes": [0, 1, 2], "metric": "logeuclid"}
+MODELS = [PrivateTSClassifier, PrivateMDM]
+COMPILED = [0]
+
+
+@jax.monitoring.register_event_duration_secs_listener
+def _count(event, duration_secs, **_):
+    COMPILED[0] += event == "/jax/core/compile/backend_compile_duration"
+
+
+def matrices(n=600, seed=0):
+    """Three classes of 3 x 3 covariances, their labels, and people with one to nine records."""
+    rng = np.random.default_rng(seed)
+    signals = rng.normal(size=(n, 3, 30))
+    y = np.arange(n) % 3
+    signals *= np.exp(0.7 * (np.arange(3) == y[:, None]))[:, :, None]
+    people = np.sort(rng.integers(0, n // 4, n) % (n // 4 - np.arange(n) % 9))
+    return signals @ signals.transpose(0, 2, 1) / 30, y, people
+
+
+def with_many(X, y, people, side, labels):
+    """The last person has 1000 records: far on one side, and some that are no points."""
+    keep = people != people[-1]
+    more = np.tile(side, (1000, 1, 1))
+    more[1::7], more[2::7], more[3::7] = np.nan, np.inf, 0.0
+    given = np.resize(labels, 1000)
+    return (
+        np.concatenate([X[keep], more]),
+        np.concatenate([y[keep], given]),
+        np.concatenate([people[keep], np.full(1000, people[-1])]),
+    )
+
+
+# --------------------------------------------------------------------- sensitivities
+def data_sets():
+    """One person of three has one record, or 1000 of several kinds; (z, labels, groups)."""
+    rest = np.array([[0.3, 0.0, 0.1, 0.0], [0.0, 0.2, 0.0, 0.0]])
+    ends = [np.eye(4)[0], -np.eye(4)[0], np.eye(4)[1], np.zeros(4)]
+    rng = np.random.default_rng(1)
+    some = rng.normal(size=(1000, 4))
+    some /= np.linalg.norm(some, axis=1, keepdims=True)
+    kinds = [(e[None], [a]) for e in ends for a in (0, 1, -1)]
+    kinds += [(np.tile(ends[1], (1000, 1)), [a] * 1000) for a in (0, 1)]
+    kinds += [(some, rng.integers(-1, 2, 1000)), (np.tile(ends[2], (1000, 1)), [0, 1] * 500)]
+    for own, labels in kinds:
+        groups = [0, 1, *[2] * len(own)]
+        yield np.vstack([rest, own]), np.array([0, 1, *labels]), groups
+
+
+@pytest.mark.parametrize("moments", [False, True])
+def test_one_person_moves_the_joint_vector_by_at_most_two(moments):
+    sums = LabelledSums(3, 2, 4, None, moments)
+    joint = [sums.joint(z, y, Membership(g, len(z))) for z, y, g in data_sets()]
+    worst = max(float(np.linalg.norm(a - b)) for a in joint for b in joint)
+    assert worst <= sums.sensitivity
+    assert worst == pytest.approx(2.0)
+    planted = [sums.joint(np.asarray(z), y) for z, y, _ in data_sets()]  # weight 1, not 1/m
+    assert max(float(np.linalg.norm(a - b)) for a in planted for b in planted) > 100
+
+
+def test_one_person_moves_class_means_by_at_most_two():
+    mechanism = AdaptiveClassMeans(
+        riemdp.SPDLogEuclidean(2), AdaptiveBall(), n=3, classes=2, budget=BUDGET
+    )
+    sums = [mechanism.sums(z, y, Membership(g, len(z))) for z, y, g in data_sets()]
+    worst = max(float(np.linalg.norm(a - b)) for a in sums for b in sums)
+    assert worst == pytest.approx(2.0)
+    assert worst <= mechanism.sensitivity
+
+
+def test_answers_of_a_search_are_those_of_people():
+    """Counts of people by half of their records, and a mean of one vector each, by hand."""
+    line = riemdp.Euclidean(1)
+    X = np.array([[0.1], [0.2], [9.0], [0.3], [8.0], [8.0], [np.nan], [1.5]])
+    groups = [0, 0, 0, 1, 1, 2, 2, 3]
+
+    def search(X, groups, unit=4.0):
+        domain = AdaptiveBall(outer=Ball(np.zeros(1), unit)).on(line)
+        members = Membership(groups, len(X))
+        found = SearchPeople(domain, X, members, BudgetedNoise(BUDGET), noise_source(0))
+        found.set_scales(())
+        return found
+
+    records = search(X, groups)
+    assert records.n == 4
+    # within 1: two of three; one of two; the NaN (it counts as the centre); none
+    assert [records.within(r / records.unit) for r in (0.15, 1.0, 2.0, 9.0)] == [1, 3, 4, 4]
+    query = riemdp.statistics.TangentMean(Ball(np.zeros(1), 2.0).on(line), 4)
+    expected = ((0.1 + 0.2 + 2.0) / 3 + (0.3 + 2.0) / 2 + (2.0 + 0.0) / 2 + 1.5) / 4
+    assert np.asarray(records.coordinates(query)) == pytest.approx([expected])
+    for many in (np.full((1000, 1), -50.0), np.full((1000, 1), 0.0)):
+        other = search(np.vstack([X[:-1], many]), [*groups[:-1], *[3] * 1000])
+        for r in (0.15, 1.0, 2.0, 9.0):
+            assert abs(other.within(r / other.unit) - records.within(r / records.unit)) <= 1
+        moved = np.abs(np.asarray(other.coordinates(query)) - expected)
+        assert np.all(moved <= query.sensitivity)
+
+
+def test_means_and_majorities_of_many_records():
+    rng = np.random.default_rng(2)
+    places = rng.integers(0, 5, 30000)
+    rows, flags = rng.normal(size=(30000, 2)), rng.random(30000) < 0.5
+    members = Membership(places, 30000)
+    by_hand = np.stack([rows[places == i].mean(axis=0) for i in range(5)])
+    assert np.allclose(members.means(rows), by_hand, atol=1e-15, rtol=1e-12)
+    assert members.majority(flags) == sum(flags[places == i].mean() >= 0.5 for i in range(5))
+    assert members.shares @ np.ones(30000) == pytest.approx(5.0)
+
+
+# --------------------------------------------------------------------- whole fits
+@pytest.mark.parametrize("ball", [None, BALL])
+@pytest.mark.parametrize("model", MODELS)
+def test_it_finds_the_classes_and_speaks_of_people(model, ball):
+    X, y, people = matrices()
+    n = len(np.unique(people))
+    with Ledger(Budget(40.0, 1e-4)) as ledger:
+        fitted = model(budget=SURE, ball=ball, **PRIVATE).fit(X, y, groups=people)
+    assert fitted.score(X, y) > 0.85
+    assert fitted.guarantee_.unit == ledger.spent.unit == "person"
+    release = fitted.releases_[0] if model is PrivateMDM else fitted.release_
+    assert release.details["n"] == release.details["people"] == n
+    assert 0.8 * n < sum(release.details["sizes"]) < 1.2 * n
+    assert "all records of one person" in str(release)
+    assert f"{n} people, one vector each" in dict(privacy_report(release).rows)["Made from"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_record_each_is_the_fit_of_records(model):
+    """With a search, where both are the same release."""
+    X, y, _ = matrices(300)
+    alone = model(budget=BUDGET, random_state=1, **PRIVATE).fit(X, y)
+    each = model(budget=BUDGET, random_state=1, **PRIVATE).fit(X, y, groups=np.arange(300))
+    assert np.allclose(
+        alone.transform(X) if model is PrivateMDM else alone.coef_,
+        each.transform(X) if model is PrivateMDM else each.coef_,
+        rtol=1e-9,
+    )
+    assert each.guarantee_.parts == alone.guarantee_.parts
+
+
+@pytest.mark.parametrize("ball", [None, BALL])
+@pytest.mark.parametrize("model", MODELS)
+def test_nothing_public_tells_how_many_records_there_are(model, ball):
+    X, y, people = matrices(300)
+    far = 1e3 * np.diag([1.0, 1.0, 1e-9])
+    options = {"budget": BUDGET, "ball": ball, "on_invalid": "center", "random_state": 1}
+
+    def shown(*given):
+        before = COMPILED[0]
+        fitted = model(**options, **PRIVATE).fit(given[0], given[1], groups=given[2])
+        compiled = COMPILED[0] - before
+        release = fitted.releases_[0] if model is PrivateMDM else fitted.release_
+        page = json.loads(privacy_report(release).to_json())
+        public = {k: page[k] for k in ("people", "records", "protects", "guarantee", "mechanism")}
+        found = release.details["ball"].radius if ball is None else 1.0
+        same = round(release.scale / (found if model is PrivateMDM else 1.0), 9)
+        return compiled, (public, same, fitted.guarantee_, sorted(release.details))
+
+    shown(X, y, people)
+    compiled, few = shown(X, y, people)
+    assert compiled == 0
+    compiled, many = shown(*with_many(X, y, people, far, [0, 1]))
+    assert compiled == 0
+    assert few == many
+    assert few[0]["records"] is None
+
+
+def test_a_person_with_many_hostile_records_does_not_show():
+    """Whole releases of class means in a public ball. With weights of records the same person is
+    found at once.
+    """
+    space, ball, n = riemdp.SPDLogEuclidean(2), Ball(np.eye(2), 2.0**0.5), 12
+    X = np.concatenate(
+        [np.tile(np.eye(2), (11, 1, 1)), np.tile(np.diag([np.e, 1 / np.e]), (200, 1, 1))]
+    )
+    Y = np.linalg.inv(X)
+    groups = np.concatenate([np.arange(11), np.full(200, 11)])
+    one = np.concatenate([np.arange(11) % 2, np.zeros(200, int)])
+    other = np.concatenate([np.arange(11) % 2, np.ones(200, int)])
+    budget = Budget(6.0, 1e-5)
+
+    def scores(mechanism, members):
+        source, found = noise_source(4), []
+        for x, labels in ((X, one), (Y, other)):
+            seen = [mechanism.release((x, labels, members), source).details for _ in range(80)]
+            sums = [d["coordinates"] / ball.radius * np.array(d["sizes"])[:, None] for d in seen]
+            change = np.array([s[0] + s[1] for s in sums]) @ np.array([1.0, -1.0, 0.0])
+            found.append(change + np.array([d["sizes"][0] - d["sizes"][1] for d in seen]) / 3.0)
+        return gaussian_mu_lower_bound(*found)
+
+    mu = 1.0 / riemdp.gaussian_noise_multiplier(budget)
+    of_people = TangentDiscriminant(space, ball, n=n, classes=2, budget=budget)
+    assert scores(of_people, Membership(groups, len(X))) < mu
+
+    class OfRecords(TangentDiscriminant):  # a planted fault: weight 1 with the noise of people
+        def _draw(self, value, source):
+            flat = Membership(np.arange(len(value.labels)), len(value.labels))
+            return super()._draw(value._replace(members=flat), source)
+
+    planted = OfRecords(space, ball, n=n, classes=2, budget=budget)
+    assert scores(planted, Membership(groups, len(X))) > 2 * mu
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_what_cannot_be_is_refused_before_anything_is_spent(model):
+    X, y, people = matrices(71)
+    given = {"budget": BUDGET, "ball": BALL, **PRIVATE}
+    with Ledger(BUDGET) as ledger, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for change, groups, labels, named in (
+            ({"labels": "public"}, people, y, "labels"),
+            ({}, people[:-1], y, "groups"),
+            ({}, [None, *people[1:]], y, "groups"),
+            ({}, people, y[:-1], "y"),
+            ({"ball": None}, np.zeros(71, int), y, "ball"),  # one person, however many records
+        ):
+            with pytest.raises(InvalidArgument, match=f"`{named}`") as caught:
+                model(**{**given, **change}).fit(X, labels, groups=groups)
+            assert not re.search(r"\b(70|71)\b", str(caught.value))
+        if model is PrivateMDM:
+            for change in ({"mechanism": "wrapped-gaussian"}, {"count_outside": True}):
+                with pytest.raises(InvalidArgument, match=next(iter(change))):
+                    model(**{**given, **change}).fit(X, y, groups=people)
+    assert ledger.charges == 0
