@@ -442,3 +442,39 @@ def test_a_key_pair_stays_at_its_site(tmp_path):
     code, said = _run("key", tmp_path / "north.key")
     assert (code, "exists" in said) == (2, True)
     assert bytes.fromhex((tmp_path / "north.key").read_text()) == private
+
+
+def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
+    from riemdp.federated import Coordinator, plan_federated
+    from riemdp.federated._told import write_result
+    from riemdp.randomness import noise_source
+
+    agreed = _agreement(tmp_path)
+    setup = agreed.setup
+    plan = plan_federated(setup.prirfed, [40] * 3, setup.budget)
+    server = Coordinator(
+        setup.prirfed, plan, dict.fromkeys(NAMES, 40), START, setup.budget, noise_source(None)
+    )
+    for _ in range(4):  # of 6: it was stopped
+        server.invite(NAMES)
+        server.close()
+    path, page = tmp_path / "result.npz", tmp_path / "report.html"
+    write_result(str(path), server, reproducible=False, agreement=setup.agreement)
+    code, said = _run("report", tmp_path / "agreement.toml", path, "--out", page)
+    assert code == 0, said
+    told = json.loads((tmp_path / "report.json").read_text())
+    epsilon = plan.local[40].repeat(3).epsilon(1e-5)  # ceil(4 * 2 / 3) answers of the busiest site
+    assert told["guarantee"]["epsilon"] == pytest.approx(epsilon, rel=1e-6)
+    assert told["records"] == 120
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in page.read_text()
+    assert "spring" in page.read_text()
+
+    facts = json.loads((tmp_path / "result.json").read_text())
+    for key, lie, words in (
+        ("epsilon", 0.1, "its rounds cost"),
+        ("agreement", "0" * 64, "another agreement"),
+        ("sizes", None, "not what a server wrote"),
+    ):
+        (tmp_path / "result.json").write_text(json.dumps(facts | {key: lie}))
+        code, said = _run("report", tmp_path / "agreement.toml", path, "--out", page)
+        assert (code, words in " ".join(said.split())) == (2, True)

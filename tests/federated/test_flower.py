@@ -368,50 +368,45 @@ def test_a_server_takes_its_settings_from_the_agreement_and_nobody_else_in(signe
 # the hospital that ships
 @pytest.fixture
 def hospital(tmp_path, monkeypatch):
-    """The example's client app, its folder and its site.toml, and what it says about its noise."""
+    """The example's client app, its folder with the records of hospital 0, and its fingerprint."""
     import shutil
     import sys
 
+    from riemdp.federated import Site
+
     folder = tmp_path / "hospitals"
-    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "*-0.*"))
+    monkeypatch.syspath_prepend(str(folder / "app"))
     monkeypatch.syspath_prepend(str(folder))
-    for name in [m for m in sys.modules if m.split(".")[0] == "hospitals"]:
+    names = ("hospitals", "prepare")
+    for name in [m for m in sys.modules if m.split(".")[0] in names]:
         del sys.modules[name]
+    import prepare  # pyright: ignore[reportMissingImports]
     from hospitals import client  # pyright: ignore[reportMissingImports]
 
-    yield client.app, folder
-    for name in [m for m in sys.modules if m.split(".")[0] == "hospitals"]:
+    prepare.main(0, str(folder / "records-0.npy"))
+    yield client.app, folder, Site.read(folder / "site.toml").agreement
+    for name in [m for m in sys.modules if m.split(".")[0] in names]:
         del sys.modules[name]
 
 
-HONEST = {"rounds": 10, "agents": 3, "agents-per-round": 2, "epsilon": 2.0, "delta": 1e-5}
+HONEST = {"timeout": 300.0, "grace": 60.0, "agreement": "/server/agreement.toml"}
 
 
 @pytest.mark.parametrize(
-    "run",
-    [
-        {},
-        {"epsilon": 1e6},
-        {"delta": 0.5},
-        {"rounds": 1},
-        {"agents": 10**6, "agents-per-round": 1},
-        {"site": "/tmp/mine.toml", "part": 0, "book": "/tmp/mine.json"},
-    ],
-    ids=str,
+    "run", [{}, {"site": "/tmp/mine.toml", "file": "/tmp/mine.npy", "book": "/tmp/mine"}], ids=str
 )
 def test_the_run_configuration_decides_nothing_at_a_hospital(hospital, run):
-    """Whoever starts a run chooses its configuration: before, epsilon = 1e6 bought 4576 times less
-    noise.
-    """
+    """Whoever starts a run chooses its configuration."""
     from riemdp.federated.flower._messages import fact
 
-    app, folder = hospital
+    app, folder, signed = hospital
     node = {"site": str(folder / "site.toml")}
     expected = _hospital_sigma(599)
-    said = _ask(app, HELLO, np.eye(9), node=node, run=HONEST | run)
+    said = _ask(app, HELLO, CENTRE, node=node, run=HONEST | run, agreement=signed)
     assert fact(said.content, "records") == 599
     assert fact(said.content, "sigma") == pytest.approx(expected, rel=1e-9)
-    reply = _ask(app, TRAIN, np.eye(9), node=node, run=HONEST | run)
+    reply = _ask(app, TRAIN, CENTRE, node=node, run=HONEST | run, agreement=signed)
     assert not reply.has_error()
     book = Ledger.load(folder / "book-0.json")
     assert book.charges == 1
@@ -419,23 +414,44 @@ def test_the_run_configuration_decides_nothing_at_a_hospital(hospital, run):
     assert book.spent.epsilon(1e-5) <= 2.0
     for _ in range(60):
         with pytest.raises(riemdp.RiemdpError, match="declined"):
-            _ask(app, TRAIN, np.eye(9), node=node, run=HONEST | run)
+            _ask(app, TRAIN, CENTRE, node=node, run=HONEST | run, agreement=signed)
     assert Ledger.load(folder / "book-0.json").charges == 1
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        {"epsilon": 1e6},  # before, this bought 4576 times less noise
+        {"delta": 0.5},
+        {"rounds": 1},
+        {"agents": 10**6, "agents-per-round": 1},
+    ],
+    ids=str,
+)
+def test_a_hospital_declines_a_run_that_was_started_with_other_settings(hospital, run):
+    app, folder, signed = hospital
+    node = {"site": str(folder / "site.toml")}
+    for kind in (HELLO, TRAIN):
+        with pytest.raises(riemdp.RiemdpError, match=f"another {sorted(run)[0]}"):
+            _ask(app, kind, CENTRE, node=node, run=HONEST | run, agreement=signed)
+    assert Ledger.load(folder / "book-0.json").charges == 0
+    assert not (folder / "answers-0.json").exists()
+
+
 def test_a_hospital_whose_file_allows_less_declines(hospital):
-    app, folder = hospital
+    app, folder, signed = hospital
     path = folder / "site.toml"
     text = path.read_text()
-    path.write_text(
-        text.replace("epsilon = 2.0", "epsilon = 1e6")
-    )  # settings that it was talked into
+    path.write_text(text.replace("epsilon = 2.5", "epsilon = 0.1"))
     for kind in (HELLO, TRAIN):
         with pytest.raises(riemdp.RiemdpError, match="one answer would cost more"):
-            _ask(app, kind, np.eye(9), node={"site": str(path)})
+            _ask(app, kind, CENTRE, node={"site": str(path)}, agreement=signed)
     path.write_text(text)
     with pytest.raises(riemdp.RiemdpError, match="own log"):  # nothing to read: no answer
-        _ask(app, TRAIN, np.eye(9), node={"site": str(folder / "none.toml")}, run=HONEST)
+        _ask(app, TRAIN, CENTRE, node={"site": str(folder / "none.toml")}, run=HONEST)
+
+
+CENTRE = 0.16961280243743648 * np.eye(9)
 
 
 def _hospital_sigma(n):
@@ -443,7 +459,7 @@ def _hospital_sigma(n):
     from riemdp.datasets import descriptor_ball
     from riemdp.federated import plan_federated
 
-    ball = descriptor_ball(1, eta=1e-2)
+    ball = descriptor_ball(1, eta=1e-2, center="middle")
     problem = problems.frechet_mean(riemdp.SPDLogEuclidean(9), ball=ball)
     prirfed = PriRFed(problem, DPRGD(1, 0.25, sensitivity="domain"), rounds=10, agents_per_round=2)
     return plan_federated(prirfed, [n] * 3, Budget(2.0, 1e-5)).sigma_of[n]

@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 
 from riemdp import Ledger, SPDLogEuclidean
+from riemdp.datasets import descriptor_ball
+from riemdp.federated import Agreement, Site
 
 from .deployment import isolated
 from .test_deployment import ROOT
@@ -25,20 +27,28 @@ from .test_deployment import ROOT
 EXAMPLE = ROOT / "examples" / "hospitals"
 
 # What a person does with the README's blocks, each terminal a session of its own; `pip` has been
-# run already.
-BY_HAND = """
+# run already. Then hospital 1 signs another agreement, for one answer only, and its run follows.
+BY_HAND = r"""
 set -eu
-pip() { :; }
-. ../setup.sh
 terminals=
 trap 'for t in $terminals; do kill -- -$t || true; done; wait' EXIT
+bash ../agree.sh
 setsid bash ../server.sh > server.log 2>&1 & terminals="$terminals $!"
-for _ in $(seq 600); do grep -q ':4A94 ' /proc/net/tcp && break; sleep 0.3; done
-. ../register.sh
+for _ in $(seq 600); do grep -q 'The server is ready' server.log && break; sleep 0.3; done
 for k in 0 1 2; do
 setsid bash ../hospital-$k.sh > hospital-$k.log 2>&1 & terminals="$terminals $!"
 done
 setsid --wait timeout 1500 bash ../run.sh
+sed 's/first run/second run/; s/^agents-per-round = 2/agents-per-round = 1/
+  s/^rounds = 10/rounds = 6\nmin-agents = 1\nparticipation = "round-robin"/' \
+  agreement.toml > other.toml
+signed=$(sha256sum other.toml | cut -c 1-64)
+sed -i "s/^agreement = .*/agreement = \"$signed\"/; s/agreement.toml\"/other.toml\"/
+  s/^answers = 10/answers = 1/; s/answers-1.json/answers-1-second.json/" site-1.toml
+. ./environment.sh
+setsid --wait timeout 900 flwr run app lo --stream \
+  --run-config "agreement=\"$PWD/other.toml\" result-path=\"$PWD/second.npz\" patience=20.0" \
+  > second.log 2>&1
 """
 
 
@@ -70,9 +80,9 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     shutil.copytree(
         EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "certificates", "flwr-home")
     )
-    setup, server, register, hospital, run = _blocks()
+    _, agree, server, hospital, run = _blocks()
     assert "i=0   # 1, 2\n" in hospital
-    for name, text in {"setup": setup, "server": server, "register": register, "run": run}.items():
+    for name, text in {"agree": agree, "server": server, "run": run}.items():
         (tmp_path / f"{name}.sh").write_text(text)
     for k in range(3):
         (tmp_path / f"hospital-{k}.sh").write_text(hospital.replace("i=0   # 1, 2\n", f"i={k}\n"))
@@ -99,17 +109,49 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     with np.load(folder / "result.npz") as saved:
         assert bool(SPDLogEuclidean(9).belongs(saved["point_0"]))
         assert not np.allclose(saved["point_0"], np.eye(9))
+    # A site that has signed another agreement is not part of a run, whichever it is, and one that
+    # has given as many answers as it agreed to gives no more.
+    second = json.loads((folder / "second.json").read_text())
+    assert second["sizes"] == {"hospital-1": 599}
+    assert [r["accepted"] for r in second["rounds"]] == [1, 0]  # a third has no budget
+    said = (folder / "second.log").read_text()
+    assert "has answered as often as it agreed to" in said
+    assert "1 of 1 answers" in (folder / "hospital-1.log").read_text()
+    for i in (0, 2):
+        assert "server's settings are not this site's" in (folder / f"hospital-{i}.log").read_text()
+
     charges = {f"hospital-{i}": Ledger.open(folder / f"book-{i}.json").charges for i in range(3)}
-    assert charges == facts["invitations"]
-    for i, charged in charges.items():
-        answers = json.loads((folder / f"answers-{i[-1]}.json").read_text())["answers"]
-        assert len({a["round"] for a in answers}) == len(answers) == charged
+    expected = facts["invitations"] | {"hospital-1": facts["invitations"]["hospital-1"] + 1}
+    assert charges == expected
+    for i in range(3):
+        answers = json.loads((folder / f"answers-{i}.json").read_text())["answers"]
+        rounds = {a["round"] for a in answers}
+        assert len(rounds) == len(answers) == facts["invitations"][f"hospital-{i}"]
+    report = json.loads((folder / "report.json").read_text())
+    assert report["guarantee"]["epsilon"] == pytest.approx(facts["epsilon"], rel=1e-6)
+    assert report["records"] == 1797
+
+
+def test_the_shipped_site_has_signed_the_shipped_agreement():
+    site = Site.read(EXAMPLE / "site.toml")
+    try:
+        agreed = Agreement.read(EXAMPLE / "agreement.toml")
+        ball = descriptor_ball(1, eta=1e-2, center="middle")
+        assert site.agreed == agreed
+        domain = agreed.setup.prirfed.problem.ball
+        assert domain is not None
+        assert float(domain.radius) >= ball.radius
+        np.testing.assert_allclose(domain.center, ball.center, rtol=1e-15)
+        assert site.name in agreed.setup.sites
+    finally:
+        for name in ("book-0.json", "book-0.json.lock"):
+            (EXAMPLE / name).unlink(missing_ok=True)
 
 
 def test_the_front_page_has_the_same_commands():
     text = (ROOT / "README.md").read_text()
-    (block,) = [b for b in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL) if "flwr" in b]
+    (block,) = [b for b in re.findall(r"```sh\n(.*?)```", text, flags=re.DOTALL) if "run.sh" in b]
     told = block.splitlines()
     example = (EXAMPLE / "README.md").read_text().splitlines()
-    assert len(told) >= 10
+    assert len(told) == 4
     assert [line for line in told if line not in example] == []

@@ -173,3 +173,36 @@ def key(
     with os.fdopen(handle, "w") as target:
         target.write(made.private_bytes_raw().hex() + "\n")
     typer.echo(made.public_key().public_bytes_raw().hex())
+
+
+@command
+def report(
+    file: AgreementFile,
+    result: Annotated[
+        Path, typer.Argument(help="What the server wrote: result.npz.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The page, a name that ends in .html.")],
+) -> None:
+    """The privacy report of a federated run, from what its server wrote. Reads no record.
+
+    What the run cost is computed anew from the agreement and the rounds that took place.
+    """
+    from ..federated import Agreement
+    from ..federated._told import told_result
+    from ..report import privacy_report
+
+    agreed = Agreement.read(file)
+    done, checksum = told_result(agreed, result)
+    problem = agreed.setup.prirfed.problem
+    page = privacy_report(
+        done,
+        records=sum(done.details["sizes"].values()),
+        manifold=problem.manifold,
+        ball=problem.ball,
+        budget=agreed.setup.budget,
+        query=f"result of the federated run {agreed.run!r} of {len(done.invitations)} sites",
+        record_is="one record of one site",
+        checksum=checksum,
+    ).save(out)
+    console().print(text(str(done.guarantee)))
+    console().print(text(f"wrote {page[0]} and {page[1]}"))

@@ -132,7 +132,7 @@ class Agreement:
         for key, value in tomllib.loads(self.text).items():
             flat |= value if isinstance(value, dict) else {key: value}
         flat["agents"] = len(self.sites)
-        known = {_plain(key): value for key, value in flat.items()}
+        known = {_plain(key): value for key, value in flat.items() if key not in ("name", "site")}
         return tuple(
             sorted(k for k, v in config.items() if _plain(k) in known and v != known[_plain(k)])
         )

@@ -196,6 +196,7 @@ def result_of(
         status=status,
         details={
             "agents": agents,
+            "sizes": dict(server.sizes),
             "agents_per_round": prirfed.agents_per_round,
             "rounds": prirfed.rounds,
             "aggregate": prirfed.aggregate,

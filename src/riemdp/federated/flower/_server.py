@@ -4,26 +4,22 @@
 # The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
-import jax
-import numpy as np
 from flwr.app import Context, Message, RecordDict
 from flwr.serverapp import Grid, ServerApp
 
 from ..._errors import InvalidArgument
-from ..._files import staged
 from ...manifolds._base import Point
 from ...randomness import noise_source
 from .._agreement import Agreement
 from .._coordinator import Coordinator
 from .._drive import Timing, drive, log
 from .._setup import Setup
+from .._told import write_result
 from ._engine import shown
 from ._messages import HELLO, TRAIN, fact, pack, question, unpack, unpack_words
 
@@ -232,7 +228,9 @@ def server_app(
             log.info("%s", _ended(server))
         result = context.run_config.get("result-path")
         if result:
-            write_result(str(result), server, reproducible=source.reproducible)
+            write_result(
+                str(result), server, reproducible=source.reproducible, agreement=setup.agreement
+            )
         if on_done is not None:
             on_done(server)
 
@@ -266,36 +264,3 @@ def _ended(server: Coordinator) -> str:
         if guarantee.is_private
         else "it had no noise and protects nobody"
     )
-
-
-def write_result(path: str, server: Coordinator, *, reproducible: bool) -> None:
-    """The published point (npz) and its guarantee (json), both whole or both absent."""
-    target = Path(path)
-    guarantee = server.guarantee()
-    facts = {
-        "guarantee": str(guarantee),
-        "epsilon": _finite(guarantee.epsilon(server.plan.delta)),
-        "delta": server.plan.delta,
-        "adjacency": guarantee.adjacency,
-        "private": guarantee.is_private and not reproducible,
-        "rounds": [vars(r) for r in server.records],
-        "sizes": server.sizes,
-        "invitations": server.invitations,
-        # what each agent can state for its own records, because it knows how often it took part
-        "participation_epsilon": {
-            a: _finite(server.plan.local[server.sizes[a]].repeat(k).epsilon(server.plan.delta))
-            for a, k in server.invitations.items()
-        },
-    }
-    arrays = {
-        f"point_{i}": np.asarray(leaf)
-        for i, leaf in enumerate(jax.tree.leaves(server.result_value()))
-    }
-    with staged(target, target.with_suffix(".json")) as (points, words):
-        with points.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-        words.write_text(json.dumps(facts, indent=2), encoding="utf-8")
-
-
-def _finite(x: float) -> float | None:
-    return x if np.isfinite(x) else None

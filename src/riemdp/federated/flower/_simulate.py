@@ -7,35 +7,61 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import logging
 import os
 import pickle
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from ..._errors import InvalidArgument, RiemdpError
+from ..._errors import InvalidArgument, RiemdpError, integer
 from ...manifolds._base import Point
 from ...optimizers._minimize import check_affordable, check_initial
 from ...privacy import Budget, Ledger, charge
+from ...randomness import noise_source
 from .._accounting import plan_federated
-from .._coordinator import Coordinator
-from .._drive import Timing
+from .._drive import Timing, make_coordinator
 from .._in_process import FederatedResult, _agent_data, result_of
 from .._prirfed import PriRFed
 from .._secure_sum import new_key_file
 from .._setup import Setup
 from .._site import Site
+from . import _host
 from ._client import client_app
 from ._server import server_app
+
+if TYPE_CHECKING:
+    from flwr.clientapp import ClientApp
+    from flwr.serverapp import ServerApp
 
 _PATIENT = Timing(
     timeout=600.0, grace=600.0, poll=0.02
 )  # virtual agents do not die: wait for every reply
+_PROJECT = """\
+[project]
+name = "simulation"
+version = "1.0.0"
+description = "A simulation of one federated run."
+license = "Apache-2.0"
+dependencies = []
+[tool.flwr.app]
+publisher = "riemdp"
+[tool.flwr.app.components]
+serverapp = "simulation.server:app"
+clientapp = "simulation.client:app"
+[tool.flwr.app.config]
+"""
+_MODULE = """\
+from riemdp.federated.flower import _simulate
+
+app = _simulate.virtual_{side}({folder!r})
+"""
 
 
 def simulate(
@@ -47,7 +73,7 @@ def simulate(
     *,
     ledger: Ledger | None = None,
     timing: Timing | None = None,
-    cpus_per_agent: float = 1.0,
+    cpus_per_agent: int = 1,
 ) -> FederatedResult:
     """Run PriRFed on Flower's simulation engine, one virtual agent for each data set.
 
@@ -55,9 +81,11 @@ def simulate(
     records lie in a temporary folder that only this user can read, until the run ends.
     `result.gradient_calls` is 0, because agents do not report theirs.
 
-    It calls the engine's `run_simulation`, which Flower calls deprecated in favour of `flwr run`:
-    that one needs a project folder and a server process, and cannot take data sets, a problem or an
-    optimiser from a Python session.
+    It starts the engine's server on loopback, in simulation mode, and `flwr run` with an app that
+    finds the settings in that folder. Where the system allows it (`unshare`), both have a loopback
+    and processes of their own: nobody else on the machine reaches them, and nothing outlives the
+    call. Where it does not, a user of the same machine could send the engine an app while the
+    simulation runs.
 
     The arguments that are not listed here are those of `run_in_process`.
 
@@ -69,8 +97,7 @@ def simulate(
     Guarantee:
         As in `PriRFed`, charged before anything is drawn.
     """
-    from flwr.simulation import run_simulation
-
+    cpus = integer("cpus_per_agent", cpus_per_agent)
     point = check_initial(prirfed.problem, initial)
     if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
         raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
@@ -79,33 +106,18 @@ def simulate(
     check_affordable(plan.guarantee, ledger)
     charge(plan.guarantee, ledger)
     setup = Setup(prirfed, point, budget, agents=len(checked))
-    done: list[Coordinator] = []
-    server = server_app(lambda _: setup, timing=timing or _PATIENT, rng=rng, on_done=done.append)
-    with _workplace(setup, [data for data, _ in checked]) as folder:
-        # The engine pickles the client app anew for every message: it holds the folder's name only,
-        # so that each worker reads the settings once (and compiles once), and of the records those
-        # of the agent that it stands for.
-        client = client_app(
-            functools.partial(_settings, folder),
-            functools.partial(_records_of, folder),
-            site=functools.partial(_site_of, folder, budget is None),
-            rng=rng,
+    told = _Told(setup, timing or _PATIENT, rng, without_noise=budget is None)
+    with _workplace(told, [data for data, _ in checked]) as folder:
+        log = _run(folder, len(checked), cpus)
+        if not (Path(folder) / "ended").exists():
+            raise RiemdpError(
+                "the simulation engine stopped before the run ended. The whole plan was charged."
+                f" The end of its log:\n{log}"
+            )
+        finished = make_coordinator(
+            _told(folder).setup, {str(i): n for i, (_, n) in enumerate(checked)}, noise_source(rng)
         )
-        run_simulation(
-            server,
-            client,
-            num_supernodes=len(checked),
-            backend_config={
-                "client_resources": {"num_cpus": cpus_per_agent, "num_gpus": 0.0},
-                "init_args": {"include_dashboard": False, "_node_ip_address": "127.0.0.1"},
-            },
-        )
-    if not done:
-        raise RiemdpError(
-            "the simulation engine stopped before the run ended; its log says why. The whole plan"
-            " was charged"
-        )
-    finished = done[0]
+        finished.load(Path(folder) / "ended")
     return result_of(
         finished,
         plan,
@@ -116,38 +128,83 @@ def simulate(
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class _Told:
+    """What the processes of one simulation find in its folder."""
+
+    setup: Setup
+    timing: Timing
+    rng: int | None
+    without_noise: bool
+
+
+def _run(folder: str, sites: int, cpus: int) -> str:
+    """Run the engine to its end; the last lines of its log."""
+    env = os.environ | {
+        "FLWR_HOME": str(Path(folder) / "home"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    command = [sys.executable, _host.__file__, folder, str(sites), str(cpus)]
+    process = subprocess.Popen([*_host.prefix(), *command], env=env, start_new_session=True)
+    try:
+        process.wait()
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGTERM if process.poll() is None else signal.SIGKILL)
+        process.wait()
+    log = Path(folder) / "engine.log"
+    return log.read_text(errors="replace")[-2000:] if log.exists() else "(none)"
+
+
+def virtual_server(folder: str) -> ServerApp:
+    """The server of a simulation, in a process of the engine."""
+    told = _told(folder)
+    return server_app(
+        lambda _: told.setup,
+        timing=told.timing,
+        rng=told.rng,
+        on_done=lambda server: server.save(Path(folder) / "ended"),
+    )
+
+
+def virtual_client(folder: str) -> ClientApp:
+    """Every site of a simulation: which one it is, the engine's node configuration says."""
+    told = _told(folder)
+    return client_app(
+        lambda _: told.setup,
+        functools.partial(_records_of, folder),
+        site=functools.partial(_site_of, folder, told.without_noise),
+        rng=told.rng,
+    )
+
+
 @contextlib.contextmanager
-def _workplace(setup: Setup, datasets: Sequence[Any]) -> Iterator[str]:
-    """A private folder with the settings, each agent's records and the engine's own home; gone
-    afterwards.
+def _workplace(told: _Told, datasets: Sequence[Any]) -> Iterator[str]:
+    """A private folder with the settings, each agent's records, the app and the engine's own home;
+    gone afterwards.
     """
     from ray import cloudpickle  # of lambdas in a problem or a learning rate, too
 
-    logger, before = logging.getLogger("flwr"), os.environ.get("FLWR_HOME")
     with tempfile.TemporaryDirectory(
         prefix="riemdp-simulation-", ignore_cleanup_errors=True
     ) as folder:
-        if setup.shared is not None:
+        place = Path(folder)
+        if told.setup.shared is not None:
             names = [str(i) for i in range(len(datasets))]
-            keys = tuple((name, new_key_file(Path(folder) / f"key-{name}")) for name in names)
-            setup = dataclasses.replace(setup, keys=keys)
-        (Path(folder) / "setup").write_bytes(cloudpickle.dumps(setup))  # pyright: ignore[reportPrivateImportUsage]
+            keys = tuple((name, new_key_file(place / f"key-{name}")) for name in names)
+            told = dataclasses.replace(told, setup=dataclasses.replace(told.setup, keys=keys))
+        (place / "told").write_bytes(cloudpickle.dumps(told))  # pyright: ignore[reportPrivateImportUsage]
         for i, data in enumerate(datasets):
-            (Path(folder) / f"agent-{i}").write_bytes(
+            (place / f"agent-{i}").write_bytes(
                 pickle.dumps(jax.tree.map(np.asarray, data), protocol=5)
             )
-        os.environ["FLWR_HOME"] = before or folder
-        logger.addFilter(_not_the_deprecation)
-        try:
-            yield folder
-        finally:
-            logger.removeFilter(_not_the_deprecation)
-            if before is None:
-                del os.environ["FLWR_HOME"]
-
-
-def _not_the_deprecation(record: logging.LogRecord) -> bool:
-    return "`run_simulation` function is deprecated" not in record.getMessage()
+        (app := place / "app" / "simulation").mkdir(parents=True)
+        (place / "app" / "pyproject.toml").write_text(_PROJECT)
+        (app / "__init__.py").touch()
+        for side in ("server", "client"):
+            (app / f"{side}.py").write_text(_MODULE.format(side=side, folder=folder))
+        yield folder
 
 
 def _site_of(folder: str, without_noise: bool, node: Mapping[str, Any]) -> Site:
@@ -157,13 +214,9 @@ def _site_of(folder: str, without_noise: bool, node: Mapping[str, Any]) -> Site:
     return Site(name=name, answers=counted, key=key, without_noise=without_noise)
 
 
-def _settings(folder: str, _config: Mapping[str, Any]) -> Setup:
-    return _setup_of(folder)
-
-
 @functools.lru_cache(maxsize=1)
-def _setup_of(folder: str) -> Setup:
-    return pickle.loads((Path(folder) / "setup").read_bytes())  # written by this very run
+def _told(folder: str) -> _Told:
+    return pickle.loads((Path(folder) / "told").read_bytes())  # written by this very run
 
 
 def _records_of(folder: str, node: Mapping[str, Any]) -> Any:
