@@ -5,6 +5,7 @@ killed server. Slow.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -35,17 +36,22 @@ def facts(tmp_path_factory):
     for tool in ("openssl", "ssh-keygen"):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool} to make certificates")
-    folder = tmp_path_factory.mktemp("deployment")
-    command = [sys.executable, "-m", "tests.federated.deployment", str(folder)]
+    # The workers of one run share this folder: the tests of this file may be divided among them,
+    # and one deployment serves all.
+    here = tmp_path_factory.getbasetemp()
+    folder = (here.parent if "PYTEST_XDIST_WORKER" in os.environ else here) / "deployment"
     with isolated() as prefix:
-        done = subprocess.run(
-            [*prefix, *command], cwd=ROOT, capture_output=True, text=True, timeout=2400
-        )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    (folder / "facts.json").write_text(json.dumps(found, indent=1))
-    found["folder"] = folder
-    return found
+        if not (folder / "outcome.json").exists():
+            folder.mkdir()
+            command = [sys.executable, "-m", "tests.federated.deployment", str(folder)]
+            done = subprocess.run(
+                [*prefix, *command], cwd=ROOT, capture_output=True, text=True, timeout=2400
+            )
+            outcome = [done.returncode, done.stdout, done.stderr[-3000:]]
+            (folder / "outcome.json").write_text(json.dumps(outcome))
+    code, said, failed = json.loads((folder / "outcome.json").read_text())
+    assert code == 0, failed
+    return json.loads(said.strip().splitlines()[-1]) | {"folder": folder}
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +185,16 @@ def test_an_unregistered_key_is_refused(facts):
 
 def test_no_process_is_left_behind(facts):
     assert facts["left_behind"] == []
+
+
+def test_one_deployment_at_a_time():
+    """A second one waits, and goes on when the first has ended, however that was."""
+    code = "from tests.federated.deployment import isolated\nwith isolated(): print('mine')"
+    with isolated():
+        second = subprocess.Popen(
+            [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(5)
+    said, _ = second.communicate(timeout=120)
+    assert (second.returncode, said) == (0, "mine\n")
