@@ -188,6 +188,8 @@ def test_every_byte_of_a_key_is_used_and_follows_the_round() -> None:
     ]
     assert all(len(key) == 32 for key in found)
     assert min(len({key[i] for key in found}) for i in range(32)) > 32
+    # no byte of a key is a copy of another one, as in a key that was stretched from a short seed
+    assert len({bytes(key[i] for key in found) for i in range(32)}) == 32
     first = _secure_sum._mask(found[0], 3)
     for i in range(32):
         changed = bytearray(found[0])
@@ -224,6 +226,17 @@ def test_answers_to_different_questions_have_no_sum(other: str) -> None:
     sent = [masked(values, keys[n], asked if n != NAMES[0] else theirs) for n in NAMES]
     assert np.max(np.abs(total(sent).astype(float))) > 2.0**50
     assert PLAN.value(total(sent)[:4], 1.0) is None
+
+
+def test_rosters_in_a_ring_have_no_sum() -> None:
+    """Four parties are told four rosters, so that each pair is in none or in two of them: if masks
+    did not depend on the roster, they would cancel in a sum over none of the rosters.
+    """
+    keys = parties(("a", "b", "c", "d"))
+    told = {"a": "abc", "b": "abd", "c": "acd", "d": "bcd"}
+    zero = np.zeros(8, dtype=np.int64)
+    sent = [masked(zero, keys[n], question({m: keys[m] for m in told[n]})) for n in "abcd"]
+    assert np.max(np.abs(total(sent).astype(float))) > 2.0**50
 
 
 def test_a_server_with_keys_of_its_own_cannot_take_a_mask_off() -> None:

@@ -14,6 +14,7 @@ from ..optimizers import OptimizationResult
 from ..optimizers._minimize import check_affordable, check_data, check_initial
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
+from ..privacy._arithmetic import LATTICE
 from ..privacy._ledger import uncharged
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
@@ -203,7 +204,11 @@ def result_of(
             "participation": prirfed.participation,
             "protects": prirfed.problem.protects,
             "noise": prirfed.noise,
-            **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
+            **(
+                {"tolerated": prirfed.tolerated, "arithmetic": LATTICE}
+                if plan.shared is not None
+                else {}
+            ),
         },
         rounds=tuple(server.records),
         invitations=dict(server.invitations),

@@ -36,6 +36,7 @@ def write_result(
         "epsilon": _finite(guarantee.epsilon(server.plan.delta)),
         "delta": server.plan.delta,
         "adjacency": guarantee.adjacency,
+        "assumes": guarantee.assumes,
         "private": guarantee.is_private and not reproducible,
         "rounds": [vars(r) for r in server.records],
         "sizes": server.sizes,
