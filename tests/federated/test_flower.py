@@ -547,3 +547,47 @@ def test_the_simulation_engine_agrees_with_the_reference(monkeypatch, tmp_path):
     assert private.guarantee.within(Budget(2.0, 1e-5))
     assert ledger.spent.epsilon(1e-5) == pytest.approx(private.guarantee.epsilon(1e-5), rel=1e-9)
     assert not np.allclose(private.value, expected.value, atol=1e-6)
+
+
+@pytest.mark.parametrize("polite", [True, False])
+def test_an_interrupted_engine_leaves_no_process_behind(polite):
+    """What it started in sessions of its own included, also where it does not end when asked."""
+    import subprocess
+    import sys
+    import time
+
+    from riemdp.federated.flower import _host, _simulate
+
+    prefix = _host.prefix()
+    if not prefix:
+        pytest.skip("needs namespaces of its own")
+    mark = f"987654{int(polite)}"
+    handler = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))" if polite else "pass"
+    code = (
+        f"import signal, subprocess, sys, time\n{handler}\n"
+        f"subprocess.Popen(['sleep', '{mark}'], start_new_session=True)\n"
+        "print('begun', flush=True)\ntime.sleep(900)"
+    )
+    process = subprocess.Popen(
+        [*prefix, sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"begun\n"
+    _simulate._end(process, 60.0 if polite else 1.0)
+    process.stdout.close()
+    assert process.returncode == (3 if polite else -9)
+    end = time.monotonic() + 10
+    while left := [
+        p
+        for p in Path("/proc").iterdir()
+        if p.name.isdigit() and f"sleep\0{mark}\0".encode() in _command_line(p)
+    ]:
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+
+
+def _command_line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -36,6 +36,7 @@ def answers(port: int) -> bool:
 
 def main(folder: Path, sites: int, cpus: int) -> int:
     """Exit status of the run: 0 when the app has ended by itself."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # through `finally`
     port = free_port()
     home = Path(os.environ["FLWR_HOME"])
     home.mkdir(exist_ok=True)
@@ -74,6 +75,8 @@ def prefix() -> list[str]:
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     words = ["unshare", *user, "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]
     words += ["sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if shutil.which("setpriv"):  # and with a caller that was killed
+        words = ["setpriv", "--pdeathsig", "KILL", *words]
     allowed = subprocess.run([*words, "true"], capture_output=True).returncode == 0
     return words if allowed else []
 

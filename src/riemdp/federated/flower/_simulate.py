@@ -150,11 +150,20 @@ def _run(folder: str, sites: int, cpus: int) -> str:
     try:
         process.wait()
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGTERM if process.poll() is None else signal.SIGKILL)
-        process.wait()
+        _end(process)
     log = Path(folder) / "engine.log"
     return log.read_text(errors="replace")[-2000:] if log.exists() else "(none)"
+
+
+def _end(process: subprocess.Popen[bytes], patience: float = 40.0) -> None:
+    """End a session that was interrupted: it is asked to, and then made to."""
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is not None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signum)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
 
 
 def virtual_server(folder: str) -> ServerApp:
