@@ -38,6 +38,7 @@ from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._discriminant import LabelledSums
 from riemdp.mechanisms._lattice import on_grid
 from riemdp.randomness import NoiseSource
+from riemdp.statistics import ClippingExcess
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
 BUDGET = Budget(EPSILON, 1e-5)
@@ -214,6 +215,8 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
 
     yield "private_frechet_variance, Euclidean(1)", _through(variance, far, 0.0 * far), 4_000
 
+    yield from _more_of_people_and_spread(far)
+
     about_zero = riemdp.AdaptiveBall(riemdp.Ball(np.zeros(1), 1.0), smallest=0.5)
     several = np.full((40, 1), np.nan)  # the others pull in no direction
     several[0] = 1e6
@@ -259,6 +262,71 @@ def front_door() -> Iterator[tuple[str, Audit, int]]:
     halves = np.repeat([[0.0], [1.0]], 30, axis=0)
     more = np.concatenate([halves[1:], [[1e6]]])
     yield "private_ball, its radius, Euclidean(1)", _through(ball_alone, more, halves), 1_000
+
+
+def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, int]]:
+    """The front doors of a covariance, of people, of a test and of the bound of what clipping
+    did.
+    """
+    line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+    title = "private_clipping_bound, Euclidean(1)"
+    yield title, _through(_clipping_bound, far, 0.0 * far), 4_000
+
+    plane, disk = riemdp.Euclidean(2), riemdp.Ball(np.zeros(2), 1.0)
+    along, across = np.zeros((8, 2)), np.zeros((8, 2))
+    along[0, 0] = across[0, 1] = 1e6
+
+    def covariance(x: Any, rng: Any) -> Any:
+        release = riemdp.private_tangent_covariance(plane, x, disk, BUDGET, rng=rng)
+        return _number(release.value[0, 0] - release.value[1, 1], release.guarantee)
+
+    yield "private_tangent_covariance, Euclidean(2)", _through(covariance, along, across), 2_000
+
+    def geodesics(x: Any, rng: Any) -> Any:
+        seed = int(rng.integers(0, 2**31))
+        fitted = riemdp.PrivatePGA(manifold=plane, budget=BUDGET, ball=disk, random_state=seed)
+        value = fitted.fit(x).releases_["covariance"].value
+        mean = np.asarray(fitted.mean_)
+        seen = 4.0 * (mean[0] - mean[1]) + value[0, 0] - value[1, 1]
+        return _number(seen, fitted.guarantee_)
+
+    yield "PrivatePGA, mean and covariance, Euclidean(2)", _through(geodesics, along, across), 500
+
+    people = np.repeat(np.arange(8), [43, *[1] * 7])  # one person with most of the records
+    theirs = np.zeros((50, 1))
+    theirs[:43] = 1e6
+
+    def of_people(x: Any, rng: Any) -> riemdp.Release:
+        return riemdp.private_frechet_mean(
+            line, x, ball, BUDGET, mechanism="wrapped-gaussian", groups=people, rng=rng
+        )
+
+    title = "private_frechet_mean, groups, all 43 records of one person, Euclidean(1)"
+    yield title, _through(of_people, theirs, -theirs), 1_000
+
+    def test(x: Any, rng: Any) -> Any:
+        means = [
+            riemdp.private_frechet_mean(
+                line, group, ball, BUDGET, mechanism="wrapped-gaussian", rng=rng
+            )
+            for group in (x, np.full((8, 1), -1.0))
+        ]
+        p = riemdp.two_sample_test(*means).p_value
+        return _number(-np.log(p), means[0].guarantee)
+
+    yield "two_sample_test, its p-value, Euclidean(1)", _through(test, far, -far), 1_000
+
+
+def _clipping_bound(x: Any, rng: Any) -> riemdp.Release:
+    line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+    return riemdp.private_clipping_bound(line, x, ball, 3.0, BUDGET, rng=rng)
+
+
+def _number(value: Any, guarantee: riemdp.Guarantee) -> Any:
+    """One number that an attacker makes of what was released."""
+    return SimpleNamespace(
+        value=np.array([float(value)]), guarantee=guarantee, mechanism="what was released"
+    )
 
 
 class _LittleNoise(NoiseSource):
@@ -362,6 +430,13 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     title = "PrivateTSClassifier, its sums are taken to change by an eighth"
     yield title, _through(cheap, *_sides()), 500
+
+    def little_change(x: Any, rng: Any) -> Any:
+        with mock.patch.object(ClippingExcess, "sensitivity", 0.03):
+            return _clipping_bound(x, rng)
+
+    title = "private_clipping_bound, its lengths are taken to change by an eighth"
+    yield title, _through(little_change, far, 0.0 * far), 1_000
 
     many = np.zeros((60, 1))
     many[0] = 1e6

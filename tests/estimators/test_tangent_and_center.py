@@ -63,7 +63,6 @@ def test_tangent_vectors_at_the_private_mean(metric):
         budget=BUDGET,
         ball=ball,
         mechanism="wrapped-gaussian",
-        count_outside=False,
         random_state=2,
     ).fit(X)
     assert np.array_equal(fitted.reference_, mean.mean_)
@@ -80,7 +79,7 @@ def test_people_instead_of_matrices(ball):
     """A person's matrices count as one; groups are routed through a pipeline."""
     people = np.repeat(np.arange(120), 2)
     space = riemdp.spd(2, "riemann")
-    how = {} if ball is None else {"mechanism": "wrapped-gaussian", "count_outside": False}
+    how = {} if ball is None else {"mechanism": "wrapped-gaussian"}
     release = riemdp.private_frechet_mean(space, X, ball, BUDGET, rng=2, groups=people, **how)
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(tangent(ball=ball).set_fit_request(groups=True))
@@ -167,6 +166,31 @@ def test_a_mean_that_costs_more_than_was_charged_is_noticed(monkeypatch):
     monkeypatch.setattr(_center, "private_frechet_mean", dear)
     with pytest.raises(AssertionError, match="another guarantee"):
         center().fit(X, domains=WHO)
+
+
+def test_matrices_outside_a_public_ball_are_counted():
+    """Within the same budget: one charge, and the guarantee is still that of the whole."""
+    small = Ball(np.eye(2), 0.3)
+    with Ledger(Budget(4.0, 1e-4)) as ledger:
+        with pytest.warns(riemdp.RiemdpWarning, match="outside"):
+            space = tangent(ball=small).fit(X)
+        with pytest.warns(riemdp.RiemdpWarning, match="outside"):
+            domains = center(ball=small).fit(X, domains=WHO)
+        assert ledger.charges == 2
+    outside = np.count_nonzero(np.asarray(SPACE.dist(np.eye(2), X)) > 0.3)
+    assert abs(space.outside_.count - outside) < 6 * space.outside_.deviation
+    assert set(domains.outside_) == {"a", "b"}
+    assert domains.outside_["a"].n == 120
+    for fitted in (space, domains):
+        assert 1.9 < fitted.guarantee_.epsilon(1e-5) <= 2.0
+    assert tangent(count_outside=False).fit(X).outside_ is None
+    assert center(count_outside=False).fit(X, domains=WHO).outside_ == {}
+    for make in (tangent, center):
+        with Ledger(Budget(9.0, 1e-4)) as ledger:
+            for change in ({"count_outside": "yes"}, {"count_outside": True, "ball": None}):
+                with pytest.raises(InvalidArgument, match="count_outside"):
+                    make(**change).fit(X)
+        assert ledger.charges == 0
 
 
 def test_domains_in_labels_as_pyriemann_encodes_them():

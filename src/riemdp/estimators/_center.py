@@ -14,6 +14,7 @@ from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
 from ..manifolds._base import RecordsLike
 from ..mechanisms._budgeted import BudgetedNoise
+from ..mechanisms._counted import plan_count
 from ..privacy import Budget, Guarantee, charge
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
@@ -46,6 +47,9 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             refuses and says which ones, before anything is spent. Whether this error is raised
             depends on the records, so show it only to their holder. "center" counts them as the
             centre, silently.
+        count_outside: Whether the number of matrices of each domain outside a given `Ball` is
+            released beside its mean, with a small share of the budget; see
+            `riemdp.private_frechet_mean`.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 
@@ -53,6 +57,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         centers_: The released mean of each domain, a dictionary.
         releases_: The `Release` of each domain, a dictionary.
         guarantee_: The `Guarantee` of all domains together.
+        outside_: The `OutsideCount` of each domain, a dictionary; without those left out.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -88,6 +93,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         budget: Budget | None = None,
         ball: Ball | AdaptiveBall | None = None,
         on_invalid: str = "raise",
+        count_outside: bool | None = None,
         random_state: int | None = None,
     ):
         self.target_domain = target_domain
@@ -95,6 +101,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.budget = budget
         self.ball = ball
         self.on_invalid = on_invalid
+        self.count_outside = count_outside
         self.random_state = random_state
 
     def fit(
@@ -137,7 +144,12 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         rows = {name: np.flatnonzero([d == name for d in of]) for name in names}
         for own in rows.values():
             check_size(manifold, ball, len(own), budget)
-        how = composable(ball, budget)
+            plan_count(budget, len(own), self.count_outside)
+        if self.count_outside and isinstance(ball, AdaptiveBall):
+            raise invalid(
+                "count_outside", self.count_outside, "it goes with a public ball; leave it out"
+            )
+        how = composable(ball, budget, self.count_outside)
         source = noise_source(check_seed(self.random_state))
         whole = BudgetedNoise(budget).guarantee.quoted_at(budget.delta)
         charge(whole)  # what can be refused was: the domains' sizes are public
@@ -155,6 +167,8 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.manifold_ = manifold
         self.releases_ = releases
         self.centers_ = {name: np.asarray(r.value) for name, r in releases.items()}
+        counts = {name: r.details.get("outside") for name, r in releases.items()}
+        self.outside_ = {name: count for name, count in counts.items() if count is not None}
         self.guarantee_ = whole
         self.reproducible_ = source.reproducible
         self._record_spending(whole, budget)

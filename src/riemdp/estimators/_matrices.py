@@ -171,14 +171,17 @@ def matrix_space(
     return spd(size, metric)
 
 
-def composable(ball: Ball | AdaptiveBall, budget: Budget) -> dict[str, Any]:
+def composable(
+    ball: Ball | AdaptiveBall, budget: Budget, count_outside: bool | None = False
+) -> dict[str, Any]:
     """How a mean in a public ball is released, so that all steps of a pipeline add up exactly: one
-    law of noise, whatever n is. A search uses that law anyway.
+    law of noise, whatever n is. A search uses that law anyway. A count of records outside shares
+    the budget of its mean.
     """
     if isinstance(ball, AdaptiveBall):
-        return {}
+        return {"count_outside": count_outside} if count_outside else {}
     name = "wrapped-gaussian" if budget.delta > 0 else "wrapped-laplace"
-    return {"mechanism": name, "count_outside": False}
+    return {"mechanism": name, "count_outside": count_outside}
 
 
 def known_classes(

@@ -43,6 +43,8 @@ class PrivateTangentSpace(
             refuses and says which ones, before anything is spent. Whether this error is raised
             depends on the records, so show it only to their holder. "center" counts them as the
             centre, silently.
+        count_outside: Whether the number of matrices outside a given `Ball` is released beside the
+            mean, with a small share of the budget; see `riemdp.private_frechet_mean`.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 
@@ -51,6 +53,7 @@ class PrivateTangentSpace(
         ball_: The `Ball` that was used: the one given, or the one that was found (released).
         guarantee_: Its `Guarantee`.
         release_: The whole `Release`.
+        outside_: The `OutsideCount`; None where it was left out.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -78,12 +81,14 @@ class PrivateTangentSpace(
         budget: Budget | None = None,
         ball: Ball | AdaptiveBall | None = None,
         on_invalid: str = "raise",
+        count_outside: bool | None = None,
         random_state: int | None = None,
     ):
         self.metric = metric
         self.budget = budget
         self.ball = ball
         self.on_invalid = on_invalid
+        self.count_outside = count_outside
         self.random_state = random_state
 
     def fit(
@@ -119,12 +124,13 @@ class PrivateTangentSpace(
             self.budget,
             rng=check_seed(self.random_state),
             groups=groups,
-            **composable(ball, self.budget),
+            **composable(ball, self.budget, self.count_outside),
         )
         self.manifold_ = manifold
         self.release_ = release
         self.reference_ = np.asarray(release.value)
         self.ball_ = release.details["ball"]
+        self.outside_ = release.details.get("outside")
         self.guarantee_ = release.guarantee
         self.reproducible_ = release.reproducible
         self._record_spending(release.guarantee, self.budget)

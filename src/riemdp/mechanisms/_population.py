@@ -25,6 +25,9 @@ class Released(Protocol):
     """What is read of a `Release`."""
 
     @property
+    def value(self) -> Any: ...
+
+    @property
     def mechanism(self) -> str: ...
 
     @property
@@ -36,8 +39,7 @@ class Released(Protocol):
 
 def population_region(mean: Released, dispersion: Released | None, level: float) -> Region:
     """A region of the population's mean; the arguments are those of `Release.confidence_region`."""
-    subject = _OF_PEOPLE if "people" in mean.details else _SUBJECT
-    region = region_of(mean.observation, mean.mechanism, level, "population", subject)
+    region = region_of(mean.observation, mean.mechanism, level, "population", subject_of(mean))
     check_mean(mean)
     spread = checked_dispersion(dispersion, mean)
     alpha = 1.0 - region.level
@@ -45,6 +47,11 @@ def population_region(mean: Released, dispersion: Released | None, level: float)
     r, n = float(mean.details["radius"]), int(mean.details["n"])
     radius = noise.radius + math.sqrt(3.0 * variance_bound(spread, r, n, alpha) / (n * alpha))
     return dataclasses.replace(region, radius=radius)
+
+
+def subject_of(mean: Released) -> str:
+    """What a region of the population is of."""
+    return _OF_PEOPLE if "people" in mean.details else _SUBJECT
 
 
 def variance_bound(spread: Observation, r: float, n: int, alpha: float) -> float:
@@ -57,8 +64,10 @@ def variance_bound(spread: Observation, r: float, n: int, alpha: float) -> float
     return min(r**2, max(0.0, float(spread.coordinates[0]) + noise + sampling))
 
 
-def check_mean(mean: Released) -> None:
-    """Refuse means that no region of a population is known for."""
+def check_mean(mean: Released, *, hadamard: bool = True) -> None:
+    """Refuse means that no region of a population is known for; with `hadamard`, on other than
+    Hadamard spaces.
+    """
     known = mean.details
     if "share_of_search" in known:
         raise InvalidArgument(
@@ -71,10 +80,10 @@ def check_mean(mean: Released) -> None:
             "a confidence region of the population needs a Frechet mean of n equally weighted"
             ' records in a public ball, released under "replace-one"'
         )
-    if not known["manifold"].is_hadamard:
+    if hadamard and not known["manifold"].is_hadamard:
         raise InvalidArgument(
             f"no confidence region of the population is known on {known['manifold']!r}, which is no"
-            ' Hadamard space; of="sample" is'
+            ' Hadamard space; of="sample" is, and method="limit-theorem"'
         )
 
 

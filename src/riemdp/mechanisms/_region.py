@@ -27,6 +27,7 @@ from ._common import Floats, end_of, exp_everywhere
 from ._error_law import ErrorLaw
 
 OF = ("sample", "population")
+METHODS = ("finite-sample", "limit-theorem")
 _POINT = "the released point"
 # What details["query"] says of the releases that regions are made of.
 MEAN = "Fréchet mean"
@@ -87,15 +88,24 @@ class Observation:
         one_by_one = [self.point(y) for y in coordinates]  # what float64 cannot hold is shortened
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *one_by_one)
 
-    def offsets(self, x: Point) -> Array:
-        """Distance of log_base(x) from y for points of the user's space; inf where there is no
-        logarithm.
+    def coordinates_of(self, x: Point) -> Array:
+        """log_base(x) in the coordinates of the observation, (*batch, dim), for points of the
+        user's space; NaN where there is no logarithm.
         """
         home = self.home
         points = home._coerce("x", x)
         center = None if self.domain is None else self.domain.center
-        y = jnp.asarray(self.coordinates)
-        return _offsets(home, self.manifold, center, self.base, y, points)
+        return _coordinates(home, self.manifold, center, self.base, points)
+
+    def offsets(self, x: Point, axes: Floats | None = None) -> Array:
+        """Distance of log_base(x) from y for points of the user's space; inf where there is no
+        logarithm. With `axes`, that of axes^-1 log_base(x) from axes^-1 y.
+        """
+        away = self.coordinates_of(x) - jnp.asarray(self.coordinates)
+        if axes is not None:
+            away = away @ jnp.asarray(np.linalg.inv(axes)).T
+        found = jnp.sqrt(jnp.sum(away**2, axis=-1))
+        return jnp.where(jnp.isfinite(found), found, jnp.inf)
 
 
 def about(manifold: AbstractManifold, point: Point, law: ErrorLaw) -> Observation:
@@ -135,14 +145,13 @@ def _ends(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _offsets(
-    home: AbstractManifold, space: AbstractManifold, center: Point, base: Point, y: Array, x: Point
+def _coordinates(
+    home: AbstractManifold, space: AbstractManifold, center: Point, base: Point, x: Point
 ) -> Array:
     safe, valid = readable(home, base if center is None else center, x)
     local = safe if center is None else carried(home, center, safe)
     v = space._to_coordinates(base, space._log(base, local))
-    found = jnp.sqrt(jnp.sum((v - y) ** 2, axis=-1))
-    return jnp.where(valid & jnp.isfinite(found), found, jnp.inf)
+    return jnp.where(valid[..., None], v, jnp.nan)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -164,11 +173,14 @@ class Region:
         center: The point exp_b(y). It is not the released value where that was moved into the ball
             or shrunk: the region belongs to the noisy vector before that.
         radius: Of the ball about y, in the metric at b. A distance on flat spaces, and where b is
-            the center itself.
+            the center itself. With `axes`, what it is multiplied by.
         level: The probability.
         of: "sample" or "population".
         subject: What the region is of, in words.
         observation: What was observed.
+        axes: None for a ball. Else a matrix (dim, dim), and the region is an ellipsoid: |axes^-1
+            (u - y)| <= radius.
+        note: What the probability rests on beyond the law of the noise; "" for nothing.
 
     Examples:
         >>> import numpy as np, riemdp
@@ -190,6 +202,8 @@ class Region:
     of: str
     subject: str
     observation: Observation
+    axes: Floats | None = None
+    note: str = ""
 
     def contains(self, x: Point) -> Bool[Array, "*batch"]:
         """Whether each point lies in the region.
@@ -201,7 +215,7 @@ class Region:
             A flag for each. False for what is no point of the space or has no logarithm at the
             base.
         """
-        return self.observation.offsets(x) <= self.radius
+        return self.observation.offsets(x, self.axes) <= self.radius
 
     def boundary(self, count: int = 180) -> Point:
         """Points on the edge of the region, for pictures.
@@ -223,13 +237,28 @@ class Region:
                 f"a region of dimension {dim} has no picture; `boundary` is for dimensions 1 to 3,"
                 " and `contains` for all"
             )
-        return o.points(o.coordinates + self.radius * _directions(dim, count))
+        ways = _directions(dim, count)
+        ways = ways if self.axes is None else ways @ self.axes.T
+        return o.points(o.coordinates + self.radius * ways)
+
+    @property
+    def half_axes(self) -> Floats:
+        """Half the lengths of the axes of the region, (dim,), longest first."""
+        if self.axes is None:
+            return np.full(len(self.observation.coordinates), self.radius)
+        return np.asarray(self.radius * np.linalg.svd(self.axes, compute_uv=False), np.float64)
 
     def __str__(self) -> str:
-        return (
-            f"{100 * self.level:.6g} % confidence: {self.subject} lies within"
-            f" {_rounded_up(self.radius)} of {self.observation.place}"
-        )
+        if self.axes is None:
+            where = f"within {_rounded_up(self.radius)} of {self.observation.place}"
+        else:
+            longest, *_, shortest = (float(a) for a in (*self.half_axes, self.half_axes[-1]))
+            where = (
+                f"in an ellipsoid of half-axes {_rounded_up(shortest)} to {_rounded_up(longest)}"
+                f" about {self.observation.place}"
+            )
+        note = f" ({self.note})" if self.note else ""
+        return f"{100 * self.level:.6g} % confidence{note}: {self.subject} lies {where}"
 
     __repr__ = __str__
 

@@ -20,9 +20,10 @@ from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
 from ._error_law import ErrorLaw
+from ._limit_theorem import limit_region
 from ._much_noise import MuchNoise, of_release
 from ._population import population_region
-from ._region import EXCESS, MEAN, OF, VARIANCE, Observation, Region, region_of
+from ._region import EXCESS, MEAN, METHODS, OF, VARIANCE, Observation, Region, region_of
 from ._unclipped import unclipped_region
 
 _SHOWN = 64  # entries of a released value that a notebook shows
@@ -103,6 +104,7 @@ class Release:
         *,
         dispersion: Release | None = None,
         clipping: Release | None = None,
+        method: str = "finite-sample",
     ) -> Region:
         """Where the value lies that this release protects, or the mean of the population.
 
@@ -120,10 +122,18 @@ class Release:
                 records in a public ball.
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same
                 records and the same ball.
+                With method="limit-theorem" that of `private_tangent_covariance` about the released
+                mean, in `Ball(release.value, radius)`.
             clipping: For "sample": the `Release` of `private_clipping_bound` for the same records
                 and the ball of the mean. The region is then of the mean of the records in the
                 larger ball of that bound's `reach` about the same centre: of the records as they
                 were, where none lies farther out.
+            method: For "population": "finite-sample", a bound for any number of records, or
+                "limit-theorem": an ellipsoid by the central limit theorem of Frechet means, with
+                the curvature in it. It is several times smaller and **asymptotic**: for many
+                records, and where hardly any tangent vector was shortened. Also where curvature is
+                positive and constant; on affine-invariant matrices, flat and hyperbolic spaces,
+                spheres and products of these.
 
         Returns:
             The `Region`. Its probability is exactly `level` for Gaussian and Laplace noise in a
@@ -148,10 +158,13 @@ class Release:
             >>> round(release.confidence_region(0.95).radius, 4)
             0.0599
         """
+        asymptotic = one_of("method", method, METHODS) == "limit-theorem"
         if one_of("of", of, OF) == "population":
             if clipping is not None:
                 raise invalid("clipping", "a release", 'it goes with of="sample"')
-            return population_region(self, dispersion, level)
+            return (limit_region if asymptotic else population_region)(self, dispersion, level)
+        if asymptotic:
+            raise invalid("method", method, 'it goes with of="population"')
         if dispersion is not None:
             raise invalid("dispersion", "a release", 'it goes with of="population"')
         if clipping is not None:

@@ -1,0 +1,119 @@
+"""Where the mean of a population lies, by the central limit theorem of Frechet means, from a
+private mean and a private second moment of tangent vectors about it.
+
+Asymptotic: it holds for many records, and not for every number of them as the other regions do.
+Post-processing: released and public numbers only. Proof: docs/proofs/confidence-region.md, Lemma
+11.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from scipy import special
+
+from .._errors import InvalidArgument, invalid
+from ..statistics._hessian import mean_hessian
+from ._common import Floats
+from ._error_law import ChiLaw, ErrorLaw
+from ._population import Released, check_mean, same_point, subject_of
+from ._region import MOMENT, Observation, Region, region_of
+
+NOTE = "asymptotic, by the central limit theorem"
+_STEP = 1e-4  # of the difference quotients
+
+
+def limit_region(mean: Released, dispersion: Released | None, level: float) -> Region:
+    """A region of the population's mean; the arguments are those of `Release.confidence_region`."""
+    region = region_of(mean.observation, mean.mechanism, level, "population", subject_of(mean))
+    check_mean(mean, hadamard=False)
+    noisy, law, reach = _checked(dispersion, mean)
+    seen, space, n = region.observation, mean.details["manifold"], int(mean.details["n"])
+    alpha = 1.0 - region.level
+    moment = _positive(noisy)
+    upper = moment + _deviation(law, len(noisy)) * np.eye(len(noisy))
+    hessian = mean_hessian(space, moment if space.is_hadamard else upper, reach)
+    if hessian is None:
+        raise InvalidArgument(
+            f"no formula for the curvature of {space!r} is known here;"
+            ' method="finite-sample" needs none, and is for Hadamard spaces'
+        )
+    convex = float(mean.details["ball"].on(space).strong_convexity)
+    inverse = _inverse(hessian, convex)
+    turned = _jacobian(seen, mean) @ inverse
+    spread = turned @ upper @ turned.T / n
+    note = f"{NOTE}, n = {n}"
+    if isinstance(seen.law, ChiLaw) and not seen.at_released_point:
+        covariance = spread + seen.law.sigma**2 * np.eye(len(spread))
+        axes = np.linalg.cholesky((covariance + covariance.T) / 2.0)
+        smallest = math.sqrt(float(np.linalg.eigvalsh(covariance)[0]))
+        radius = _chi(len(spread), alpha) + seen.slack / smallest
+        return dataclasses.replace(region, radius=radius, axes=axes, note=note)
+    noise = region_of(seen, mean.mechanism, 1.0 - alpha / 2.0, "sample", "")
+    widest = math.sqrt(max(0.0, float(np.linalg.eigvalsh(spread)[-1])))
+    radius = noise.radius + widest * _chi(len(spread), alpha / 2.0)
+    return dataclasses.replace(region, radius=radius, note=note)
+
+
+def _checked(dispersion: Released | None, mean: Released) -> tuple[Floats, ErrorLaw, float]:
+    """The noisy second moment, the law of the length of its noise, and its radius, once they are
+    known to belong to the mean.
+    """
+    remedy = (
+        "give the Release of private_tangent_covariance for the same records and"
+        " Ball(mean.value, radius), the radius at least that of the mean's ball"
+    )
+    if dispersion is None:
+        raise InvalidArgument(f"argument `dispersion` is missing: {remedy}")
+    known, ours = getattr(dispersion, "details", {}), mean.details
+    law = getattr(dispersion, "error_law", None)
+    if law is None or known.get("query") != MOMENT:
+        raise invalid("dispersion", type(dispersion).__name__, remedy)
+    same = (
+        known["n"] == ours["n"]
+        and ("people" in known) == ("people" in ours)
+        and known["manifold"] == ours["manifold"]
+        and float(known["radius"]) >= float(ours["radius"])
+        and same_point(known["ball"].center, mean.value)
+    )
+    if not same:
+        raise InvalidArgument(
+            "argument `dispersion` is of another space, centre or number of records than the mean,"
+            f" or of a smaller ball; {remedy}"
+        )
+    value = np.asarray(dispersion.value, dtype=np.float64)
+    return (value + value.T) / 2.0, law, float(known["radius"])
+
+
+def _deviation(law: ErrorLaw, dim: int) -> float:
+    """Standard deviation of the noise of the second moment along any one direction."""
+    return math.sqrt(law.mean_square / (dim * (dim + 1) / 2.0))
+
+
+def _positive(matrix: Floats) -> Floats:
+    """The nearest positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+def _inverse(hessian: Floats, convex: float) -> Floats:
+    """Of the Hessian, whose eigenvalues are at least `convex` where all records are in the ball."""
+    values, vectors = np.linalg.eigh(np.nan_to_num(hessian, neginf=-1e300))
+    return (vectors / np.maximum(values, convex)) @ vectors.T
+
+
+def _jacobian(seen: Observation, mean: Released) -> Floats:
+    """How the coordinates that were observed change with those at the released mean."""
+    manifold, point = mean.details["manifold"], mean.value
+    dim = int(manifold.dim)
+    steps = jnp.asarray(_STEP * np.concatenate([np.eye(dim), -np.eye(dim)]))
+    vectors = manifold.from_coordinates(point, steps)
+    moved = np.asarray(seen.coordinates_of(manifold.exp(point, vectors)))
+    return ((moved[:dim] - moved[dim:]) / (2.0 * _STEP)).T
+
+
+def _chi(dim: int, chance: float) -> float:
+    return math.sqrt(float(special.chdtri(dim, chance)))

@@ -1,0 +1,132 @@
+"""Measure how often confidence regions hold what they are of, and write the table into
+docs/coverage.md (between its two markers). Run from the repository root.
+
+Each population is a list of points: covariance descriptors of real images, an embedding of real
+words (where `RIEMDP_DATA` has it), or 20 000 simulated points of a skewed law. Samples are drawn
+from it with replacement, so its mean is known exactly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from private_ball_table import digits, write
+
+import riemdp as R
+from papers.data import mammals_embedding
+
+PAGE = Path("docs/coverage.md")
+LEVEL, SIZES = 0.9, (200, 1000)
+MEAN, OTHER = R.Budget(1.0, 1e-5), R.Budget(0.5, 1e-5)
+Population = tuple[str, R.AbstractManifold, np.ndarray]
+
+
+def skewed(space: R.AbstractManifold, scale: float) -> np.ndarray:
+    """Points whose coordinates at the origin are sums of a normal and an exponential number."""
+    rng, count = np.random.default_rng(0), 20_000
+    v = rng.normal(size=(count, space.dim)) + rng.exponential(size=(count, space.dim)) - 1.0
+    v *= scale * np.linspace(1.0, 0.4, space.dim)
+    return np.asarray(space.exp(space.origin, space.from_coordinates(space.origin, v)))
+
+
+def populations() -> Iterator[Population]:
+    yield "digits, covariances of image features, SPD(5)", R.SPDAffineInvariant(5), digits()
+    try:
+        embedding = mammals_embedding(download=False)
+    except R.RiemdpError:
+        print("the embedding of mammals is not on this machine; its rows are left out")
+    else:
+        yield "words for mammals, hyperbolic plane", R.Lorentz(3), embedding["lorentz_embedding"]
+    for space, scale in ((R.SPDAffineInvariant(2), 0.4), (R.Lorentz(3), 0.5), (R.Sphere(3), 0.2)):
+        yield f"simulated, {space!r}", space, skewed(space, scale)
+
+
+def ball_of(space: R.AbstractManifold, X: np.ndarray) -> tuple[R.Ball, float]:
+    """A ball off the mean that holds four fifths of the points, and how far out the last one is."""
+    mean = R.frechet_mean(space, X).value
+    spread = float(np.median(np.asarray(space.dist(mean, X))))
+    aside = space.from_coordinates(mean, 0.3 * spread * np.eye(space.dim)[0])
+    center = space.exp(mean, aside)
+    distances = np.asarray(space.dist(center, X))
+    radius = float(np.quantile(distances, 0.8))
+    if isinstance(space, R.Sphere):
+        radius = min(radius, 0.75)
+    return R.Ball(center, radius), 1.01 * float(distances.max())
+
+
+def row(population: Population, n: int, runs: int, first: int) -> str:
+    name, space, X = population
+    ball, reach = ball_of(space, X)
+    truth = R.frechet_mean(space, ball.clamp(space, X)).value
+    rng = np.random.default_rng(n)
+    hits: dict[str, list[bool]] = {}
+    widths: dict[str, list[float]] = {}
+    for run in range(first, first + runs):  # seeds of its own for every row
+        x = X[rng.integers(0, len(X), n)]
+        mean = R.private_frechet_mean(
+            space, x, ball, MEAN, mechanism="wrapped-gaussian", rng=4 * run
+        )
+        about = R.Ball(mean.value, 1.5 * ball.radius)
+        moment = R.private_tangent_covariance(space, x, about, OTHER, rng=4 * run + 1)
+        regions = {
+            "sample": (
+                mean.confidence_region(LEVEL),
+                R.frechet_mean(space, ball.clamp(space, x)).value,
+            ),
+            "limit": (
+                mean.confidence_region(
+                    LEVEL, "population", dispersion=moment, method="limit-theorem"
+                ),
+                truth,
+            ),
+        }
+        if space.is_hadamard:
+            bound = R.private_clipping_bound(space, x, ball, reach, OTHER, rng=4 * run + 2)
+            spread = R.private_frechet_variance(space, x, ball, OTHER, rng=4 * run + 3)
+            whole = R.frechet_mean(space, x).value
+            regions["blind"] = regions["sample"][0], whole
+            regions["unclipped"] = mean.confidence_region(LEVEL, clipping=bound), whole
+            wide = mean.confidence_region(LEVEL, "population", dispersion=spread)
+            regions["finite"] = wide, truth
+        for kind, (region, point) in regions.items():
+            hits.setdefault(kind, []).append(bool(region.contains(point)))
+            widths.setdefault(kind, []).append(float(region.half_axes[0]))
+
+    def cell(kind: str) -> str:
+        if kind not in hits:
+            return "none"
+        return f"{100 * np.mean(hits[kind]):.0f} % ({np.median(widths[kind]):.2g})"
+
+    cells = [cell(kind) for kind in ("sample", "blind", "unclipped", "finite", "limit")]
+    return "| " + " | ".join([name, str(n), *cells]) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--only", default="", help="populations whose name contains this text")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", R.RiemdpWarning)
+    lines = [
+        "| population | n | mean of the clamped records | the same region, mean of the records as"
+        ' they were | widened by `clipping=`, the same mean | population, "finite-sample" |'
+        ' population, "limit-theorem" |',
+        "|---|---|---|---|---|---|---|",
+    ]
+    for population in populations():
+        for n in SIZES:
+            if options.only in population[0]:
+                begun = time.perf_counter()
+                lines.append(row(population, n, options.runs, 10_000 * len(lines)))
+                print(lines[-1], f"{time.perf_counter() - begun:.0f} s", flush=True)
+    if not options.only:
+        write(PAGE, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
