@@ -52,8 +52,10 @@ class AbstractManifold(eqx.Module):
     they are tuples with one entry a factor.
 
     To add a space, subclass `AbstractManifold` with *static* fields only (so that an instance is
-    hashable) and implement the underscored formulas. `riemdp.manifolds.check(manifold)` then runs
-    the property tests on it.
+    hashable), and give `shape`, `dim`, `origin`, `curvature_bounds`, `is_hadamard` and eight
+    formulas: `_exp`, `_log`, `_inner`, `_project`, `_to_tangent`, `_to_coordinates`,
+    `_from_coordinates`, `_injectivity_radius`. All others follow from these and may be replaced by
+    closed forms. `riemdp.manifolds.check(manifold)` then runs the property tests on it.
 
     Raises:
         InvalidArgument: Every operation raises it for an argument that is no array of real numbers
@@ -83,11 +85,11 @@ class AbstractManifold(eqx.Module):
         """Dimension of the manifold."""
 
     @property
-    @abstractmethod
     def noise_size(self) -> int:
         """Number of independent standard normals that `tangent_from_normals` needs for one tangent
-        vector.
+        vector: `dim`, unless a space says otherwise.
         """
+        return self.dim
 
     @property
     @abstractmethod
@@ -115,75 +117,105 @@ class AbstractManifold(eqx.Module):
         return False
 
     @property
-    @abstractmethod
     def is_homogeneous(self) -> bool:
         """Whether isometries act transitively. The normalising constant of a Riemannian Laplace law
-        is then the same at every centre.
+        is then the same at every centre. False, the safe answer, unless a space says otherwise.
         """
+        return False
 
     @property
-    @abstractmethod
     def transport_is_parallel(self) -> bool:
-        """Whether `transport` is parallel transport along the minimising geodesic."""
+        """Whether `transport` is parallel transport along the minimising geodesic. False, the safe
+        answer, unless a space says otherwise.
+        """
+        return False
 
     # ---------------------------------------------------------------- formulas each space gives
     # (batch axes broadcast)
     @abstractmethod
-    def _exp(self, p: Point, v: Tangent) -> Point: ...
+    def _exp(self, p: Point, v: Tangent) -> Point:
+        """The end of the geodesic from p with velocity v."""
 
     @abstractmethod
-    def _log(self, p: Point, q: Point) -> Tangent: ...
+    def _log(self, p: Point, q: Point) -> Tangent:
+        """The shortest velocity that leads from p to q; exactly 0 for q = p."""
 
     @abstractmethod
-    def _dist(self, p: Point, q: Point) -> Float[Array, "*batch"]: ...
+    def _inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]:
+        """The metric at p."""
 
     @abstractmethod
-    def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]: ...
+    def _project(self, x: Point) -> Point:
+        """The point that an array near the space stands for; a point stands for itself."""
 
     @abstractmethod
-    def _inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]: ...
+    def _to_tangent(self, p: Point, x: Tangent) -> Tangent:
+        """The tangent part at p of an array; a tangent vector stays as it is."""
 
     @abstractmethod
-    def _norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]: ...
+    def _to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
+        """Coordinates in a frame that is orthonormal in the metric at p and depends on p alone."""
 
     @abstractmethod
-    def _transport(self, p: Point, q: Point, v: Tangent) -> Tangent: ...
+    def _from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent:
+        """Inverse of `_to_coordinates`."""
 
     @abstractmethod
-    def _retract(self, p: Point, v: Tangent) -> Point: ...
+    def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
+        """Below this length `_log` inverts `_exp`. Sensitivities rest on it."""
 
-    @abstractmethod
-    def _project(self, x: Point) -> Point: ...
+    # ---------------------------------------------------------------- formulas that follow from
+    # these; spaces replace them by closed forms
+    def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
+        v = self._log(p, q)
+        return self._inner(p, v, v)
 
-    @abstractmethod
-    def _to_tangent(self, p: Point, x: Tangent) -> Tangent: ...
+    def _dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
+        return _root(self._squared_dist(p, q))
 
-    @abstractmethod
-    def _egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent: ...
+    def _norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
+        return _root(self._inner(p, v, v))
 
-    @abstractmethod
-    def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]: ...
+    def _transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
+        return self._to_tangent(q, v)
 
-    @abstractmethod
-    def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]: ...
+    def _retract(self, p: Point, v: Tangent) -> Point:
+        return self._exp(p, v)
 
-    @abstractmethod
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Point: ...
+    def _egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
+        """The derivative along each vector of the orthonormal frame is its coordinate."""
+        p, g = jnp.broadcast_arrays(p, g)
+        zero = jnp.zeros((*self._batch_shape(p), self.dim))
+        _, pull_back = jax.vjp(lambda c: self._from_coordinates(p, c), zero)
+        return self._from_coordinates(p, pull_back(g)[0])
 
-    @abstractmethod
-    def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent: ...
+    def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]:
+        return self._alike(x, self._project(x), atol)
 
-    @abstractmethod
-    def _to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]: ...
+    def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
+        return self._alike(v, self._to_tangent(p, v), atol)
 
-    @abstractmethod
-    def _from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent: ...
+    def _alike(self, x: Array, y: Array, atol: float) -> Bool[Array, "*batch"]:
+        x, y = jnp.broadcast_arrays(x, y)
+        axes = tuple(range(x.ndim - len(self.shape), x.ndim))
+        size = jnp.maximum(1.0, jnp.max(jnp.abs(x), axis=axes, initial=0.0))
+        return jnp.max(jnp.abs(x - y), axis=axes, initial=0.0) <= atol * size  # False for NaN
 
-    @abstractmethod
-    def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]: ...
+    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Point:
+        z = jax.random.normal(key, (*shape, self.noise_size))
+        return self._exp(self.origin, self._tangent_from_normals(self.origin, z))
 
-    @abstractmethod
-    def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]: ...
+    def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
+        return self._from_coordinates(p, z)
+
+    def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
+        core = "(" + ",".join(f"d{i}" for i in range(len(self.shape))) + ")"
+        return jnp.vectorize(self._log_volume_at, signature=f"{core},{core}->()")(p, v)
+
+    def _log_volume_at(self, p: Point, v: Tangent) -> Float[Array, ""]:
+        frame = self._from_coordinates(p, jnp.eye(self.dim))
+        moved = jax.vmap(lambda e: jax.jvp(lambda w: self._exp(p, w), (v,), (e,))[1])(frame)
+        return jnp.linalg.slogdet(self._to_coordinates(self._exp(p, v), moved))[1]
 
     # ---------------------------------------------------------------- formulas with a default
     def _repair(self, x: Point) -> Point:
@@ -485,6 +517,12 @@ class AbstractManifold(eqx.Module):
 
     def _unavailable(self, operation: str, instead: str) -> NotImplementedError:
         return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
+
+
+def _root(square: Array) -> Array:
+    """A square root whose derivative at 0 is 0; NaN stays NaN."""
+    nothing = square <= 0.0
+    return jnp.where(nothing, 0.0, jnp.sqrt(jnp.where(nothing, 1.0, square)))
 
 
 def _coerce_array(
