@@ -73,3 +73,50 @@ def test_too_few_people_for_a_search_are_told_as_people(riemdp, scans):
     assert run.code == 2
     assert "20 people are too few" in " ".join(run.err.split())
     assert riemdp("mean", scans, *GOOD, "--groups", scans.parent / "none.txt").code == 2
+
+
+def table(folder, labels, name="table.csv", separator=","):
+    rows = np.array([[1.0 + 0.01 * i, 0.1, 0.1, 2.0] for i in range(len(labels))])
+    lines = [separator.join(["a", "b", "patient", "c", "d"])]
+    for label, (a, b, c, d) in zip(labels, rows, strict=True):
+        lines.append(separator.join([f"{a}", f"{b}", str(label), f"{c}", f"{d}"]))
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n")
+    np.save(folder / "records.npy", rows.reshape(-1, 2, 2))
+    return path
+
+
+@pytest.mark.parametrize(("name", "separator"), [("t.csv", ","), ("t.csv", ";"), ("t.tsv", "\t")])
+def test_a_column_of_labels_is_the_same_as_a_file_of_them(riemdp, tmp_path, name, separator):
+    path = table(tmp_path, LABELS, name, separator)
+    options = (*GOOD, "--json", "--seed", 1)
+    column = riemdp("mean", path, *options, "--groups-column", "patient")
+    assert column.code == 0, column.err
+    who = labels_in(tmp_path, LABELS)
+    file = riemdp("mean", tmp_path / "records.npy", *options, "--groups", who)
+    one, other = json.loads(column.out), json.loads(file.out)
+    assert one["mean"] == other["mean"]
+    assert one["report"]["people"] == other["report"]["people"] == 20
+    assert one["report"]["records"] is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "said"),
+    [
+        (LABELS, ("--groups-column", "person"), "does not name one column 'person'"),
+        (["nan", *LABELS[1:]], ("--groups-column", "patient"), "--groups-column patient"),
+        (LABELS, ("--groups-column", "patient", "--groups", "who.txt"), "give one of them"),
+        (LABELS, ("--groups-column", "patient", "--show-clamped"), "--show-clamped"),
+        (LABELS, (), "is not a number"),
+    ],
+)
+def test_a_column_that_cannot_be_used_is_refused(riemdp, tmp_path, labels, options, said):
+    run = riemdp("mean", table(tmp_path, labels), *GOOD, *options)
+    assert run.code == 2
+    assert said in " ".join(run.err.split())
+
+
+def test_only_tables_have_columns_with_names(riemdp, scans):
+    run = riemdp("mean", scans, *GOOD, "--groups-column", "patient")
+    assert run.code == 2
+    assert "has no columns with names" in " ".join(run.err.split())

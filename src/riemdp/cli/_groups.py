@@ -41,12 +41,25 @@ def read_groups(path: Path, rows: int, key: str | None = None) -> tuple[list[Any
             f"--groups {path} has an ending that is not known",
             "give an npy or npz file, or a text file (csv, tsv, txt) with one label a line",
         )
+    return labels, people_of(labels, rows, f"--groups {path}")
+
+
+def people_of(labels: list[Any], rows: int, named: str) -> int:
+    """The number of people that labels name.
+
+    Args:
+        labels: One for each record.
+        rows: The number of records.
+        named: Where the labels come from, for messages.
+
+    Raises:
+        InputProblem: They cannot be used as labels.
+    """
     try:
-        _, people = admit_people("--groups", labels, rows)
+        return admit_people("--groups", labels, rows)[1]
     except InvalidArgument as error:
-        said = str(error).replace("argument `--groups`", f"--groups {path}")
+        said = str(error).replace("argument `--groups`", named)
         raise InputProblem(said.replace("`X`", "the records"), _ONE) from error
-    return labels, people
 
 
 def _is_name(first: str, labels: list[Any]) -> bool:

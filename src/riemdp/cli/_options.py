@@ -229,6 +229,14 @@ Groups = Annotated[
         show_default=False,
     ),
 ]
+GroupsColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--groups-column",
+        help="The column of a csv file that says whose each record is, in the place of --groups.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option(

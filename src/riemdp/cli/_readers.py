@@ -24,6 +24,7 @@ from ._exits import InputProblem
 
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm"}
 FORMATS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".mat", ".h5", ".hdf5", ".zarr")
+TABLES = (".csv", ".tsv", ".txt")
 LARGE = 1 << 26  # bytes from which an npy file is read in parts
 
 
@@ -36,6 +37,7 @@ class Loaded:
     array: Any
     note: str
     channels: int | None = None  # 1 or 3 where the records are covariance descriptors of images
+    groups: list[str] | None = None  # whose each record is, from the column of that name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Reading:
             one shape.
         to_center: Whether a file of such a folder that cannot be read counts as the centre.
         in_parts: Whether records may stay in their file, to be read in parts.
+        groups_column: The column of a text table that says whose each record is, or None.
     """
 
     key: str | None = None
@@ -61,6 +64,7 @@ class Reading:
     shape: tuple[int, ...] | None = None
     to_center: bool = False
     in_parts: bool = False
+    groups_column: str | None = None
 
 
 def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
@@ -78,6 +82,12 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
     """
     reading = reading or Reading()
     source = Path(path)
+    if reading.groups_column is not None and source.suffix.lower() not in TABLES:
+        raise InputProblem(
+            f"{source.name} has no columns with names",
+            "--groups-column is for csv, tsv and txt files; --groups takes the labels from a file"
+            " of their own",
+        )
     if not source.exists():
         near = _nearest(source)
         raise InputProblem(
@@ -232,6 +242,8 @@ def _csv(source: Path, reading: Reading) -> Loaded:
     header = reading.header
     if header is None:
         header = not any(_is_number(cell) for cell in _cells(first, separator))
+    if reading.groups_column is not None:
+        return _csv_of_people(source, reading.groups_column, lines, separator)
     rows = [_row(source, i, _cells(x, separator), width) for i, x in lines[1 if header else 0 :]]
     if not rows:
         raise InputProblem(f"{source} has a header and no records", "write one record a line")
@@ -239,6 +251,26 @@ def _csv(source: Path, reading: Reading) -> Loaded:
         np.array(rows),
         f"{len(rows)} lines of {source.name}" + (", first line taken as header" if header else ""),
     )
+
+
+def _csv_of_people(source: Path, name: str, lines: list[tuple[int, str]], separator: str) -> Loaded:
+    """A table whose first line names the columns, one of which says whose each record is."""
+    head = _cells(lines[0][1], separator)
+    if head.count(name) != 1:
+        raise InputProblem(
+            f"the first line of {source} does not name one column {name!r}",
+            "the first line has to name the columns, each by a name of its own",
+        )
+    at, rows, labels = head.index(name), [], []
+    for i, line in lines[1:]:
+        cells = _cells(line, separator)
+        if len(cells) == len(head):
+            labels.append(cells.pop(at))
+        rows.append(_row(source, i, cells, len(head) - 1))
+    if not rows:
+        raise InputProblem(f"{source} has a header and no records", "write one record a line")
+    note = f"{len(rows)} lines of {source.name}, whose they are by the column {name!r}"
+    return Loaded(np.array(rows), note, groups=labels)
 
 
 def _separator(source: Path, line: str) -> str:

@@ -1,18 +1,30 @@
-"""Covariance descriptors of images, and real images that need no download."""
+"""Covariance descriptors of images, records from files, and real images that need no download."""
 
 from ._bundled import digits, faces, histology_patches, textures
 from ._descriptors import covariance_descriptors, descriptor_ball, descriptor_spread
 from ._folder import read_folder
+from ._formats import (
+    EpochRecords,
+    TensorRecords,
+    from_upper_triangles,
+    read_diffusion_tensors,
+    read_epochs,
+)
 from ._records import Images
 
 __all__ = [
+    "EpochRecords",
     "Images",
+    "TensorRecords",
     "covariance_descriptors",
     "descriptor_ball",
     "descriptor_spread",
     "digits",
     "faces",
+    "from_upper_triangles",
     "histology_patches",
+    "read_diffusion_tensors",
+    "read_epochs",
     "read_folder",
     "textures",
 ]
