@@ -11,8 +11,10 @@ riemdp federated status "site-$i.toml"                                   # a mis
 place=$(mktemp -d)
 bundle=$(cd "$place" && flwr build --app "$OLDPWD/app" > /dev/null && cat ./*.fab | sha256sum | cut -c 1-64)
 rm -r "$place"
+authority=certificates/ca.crt
+if [ -f server-ca.crt ]; then authority=server-ca.crt; fi                # from the operator of a server elsewhere
 exec python -m riemdp.federated.flower.supernode --bundle "$bundle" \
-  --root-certificates certificates/ca.crt --superlink "$server:19092" \
+  --root-certificates "$authority" --superlink "$server:19092" \
   --auth-supernode-private-key "certificates/hospital-$i" --host 127.0.0.1 --port "1910$i" \
   --ssl-ca-certfile certificates/ca.crt --ssl-certfile "certificates/local-$i.pem" --ssl-keyfile "certificates/local-$i.key" \
   --node-config "site=\"$PWD/site-$i.toml\""
