@@ -286,9 +286,10 @@ def _tangent(space, base, x):
 def test_another_value_under_the_same_draw(name, scale, law):
     """The released point is a function of (value + noise), also where the draw is shortened.
 
-    The noise of a seed is read off a release at a tiny scale. At the real scale the release of
-    either of two values points from the public base along value + noise, no farther than that. On
-    hyperbolic space at scale 200 most draws are beyond what float64 holds.
+    The noise of a seed is read off a release at a tiny scale (Gaussian), or drawn from another
+    source of this seed (Laplace noise of another scale is no multiple of it). At the real scale the
+    release of either of two values points from the public base along value + noise, no farther than
+    that. On hyperbolic space at scale 200 most draws are beyond what float64 holds.
     """
     space = {
         "euclidean": riemdp.Euclidean(2),
@@ -312,6 +313,9 @@ def test_another_value_under_the_same_draw(name, scale, law):
     shortened = 0
     for seed in range(12):
         noise = _tangent(space, base, tiny.release(base, seed).value) / 1e-3
+        if law == "laplace":
+            steps = int(real.scale / real.release(base, seed).details["grid"])
+            noise = noise_source(seed).laplace_integers(steps, space.dim) / steps
         for value in pair:
             wanted = _tangent(space, base, value) + scale * noise
             found = _tangent(space, base, real.release(value, seed).value)

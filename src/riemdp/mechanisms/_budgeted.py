@@ -21,7 +21,15 @@ from ..randomness import NoiseSource
 from ._ball_search import GaussianNoise, PureNoise
 from ._base import AbstractMechanism, Value
 from ._error_law import ErrorLaw, gaussian_law, laplace_law
-from ._lattice import added, noise_of_integer, on_grid, slack_of
+from ._lattice import (
+    added,
+    added_laplace,
+    has_laplace_grid,
+    laplace_of_integer,
+    noise_of_integer,
+    on_grid,
+    slack_of,
+)
 from ._shrinking import Floats, shortened
 
 
@@ -46,10 +54,13 @@ class BudgetedNoise:
     def is_pure(self) -> bool:
         return isinstance(self.law, PureNoise)
 
-    @property
-    def arithmetic(self) -> str:
-        """Whether all its noise is on public grids."""
-        return IDEALISED if self.is_pure else LATTICE
+    def arithmetic(self, widest: int | None) -> str:
+        """Whether all its noise is on public grids, that of vectors with up to `widest` coordinates
+        included; None where that is not known.
+        """
+        if not self.is_pure or (widest is not None and has_laplace_grid(widest)):
+            return LATTICE
+        return IDEALISED
 
     @property
     def guarantee(self) -> Guarantee:
@@ -57,13 +68,10 @@ class BudgetedNoise:
         return pure(self.budget.epsilon) if self.is_pure else gaussian(self.multiplier)
 
     def count(self, share: float, source: NoiseSource) -> float:
-        """Noise of a count (sensitivity 1); with Gaussian noise a multiple of a grid that holds the
-        integers.
-        """
+        """Noise of a count (sensitivity 1): a multiple of a grid that holds the integers."""
+        if isinstance(self.law, PureNoise):
+            return laplace_of_integer(1.0 / (self.law.epsilon * share), source)
         deviation = math.nextafter(self.law.count_deviation(share), math.inf)
-        if self.is_pure:
-            u = source.uniforms((2,))
-            return deviation / math.sqrt(2.0) * float(np.log(u[0]) - np.log(u[1]))
         return noise_of_integer(deviation, source)
 
     def scale(self, sensitivity: float, share: float, dim: int) -> float:
@@ -71,6 +79,8 @@ class BudgetedNoise:
         sensitivity and share.
         """
         if isinstance(self.law, PureNoise):
+            if has_laplace_grid(dim):
+                return on_grid(1.0 / (self.law.epsilon * share), sensitivity, dim)
             return math.nextafter(sensitivity / (self.law.epsilon * share), math.inf)
         return on_grid(1.0 / (self.law.mu * math.sqrt(share)), sensitivity, dim)
 
@@ -79,6 +89,8 @@ class BudgetedNoise:
         if not self.is_pure:
             return added(y, scale, source)
         v = np.asarray(y)
+        if has_laplace_grid(v.size):
+            return added_laplace(v, scale, source)
         z = source.normals(v.shape)
         return v + scale * float(source.gammas(float(v.size))) / np.linalg.norm(z) * z
 
@@ -101,7 +113,7 @@ class BudgetedNoise:
 
     def slack(self, scale: float, dim: int) -> float:
         """What rounding to a grid adds to the length of the noise of `added`."""
-        return 0.0 if self.is_pure else slack_of(scale, dim)
+        return 0.0 if self.is_pure and not has_laplace_grid(dim) else slack_of(scale, dim)
 
     def lengths(self, scale: float, dim: int) -> ErrorLaw:
         """Law of the length of the noise of `added`."""
@@ -130,8 +142,17 @@ class BudgetedMechanism(AbstractMechanism[Value]):
 
     @property
     def arithmetic(self) -> str:
-        """Whether all noise is on public grids: "lattice" where delta > 0."""
-        return self.noise.arithmetic
+        """Whether all noise is on public grids: "lattice" where delta > 0, or where no vector with
+        noise has more than ten coordinates.
+        """
+        return self.noise.arithmetic(self._widest)
+
+    @property
+    def _widest(self) -> int | None:
+        """The most coordinates that get noise together: a public number. None where it is not
+        stated.
+        """
+        return None
 
     @property
     def quoted_budget(self) -> Budget:

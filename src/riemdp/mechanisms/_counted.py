@@ -224,7 +224,7 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
     def arithmetic(self) -> str:
         """ "lattice" where the noise of both is on public grids."""
         whole = self.inner.arithmetic == LATTICE and (
-            self.share == 0.0 or self.noise.arithmetic == LATTICE
+            self.share == 0.0 or self.noise.arithmetic(1) == LATTICE
         )
         return LATTICE if whole else IDEALISED
 

@@ -1,11 +1,12 @@
-"""Gaussian noise on a public grid: every coordinate that is released is a multiple of a power of
-two, g, that follows from the scale alone.
+"""Gaussian and Laplace noise on a public grid: every coordinate that is released is a multiple of
+a power of two, g, that follows from the scale alone.
 
 A vector y is rounded to the grid, k = y / g to the nearest integers, and k + round(s N) is
 released, N standard normal and s = sigma / g. That is round(k + s N), a function of the Gaussian
-mechanism on the rounded vector. Rounding moves each coordinate by at most g / 2, so two neighbours
-by at most g sqrt(dim) more, which `on_grid` adds to the sensitivity. Which numbers can come out is
-the same for all data. Proof: docs/proofs/lattice.md.
+mechanism on the rounded vector. Laplace noise is k + Z, P(Z = j) proportional to exp(-|j| / t).
+Rounding moves each coordinate by at most g / 2, so two neighbours by at most g sqrt(dim) more,
+which `on_grid` adds to the sensitivity. Which numbers can come out is the same for all data.
+Proofs: docs/proofs/lattice.md, docs/proofs/discrete-laplace.md.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import math
 
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import NDArray
 
 from .._errors import invalid
 from ..randomness import NoiseSource
+from ..randomness._discrete_laplace import MOST_DIMENSIONS
 from ..randomness._rounded import scale_up
 from ._common import Floats
 
@@ -64,6 +67,11 @@ def on_grid(multiplier: float, sensitivity: float, dim: int) -> float:
     )
 
 
+def has_laplace_grid(dim: int) -> bool:
+    """Whether pure noise of this many coordinates is made of integers; else it is float64."""
+    return dim <= MOST_DIMENSIONS
+
+
 def slack_of(scale: float, dim: int) -> float:
     """How much longer than sigma N the difference between a noisy vector and its value can be: the
     value and the noise are both rounded to the grid.
@@ -78,11 +86,30 @@ def added(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
     """
     exponent = exponent_of_grid(scale)
     values = np.asarray(y, dtype=np.float64)
+    noise = source.rounded_normals(math.ldexp(scale, -exponent), values.shape)
+    return np.ldexp((_steps(values, exponent) + noise).astype(np.float64), exponent)
+
+
+def added_laplace(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
+    """The same with noise of density exp(-|v| / scale) on the grid, for a vector y with a Laplace
+    grid (`has_laplace_grid`). `on_grid` made the scale of the multiplier 1 / epsilon.
+
+    Proof: docs/proofs/discrete-laplace.md.
+    """
+    exponent = exponent_of_grid(scale)
+    values = np.asarray(y, dtype=np.float64)
+    # 28 significant bits above 2^32: a whole number
+    noise = source.laplace_integers(int(math.ldexp(scale, -exponent)), values.size)
+    steps = _steps(values, exponent) + noise.reshape(values.shape)
+    return np.ldexp(steps.astype(np.float64), exponent)
+
+
+def _steps(values: Floats, exponent: int) -> NDArray[np.int64]:
+    """The nearest points of the grid; 0 for what is not a number."""
     with np.errstate(over="ignore"):
         steps = np.rint(np.ldexp(values, -exponent))
     steps = np.clip(np.where(np.isnan(steps), 0.0, steps), -_FARTHEST, _FARTHEST)
-    noise = source.rounded_normals(math.ldexp(scale, -exponent), values.shape)
-    return np.ldexp((steps.astype(np.int64) + noise).astype(np.float64), exponent)
+    return steps.astype(np.int64)
 
 
 def noise_of_integer(deviation: float, source: NoiseSource) -> float:
@@ -92,4 +119,15 @@ def noise_of_integer(deviation: float, source: NoiseSource) -> float:
     scale = scale_up(deviation * (1.0 + _ULPS))
     exponent = min(0, exponent_of_grid(scale))
     noise = source.rounded_normals(math.ldexp(scale, -exponent))
+    return math.ldexp(float(noise), exponent)
+
+
+def laplace_of_integer(scale: float, source: NoiseSource) -> float:
+    """Noise for one integer with P(j g) proportional to exp(-|j g| / s), s at least this scale, on
+    a grid g that holds the integers. The float64 sum with the integer is a function of their exact
+    sum.
+    """
+    scale = scale_up(scale * (1.0 + _ULPS))
+    exponent = min(0, exponent_of_grid(scale))
+    noise = source.laplace_integer(int(math.ldexp(scale, -exponent)))
     return math.ldexp(float(noise), exponent)

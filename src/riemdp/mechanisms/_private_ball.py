@@ -90,6 +90,10 @@ class OfRecords(AdaptiveMechanism[Any]):
     def _admit(self, value: RecordsLike) -> Any:
         return self._admitted(value, in_parts=True)
 
+    @property
+    def _widest(self) -> int:
+        return self.manifold.dim
+
     def _searched(self, X: Any, source: NoiseSource) -> tuple[SearchRecords, SearchResult]:
         kind = StreamedRecords if isinstance(X, Stream) else SearchRecords
         records = kind(self.domain, X, self.noise, source)

@@ -95,6 +95,10 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         self.scale = self.noise.scale(self.sensitivity, 1.0, manifold.dim)
 
     @property
+    def _widest(self) -> int:
+        return self.manifold.dim
+
+    @property
     def shrinks(self) -> bool:
         """Whether noise is followed by James-Stein shrinking."""
         curved_down = float(self.manifold.curvature_bounds[0]) < 0.0

@@ -85,6 +85,10 @@ class VarianceNoise(BudgetedMechanism[Records]):
         super().__init__(budget)
         self.query = FrechetVariance(ball.on(manifold), integer("n", n), streamed=streamed)
 
+    @property
+    def _widest(self) -> int:
+        return 1
+
     def _admit(self, value: RecordsLike) -> Records:
         return self.query.prepare(value)
 

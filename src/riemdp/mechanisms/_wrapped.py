@@ -24,7 +24,7 @@ from .._errors import invalid, magnitude, one_of
 from ..domains import Ball, Domain
 from ..domains._door import admit_point
 from ..manifolds import AbstractManifold, Euclidean
-from ..manifolds._base import Point, Tangent
+from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
@@ -50,6 +50,7 @@ class AbstractWrapped(AbstractTangentNoise):
     """Exp_base(log_base(value) + noise) at a public base."""
 
     tangent_sensitivity: float
+    scale: float
 
     def _check_public(self) -> None:
         """Check the public arguments and fix the tangent sensitivity."""
@@ -71,12 +72,58 @@ class AbstractWrapped(AbstractTangentNoise):
             base=base, sensitivity=sensitivity, tangent_sensitivity=lipschitz * sensitivity
         )
 
-    def _admit(self, value: Point) -> Tangent:
-        return admitted(self.manifold, "value", value, self._domain, self.base)
+    @functools.cached_property
+    def rounding(self) -> float:
+        """Public bound of what the clamp and the logarithm in float64 add to the distance of two
+        values' coordinates at the base: 0 about the origin of a Euclidean space; infinite without a
+        ball elsewhere, and where float64 does not resolve the ball.
+        """
+        if self._domain is None:
+            exact = isinstance(self.manifold, Euclidean) and not np.any(np.asarray(self.base))
+            return 0.0 if exact else math.inf
+        assert self.largest_distance is not None
+        seen = Domain(self.manifold, self.base, self.largest_distance)
+        if not (self._domain.is_resolved and seen.is_resolved):
+            return math.inf
+        return 4.0 * seen.resolution  # two roundings of each of two values
+
+    @property
+    def arithmetic(self) -> str:
+        """Whether the scale includes `rounding`: "lattice" where that is at most a thousandth of
+        the sensitivity. "idealised" elsewhere, where the guarantee holds for values without
+        rounding.
+        """
+        small = self.rounding <= MOST_ROUNDING * self.tangent_sensitivity
+        return LATTICE if small and self._on_grid else IDEALISED
+
+    @property
+    def _on_grid(self) -> bool:
+        """Whether the noise is made of integers."""
+        return True
+
+    @property
+    def _bounded(self) -> float:
+        """What the scale pays for rounding."""
+        return self.rounding if self.arithmetic == LATTICE else 0.0
+
+    @property
+    def _slack(self) -> float:
+        if not self._on_grid:
+            return 0.0
+        value = self.rounding / 2.0 if math.isfinite(self.rounding) else 0.0
+        return slack_of(self.scale, self.manifold.dim) + value
+
+    def _admit(self, value: Point) -> Any:
+        coordinates = self._on_grid
+        found = admitted(
+            self.manifold, "value", value, self._domain, self.base, coordinates=coordinates
+        )
+        return np.asarray(found) if coordinates else found
 
     @property
     def _details(self) -> dict[str, Any]:
-        return {"tangent_sensitivity": self.tangent_sensitivity, **super()._details}
+        grid = {"grid": grid_of(self.scale)} if self._on_grid else {}
+        return {"tangent_sensitivity": self.tangent_sensitivity, **grid, **super()._details}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -156,33 +203,8 @@ class WrappedGaussian(AbstractWrapped):
         one_of("calibration", self.calibration, CALIBRATIONS)
         self._check_public()
         z = gaussian_multiplier(self.budget, self.calibration)
-        bounded = self.rounding if self.arithmetic == LATTICE else 0.0
-        scale = on_grid(z, self.tangent_sensitivity + bounded, self.manifold.dim)
+        scale = on_grid(z, self.tangent_sensitivity + self._bounded, self.manifold.dim)
         self._settle(noise_multiplier=z, scale=scale)
-
-    @functools.cached_property
-    def rounding(self) -> float:
-        """Public bound of what the clamp and the logarithm in float64 add to the distance of two
-        values' coordinates at the base: 0 about the origin of a Euclidean space; infinite without a
-        ball elsewhere, and where float64 does not resolve the ball.
-        """
-        if self._domain is None:
-            exact = isinstance(self.manifold, Euclidean) and not np.any(np.asarray(self.base))
-            return 0.0 if exact else math.inf
-        assert self.largest_distance is not None
-        seen = Domain(self.manifold, self.base, self.largest_distance)
-        if not (self._domain.is_resolved and seen.is_resolved):
-            return math.inf
-        return 4.0 * seen.resolution  # two roundings of each of two values
-
-    @property
-    def arithmetic(self) -> str:
-        """Whether the scale includes `rounding`: "lattice" where that is at most a thousandth of
-        the sensitivity. "idealised" elsewhere: the noise is on the same grid, and the guarantee
-        holds for values without rounding.
-        """
-        small = self.rounding <= MOST_ROUNDING * self.tangent_sensitivity
-        return LATTICE if small else IDEALISED
 
     @property
     def guarantee(self) -> Guarantee:
@@ -194,21 +216,10 @@ class WrappedGaussian(AbstractWrapped):
         """Standard deviation of the noise in every orthonormal coordinate at the base."""
         return self.scale
 
-    def _admit(self, value: Point) -> Floats:
-        coordinates = admitted(
-            self.manifold, "value", value, self._domain, self.base, coordinates=True
-        )
-        return np.asarray(coordinates)
-
     def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Point, Observation]:
         y = added(value, self.scale, source)
         kept = james_stein(y, self.scale, math.inf) if self.shrink else y
         return end_of(self.manifold, self.base, kept), self._seen(y)
-
-    @property
-    def _slack(self) -> float:
-        value = self.rounding / 2.0 if math.isfinite(self.rounding) else 0.0
-        return slack_of(self.scale, self.manifold.dim) + value
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:
@@ -242,5 +253,4 @@ class WrappedGaussian(AbstractWrapped):
     @property
     def _details(self) -> dict[str, Any]:
         shrunk = {"shrunk": "James-Stein, towards the base"} if self.shrink else {}
-        public = {"calibration": self.calibration, "grid": grid_of(self.scale)}
-        return {**super()._details, **public, **shrunk}
+        return {**super()._details, "calibration": self.calibration, **shrunk}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,10 @@ from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ._base import PureMechanism, rounded_up
-from ._common import ADJACENCIES, wrap
+from ._common import ADJACENCIES, end_of, wrap
 from ._error_law import GammaLaw, laplace_law
 from ._for_mean import MeanFacts
+from ._lattice import added_laplace, has_laplace_grid, on_grid
 from ._region import Observation
 from ._wrapped import AbstractWrapped
 
@@ -33,7 +34,8 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
     Exp_base(log_base(value) + v).
 
     v has density proportional to exp(-|v|_base / s): Gamma(dim, s) length, uniform direction. It
-    exists at every scale, on every space with a logarithm.
+    exists at every scale, on every space with a logarithm. In up to ten dimensions its coordinates
+    are multiples of a public power of two, with this law on the grid, drawn in integer arithmetic.
 
     Args:
         manifold: The space, with a logarithm.
@@ -53,14 +55,14 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
 
     Source:
         The l2 K-norm mechanism (Reimherr2021 A.4) on the tangent space of a public point.
-        Proof: docs/proofs/laplace.md.
+        Proof: docs/proofs/laplace.md; in integers: docs/proofs/discrete-laplace.md.
 
     Examples:
         >>> import riemdp
         >>> space = riemdp.Lorentz(3)
         >>> mechanism = riemdp.WrappedLaplace(space, space.origin, sensitivity=0.01, epsilon=1.0)
-        >>> mechanism.scale
-        0.010000000000000002
+        >>> round(mechanism.scale, 6)
+        0.01
     """
 
     name: ClassVar[str] = "wrapped-laplace"
@@ -81,9 +83,20 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
     def __post_init__(self) -> None:
         epsilon = self._check_epsilon()
         self._check_public()
-        self._settle(scale=rounded_up(self.tangent_sensitivity / epsilon))
+        scale = rounded_up(self.tangent_sensitivity / epsilon)
+        if self._on_grid:
+            most = self.tangent_sensitivity + self._bounded
+            scale = on_grid(1.0 / epsilon, most, self.manifold.dim)
+        self._settle(scale=scale)
 
-    def _noisy(self, value: Tangent, source: NoiseSource) -> tuple[Point, Observation]:
+    @property
+    def _on_grid(self) -> bool:
+        return has_laplace_grid(self.manifold.dim)
+
+    def _noisy(self, value: Any, source: NoiseSource) -> tuple[Point, Observation]:
+        if self._on_grid:
+            y = added_laplace(value, self.scale, source)
+            return end_of(self.manifold, self.base, y), self._seen(y)
         z = source.normals((self.manifold.noise_size,))
         length = self.scale * float(source.gammas(float(self.manifold.dim)))
         point, y = wrap(self.manifold, self.base, value, z, length)
