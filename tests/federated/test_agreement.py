@@ -444,6 +444,44 @@ def test_a_key_pair_stays_at_its_site(tmp_path):
     assert bytes.fromhex((tmp_path / "north.key").read_text()) == private
 
 
+def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
+    pytest.importorskip("cryptography")
+    from riemdp.federated._agent import answer_sum, keys_of
+
+    text = TEXT.replace("agents-per-round = 2", "agents-per-round = 3")
+    text = text.replace("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"\ntolerated = 1', 1)
+    keys = {}
+    for name in NAMES:
+        keys[name] = _run("key", tmp_path / f"{name}.key")[1].strip()
+        text = text.replace(f'name = "{name}"', f'name = "{name}"\nkey = "{keys[name]}"')
+    agreed = _agreement(tmp_path, text)
+    prirfed = agreed.setup.prirfed
+    assert (prirfed.noise, prirfed.tolerated) == (agreed.noise, agreed.tolerated) == ("shared", 1)
+    assert agreed.setup.keys == tuple(keys.items())
+    own = SITE.replace("[files]", '[files]\nkey = "{name}.key"')
+    sites = {name: _site(tmp_path, name, text=own) for name in NAMES}
+    assert "shared; holds if at most 1" in _run("agree", tmp_path / "agreement.toml")[1]
+    members = {name: keys_of(site, agreed.setup).fresh.hex() for name, site in sites.items()}
+    north, fingerprint = sites["north"], agreed.fingerprint
+
+    def ask(number, sent, agreement=fingerprint):
+        return answer_sum(north, agreed.setup, _records(), START, number, sent, agreement=agreement)
+
+    for sent, named in (
+        (members, None),
+        (members, "0" * 64),
+        (members | {"east": members["west"]}, fingerprint),
+        ({name: members[name] for name in ("north", "west")} | {"south": "0" * 64}, fingerprint),
+    ):
+        with pytest.raises(Refused, match="Nothing was spent"):
+            ask(0, sent, named)
+    assert north.rounds_answered() == ()
+    ask(0, members)
+    with pytest.raises(Refused, match="answered this round"):
+        ask(0, members)
+    assert north.rounds_answered() == (0,)
+
+
 def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
     from riemdp.federated import Coordinator, plan_federated
     from riemdp.federated._told import write_result

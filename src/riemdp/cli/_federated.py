@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -157,22 +156,9 @@ def key(
 
     The private key never leaves the site; only this machine's user can read its file.
     """
-    try:
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-    except ImportError:
-        raise InputProblem(
-            "a key pair needs the extra `federated`", "pip install 'riemdp[federated]'"
-        ) from None
-    made = X25519PrivateKey.generate()
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise InputProblem(
-            f"{file} exists", "keep it: other sites know its public key; or name another file"
-        ) from None
-    with os.fdopen(handle, "w") as target:
-        target.write(made.private_bytes_raw().hex() + "\n")
-    typer.echo(made.public_key().public_bytes_raw().hex())
+    from ..federated._secure_sum import new_key_file
+
+    typer.echo(new_key_file(file))
 
 
 @command
