@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp.federated import PriRFed, Refused, Setup, Site
+from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site
 from riemdp.federated._agent import answer, answer_sum, keys_of
 from riemdp.federated._drive import Timing, drive
 from riemdp.federated._secure_sum import Keys, new_key_file, total
@@ -177,6 +177,82 @@ def test_a_run_goes_on_without_a_site_that_was_missing(tmp_path: Path) -> None:
     x = np.concatenate([records(i) for i in range(3)])
     mean = riemdp.frechet_mean(SPHERE, x).value
     assert float(SPHERE.dist(server.value, mean)) < float(SPHERE.dist(NORTH, mean))
+
+
+AGREEMENT = """
+run = "spring"
+[space]
+name = "SPDLogEuclidean"
+k = 2
+[problem]
+name = "frechet_mean"
+[domain]
+radius = 1.5
+[local]
+name = "DPRGD"
+steps = 1
+learning-rate = 0.5
+sensitivity = "domain"
+[rounds]
+rounds = 2
+agents-per-round = 3
+[privacy]
+epsilon = 4.0
+delta = 1e-5
+noise = "shared"
+tolerated = 1
+"""
+SITE = """
+name = "{name}"
+agreement = "{fingerprint}"
+[limits]
+total = {{ epsilon = 4.0, delta = 1e-5 }}
+[files]
+agreement = "agreement.toml"
+key = "{name}.key"
+"""
+
+
+def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> None:
+    keys = {name: new_key_file(tmp_path / f"{name}.key") for name in NAMES}
+    tables = [f'[[site]]\nname = "{name}"\nkey = "{key}"\n' for name, key in keys.items()]
+    (tmp_path / "agreement.toml").write_text(AGREEMENT + "".join(tables))
+    agreed = Agreement.read(tmp_path / "agreement.toml")
+    for name in NAMES:
+        words = SITE.format(name=name, fingerprint=agreed.fingerprint)
+        (tmp_path / f"{name}.toml").write_text(words)
+    sites = [Site.read(tmp_path / f"{name}.toml") for name in NAMES]
+    setup = sites[0].agreed.setup if sites[0].agreed is not None else None
+    assert setup is not None
+    assert setup.shared is not None
+    assert (setup.shared.parties, setup.shared.tolerated) == (3, 1)
+    right = {here.name: keys_of(here, setup).fresh.hex() for here in sites}
+    scales = [1.0 + riemdp.noise_source(i).uniforms((30, 1, 1)) for i in range(3)]
+    data = [x * np.diag([1.0, 2.0]) for x in scales]
+    for number in (0, 1):
+        words = [
+            answer_sum(here, setup, x, np.eye(2), number, right, agreement=agreed.fingerprint)
+            for here, x in zip(sites, data, strict=True)
+        ]
+        assert setup.shared.value(total(words), 90 * 8.0) is not None
+    assert sites[0].ledger is not None
+    assert sites[0].ledger.spent == setup.shared.guarantee.repeat(2)
+    # a server that has another agreement, or none, and a site with another key than it signed
+    for fingerprint in (None, "00" * 32):
+        with pytest.raises(Refused, match=r"agreement|settings"):
+            answer_sum(sites[0], setup, data[0], np.eye(2), 0, right, agreement=fingerprint)
+    (tmp_path / "a.key").unlink()
+    new_key_file(tmp_path / "a.key")
+    other = dataclasses.replace(sites[0], answers=tmp_path / "other.json")
+    with pytest.raises(Refused, match="another key"):
+        answer_sum(other, setup, data[0], np.eye(2), 0, right, agreement=agreed.fingerprint)
+
+
+def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:
+    setup = agreed(tmp_path)
+    for changed, name in (({"agents": 4, "sites": None}, "agents"), ({"budget": None}, "budget")):
+        with pytest.raises(riemdp.InvalidArgument, match=name):
+            dataclasses.replace(setup, **changed)
 
 
 # ------------------------------------------------------------------------------------------------

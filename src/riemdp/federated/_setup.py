@@ -60,6 +60,14 @@ class Setup:
             raise InvalidArgument(
                 f"argument `agents` = {self.agents} is fewer than a round invites ({most})"
             )
+        if self.prirfed.noise == "shared":
+            if self.prirfed.agents_per_round != self.agents:
+                raise InvalidArgument(
+                    f"argument `agents` = {self.agents}, and noise='shared' asks all of them in"
+                    f" every round: agents_per_round must be as many"
+                )
+            if self.budget is None:
+                raise InvalidArgument("argument `budget` is needed with noise='shared'")
         if self.sites is not None and len(self.sites) != self.agents:
             raise InvalidArgument(
                 f"argument `sites` names {len(self.sites)} sites and `agents` is {self.agents}"
