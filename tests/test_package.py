@@ -9,6 +9,7 @@ import logging
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,19 @@ def test_float64_is_on_after_the_import():
 def test_the_version_is_the_same_everywhere():
     assert f"version: {riemdp.__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {riemdp.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_conda_recipe_asks_for_what_the_package_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    recipe = (ROOT / "packaging" / "meta.yaml").read_text()
+    assert f'version: "{riemdp.__version__}"' in recipe
+    assert f"python {project['requires-python']}" in recipe
+    run = recipe.split("  run:\n")[1].split("\ntest:")[0]
+    asked = {line.strip("- ").strip().replace(" ", "") for line in run.splitlines() if line.strip()}
+    named = {need.replace("matplotlib", "matplotlib-base") for need in project["dependencies"]}
+    assert asked == named | {f"python{project['requires-python']}"}
+    (script,) = project["scripts"].items()
+    assert " = ".join(script) in recipe
 
 
 def test_the_logger_is_silent_by_default():
