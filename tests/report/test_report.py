@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from riemdp import (
     Ball,
@@ -296,6 +297,30 @@ def test_delta_is_called_slack_and_the_error_is_that_from_noise():
     assert "Error from noise" in page
     assert "Expected error" not in page
     assert "farther than 2 from the centre" in page
+
+
+def test_what_an_attacker_finds_of_a_person_and_of_the_whole_ledger():
+    """Exact for Gaussian releases: k records multiply mu by k, the ledger adds squares."""
+    mechanism = WrappedGaussian(SPACE, np.zeros(3), sensitivity=0.01, budget=BUDGET)
+    ledger = Ledger(Budget(10.0, 1e-5))
+    for _ in range(4):
+        release = mechanism.release(np.zeros(3), ledger=ledger)
+    facts = {"records": 400, "manifold": SPACE, "ball": BALL, "budget": BUDGET}
+    report = privacy_report(release, ledger=ledger, max_records_per_person=3, **facts)
+    mu = 1.0 / mechanism.noise_multiplier
+    rates = report.to_dict()["attacker"]["detection_rates_of_more"]
+    page = " ".join(report.html().split())
+    for kind, times in (("person", 3.0), ("ledger", 2.0)):
+        for level, name in ((0.01, "1"), (0.001, "0.1")):
+            exact = stats.norm.cdf(stats.norm.ppf(level) + times * mu)
+            found = rates[kind][f"at_{name}_percent_false_alarms"]
+            assert found == pytest.approx(exact, rel=1e-9)
+            assert found > release.guarantee.attack_rate(level)
+            assert " ".join(percent(found, up=True).split()) in page
+    assert "All 3 records of one person together: at most" in page
+    assert "everything that the ledger has charged: at most" in page
+    alone = privacy_report(release, **facts).to_dict()
+    assert alone["attacker"]["detection_rates_of_more"] == {}
 
 
 def test_one_person_with_several_records():

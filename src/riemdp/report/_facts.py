@@ -154,6 +154,7 @@ class ReportFacts:
     search: SearchFacts | None = None  # of a ball that was found privately
     region: RegionFacts | None = None  # where the law of the noise is known
     arithmetic: str = ""  # "lattice" or "idealised", where the release says it
+    spent: Guarantee | None = None  # everything that the ledger has charged
     outside: OutsideCount | None = None  # of the records, counted with noise
     person_is: str = ONE_POINT  # what a person's records count as
     much_noise: MuchNoise | None = None  # where the noise is as large as the ball
@@ -274,9 +275,26 @@ class ReportFacts:
             "advantage": bound.advantage,
             "detection_rate_at_1_percent_false_alarms": bound.detected(0.01),
             "detection_rate_at_0.1_percent_false_alarms": bound.detected(0.001),
+            "detection_rates_of_more": {
+                kind: {"at_1_percent_false_alarms": one, "at_0.1_percent_false_alarms": tenth}
+                for kind, one, tenth in self.detected_together
+            },
             "largest_posterior": {f"{p:g}": after for p, after in self.beliefs()},
             "reading": strength(bound.best_guess)[0] if self.private else "none",
         }
+
+    @property
+    def detected_together(self) -> list[tuple[str, float, float]]:
+        """What an attack detects at 1 % and at 0.1 % false alarms, where more than one record and
+        one release are looked at: ("person", ...) for all records of one person, ("ledger", ...)
+        for one record and everything that the ledger has charged.
+        """
+        more: list[tuple[str, Guarantee]] = []
+        if self.max_records_per_person is not None and not self.of_people:
+            more.append(("person", self.guarantee.group(self.max_records_per_person)))
+        if self.spent is not None:
+            more.append(("ledger", self.spent))
+        return [(kind, g.attack_rate(0.01), g.attack_rate(0.001)) for kind, g in more]
 
     def beliefs(self) -> list[tuple[float, float]]:
         """The largest belief after the release for some beliefs before it: (before, after)."""

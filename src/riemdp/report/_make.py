@@ -145,6 +145,7 @@ def privacy_report(
         delta=at,
         reproducible=bool(release.reproducible),
         ledger=None if ledger is None else _ledger_in_words(ledger),
+        spent=None if ledger is None else ledger.spent,
         checksum=checksum,
         created=(created or datetime.datetime.now(datetime.UTC)).strftime("%Y-%m-%d %H:%M UTC"),
         versions=versions(),
