@@ -1,8 +1,21 @@
 """Differential privacy on Riemannian manifolds.
 
+What one does with it:
+
+    space = riemdp.SPDAffineInvariant(3)                  # where the records live
+    budget = riemdp.Budget(epsilon=1.0, delta=1e-5)       # what the release may cost
+    riemdp.plan_private_mean(space, riemdp.AdaptiveBall(), 1000, budget)   # before any is spent
+    release = riemdp.private_frechet_mean(space, X, budget=budget)
+    release.value, release.guarantee                      # these may be published
+    riemdp.report.privacy_report(release).save("report.html")
+
+`riemdp.PrivateMDM`, `riemdp.PrivatePCA` and others are scikit-learn estimators,
+`riemdp.private_minimize` takes a loss of your own, `with riemdp.Ledger(budget):` keeps one budget
+over many releases, and `riemdp.check_records(space, X)` says which records are no points. The
+command line is `riemdp --help`.
+
 Importing this package switches JAX to float64 (or raises `riemdp.PrecisionError` where that is
-forbidden). Packages are imported on first use, so `import riemdp` is enough to reach
-`riemdp.manifolds`, `riemdp.privacy` and so on, and stays quick.
+forbidden). Packages are imported on first use.
 """
 
 from __future__ import annotations
