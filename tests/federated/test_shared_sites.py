@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site
+from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site, run_in_process
 from riemdp.federated._agent import answer, answer_sum, keys_of
 from riemdp.federated._drive import Timing, drive
 from riemdp.federated._secure_sum import Keys, new_key_file, total
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import Ledger
+
+from .deployment import isolated
 
 pytest.importorskip("cryptography")
 
@@ -324,3 +326,20 @@ def test_flowers_messages_carry_keys_and_words(tmp_path: Path, monkeypatch) -> N
     assert [r.moved for r in server.records] == [True, True, True]
     assert max(grid.sizes) <= 8 * SPHERE.dim + 128  # 8 bytes a coordinate and NumPy's header
     assert "3 sites at most 1" in server.guarantee().assumes
+
+
+@pytest.mark.federated_deployment
+def test_flowers_simulation_shares_noise(tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("flwr", reason="needs the extra `federated`")
+    pytest.importorskip("ray", reason="the engine simulates with Ray")
+    from riemdp.federated.flower import simulate
+
+    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))
+    prirfed, data = agreed(tmp_path, rounds=2).prirfed, [records(i) for i in range(3)]
+    expected = run_in_process(prirfed, data, NORTH, riemdp.Budget(20.0, 1e-5))
+    with isolated():  # no other engine at the same time
+        got = simulate(prirfed, data, NORTH, riemdp.Budget(20.0, 1e-5))
+    assert [r.moved for r in got.rounds] == [True, True]
+    assert float(SPHERE.dist(got.value, expected.value)) < 12 * got.sigma
+    assert got.guarantee == expected.guarantee
+    assert not got.reproducible
