@@ -126,6 +126,21 @@ def test_answers_of_sites_add_up_and_counts_outlive_the_process(tmp_path: Path) 
     assert again.fresh.hex() == right["a"]
 
 
+@pytest.mark.parametrize(("rounds", "most"), [(2, None), (3, 2)])
+def test_the_key_of_a_run_is_gone_after_the_last_answer(
+    tmp_path: Path, rounds: int, most: int | None
+) -> None:
+    """So that a long-term key which is stolen afterwards takes no mask off."""
+    setup, run_file = agreed(tmp_path, rounds), tmp_path / "a-answers.json.key"
+    right = members(tmp_path, setup)
+    for number in (0, 1):
+        assert run_file.exists()
+        here = site(tmp_path, "a", most_answers=most)
+        answer_sum(here, setup, records(1), NORTH, number, right)
+    assert not run_file.exists()
+    assert members(tmp_path, setup)["a"] != right["a"]
+
+
 class Mail:
     """A transport that asks sites in this process; `away` names who does not answer in a round."""
 

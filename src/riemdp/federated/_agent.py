@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from ..randomness import NoiseSource
 from ._accounting import local_guarantee
 from ._aggregate import as_point
 from ._prirfed import PriRFed
-from ._secure_sum import Keys, Question, Roster, Words
+from ._secure_sum import Keys, Question, Roster, Words, forget
 from ._setup import Setup
 from ._shared import context_of, masked_sum
 from ._site import Refused, Site
@@ -186,7 +187,8 @@ def answer_sum(
 
     Guarantee:
         `setup.shared.guarantee` for each answer, replace-one, under what it assumes; as many
-        answers as `answer` gives. The answer is counted, and charged, before noise is drawn.
+        answers as `answer` gives. The answer is counted, and charged, before noise is drawn. With
+        the last answer, the one to the last round, the site deletes its key of the run.
 
     Raises:
         Refused: Saying which of the site's limits forbids the answer.
@@ -210,8 +212,12 @@ def answer_sum(
     question = Question(setup.agreement, number, roster, context)
     _, n = check_data(prirfed.problem, records)
     check_cost(site, setup, n, shared.sigma)
-    site.count_answer(setup.agreement, number, most_answers(site, setup))
-    return masked_sum(prirfed, shared, records, point, keys, question, rng=rng, ledger=site.ledger)
+    most = most_answers(site, setup)
+    given = site.count_answer(setup.agreement, number, most)
+    words = masked_sum(prirfed, shared, records, point, keys, question, rng=rng, ledger=site.ledger)
+    if given >= most or number == prirfed.rounds - 1:
+        forget(_run_file(site))
+    return words
 
 
 def keys_of(site: Site, setup: Setup) -> Keys:
@@ -220,8 +226,11 @@ def keys_of(site: Site, setup: Setup) -> Keys:
     """
     if site.key is None:
         raise Refused("declined: this site's file names no key. Nothing was spent")
-    run_file = site.answers.with_name(site.answers.name + ".key")
-    return Keys.read(site.name, site.key, run_file, setup.agreement)
+    return Keys.read(site.name, site.key, _run_file(site), setup.agreement)
+
+
+def _run_file(site: Site) -> Path:
+    return site.answers.with_name(site.answers.name + ".key")
 
 
 def _fresh_keys(members: object) -> dict[str, bytes]:
