@@ -120,3 +120,17 @@ def test_only_tables_have_columns_with_names(riemdp, scans):
     run = riemdp("mean", scans, *GOOD, "--groups-column", "patient")
     assert run.code == 2
     assert "has no columns with names" in " ".join(run.err.split())
+
+
+def test_components_of_people(riemdp, tmp_path):
+    table = tmp_path / "rows.npy"
+    np.save(table, np.random.default_rng(0).normal(size=(60, 3)) * [3.0, 1.0, 1.0])
+    given = ("pca", table, "-k", 1, "--row-norm", 3, "--epsilon", 5, "--delta", 1e-6)
+    who = labels_in(tmp_path, LABELS)
+    run = riemdp(*given, "--groups", who, "--json")
+    assert run.code == 0, run.err
+    report = json.loads(run.out)["report"]
+    assert (report["protects"], report["people"], report["records"]) == ("one person", 20, None)
+    for option in (("--show-clamped",), ("--max-records-per-person", 3)):
+        assert riemdp(*given, "--groups", who, *option).code == 2
+    assert riemdp(*given, "--groups", labels_in(tmp_path, LABELS[:-1])).code == 2

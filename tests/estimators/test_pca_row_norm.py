@@ -103,7 +103,7 @@ def test_all_shares_together_are_the_budget(budget, monkeypatch):
 class FromTheData(AdaptiveSecondMoment):
     """A planted fault: the length of the longest row, taken without paying."""
 
-    def _located(self, lengths, source):
+    def _located(self, lengths, source, members):
         return float(lengths.max())
 
 

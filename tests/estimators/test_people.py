@@ -18,6 +18,8 @@ from riemdp import (
     InvalidArgument,
     Ledger,
     PrivateMDM,
+    PrivatePCA,
+    PrivateTLCenter,
     PrivateTSClassifier,
 )
 from riemdp.audit import gaussian_mu_lower_bound
@@ -29,6 +31,7 @@ from riemdp.mechanisms._search_people import SearchPeople
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
 from riemdp.statistics._membership import Membership
+from riemdp.statistics._second_moment import second_moment, second_moment_sensitivity
 
 BUDGET, SURE = Budget(3.0, 1e-5), Budget(20.0, 1e-5)
 BALL = Ball(np.eye(3), 2.0)
@@ -256,3 +259,87 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(model):
                 with pytest.raises(InvalidArgument, match=next(iter(change))):
                     model(**{**given, **change}).fit(X, y, groups=people)
     assert ledger.charges == 0
+
+
+# --------------------------------------------------------------------- components and centres
+def table(n=400, d=4):
+    """Rows along the first axis, and people with one to nine of them."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(n, d)) * [3.0, 1.0, 0.5, 0.5]
+    return rows, np.sort(rng.integers(0, n // 4, n))
+
+
+def test_one_person_moves_second_moments_by_no_more_than_one_row():
+    """1000 rows instead of one, orthogonal to it: sqrt(2) R^2 / n, and attained."""
+    rest = np.array([[0.3, 0.1, 0.0], [0.0, 0.2, 0.5]])
+    found = []
+    for own in (np.eye(3)[:1], np.tile(np.eye(3)[1], (1000, 1)), np.tile(np.eye(3), (300, 1))):
+        rows = np.vstack([rest, own])
+        found.append(second_moment(rows, Membership([0, 1, *[2] * len(own)], len(rows))))
+    stated = second_moment_sensitivity(1.0, 3, terms=10**6)
+    moved = [float(np.linalg.norm(a - b)) for a in found for b in found]
+    assert max(moved) <= stated
+    assert max(moved) == pytest.approx(np.sqrt(2.0) / 3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"row_norm": 5.0}, {"row_norm": "private"}, {"row_norm": 5.0, "mechanism": "dp-rgd"}],
+    ids=["public", "found", "dp-rgd"],
+)
+def test_components_of_people(options):
+    rows, people = table()
+    n = len(np.unique(people))
+
+    def fit(rows, people):
+        before = COMPILED[0]
+        pca = PrivatePCA(
+            n_components=1, budget=SURE, on_invalid="center", random_state=1, **options
+        ).fit(rows, groups=people)
+        return COMPILED[0] - before, pca
+
+    with Ledger(Budget(100.0, 1e-3)) as ledger:
+        _, few = fit(rows, people)
+        keep = people != people[-1]
+        many = np.concatenate([rows[keep], np.tile([0.0, 0.0, 1e9, np.nan], (500, 1))])
+        many[::2, 3] = 0.0
+        compiled, lots = fit(many, np.concatenate([people[keep], np.full(500, people[-1])]))
+    assert compiled == 0
+    assert abs(few.components_[0, 0]) > 0.9
+    assert abs(lots.components_[0, 0]) > 0.9  # one person with 500 rows far away
+    assert few.guarantee_ == lots.guarantee_
+    assert few.guarantee_.unit == ledger.spent.unit == "person"
+    assert few.n_samples_ == few.release_.details["people"] == n
+    same = few.row_norm_ == lots.row_norm_
+    assert (few.noise_scale_ == lots.noise_scale_) is same
+    assert f"{n} people, one" in dict(privacy_report(few.release_).rows)["Made from"]
+
+
+def test_noise_of_components_is_made_for_people():
+    rows, people = table()
+    n = len(np.unique(people))
+    pca = PrivatePCA(n_components=1, budget=BUDGET, row_norm=2.0).fit(rows, groups=people)
+    z = riemdp.gaussian_noise_multiplier(BUDGET)
+    assert pca.noise_scale_ == pytest.approx(z * np.sqrt(2.0) * 4.0 / n, rel=1e-4)
+
+
+def test_centres_of_people_in_domains():
+    X, _, people = matrices(300)
+    domain = np.where(people % 2 == 0, "a", "b")
+    given = {"budget": SURE, "ball": BALL, "metric": "logeuclid"}
+    with Ledger(Budget(50.0, 1e-4)) as ledger:
+        fitted = PrivateTLCenter(**given).fit(X, domains=domain, groups=people)
+        assert ledger.charges == 1
+        for name in "ab":
+            n = len(np.unique(people[domain == name]))
+            assert fitted.releases_[name].details["people"] == n
+            assert fitted.releases_[name].guarantee.unit == "person"
+        assert fitted.guarantee_.unit == ledger.spent.unit == "person"
+        whole = PrivateTLCenter(**given).fit_transform(X, groups=people)
+        assert whole.shape == X.shape
+        spent = ledger.charges
+        with pytest.raises(InvalidArgument, match="several domains"):
+            PrivateTLCenter(**given).fit(X, domains=np.arange(300) % 2, groups=people)
+        with pytest.raises(InvalidArgument, match="groups"):
+            PrivateTLCenter(**given).fit(X, groups=people[:-1])
+        assert ledger.charges == spent

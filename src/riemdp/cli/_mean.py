@@ -69,7 +69,7 @@ def mean(
     from .. import privacy, releases
     from ..domains import AdaptiveBall
     from ..report import privacy_report
-    from ._groups import people_of, read_groups
+    from ._groups import check_people, people_of, read_groups
     from ._readers import Reading, read_records, shape_of
     from ._release import Outputs, refuse_invalid, released
     from ._show import reading_shown, show_release
@@ -82,7 +82,7 @@ def mean(
     if groups is not None and groups_column is not None:
         raise InputProblem("--groups and --groups-column say the same thing", "give one of them")
     if groups is not None or groups_column is not None:
-        _check_people(mechanism, show_clamped, max_records_per_person)
+        check_people(show_clamped, max_records_per_person, mechanism)
     if radius is None:
         _check_search(mechanism, adjacency, bool(count_outside))
     reading = Reading(
@@ -203,21 +203,6 @@ def _check_search(mechanism: str, adjacency: o.Adjacency, count_outside: bool) -
                 "give the public radius of a ball, chosen without looking at the records; or leave"
                 " this option out, and a ball is found with a share of the budget",
             )
-
-
-def _check_people(mechanism: str, show_clamped: bool, records_per_person: int | None) -> None:
-    """Refuse what would tell how many records a person has, or has no proof for people."""
-    for option, given, why in (
-        ("--show-clamped", show_clamped, "counts records, and --groups protects their number"),
-        (
-            "--max-records-per-person",
-            records_per_person is not None,
-            "is not needed with --groups: one person with any number of records is protected",
-        ),
-        (f"--mechanism {mechanism}", mechanism.startswith("dp-"), "does not go with --groups"),
-    ):
-        if given:
-            raise InputProblem(f"{option} {why}", "leave it out")
 
 
 def _check_count(n: int, need: int, budget: Budget, of: str) -> None:

@@ -52,12 +52,14 @@ def pca(
     language: o.LanguageOption = o.Language.en,
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
+    groups: o.Groups = None,
     seed: o.Seed = None,
 ) -> None:
     """Release the leading principal components of the rows in FILE.
 
     Rows are neither centred nor scaled by the data; bring them to a public scale first. --row-norm
-    and the budget must be chosen without looking at the rows.
+    and the budget must be chosen without looking at the rows. The guarantee protects one row; with
+    --groups it is one person with all rows.
     """
     import numpy as np
 
@@ -66,6 +68,7 @@ def pca(
     from ..estimators._pca import MECHANISMS
     from ..manifolds import Euclidean
     from ..report import privacy_report
+    from ._groups import check_people, read_groups
     from ._readers import Reading, read_records
     from ._release import Outputs, refuse_invalid, released
     from ._show import show_release
@@ -75,12 +78,15 @@ def pca(
     one_of("mechanism", mechanism, MECHANISMS)
     outputs = Outputs(out, report, as_json, "components")
     outputs.check()
+    if groups is not None:
+        check_people(show_clamped, max_records_per_person)
     loaded = read_records(file, Reading(key=key, header=header))
     rows = loaded.array
     if rows.ndim != 2:
         raise InputProblem(
             f"the array has shape {rows.shape}", "pca needs a table, shape (records, columns)"
         )
+    labels = None if groups is None else read_groups(groups, len(rows), key)[0]
     integer("components", components, at_least=1, at_most=rows.shape[1])
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(Euclidean(rows.shape[1]), rows, file)
@@ -97,7 +103,7 @@ def pca(
         with warnings.catch_warnings(), contextlib.nullcontext() if opened is None else opened:
             # A command makes one release; there are no further fits to add up.
             warnings.filterwarnings("ignore", ".*no ledger adds up.*")
-            return estimator.fit(rows).release_
+            return estimator.fit(rows, groups=labels).release_
 
     def describe(
         result: Release | OptimizationResult, checksum: str | None, charged: Ledger | None

@@ -20,6 +20,7 @@ from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import noise_source
 from ..releases import private_frechet_mean
+from ..statistics._membership import Membership
 from ._matrices import composable, refuse_damaged, space_of
 from ._shared import ManifoldRecords, check_seed, check_size
 
@@ -67,11 +68,13 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         the others do not see it, so every mean has the whole budget and all of them together cost
         it once (parallel composition). delta > 0: mu-GDP with mu = 1 /
         gaussian_noise_multiplier(budget); delta = 0: (epsilon, 0). It protects one matrix (a
-        trial), not a subject.
+        trial), not a subject. With `groups` neighbours differ in everything of one person, who
+        stays in one domain, and in the place of matrices people are counted.
 
     Source:
         Zanini et al. 2018 (re-centring).
-        Proof: docs/proofs/class-means.md, Lemma 1; docs/proofs/private-ball.md.
+        Proof: docs/proofs/class-means.md, Lemma 1; docs/proofs/private-ball.md;
+        docs/proofs/people.md (`groups`).
 
     Examples:
         >>> import numpy as np, riemdp
@@ -111,6 +114,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         *,
         domains: ArrayLike | None = None,
         sample_weight: None = None,
+        groups: object = None,
     ) -> Self:
         """Release the mean of each domain and charge the ledger.
 
@@ -122,6 +126,9 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             domains: The domain of each matrix, public. Without domains and without
                 `target_domain` all matrices are of one domain, "".
             sample_weight: Refused: weights from data would change the sensitivity.
+            groups: One label of a person for each matrix. Then everything of one person is
+                protected, and every person counts once in the mean of the domain. Which domain a
+                person belongs to is public, and it has to be one.
 
         Returns:
             This estimator.
@@ -140,11 +147,13 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             raise invalid(
                 "target_domain", self.target_domain, f"it is none of the {len(names)} domains"
             )
+        labels = None if groups is None else _within_domains(Membership(groups, n), of)
         refuse_damaged(self, manifold, X)
         rows = {name: np.flatnonzero([d == name for d in of]) for name in names}
-        for own in rows.values():
-            check_size(manifold, ball, len(own), budget)
-            plan_count(budget, len(own), self.count_outside)
+        sizes = [len(own if labels is None else np.unique(labels[own])) for own in rows.values()]
+        for size in sizes:
+            check_size(manifold, ball, size, budget)
+            plan_count(budget, size, self.count_outside)
         if self.count_outside and isinstance(ball, AdaptiveBall):
             raise invalid(
                 "count_outside", self.count_outside, "it goes with a public ball; leave it out"
@@ -152,11 +161,18 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         how = composable(ball, budget, self.count_outside)
         source = noise_source(check_seed(self.random_state))
         whole = BudgetedNoise(budget).guarantee.quoted_at(budget.delta)
+        whole = whole if labels is None else whole.for_people()
         charge(whole)  # what can be refused was: the domains' sizes are public
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
             releases = {
                 name: private_frechet_mean(
-                    manifold, np.asarray(matrices)[own], ball, budget, rng=source, **how
+                    manifold,
+                    np.asarray(matrices)[own],
+                    ball,
+                    budget,
+                    rng=source,
+                    groups=None if labels is None else labels[own],
+                    **how,
                 )
                 for name, own in rows.items()
             }
@@ -172,7 +188,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         self.guarantee_ = whole
         self.reproducible_ = source.reproducible
         self._record_spending(whole, budget)
-        warn_of(whole, budget.delta, min(len(own) for own in rows.values()))
+        warn_of(whole, budget.delta, min(sizes))
         return self
 
     def transform(self, X: RecordsLike) -> np.ndarray:
@@ -189,9 +205,10 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         *,
         domains: ArrayLike | None = None,
         sample_weight: None = None,
+        groups: object = None,
     ) -> np.ndarray:
         """`fit`, then every matrix re-centred by the mean of **its own** domain: not private."""
-        self.fit(X, y, domains=domains, sample_weight=sample_weight)
+        self.fit(X, y, domains=domains, sample_weight=sample_weight, groups=groups)
         matrices = np.asarray(admit_records(self.manifold_, "X", X)[0])
         of = self._domains(y, domains, len(matrices))
         out = np.empty_like(matrices)
@@ -221,6 +238,19 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
                 " domains=..., or leave out `target_domain` for one domain"
             )
         return [t.rpartition("/")[0] for t in texts]
+
+
+def _within_domains(members: Membership, of: list[str]) -> np.ndarray:
+    """The person of each record, where everybody's records are of one domain."""
+    domain: dict[int, str] = {}
+    for person, name in zip(members.places.tolist(), of, strict=True):
+        if domain.setdefault(person, name) != name:
+            raise InvalidArgument(
+                "argument `groups` names a person whose records are of several domains, who would"
+                " change several means. Give records of one domain for each person, or leave out"
+                " the domains"
+            )
+    return members.places
 
 
 def _within(guarantee: Guarantee, whole: Guarantee, budget: Budget) -> bool:

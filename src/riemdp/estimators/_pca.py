@@ -15,15 +15,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_stack
+from ..domains._frame import MOST_TERMS
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
+from ..mechanisms._of_people import OfPeople
 from ..mechanisms._second_moment import AdaptiveSecondMoment
 from ..optimizers import DPRGD, OptimizationResult, private_minimize
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
 from ..problems import principal_subspace
+from ..statistics._membership import Membership
 from ..statistics._second_moment import (
     clip_rows,
     second_moment,
@@ -32,6 +35,7 @@ from ..statistics._second_moment import (
 from ._shared import ON_INVALID, Spending, check_seed, refuse_weights, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
+PERSON_IS = "one matrix each: the mean of z z^T over that person's rows"
 PRIVATE = "private"  # a row norm that is found with a share of the budget
 LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
 _REMEDY = 'correct them, or give on_invalid="center" to count each as a row of zeros'
@@ -81,7 +85,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         explained_variance_: After input perturbation only: eigenvalues of the *noisy* matrix. They
             cost nothing more (post-processing) and are biased upwards by the noise.
         reproducible_: Whether a seed was used; then nothing is private.
-        n_samples_: The number of rows.
+        n_samples_: The number of rows; with `groups` of people.
         total_spent_: What all calls of `fit` on this object cost together.
 
     Guarantee:
@@ -90,12 +94,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         matrices (delta > 0), or noise of density exp(-|E|_F epsilon n / (sqrt(2) R^2)) (delta = 0).
         With row_norm="private" the counts and the matrix share the budget: the whole is mu-GDP with
         mu = 1 / gaussian_noise_multiplier(budget), or (epsilon, 0). Whether n is enough for it is
-        decided from public numbers, before any row is read.
+        decided from public numbers, before any row is read. With `groups` the same, neighbours
+        differing in everything of one person and n being the number of people.
 
     Source:
         Han2024 section 6 (GMIP baseline) with the sharper constant sqrt(2) R^2 / n;
         docs/proofs/private-ball.md (row_norm="private").
-        Proof: docs/proofs/second-moment.md.
+        Proof: docs/proofs/second-moment.md; docs/proofs/people.md (`groups`).
     """
 
     def __init__(
@@ -122,13 +127,18 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         tags.input_tags.string = True  # text is read here, row by row: see `_rows`
         return tags
 
-    def fit(self, X: RecordsLike, y: object = None, **unsupported: object) -> Self:
+    def fit(
+        self, X: RecordsLike, y: object = None, groups: object = None, **unsupported: object
+    ) -> Self:
         """Release the components of a table and charge the ledger.
 
         Args:
             X: Rows, shape (n, d). The number of columns is public. Of a list it is the length of
                 `center`, or the length that most rows have.
             y: Ignored.
+            groups: One label of a person for each row. Then everything of one person is protected,
+                n is the number of people, and a person counts once, by the mean of z z^T over that
+                person's rows. How many rows anybody has is private.
             **unsupported: `sample_weight` is refused by name, for weights from data would change
                 the sensitivity. (As a parameter of its own scikit-learn would take it for
                 supported.)
@@ -152,6 +162,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         seed = check_seed(self.random_state)
         rows = self._rows(X, reset=True)
         n, d = rows.shape
+        members = None if groups is None else Membership(groups, n)
+        n = n if members is None else members.n
         k = integer("n_components", self.n_components, at_least=1, at_most=d)
         name = self._mechanism(d, found)
         rows = rows - self._center(d)
@@ -159,22 +171,26 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         if name == "input-perturbation":
             if found:
                 moment = AdaptiveSecondMoment(d, n=n, budget=self.budget)
-                release = moment.release(rows, seed)
+                wrapped = moment if members is None else OfPeople(moment)
+                release = wrapped.release((rows, members), seed)
                 bound = float(release.details["row_norm"])
             else:
-                release = released_moment(clip_rows(rows, bound), bound, self.budget, seed)
+                release = released_moment(clip_rows(rows, bound), bound, self.budget, seed, members)
             values, vectors = np.linalg.eigh(unpack(jnp.asarray(release.value), d))
             self.components_ = _signed(vectors[:, ::-1][:, :k].T)
             self.explained_variance_ = values[::-1][:k].copy()
             scale = release.scale
         else:
-            release = self._iterated(clip_rows(rows, bound), k, bound, seed)
+            release = self._iterated(clip_rows(rows, bound), k, bound, seed, groups)
             if hasattr(self, "explained_variance_"):
                 del self.explained_variance_  # of an earlier fit
             self.components_ = _signed(np.linalg.qr(np.asarray(release.value))[0].T)
             scale = release.sigma
         self.row_norm_ = bound
         self.release_ = self._described(release, k, d, n, bound, name)
+        if members is not None:
+            told = {"people": n, "person_is": PERSON_IS} | dict(self.release_.details)
+            self.release_ = dataclasses.replace(self.release_, details=told)
         self.mechanism_ = name
         self.noise_scale_ = float(scale)
         self.guarantee_ = release.guarantee
@@ -232,13 +248,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         )
 
     def _iterated(
-        self, rows: np.ndarray, k: int, bound: float, seed: int | None
+        self, rows: np.ndarray, k: int, bound: float, seed: int | None, groups: object
     ) -> OptimizationResult:
         d = rows.shape[1]
         initial = np.eye(d, k)  # public
         optimizer = DPRGD(steps=20, learning_rate=0.5 / bound**2, clip_norm=bound**2)
         return private_minimize(
-            principal_subspace(d, k), rows, initial, optimizer, self.budget, rng=seed
+            principal_subspace(d, k), rows, initial, optimizer, self.budget, rng=seed, groups=groups
         )
 
     def _rows(self, X: RecordsLike, *, reset: bool) -> np.ndarray:
@@ -314,19 +330,27 @@ def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
     return read if columns is None else kind(read, columns=columns)
 
 
-def released_moment(rows: np.ndarray, bound: float, budget: Budget, seed: int | None) -> Release:
+def released_moment(
+    rows: np.ndarray,
+    bound: float,
+    budget: Budget,
+    seed: int | None,
+    members: Membership | None = None,
+) -> Release:
     """Release A = (1/n) sum z z^T of rows already clipped to `bound`, as coordinates in an
-    orthonormal frame (see `manifolds._spectral.pack`).
+    orthonormal frame (see `manifolds._spectral.pack`); with `members` about people.
     """
-    a = second_moment(rows)
+    a = second_moment(rows, members)
     space = Euclidean(a.size)
-    sensitivity = second_moment_sensitivity(bound, len(rows))
+    n, terms = (len(rows), None) if members is None else (members.n, MOST_TERMS)
+    sensitivity = second_moment_sensitivity(bound, n, terms=terms)
     if budget.delta > 0:
         mechanism: Any = WrappedGaussian(
             space, np.zeros(a.size), sensitivity=sensitivity, budget=budget
         )
     else:
         mechanism = WrappedLaplace(space, np.zeros(a.size), sensitivity=sensitivity, epsilon=budget)
+    mechanism = mechanism if members is None else OfPeople(mechanism)
     law = "Gaussian" if budget.delta > 0 else "Laplace"
     words = f"{law} noise on the second-moment matrix of the clipped rows"
     return dataclasses.replace(mechanism.release(a, seed), words=words)

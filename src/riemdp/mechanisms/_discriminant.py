@@ -105,9 +105,8 @@ class LabelledSums:
             parts.append(_WEIGHT * np.array(counts))
         if self.moments:
             rows = np.where((labels >= 0)[:, None], np.asarray(z), 0.0)
-            if members is not None:
-                rows *= np.sqrt(members.shares)[:, None]
-            parts.append(_WEIGHT * len(rows) * second_moment(rows))
+            n = len(rows) if members is None else members.n
+            parts.append(_WEIGHT * n * second_moment(rows, members))
         return np.concatenate(parts)
 
     def noisy(

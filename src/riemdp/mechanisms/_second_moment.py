@@ -4,6 +4,9 @@ Guarantee, replace-one: with delta > 0 that of one Gaussian mechanism with the n
 the budget; with delta = 0 pure epsilon. The shares of all answers add up to 1, and the theorem of
 docs/proofs/private-ball.md holds for them: a count of rows changes by at most 1, the matrix of rows
 clipped to a released length R by at most sqrt(2) R^2 / n.
+
+Where people are protected n is their number, a count is of people who have at least half of their
+rows within a length, and a person counts by the mean of z z^T. Proof: docs/proofs/people.md.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ import numpy as np
 
 from .._errors import InvalidArgument, integer, invalid
 from ..domains._door import admit_records
+from ..domains._frame import MOST_TERMS
 from ..manifolds import Euclidean
 from ..privacy import Budget
 from ..randomness import NoiseSource
+from ..statistics._membership import Membership
 from ..statistics._second_moment import (
     Floats,
     clip_rows,
@@ -28,6 +33,7 @@ from ..statistics._second_moment import (
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism
 
+_Rows = tuple[Floats, Membership | None]
 _OCTAVES = 128  # lengths from 2^-128 to 2^128 are told apart
 _COUNTS = 12  # halvings of that range: the length is located to a factor 2^(1/16)
 _MOST, _LEAST = 0.30, 0.02  # of the budget, for all counts together
@@ -37,7 +43,7 @@ _ALIGNED = 0.1
 _WANTED, _WORST = 0.06, 0.145  # standard deviation of a count, as a share of n
 
 
-class AdaptiveSecondMoment(BudgetedMechanism[Floats]):
+class AdaptiveSecondMoment(BudgetedMechanism[_Rows]):
     """Release (1/n) sum z z^T of rows clipped to a length that is found on the way.
 
     The length holds about n - 20 sqrt(d) / mu of the rows, and at least half of them: what is cut
@@ -89,34 +95,41 @@ class AdaptiveSecondMoment(BudgetedMechanism[Floats]):
         worth = 2.0 * heavier * math.sqrt(self.dim) * law.count_deviation(left) / _ALIGNED
         return max(self.n / 2, self.n - max(law.safety * law.count_deviation(self.share), worth))
 
-    def _admit(self, value: Any) -> Floats:
+    def _admit(self, value: Any) -> _Rows:
+        """Rows, or rows and whose they are."""
         if self.n < self.need:
             raise InvalidArgument(
                 f"argument `row_norm`: n = {self.n} rows are too few to find a length privately"
                 f" with this budget; about {self.need} are needed. Give a public number, a larger"
                 " budget, or more rows. Nothing was spent"
             )
-        rows, n = admit_records(Euclidean(self.dim), "X", value)
+        table, members = value if isinstance(value, tuple) else (value, None)
+        rows, n = admit_records(Euclidean(self.dim), "X", table)
+        if members is not None and len(members.places) == n:
+            n = members.n
         if n != self.n:
             raise invalid("X", f"{n} rows", f"this mechanism was made for n = {self.n}")
-        return np.asarray(rows)
+        return np.asarray(rows), members
 
-    def _draw(self, value: Floats, source: NoiseSource) -> Drawn:
-        bound = self._located(row_lengths(value), source)
-        y = second_moment(clip_rows(value, bound))
-        sensitivity = second_moment_sensitivity(bound, self.n)
+    def _draw(self, value: _Rows, source: NoiseSource) -> Drawn:
+        rows, members = value
+        bound = self._located(row_lengths(rows), source, members)
+        y = second_moment(clip_rows(rows, bound), members)
+        terms = None if members is None else MOST_TERMS
+        sensitivity = second_moment_sensitivity(bound, self.n, terms=terms)
         searched = _COUNTS * self.share
         scale = self.noise.scale(sensitivity, 1.0 - searched, y.size)
         noisy = self.noise.added(y, scale, source)
         facts = {"n": self.n, "row_norm": bound, "need": self.need, "share_of_search": searched}
         return Drawn(noisy, scale, sensitivity, None, facts)
 
-    def _located(self, lengths: Floats, source: NoiseSource) -> float:
+    def _located(self, lengths: Floats, source: NoiseSource, members: Membership | None) -> float:
         """A length that holds about `rank` rows, by bisection with `_COUNTS` noisy counts."""
 
         def holds(exponent: float) -> bool:
-            count = float(np.count_nonzero(lengths <= 2.0**exponent))
-            return count + self.noise.count(self.share, source) >= self.rank
+            within = lengths <= 2.0**exponent
+            count = np.count_nonzero(within) if members is None else members.majority(within)
+            return float(count) + self.noise.count(self.share, source) >= self.rank
 
         low, high = -float(_OCTAVES), float(_OCTAVES)
         for _ in range(_COUNTS):

@@ -14,18 +14,21 @@ from numpy.typing import NDArray
 
 from ..domains._frame import BLOCK, summation_error
 from ..manifolds._spectral import pack
+from ._membership import Membership
 
 Floats = NDArray[np.float64]
 
 
-def second_moment_sensitivity(bound: float, n: int) -> float:
+def second_moment_sensitivity(bound: float, n: int, *, terms: int | None = None) -> float:
     """Replace-one sensitivity of A for n rows of length at most `bound`, in the Frobenius norm,
-    rounding of `second_moment` included.
+    rounding of `second_moment` included. With n people it is a sum of at most `terms` rows.
     """
     exact = math.sqrt(2.0) * bound**2 / n
     # rows are shortened to a part in 1e12; sums err by less than the sum of |z|^2 times
     # `summation_error`, the quotient and `pack` by a few units of the last digit
-    return exact * (1.0 + 1e-11) + 2.0 * bound**2 * (summation_error(n) + 8.0 * math.ulp(1.0))
+    return exact * (1.0 + 1e-11) + 2.0 * bound**2 * (
+        summation_error(n if terms is None else terms) + 8.0 * math.ulp(1.0)
+    )
 
 
 def row_lengths(rows: Floats) -> Floats:
@@ -49,9 +52,14 @@ def clip_rows(rows: Floats, bound: float) -> Floats:
     )
 
 
-def second_moment(rows: Floats) -> Floats:
-    """A = (1/n) sum z z^T of clipped rows, in the coordinates of `pack`."""
-    return np.asarray(pack(jnp.asarray(_gram(rows) / len(rows))))
+def second_moment(rows: Floats, members: Membership | None = None) -> Floats:
+    """A = (1/n) sum z z^T of clipped rows, in the coordinates of `pack`. With `members` n is the
+    number of people, and a person counts by the mean of that person's z z^T.
+    """
+    if members is None:
+        return np.asarray(pack(jnp.asarray(_gram(rows) / len(rows))))
+    weighted = rows * np.sqrt(members.shares)[:, None]
+    return np.asarray(pack(jnp.asarray(_gram(weighted) / members.n)))
 
 
 def _gram(rows: Floats) -> Floats:
