@@ -81,6 +81,15 @@ MAY_BE_LOGGED = {
     "eligible",
     "server",
     "record",
+    # the line of a closed round (counts), and how many rounds there are
+    "in_words",
+    "prirfed",
+    "rounds",
+    "fewest",  # sites that a round needs
+    # a site's answers and their public cost, and how a run ended
+    "here",
+    "status",
+    "_ended",
     # What an agent enrolled under (a site, not a person), the plan's public noise, and the kind of
     # error an agent chose to send.
     "name",

@@ -172,6 +172,15 @@ def test_problems_without_a_space_and_other_starts(tmp_path):
         _agreement(tmp_path, text.replace("[0.0, 1.0, 0.0]", "[0.0, 1.1, 0.0]"))
 
 
+def test_a_space_whose_arguments_have_no_names(tmp_path):
+    text = TEXT.replace('name = "SPDLogEuclidean"\nk = 2', 'name = "Euclidean"\nshape = [2, 3]')
+    text = text.replace('center = "diag:2.0"', 'center = "origin"')
+    agreed = _agreement(tmp_path, text)
+    assert agreed.setup.prirfed.problem.manifold == riemdp.Euclidean(2, 3)
+    with pytest.raises(InvalidArgument, match=r"'shape' in \[space\]"):
+        _agreement(tmp_path, text.replace("shape = [2, 3]", ""))
+
+
 # ------------------------------------------------------------------------------------------------
 # a site that has signed
 def test_a_site_reads_what_it_has_signed(tmp_path):

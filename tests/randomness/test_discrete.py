@@ -69,7 +69,7 @@ def test_large_scales_are_gaussian_to_the_eye() -> None:
     assert drawn.shape == (200, 500)
     assert drawn.dtype == np.int64
     assert stats.kstest(drawn.ravel() / scale, "norm").pvalue > ALPHA
-    assert stats.kstest(0.98 * drawn.ravel() / scale, "norm").pvalue < ALPHA
+    assert stats.kstest(0.95 * drawn.ravel() / scale, "norm").pvalue < ALPHA
 
 
 def test_decisions_at_the_edge_take_more_bits() -> None:

@@ -95,7 +95,7 @@ def test_the_noise_is_that_of_the_sensitivity(budget):
     ball = Ball(np.zeros(2), r)
     mechanism = ClippingBoundNoise(plane, ball, n=n, reach=reach, budget=budget)
     excess = np.mean(np.clip(np.linalg.norm(X, axis=1) - r, 0.0, reach - r))
-    releases = [mechanism.release(X, i) for i in range(500)]
+    releases = [mechanism.release(X, i) for i in range(900)]
     noise = np.array([rel.observation.coordinates - excess for rel in releases])
     if budget.delta:
         scale = (reach - r) / n * gaussian_noise_multiplier(budget)

@@ -355,16 +355,17 @@ class _Reader:
                 self.wrong(
                     f"has {name!r} in {section}, which means nothing; known are {', '.join(takes)}"
                 )
+        several: list[Any] = []
         for name, parameter in takes.items():
             needed = parameter.default is inspect.Parameter.empty
-            needed = needed and parameter.kind not in (
-                inspect.Parameter.VAR_POSITIONAL,
-                inspect.Parameter.VAR_KEYWORD,
-            )
+            needed = needed and parameter.kind is not inspect.Parameter.VAR_KEYWORD
             if needed and name not in arguments:
                 self.wrong(f"lacks {name.replace('_', '-')!r} in {section}")
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:  # Euclidean: shape = [3, 4]
+                given = arguments.pop(name)
+                several = given if isinstance(given, list) else [given]
         try:
-            return make(**arguments)
+            return make(*several, **arguments)
         except (RiemdpError, TypeError, ValueError) as error:
             self.wrong(f"has an unusable {section}: {error}", error)
 
