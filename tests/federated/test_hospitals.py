@@ -43,11 +43,12 @@ sed 's/first run/second run/; s/^agents-per-round = 2/agents-per-round = 1/
   s/^rounds = 10/rounds = 6\nmin-agents = 1\nparticipation = "round-robin"/' \
   agreement.toml > other.toml
 signed=$(sha256sum other.toml | cut -c 1-64)
-sed -i "s/^agreement = .*/agreement = \"$signed\"/; s/agreement.toml\"/other.toml\"/
+sed -i "s/\"agreement.toml\"/\"other.toml\"/
+  0,/^agreement = /s/^agreement = .*/agreement = \"$signed\"/
   s/^answers = 10/answers = 1/; s/answers-1.json/answers-1-second.json/" site-1.toml
 . ./environment.sh
 setsid --wait timeout 900 flwr run app lo --stream \
-  --run-config "agreement=\"$PWD/other.toml\" result-path=\"$PWD/second.npz\" patience=20.0" \
+  --run-config "agreement=\"$PWD/other.toml\" result-path=\"$PWD/second.npz\" patience=60.0" \
   > second.log 2>&1
 """
 
