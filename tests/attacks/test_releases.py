@@ -455,6 +455,7 @@ def test_fault_23_a_budget_that_protects_nobody_is_warned_of(budget):
 
 # ------------------------------------------------------------------------------------------------
 # the two gaps and the suspected ones
+@pytest.mark.slow
 def test_gap_truncated_laplace_where_only_truncation_makes_the_law_finite():
     """Before: refused with "about inf tries", though SPEC 3.8 samples it exactly."""
     space, ball = riemdp.SPDAffineInvariant(5), Ball(np.eye(5), 0.5)

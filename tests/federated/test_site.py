@@ -178,6 +178,7 @@ def test_settings_that_are_not_the_agreed_ones_are_declined(tmp_path):
     assert site.rounds_answered() == (0,)
 
 
+@pytest.mark.slow
 def test_an_agreement_is_the_same_in_every_process():
     import subprocess
     import sys

@@ -40,6 +40,7 @@ def test_sensitivities_hold_and_are_attained():
     assert np.linalg.norm(worst) == pytest.approx(np.sqrt(2))
 
 
+@pytest.mark.slow
 def test_input_noise_is_isotropic_and_scaled_noise_fails(monkeypatch):
     """The matrix handed to eigh minus the covariance, in orthonormal coordinates of symmetric
     matrices.

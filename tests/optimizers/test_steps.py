@@ -221,6 +221,7 @@ def first_step_coordinates(manifold, kind=NoisyGradient, n=4000, sigma=0.02, rat
     return np.asarray(manifold.to_coordinates(start, logs)), rate * sigma
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manifold", NOISY, ids=repr)
 def test_noise_of_one_step_is_isotropic_with_the_stated_sigma(manifold):
     samples, sigma = first_step_coordinates(manifold)

@@ -156,6 +156,7 @@ def scores(n, count, first):
     return np.array([-float(r.value[0]) for r in made]), made[0].guarantee
 
 
+@pytest.mark.slow
 def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
     """None against one record: within the claim. Not filled up (two records for one), or noise for
     more records than there are: refuted.
