@@ -19,10 +19,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .._errors import InvalidArgument, integer
-from ..domains._labels import admit_people
 from ..manifolds._base import Point
 from ..problems._problem import Batch, Problem
 from ..randomness import NoiseSource
+from ..statistics._membership import Membership
 
 MOST = 16  # records of one person that enter a run, where nothing else is said
 PERSON_IS = "one gradient each: the mean of the clipped gradients of that person's records"
@@ -61,18 +61,19 @@ def by_person(
     """
     places = integer("records_per_person", places)
     columns = jax.tree.map(np.asarray, records)
-    of, n = admit_people("groups", groups, rows, of="data")
+    members = Membership(groups, rows, of="data")
+    n = members.n
     if n == 0:  # a person whom no batch draws
         columns = jax.tree.map(lambda x: np.repeat(x[:, None], places, axis=1), columns)
         return Grouped(jax.tree.map(jnp.asarray, columns), jnp.zeros((1, places))), 0
-    counts = np.bincount(of, minlength=n)
+    counts = members.counts
     kept = np.minimum(counts, places)
     chosen = np.minimum(np.arange(places), counts[:, None] - 1)
     drawn = source.uniforms((n, places))  # as many for each, whatever the numbers of records are
     more = counts > places
     chosen[more] = _subsets(counts[more], drawn[more])
-    order = np.argsort(of, kind="stable")
-    row = order[(np.cumsum(counts) - counts)[:, None] + chosen]
+    order, starts = members.by_person
+    row = order[starts[:, None] + chosen]
     shares = np.where(np.arange(places) < kept[:, None], 1.0 / kept[:, None], 0.0)
     return Grouped(jax.tree.map(lambda x: jnp.asarray(x[row]), columns), jnp.asarray(shares)), n
 

@@ -48,7 +48,7 @@ class Membership:
         return 1.0 / self.counts[self.places]
 
     @functools.cached_property
-    def _order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def by_person(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Records person by person, and where each person begins."""
         return np.argsort(self.places, kind="stable"), np.cumsum(self.counts) - self.counts
 
@@ -56,7 +56,7 @@ class Membership:
         """The mean of each person's rows, (people, ...): rounded by less than 5e-13 of the largest
         row, however many a person has.
         """
-        order, starts = self._order
+        order, starts = self.by_person
         ordered = rows[order]
         sums = np.add.reduceat(ordered, starts, axis=0)
         for i in np.flatnonzero(self.counts > BLOCK):

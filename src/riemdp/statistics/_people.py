@@ -21,9 +21,9 @@ from .._errors import invalid
 from ..domains import Domain
 from ..domains._clamp import choose, flagged_batch, readable
 from ..domains._door import admit_records
-from ..domains._labels import admit_people
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
+from ._membership import Membership
 
 _AT_ONCE = 512  # records of a compiled call; one person with more has a call of their own
 _STEPS = 60  # of a person's mean
@@ -82,12 +82,14 @@ def people(
             not how many records there are, decides this.
     """
     records, rows = admit_records(manifold, "X", X, at_least=at_least)
-    places, n = admit_people("groups", groups, rows)
+    members = Membership(groups, rows)
+    n = members.n
     leaves, tree = jax.tree.flatten(jax.tree.map(np.asarray, records))
     if not leaves:
         raise invalid("X", "given", "people need records that are arrays")
     flat = np.concatenate([leaf.reshape(rows, -1) for leaf in leaves], axis=1) if rows else None
-    of_person = np.split(np.argsort(places, kind="stable"), np.cumsum(np.bincount(places))[:-1])
+    order, starts = members.by_person
+    of_person = np.split(order, starts[1:])
     found = [np.full((n, *leaf.shape[1:]), np.nan) for leaf in leaves]
     outside = np.zeros(n, dtype=bool)
     sizes: dict[int, list[int]] = {}
