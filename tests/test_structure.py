@@ -53,6 +53,7 @@ FACES = {
 }
 # Imported where they are needed: heavy or optional.
 LATE = {
+    "jinja2",
     "PIL",
     "cryptography",
     "dask",

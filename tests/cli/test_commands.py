@@ -692,7 +692,7 @@ def test_python_runs_the_command_too(tmp_path):
     assert "3.73" in done.stdout
 
 
-def test_light_commands_do_not_import_jax(tmp_path):
+def test_light_commands_import_neither_jax_nor_scipy(tmp_path):
     """Help, accounting and the ledger answer at once."""
     program = """
 import sys
@@ -704,13 +704,28 @@ for words in (["--help"], ["guarantee", "-z", "1"], ["calibrate", "-e", "1", "-d
     except SystemExit as stopped:
         assert not stopped.code, words
     assert "jax" not in sys.modules, words
+    assert "scipy" not in sys.modules, words
+    assert "jinja2" not in sys.modules, words
     if words == ["--help"]:
         assert "numpy" not in sys.modules
+        assert "rich.markdown" not in sys.modules
 """
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_overview_names_every_command_with_its_whole_sentence(riemdp):
+    shown = riemdp("--help")
+    text = " ".join(shown.out.split())
+    for name in ("mean", "pca", "plan", "calibrate", "guarantee", "demo", "ledger", "federated"):
+        assert name in text
+    assert "..." not in text.replace("[ARGS]...", "")
+    assert "Exit codes" in text
+    assert max(len(line) for line in shown.out.splitlines()) <= 80
+    alone = riemdp()
+    assert (alone.code, alone.out) == (2, shown.out)
 
 
 def test_tiny_and_huge_means_are_printed_with_their_digits():

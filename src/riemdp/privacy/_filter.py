@@ -44,11 +44,10 @@ from decimal import Decimal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, expit, ndtr, ndtri
 
 from ._budget import Budget
 from ._guarantee import Guarantee
-from .accounting import bounds, fourier
+from .accounting import bounds, fourier, normal
 from .accounting.events import Event, GaussianEvent, GroupEvent, PureEvent, merge
 from .accounting.gaussian import gaussian_mu
 
@@ -179,10 +178,15 @@ def pure_cost(epsilon: float, blur: float) -> float:
     return _pure_cost(epsilon, step)
 
 
+def _smaller_of_two(epsilon: float) -> float:
+    """The smaller probability of randomised response, 1 / (1 + e^epsilon), without overflow."""
+    return math.exp(-epsilon) / (1 + math.exp(-epsilon))
+
+
 def _unblurred(epsilon: float) -> float:
     """Randomised response is dominated by the Gaussian of equal total variation."""
     # -ndtri of the smaller probability: no cancellation for large epsilon
-    return (2 * float(ndtri(expit(-epsilon)))) ** 2 * (1 + 1e-12)
+    return (2 * normal.quantile(_smaller_of_two(epsilon))) ** 2 * (1 + 1e-12)
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -193,7 +197,7 @@ def _pure_cost(epsilon: float, step: int) -> float:
         return plain
     top = epsilon + blur / 2 + 13.5 * sigma
     x = np.linspace(0.0, top, 1500 + int(100 * epsilon / sigma))
-    up = float(expit(epsilon))
+    up = 1 / (1 + math.exp(-epsilon))
     law = up * _delta(x - epsilon, sigma) + (1 - up) * _delta(x + epsilon, sigma)
     if law[-1] > 1e-35:
         return plain
@@ -258,8 +262,9 @@ def _delta_and_slope(x: Floats, mu: float) -> tuple[Floats, Floats]:
     """
     a = mu / 2 - x / mu
     density = np.exp(-a * a / 2)
-    second = 0.5 * density * erfcx((mu / 2 + x / mu) / math.sqrt(2))
-    first = np.where(a > 0, ndtr(a), 0.5 * density * erfcx(np.maximum(-a, 0.0) / math.sqrt(2)))
+    second = 0.5 * density * normal.scaled_tails((mu / 2 + x / mu) / math.sqrt(2))
+    below = 0.5 * density * normal.scaled_tails(np.maximum(-a, 0.0) / math.sqrt(2))
+    first = np.where(a > 0, normal.ndtr(a), below)
     return np.maximum(first - second, 0.0), second
 
 

@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scipy.special import ndtr, ndtri
-
 from .. import _html
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
 from ._trade_off import TradeOff, trade_off
-from .accounting import bounds
+from .accounting import bounds, normal
 from .accounting.allocation import LEAST_NOISE
 from .accounting.events import (
     AllocatedGaussianEvent,
@@ -284,7 +282,7 @@ class Guarantee:
         if len(self.parts) == 1:
             (part,) = self.parts
             if isinstance(part, GaussianEvent):
-                return float(ndtr(ndtri(f) + math.sqrt(part.squared_mu)))
+                return normal.cdf(normal.quantile(f) + math.sqrt(part.squared_mu))
             if isinstance(part, PureEvent) and part.count == 1:
                 return pure_rate(part.epsilon, f)
             if isinstance(part, GroupEvent):

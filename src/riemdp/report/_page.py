@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from typing import TYPE_CHECKING
 
 from ._words import number, percent, rounded_up
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def render(template: str, facts: dict[str, object]) -> str:
@@ -16,6 +18,8 @@ def render(template: str, facts: dict[str, object]) -> str:
 
 @functools.cache
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # 0.15 s, for pages alone
+
     made = Environment(
         loader=PackageLoader("riemdp.report", "templates"),
         autoescape=True,

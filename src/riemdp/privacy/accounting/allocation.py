@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+
+from .normal import ndtr
 
 Floats = NDArray[np.float64]
 

@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
-from scipy.special import ndtri_exp
 
 from . import losses
 from .events import (
@@ -41,6 +39,7 @@ from .events import (
     once,
 )
 from .losses import Floats
+from .normal import log_quantile
 
 LARGEST_TRANSFORM = 1 << 22
 _LONG_TRANSFORM = 1 << 18
@@ -336,6 +335,8 @@ def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
     Mass that wraps from above the window arrives at its lower end, where the tilt weighs it
     exp(tilt * width) times more: it is the *tilted* mass above the window that must be small.
     """
+    from scipy import fft  # as slow to import as scipy.special
+
     tilt, step, log_delta = plan.tilt, plan.step, plan.log_delta
     a = plan.peak * np.geomspace(0.03, 30.0, 61)
     tops = (log_moments(parts, add, tilt + a) - log_delta + 11.5 - tilt * plan.epsilon) / a
@@ -356,7 +357,7 @@ def _compose(parts: tuple[Event, ...], add: bool, plan: _Plan) -> _Law | None:
         return None
     # Tails of single steps that together weigh less than 1e-6 of delta are not worth their lattice
     # points.
-    tail = min(losses.TAIL, -float(ndtri_exp(log_delta - math.log(1e6 * max(1.0, _weight(parts))))))
+    tail = min(losses.TAIL, -log_quantile(log_delta - math.log(1e6 * max(1.0, _weight(parts)))))
     transform = _Transform(add, tilt, step, size, tail)
     try:
         spectrum, log_norm = transform.of(parts)
@@ -407,6 +408,8 @@ class _Transform:
 
     def _one(self, law: losses.Lattice) -> tuple[NDArray[np.complex128], float]:
         weight, k = _tilted(law, self.tilt, self.step)
+        from scipy import fft
+
         folded = np.bincount(law.index % self.size, weights=weight, minlength=self.size)
         return np.asarray(fft.rfft(folded)), k
 

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from . import allocation
 from .events import (
@@ -34,6 +33,7 @@ from .events import (
     PureEvent,
     SampledGaussianEvent,
 )
+from .normal import ndtr
 
 Floats = NDArray[np.float64]
 TAIL = 10.7  # standard deviations; the normal mass beyond is 5e-27
