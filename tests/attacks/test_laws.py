@@ -278,6 +278,7 @@ def _tangent(space, base, x):
         ("euclidean", 10.0),
         ("lorentz", 2.0),
         ("lorentz", 200.0),
+        ("lorentz, 12 coordinates", 200.0),
         ("affine-invariant", 0.5),
         ("log-euclidean", 2.0),
     ],
@@ -286,14 +287,15 @@ def _tangent(space, base, x):
 def test_another_value_under_the_same_draw(name, scale, law):
     """The released point is a function of (value + noise), also where the draw is shortened.
 
-    The noise of a seed is read off a release at a tiny scale (Gaussian), or drawn from another
-    source of this seed (Laplace noise of another scale is no multiple of it). At the real scale the
+    The noise of a seed is read off a release at a tiny scale, or drawn from another source of this
+    seed (Laplace noise on a grid, up to ten coordinates: that of another scale is no multiple). At the real scale the
     release of either of two values points from the public base along value + noise, no farther than
     that. On hyperbolic space at scale 200 most draws are beyond what float64 holds.
     """
     space = {
         "euclidean": riemdp.Euclidean(2),
         "lorentz": riemdp.Lorentz(3),
+        "lorentz, 12 coordinates": riemdp.Lorentz(12),
         "affine-invariant": riemdp.SPDAffineInvariant(2),
         "log-euclidean": riemdp.SPDLogEuclidean(2),
     }[name]
@@ -313,8 +315,9 @@ def test_another_value_under_the_same_draw(name, scale, law):
     shortened = 0
     for seed in range(12):
         noise = _tangent(space, base, tiny.release(base, seed).value) / 1e-3
-        if law == "laplace":
-            steps = int(real.scale / real.release(base, seed).details["grid"])
+        details = real.release(base, seed).details
+        if law == "laplace" and "grid" in details:
+            steps = int(real.scale / details["grid"])
             noise = noise_source(seed).laplace_integers(steps, space.dim) / steps
         for value in pair:
             wanted = _tangent(space, base, value) + scale * noise

@@ -127,6 +127,22 @@ def test_a_spread_keeps_mass_and_mean() -> None:
         assert variance * (1 - 1e-6) <= spread <= variance * 1.02
 
 
+@pytest.mark.parametrize("cells", [1 << 22, 0], ids=["cells", "search"])
+@pytest.mark.parametrize(("z", "terms"), [(0.3, 2), (1.0, 100), (20.0, 1000)])
+def test_values_find_the_point_below_them(monkeypatch, z, terms, cells) -> None:
+    monkeypatch.setattr(allocation, "_MOST_CELLS", cells)
+    grid = allocation._grid(z, terms, allocation.FINE)
+    inner = np.concatenate([grid[:-1] + share * np.diff(grid) for share in (0.0, 1e-9, 0.5, 1.0)])
+    value = np.concatenate([inner, np.nextafter(grid[1:], 0.0), [0.0, 1.5 * grid[-1]]])
+    found = allocation._Below(grid, 2.0 * grid[-1])(value)
+    assert np.all(grid[found] <= value)
+    assert np.all(value < np.append(grid[1:], np.inf)[found])
+
+
+def test_an_epoch_is_computed_once_however_it_is_asked_for() -> None:
+    assert allocation.epoch(1.0, 7) is allocation.epoch(1.0, 7, allocation.FINE)
+
+
 def test_a_planted_optimistic_rounding_is_seen(monkeypatch) -> None:
     """The planted twin: the values of X are taken a percent too small, their mean with them."""
     honest = allocated_gaussian(1.0, steps=100).delta(0.5)
