@@ -288,9 +288,10 @@ def test_another_value_under_the_same_draw(name, scale, law):
     """The released point is a function of (value + noise), also where the draw is shortened.
 
     The noise of a seed is read off a release at a tiny scale, or drawn from another source of this
-    seed (Laplace noise on a grid, up to ten coordinates: that of another scale is no multiple). At the real scale the
-    release of either of two values points from the public base along value + noise, no farther than
-    that. On hyperbolic space at scale 200 most draws are beyond what float64 holds.
+    seed (Laplace noise on a grid, up to ten coordinates: that of another scale is no multiple). At
+    the real scale the release of either of two values points from the public base along value +
+    noise, no farther than that. On hyperbolic space at scale 200 most draws are beyond what
+    float64 holds.
     """
     space = {
         "euclidean": riemdp.Euclidean(2),
