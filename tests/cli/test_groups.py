@@ -134,3 +134,19 @@ def test_components_of_people(riemdp, tmp_path):
     for option in (("--show-clamped",), ("--max-records-per-person", 3)):
         assert riemdp(*given, "--groups", who, *option).code == 2
     assert riemdp(*given, "--groups", labels_in(tmp_path, LABELS[:-1])).code == 2
+
+
+def test_components_of_people_named_by_a_column(riemdp, tmp_path):
+    path = table(tmp_path, LABELS)
+    options = ("-k", 1, "--row-norm", 3, "--epsilon", 5, "--delta", 1e-6, "--seed", 1, "--json")
+    column = riemdp("pca", path, *options, "--groups-column", "patient")
+    assert column.code == 0, column.err
+    rows = tmp_path / "rows.npy"
+    np.save(rows, np.load(tmp_path / "records.npy").reshape(len(LABELS), -1))
+    file = riemdp("pca", rows, *options, "--groups", labels_in(tmp_path, LABELS))
+    one, other = json.loads(column.out), json.loads(file.out)
+    assert one["components"] == other["components"]
+    assert one["report"]["people"] == 20
+    both = riemdp("pca", path, *options, "--groups-column", "patient", "--groups", "who.txt")
+    assert both.code == 2
+    assert "give one of them" in " ".join(both.err.split())

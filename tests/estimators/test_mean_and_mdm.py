@@ -25,6 +25,7 @@ from riemdp import (
 )
 from riemdp.estimators import _shared, check_search
 from riemdp.estimators._mdm import half_budget
+from riemdp.releases._choices import Moving
 
 BALL = Ball(np.eye(2), 1.5)
 BUDGET = Budget(1.0, 1e-5)
@@ -307,6 +308,27 @@ def test_a_mean_says_how_many_lay_outside():
         fitted = PrivateFrechetMean(**options, random_state=1).fit(X)
     assert fitted.outside_ is fitted.release_.details["outside"]
     assert PrivateFrechetMean(**options, count_outside=False).fit(X).outside_ is None
+
+
+@pytest.mark.parametrize("make", [mdm, private_labels])
+def test_class_means_with_much_noise_are_moved_into_the_ball(make, monkeypatch):
+    """Radially, as a single mean is; and the stated error knows it."""
+    given = {"budget": Budget(0.02, 1e-5), "count_outside": False, "random_state": 3}
+    moved = make(**given).fit(X, Y)
+    monkeypatch.setattr(Moving, "law", lambda self, mechanism, radius: (None, False))
+    free = make(**given).fit(X, Y)
+    lengths = []
+    for inside, anywhere, release in zip(
+        moved.covmeans_, free.covmeans_, moved.releases_, strict=True
+    ):
+        tangent, before = SPACE.log(np.eye(2), inside), SPACE.log(np.eye(2), anywhere)
+        lengths.append(np.linalg.norm(before))
+        expected = before * min(1.0, BALL.radius / lengths[-1])
+        np.testing.assert_allclose(tangent, expected, atol=1e-9)
+        assert release.details["moved_into_ball"]
+        assert release.expected_error <= 2 * BALL.radius * (1 + 1e-9)
+    assert max(lengths) > BALL.radius
+    assert moved.guarantee_ == free.guarantee_
 
 
 def test_predictions():

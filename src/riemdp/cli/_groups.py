@@ -16,6 +16,32 @@ _TEXTS = {".csv", ".tsv", ".txt"}
 _ONE = "write one label for each record, in the order of the records"
 
 
+def given_groups(file: Path | None, column: str | None) -> bool:
+    """Whether people are told apart, by --groups or --groups-column; both are refused."""
+    if file is not None and column is not None:
+        raise InputProblem("--groups and --groups-column say the same thing", "give one of them")
+    return file is not None or column is not None
+
+
+def people_labels(
+    loaded: list[Any] | None, rows: int, file: Path | None, column: str | None, key: str | None
+) -> tuple[list[Any] | None, int | None]:
+    """The labels of --groups or --groups-column, and the number of people; None for records.
+
+    Args:
+        loaded: What the column holds, where one was named.
+        rows: The number of records.
+        file: That of --groups.
+        column: The name given to --groups-column.
+        key: The name of the array in an npz file with several.
+    """
+    if file is not None:
+        return read_groups(file, rows, key)
+    if loaded is None:
+        return None, None
+    return loaded, people_of(loaded, rows, f"--groups-column {column}")
+
+
 def read_groups(path: Path, rows: int, key: str | None = None) -> tuple[list[Any], int]:
     """The labels in a file, and the number of people.
 

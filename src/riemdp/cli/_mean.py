@@ -69,7 +69,7 @@ def mean(
     from .. import privacy, releases
     from ..domains import AdaptiveBall
     from ..report import privacy_report
-    from ._groups import check_people, people_of, read_groups
+    from ._groups import check_people, given_groups, people_labels
     from ._readers import Reading, read_records, shape_of
     from ._release import Outputs, refuse_invalid, released
     from ._show import reading_shown, show_release
@@ -79,9 +79,8 @@ def mean(
     outputs = Outputs(out, report, as_json, "mean")
     outputs.check()
     _check_adjacency(adjacency, n_min, show_clamped)
-    if groups is not None and groups_column is not None:
-        raise InputProblem("--groups and --groups-column say the same thing", "give one of them")
-    if groups is not None or groups_column is not None:
+    of_people = given_groups(groups, groups_column)
+    if of_people:
         check_people(show_clamped, max_records_per_person, mechanism)
     if radius is None:
         _check_search(mechanism, adjacency, bool(count_outside))
@@ -92,17 +91,13 @@ def mean(
         channels=channels,
         shape=shape_of(record_shape),
         to_center=record_shape is not None and on_invalid is o.OnInvalid.to_center,
-        in_parts=groups is None and groups_column is None,
+        in_parts=not of_people,
         groups_column=groups_column,
     )
     loaded = read_records(file, reading)
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
     ball = ball_for(manifold, center, radius, outer_center, outer_radius)
-    labels, people = loaded.groups, None
-    if groups is not None:
-        labels, people = read_groups(groups, len(records), key)
-    elif labels is not None:
-        people = people_of(labels, len(records), f"--groups-column {groups_column}")
+    labels, people = people_labels(loaded.groups, len(records), groups, groups_column, key)
     if isinstance(ball, AdaptiveBall):
         n = len(records) if people is None else people
         plan = releases.plan_private_mean(manifold, ball, n, budget)

@@ -53,6 +53,7 @@ def pca(
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
     groups: o.Groups = None,
+    groups_column: o.GroupsColumn = None,
     seed: o.Seed = None,
 ) -> None:
     """Release the leading principal components of the rows in FILE.
@@ -68,7 +69,7 @@ def pca(
     from ..estimators._pca import MECHANISMS
     from ..manifolds import Euclidean
     from ..report import privacy_report
-    from ._groups import check_people, read_groups
+    from ._groups import check_people, given_groups, people_labels
     from ._readers import Reading, read_records
     from ._release import Outputs, refuse_invalid, released
     from ._show import show_release
@@ -78,15 +79,15 @@ def pca(
     one_of("mechanism", mechanism, MECHANISMS)
     outputs = Outputs(out, report, as_json, "components")
     outputs.check()
-    if groups is not None:
+    if given_groups(groups, groups_column):
         check_people(show_clamped, max_records_per_person)
-    loaded = read_records(file, Reading(key=key, header=header))
+    loaded = read_records(file, Reading(key=key, header=header, groups_column=groups_column))
     rows = loaded.array
     if rows.ndim != 2:
         raise InputProblem(
             f"the array has shape {rows.shape}", "pca needs a table, shape (records, columns)"
         )
-    labels = None if groups is None else read_groups(groups, len(rows), key)[0]
+    labels, _ = people_labels(loaded.groups, len(rows), groups, groups_column, key)
     integer("components", components, at_least=1, at_most=rows.shape[1])
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(Euclidean(rows.shape[1]), rows, file)

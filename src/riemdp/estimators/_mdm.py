@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +21,7 @@ from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
+from ..mechanisms._base import PointMechanism
 from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
@@ -29,7 +30,7 @@ from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
-from ..releases._choices import COMPARED, NEED_GRADIENT, build
+from ..releases._choices import COMPARED, NEED_GRADIENT, Moving, build
 from ..statistics import FrechetMean, Records, TangentMean
 from ._matrices import LabelledMatrices, admit_labelled
 from ._shared import ManifoldRecords, check_seed
@@ -131,6 +132,8 @@ class PrivateMDM(
     A record is assigned to the nearest mean: by the Riemannian distance where the ball is public,
     by the distance of tangent vectors at the centre, clipped at the radius, where it was found or
     people are protected.
+    Class means in a public ball are moved into it where that is proved not to increase the error,
+    as `riemdp.private_frechet_mean` does.
     Class means that were found are moved towards their average by James-Stein, so their norms, in
     which noise adds up, decide little.
 
@@ -268,6 +271,11 @@ class PrivateMDM(
         charge(whole)  # all means are known: nothing can fail between here and the last noise
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
             releases = [m.release(v, source) for m, v in zip(mechanisms, pairs, strict=True)]
+        moving, local = Moving(None), frame.local
+        releases = [
+            moving.applied(r, cast(PointMechanism, m.inner), local)
+            for m, r in zip(mechanisms, releases, strict=True)
+        ]
         releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]
         if any(r.guarantee != m.guarantee for m, r in zip(mechanisms, releases, strict=True)):
             raise AssertionError(

@@ -8,8 +8,9 @@ import dataclasses
 import warnings
 
 from .._errors import InvalidArgument, SlowSamplerWarning, one_of
+from ..domains import Domain
 from ..manifolds import AbstractManifold
-from ..mechanisms import BASELINES, FOR_MEANS, TangentMeanNoise
+from ..mechanisms import BASELINES, FOR_MEANS, Release, TangentMeanNoise
 from ..mechanisms._base import PointMechanism
 from ..mechanisms._error_law import ErrorLaw, keeps_near, moved_in
 from ..mechanisms._for_mean import MeanFacts
@@ -74,6 +75,21 @@ class Moving:
             return law, False
         moved = self.moves(law, manifold, radius)
         return (moved_in(law, manifold, radius) if moved else law), moved
+
+    def applied(self, release: Release, mechanism: PointMechanism, local: Domain) -> Release:
+        """The release by a mechanism, moved into the ball or not, with what is then known of its
+        error: post-processing.
+        """
+        law, moved = self.law(mechanism, local.radius)
+        if not moved:
+            return release
+        kind = {"error": "no formula" if law is None else law.kind, "moved_into_ball": True}
+        return dataclasses.replace(
+            release,
+            value=local.clamp_point(release.value),
+            error_law=law,
+            details={**release.details, **kind},
+        )
 
 
 def try_build(name: str, facts: MeanFacts) -> tuple[PointMechanism | None, str]:

@@ -284,12 +284,9 @@ def private_frechet_mean(
         release = _framed(release, domain, query.error_bound)
     warn_of(release.guarantee, budget.delta, n)
     warn_outside(release.details.get("outside"))
-    law, moved = (None, False) if built is None else moving.law(built, local.radius)
-    release = _finished(release, details, local, domain.frame, moved)
-    if moved:
-        kind = {"error": "no formula" if law is None else law.kind, "moved_into_ball": True}
-        told = {**release.details, **kind}
-        release = dataclasses.replace(release, error_law=law, details=told)
+    if built is not None:
+        release = moving.applied(release, built, local)
+    release = _finished(release, details, local, domain.frame)
     release._warn_of_noise()
     return release
 
@@ -430,11 +427,9 @@ def _counted(
     return admit(manifold, "X", X)
 
 
-def _finished(
-    release: Release, details: dict[str, Any], local: Domain, frame: Frame, clamped: bool
-) -> Release:
+def _finished(release: Release, details: dict[str, Any], local: Domain, frame: Frame) -> Release:
     """The release in the user's space, with more public facts: post-processing."""
-    value = local.clamp_point(release.value) if clamped else release.value
+    value = release.value
     if local is not frame.domain:
         value = frame.back(value)
     return dataclasses.replace(release, value=value, details={**release.details, **details})
