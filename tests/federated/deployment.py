@@ -88,6 +88,7 @@ class Deployment:
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_HOME": str(self.home),
             "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.2",
+            "PYTHONFAULTHANDLER": "1",  # what outlives the end says where it hangs
             "OMP_NUM_THREADS": "1",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "JAX_COMPILATION_CACHE_DIR": str(folder / "jax"),
@@ -260,9 +261,11 @@ class Deployment:
             lambda: not self.own(), 90
         )  # an app process looks for its parent from time to time only
         left = self.own()
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for signum in (signal.SIGABRT, signal.SIGKILL):
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signum)
+            wait(lambda: not self.own(), 5)
         return list(left.values())
 
 

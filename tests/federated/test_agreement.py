@@ -138,7 +138,7 @@ def test_the_fingerprint_is_that_of_the_bytes(tmp_path):
         ("delta = 1e-5", 'delta = 1e-5\nnoise = "none"', "noise"),
         ("delta = 1e-5", "delta = 1e-5\ntolerated = 1", "tolerated"),
         ("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"', "no key|cannot run"),
-        ("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"\ntolerated = 2', "0 to 1"),
+        ("delta = 1e-5", 'delta = 1e-5\nnoise = "shared"\ntolerated = 3', "0 to 2"),
         ('name = "south"', 'name = "north"', "one name"),
         ('name = "south"', 'name = ""', "without a name"),
         ('name = "south"', 'name = "south"\nkey = "12"', "key"),
@@ -151,6 +151,24 @@ def test_a_mistake_in_the_agreement_is_named(tmp_path, old, new, named):
     with pytest.raises(InvalidArgument, match=named) as failure:
         _agreement(tmp_path, TEXT.replace(old, new, 1))
     assert "agreement.toml" in str(failure.value)
+
+
+def test_one_text_is_one_problem_and_is_calibrated_once(tmp_path):
+    """A process that reads its agreement for every message has one cached calibration."""
+    from riemdp.federated import _accounting
+
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    first, second = (_agreement(folder).setup for folder in folders)
+    assert first.sigma(41) is not None
+    known = _accounting._calibrate.cache_info()
+    assert second.sigma(41) == first.sigma(41)
+    assert _accounting._calibrate.cache_info().misses == known.misses
+    other = _agreement(tmp_path, TEXT.replace("epsilon = 2.0", "epsilon = 2.5")).setup
+    assert other.sigma(41) != first.sigma(41)
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(first.initial)[0, 0] = 7.0
 
 
 def test_fewer_than_two_sites_are_no_federation(tmp_path):

@@ -11,9 +11,9 @@ import pytest
 
 import riemdp
 from riemdp.federated import Agreement, PriRFed, Refused, Setup, Site, run_in_process
-from riemdp.federated._agent import answer, answer_sum, keys_of
+from riemdp.federated._agent import answer, answer_sum, keys_of, next_key
 from riemdp.federated._drive import Timing, drive
-from riemdp.federated._secure_sum import Keys, new_key_file, total
+from riemdp.federated._secure_sum import new_key_file, total
 from riemdp.optimizers import DPRGD
 from riemdp.privacy import Ledger
 
@@ -99,7 +99,7 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
     # sixty asks for one round get one answer; a run gets as many as it has rounds
     for number in [0] * 60 + [1, 1, 2, 2, 3]:
         try:
-            ask(number=number)
+            ask(number=number, sent=members(tmp_path, setup))
         except Refused:
             continue
     assert here.rounds_answered() == (0, 1, 2)
@@ -121,24 +121,30 @@ def test_answers_of_sites_add_up_and_counts_outlive_the_process(tmp_path: Path) 
     assert setup.shared.value(total(words[:2]), 120 * 10.0) is None
     with pytest.raises(Refused, match="answered this round"):
         answer_sum(site(tmp_path, "a"), setup, records(0), NORTH, 0, right)
-    # the key of the run is a file of its own, which is the same for every message
-    again = Keys.read("a", tmp_path / "a.key", tmp_path / "a-answers.json.key", setup.agreement)
-    assert again.fresh.hex() == right["a"]
 
 
-@pytest.mark.parametrize(("rounds", "most"), [(2, None), (3, 2)])
-def test_the_key_of_a_run_is_gone_after_the_last_answer(
+@pytest.mark.parametrize(("rounds", "most"), [(3, None), (4, 3)])
+def test_a_fresh_key_masks_one_answer_and_is_gone(
     tmp_path: Path, rounds: int, most: int | None
 ) -> None:
-    """So that a long-term key which is stolen afterwards takes no mask off."""
+    """So that whoever steals all files of a site afterwards takes no mask off, whether the site was
+    asked in the last round or not.
+    """
     setup, run_file = agreed(tmp_path, rounds), tmp_path / "a-answers.json.key"
-    right = members(tmp_path, setup)
-    for number in (0, 1):
-        assert run_file.exists()
-        here = site(tmp_path, "a", most_answers=most)
+    here, used = site(tmp_path, "a", most_answers=most), []
+    for number in range(3):
+        right = members(tmp_path, setup)
+        assert members(tmp_path, setup) == right  # the same until it is used
+        used.append(right["a"])
         answer_sum(here, setup, records(1), NORTH, number, right)
-    assert not run_file.exists()
-    assert members(tmp_path, setup)["a"] != right["a"]
+        assert not run_file.exists()
+        assert (next_key(here, setup) == "") == (number == 2)
+        assert run_file.exists() == (number < 2)  # one that has masked nothing
+        if number < 2:
+            with pytest.raises(Refused, match="another key"):  # a roster with the old one
+                answer_sum(here, setup, records(1), NORTH, 2, right)
+    assert len(set(used)) == 3
+    assert here.rounds_answered() == (0, 1, 2)
 
 
 class Mail:
@@ -243,10 +249,10 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
     assert setup is not None
     assert setup.shared is not None
     assert (setup.shared.parties, setup.shared.tolerated) == (3, 1)
-    right = {here.name: keys_of(here, setup).fresh.hex() for here in sites}
     scales = [1.0 + riemdp.noise_source(i).uniforms((30, 1, 1)) for i in range(3)]
     data = [x * np.diag([1.0, 2.0]) for x in scales]
     for number in (0, 1):
+        right = {here.name: keys_of(here, setup).fresh.hex() for here in sites}
         words = [
             answer_sum(here, setup, x, np.eye(2), number, right, agreement=agreed.fingerprint)
             for here, x in zip(sites, data, strict=True)
@@ -255,6 +261,7 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
     assert sites[0].ledger is not None
     assert sites[0].ledger.spent == setup.shared.guarantee.repeat(2)
     # a server that has another agreement, or none, and a site with another key than it signed
+    right = {here.name: keys_of(here, setup).fresh.hex() for here in sites}
     for fingerprint in (None, "00" * 32):
         with pytest.raises(Refused, match=r"agreement|settings"):
             answer_sum(sites[0], setup, data[0], np.eye(2), 0, right, agreement=fingerprint)
@@ -267,9 +274,25 @@ def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> Non
 
 def test_settings_of_a_setup_that_cannot_be(tmp_path: Path) -> None:
     setup = agreed(tmp_path)
-    for changed, name in (({"agents": 4, "sites": None}, "agents"), ({"budget": None}, "budget")):
-        with pytest.raises(riemdp.InvalidArgument, match=name):
+    local = dataclasses.replace(setup.prirfed, noise="local", tolerated=0)
+    (_, key), *others = setup.keys
+    for changed, name in (
+        ({"agents": 4, "sites": None, "keys": ()}, "agents"),
+        ({"budget": None}, "budget"),
+        ({"prirfed": local}, "keys"),
+        ({"keys": setup.keys[:2]}, "keys"),
+        ({"keys": (*setup.keys, ("d", "ab" * 32)), "sites": None}, "keys"),
+        ({"keys": (("b", key), *others)}, "keys"),
+        ({"keys": (("a", others[0][1]), *others)}, "keys"),
+        ({"keys": (("d", key), *others)}, "keys"),
+        ({"keys": (("a", key[:-2]), *others)}, "keys"),
+        ({"keys": (("a", key.upper()), *others)}, "keys"),
+    ):
+        with pytest.raises(riemdp.InvalidArgument, match=f"`{name}`"):
             dataclasses.replace(setup, **changed)
+    # what the parties compare has everybody's key in it
+    other = dataclasses.replace(setup, keys=(("a", "ab" * 32), *others))
+    assert other.agreement != setup.agreement
 
 
 # ------------------------------------------------------------------------------------------------

@@ -187,8 +187,9 @@ def answer_sum(
 
     Guarantee:
         `setup.shared.guarantee` for each answer, replace-one, under what it assumes; as many
-        answers as `answer` gives. The answer is counted, and charged, before noise is drawn. With
-        the last answer, the one to the last round, the site deletes its key of the run.
+        answers as `answer` gives. The answer is counted, and charged, before noise is drawn. The
+        fresh key under which an answer was masked is deleted before the answer is returned:
+        nobody, the site included, can make its masks again.
 
     Raises:
         Refused: Saying which of the site's limits forbids the answer.
@@ -212,17 +213,24 @@ def answer_sum(
     question = Question(setup.agreement, number, roster, context)
     _, n = check_data(prirfed.problem, records)
     check_cost(site, setup, n, shared.sigma)
-    most = most_answers(site, setup)
-    given = site.count_answer(setup.agreement, number, most)
+    site.count_answer(setup.agreement, number, most_answers(site, setup))
     words = masked_sum(prirfed, shared, records, point, keys, question, rng=rng, ledger=site.ledger)
-    if given >= most or number == prirfed.rounds - 1:
-        forget(_run_file(site))
+    forget(_run_file(site))
     return words
 
 
+def next_key(site: Site, setup: Setup) -> str:
+    """The public key of the site's next answer, 64 hexadecimal digits; nothing where there will be
+    none.
+    """
+    answered = site.rounds_answered()
+    over = len(answered) >= most_answers(site, setup) or setup.prirfed.rounds - 1 in answered
+    return "" if over else keys_of(site, setup).fresh.hex()
+
+
 def keys_of(site: Site, setup: Setup) -> Keys:
-    """The keys of a site in a run with shared noise. The fresh one is kept beside the file of
-    answers.
+    """The keys of a site where noise is shared: its long-term key, and a fresh one for its next
+    answer, which is kept beside the file of answers until then.
     """
     if site.key is None:
         raise Refused("declined: this site's file names no key. Nothing was spent")

@@ -114,7 +114,12 @@ class Agreement:
             told = tomllib.loads(text)
         except (OSError, ValueError) as error:
             raise InvalidArgument(f"the agreement {target} cannot be read: {error}") from error
-        return _Reader(target).agreement(told, text)
+        if text not in _KEPT:
+            made = _Reader(target).agreement(told, text)
+            if len(_KEPT) >= 64:
+                _KEPT.clear()
+            _KEPT[text] = made
+        return _KEPT[text]
 
     def differences(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """The keys of a run's configuration that contradict the agreement.
@@ -136,6 +141,11 @@ class Agreement:
         return tuple(
             sorted(k for k, v in config.items() if _plain(k) in known and v != known[_plain(k)])
         )
+
+
+# By text, so that a process which reads an agreement for every message has one problem, and
+# calibrates its noise once.
+_KEPT: dict[str, Agreement] = {}
 
 
 def fingerprint(text: str) -> str:
@@ -261,6 +271,7 @@ class _Reader:
                 raise ValueError(f"it is no point of {space!r}")
         except (ValueError, TypeError, RiemdpError) as error:
             self.wrong(f"has an unusable {key}: {error}", error)
+        point.setflags(write=False)
         return point
 
     def sites(self, told: Any) -> tuple[Party, ...]:
@@ -294,7 +305,7 @@ class _Reader:
     def check_noise(self, noise: Any, tolerated: Any, sites: tuple[Party, ...]) -> None:
         if noise not in NOISES:
             self.wrong(f"has [privacy] noise = {noise!r}; choose 'local' or 'shared'")
-        most = len(sites) - 2 if noise == "shared" else 0
+        most = len(sites) - 1 if noise == "shared" else 0
         if type(tolerated) is not int or not 0 <= tolerated <= most:
             self.wrong(
                 f"has [privacy] tolerated = {tolerated!r}; give a whole number from 0 to {most}"

@@ -51,7 +51,9 @@ class PriRFed:
             agents have equally many records. A round in which an agent is missing keeps x_t, and
             is charged.
         tolerated: q, with shared noise: how many agents may be missing, or share their secrets with
-            somebody, before the guarantee fails. The noise grows by sqrt(J / (J - q)).
+            somebody, before the guarantee fails. The noise grows by sqrt(J / (J - q)). At most
+            J - 1: then each agent's share is all the noise that its guarantee needs, as with
+            "local".
 
     Guarantee:
         What `plan_federated` states, replace-one; every agent's number of records is public.

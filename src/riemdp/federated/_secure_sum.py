@@ -9,9 +9,10 @@ one mask m_ij, the ChaCha20 keystream of a key that only the two of them can com
 
 - The *long-term* public keys stand in the agreement that every party signed, so whoever carries the
   messages cannot put its own in their place.
-- The *fresh* keys are made for one run and relayed by the server. They add that a long-term key
-  which is stolen later opens no past sum, once the fresh ones are deleted. A server that exchanges
-  them learns nothing: it lacks the long-term keys. The masks do not cancel then.
+- The *fresh* keys are made for one answer each and relayed by the server. They add that a site
+  whose files are stolen later opens no past sum: its fresh key was deleted when the answer was
+  made, and the one that it has now has masked nothing yet. A server that exchanges them learns
+  nothing: it lacks the long-term keys. The masks do not cancel then.
 - Parties that were told another roster, round, agreement or context (the point of the round) derive
   other masks, so there is no sum of answers to different questions.
 - A mask is used once: a party answers a round number of an agreement once, and writes that down
@@ -26,12 +27,13 @@ A site uses it in three steps.
 1. Once: `new_key_file(path)` writes its long-term key and returns the public key, 64 hexadecimal
    digits, for the agreement.
 2. In a run: `keys = Keys.read(name, path, run_file, agreement)` reads it, and makes the fresh key
-   of this agreement or reads the one made before. It answers HELLO with `keys.fresh`.
+   of the next answer or reads the one made before. It answers HELLO with `keys.fresh`.
 3. In a round the server names the members and their fresh keys. `Roster.of(...)` checks them
-   against the agreement, and `masked(x, keys, roster, ...)` is what may be sent.
+   against the agreement, and `masked(x, keys, question)` is what may be sent, after
+   `forget(run_file)`. The next fresh key goes with it.
 
 The server adds what came from *all* members of the roster with `total`. Whether masks are left in
-it is seen by the size of the numbers (`SharedSum.value`). After the run `forget(run_file)`.
+it is seen by the size of the numbers (`SharedSum.value`).
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class Keys:
     Attributes:
         name: The party's name in the agreement.
         long_term: Its long-term public key, 32 bytes.
-        fresh: The public key that it made for this run, 32 bytes.
+        fresh: The public key that it made for its next answer, 32 bytes.
     """
 
     __slots__ = ("_fresh", "_long_term", "_shared", "fresh", "long_term", "name")
@@ -76,7 +78,7 @@ class Keys:
         self.name = name
         self._long_term, self._fresh = _private(long_term), _private(fresh)
         self.long_term, self.fresh = _public(self._long_term), _public(self._fresh)
-        self._shared: dict[tuple[bytes, bytes], bytes] = {}  # a run asks for every pair many times
+        self._shared: dict[tuple[bytes, bytes], bytes] = {}  # kept for a run in one process
 
     @staticmethod
     def new(name: str) -> Keys:
@@ -85,13 +87,13 @@ class Keys:
 
     @staticmethod
     def read(name: str, path: str | Path, run_file: str | Path, agreement: str) -> Keys:
-        """The keys of a site: the long-term one of its file, and the fresh one of this agreement,
+        """The keys of a site: the long-term one of its file, and the fresh one of its next answer,
         which is made and written down when it is needed first.
 
         Args:
             name: The site's name in the agreement.
             path: The file that `new_key_file` wrote.
-            run_file: Where the fresh key is kept between the messages of a run.
+            run_file: Where the fresh key is kept until the answer.
             agreement: The fingerprint of the agreement.
 
         Raises:
@@ -178,8 +180,8 @@ def _long_term(path: str | Path) -> bytes:
 
 
 def forget(run_file: str | Path) -> None:
-    """Delete the fresh key of a run that is over. From then on nobody can compute its masks again,
-    with any other key.
+    """Delete the fresh key of an answer that was made. From then on nobody can compute its masks
+    again, whatever other keys are known.
     """
     target = Path(run_file).expanduser().resolve()
     with locked(target):

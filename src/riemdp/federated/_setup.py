@@ -32,7 +32,8 @@ class Setup:
         document: The fingerprint of the `Agreement` that the settings were read from, if any.
         sites: The names of the sites that may take part. None: whoever the engine lets in.
         keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
-            shared.
+            shared: as many as there are agents, with the names of `sites`. Without them no site
+            answers.
 
     Raises:
         InvalidArgument: Naming the argument.
@@ -72,6 +73,31 @@ class Setup:
             raise InvalidArgument(
                 f"argument `sites` names {len(self.sites)} sites and `agents` is {self.agents}"
             )
+        if self.keys:
+            self._check_keys()
+
+    def _check_keys(self) -> None:
+        if self.prirfed.noise != "shared":
+            raise InvalidArgument("argument `keys` has a meaning with noise='shared' only")
+        names, keys = [name for name, _ in self.keys], [key for _, key in self.keys]
+        if len(names) != self.agents:
+            raise InvalidArgument(
+                f"argument `keys` has {len(names)} and `agents` is {self.agents}: every agent needs"
+                " a key, and nobody else may have one"
+            )
+        if len(set(names)) < len(names) or len(set(keys)) < len(keys):
+            raise InvalidArgument("argument `keys` has a name or a key twice; each has its own")
+        if self.sites is not None and set(names) != set(self.sites):
+            raise InvalidArgument(
+                f"argument `keys` is of {', '.join(sorted(names))} and `sites` names"
+                f" {', '.join(sorted(self.sites))}: give one key for each of them"
+            )
+        for name, key in self.keys:
+            if not isinstance(key, str) or not re.fullmatch(r"[0-9a-f]{64}", key):
+                raise InvalidArgument(
+                    f"argument `keys` has no public key for {name!r}; `riemdp federated key` prints"
+                    " one, 64 hexadecimal digits"
+                )
 
     def sigma(self, records: int) -> float | None:
         """Noise of an agent with this many records; None for a run without noise."""
@@ -123,6 +149,7 @@ class Setup:
             "noise": (prirfed.noise, prirfed.tolerated),
             "budget": self.budget,
         }
+        lines |= {f"key of {name}": key for name, key in sorted(self.keys)}
         return "".join(f"{name}: {_text(value)}\n" for name, value in lines.items())
 
     @property

@@ -20,7 +20,7 @@ from flwr.clientapp import ClientApp
 from ..._errors import BudgetExceeded, InvalidArgument
 from ...optimizers._minimize import check_data
 from ...privacy import Ledger
-from .._agent import answer, answer_sum, check_agreement, check_cost, keys_of
+from .._agent import answer, answer_sum, check_agreement, check_cost, keys_of, next_key
 from .._drive import log
 from .._setup import Setup
 from .._site import Refused, Site
@@ -105,7 +105,7 @@ def client_app(
                 reply = pack(done.value, records=n)
             else:
                 words = answer_sum(*asked, _members(message), agreement=agreement, rng=seed)
-                reply = pack_words(words, records=n)
+                reply = pack_words(words, records=n, key=next_key(here, setup))
             with shown():
                 log.info("%s", here.status(setup))
             return Message(reply, reply_to=message)

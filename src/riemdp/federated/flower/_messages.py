@@ -39,7 +39,7 @@ def unpack(content: Any, like: Point) -> Any:
 
 
 def pack_words(words: Any, **facts: int | float | str) -> RecordDict:
-    """Masked words with public facts beside them."""
+    """Masked words with public facts beside them, such as the sender's next public key."""
     return RecordDict({"words": ArrayRecord([words]), "facts": ConfigRecord(dict(facts))})
 
 
@@ -67,7 +67,7 @@ def fact(content: Any, name: str) -> Any:
 
 def hello(name: str, records: int, sigma: float | None, key: str = "") -> RecordDict:
     """An agent's answer to HELLO: its name, its public number of records, the noise that it will
-    add (0: none), and its public key of this run, where noise is shared.
+    add (0: none), and its public key of the next round, where noise is shared.
     """
     facts: dict[str, Any] = {"name": name, "records": int(records), "sigma": float(sigma or 0.0)}
     return RecordDict({"facts": ConfigRecord(facts | ({"key": key} if key else {}))})

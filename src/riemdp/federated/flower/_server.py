@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from flwr.app import Context, Message, RecordDict
@@ -65,9 +65,11 @@ class GridTransport:
         self._sites = sites
         self._keys: dict[str, str] = {}
         self._names: dict[int, str] = {}
+        self._stale: set[int] = set()  # nodes of `_names` that must say their key again
         self._records: dict[str, int] = {}
         self._asked: dict[str, tuple[int, float]] = {}  # pending HELLOs: message -> (node, when)
         self._last_hello: dict[int, float] = {}
+        self._said: dict[int, str] = {}  # what was said of a node last
         self._pending: dict[str, str] = {}  # messages of the round: message -> agent
 
     def agents(self) -> dict[str, int]:
@@ -80,7 +82,8 @@ class GridTransport:
         }
         waiting = {n for n, _ in self._asked.values()}
         lately = {n for n, t in self._last_hello.items() if now - t < _HELLO_EVERY}
-        strangers = sorted(nodes - set(self._names) - waiting - lately)
+        known = set(self._names) - self._stale
+        strangers = sorted(nodes - known - waiting - lately)
         if strangers:
             messages = [
                 self._make(question(**self._facts), node, HELLO, "hello", self._ttl)
@@ -95,30 +98,44 @@ class GridTransport:
         if self._asked:
             for reply in self._grid.pull_messages(list(self._asked)):
                 node, _ = self._asked.pop(reply.metadata.reply_to_message_id, (None, 0.0))
-                if node is None or reply.has_error():
+                if node is None:
+                    continue
+                if reply.has_error():
+                    self._say(node, f"does not take part: {reply.error.reason[:300]}")
                     continue
                 name, records = fact(reply.content, "name"), fact(reply.content, "records")
-                taken = {n for k, n in self._names.items() if k in nodes}
+                taken = {n for k, n in self._names.items() if k in nodes and k != node}
                 sane = (
                     isinstance(name, str)
                     and type(records) is int
                     and records > 0
                     and name not in taken
+                    and name == self._names.get(node, name)
                     and (self._sites is None or name in self._sites)
                 )
-                if sane and self._adds_enough(name, records, fact(reply.content, "sigma")):
+                if not sane:
+                    self._say(node, f"says it is {str(name)[:80]!r}, which is not expected here")
+                elif self._adds_enough(name, records, fact(reply.content, "sigma")):
                     key = fact(reply.content, "key")
                     if self.shared and not isinstance(key, str):
                         continue
                     self._names[node] = name
                     self._records[name] = records
                     self._keys[name] = str(key)
+                    self._stale.discard(node)
         # In an order that does not depend on the engine's random node numbers: a seeded run draws
         # the same agents again.
         here = sorted(
-            (self._names[n] for n in nodes if n in self._names), key=lambda name: (len(name), name)
+            (self._names[n] for n in nodes if n in self._names and n not in self._stale),
+            key=lambda name: (len(name), name),
         )
         return {name: self._records[name] for name in here}
+
+    def _say(self, node: int, what: str) -> None:
+        """Tell the person who watches the run why a node is not enrolled, once."""
+        if self._said.get(node) != what:
+            self._said[node] = what
+            log.warning("a node %s", what)
 
     def _adds_enough(self, name: str, records: int, sigma: object) -> bool:
         planned = None if self._planned is None else self._planned(records)
@@ -165,16 +182,44 @@ class GridTransport:
                 sent = reply.content
                 value = unpack_words(sent) if self.shared else unpack(sent, self._like)
                 found.append((name, value, fact(sent, "records")))
+                self._answered(name, sent)
         return found
+
+    def _answered(self, name: str, content: Any) -> None:
+        """What else is read of an answer: nothing, where each adds its own noise."""
 
 
 class SumTransport(GridTransport):
-    """The transport where noise is shared: an agent's public key of this run comes with its answer
-    to HELLO, a round's message has the keys of all that were invited, and a reply is a vector of
-    masked words.
+    """The transport where noise is shared: a round's message has the public keys of all that were
+    invited, and a reply is a vector of masked words. An agent has a key for each answer: the first
+    comes with its answer to HELLO, the next with the words. One whose words did not come is asked
+    again by HELLO, and takes part when it has said its key.
     """
 
     shared = True
+
+    def agents(self) -> dict[str, int]:
+        self._ask_again(self._pending.values())
+        self._pending = {}  # no round is open
+        return super().agents()
+
+    def replies(self) -> list[tuple[str, Any, float | None]]:
+        pending = dict(self._pending)
+        found = super().replies()
+        came = {name for name, value, _ in found if value is not None}
+        self._ask_again({pending[m] for m in pending if m not in self._pending} - came)
+        return found
+
+    def _ask_again(self, names: Iterable[str]) -> None:
+        gone = set(names)
+        self._stale |= {node for node, name in self._names.items() if name in gone}
+
+    def _answered(self, name: str, content: Any) -> None:
+        key = fact(content, "key")
+        if isinstance(key, str) and key:
+            self._keys[name] = key
+        else:
+            self._ask_again([name])
 
 
 def server_app(
