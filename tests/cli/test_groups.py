@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from riemdp import Budget, Ledger, privacy
+from tests import schemas
 
 GOOD = ("--radius", 2, "--epsilon", 1, "--delta", 1e-6, "--metric", "log-euclidean")
 LABELS = [f"p{i // 3}" for i in range(60)]
@@ -150,3 +154,50 @@ def test_components_of_people_named_by_a_column(riemdp, tmp_path):
     both = riemdp("pca", path, *options, "--groups-column", "patient", "--groups", "who.txt")
     assert both.code == 2
     assert "give one of them" in " ".join(both.err.split())
+
+
+def test_the_json_of_a_ledger_is_that_of_its_schema(riemdp, scans):
+    """Empty, with releases that were written or not, of records or of people, and after any kind of
+    guarantee.
+    """
+    schema = schemas.schema("ledger-1.json")
+
+    def shown(book):
+        run = riemdp("ledger", "show", book, "--json")
+        assert run.code == 0, run.err
+        told = json.loads(run.out)
+        assert schemas.faults(told, schema, "ledger") == []
+        return told
+
+    book = scans.parent / "book.json"
+    riemdp("ledger", "create", book, "--epsilon", 9, "--delta", 1e-4)
+    assert shown(book)["register"] == []
+    riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.parent / "mean.npz")
+    riemdp("mean", scans, *GOOD, "--ledger", book)
+    told = shown(book)
+    assert [Path(entry["file"]).name for entry in told["register"]] == ["mean.npz", ""]
+    assert told["unit"] == "record"
+
+    people = scans.parent / "people.json"
+    riemdp("ledger", "create", people, "--epsilon", 3, "--delta", 1e-5)
+    riemdp("mean", scans, *GOOD, "--groups", labels_in(scans.parent, LABELS), "--ledger", people)
+    assert shown(people)["unit"] == "person"
+
+    mixed = Ledger(Budget(50.0, 1e-3), path=scans.parent / "mixed.json")
+    for guarantee in (
+        privacy.pure(0.5),
+        privacy.approximate(0.1, 1e-7),
+        privacy.gaussian(20.0),
+        privacy.subsampled_gaussian(5.0, population=1000, batch_size=10, steps=3),
+        privacy.gaussian(50.0).assuming("the sites draw their noise"),
+    ):
+        mixed.spend(guarantee)
+    told = shown(scans.parent / "mixed.json")
+    assert len(told["register"]) == 5
+    entry = told["register"][0]
+    # planted: what is missing, unknown or of another type is found
+    for change in ({"id": 3}, {"more": 1}, {"charges": 0}, {"epsilon": "large"}, {"delta": 2.0}):
+        broken = told | {"register": [entry | change]}
+        assert schemas.faults(broken, schema, "ledger"), change
+    assert schemas.faults(told | {"schema": "riemdp.ledger/2"}, schema, "ledger")
+    assert schemas.faults({k: told[k] for k in told if k != "budget"}, schema, "ledger")

@@ -19,6 +19,7 @@ from riemdp.mechanisms import BASELINES, FOR_MEANS
 from riemdp.optimizers import OPTIMIZERS
 from riemdp.report import PrivacyReport, privacy_report
 from riemdp.report._language import language_of, patterns
+from tests import schemas
 
 SPACE, BALL, BUDGET = riemdp.Euclidean(2), Ball(np.zeros(2), 1.0), Budget(1.0, 1e-5)
 SEARCH = riemdp.AdaptiveBall(Ball(np.zeros(2), 50.0))
@@ -203,52 +204,17 @@ def test_all_mechanisms_have_german_words():
         assert unknown == [], kind
 
 
-def faults(value, schema, at="report") -> list[str]:
-    """Where a value breaks a JSON schema: the part of the standard that ours uses."""
-    known = {"type", "enum", "anyOf", "properties", "required", "additionalProperties", "items"}
-    assert set(schema) <= known | {"$schema", "title", "minimum", "maximum"}, at
-    if "anyOf" in schema and all(faults(value, one, at) for one in schema["anyOf"]):
-        return [f"{at}: none of the choices"]
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{at}: {value!r}"]
-    kinds = {"string": str, "boolean": bool, "null": type(None), "object": dict, "array": list}
-    kinds |= {"integer": int, "number": int | float}
-    named = schema.get("type", [])
-    named = [named] if isinstance(named, str) else named
-    fits = [isinstance(value, kinds[n]) and (n == "boolean" or value is not True) for n in named]
-    if named and not any(fits):
-        return [f"{at}: {type(value).__name__}"]
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        low, high = schema.get("minimum", value), schema.get("maximum", value)
-        return [] if low <= value <= high else [f"{at}: {value}"]
-    found = []
-    if isinstance(value, list) and "items" in schema:
-        found += [x for i, v in enumerate(value) for x in faults(v, schema["items"], f"{at}[{i}]")]
-    if isinstance(value, dict):
-        ours, other = schema.get("properties", {}), schema.get("additionalProperties", True)
-        found += [f"{at}.{k}: missing" for k in schema.get("required", []) if k not in value]
-        for k, v in value.items():
-            if k in ours:
-                found += faults(v, ours[k], f"{at}.{k}")
-            elif other is False:
-                found += [f"{at}.{k}: unknown"]
-            elif other is not True:
-                found += faults(v, other, f"{at}.{k}")
-    return found
-
-
 def test_the_json_of_every_report_is_that_of_the_schema(all_reports):
-    file = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "privacy-report-2.json"
-    schema = json.loads(file.read_text(encoding="utf-8"))
+    schema = schemas.schema("privacy-report-2.json")
     for name, (report, _, _) in all_reports.items():
         told = json.loads(report.to_json())
-        assert faults(told, schema) == [], name
+        assert schemas.faults(told, schema) == [], name
     # planted: what is missing, unknown, of another type or out of range is found
     for change in ({"radius": "2"}, {"more": 1}, {"private": "yes"}, {"records": 1.5}):
-        assert faults(told | change, schema)
-    assert faults({k: v for k, v in told.items() if k != "guarantee"}, schema)
+        assert schemas.faults(told | change, schema)
+    assert schemas.faults({k: v for k, v in told.items() if k != "guarantee"}, schema)
     told["attacker"]["advantage"] = 1.5
-    assert faults(told, schema)
+    assert schemas.faults(told, schema)
 
 
 def test_another_language_is_refused():

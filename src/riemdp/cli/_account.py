@@ -131,7 +131,7 @@ def guarantee(
         made = privacy.gaussian(noise_multiplier, steps)
     epsilon, bound = made.epsilon(delta), trade_off(made)
     result = {
-        "epsilon": epsilon if math.isfinite(epsilon) else "infinity",
+        "epsilon": _told(epsilon),
         "delta": delta,
         "adjacency": made.adjacency,
         "best_guess": bound.best_guess,
@@ -267,8 +267,9 @@ def ledger_show(
     if as_json:
         print_json(
             {
+                "schema": "riemdp.ledger/1",  # docs/schemas/ledger-1.json
                 "budget": [ledger.budget.epsilon, delta],
-                "spent_epsilon": spent,
+                "spent_epsilon": _told(spent),
                 "remaining_epsilon": left,
                 "releases": ledger.charges,
                 "adjacency": ledger.spent.adjacency,
@@ -304,10 +305,13 @@ def ledger_show(
 def _entry(entry: Entry, delta: float) -> dict[str, Any]:
     """One release of the register for --json, its epsilon at the ledger's delta."""
     told = entry.to_dict()
-    epsilon = entry.guarantee.epsilon(delta)
-    told["epsilon"] = epsilon if math.isfinite(epsilon) else "infinity"
-    told["delta"] = delta
+    told["epsilon"], told["delta"] = _told(entry.guarantee.epsilon(delta)), delta
     return told
+
+
+def _told(epsilon: float) -> float | str:
+    """An epsilon for JSON, which has no infinity."""
+    return epsilon if math.isfinite(epsilon) else "infinity"
 
 
 def _show_register(register: Sequence[Entry], delta: float) -> None:
