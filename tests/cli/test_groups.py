@@ -183,7 +183,7 @@ def test_the_json_of_a_ledger_is_that_of_its_schema(riemdp, scans):
     riemdp("mean", scans, *GOOD, "--groups", labels_in(scans.parent, LABELS), "--ledger", people)
     assert shown(people)["unit"] == "person"
 
-    mixed = Ledger(Budget(50.0, 1e-3), path=scans.parent / "mixed.json")
+    mixed = Ledger(Budget(50.0, 1e-3), mixed=True, path=scans.parent / "mixed.json")
     for guarantee in (
         privacy.pure(0.5),
         privacy.approximate(0.1, 1e-7),
