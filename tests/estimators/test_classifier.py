@@ -215,6 +215,36 @@ def noise_of_sums(kind, private, monkeypatch):
     return np.array(drawn) / (2.0 * riemdp.gaussian_noise_multiplier(BUDGET) / math.sqrt(left))
 
 
+@pytest.mark.parametrize("budget", [BUDGET, Budget(6.0)])
+@pytest.mark.parametrize("labels", [{}, PRIVATE])
+def test_matrices_outside_a_public_ball_are_counted(labels, budget):
+    """Within the same budget: the sums have the noise of the rest, and there is one charge."""
+    X, y = matrices()
+    ball = Ball(np.eye(3), 0.8)
+    away = np.count_nonzero(np.asarray(riemdp.SPDLogEuclidean(3).dist(np.eye(3), X)) > 0.8)
+    options = {"ball": ball, "budget": budget, **labels}
+    with Ledger(budget) as ledger, pytest.warns(RiemdpWarning, match="outside the ball"):
+        fitted = classifier(**options).fit(X, y)
+    without = classifier(**options, count_outside=False).fit(X, y)
+    count = fitted.outside_
+    assert fitted.release_.details["outside"] is count
+    assert abs(count.count - away) < 6 * count.deviation
+    assert (count.n, without.outside_) == (600, None)
+    assert (ledger.charges, ledger.spent) == (1, fitted.guarantee_)
+    assert fitted.guarantee_.within(budget)
+    assert fitted.guarantee_.epsilon(budget.delta) == pytest.approx(
+        without.guarantee_.epsilon(budget.delta), rel=1e-6
+    )
+    assert fitted.plan_.share == 1.0 - count.share
+    left = math.sqrt(fitted.plan_.share) if budget.delta else fitted.plan_.share
+    assert without.release_.scale / fitted.release_.scale == pytest.approx(left, rel=1e-3)
+    assert without.plan_.noise / fitted.plan_.noise == pytest.approx(left, rel=1e-6)
+    for change in ({"count_outside": "yes"}, {"count_outside": True, "ball": None}):
+        with Ledger(budget) as ledger, pytest.raises(InvalidArgument, match="count_outside"):
+            classifier(**options | change).fit(X, y)
+        assert ledger.charges == 0
+
+
 class Cheap:
     """A planted fault: the vector is taken to change by half of what it does."""
 
@@ -413,7 +443,8 @@ def test_the_plan_knows_what_a_fit_does():
     assert plan_private_classifier(space, n - 6, 3, BUDGET).noise > 0.2
     assert plan_private_classifier(space, 5, 3, BUDGET).verdict == "too few"
     assert "records a class" in str(plan)
-    given = plan_private_classifier(space, 600, 3, Budget(1.0), ball=BALL)
+    options = {"ball": BALL, "count_outside": False}
+    given = plan_private_classifier(space, 600, 3, Budget(1.0), **options)
     assert (given.need, given.share, given.rule) == (1, 1.0, "class-means")
     with pytest.raises(InvalidArgument, match="manifold"):
         plan_private_classifier(3, 600, 3, BUDGET)  # pyright: ignore[reportArgumentType]
@@ -430,6 +461,7 @@ def test_one_report_says_what_was_released(ball):
     assert report.guarantee.epsilon(1e-5) == fitted.guarantee_.epsilon(1e-5)
     text = report.html()
     assert "SPD" in text
+    assert ("lay outside" in text) == (ball is not None)
     assert "second moments" in text
 
 

@@ -239,6 +239,35 @@ def test_a_person_with_many_hostile_records_does_not_show():
 
 
 @pytest.mark.parametrize("model", MODELS)
+def test_people_outside_a_public_ball_are_counted(model):
+    """By more than half of their matrices; a thousand matrices of one person are one."""
+    rng = np.random.default_rng(8)
+    people, y = np.repeat(np.arange(120), 4), np.tile([0, 1], 240)
+    X = np.stack([np.diag(np.exp(v)) for v in rng.uniform(-0.3, 0.3, (480, 3))])
+    X[:160] = 1e9 * np.eye(3)  # 40 people
+    X[160:200:2] = 1e9 * np.eye(3)  # 10 people with half of theirs
+    more = np.concatenate([X, np.full((1000, 3, 3), np.nan)])
+    given = {"on_invalid": "center", "random_state": 3, "metric": "riemann", **PRIVATE}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = model(budget=BUDGET, ball=BALL, **given)
+        with Ledger(BUDGET) as ledger:
+            few = fitted.fit(X, y, groups=people).outside_
+        many = fitted.fit(more, np.resize(y, 1480), groups=np.append(people, [119] * 1000)).outside_
+        without = model(budget=BUDGET, ball=BALL, count_outside=False, **given)
+        without.fit(X, y, groups=people)
+    few, many = (c[0] if isinstance(c, list) else c for c in (few, many))
+    assert (few.unit, few.n) == ("person", 120)
+    assert abs(few.count - 40) <= 6 * few.deviation < 60
+    assert abs(many.count - few.count) <= 1  # the same seed
+    assert (ledger.charges, ledger.spent) == (1, fitted.guarantee_)
+    assert without.outside_ is None
+    assert fitted.guarantee_.epsilon(BUDGET.delta) == pytest.approx(
+        without.guarantee_.epsilon(BUDGET.delta), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_what_cannot_be_is_refused_before_anything_is_spent(model):
     X, y, people = matrices(71)
     given = {"budget": BUDGET, "ball": BALL, **PRIVATE}
@@ -255,7 +284,7 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(model):
                 model(**{**given, **change}).fit(X, labels, groups=groups)
             assert not re.search(r"\b(70|71)\b", str(caught.value))
         if model is PrivateMDM:
-            for change in ({"mechanism": "wrapped-gaussian"}, {"count_outside": True}):
+            for change in ({"mechanism": "wrapped-gaussian"}, {"count_outside": "yes"}):
                 with pytest.raises(InvalidArgument, match=next(iter(change))):
                     model(**{**given, **change}).fit(X, y, groups=people)
     assert ledger.charges == 0

@@ -16,6 +16,7 @@ from .._errors import RiemdpWarning
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_records
 from ..manifolds._base import RecordsLike
+from ..mechanisms._counted import warn_outside
 from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
 from ..privacy import Budget
 from ..privacy._cautions import warn_of
@@ -57,6 +58,9 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             raises an error that says which ones, before anything is spent. Whether it is raised
             depends on the records, so show it only to their holder. "center" counts them as the
             centre, silently.
+        count_outside: Whether the number of matrices outside a public `Ball` is released beside the
+            classifier, with a small share of the budget; see `riemdp.private_frechet_mean`. With
+            `groups` it counts people of whose matrices more than half lay outside.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 
@@ -71,6 +75,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         plan_: The `ClassifierPlan`: what these public numbers promise.
         guarantee_: The `Guarantee` of everything.
         release_: The `Release`.
+        outside_: The `OutsideCount`; None where it was left out, and without a public `Ball`.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -111,6 +116,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         labels: str = "public",
         classes: Sequence[Any] | np.ndarray | None = None,
         on_invalid: str = "raise",
+        count_outside: bool | None = None,
         random_state: int | None = None,
     ):
         self.metric = metric
@@ -119,6 +125,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.labels = labels
         self.classes = classes
         self.on_invalid = on_invalid
+        self.count_outside = count_outside
         self.random_state = random_state
 
     def fit(
@@ -151,12 +158,14 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         classes = admitted.classes
         source = noise_source(check_seed(self.random_state))
         sizes = admitted.sizes() if self.labels == "public" else None
-        given: dict[str, Any] = {"n": n, "classes": len(classes), "budget": self.budget}
-        plan = plan_private_classifier(manifold, n, len(classes), self.budget, ball=ball)
-        mechanism = (
-            AdaptiveDiscriminant(manifold, ball, **given, sizes=sizes)
+        plan = plan_private_classifier(
+            manifold, n, len(classes), self.budget, ball=ball, count_outside=self.count_outside
+        )
+        given: dict[str, Any] = {"n": n, "classes": len(classes), "sizes": sizes}
+        mechanism, value = (
+            (AdaptiveDiscriminant(manifold, ball, budget=self.budget, **given), admitted.value)
             if isinstance(ball, AdaptiveBall)
-            else TangentDiscriminant(manifold, ball, **given, sizes=sizes)
+            else admitted.counted(TangentDiscriminant, ball, self.count_outside, self.budget, given)
         )
         if plan.verdict == "hopeless":  # from public numbers, and before anything is spent
             warnings.warn(
@@ -167,11 +176,11 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
                 RiemdpWarning,
                 stacklevel=2,
             )
-        release = admitted.charged(mechanism).release(admitted.value, source)
+        release = admitted.charged(mechanism).release(value, source)
         self.manifold_ = manifold
         self.classes_ = classes
         self.plan_ = plan
-        self.rule_ = mechanism.rule
+        self.rule_ = plan.rule
         self.release_ = dataclasses.replace(
             release,
             details={
@@ -186,9 +195,11 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.reference_ = np.asarray(self.ball_.center)
         self.coef_, self.intercept_ = release.value[:, :-1], release.value[:, -1]
         self.guarantee_ = release.guarantee
+        self.outside_ = release.details.get("outside")
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
         warn_of(self.guarantee_, self.budget.delta, n)
+        warn_outside(self.outside_)
         return self
 
     # ---------------------------------------------------------------- using the classifier

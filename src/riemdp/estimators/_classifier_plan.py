@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from .._errors import InvalidArgument, integer
+from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..mechanisms._ball_search import plan_short_search, share_of_short_search
 from ..mechanisms._budgeted import BudgetedNoise
+from ..mechanisms._counted import share_of_count
 from ..mechanisms._discriminant import DISCRIMINANT, rule_for
 from ..privacy import Budget
 from ._matrices import ball_or_search
@@ -33,7 +34,8 @@ class ClassifierPlan:
         rule: "discriminant" or "class-means".
         need: The number of records from which `fit` accepts to search for a centre; 1 where the
             ball is public.
-        share: The share of the budget that is left for the classifier.
+        share: The share of the budget that is left for the classifier: of mu^2 (delta > 0), or of
+            epsilon.
         noise: The typical length of the noise of a class mean, in units of the radius: classes *
             sigma * sqrt(dim) / n, sigma the noise of a coordinate of a class sum.
         records_a_class: The number of records of each class from which `noise` is at most 0.2.
@@ -84,6 +86,7 @@ def plan_private_classifier(
     budget: Budget,
     *,
     ball: Ball | AdaptiveBall | None = None,
+    count_outside: bool | None = None,
 ) -> ClassifierPlan:
     """Say before any budget is spent whether n records are enough for a private classifier.
 
@@ -96,6 +99,7 @@ def plan_private_classifier(
         classes: The public number of classes, at least 1.
         budget: The budget of one `fit`.
         ball: As for `PrivateTSClassifier`.
+        count_outside: As for `PrivateTSClassifier`; a count takes at most 4 % of the budget.
 
     Returns:
         The `ClassifierPlan`.
@@ -119,11 +123,14 @@ def plan_private_classifier(
     n, classes = integer("n", n), integer("classes", classes)
     noise = BudgetedNoise(budget)
     where = ball_or_search(ball)
+    if isinstance(where, AdaptiveBall) and count_outside:
+        raise invalid("count_outside", count_outside, "it goes with a public ball; leave it out")
     rule = rule_for(noise, manifold.dim)
-    need, share, level = _at(manifold, n, classes, noise, where, rule)
+    facts = manifold, classes, noise, where, rule, count_outside
+    need, share, level = _at(n, *facts)
 
     def is_enough(count: int) -> bool:
-        least, _, one = _at(manifold, count, classes, noise, where, rule)
+        least, _, one = _at(count, *facts)
         return count >= least and one <= GOOD
 
     low, high = 0, 1
@@ -138,15 +145,17 @@ def plan_private_classifier(
 
 
 def _at(
-    manifold: AbstractManifold,
     n: int,
+    manifold: AbstractManifold,
     classes: int,
     noise: BudgetedNoise,
     where: Ball | AdaptiveBall,
     rule: str,
+    count_outside: bool | None,
 ) -> tuple[int, float, float]:
-    """The number of records that a search needs, what it leaves, and the noise."""
-    need, share, dim = 1, 1.0, manifold.dim
+    """The number of records that a search needs, what it or a count leaves, and the noise."""
+    need, dim = 1, manifold.dim
+    share = 1.0 - share_of_count(noise.law, n, count_outside)
     if isinstance(where, AdaptiveBall):
         domain = where.on(manifold)
         search = plan_short_search(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from ..domains._door import admit_labels, admit_records
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism
-from ..mechanisms._labelled import Labelled
+from ..mechanisms._counted import Counted, plan_count
+from ..mechanisms._labelled import Labelled, LabelledInBall
 from ..mechanisms._of_people import OfPeople
 from ..privacy import Budget
 from ..statistics._membership import Membership
@@ -58,6 +59,21 @@ class LabelledMatrices:
     def charged(self, mechanism: AbstractMechanism[Any]) -> AbstractMechanism[Any]:
         """The mechanism, stated for one person where people are protected."""
         return mechanism if self.members is None else OfPeople(mechanism)
+
+    def counted(
+        self,
+        make: Callable[..., LabelledInBall],
+        ball: Ball,
+        wanted: bool | None,
+        budget: Budget,
+        given: dict[str, Any],
+    ) -> tuple[AbstractMechanism[Any], Any]:
+        """A mechanism in a public ball, with the count of what lies outside beside it where it is
+        wanted or useful, and the value that the pair takes.
+        """
+        shares = plan_count(budget, self.n, wanted)
+        inner = make(self.manifold, ball, budget=shares.rest, **given)
+        return Counted(inner, shares, self.n), (self.value, None)
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -80,7 +80,9 @@ class PrivateMDM(
             centre, silently.
         count_outside: Whether the number of matrices of each class outside a public `Ball` is
             released beside the class means, with a small share of the budget; see
-            `riemdp.private_frechet_mean`. Without a public `Ball` there is no such count.
+            `riemdp.private_frechet_mean`. Without a public `Ball` there is no such count. With
+            `groups` there is one for all classes: of people of whose matrices more than half lay
+            outside.
         random_state: None for noise from the operating system; an int makes the run reproducible
             and **not private**.
 
@@ -91,8 +93,8 @@ class PrivateMDM(
         guarantee_: The `Guarantee` of all means together.
         releases_: The `Release` of each mean; without a public `Ball`, and with `groups`, one of
             all means together.
-        outside_: For each class the `OutsideCount` of its matrices (None for a class that is too
-            small); None where nothing was counted.
+        outside_: For each of `releases_` the `OutsideCount` of its matrices (None for a class that
+            is too small); None where nothing was counted.
         reproducible_: Whether a seed was used; then nothing is private.
         total_spent_: What all calls of `fit` on this object cost together.
 
@@ -233,18 +235,18 @@ class PrivateMDM(
                 f"argument `mechanism` = {self.mechanism!r} goes with a public ball and records:"
                 " give ball=Ball(center, radius) and no `groups`, or mechanism='auto'"
             )
-        if self.count_outside:
-            remedy = "it goes with a public ball and records; leave it out"
+        if self.count_outside and isinstance(ball, AdaptiveBall):
+            remedy = "it goes with a public ball; leave it out"
             raise invalid("count_outside", self.count_outside, remedy)
         p = admitted
         sizes = p.sizes() if self.labels == "public" else None
-        given: dict[str, Any] = {"n": p.n, "classes": len(p.classes), "budget": self.budget}
-        mechanism = (
-            AdaptiveClassMeans(p.manifold, ball, **given, sizes=sizes)
+        given: dict[str, Any] = {"n": p.n, "classes": len(p.classes), "sizes": sizes}
+        mechanism, value = (
+            (AdaptiveClassMeans(p.manifold, ball, budget=self.budget, **given), p.value)
             if isinstance(ball, AdaptiveBall)
-            else TangentClassMeans(p.manifold, ball, **given, sizes=sizes)
+            else p.counted(TangentClassMeans, ball, self.count_outside, self.budget, given)
         )
-        release = p.charged(mechanism).release(p.value, source)
+        release = p.charged(mechanism).release(value, source)
         release = dataclasses.replace(release, details={**release.details, **p.facts})
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]

@@ -27,6 +27,7 @@ from ..statistics import Records
 from ._ball_search import GaussianNoise, Noise, PureNoise
 from ._base import AbstractMechanism, Drawn
 from ._budgeted import BudgetedNoise
+from ._labelled import Labelled
 
 MOST = 0.04  # of mu^2 or of epsilon: noise of the mean times 1.0206, or 1.0417
 LEAST = 0.005
@@ -143,17 +144,13 @@ def plan_count(budget: Budget, n: int, wanted: bool | None) -> CountPlan:
     Raises:
         InvalidArgument: `wanted` is none of these.
     """
-    if wanted is not None and not isinstance(wanted, bool):
-        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
     nothing = CountPlan(budget, 0.0, 0.0, budget)
-    if wanted is False:
-        return nothing
-    p = _share(PureNoise(budget.epsilon), n, wanted)
+    p = share_of_count(PureNoise(budget.epsilon), n, wanted)
     epsilon = budget.epsilon * (1.0 - p) * (1.0 - _MARGIN[1]) if p else budget.epsilon
     if budget.delta == 0.0:
         return CountPlan(budget, 0.0, p, Budget(epsilon)) if p else nothing
     z = gaussian_noise_multiplier(budget)
-    g = _share(GaussianNoise(1.0 / z), n, wanted)
+    g = share_of_count(GaussianNoise(1.0 / z), n, wanted)
     if not p and not g:
         return nothing
     more = z / math.sqrt(1.0 - g) * (1.0 + _MARGIN[0])
@@ -166,7 +163,12 @@ def plan_count(budget: Budget, n: int, wanted: bool | None) -> CountPlan:
     return CountPlan(budget, g, p, rest)
 
 
-def _share(noise: Noise, n: int, wanted: bool | None) -> float:
+def share_of_count(noise: Noise, n: int, wanted: bool | None) -> float:
+    """What a count takes of mu^2 or of epsilon; see `plan_count`."""
+    if wanted is not None and not isinstance(wanted, bool):
+        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
+    if wanted is False:
+        return 0.0
     share = min(MOST, max(LEAST, noise.share_of_count(PRECISE * n)))
     return share if wanted or noise.count_deviation(share) <= USEFUL * n else 0.0
 
@@ -180,8 +182,8 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
     has a share for it.
 
     The value is a pair: that of `inner`, and the exact count; or None instead of the count, where
-    what `inner` admits holds it (`Records`). The noisy count is rounded to a whole number and moved
-    into [0, n], which is post-processing.
+    what `inner` admits holds it (`Records`, `Labelled`). The noisy count is rounded to a whole
+    number and moved into [0, n], which is post-processing.
 
     Args:
         inner: A mechanism made for `plan.rest`.
@@ -258,8 +260,9 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
         one, count = value
         admitted = self.inner._admit(one)
         if count is None:
-            assert isinstance(admitted, Records)
+            assert isinstance(admitted, Records | Labelled)
             count = admitted.count_outside
+            assert count is not None
         return admitted, int(count)
 
     def _draw(self, value: tuple[Any, int], source: NoiseSource) -> Drawn:

@@ -12,6 +12,7 @@ that of its corners, so every sensitivity is that of as many records. Proof: doc
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from .._errors import integer, invalid
 from ..domains import AdaptiveBall, Ball, Domain
+from ..domains._clamp import alike_on_host
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
@@ -28,11 +30,12 @@ from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._membership import Membership
 from ..statistics._sums import weighted_sum
+from ..statistics._tangent_mean import shortened_logs
 from ._ball_search import SearchPlan, plan_short_search, run_short_search
 from ._budgeted import BudgetedMechanism, Floats
 from ._common import needs_log
 from ._private_ball import AdaptiveMechanism
-from ._search_people import SearchPeople, logs_on_host, shortened_on_host
+from ._search_people import SearchPeople, shortened_on_host
 from ._search_records import SearchRecords
 
 _LEAST_KEPT = 1e-3  # of the classes' contrasts: their order is kept where James-Stein keeps nothing
@@ -45,11 +48,15 @@ class Labelled(NamedTuple):
         X: Records of the space.
         labels: The position of each record's class, or a negative number for none.
         members: Whose records they are, where people are protected.
+        count_outside: In a public ball, how many records lay outside it or were no points; where
+            people are protected, how many people had more than half of theirs there. As private as
+            the records; replacing one record, or everything of one person, changes it by at most 1.
     """
 
     X: Any
     labels: NDArray[np.int64]
     members: Membership | None = None
+    count_outside: int | None = None
 
 
 class Found(NamedTuple):
@@ -102,7 +109,7 @@ class LabelledSearch(AdaptiveMechanism[Labelled]):
 
     def _found(self, value: Labelled, source: NoiseSource) -> Found:
         """Search for the ball, and look at the records from its centre."""
-        X, _, members = value
+        X, members = value.X, value.members
         if members is None:
             records = SearchRecords(self.domain, X, self.noise, source)
         else:
@@ -157,10 +164,15 @@ class LabelledInBall(BudgetedMechanism[Labelled]):
         """Shortened tangent vectors at the centre in the place of records."""
         given, domain = Labelled(*value), self.query.domain
         if given.members is None:
-            return Labelled(self.query.prepare(given.X).points, positions(given.labels, self.n))
+            prepared = self.query.prepare(given.X)
+            labels = positions(given.labels, self.n)
+            return Labelled(prepared.points, labels, count_outside=prepared.count_outside)
         records, rows = admit_records(self.manifold, "X", given.X)
-        seen = logs_on_host(self.manifold, domain.center, records)
-        return _of_people(given, shortened_on_host(self.query, seen), rows, self.n, self.sizes)
+        look = functools.partial(shortened_logs, self.manifold, domain.center, domain.radius)
+        seen, outside = alike_on_host(look, records)
+        labelled = _of_people(given, seen, rows, self.n, self.sizes)
+        count = self.n - given.members.majority(~outside)  # at least half inside
+        return labelled._replace(count_outside=count)
 
     def _found(self, value: Labelled, source: NoiseSource) -> Found:
         """The public ball, and the whole budget."""

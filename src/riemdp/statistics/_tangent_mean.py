@@ -73,7 +73,7 @@ class TangentMean(AbstractQuery):
         records, count = self._admitted(X)
         if count != self.n:
             raise other_count(count, self.n)
-        step = functools.partial(_shortened_logs, d.manifold, d.center, d.radius)
+        step = functools.partial(shortened_logs, d.manifold, d.center, d.radius)
         if isinstance(records, Stream):
             return of_stream(records.moved(step))
         points, outside = step(records)
@@ -112,7 +112,7 @@ def _log_flagged(
     return choose(valid, y, jnp.zeros_like(y)), valid
 
 
-def _shortened_logs(
+def shortened_logs(
     manifold: AbstractManifold, center: Point, radius: float, records: Point
 ) -> tuple[jax.Array, jax.Array]:
     """Coordinates of shortened logarithms, and which records are longer or no points."""
