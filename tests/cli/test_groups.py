@@ -201,3 +201,31 @@ def test_the_json_of_a_ledger_is_that_of_its_schema(riemdp, scans):
         assert schemas.faults(broken, schema, "ledger"), change
     assert schemas.faults(told | {"schema": "riemdp.ledger/2"}, schema, "ledger")
     assert schemas.faults({k: told[k] for k in told if k != "budget"}, schema, "ledger")
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "npz", "npy"])
+def test_names_of_columns_reach_the_files(riemdp, tmp_path, ending):
+    path = table(tmp_path, LABELS)
+    out = tmp_path / f"out.{ending}"
+    options = ("--radius", 5, "--epsilon", 5, "--delta", 1e-6, "--seed", 1, "--space", "euclidean")
+    run = riemdp("mean", path, *options, "--groups-column", "patient", "--out", out)
+    assert run.code == 0, run.err
+    assert "a, b, c, d" in run.out
+    read = {
+        "csv": lambda: out.read_text().splitlines()[0].split(","),
+        "json": lambda: json.loads(out.read_text())["names"],
+        "npz": lambda: np.load(out)["names"].tolist(),
+        "npy": lambda: ["abcd"[i] for i in range(np.load(out).shape[0])],  # no place for names
+    }
+    assert read[ending]() == ["a", "b", "c", "d"]
+    given = ("-k", 4, "--row-norm", 3, *options[2:8], "--groups-column", "patient", "--json")
+    machine = riemdp("pca", path, *given)
+    assert json.loads(machine.out)["names"] == ["a", "b", "c", "d"]
+
+
+def test_names_of_entries_are_no_names_of_a_matrix(riemdp, tmp_path):
+    path = table(tmp_path, LABELS)
+    out = tmp_path / "out.json"
+    run = riemdp("mean", path, *GOOD, "--groups-column", "patient", "--out", out, "--seed", 1)
+    assert run.code == 0, run.err
+    assert set(json.loads(out.read_text())) == {"mean"}

@@ -96,6 +96,8 @@ def mean(
     )
     loaded = read_records(file, reading)
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
+    if loaded.names is not None and manifold.shape == (len(loaded.names),):
+        outputs.names = loaded.names
     ball = ball_for(manifold, center, radius, outer_center, outer_radius)
     labels, people = people_labels(loaded.groups, len(records), groups, groups_column, key)
     if isinstance(ball, AdaptiveBall):
@@ -149,6 +151,7 @@ def mean(
                 "radius": float(used.radius),
                 "found_privately": isinstance(ball, AdaptiveBall),
             },
+            **({} if outputs.names is None else {"names": list(outputs.names)}),
             "report": page.to_dict(),
             "files": [str(p) for p in (out, report) if p is not None],
         }
@@ -157,7 +160,7 @@ def mean(
     if as_json:
         print_json(machine)
     else:
-        show_release(result, page, out, report, loaded.note)
+        show_release(result, page, outputs, loaded.note)
 
 
 def _count_outside(ball: Ball, manifold: AbstractManifold, records: Any) -> int:

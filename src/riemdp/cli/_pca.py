@@ -82,7 +82,7 @@ def pca(
     if given_groups(groups, groups_column):
         check_people(show_clamped, max_records_per_person)
     loaded = read_records(file, Reading(key=key, header=header, groups_column=groups_column))
-    rows = loaded.array
+    rows, outputs.names = loaded.array, loaded.names
     if rows.ndim != 2:
         raise InputProblem(
             f"the array has shape {rows.shape}", "pca needs a table, shape (records, columns)"
@@ -124,6 +124,7 @@ def pca(
         )
         return page, {
             "components": np.asarray(result.value).tolist(),
+            **({} if outputs.names is None else {"names": list(outputs.names)}),
             "report": page.to_dict(),
             "files": [str(p) for p in (out, report) if p is not None],
         }
@@ -134,4 +135,4 @@ def pca(
     if as_json:
         print_json(machine)
     else:
-        show_release(result, page, out, report, loaded.note)
+        show_release(result, page, outputs, loaded.note)

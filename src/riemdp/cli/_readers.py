@@ -38,6 +38,7 @@ class Loaded:
     note: str
     channels: int | None = None  # 1 or 3 where the records are covariance descriptors of images
     groups: list[str] | None = None  # whose each record is, from the column of that name
+    names: tuple[str, ...] | None = None  # of the columns of a table, which count as public
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,6 +251,7 @@ def _csv(source: Path, reading: Reading) -> Loaded:
     return Loaded(
         np.array(rows),
         f"{len(rows)} lines of {source.name}" + (", first line taken as header" if header else ""),
+        names=tuple(_cells(first, separator)) if header else None,
     )
 
 
@@ -270,7 +272,7 @@ def _csv_of_people(source: Path, name: str, lines: list[tuple[int, str]], separa
     if not rows:
         raise InputProblem(f"{source} has a header and no records", "write one record a line")
     note = f"{len(rows)} lines of {source.name}, whose they are by the column {name!r}"
-    return Loaded(np.array(rows), note, groups=labels)
+    return Loaded(np.array(rows), note, groups=labels, names=tuple(head[:at] + head[at + 1 :]))
 
 
 def _separator(source: Path, line: str) -> str:
@@ -344,7 +346,8 @@ def _parquet(source: Path, reading: Reading) -> Loaded:
         columns.append(values.astype(np.float64))
     if not columns:
         raise InputProblem(f"{source} has no columns", "write one record a row")
-    return Loaded(np.stack(columns, axis=1), f"{table.num_rows} rows of {source.name}")
+    names = tuple(table.column_names)
+    return Loaded(np.stack(columns, axis=1), f"{table.num_rows} rows of {source.name}", names=names)
 
 
 def _mat(source: Path, reading: Reading) -> Loaded:

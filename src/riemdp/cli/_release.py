@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
 import hashlib
 import io
@@ -51,6 +52,7 @@ class Outputs:
     report: Path | None
     as_json: bool
     key: str
+    names: tuple[str, ...] | None = None  # of the value's last axis, from the columns of a table
 
     def check(self) -> None:
         """Refuse names that cannot be written, before anything is computed."""
@@ -138,7 +140,8 @@ def released(
         interrupts.check()
         content = checksum = None
         if outputs.out is not None:
-            content = serialised(outputs.out.suffix.lower(), outputs.key, result.value)
+            ending = outputs.out.suffix.lower()
+            content = serialised(ending, outputs.key, result.value, outputs.names)
             checksum = hashlib.sha256(content).hexdigest()
         report, machine = describe(result, checksum, ledger)
         pages = None if outputs.report is None else (report.html(), report.to_json())
@@ -157,17 +160,28 @@ def released(
     return result, report, machine
 
 
-def serialised(ending: str, key: str, value: ArrayLike) -> bytes:
-    """The released value as the bytes of a file of this kind."""
+def serialised(
+    ending: str, key: str, value: ArrayLike, names: tuple[str, ...] | None = None
+) -> bytes:
+    """The released value as the bytes of a file of this kind, with the names of its last axis (not
+    in npy, which has no place for them).
+    """
     array = np.asarray(value)
     if ending == ".json":
-        return (json.dumps({key: array.tolist()}) + "\n").encode()
+        told = {} if names is None else {"names": list(names)}
+        return (json.dumps({key: array.tolist()} | told) + "\n").encode()
     if ending == ".csv":
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        if names is not None:
+            writer.writerow(names)
         rows = array.reshape(1, -1) if array.ndim < 2 else array
-        return ("\n".join(",".join(repr(float(x)) for x in row) for row in rows) + "\n").encode()
+        writer.writerows([repr(float(x)) for x in row] for row in rows)
+        return lines.getvalue().encode()
     stream = io.BytesIO()
     if ending == ".npy":
         np.save(stream, array, allow_pickle=False)
     else:
-        np.savez(stream, allow_pickle=False, **{key: array})
+        told = {} if names is None else {"names": np.array(names)}
+        np.savez(stream, allow_pickle=False, **{key: array}, **told)
     return stream.getvalue()

@@ -6,7 +6,6 @@ import contextlib
 import math
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ..mechanisms import Release
     from ..optimizers import OptimizationResult
     from ..report import PrivacyReport
+    from ._release import Outputs
 
 
 @contextlib.contextmanager
@@ -44,8 +44,7 @@ def reading_shown(name: str) -> Iterator[None]:
 def show_release(
     release: Release | OptimizationResult,
     page: PrivacyReport,
-    out: Path | None,
-    report: Path | None,
+    outputs: Outputs,
     note: str,
 ) -> None:
     """The result for a person: the guarantee first, the value where it fits, then the files."""
@@ -61,11 +60,14 @@ def show_release(
         )
     facts = table(show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = _rows(page, note)
-    rows += [(n, str(p)) for n, p in (("value", out), ("report", report)) if p is not None]
+    files = ("value", outputs.out), ("report", outputs.report)
+    rows += [(name, str(path)) for name, path in files if path is not None]
+    if outputs.names is not None:
+        rows.append(("columns", ", ".join(outputs.names)))
     for name, words in rows:
         facts.add_row(text((name, "bold")), text(words))
     screen.print(facts)
-    if out is None:
+    if outputs.out is None:
         screen.print()
         screen.print(text(as_text(np.asarray(release.value))))
 

@@ -11,16 +11,19 @@ from ._formats import (
     read_epochs,
 )
 from ._records import Images
+from ._tables import TableRecords, from_table
 
 __all__ = [
     "EpochRecords",
     "Images",
+    "TableRecords",
     "TensorRecords",
     "covariance_descriptors",
     "descriptor_ball",
     "descriptor_spread",
     "digits",
     "faces",
+    "from_table",
     "from_upper_triangles",
     "histology_patches",
     "read_diffusion_tensors",

@@ -14,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _html
-from .._errors import InvalidArgument, RiemdpWarning, invalid, one_of
+from .._errors import InvalidArgument, MissingExtra, RiemdpWarning, invalid, one_of
+from ..domains import _names
+from ..domains._names import Names
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
@@ -49,7 +51,8 @@ class Release:
         error_law: Law of the distance to the value before noise, None where no formula is known.
         details: Further public facts. `arithmetic` is "lattice" where the guarantee holds for the
             numbers as computed (noise in integers on a public grid, rounding within the
-            sensitivity), "idealised" where it holds for real numbers.
+            sensitivity), "idealised" where it holds for real numbers. `names` holds, for each axis
+            of a record, the names that a DataFrame or an xarray gave to a Frechet mean.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
         words: What the mechanism does, for a report.
@@ -181,6 +184,35 @@ class Release:
         if much is not None:
             warnings.warn(much.caution, RiemdpWarning, stacklevel=3)
 
+    def _named(self, names: Names | None) -> Release:
+        """The same release with the public names of the records' axes, where the value has these
+        axes.
+        """
+        if names is None or np.shape(self.value) != tuple(len(axis) for axis in names):
+            return self
+        return dataclasses.replace(self, details={**self.details, "names": names})
+
+    def to_frame(self) -> Any:
+        """The released value as a pandas DataFrame with the names of rows and columns (of a vector:
+        as one row). Needs pandas.
+
+        Raises:
+            InvalidArgument: The value is neither a vector nor a matrix.
+            MissingExtra: pandas is not installed.
+        """
+        if isinstance(self.value, tuple) or np.ndim(self.value) not in (1, 2):
+            raise InvalidArgument("only a vector or a matrix is a table")
+        try:
+            import pandas  # type: ignore[reportMissingImports]
+        except ImportError as error:
+            raise MissingExtra("a table needs pandas: pip install pandas") from error
+        names = self.details.get("names")
+        if np.ndim(self.value) == 1:
+            row = np.asarray(self.value)[None]
+            return pandas.DataFrame(row, columns=None if names is None else list(names[0]))
+        rows, columns = (None, None) if names is None else map(list, names)
+        return pandas.DataFrame(np.asarray(self.value), index=rows, columns=columns)
+
     @property
     def _subject(self) -> str:
         """What a confidence region is of."""
@@ -226,6 +258,8 @@ class Release:
                 f"  error from noise: {self.expected_error:.6g} (root mean square,"
                 f" {self.error_law.kind})"
             )
+        if "names" in self.details:
+            lines.append(f"  names: {_names.in_words(self.details['names'])}")
         if "arithmetic" in self.details:
             lines.append(f"  arithmetic: {in_words(self.details['arithmetic'])}")
         if self.observation is not None:

@@ -12,6 +12,7 @@ from .. import problems
 from .._errors import integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain, Frame
 from ..domains._door import admit_in_parts, admit_manifold, admit_records
+from ..domains._names import names_of
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
@@ -77,6 +78,8 @@ def private_frechet_mean(
         X: n >= 1 records, a list of them or (n, *manifold.shape) (a tuple of such on a product). n
             is public, unless `adjacency` says otherwise. A memory-mapped file, an HDF5, Zarr or
             Dask array is read in parts and never held as a whole (not by the dp-* mechanisms).
+            The names of a DataFrame's columns or of an xarray's coordinates, and those that
+            `riemdp.datasets.from_table` keeps, are taken as public: they stand in the release.
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
@@ -190,7 +193,8 @@ def private_frechet_mean(
             "count_outside": count_outside or None,
         }
         search = AdaptiveBall() if ball is None else ball
-        return _adaptive(manifold, X, search, budget, rng, ledger, given, groups)
+        found = _adaptive(manifold, X, search, budget, rng, ledger, given, groups)
+        return found._named(names_of(X))
     domain = _bound(manifold, ball)
     if groups is not None:
         _refuse_for_people(mechanism, weights)
@@ -205,7 +209,8 @@ def private_frechet_mean(
             "n_min": n_min,
         }
         grouped = of_groups(manifold, X, groups, domain)
-        return _of_tangents(manifold, grouped or X, ball, budget, rng, ledger, count_outside, given)
+        how = ball, budget, rng, ledger, count_outside, given
+        return _of_tangents(manifold, grouped or X, *how)._named(names_of(X))
     if tolerance is not None:
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
@@ -286,7 +291,7 @@ def private_frechet_mean(
     warn_outside(release.details.get("outside"))
     if built is not None:
         release = moving.applied(release, built, local)
-    release = _finished(release, details, local, domain.frame)
+    release = _finished(release, details, local, domain.frame)._named(names_of(X))
     release._warn_of_noise()
     return release
 

@@ -1,0 +1,143 @@
+"""Names of columns and channels go from a table to the release; names of records never do."""
+
+from __future__ import annotations
+
+import types
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, Budget, InvalidArgument
+from riemdp.datasets import TableRecords, from_table
+from riemdp.domains._names import in_words, names_of
+
+CHANNELS = ["Fz", "Cz", "Pz"]
+SPACE, BALL, BUDGET = riemdp.SPDLogEuclidean(3), Ball(np.eye(3), 2.0), Budget(1.0, 1e-6)
+
+
+def matrices(n: int = 60) -> np.ndarray:
+    a = np.random.default_rng(0).normal(size=(n, 3, 20))
+    return a @ a.transpose(0, 2, 1) / 20
+
+
+def like(package: str, kind: str, **parts: object) -> object:
+    """An object that looks like one of a package which the quick tests do not install."""
+    made = type(kind, (types.SimpleNamespace,), {"__module__": f"{package}.core"})
+    return made(**parts)
+
+
+def coordinate(values: list) -> types.SimpleNamespace:
+    return types.SimpleNamespace(values=np.array(values))
+
+
+def test_names_are_those_of_columns_and_of_all_axes_but_the_first() -> None:
+    assert names_of(like("pandas", "DataFrame", columns=["age", "bmi"])) == (("age", "bmi"),)
+    assert names_of(like("pandas", "DataFrame", columns=[0, 1])) is None
+    assert names_of(like("pandas", "DataFrame", columns=[])) is None
+    assert names_of(like("mine", "DataFrame", columns=["age"])) is None
+    assert names_of(np.ones((3, 2))) is None
+    axes = {"epoch": coordinate(["Alice", "Bob"]), "row": coordinate(CHANNELS)}
+    array = like("xarray", "DataArray", dims=("epoch", "row", "column"), coords=axes)
+    assert names_of(array) is None  # the last axis has no names
+    axes["column"] = coordinate(CHANNELS)
+    assert names_of(array) == (tuple(CHANNELS), tuple(CHANNELS))
+    axes["column"] = coordinate([1.0, 2.0, 3.0])
+    assert names_of(array) is None
+
+
+def test_many_names_in_words() -> None:
+    assert in_words((("a", "b"), ("a", "b"))) == "a, b"
+    assert in_words((("a",), ("b",))) == "a by b"
+    assert in_words((tuple("abcdefghijklmn"),)).endswith("l and 2 more")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"ball": BALL}, {"ball": BALL, "mechanism": "tangent-mean"}, {"budget": Budget(20.0, 1e-6)}],
+)
+def test_names_reach_the_release_and_change_nothing_else(options) -> None:
+    axis = tuple(CHANNELS)
+    records = TableRecords(matrices(), (axis, axis))
+    given = {"budget": BUDGET, "rng": 1, **options}
+    named = riemdp.private_frechet_mean(SPACE, records, **given)
+    plain = riemdp.private_frechet_mean(SPACE, matrices(), **given)
+    assert named.details["names"] == (axis, axis)
+    assert "names: Fz, Cz, Pz" in str(named)
+    assert "names" not in plain.details
+    np.testing.assert_array_equal(named.value, plain.value)
+    assert named.guarantee == plain.guarantee
+
+
+def test_names_that_do_not_fit_the_value_are_dropped() -> None:
+    records = TableRecords(matrices(), (("a", "b"), ("a", "b")))
+    release = riemdp.private_frechet_mean(SPACE, records, BALL, BUDGET, rng=1)
+    assert "names" not in release.details
+
+
+def test_what_is_no_table_is_refused_without_its_values() -> None:
+    with pytest.raises(InvalidArgument, match="array of shape") as caught:
+        from_table(np.full((3, 2), 12345.0))
+    assert "12345" not in str(caught.value)
+
+
+@pytest.mark.conformance
+class TestPandas:
+    """With the real library."""
+
+    def table(self, layout: str = "upper"):
+        pandas = pytest.importorskip("pandas")
+        i, j = {
+            "upper": np.triu_indices(3),
+            "lower": np.tril_indices(3),
+            "square": np.unravel_index(np.arange(9), (3, 3)),
+        }[layout]
+        pairs = [(CHANNELS[p], CHANNELS[q]) for p, q in zip(i, j, strict=True)]
+        return pandas.DataFrame(matrices()[:, i, j], columns=pandas.MultiIndex.from_tuples(pairs))
+
+    @pytest.mark.parametrize("layout", ["upper", "lower", "square"])
+    def test_matrices_take_their_names_from_pairs(self, layout) -> None:
+        records = from_table(self.table(layout), layout=layout)
+        np.testing.assert_array_equal(records.X, matrices())
+        assert records.names == (tuple(CHANNELS),) * 2
+
+    def test_another_order_of_the_columns_is_refused(self) -> None:
+        with pytest.raises(InvalidArgument, match="not in the order"):
+            from_table(self.table("upper"), layout="lower")
+        swapped = self.table().iloc[:, [1, 0, 2, 3, 4, 5]]
+        with pytest.raises(InvalidArgument, match="not in the order"):
+            from_table(swapped, layout="upper")
+
+    def test_people_are_a_column_or_a_level_of_the_index(self) -> None:
+        pandas = pytest.importorskip("pandas")
+        who = [f"s{i // 6}" for i in range(60)]
+        column = self.table().assign(subject=who)
+        level = self.table()
+        level.index = pandas.MultiIndex.from_arrays([who, range(60)], names=["subject", "visit"])
+        for table in (column, level):
+            records = from_table(table, layout="upper", people="subject")
+            np.testing.assert_array_equal(records.X, matrices())
+            assert records.people is not None
+            assert records.people.tolist() == who
+            assert "s1" not in repr(records)
+        release = riemdp.private_frechet_mean(
+            SPACE, records, BALL, BUDGET, groups=records.people, rng=0
+        )
+        assert release.details["people"] == 10
+        frame = release.to_frame()
+        assert list(frame.columns) == list(frame.index) == CHANNELS
+        np.testing.assert_array_equal(frame.to_numpy(), release.value)
+
+    def test_vectors(self) -> None:
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame({"age": [0.1, 0.2], "who": ["a", "b"], "bmi": [0.3, 0.4]})
+        records = from_table(table, people="who")
+        assert records.names == (("age", "bmi"),)
+        assert np.asarray(records).shape == records.shape == (2, 2)
+        release = riemdp.private_frechet_mean(
+            riemdp.Euclidean(2), records, Ball(np.zeros(2), 1.0), BUDGET, rng=0
+        )
+        assert list(release.to_frame().columns) == ["age", "bmi"]
+        for change in ({"layout": "square"}, {"people": "age "}, {"people": None}, {"names": "ab"}):
+            with pytest.raises(InvalidArgument):
+                from_table(table, **{"people": "who", **change})
