@@ -145,9 +145,13 @@ class Deployment:
         for i in range(self.agents):
             self.call("flwr", "supernode", "register", f"{self.keys}/hospital-{i}.pub", "lo")
 
-    def node(self, i: int, config: str = "", name: str | None = None) -> subprocess.Popen:
+    def node(
+        self, i: int, config: str = "", name: str | None = None, *, pinned: bool | None = None
+    ) -> subprocess.Popen:
         program = ["flower-supernode"]
-        if i == PINNED:  # runs no other app than the one that this folder builds
+        if (
+            i == PINNED if pinned is None else pinned
+        ):  # runs no other app than the one that this folder builds
             program = [sys.executable, "-m", "riemdp.federated.flower.supernode"]
             program += ["--bundle", self.bundle()]
         return self.start(
@@ -183,10 +187,12 @@ class Deployment:
         (built,) = place.glob("*.fab")
         return hashlib.sha256(built.read_bytes()).hexdigest()
 
-    def run(self, name: str, config: str) -> subprocess.Popen:
-        return self.start(
-            name, "flwr", "run", str(self.folder / "app"), "lo", "--stream", "--run-config", config
-        )
+    def run(self, name: str, config: str, app: Path | None = None) -> subprocess.Popen:
+        code = str(app or self.folder / "app")
+        return self.start(name, "flwr", "run", code, "lo", "--stream", "--run-config", config)
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text(errors="replace")
 
     # ---------------------------------------------------------------- looking
     def own(self) -> dict[int, str]:

@@ -4,6 +4,8 @@ charged.
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -232,6 +234,17 @@ def test_restart_goes_on_and_counts_the_lost_round(tmp_path):
     assert len(server.records) == 5
     assert fake.sent[0][0] == 2
     assert server.guarantee().within(setup.budget)
+
+
+def test_a_server_does_not_go_on_from_the_state_of_another_run(tmp_path):
+    """It would publish the finished run's point as the result of the new agreement."""
+    setup, state = _setup(2, rounds=3, per_round=2), tmp_path / "state.npz"
+    _run({"a": "good", "b": "good"}, setup, state=state)
+    other = dataclasses.replace(setup, document="ab" * 32)
+    with pytest.raises(InvalidArgument, match="another agreement"):
+        _run({"a": "good", "b": "good"}, other, state=state)
+    server, fake, _ = _run({"a": "good", "b": "good"}, setup, state=state)
+    assert (len(server.records), fake.sent) == (3, [])
 
 
 def test_a_restarted_server_takes_in_who_has_come_and_remembers_who_has_gone(tmp_path):

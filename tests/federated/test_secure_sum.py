@@ -137,6 +137,13 @@ def test_planted_leaks_fail_the_transcript_test(monkeypatch: pytest.MonkeyPatch)
             ),
         )
         assert transcript_p_value(transcript(ROUNDS)) < ALPHA
+    # all pairs use one mask again
+    with monkeypatch.context() as patched:
+        key = _secure_sum._key
+        patched.setattr(
+            _secure_sum, "_key", lambda secret, common, *names: key(b"all", common, "a", "b")
+        )
+        assert transcript_p_value(transcript(ROUNDS)) < ALPHA
     # one mask for all coordinates
     with monkeypatch.context() as patched:
         mask = _secure_sum._mask

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import riemdp
 from riemdp import InvalidArgument, noise_source
+from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.federated import Coordinator, PriRFed, plan_federated, run_in_process
-from riemdp.federated._secure_sum import Keys, Question, Roster
-from riemdp.federated._shared import context_of, masked_sum, plan_shared
+from riemdp.federated._secure_sum import Keys, Question, Roster, masked, total
+from riemdp.federated._shared import context_of, masked_sum, moved, plan_shared
 from riemdp.optimizers import DPRGD, DPRSGD
 from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
+from riemdp.optimizers._plan import plan_optimizer
 from riemdp.privacy import Ledger
 
 pytest.importorskip("cryptography")
@@ -195,6 +199,111 @@ def test_a_site_is_charged_before_its_noise_and_not_for_a_bad_roster() -> None:
         else:
             masked_sum(*arguments, ledger=ledger)
             assert ledger.spent == shared.guarantee
+
+
+@pytest.mark.parametrize("sites", [3, 10, 30])
+def test_a_step_beside_a_trusted_server_and_beside_local_noise(sites: int) -> None:
+    """The noise of one step of a run, at the same budget and on as many records: sqrt(J / (J -
+    q)) times that of one optimiser that holds all of them, and sqrt(J - q) times less than where
+    each site adds all of its own; within 2 percent.
+    """
+    rounds, records = 4, 50
+    central = plan_optimizer(
+        PROBLEM, sites * records, dataclasses.replace(LOCAL, steps=rounds), BUDGET
+    ).sigma
+    each = settings(rounds=rounds, agents_per_round=sites, noise="local", tolerated=0)
+    alone = plan_federated(each, [records] * sites, BUDGET).sigma_of[records] / np.sqrt(sites)
+    for tolerated in (0, 1, 2):
+        run = settings(rounds=rounds, agents_per_round=sites, tolerated=tolerated)
+        shared = plan_federated(run, [records] * sites, BUDGET).shared
+        assert shared is not None
+        sigma = shared.sigma_of(sites) / (sites * records)
+        left = sites - tolerated
+        assert sigma / central == pytest.approx(np.sqrt(sites / left), rel=0.02)
+        assert alone / sigma == pytest.approx(np.sqrt(left), rel=0.02)
+
+
+# ------------------------------------------------------------------------------------------------
+# attacks on what is sent, whole
+def attacked(who: str, *, dropped: int = 0, bare: bool = False, runs: int = 1500) -> float:
+    """A lower bound of mu from rounds of three sites, of which one may be missing or collude. One
+    record of the first site is as far to one side as it can be, or to the other.
+
+    Args:
+        who: "outsider" sees the next point, "server" the sum of all words, "one site's words" only
+            those, "colluders" are the server and the last site, which keeps its noise out.
+        dropped: How many honest sites forget their noise (planted).
+        bare: Whether there are no masks (planted).
+        runs: How many rounds of each side.
+    """
+    line = riemdp.Euclidean(1)
+    problem = riemdp.problems.frechet_mean(line)
+    local = DPRGD(steps=1, learning_rate=0.25, clip_norm=1.0)
+    prirfed = PriRFed(problem, local, rounds=1, agents_per_round=3, noise="shared", tolerated=1)
+    shared = plan_shared(prirfed, riemdp.Budget(8.0, 1e-5))
+    names, start, source = ("a", "b", "c"), np.zeros(1), noise_source(21)
+    keys = {name: Keys.new(name) for name in names}
+    agreed = {name: k.long_term for name, k in keys.items()}
+    roster = Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)
+    silent = {"c": 1 if who == "colluders" else 0, "b": dropped, "a": max(0, dropped - 1)}
+    seen = []
+    for side in (1e6, -1e6):
+        data = {"a": np.array([[side], [0.0]]), "b": np.zeros((2, 1)), "c": np.zeros((2, 1))}
+        for t in range(runs):
+            asked = Question("ab" * 32, t, roster, context_of(line, start))
+            words = {}
+            for name in names:
+                if silent[name] or bare:
+                    values = clipped_sum(problem, data[name], start, 1.0, centered=False)
+                    steps = shared.integers(values)
+                    steps = steps if silent[name] else steps + shared.noise(source)
+                    words[name] = (
+                        steps.view(np.uint64) if bare else masked(steps, keys[name], asked)
+                    )
+                else:
+                    words[name] = masked_sum(
+                        prirfed, shared, data[name], start, keys[name], asked, rng=source
+                    )
+            added = total(words.values())
+            if who == "outsider":
+                following = moved(prirfed, shared, start, added, 6)
+                assert following is not None
+                seen.append(-float(np.asarray(following)[0]))
+            elif who == "one site's words":
+                seen.append(float(words["a"].view(np.int64)[0]))
+            else:
+                seen.append(float(added[0]))
+    return gaussian_mu_lower_bound(np.array(seen[runs:]), np.array(seen[:runs]))
+
+
+CLAIM = 1.0 / plan_shared(settings(rounds=1), riemdp.Budget(8.0, 1e-5)).noise_multiplier
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", ["outsider", "server", "one site's words", "colluders"])
+def test_attacks_on_what_is_sent_stay_below_the_claim(who: str) -> None:
+    bound = attacked(who)
+    assert bound <= CLAIM
+    if who == "colluders":
+        assert bound > 0.85 * CLAIM  # nearly all of it
+    elif who == "one site's words":
+        assert bound < 0.2
+    else:  # three shares, where the claim is of two
+        assert bound > 0.7 * CLAIM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("who", "planted"),
+    [
+        ("outsider", {"dropped": 2}),
+        ("server", {"dropped": 2}),
+        ("one site's words", {"bare": True}),
+        ("colluders", {"dropped": 1}),
+    ],
+)
+def test_attacks_refute_planted_faults(who: str, planted: dict) -> None:
+    assert attacked(who, **planted) > CLAIM
 
 
 def test_frames_and_points_have_digests() -> None:

@@ -73,6 +73,8 @@ def agree(
     if as_json:
         print_json(facts | {"terms": agreed.setup.terms})
         return
+    # The line that all compare, whole on a narrow screen, too.
+    console().print(text(f"fingerprint {facts.pop('fingerprint')}"), soft_wrap=True)
     screen = table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for name, words in facts.items():
         screen.add_row(text((name, "bold")), text(str(words)))
@@ -92,7 +94,7 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
         "answers of one site": f"at most {setup.answers}",
         "noise": "each site adds all of its own"
         if agreed.noise == "local"
-        else f"shared; holds if at most {agreed.tolerated} sites drop out or collude",
+        else f"shared; holds if at most {agreed.tolerated} of the sites drop out or collude",
     }
     if records is not None:
         from ..federated import plan_federated
@@ -104,7 +106,11 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
             f"epsilon {one.repeat(setup.answers).epsilon(budget.delta):.4g}, where a site is asked"
             " in every round that it can be"
         )
-        facts["noise of one step"] = f"sigma {plan.sigma_of[records]:.6g} in each coordinate"
+        sigma, of = plan.sigma_of[records], "one site's step"
+        if plan.shared is not None:
+            sites = plan.shared.parties
+            sigma, of = plan.shared.sigma_of(sites) / (records * sites), "the step of all sites"
+        facts[f"noise of {of}"] = f"sigma {sigma:.6g} in each coordinate"
     return facts
 
 
@@ -143,7 +149,7 @@ def status(file: SiteFile, as_json: o.Json = False) -> None:
             }
         print_json(facts)
         return
-    console().print(text(site.status()))
+    console().print(text(site.status()), soft_wrap=True)
 
 
 @command

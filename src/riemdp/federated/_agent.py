@@ -208,7 +208,8 @@ def answer_sum(
         roster = Roster.of(keys, agreed, _fresh_keys(members), least=shared.enough)
         keys.meet(roster)
     except InvalidArgument as error:
-        raise Refused(f"declined: {error}. Nothing was spent") from error
+        words = str(error).replace("argument `roster`", "the server's list of members")
+        raise Refused(f"declined: {words}. Nothing was spent") from error
     context = context_of(prirfed.problem.manifold, sent)
     question = Question(setup.agreement, number, roster, context)
     _, n = check_data(prirfed.problem, records)

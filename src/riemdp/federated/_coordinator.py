@@ -55,7 +55,8 @@ class Coordinator:
     With shared noise a reply is a vector of masked words (`_secure_sum`), and a round counts when
     all that were invited have replied: otherwise masks are left in the sum.
 
-    Agents are known by strings; their numbers of records are public.
+    Agents are known by strings; their numbers of records are public. `agreement` is the fingerprint
+    of the run's settings: a saved state of another run is not gone on from.
     """
 
     def __init__(
@@ -66,7 +67,10 @@ class Coordinator:
         initial: Point,
         budget: Budget | None,
         source: NoiseSource,
+        *,
+        agreement: str = "",
     ):
+        self.agreement = agreement
         self.prirfed, self.plan, self.budget = prirfed, plan, budget
         self.sizes = dict(sizes)
         self.value = self._confined(prirfed.problem.manifold._coerce("initial", initial))
@@ -304,6 +308,7 @@ class Coordinator:
     def save(self, path: str | Path) -> None:
         """Write the server's state (public: no record, no noise, no key) whole or not at all."""
         state = {
+            "agreement": self.agreement,
             "sizes": self.sizes,
             "invitations": self.invitations,
             "records": [asdict(r) for r in self.records],
@@ -329,6 +334,13 @@ class Coordinator:
         """
         with np.load(Path(path), allow_pickle=False) as saved:
             state = json.loads(str(saved["state"]))
+            if state.get("agreement", self.agreement) != self.agreement:
+                raise invalid(
+                    "path",
+                    str(path),
+                    "it is the state of a run under another agreement; give"
+                    " another file, or move this one away",
+                )
             self._adopt(
                 {a: int(n) for a, n in state["sizes"].items()},
                 {int(k): v for k, v in state["sigma_of"].items()},

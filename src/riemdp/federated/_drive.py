@@ -71,7 +71,15 @@ def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource
     for `setup.agents`.
     """
     plan = plan_federated(setup.prirfed, [*sizes.values(), *_others(setup, sizes)], setup.budget)
-    return Coordinator(setup.prirfed, plan, dict(sizes), setup.initial, setup.budget, source)
+    return Coordinator(
+        setup.prirfed,
+        plan,
+        dict(sizes),
+        setup.initial,
+        setup.budget,
+        source,
+        agreement=setup.agreement,
+    )
 
 
 def _others(setup: Setup, sizes: Mapping[str, int]) -> list[int]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -29,6 +30,13 @@ MakeSetup = Callable[[Mapping[str, Any]], Setup]
 
 def _message(content: RecordDict, node: int, kind: str, group: str, ttl: float) -> Message:
     return Message(content, node, kind, ttl=ttl, group_id=group)
+
+
+def _reason(reply: Message) -> str:
+    """What a site said, without the engine's frame around it."""
+    said = str(reply.error.reason)
+    found = re.search(r":<(['\"])(.*)\1>$", said, flags=re.DOTALL)
+    return (said if found is None else found[2])[:300]
 
 
 class GridTransport:
@@ -101,7 +109,7 @@ class GridTransport:
                 if node is None:
                     continue
                 if reply.has_error():
-                    self._say(node, f"does not take part: {reply.error.reason[:300]}")
+                    self._say(node, f"does not take part: {_reason(reply)}")
                     continue
                 name, records = fact(reply.content, "name"), fact(reply.content, "records")
                 taken = {n for k, n in self._names.items() if k in nodes and k != node}
@@ -176,7 +184,7 @@ class GridTransport:
             if name is None:
                 continue
             if reply.has_error():
-                log.warning("agent %r sent no point: %.200s", name[:80], reply.error.reason)
+                log.warning("agent %r sent no point: %s", name[:80], _reason(reply))
                 found.append((name, None, None))
             else:
                 sent = reply.content

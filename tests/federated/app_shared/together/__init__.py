@@ -1,0 +1,1 @@
+"""App of the deployment test with shared noise."""

@@ -1,0 +1,136 @@
+"""The server of the deployment test with shared noise: an honest one, or one that lies.
+
+`lies` in the run configuration is "" (honest), "one" (one question that looks right) or "all". What
+the sites said to each question is written to `result-path`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Message
+from flwr.serverapp import ServerApp
+
+from riemdp.federated import Agreement, flower
+from riemdp.federated.flower._messages import HELLO, TRAIN, fact, pack, question
+
+PATIENCE = 300.0
+honest = flower.server_app(timing=flower.Timing(timeout=180.0, grace=60.0, patience=240.0))
+app = ServerApp()
+
+
+class Liar:
+    """Asks all nodes, and notes what they say."""
+
+    def __init__(self, grid, agreed):
+        self.grid, self.agreed, self.said = grid, agreed, []
+        end = time.monotonic() + PATIENCE
+        while len(nodes := sorted(grid.get_node_ids())) < len(agreed.sites):
+            if time.monotonic() > end:
+                raise RuntimeError("the nodes did not come")
+            time.sleep(0.2)
+        self.nodes, self.names, self.keys = nodes, {}, {}
+
+    def send(self, messages):
+        """Replies in the order of the messages; None where there is none."""
+        ids = list(self.grid.push_messages(messages))
+        came, end = {}, time.monotonic() + PATIENCE
+        while len(came) < len(ids) and time.monotonic() < end:
+            for reply in self.grid.pull_messages([i for i in ids if i not in came]):
+                came[reply.metadata.reply_to_message_id] = reply
+            time.sleep(0.1)
+        return [came.get(i) for i in ids]
+
+    def hello(self):
+        facts = {"agreement": self.agreed.fingerprint}
+        asked = [Message(question(**facts), node, HELLO, ttl=600.0) for node in self.nodes]
+        for node, reply in zip(self.nodes, self.send(asked), strict=True):
+            if reply is not None and not reply.has_error():
+                self.names[node] = fact(reply.content, "name")
+                self.keys[self.names[node]] = fact(reply.content, "key")
+
+    def question(self, node, number, **changed):
+        """The message of a round; `changed` replaces a point, or facts (None: left out)."""
+        names = sorted(self.keys) or [party.name for party in self.agreed.sites]
+        facts = {
+            "round": number,
+            "agreement": self.agreed.fingerprint,
+            "members": names,
+            "keys": [self.keys.get(name, "ab" * 32) for name in names],
+        } | {k: v(self.names.get(node)) if callable(v) else v for k, v in changed.items()}
+        point = facts.pop("point", np.eye(2))
+        content = pack(point, **{k: v for k, v in facts.items() if v is not None})
+        return Message(content, node, TRAIN, ttl=600.0)
+
+    def ask(self, *questions):
+        """Several questions, to every site at once: (name, number, changes) each."""
+        asked = [(node, *q) for node in self.nodes for q in questions]
+        replies = self.send([self.question(node, n, **changed) for node, _, n, changed in asked])
+        for (node, name, number, _), reply in zip(asked, replies, strict=True):
+            if reply is None:
+                words = "nothing"
+            elif reply.has_error():
+                words = reply.error.reason
+            else:
+                words = "answered"
+                self.keys[self.names[node]] = fact(reply.content, "key")
+            self.said.append([self.names.get(node, str(node)), name, number, words])
+
+
+def lies(keys):
+    """What a server may try; each must be refused."""
+    others = {"members": sorted(keys), "keys": [keys[name] for name in sorted(keys)]}
+    return [
+        ("another agreement", 0, {"agreement": "0" * 64}),
+        ("no agreement", 0, {"agreement": None}),
+        ("NaN", 0, {"point": np.full((2, 2), np.nan)}),
+        ("the wrong shape", 0, {"point": np.eye(3)}),
+        ("off the manifold", 0, {"point": np.diag([1.0, -1.0])}),
+        ("outside the ball", 0, {"point": np.exp(1.1) * np.eye(2)}),
+        ("no such round", 6, {}),
+        ("no roster", 0, {"members": None, "keys": None}),
+        (
+            "a roster without the site",
+            0,
+            {
+                "members": lambda me: [n for n in others["members"] if n != me],
+                "keys": lambda me: [keys[n] for n in others["members"] if n != me],
+            },
+        ),
+        ("a roster of one", 0, {"members": lambda me: [me], "keys": lambda me: [keys[me]]}),
+        (
+            "a roster with a stranger",
+            0,
+            {"members": [*others["members"], "z"], "keys": [*others["keys"], "ab" * 32]},
+        ),
+        (
+            "a key that is known to all",
+            0,
+            {"keys": lambda me: [keys[n] if n == me else "00" * 32 for n in others["members"]]},
+        ),
+    ]
+
+
+@app.main()
+def main(grid, context):
+    config = context.run_config
+    if not config["lies"]:
+        honest(grid, context)
+        return
+    liar = Liar(grid, Agreement.read(str(config["agreement"])))
+    if config["lies"] == "one":
+        liar.ask(("a question", 0, {}))
+    else:
+        liar.hello()
+        wrong = lies(liar.keys)
+        for i in range(0, len(wrong), 2):
+            liar.ask(*wrong[i : i + 2])
+        for number in (0, 0, 1, 1):
+            liar.ask(("a question", number, {}))
+        liar.hello()  # the sites have given as many answers as they agreed to
+        liar.ask(("a question", 2, {}), ("a question", 3, {}))
+        liar.ask(("a question", 4, {}), ("a question", 5, {}))
+    Path(str(config["result-path"])).write_text(json.dumps(liar.said))
