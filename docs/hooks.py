@@ -1,9 +1,14 @@
-"""Put pages into the navigation that are not listed in mkdocs.yml: measured results that are
-written by programs.
+"""Put pages into the navigation that are not listed in mkdocs.yml (measured results, written by
+programs), and make MathML of formulas.
+
+Browsers show MathML without a script, so a page needs nothing from the network and can be read
+offline.
 """
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 # Shown first, in this order; whatever else exists follows by name.
@@ -30,6 +35,53 @@ def on_config(config):
     if rest:
         config["nav"].insert(-2, {"Measured": [{_title(docs / name): name} for name in rest]})
     return config
+
+
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+_BAR = re.compile(r"<mo[^>]*>&#x(?:0007C|02016|02223);</mo>")
+_FUNCTION = r"<mi>(?:arccos|arcsin|cos|cot|exp|ln|log|max|min|sin|tan)</mi>"
+_INDEX = "(?:<mi>.</mi>|<mrow>.*?</mrow>)"
+_NAMED = rf"(?:(?<!<msub>)(?<!<msup>){_FUNCTION}|<msub>{_FUNCTION}{_INDEX}</msub>)"
+_OPERAND = r"(?=<m(?:i|n|sub|sup|frac)>)"
+
+
+def on_page_content(content, page, config, files):
+    def made(found):
+        latex = html.unescape(found[3]).strip()
+        try:
+            return _mathml(latex, "block" if found[2] == "[" else "inline")
+        except Exception as error:
+            raise ValueError(f"{page.file.src_uri}: {latex} is no formula: {error}") from error
+
+    return _FORMULA.sub(made, content)
+
+
+def _mathml(latex: str, display: str) -> str:
+    """A formula as MathML, with the spaces about bars and function names that TeX would leave."""
+    from latex2mathml.converter import convert
+
+    text = convert(latex, display=display)
+    if "\\" in text:  # a command that the converter does not know stays as it is
+        raise ValueError("it holds a command that is not known")
+    named = iter(re.findall(r"\\(lvert|rvert|lVert|rVert|mid)(?![A-Za-z])", latex))
+    forms = {"l": "prefix", "r": "postfix"}
+
+    def bar(found):
+        name = next(named)
+        if name == "mid":
+            return found[0]
+        sign = "|" if name[1] == "v" else "\N{DOUBLE VERTICAL LINE}"
+        form = forms[name[0]]
+        return f'<mo form="{form}" stretchy="false" lspace="0em" rspace="0em">{sign}</mo>'
+
+    text = _BAR.sub(bar, text)
+    text = text.replace("<mo>&#x0002F;</mo>", '<mo lspace="0em" rspace="0em">/</mo>')
+    thin = '<mspace width="0.167em"/>'
+    text = re.sub(rf"({_NAMED}){_OPERAND}", rf"\1{thin}", text)
+    text = re.sub(rf"(</m(?:i|n|sub|sup|frac|sqrt)>)(?={_FUNCTION})", rf"\1{thin}", text)
+    return text.replace("<math ", f'<math alttext="{html.escape(latex)}" ', 1)
 
 
 def _pages(nav):
