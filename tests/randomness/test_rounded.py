@@ -98,29 +98,35 @@ def test_every_probability_is_right_to_one_part_in_a_hundred_thousand(scale: flo
 
 # ------------------------------------------------------------------------------------------------
 # the law by draws
-def law_p_value(draw: Draw, scale: float, count: int) -> float:
+def law_p_value(draw: Draw, scale: float, count: int, times: int = 1) -> float:
     """Chi-square of all integers (of 64 cells of equal probability and two tails where there are
-    more), of the sign, and of the six lowest bits where the law of these is uniform.
+    more), of the sign, and of the six lowest bits where the law of these is uniform, of `times`
+    times `count` draws.
     """
-    z = draw(scale, count)
-    p = []
     if scale < 64:
-        last = math.ceil(stats.norm.isf(20 / count) * scale)
+        last = math.ceil(stats.norm.isf(20 / (count * times)) * scale)
         integers = np.arange(-last, last + 1)
         expected = probabilities(integers, scale)
         expected[[0, -1]] = stats.norm.sf((last - 0.5) / scale)
-        seen = np.bincount(np.clip(z, -last, last) + last, minlength=integers.size)
+        edges = integers[:-1] + 0.5
     else:
         inside = stats.norm.ppf(np.arange(1, 64) / 64) * scale
         edges = np.floor(np.concatenate([[-3.9 * scale], inside, [3.9 * scale]])) + 0.5
-        cells = np.searchsorted(edges, z)
-        seen = np.bincount(cells, minlength=edges.size + 1)
         expected = np.diff(np.concatenate([[0.0], stats.norm.cdf(edges / scale), [1.0]]))
-        low = np.bincount(z & 63, minlength=64)
+    seen, low, positive, negative = np.zeros(edges.size + 1), np.zeros(64), 0, 0
+    for _ in range(times):
+        z = draw(scale, count)
+        if scale < 64:
+            seen += np.bincount(np.clip(z, -last, last) + last, minlength=seen.size)
+        else:
+            seen += np.bincount(np.searchsorted(edges, z), minlength=seen.size)
+            low += np.bincount(z & 63, minlength=64)
+        positive += np.count_nonzero(z > 0)
+        negative += np.count_nonzero(z < 0)
+    p = [stats.chisquare(seen, expected / expected.sum() * count * times).pvalue]
+    p.append(stats.binomtest(positive, positive + negative).pvalue)
+    if scale >= 64:
         p.append(stats.chisquare(low).pvalue)
-    p.append(stats.chisquare(seen, expected / expected.sum() * count).pvalue)
-    signs = np.count_nonzero(z > 0), np.count_nonzero(z < 0)
-    p.append(stats.binomtest(signs[0], sum(signs)).pvalue)
     return min(1.0, len(p) * float(min(p)))
 
 
@@ -132,13 +138,26 @@ def test_draws_have_the_law(scale: float) -> None:
     assert law_p_value(draws, scale, 500_000) > ALPHA
 
 
+def in_parts(seed: int) -> Draw:
+    source = noise_source(seed)
+    return lambda scale, count: source.rounded_normals(scale, count)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 2.0**32])
-def test_two_hundred_million_draws_have_the_law(scale: float) -> None:
-    def many(scale: float, count: int) -> np.ndarray:
-        return np.concatenate([draws(scale, count // 20, seed) for seed in range(20)])
+def test_a_billion_draws_have_the_law(scale: float) -> None:
+    assert law_p_value(in_parts(5), scale, 10_000_000, 100) > ALPHA
 
-    assert law_p_value(many, scale, 200_000_000) > ALPHA
+
+@pytest.mark.slow
+def test_what_half_a_million_draws_do_not_show_ten_million_do() -> None:
+    """The power of many draws: a scale that is a part in a thousand too small."""
+
+    def narrower(scale: float, count: int) -> np.ndarray:
+        return draws(_rounded.scale_up(0.999 * scale), count)
+
+    assert law_p_value(narrower, 2.0**32, 500_000) > ALPHA
+    assert law_p_value(narrower, 2.0**32, 20_000_000) < ALPHA
 
 
 def narrow(scale: float, count: int) -> np.ndarray:

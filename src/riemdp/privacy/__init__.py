@@ -30,6 +30,7 @@ from ._guarantee import (
 from ._ledger import Ledger, charge, session_ledger
 from ._participation import equivalent_rounds, participation
 from ._register import Entry, described
+from ._replacement import replace_one
 from ._shares import split_budget
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ __all__ = [
     "none",
     "participation",
     "pure",
+    "replace_one",
     "session_ledger",
     "split_budget",
     "subsampled_gaussian",

@@ -156,7 +156,9 @@ class NoPrivacyEvent:
 
 @dataclass(frozen=True)
 class GroupEvent:
-    """The releases `inner`, seen by `size` records that change together."""
+    """The releases `inner`, seen by `size` records that change together: those of one person, or
+    one that goes and one that comes.
+    """
 
     size: int
     inner: tuple[Event, ...]
@@ -166,7 +168,7 @@ class GroupEvent:
 
     def describe(self) -> str:
         inner = " and ".join(p.describe() for p in self.inner)
-        return f"for {self.size} records of one person together: {inner}"
+        return f"for {self.size} records that change together: {inner}"
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "group", "size": self.size, "inner": [p.to_dict() for p in self.inner]}
