@@ -73,12 +73,15 @@ def test_it_is_better_than_batches_of_a_fixed_size_can_be() -> None:
     """Where all other records pull one way, batches without replacement show a replacement as a
     Poisson step with twice the clip norm shows an addition: no better bound for them exists.
     """
-    batches = {"population": 1000, "batch_size": 50, "steps": 40}
-    attained = subsampled_gaussian(1.0, sampling="poisson", **batches).epsilon(1e-5)
-    fixed = subsampled_gaussian(1.0, **batches).epsilon(1e-5)
+
+    def batches(z: float, sampling: str) -> Guarantee:
+        return subsampled_gaussian(z, population=1000, batch_size=50, steps=40, sampling=sampling)
+
+    attained = batches(1.0, "poisson").epsilon(1e-5)
+    fixed = batches(1.0, "without-replacement").epsilon(1e-5)
     allocated = replace_one(allocated_gaussian(2.0, steps=20, epochs=2)).epsilon(1e-5)
-    poisson = subsampled_gaussian(2.0, sampling="poisson", **batches)
-    assert allocated < replace_one(poisson).epsilon(1e-5) < 0.9 * attained < 0.9 * fixed
+    poisson = replace_one(batches(2.0, "poisson")).epsilon(1e-5)
+    assert allocated < poisson < 0.9 * attained < 0.9 * fixed
 
 
 def test_what_is_kept_and_what_is_refused() -> None:

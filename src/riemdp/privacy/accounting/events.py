@@ -168,7 +168,8 @@ class GroupEvent:
 
     def describe(self) -> str:
         inner = " and ".join(p.describe() for p in self.inner)
-        return f"for {self.size} records that change together: {inner}"
+        who = "records that change together, such as the records of one person"
+        return f"for {self.size} {who}: {inner}"
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "group", "size": self.size, "inner": [p.to_dict() for p in self.inner]}
