@@ -1,17 +1,19 @@
 """Federated rounds: a deployment on loopback beside the engine's stock polling, and a simulation
 beside the same run in process.
 
-    python -m bench.bench_federated [deployment | simulation]
+    python -m bench.bench_federated [deployment | simulation | secure]
 
 Needs the extra `federated`; without it, it says so and does nothing. Deployment: TLS, node
 authentication, 3 agents; in ONE run the rounds alternate between our polling and Flower's own
 `Grid.send_and_receive` (same messages, same agents), first with the engine's default look for work
 every second, then with 0.2 s (FLWR_SUPEREXEC_TASK_POLL_INTERVAL). Simulation: principal eigenvector
-of MNIST, N = 100 agents, s = 5 a round, T = 200 rounds, both local methods.
+of MNIST, N = 100 agents, s = 5 a round, T = 200 rounds, both local methods. Secure: 100 virtual
+sites that share their noise, all of them in every round, a mean of 11 x 11 matrices.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -150,15 +152,74 @@ def simulation(rounds: int = ROUNDS) -> list[Row]:
     return rows
 
 
+# -----------------------------------------------------------------------------
+# secure sums
+def secure(rounds: int = 5) -> list[Row]:
+    """Seconds a round of 100 virtual sites under secure sums, in process beside the engine."""
+    from riemdp.federated import flower, run_in_process
+
+    space = riemdp.SPDLogEuclidean(11)
+    problem = problems.frechet_mean(space, ball=riemdp.Ball(space.origin, 2.0))
+    source, data = riemdp.noise_source(1), []
+    for _ in range(AGENTS):
+        logs = 0.2 * source.normals((20, 11, 11))
+        points = space.exp(space.origin, logs + np.swapaxes(logs, 1, 2))
+        data.append(np.asarray(points))
+    local = riemdp.DPRGD(steps=1, learning_rate=0.25, sensitivity="domain")
+    prirfed = PriRFed(
+        problem, local, rounds=rounds, agents_per_round=AGENTS, noise="shared", tolerated=10
+    )
+    start, budget, took = space.origin, Budget(1.0, 1e-5), {}
+    run_in_process(
+        dataclasses.replace(prirfed, rounds=1), data, start, budget
+    )  # compiled before the clock runs
+    for way, call in (("in process", run_in_process), ("engine", flower.simulate)):
+        begin = time.perf_counter()
+        done = call(prirfed, data, start, budget)
+        took[way] = (time.perf_counter() - begin) / rounds
+        moved = sum(r.moved for r in done.rounds)
+        print(
+            f"secure sums, {way}: {took[way]:.2f} s a round, {moved} of {rounds} rounds had a sum,"
+            f" {done.guarantee.epsilon(1e-5):.4g} at 1e-5, noise {done.sigma:.3g}",
+            flush=True,
+        )
+    print("bytes of a message:", message_sizes(np.asarray(space.origin), space.dim))
+    return [
+        comparison(
+            f"simulated round in process, secure sums, N = {AGENTS}, 66 coordinates, T = {rounds}",
+            "Flower's simulation engine, start included",
+            _paired([took["in process"]], [took["engine"]]),
+            unit="s",
+        )
+    ]
+
+
+def message_sizes(point: np.ndarray, dim: int, sites: int = AGENTS) -> dict[str, int]:
+    """Bytes as the engine serialises them, without its envelope."""
+    from flwr.common.serde import recorddict_to_proto  # pyright: ignore[reportMissingImports]
+
+    from riemdp.federated.flower._messages import hello, pack, pack_words
+
+    digits, words = "0" * 64, np.zeros(dim, dtype=np.uint64)
+    members = {"members": [f"site-{i}" for i in range(sites)], "keys": [digits] * sites}
+    messages = {
+        "HELLO's answer": hello("site-0", 20, 1.0, digits),
+        f"question to {sites} sites": pack(point, round=3, agreement=digits, **members),
+        "answer": pack_words(words, records=20, key=digits),
+    }
+    return {what: recorddict_to_proto(content).ByteSize() for what, content in messages.items()}
+
+
 def main() -> None:
     if importlib.util.find_spec("flwr") is None:
         print("bench_federated: skipped, flwr is not installed (pip install 'riemdp[federated]')")
         return
-    wanted = sys.argv[1:] or ["simulation", "deployment"]
+    parts = {"simulation": simulation, "secure": secure, "deployment": deployment}
+    wanted = sys.argv[1:] or list(parts)
     rows: list[Row] = []
     for part in wanted:
         try:
-            rows += {"deployment": deployment, "simulation": simulation}[part]()
+            rows += parts[part]()
         except riemdp.DataUnavailable as error:
             print(f"bench_federated: {part} skipped: {error}")
     if rows:

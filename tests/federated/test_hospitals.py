@@ -50,6 +50,8 @@ sed -i "s/\"agreement.toml\"/\"other.toml\"/
 setsid --wait timeout 900 flwr run app lo --stream \
   --run-config "agreement=\"$PWD/other.toml\" result-path=\"$PWD/second.npz\" patience=60.0" \
   > second.log 2>&1
+bash ../share.sh
+setsid --wait timeout 1500 bash ../less.sh > less.log 2>&1
 """
 
 
@@ -81,9 +83,10 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     shutil.copytree(
         EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "certificates", "flwr-home")
     )
-    _, agree, server, hospital, run = _blocks()
+    _, agree, server, hospital, run, share, run_shared = _blocks()
     assert "i=0   # 1, 2\n" in hospital
-    for name, text in {"agree": agree, "server": server, "run": run}.items():
+    texts = {"agree": agree, "server": server, "run": run, "share": share, "less": run_shared}
+    for name, text in texts.items():
         (tmp_path / f"{name}.sh").write_text(text)
     for k in range(3):
         (tmp_path / f"hospital-{k}.sh").write_text(hospital.replace("i=0   # 1, 2\n", f"i={k}\n"))
@@ -121,9 +124,20 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     for i in (0, 2):
         assert "server's settings are not this site's" in (folder / f"hospital-{i}.log").read_text()
 
+    # They share the noise, and the ledgers count all that was answered.
+    less = json.loads((folder / "result-shared.json").read_text())
+    assert "3 sites at most 1" in less["assumes"]
+    assert "3 sites at most 1" in (folder / "report-shared.html").read_text()
+    assert 0 < less["epsilon"] <= 2.0
+    moved = sum(r["moved"] for r in less["rounds"])
+    assert len(less["rounds"]) == 10
+    assert moved >= 9  # a busy machine may lose a reply
     charges = {f"hospital-{i}": Ledger.open(folder / f"book-{i}.json").charges for i in range(3)}
-    expected = facts["invitations"] | {"hospital-1": facts["invitations"]["hospital-1"] + 1}
-    assert charges == expected
+    for i in range(3):
+        name, answers = f"hospital-{i}", folder / f"answers-shared-{i}.json"
+        shared = len(json.loads(answers.read_text())["answers"])
+        assert moved <= shared <= 10
+        assert charges[name] == facts["invitations"][name] + (i == 1) + shared
     for i in range(3):
         answers = json.loads((folder / f"answers-{i}.json").read_text())["answers"]
         rounds = {a["round"] for a in answers}
@@ -147,6 +161,55 @@ def test_the_shipped_site_has_signed_the_shipped_agreement():
     finally:
         for name in ("book-0.json", "book-0.json.lock"):
             (EXAMPLE / name).unlink(missing_ok=True)
+
+
+# The rows of "When something goes wrong", by their first words, and the test of a real deployment
+# that shows each; None: nothing is to be seen, and the page says so.
+WRONG = {
+    "a hospital dies": "test_deployment.py::test_an_agent_killed_while_it_worked_is_missing",
+    "a hospital joins late": "test_deployment.py::test_late_joiners_took_part",
+    "a reply is NaN": "test_deployment.py::test_a_bad_reply_is_refused_and_the_others_used",
+    "fewer valid replies": "test_shared_deployment.py"
+    "::test_a_missing_site_fails_the_round_and_is_left_out_of_the_next",
+    "a hospital leaves for good": "test_deployment.py"
+    "::test_an_agent_killed_while_it_worked_is_missing",
+    "so few hospitals": "test_hospitals.py::test_the_commands_of_the_readme_give_a_private_mean",
+    "a hospital's own ledger": "test_shared_deployment.py"
+    "::test_sixty_questions_get_as_many_answers_as_the_site_agreed_to",
+    "the run was started": "test_shared_deployment.py"
+    "::test_a_run_that_was_started_with_another_epsilon_is_declined",
+    "the server's copy": "test_hospitals.py::test_the_commands_of_the_readme_give_a_private_mean",
+    "a hospital's copy": "test_shared_deployment.py"
+    "::test_an_agreement_that_was_changed_after_it_was_signed_ends_the_start",
+    "the server sends NaN": "test_shared_deployment.py::test_every_lie_is_refused_by_every_site",
+    "the server sends other code": "test_shared_deployment.py"
+    "::test_code_that_a_site_has_not_read_does_not_run",
+    "the server names other members": "test_shared_deployment.py"
+    "::test_every_lie_is_refused_by_every_site",
+    "a round is requested": "test_shared_deployment.py"
+    "::test_sixty_questions_get_as_many_answers_as_the_site_agreed_to",
+    "a hospital cannot load": "test_shared_deployment.py"
+    "::test_a_site_that_is_not_ready_is_named_and_waited_for",
+    "a hospital has another version": "test_shared_deployment.py"
+    "::test_a_site_that_is_not_ready_is_named_and_waited_for",
+    "somebody with a registered key": "test_shared_deployment.py"
+    "::test_a_site_that_is_not_ready_is_named_and_waited_for",
+    "a hospital sends a false mean": None,
+    "a key that was not registered": "test_deployment.py::test_an_unregistered_key_is_refused",
+}
+
+
+def test_every_failure_of_the_readme_has_a_deployment_that_shows_it():
+    text = (EXAMPLE / "README.md").read_text().split("## When something goes wrong")[1]
+    rows = [line for line in text.split("\n## ")[0].splitlines() if line.startswith("| ")][1:]
+    assert len(rows) == len(WRONG)
+    for row, (first, test) in zip(rows, WRONG.items(), strict=True):
+        assert row.startswith(f"| {first}"), row
+        if test is not None:
+            file, name = test.split("::")
+            source = (Path(__file__).parent / file).read_text()
+            assert "pytest.mark.federated_deployment" in source
+            assert f"\ndef {name}(" in source
 
 
 def test_the_front_page_has_the_same_commands():
