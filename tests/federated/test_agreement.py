@@ -208,7 +208,7 @@ def test_a_site_reads_what_it_has_signed(tmp_path):
     assert site.least_noise == 1.5
     assert site.data == {"file": str(tmp_path / "records.npy")}
     assert site.status() == (
-        "north: 0 of 3 answers; they have cost a record at most epsilon 0 of 5 (delta 1e-05)"
+        "north: 0 of 3 answers; all runs have cost a record at most epsilon 0 of 5 (delta 1e-05)"
     )
 
 

@@ -156,7 +156,7 @@ def test_everybody_counts_what_was_spent(facts, agreed):
 
 def test_a_site_reads_one_line_and_the_run_has_a_report(facts):
     assert facts["status"][0].startswith("a: 5 of 5 answers, the last to round 4 on 20")
-    assert "they have cost a record at most epsilon" in facts["status"][0]
+    assert "all runs have cost a record at most epsilon" in facts["status"][0]
     assert "a: 5 of 5 answers, the last to round 4 on" in facts["logs"]["node0"]
     said = facts["logs"]["together"]
     assert f"round {FAILED} (2 of 5): 3 asked, 2 answered, 1 missing; too few" in said

@@ -202,6 +202,35 @@ def test_a_run_goes_on_without_a_site_that_was_missing(tmp_path: Path) -> None:
     assert float(SPHERE.dist(server.value, mean)) < float(SPHERE.dist(NORTH, mean))
 
 
+def test_a_server_that_was_killed_in_an_open_round_goes_on(tmp_path: Path) -> None:
+    """The round that was open is spent at the sites that answered it, and has no sum."""
+    setup, state, clock = agreed(tmp_path, rounds=4), tmp_path / "state.npz", SimpleNamespace(now=0)
+
+    class Dies(Mail):
+        def replies(self):
+            if len(self.asked) == 2:
+                raise ConnectionError
+            return super().replies()
+
+    def run(mail: Mail):
+        def pause(seconds: float) -> None:
+            clock.now += seconds
+
+        timing = Timing(timeout=5.0, grace=1.0, poll=0.5)
+        source = riemdp.noise_source(1)
+        return drive(
+            setup, mail, source, timing=timing, state=state, clock=lambda: clock.now, pause=pause
+        )
+
+    with pytest.raises(ConnectionError):
+        run(Dies(tmp_path, setup, {}))
+    server = run(Mail(tmp_path, setup, {}))
+    assert [r.moved for r in server.records] == [True, False, True, True]
+    assert setup.shared is not None
+    assert server.guarantee() == setup.shared.guarantee.repeat(4)
+    assert [site(tmp_path, name).rounds_answered() for name in NAMES] == [(0, 1, 2, 3)] * 3
+
+
 AGREEMENT = """
 run = "spring"
 [space]

@@ -257,7 +257,7 @@ class Site:
             budget = self.ledger.budget
             spent = self.ledger.spent.epsilon(budget.delta)
             said += (
-                f"; they have cost a record at most epsilon {spent:.3g} of {budget.epsilon:g}"
+                f"; all runs have cost a record at most epsilon {spent:.3g} of {budget.epsilon:g}"
                 f" (delta {budget.delta:g})"
             )
         return said
