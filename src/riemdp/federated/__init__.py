@@ -14,6 +14,7 @@ from ._accounting import FederatedPlan, PublishedGuarantee, plan_federated, publ
 from ._agent import answer, local_update
 from ._aggregate import aggregate, validate_reply
 from ._agreement import Agreement, Party
+from ._ball import private_ball, private_frechet_mean, private_frechet_variance
 from ._coordinator import Coordinator, RoundRecord
 from ._in_process import FederatedResult, run_in_process
 from ._prirfed import PriRFed
@@ -36,6 +37,9 @@ __all__ = [
     "answer",
     "local_update",
     "plan_federated",
+    "private_ball",
+    "private_frechet_mean",
+    "private_frechet_variance",
     "published_guarantee",
     "run_in_process",
     "validate_reply",

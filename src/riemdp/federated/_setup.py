@@ -129,7 +129,7 @@ class Setup:
         ball = problem.ball
         lines = {
             "space": problem.manifold,
-            "start": _digest(self.initial),
+            "start": digest_of(self.initial),
             "loss": problem.loss,
             "gradient": problem.gradient,
             "constants": (
@@ -138,7 +138,7 @@ class Setup:
                 problem.lipschitz,
                 problem.record_lipschitz,
             ),
-            "ball": None if ball is None else (float(ball.radius), _digest(ball.center)),
+            "ball": None if ball is None else (float(ball.radius), digest_of(ball.center)),
             "protects": problem.protects,
             "local": prirfed.local,
             "rounds": prirfed.rounds,
@@ -150,7 +150,7 @@ class Setup:
             "budget": self.budget,
         }
         lines |= {f"key of {name}": key for name, key in sorted(self.keys)}
-        return "".join(f"{name}: {_text(value)}\n" for name, value in lines.items())
+        return "".join(f"{name}: {in_words(value)}\n" for name, value in lines.items())
 
     @property
     def agreement(self) -> str:
@@ -162,7 +162,7 @@ class Setup:
         return hashlib.sha256(self.terms.encode()).hexdigest()
 
 
-def _digest(point: Point) -> str:
+def digest_of(point: Point) -> str:
     """A short fingerprint of a public point."""
     content = hashlib.sha256()
     for leaf in jax.tree.leaves(point):
@@ -171,7 +171,7 @@ def _digest(point: Point) -> str:
     return content.hexdigest()[:32]
 
 
-def _text(value: object) -> str:
+def in_words(value: object) -> str:
     """A setting in words that are the same in every process: without addresses in memory."""
     if callable(value) and hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"

@@ -237,7 +237,11 @@ def share_of_short_search(plan: SearchPlan) -> float:
 
 
 class Answers(Protocol):
-    """Noisy answers about private records. Each call spends its share and releases its answer."""
+    """Noisy answers about private records. Each call spends its share and releases its answer.
+
+    Where a question can fail and is asked again, an attribute `lost` holds the share that was spent
+    in vain so far (`SearchAnswers`).
+    """
 
     def scale_count(self, factor: int, scale: float, share: float) -> float:
         """Noisy number of records whose scale factor number `factor` is at most `scale`."""
@@ -282,10 +286,15 @@ class _Purse:
     """Buys answers and keeps count of what is left of the budget."""
 
     def __init__(self, plan: SearchPlan, answers: Answers):
-        self.plan, self.answers, self.left = plan, answers, 1.0
+        self.plan, self.answers, self._left = plan, answers, 1.0
+
+    @property
+    def left(self) -> float:
+        """What is neither spent nor was asked in vain (`Answers.lost`)."""
+        return self._left - getattr(self.answers, "lost", 0.0)
 
     def spend(self, share: float) -> float:
-        self.left -= share
+        self._left -= share
         assert self.left > 0, "a search spends less than the whole budget"
         return share
 

@@ -108,8 +108,14 @@ class BudgetedNoise:
         y is at most `radius` long.
         """
         noisy = self.added(y, scale, source)
+        return self.kept(manifold, base, noisy, scale, radius), noisy
+
+    def kept(
+        self, manifold: AbstractManifold, base: Point, noisy: Floats, scale: float, radius: float
+    ) -> Floats:
+        """What is released in the place of coordinates with noise of this scale."""
         deviation = scale * math.sqrt(noisy.size + 1.0) if self.is_pure else scale
-        return shortened(manifold, base, noisy, deviation, radius, flat=not self.is_pure), noisy
+        return shortened(manifold, base, noisy, deviation, radius, flat=not self.is_pure)
 
     def slack(self, scale: float, dim: int) -> float:
         """What rounding to a grid adds to the length of the noise of `added`."""

@@ -7,7 +7,6 @@ Proof: docs/proofs/private-ball.md.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -34,10 +33,9 @@ from ._budgeted import BudgetedMechanism, Floats
 from ._common import end_of, needs_log
 from ._error_law import ErrorLaw, shrunk_law
 from ._region import Observation
+from ._search_answers import SearchAnswers, final_radius
 from ._search_records import SearchRecords
 from ._streamed_search import StreamedRecords
-
-_CENTER_SHARE, _RADIUS_SHARE = 0.7, 0.3  # of what a search for a ball alone has left
 
 
 class AdaptiveMechanism(BudgetedMechanism[Value]):
@@ -73,7 +71,7 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
             raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
         return records if isinstance(records, Stream) else jax.tree.map(jnp.asarray, records)
 
-    def _facts(self, records: SearchRecords, found: SearchResult) -> dict[str, Any]:
+    def _facts(self, records: SearchAnswers, found: SearchResult) -> dict[str, Any]:
         return {
             "n": self.n,
             "need": self.plan.need,
@@ -127,31 +125,10 @@ class PrivateBall(OfRecords):
 
     def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
-        left = 1.0 - found.spent
-        radius = found.radius
-        if self.plan.moves:  # what is left buys a better centre, and the radius about it
-            records.move(radius, _CENTER_SHARE * left)
-            share = _RADIUS_SHARE * left / 8
-            rank = self.n - self.plan.noise.safety * self.plan.noise.count_deviation(share)
-            radius = _smallest_radius(records, radius, max(rank, self.n / 2), share)
+        radius = final_radius(self.plan, records, found)
         size = records.size(radius)
         ball = Ball(records.center, size)
         return Drawn(ball, size, 1.0, None, self._facts(records, found))
-
-
-def _smallest_radius(records: SearchRecords, radius: float, rank: float, share: float) -> float:
-    """At most eight counts: up by sqrt 2 while too few records lie inside, else down."""
-    if records.count(radius, share) >= rank:
-        for _ in range(7):
-            if records.count(radius / math.sqrt(2.0), share) < rank:
-                break
-            radius /= math.sqrt(2.0)
-        return radius
-    for _ in range(7):
-        radius = min(radius * math.sqrt(2.0), 1.0)
-        if radius >= 1.0 or records.count(radius, share) >= rank:
-            break
-    return radius
 
 
 class AdaptiveMean(OfRecords):
@@ -209,7 +186,7 @@ class AdaptiveMean(OfRecords):
             "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
         }
         law = shrunk_law(self.manifold, r, lengths)
-        seen = _observation(query, noisy, lengths, self.noise.slack(scale, self.manifold.dim))
+        seen = observed(query, noisy, lengths, self.noise.slack(scale, self.manifold.dim))
         return Drawn(released, scale, query.sensitivity, law, facts, seen)
 
     def _query(self, center: Point, r: float, streamed: bool) -> FrechetMean | TangentMean:
@@ -225,7 +202,7 @@ class AdaptiveMean(OfRecords):
         return TangentMean(domain, self.n, streamed=streamed)
 
 
-def _observation(
+def observed(
     query: FrechetMean | TangentMean, noisy: Floats, lengths: ErrorLaw, slack: float
 ) -> Observation | None:
     """The noisy coordinates of a query, with the law of their error; `slack` is what rounding to a

@@ -10,11 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import readable
-from ..domains._door import admit_point
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
@@ -22,21 +20,15 @@ from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, Records, TangentMean
 from ..statistics._tangent_mean import log_coordinates
 from ._budgeted import BudgetedNoise, Floats
-from ._common import end_of
-from ._shrinking import bend_of
-
-# A move after which the centre may still be far: in units of the curvature's radius, and of the
-# radius that vectors were clipped at.
-_LONG, _CLIPPED = 1.0, 0.3
+from ._search_answers import SearchAnswers
 
 
-class SearchRecords:
+class SearchRecords(SearchAnswers):
     """Private records and a current centre; answers the questions of a search."""
 
     def __init__(self, domain: SearchDomain, X: Any, noise: BudgetedNoise, source: NoiseSource):
-        self.domain, self.manifold, self.X = domain, domain.manifold, X
-        self.noise, self.source = noise, source
-        self.center, self.unit = domain.center, 1.0
+        super().__init__(domain, noise)
+        self.X, self.source = X, source
         self.logs: Array = jnp.zeros((0, self.manifold.dim))
         self.distances: Floats = np.zeros(0)
         self._scales: np.ndarray | None = None
@@ -54,28 +46,17 @@ class SearchRecords:
 
     def set_scales(self, scales: tuple[float, ...]) -> None:
         self._scales = None
-        center = self.domain.first_center(scales)
-        # radii of the plan are in units of the first search radius
-        self.unit = self.domain.largest(center)
-        self.take(center)
-
-    def size(self, radius: float) -> float:
-        """A radius of the plan as the radius of a ball, which float64 has to be able to square."""
-        return min(max(radius * self.unit, SMALLEST_MAGNITUDE), LARGEST_MAGNITUDE)
+        super().set_scales(scales)
 
     def count(self, radius: float, share: float) -> float:
         return float(self.within(radius)) + self.noise.count(share, self.source)
 
-    def move(self, radius: float, share: float) -> bool:
-        manifold, r = self.manifold, radius * self.unit
-        domain = Domain(manifold, self.center, r)
+    def noisy_mean(self, radius: float, share: float) -> tuple[Floats, float]:
+        domain = Domain(self.manifold, self.center, radius)
         query = TangentMean(domain, self.n, streamed=isinstance(self.X, Stream))
         mean = self.coordinates(query)
-        scale = self.noise.scale(query.sensitivity, share, manifold.dim)
-        y, _ = self.noise.released(manifold, self.center, mean, scale, r, self.source)
-        self.take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
-        length = float(np.linalg.norm(y))
-        return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
+        scale = self.noise.scale(query.sensitivity, share, self.manifold.dim)
+        return self.noise.added(mean, scale, self.source), scale
 
     # ------------------------------------------------------------------ exact, never released
     def scales_below(self, factor: int, scale: float) -> int:

@@ -1,0 +1,523 @@
+"""A ball that several sites find together, the mean in it, and the variance about a point: private,
+and without anybody who holds all records.
+
+The doors are `private_ball`, `private_frechet_mean` and `private_frechet_variance`. What is asked
+is decided as for one party (`mechanisms._ball_search`); `_search` adds the answers over sites.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from .._errors import InvalidArgument, invalid, real
+from ..domains import AdaptiveBall, Ball, Domain
+from ..domains._adaptive import SearchDomain
+from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._stream import Stream
+from ..manifolds import AbstractManifold, Euclidean
+from ..manifolds._base import Point, RecordsLike
+from ..mechanisms import AbstractMechanism, Release
+from ..mechanisms._ball_search import SearchPlan, SearchResult, plan_search, run_search
+from ..mechanisms._base import Drawn
+from ..mechanisms._common import end_of, needs_log
+from ..mechanisms._error_law import capped, gaussian_law, shrunk_law
+from ..mechanisms._private_ball import observed
+from ..mechanisms._region import TANGENTS as MEAN_OF_TANGENTS
+from ..mechanisms._region import VARIANCE, Observation
+from ..mechanisms._search_answers import final_radius
+from ..mechanisms._search_sites import SearchSite
+from ..privacy import Budget, Guarantee, Ledger
+from ..privacy._arithmetic import LATTICE
+from ..privacy._cautions import warn_of
+from ..privacy._guarantee import PERSON, RECORD
+from ..privacy._ledger import uncharged
+from ..randomness import NoiseSource, noise_source
+from ..releases._people import facts as people_facts
+from ..releases._people import of_groups
+from ..statistics import TangentMean
+from ..statistics._people import People
+from ._search import SumsOverSites, Terms, in_process
+
+_ONE_SITE = "all records of one person are at one site"
+
+
+def private_ball(
+    manifold: AbstractManifold,
+    sites: Sequence[RecordsLike],
+    search: AdaptiveBall,
+    budget: Budget,
+    *,
+    noise: str = "local",
+    tolerated: int = 0,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+    groups: Sequence[object] | None = None,
+) -> Release:
+    """Find a ball that holds most of the records of several sites, of which none shows its records
+    to anybody.
+
+    It is `riemdp.private_ball` with noisy sums over sites in the place of noisy sums over records:
+    counts of the records within a radius, and sums of clipped tangent vectors. All sites run in
+    this process.
+
+    Args:
+        manifold: A space with a logarithm.
+        sites: The records of each site, as `riemdp.private_ball` takes them. How many each has is
+            public.
+        search: Where to search: `AdaptiveBall()` unless something is known.
+        budget: `Budget(epsilon, delta)` with delta > 0, for each record of each site.
+        noise: "local": each site adds all the noise that its own guarantee needs, sqrt(J) times
+            that of one party in a sum of J sites. "shared": each adds a share of the noise, and
+            answers under masks that cancel in the sum over all sites alone. The noise is then
+            sqrt(J / (J - tolerated)) times that of one party.
+        tolerated: q, with shared noise: how many sites may be missing from a sum, or share their
+            secrets with somebody, before the guarantee fails.
+        rng: None (each site draws from the operating system), an int (reproducible, not private) or
+            a `NoiseSource`.
+        ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
+            `with Ledger(...)`, if any.
+        groups: For each site one label of a person for each of its records. Then everything of one
+            person is protected, each counts once, and the numbers of *people* of each site are
+            public. Labels of different sites are different persons: that all records of a person
+            are at one site is assumed, and stands in `release.guarantee.assumes`. A person with
+            records at k sites has the guarantee of k releases (local), or of a group of k (shared).
+
+    Returns:
+        A `Release` whose value is a `Ball`. The ball may be used like a public one from then on.
+
+    Raises:
+        InvalidArgument: There are too few records for a search (from public numbers only), or an
+            argument is out of range. Nothing was spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        `release.guarantee`, within `budget`, replace-one, for every record of every site against
+        everyone who sees all messages, the other sites included: mu-GDP with mu = 1 /
+        gaussian_noise_multiplier(budget). Shared: under `release.guarantee.assumes`. A site that
+        answers with local noise assumes nothing of the others.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md, docs/proofs/private-ball.md.
+
+    Examples:
+        >>> import jax, riemdp
+        >>> space = riemdp.SPDAffineInvariant(2)
+        >>> keys = jax.random.split(jax.random.key(0), 3)
+        >>> sites = [5.0 * space.random_point(key, (400,)) for key in keys]
+        >>> release = riemdp.federated.private_ball(
+        ...     space, sites, riemdp.AdaptiveBall(), riemdp.Budget(1.0, 1e-6), rng=0
+        ... )
+        >>> bool(release.value.contains(space, sites[0]).mean() > 0.5)
+        True
+    """
+    given = _Given(manifold, sites, groups, "private_ball(manifold, sites, search, budget)")
+    mechanism = BallOverSites(given.terms("private-ball", search, budget, noise, tolerated))
+    return given.released(mechanism, rng, ledger)
+
+
+def private_frechet_mean(
+    manifold: AbstractManifold,
+    sites: Sequence[RecordsLike],
+    search: AdaptiveBall | None = None,
+    budget: Budget | None = None,
+    *,
+    noise: str = "local",
+    tolerated: int = 0,
+    variance: float = 0.0,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+    groups: Sequence[object] | None = None,
+) -> Release:
+    """Release the mean of the records of several sites, in a ball that they find on the way.
+
+    The last sum is that of the logarithms of all records at the centre of the ball, each shortened
+    to its radius. So this is the mean of clipped tangent vectors, carried back to the space: on
+    flat spaces the mean of the clamped records, elsewhere the first step of Frechet's iteration
+    from the centre that was found.
+
+    Args:
+        manifold: A space with a logarithm.
+        sites: The records of each site; how many each has is public.
+        search: Where to search. None: `AdaptiveBall()`.
+        budget: `Budget(epsilon, delta)` with delta > 0, required, for the ball, the mean and the
+            variance together.
+        noise: "local" or "shared", see `private_ball`.
+        tolerated: q, with shared noise, see `private_ball`.
+        variance: The public share, from 0 to 0.5, of what the search leaves, that is for the
+            Frechet variance about the mean: `release.details["variance"]`, each distance cut off at
+            the radius of the ball.
+        rng: As in `private_ball`.
+        ledger: As in `private_ball`.
+        groups: As in `private_ball`.
+
+    Returns:
+        The `Release`; the ball is `release.details["ball"]`. `release.confidence_region()` holds
+        the mean before noise.
+
+    Raises:
+        InvalidArgument: There are too few records for a search (from public numbers only), or an
+            argument is out of range. Nothing was spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        `release.guarantee`, within `budget`, as that of `private_ball`.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md, docs/proofs/private-ball.md.
+
+    Examples:
+        >>> import jax, riemdp
+        >>> sphere = riemdp.Sphere(3)
+        >>> keys = jax.random.split(jax.random.key(0), 3)
+        >>> sites = [sphere.random_point(key, (600,)) for key in keys]
+        >>> release = riemdp.federated.private_frechet_mean(
+        ...     sphere, sites, budget=riemdp.Budget(2.0, 1e-6), rng=0
+        ... )
+        >>> release.value.shape, release.details["sites"]
+        ((3,), 3)
+    """
+    search = AdaptiveBall() if search is None else search
+    given = _Given(manifold, sites, groups, "private_frechet_mean(manifold, sites, search, budget)")
+    share = real("variance", variance, at_least=0.0, at_most=0.5)
+    what = f"private-mean, {share.hex()} of what is left for the variance"
+    mechanism = MeanOverSites(given.terms(what, search, budget, noise, tolerated), share)
+    release = given.released(mechanism, rng, ledger)
+    release._warn_of_noise()
+    return release
+
+
+def private_frechet_variance(
+    manifold: AbstractManifold,
+    sites: Sequence[RecordsLike],
+    ball: Ball,
+    budget: Budget,
+    *,
+    noise: str = "local",
+    tolerated: int = 0,
+    rng: int | NoiseSource | None = None,
+    ledger: Ledger | None = None,
+    groups: Sequence[object] | None = None,
+) -> Release:
+    """Release how far the records of several sites spread: the mean of min(d(c, x), r)^2.
+
+    Args:
+        manifold: A space with a distance and a logarithm.
+        sites: The records of each site; how many each has is public.
+        ball: A `Ball` of centre c and radius r, public or released, such as
+            `Ball(mean.value, mean.details["ball"].radius)`.
+        budget: `Budget(epsilon, delta)` with delta > 0.
+        noise: "local" or "shared", see `private_ball`.
+        tolerated: q, with shared noise, see `private_ball`.
+        rng: As in `private_ball`.
+        ledger: As in `private_ball`.
+        groups: As in `private_ball`; then x runs over the people's means.
+
+    Returns:
+        A `Release` whose value is a number from 0 to r^2, in units of squared distance.
+
+    Raises:
+        InvalidArgument: An argument is out of range. Nothing was spent.
+        BudgetExceeded: The ledger refuses. Nothing was spent.
+
+    Guarantee:
+        `release.guarantee`, within `budget`, as that of `private_ball`.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md, docs/proofs/variance.md.
+
+    Examples:
+        >>> import numpy as np, riemdp
+        >>> line, sites = riemdp.Euclidean(1), [np.ones((50, 1)), -np.ones((70, 1))]
+        >>> ball = riemdp.Ball(np.zeros(1), 2.0)
+        >>> budget = riemdp.Budget(5.0, 1e-6)
+        >>> release = riemdp.federated.private_frechet_variance(line, sites, ball, budget, rng=0)
+        >>> bool(0.5 < release.value < 1.5)
+        True
+    """
+    given = _Given(
+        manifold, sites, groups, "private_frechet_variance(manifold, sites, ball, budget)"
+    )
+    if not isinstance(ball, Ball):
+        raise invalid("ball", ball, "give a riemdp.Ball(center, radius), public or released")
+    terms = given.terms("private-variance", ball, budget, noise, tolerated)
+    return given.released(VarianceOverSites(terms), rng, ledger)
+
+
+# ---------------------------------------------------------------------------------- the mechanisms
+class OverSites(AbstractMechanism[list[Any]]):
+    """What the releases over sites share: the value is a list with the records of each site.
+
+    Args:
+        terms: The public settings.
+
+    Guarantee:
+        That of `NoiseOfSites`.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+
+    def __init__(self, terms: Terms):
+        self.terms, self.manifold = terms, terms.manifold
+        self.noise = terms.noise_of_sites
+        self.n = sum(terms.sizes.values())
+        search = terms.search
+        needs_log(self.manifold, self.manifold.origin, "a search over sites")
+        if isinstance(search, AdaptiveBall):
+            self.domain = search.on(self.manifold)
+        elif isinstance(search, Ball):
+            # the place where the sites measure; nothing is searched
+            self.domain = SearchDomain(
+                AdaptiveBall(search), self.manifold, search.on(self.manifold).center
+            )
+        else:
+            raise invalid("search", search, "give a riemdp.AdaptiveBall(...)")
+
+    @property
+    def plan(self) -> SearchPlan:
+        """What the search does: public numbers only."""
+        return plan_search(
+            self.noise.law,
+            self.n,
+            self.manifold.dim,
+            scales=self.domain.scales,
+            largest=1.0,
+            smallest=self.domain.ratio,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """For every record, or person, of every site."""
+        whole = self.noise.guarantee
+        return whole.assuming(_ONE_SITE).for_people() if self.terms.unit == PERSON else whole
+
+    @property
+    def quoted_budget(self) -> Budget:
+        """That of the terms."""
+        return self.terms.budget
+
+    @property
+    def arithmetic(self) -> str:
+        """Noise is in integers, on public grids."""
+        return LATTICE
+
+    def _admit(self, value: list[Any]) -> list[Any]:
+        if isinstance(self.terms.search, AdaptiveBall):
+            self.plan.check()
+        # a site with too many records is refused here, before anything is spent
+        for records in value:
+            SearchSite(self.domain, records, self.noise, noise_source(0))
+        return value
+
+    def _asked(self, value: list[Any], source: NoiseSource) -> SumsOverSites:
+        """The server of all sites, each of which draws for itself, but for a simulation."""
+        parts = [
+            SearchSite(
+                self.domain,
+                records,
+                self.noise,
+                source if source.reproducible else noise_source(None),
+            )
+            for records in value
+        ]
+        server, _ = in_process(self.terms, parts, self.domain)
+        return server
+
+    def _draw(self, value: list[Any], source: NoiseSource) -> Drawn:
+        with uncharged():  # the whole has been charged; at a site by itself the first answer is
+            return self.drawn(self._asked(value, source))
+
+    def drawn(self, server: SumsOverSites) -> Drawn:
+        """The result of a search by this server: a function of the sums that it is told."""
+        raise NotImplementedError
+
+    def _facts(self, server: SumsOverSites, found: SearchResult | None = None) -> dict[str, Any]:
+        terms = self.terms
+        told: dict[str, Any] = {
+            "n": self.n,
+            "sites": len(terms.sizes),
+            "sizes": tuple(terms.sizes.values()),
+            "noise": terms.noise,
+            "sums": len(server.transcript),
+            "failed_sums": server.failed,
+            "manifold": self.manifold,
+            "budget": terms.budget,
+        }
+        if terms.noise == "shared":
+            told["tolerated"] = terms.tolerated
+        if found is not None:
+            told |= {
+                "need": self.plan.need,
+                "share_of_search": found.spent,
+                "rounds": found.rounds,
+                "radii": tuple(r * server.unit for r in found.radii),
+                "scales": found.scales,
+                "search": terms.search,
+            }
+        return told
+
+
+class BallOverSites(OverSites):
+    """Release a ball that holds most records of several sites."""
+
+    name: ClassVar[str] = "private-ball"
+    words: ClassVar[str] = (
+        "noisy counts of records and noisy means of clipped tangent vectors, each a sum over sites,"
+        " which locate a ball"
+    )
+
+    def drawn(self, server: SumsOverSites) -> Drawn:
+        """A `Ball`."""
+        found = run_search(self.plan, server)
+        size = server.size(final_radius(self.plan, server, found))
+        return Drawn(Ball(server.center, size), size, 1.0, None, self._facts(server, found))
+
+
+class MeanOverSites(OverSites):
+    """Release the mean of the clipped tangent vectors of several sites, in a ball that they find on
+    the way, and the variance about it.
+
+    Args:
+        terms: The public settings.
+        variance: The share of what the search leaves that is for the variance.
+    """
+
+    name: ClassVar[str] = "adaptive-mean"
+    words: ClassVar[str] = (
+        "a search for a ball by noisy counts of records and noisy means of clipped tangent vectors,"
+        " then Gaussian noise on the mean of clipped tangent vectors at its centre, each a sum over"
+        " sites"
+    )
+
+    def __init__(self, terms: Terms, variance: float = 0.0):
+        super().__init__(terms)
+        self.variance = variance
+
+    def drawn(self, server: SumsOverSites) -> Drawn:
+        """A point."""
+        manifold = self.manifold
+        found = run_search(self.plan, server)
+        center, left, r = server.center, 1.0 - found.spent, server.size(found.radius)
+        ask = server.tangents(r, left * (1.0 - self.variance))
+        heard = server.summed(ask)
+        kept = self.noise.each.kept(manifold, center, heard.mean, heard.deviation, r)
+        value = end_of(manifold, center, kept)
+        lengths = gaussian_law(manifold.dim, heard.deviation, exact=False)
+        query = TangentMean(Domain(manifold, center, r), heard.records)
+        facts = self._facts(server, found) | {
+            "ball": Ball(center, r),
+            "radius": r,
+            "query": MEAN_OF_TANGENTS,
+        }
+        seen = observed(query, heard.mean, lengths, heard.slack)
+        law = shrunk_law(manifold, r, lengths)
+        if self.variance > 0.0:
+            facts |= self._variance(server, value, r, left * self.variance)
+            facts |= {"sums": len(server.transcript), "failed_sums": server.failed}
+        sensitivity = ask.sensitivity / heard.records
+        return Drawn(value, heard.deviation, sensitivity, law, facts, seen)
+
+    def _variance(self, server: SumsOverSites, center: Point, r: float, share: float) -> Any:
+        heard = server.summed(server.squares(center, r, share))
+        spread = min(max(float(heard.mean[0]), 0.0), r**2)
+        return {"variance": spread, "variance_deviation": heard.deviation}
+
+
+class VarianceOverSites(OverSites):
+    """Release the Frechet variance of the records of several sites about a public point."""
+
+    name: ClassVar[str] = "frechet-variance"
+    words: ClassVar[str] = (
+        "Gaussian noise on the mean squared distance from the centre, each distance cut off at the"
+        " radius, as a sum over sites"
+    )
+
+    def drawn(self, server: SumsOverSites) -> Drawn:
+        """A number from 0 to r^2."""
+        domain = self.terms.search.on(self.manifold)
+        ask = server.squares(domain.center, domain.radius, 1.0)
+        heard = server.summed(ask)
+        line, law = Euclidean(), gaussian_law(1, heard.deviation, exact=False)
+        place = "the noisy number that was released"
+        seen = Observation(line, line.origin, heard.mean, law, heard.slack, place=place)
+        largest = domain.radius**2
+        facts = self._facts(server) | {
+            "ball": self.terms.search,
+            "radius": domain.radius,
+            "query": VARIANCE,
+            "unit": "squared distance",
+            "clipping": (
+                "every distance from the centre is cut off at the radius; a record that is not a"
+                " valid point counts as the centre"
+            ),
+        }
+        value = jnp.clip(jnp.asarray(heard.mean[0]), 0.0, largest)
+        sensitivity = ask.sensitivity / heard.records
+        return Drawn(value, heard.deviation, sensitivity, capped(law, largest), facts, seen)
+
+
+# ------------------------------------------------------------------------------- what a user gives
+class _Given:
+    """The records of each site, admitted, with their public numbers."""
+
+    def __init__(self, manifold: AbstractManifold, sites: Any, groups: Any, call: str):
+        if isinstance(sites, str | bytes) or not hasattr(sites, "__len__") or not len(sites):
+            raise InvalidArgument("argument `sites` must be a list with the records of each site")
+        if groups is not None and (
+            isinstance(groups, str | bytes)
+            or not hasattr(groups, "__len__")
+            or len(groups) != len(sites)
+        ):
+            raise invalid("groups", "given", "give one list of labels for each site")
+        self.manifold = admit_manifold(manifold, sites, call)
+        self.grouped: list[People | None] = []
+        self.records: list[Any] = []
+        self.sizes: dict[str, int] = {}
+        for i, X in enumerate(sites):
+            try:
+                people = of_groups(manifold, X, None if groups is None else groups[i], None)
+                records, n = admit_in_parts(manifold, "X", people.points if people else X)
+            except InvalidArgument as error:
+                raise InvalidArgument(f"argument `sites`, site {i}: {error}") from error
+            self.grouped.append(people)
+            in_memory = not isinstance(records, Stream)
+            self.records.append(jax.tree.map(jnp.asarray, records) if in_memory else records)
+            self.sizes[f"site-{i}"] = n
+        self.unit = RECORD if groups is None else PERSON
+
+    def terms(self, what: str, search: Any, budget: Any, noise: str, tolerated: int) -> Terms:
+        """The public settings of one run."""
+        if not isinstance(budget, Budget):
+            raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+        if what != "private-variance" and not isinstance(search, AdaptiveBall):
+            raise invalid("search", search, "give a riemdp.AdaptiveBall(...)")
+        return Terms(
+            what,
+            self.manifold,
+            search,
+            budget,
+            self.sizes,
+            noise=noise,
+            tolerated=tolerated,
+            unit=self.unit,
+            run=secrets.token_hex(32),
+        )
+
+    def released(
+        self, mechanism: OverSites, rng: int | NoiseSource | None, ledger: Ledger | None
+    ) -> Release:
+        """One charge, one release, with the facts of people."""
+        release = mechanism.release(self.records, rng, ledger=ledger)
+        terms = mechanism.terms
+        warn_of(release.guarantee, terms.budget.delta, mechanism.n)
+        told = dict(release.details)
+        if self.unit == PERSON:
+            found = isinstance(terms.search, AdaptiveBall)
+            told |= people_facts(self.grouped[0], found=found) | {"people": mechanism.n}
+        return dataclasses.replace(release, details=told)

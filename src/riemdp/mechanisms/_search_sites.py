@@ -1,0 +1,292 @@
+"""One site's part in a search for a ball over several sites, and in the mean and the variance that
+follow it: exact sums of its own records, with noise.
+
+To check what leaves a site, read `SearchSite.answer` and `NoiseOfSites.noisy` here: each question
+(`Ask`) is a sum over records that one record changes by at most `Ask.sensitivity`, each answer has
+the noise of its share of the budget, the shares of all answers add up to at most 1, and the whole
+budget is charged before the first draw. Proof: docs/proofs/secure-sums.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import numpy as np
+
+from .._errors import (
+    LARGEST_MAGNITUDE,
+    SMALLEST_MAGNITUDE,
+    InvalidArgument,
+    RiemdpError,
+    integer,
+    invalid,
+)
+from ..domains import Domain
+from ..domains._adaptive import SearchDomain
+from ..domains._stream import Stream
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+from ..privacy import Budget, Guarantee, Ledger, charge
+from ..randomness import NoiseSource
+from ..statistics import FrechetVariance, TangentMean
+from ._ball_search import GaussianNoise
+from ._budgeted import BudgetedNoise, Floats
+from ._lattice import slack_of
+from ._search_records import SearchRecords
+from ._shared_sum import Integers, SharedSum
+from ._streamed_search import StreamedRecords
+
+SCALE, WITHIN, TANGENTS, SQUARES = "scale", "within", "tangents", "squares"
+KINDS = (SCALE, WITHIN, TANGENTS, SQUARES)
+
+_CLIPPING = 1e-9  # of a vector that was shortened, as a part of the radius
+_ROUNDING = 1e-5  # of a sum over one site's records, as a part of the largest term
+_ROOM = 1e-12  # relative, in every noise multiplier: shares add up to 1 in float64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ask:
+    """One question of a search, which every site answers with a sum over its own records.
+
+    Attributes:
+        kind: "scale": how many records have scale factor number `factor` at most `limit`; "within":
+            how many lie within `limit` of `center`; "tangents": the sum of their logarithms at
+            `center`, each shortened to `limit`; "squares": the sum of their squared distances from
+            `center`, each distance cut off at `limit`.
+        share: The share of the budget that it costs, above 0.
+        center: A public or released point.
+        limit: A finite number, above 0 but for "scale".
+        unit: The largest radius of the search. It decides nothing but how records are read.
+        factor: The number of the scale factor.
+    """
+
+    kind: str
+    share: float
+    center: Point
+    limit: float
+    unit: float = 1.0
+    factor: int = 0
+
+    def size(self, manifold: AbstractManifold) -> int:
+        """How many numbers an answer has."""
+        return manifold.dim if self.kind == TANGENTS else 1
+
+    @property
+    def largest(self) -> float:
+        """No record's term is longer."""
+        if self.kind == TANGENTS:
+            return self.limit
+        return self.limit**2 if self.kind == SQUARES else 1.0
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves the sum of all sites, rounding included."""
+        if self.kind == TANGENTS:
+            return 2.0 * self.limit * (1.0 + _CLIPPING + _ROUNDING)
+        if self.kind == SQUARES:
+            return self.limit**2 * (1.0 + _CLIPPING + 2.0 * _ROUNDING)
+        return 1.0
+
+    def is_sound(self, manifold: AbstractManifold) -> bool:
+        """Whether a site can answer it, whoever asked: public numbers only."""
+        numbers = (self.share, self.limit, self.unit)
+        return (
+            self.kind in KINDS
+            and all(isinstance(x, float) and math.isfinite(x) for x in numbers)
+            and 0.0 < self.share <= 1.0
+            and self.unit > 0.0
+            and (self.kind == SCALE or SMALLEST_MAGNITUDE <= self.limit <= LARGEST_MAGNITUDE)
+            and isinstance(self.factor, int)
+            and 0 <= self.factor < max(1, manifold._scales)
+            and (self.kind != SCALE or manifold._scales > 0)
+        )
+
+
+class NoiseOfSites:
+    """The noise of one budget, where a sum has terms from several sites.
+
+    Args:
+        budget: With delta > 0.
+        parties: J, how many sites there are.
+        tolerated: q: the sites share the noise, and so many of them may be missing from a sum or
+            share their secrets (`SharedSum`). None: each site adds all the noise that its own
+            guarantee needs.
+
+    Raises:
+        InvalidArgument: Naming the argument.
+
+    Guarantee:
+        `guarantee` for all answers together, whose shares add up to at most 1, replace-one, for
+        every record of every site, against everyone who sees all messages. Shared: under what it
+        assumes.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+
+    def __init__(self, budget: Budget, parties: int, tolerated: int | None):
+        self.each = BudgetedNoise(budget)
+        if self.each.is_pure:
+            raise invalid("budget", budget, "sums over sites have Gaussian noise: give delta > 0")
+        self.parties, self.tolerated = integer("sites", parties), tolerated
+        if tolerated is not None:
+            integer("tolerated", tolerated, at_least=0, at_most=parties - 1)
+
+    @property
+    def least(self) -> int:
+        """A sum has at least so many sites."""
+        return 1 if self.tolerated is None else self.parties - self.tolerated
+
+    @property
+    def law(self) -> GaussianNoise:
+        """The noise of a sum with all sites, as that of one party who holds all records."""
+        parts = self.parties if self.tolerated is None else self.parties / self.least
+        return GaussianNoise(1.0 / (self.each.multiplier * math.sqrt(parts)))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all answers together."""
+        whole = self.each.guarantee
+        if self.tolerated is None:
+            return whole
+        return whole.assuming(SharedSum(self.parties, self.tolerated, 1, 1.0, 1.0).assumes)
+
+    def multiplier(self, share: float) -> float:
+        """The noise multiplier of an answer with this share."""
+        return self.each.multiplier / math.sqrt(share) * (1.0 + _ROOM)
+
+    def shared(self, ask: Ask, size: int) -> SharedSum:
+        """How the sites share the noise of one answer with `size` numbers."""
+        assert self.tolerated is not None
+        return SharedSum(
+            self.parties, self.tolerated, size, ask.sensitivity, self.multiplier(ask.share)
+        )
+
+    def _scale(self, ask: Ask, size: int) -> float:
+        """Standard deviation of what one site adds, where each adds all of its own."""
+        return self.each.scale(ask.sensitivity * (1.0 + _ROOM), ask.share, size)
+
+    def deviation(self, ask: Ask, size: int, present: int) -> float:
+        """Standard deviation of a sum with this many sites."""
+        if self.tolerated is None:
+            return self._scale(ask, size) * math.sqrt(present)
+        return self.shared(ask, size).sigma_of(present)
+
+    def slack(self, ask: Ask, size: int, present: int) -> float:
+        """How much longer than Gaussian noise the error of a sum can be: rounding of each site's
+        values, of its noise, and of its own sum.
+        """
+        if self.tolerated is None:
+            grids = present * slack_of(self._scale(ask, size), size)
+        else:
+            grid = math.ldexp(1.0, self.shared(ask, size).exponent)
+            grids = (present / 2.0 + 1.0) * grid * math.sqrt(size)
+        return grids + present * _ROUNDING * ask.largest
+
+    def noisy(self, values: Floats, ask: Ask, source: NoiseSource) -> Floats | Integers:
+        """What one site answers, with its noise: numbers on a grid; where noise is shared, integers
+        that must not leave the site but under a mask.
+        """
+        if self.tolerated is None:
+            return self.each.added(values, self._scale(ask, values.size), source)
+        plan = self.shared(ask, values.size)
+        return plan.integers(values) + plan.noise(source)
+
+
+class SearchSite:
+    """One site's records, and what it answers.
+
+    Args:
+        domain: Where the ball is searched.
+        X: The site's admitted records: an array of them or a `Stream`.
+        noise: How the sites make the noise of the whole budget.
+        source: What this site draws from.
+        ledger: Charged `noise.guarantee` once, before the first draw. None charges the innermost
+            `with Ledger(...)`.
+
+    Raises:
+        InvalidArgument: There are so many records that their sums round too much; from their public
+            number.
+
+    Guarantee:
+        See `NoiseOfSites`, whatever is asked.
+
+    Source:
+        Proof: docs/proofs/secure-sums.md.
+    """
+
+    def __init__(
+        self,
+        domain: SearchDomain,
+        X: Any,
+        noise: NoiseOfSites,
+        source: NoiseSource,
+        ledger: Ledger | None = None,
+    ):
+        kind = StreamedRecords if isinstance(X, Stream) else SearchRecords
+        self.records = kind(domain, X, noise.each, source)
+        self.manifold, self.noise = domain.manifold, noise
+        self.spent, self._charged, self._ledger = 0.0, False, ledger
+        self._streamed, self._seen = isinstance(X, Stream), False
+        one = TangentMean(self._ball(domain.center, 1.0), self.n, streamed=self._streamed)
+        if self.n * one.sensitivity * (1.0 + 1e-15) > 2.0 * (1.0 + _CLIPPING + _ROUNDING):
+            raise invalid("sites", self.n, "so many records of one site round too much; use fewer")
+
+    @property
+    def n(self) -> int:
+        """How many records the site has; public."""
+        return self.records.n
+
+    def affords(self, ask: Ask) -> bool:
+        """Whether the shares of all answers stay within the whole."""
+        return self.spent + ask.share <= 1.0 + _ROOM / 2.0
+
+    def answer(self, ask: Ask) -> Floats | Integers:
+        """The sum that was asked for, with noise.
+
+        Args:
+            ask: A question that `is_sound`, about a point that passed `admit_point`.
+
+        Raises:
+            InvalidArgument: The question is none. Nothing is spent.
+            RiemdpError: It would cost more than is left. Nothing is spent.
+            BudgetExceeded: The ledger refuses. Nothing is spent.
+        """
+        if not ask.is_sound(self.manifold):
+            raise InvalidArgument("argument `ask` is no question of a search. Nothing was spent")
+        if not self.affords(ask):
+            raise RiemdpError("the whole budget of this search is spent. Nothing more was spent")
+        if not self._charged:
+            charge(self.noise.guarantee, self._ledger)
+            self._charged = True
+        self.spent += ask.share
+        return self.noise.noisy(self._exact(ask), ask, self.records.source)
+
+    def _exact(self, ask: Ask) -> Floats:
+        """The sum before noise: private."""
+        records = self.records
+        if ask.kind == SCALE:
+            return np.array([float(records.scales_below(ask.factor, ask.limit))])
+        records.unit = ask.unit
+        if not self._seen or not _same(records.center, ask.center):
+            records.take(ask.center)
+            self._seen = True
+        if ask.kind == WITHIN:
+            return np.array([float(records.within(ask.limit / ask.unit))])
+        ball = self._ball(ask.center, ask.limit)
+        if ask.kind == TANGENTS:
+            query = TangentMean(ball, self.n, streamed=self._streamed)
+            return self.n * np.asarray(records.coordinates(query), dtype=np.float64)
+        spread = FrechetVariance(ball, self.n, streamed=self._streamed)
+        return np.array([self.n * float(spread.value(records.cut(spread)))])
+
+    def _ball(self, center: Point, radius: float) -> Domain:
+        return Domain(self.manifold, center, radius)
+
+
+def _same(one: Point, other: Point) -> bool:
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in pairs)

@@ -1,0 +1,582 @@
+"""A ball, a mean and a variance that several sites find together: what leaves a site, what the
+server can make a site do, and what goes wrong without changing the privacy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import riemdp
+from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, RiemdpError, noise_source
+from riemdp.federated import Refused, _search, private_ball, private_frechet_mean
+from riemdp.federated._ball import MeanOverSites
+from riemdp.federated._search import InProcess, SearchParty, SumsOverSites, Terms, in_process
+from riemdp.federated._secure_sum import Keys, Words
+from riemdp.mechanisms._ball_search import run_search
+from riemdp.mechanisms._budgeted import BudgetedNoise
+from riemdp.mechanisms._search_records import SearchRecords
+from riemdp.mechanisms._search_sites import Ask, NoiseOfSites, SearchSite
+from riemdp.privacy import Ledger, gaussian_noise_multiplier
+from tests.statistical import ALPHA, gaussian_p_value
+
+pytest.importorskip("cryptography")
+
+SPACE = riemdp.SPDLogEuclidean(2)
+SEARCH = AdaptiveBall()
+BUDGET = Budget(1.0, 1e-6)
+Z = gaussian_noise_multiplier(BUDGET)
+CENTER = 3.0 * np.eye(2)
+
+
+def cloud(n: int, key: int = 0, spread: float = 0.3) -> np.ndarray:
+    v = SPACE.tangent_normal(jax.random.key(key), CENTER, spread, (n,))
+    return np.asarray(SPACE.exp(CENTER, v))
+
+
+SITES = [cloud(n, key) for key, n in enumerate((400, 300, 500))]
+ALL = np.concatenate(SITES)
+
+
+def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> Terms:
+    sizes = {f"site-{i}": len(x) for i, x in enumerate(SITES if sites is None else sites)}
+    told = {"what": "private-ball", "budget": BUDGET, "sizes": sizes, "run": "one"} | changed
+    return Terms(
+        manifold=SPACE, search=told.pop("search", SEARCH), noise=noise, tolerated=tolerated, **told
+    )
+
+
+def parts(agreed: Terms, sites=None, seed: int = 1) -> list[SearchSite]:
+    domain, source = SEARCH.on(SPACE), noise_source(seed)
+    noise = agreed.noise_of_sites
+    return [SearchSite(domain, x, noise, source) for x in (SITES if sites is None else sites)]
+
+
+def server(agreed: Terms, sites=None, seed: int = 1) -> tuple[SumsOverSites, InProcess]:
+    return in_process(agreed, parts(agreed, sites, seed), SEARCH.on(SPACE))
+
+
+def tangents(share: float = 0.1, radius: float = 0.8) -> Ask:
+    return Ask("tangents", share, CENTER, radius)
+
+
+ASKS = [
+    Ask("scale", 0.1, CENTER, 1.25),
+    Ask("within", 0.1, CENTER, 0.6, 2.0),
+    tangents(),
+    Ask("squares", 0.1, CENTER, 0.5),
+]
+
+
+# ---------------------------------------------------------------------------- what comes out of it
+@pytest.mark.parametrize(("noise", "tolerated"), [("local", 0), ("shared", 1)])
+def test_sites_find_a_ball_and_the_mean_and_variance_in_it(noise: str, tolerated: int) -> None:
+    ledger = Ledger(BUDGET)
+    release = private_frechet_mean(
+        SPACE,
+        SITES,
+        budget=BUDGET,
+        noise=noise,
+        tolerated=tolerated,
+        variance=0.2,
+        rng=4,
+        ledger=ledger,
+    )
+    mean = riemdp.frechet_mean(SPACE, ALL).value
+    assert float(SPACE.dist(mean, release.value)) < 0.15
+    ball = release.details["ball"]
+    assert 0.6 < np.mean(np.asarray(ball.contains(SPACE, ALL))) <= 1.0
+    distances = np.asarray(SPACE.dist(release.value, ALL))
+    exact = float(np.mean(np.minimum(distances, ball.radius) ** 2))
+    assert abs(release.details["variance"] - exact) < 6 * release.details["variance_deviation"]
+    # the budget is used exactly, once, and says what it rests on
+    assert ledger.charges == 1
+    assert 0.99 < release.guarantee.epsilon(1e-6) <= 1.0 + 1e-9
+    assert ("3 sites at most 1" in release.guarantee.assumes) == (noise == "shared")
+    assert release.guarantee.assumes or noise == "local"
+    assert release.details["sizes"] == (400, 300, 500)
+    assert "found privately" in str(release)
+    # the value before noise is in the region: the mean of the shortened logarithms
+    logs = np.asarray(SPACE.to_coordinates(ball.center, SPACE.log(ball.center, ALL)))
+    lengths = np.linalg.norm(logs, axis=1, keepdims=True)
+    y = np.mean(logs * np.minimum(1.0, ball.radius / lengths), axis=0)
+    clipped = SPACE.exp(ball.center, SPACE.from_coordinates(ball.center, y))
+    region = release.confidence_region(1 - 1e-6)
+    assert bool(region.contains(clipped))
+    assert region.radius < 0.3
+    assert not bool(release.confidence_region(1e-9).contains(clipped))
+
+
+def test_a_ball_and_a_public_variance() -> None:
+    found = private_ball(SPACE, SITES, SEARCH, BUDGET, noise="shared", rng=2)
+    assert 0.6 < np.mean(np.asarray(found.value.contains(SPACE, ALL))) <= 1.0
+    assert found.mechanism == "private-ball"
+    spread = riemdp.federated.private_frechet_variance(SPACE, SITES, found.value, BUDGET, rng=3)
+    center, radius = found.value.center, found.value.radius
+    distances = np.minimum(np.asarray(SPACE.dist(center, ALL)), radius)
+    exact = float(np.mean(distances**2))
+    assert spread.scale == pytest.approx(math.sqrt(3) * Z * radius**2 / 1200, rel=1e-3)
+    assert abs(float(spread.value) - exact) < 6 * spread.scale
+    assert not spread.guarantee.assumes
+
+
+def test_the_search_is_the_one_of_a_single_party() -> None:
+    """Without noise the sites' questions and answers are those of all records in one place."""
+
+    class Silent:
+        reproducible = True
+
+        def rounded_normals(self, scale, shape=()):
+            return np.zeros(shape, dtype=np.int64)
+
+    agreed = terms("local")
+    domain, noise = SEARCH.on(SPACE), agreed.noise_of_sites
+    silent: Any = Silent()
+    sites = [SearchSite(domain, x, noise, silent) for x in SITES]
+    several, _ = in_process(agreed, sites, domain)
+    whole = BudgetedNoise(BUDGET)
+    one = SearchRecords(domain, ALL, whole, silent)
+    kept = whole.kept  # what is kept of a move depends on the stated noise, sqrt(3) times as large
+    one.noise.kept = lambda m, b, y, scale, r: kept(m, b, y, scale * math.sqrt(3), r)  # type: ignore
+    told: dict[str, list[Any]] = {"several": [], "one": []}
+
+    def listening(name: str, answers: Any) -> Any:
+        for method in ("scale_count", "count"):
+            inner = getattr(answers, method)
+
+            def said(*given, inner=inner):
+                told[name].append((len(given), *given[-2:], inner(*given)))
+                return told[name][-1][-1]
+
+            setattr(answers, method, said)
+        return answers
+
+    plan = MeanOverSites(agreed).plan
+    found = [run_search(plan, listening(k, a)) for k, a in (("several", several), ("one", one))]
+    assert len(told["one"]) > 12
+    np.testing.assert_allclose(told["several"], told["one"], rtol=1e-12)
+    assert found[0].radii == found[1].radii
+    assert found[0].rounds == found[1].rounds >= 1
+    np.testing.assert_allclose(several.center, one.center, atol=1e-5)
+
+
+# ----------------------------------------------------------------------------- one record, one site
+HOSTILE = [
+    np.full((2, 2), np.nan),
+    np.full((2, 2), 1e300),
+    np.zeros((2, 2)),
+    1e-8 * np.eye(2),
+    1e8 * np.eye(2),
+    np.diag([1e8, 1e-8]),
+    CENTER,
+]
+
+
+@pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.kind)
+def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Ask) -> None:
+    agreed = terms(tolerated=1)
+    noise = agreed.noise_of_sites
+    size = ask.size(SPACE)
+    plan = noise.shared(ask, size)
+    claim = math.ldexp(ask.sensitivity, -plan.exponent) + math.sqrt(size)
+
+    def integers(records: np.ndarray) -> np.ndarray:
+        site = SearchSite(SEARCH.on(SPACE), records, noise, noise_source(0))
+        return plan.integers(site._exact(ask))
+
+    found = []
+    for hostile in HOSTILE:
+        other = SITES[0].copy()
+        other[7] = hostile
+        found.append(integers(other))
+    gaps = [float(np.linalg.norm(a - b)) for a, b in itertools.combinations(found, 2)]
+    assert max(gaps) <= claim
+    attained = {"scale": 1.0, "within": 1.0, "tangents": 2 * 0.8, "squares": 0.25}[ask.kind]
+    assert max(gaps) > 0.98 * math.ldexp(attained, -plan.exponent)  # so the claim is not loose
+    # and the noise is made for the claim: (J - q) s^2 >= (z D)^2
+    multiplier = Z / math.sqrt(ask.share)
+    assert 2 * plan.share**2 >= (multiplier * claim) ** 2
+
+
+# ------------------------------------------------------------------------------ the law of a sum
+def errors(agreed: Terms, ask: Ask, times: int, faulty: Callable[[SearchSite], None] | None = None):
+    """Noise of `times` sums over sites, by the server's own code, and what the sums are."""
+    sites = parts(agreed)
+    if faulty is not None:
+        faulty(sites[0])
+    told, _ = in_process(agreed, sites, SEARCH.on(SPACE))
+    exact = sum(site._exact(ask) for site in sites)
+    found = []
+    for _ in range(times):
+        for site in sites:
+            site.spent = 0.0  # the same question again, for its law
+        found.append(told.summed(ask).mean * len(ALL) - exact)
+    return np.array(found)
+
+
+def mute(site: SearchSite) -> None:
+    """A planted fault: this site's noise is 0."""
+    noise = site.noise
+
+    class Mute(NoiseOfSites):
+        def noisy(self, values, ask, source):
+            if self.tolerated is None:
+                return values
+            return self.shared(ask, values.size).integers(values)
+
+    site.noise = Mute(noise.each.budget, noise.parties, noise.tolerated)
+
+
+LAWS = [
+    pytest.param("local", 0, ASKS[1], id="local-count"),
+    pytest.param("local", 0, ASKS[2], id="local-sum", marks=pytest.mark.slow),
+    pytest.param("shared", 1, ASKS[1], id="shared-count", marks=pytest.mark.slow),
+    pytest.param("shared", 1, ASKS[2], id="shared-sum"),
+]
+
+
+@pytest.mark.parametrize(("noise", "tolerated", "ask"), LAWS)
+def test_a_sum_has_its_law(noise: str, tolerated: int, ask: Ask) -> None:
+    """Against the formula, written again: z times what one record changes, over the root of the
+    share, times the root of J (local) or of J / (J - q) (shared).
+    """
+    changes = 1.0 if ask.kind == "within" else 2 * 0.8
+    factor = 3.0 if noise == "local" else 3.0 / 2.0
+    sigma = Z * changes / math.sqrt(ask.share) * math.sqrt(factor)
+    times = 800 if ask.kind == "within" else 250
+    drawn = errors(terms(noise, tolerated), ask, times)
+    assert gaussian_p_value(drawn, sigma) > ALPHA
+    assert gaussian_p_value(errors(terms(noise, tolerated), ask, times, mute), sigma) < ALPHA
+
+
+@pytest.mark.parametrize("sites", [3, 10, 30])
+def test_error_beside_one_party_who_holds_all_records(sites: int) -> None:
+    """Local noise is sqrt(J) times, shared noise sqrt(J / (J - q)) times that of one party."""
+    ask = tangents(0.3, 0.8)
+    central = BudgetedNoise(BUDGET).scale(2 * 0.8, 0.3, 3)
+    local = NoiseOfSites(BUDGET, sites, None).deviation(ask, 3, sites)
+    assert local / central == pytest.approx(math.sqrt(sites), rel=1e-3)
+    for q in (0, 1, 2):
+        shared = NoiseOfSites(BUDGET, sites, q)
+        ratio = shared.deviation(ask, 3, sites) / central
+        assert ratio == pytest.approx(math.sqrt(sites / (sites - q)), rel=0.02)
+        # and the plan of the search knows it
+        assert 1 / shared.law.mu == pytest.approx(Z * math.sqrt(sites / (sites - q)), rel=1e-9)
+
+
+# ------------------------------------------------------------------------------- the server's view
+def words_of(rounds: int, ask: Ask) -> np.ndarray:
+    """What the server receives (rounds, sites, coordinates) for the same question again."""
+    agreed = terms(tolerated=1)
+    told, carried = server(agreed)
+    out = []
+    for number in range(rounds):
+        for party in carried.parties.values():
+            party.site.spent = 0.0
+        sent = carried.ask(ask, number, told.fingerprint, dict(carried.fresh()))
+        out.append([sent[name] for name in agreed.sizes])
+    return np.array(out)
+
+
+def uniform(words: np.ndarray) -> float:
+    high = np.bincount((words.ravel() >> np.uint64(58)).astype(int), minlength=64)
+    low = np.bincount((words.ravel() & np.uint64(15)).astype(int), minlength=16)
+    return min(1.0, 2 * min(float(stats.chisquare(x).pvalue) for x in (high, low)))
+
+
+def view_p_value(words: np.ndarray) -> float:
+    """Proper parts of a question's words are uniform, and so are their differences from question to
+    question: the words can be made from the sums alone.
+    """
+    subsets = [*itertools.combinations(range(3), 1), *itertools.combinations(range(3), 2)]
+    sums = [np.asarray(words[:, list(s)].sum(axis=1)) for s in subsets]
+    sums += [x[1:] - x[:-1] for x in list(sums)]
+    return min(1.0, len(sums) * min(map(uniform, sums)))
+
+
+def test_the_servers_view_is_a_function_of_the_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert view_p_value(words_of(100, tangents())) > ALPHA
+    # planted: the number of the question does not enter the masks
+    question = _search.Question
+    monkeypatch.setattr(
+        _search, "Question", lambda a, number, roster, context: question(a, 0, roster, context)
+    )
+    assert view_p_value(words_of(100, tangents())) < ALPHA
+
+
+def test_answers_to_other_questions_have_no_sum() -> None:
+    agreed = terms(tolerated=1)
+    told, carried = server(agreed)
+    fresh = dict(carried.fresh())
+    asks = [tangents(), tangents(), tangents(radius=0.8000001)]
+    sent: list[Any] = [
+        party.answer(ask, 0, told.fingerprint, fresh)
+        for party, ask in zip(carried.parties.values(), asks, strict=True)
+    ]
+    plan = agreed.noise_of_sites.shared(tangents(), 3)
+    assert plan.value(_search.total(sent), 1e4) is None
+    sent = [
+        party.answer(tangents(), 1, told.fingerprint, fresh) for party in carried.parties.values()
+    ]
+    assert plan.value(_search.total(sent), 1e4) is not None
+
+
+# -------------------------------------------------------------------------- sites that go or lie
+class Leaving(InProcess):
+    """A site that does not answer question `gone`, nor any later one."""
+
+    gone = 5
+    name = "site-1"
+
+    def there(self):
+        return [n for n in self.parties if n != self.name or not self.left]
+
+    left = False
+
+    def ask(self, ask: Ask, number: int, fingerprint: str, members: Mapping[str, bytes]) -> Any:
+        self.left = self.left or number > self.gone
+        asked = [n for n in members if n != self.name or number < self.gone]
+        return {n: self.parties[n].answer(ask, number, fingerprint, members) for n in asked}
+
+
+@pytest.mark.parametrize(("noise", "tolerated"), [("local", 0), ("shared", 1)])
+def test_a_site_that_leaves_costs_its_question_and_no_privacy(noise: str, tolerated: int) -> None:
+    agreed = terms(noise, tolerated, what="private-mean")
+    told, carried = server(agreed)
+    told.sites = Leaving(carried.parties.values(), agreed.fingerprint)
+    drawn = MeanOverSites(agreed).drawn(told)
+    mean = riemdp.frechet_mean(SPACE, np.concatenate([SITES[0], SITES[2]])).value
+    assert float(SPACE.dist(mean, drawn.value)) < 0.2
+    assert told.failed == (0 if noise == "local" else 1)
+    assert (told.lost > 0) == (noise == "shared")
+    spent = {name: party.site.spent for name, party in carried.parties.items()}
+    assert max(spent.values()) <= 1.0 + 1e-12
+    assert spent["site-0"] == pytest.approx(1.0, abs=1e-12)
+    assert spent["site-1"] < 0.5
+    # the noise that is stated is that of the two sites that answered
+    assert drawn.sensitivity is not None
+    share = 1.0 - drawn.details["share_of_search"]
+    factor = math.sqrt(2.0) if noise == "local" else 1.0
+    assert drawn.scale == pytest.approx(Z / math.sqrt(share) * drawn.sensitivity * factor, rel=0.01)
+
+
+def test_without_tolerance_a_missing_site_ends_the_search() -> None:
+    agreed = terms(tolerated=0)
+    told, carried = server(agreed)
+    told.sites = Leaving(carried.parties.values(), agreed.fingerprint)
+    with pytest.raises(RiemdpError, match=r"2 sites are there, and the noise needs 3 of 3"):
+        run_search(MeanOverSites(agreed).plan, told)
+
+
+def test_a_site_with_other_settings_is_refused_and_one_that_hides_them_has_no_sum() -> None:
+    agreed = terms(tolerated=1)
+    names = list(agreed.sizes)
+    keys = {name: Keys.new(name) for name in names}
+    long_term = {name: key.long_term for name, key in keys.items()}
+    liar = dataclasses.replace(agreed, budget=Budget(8.0, 1e-6))
+    made = [
+        SearchParty(name, agreed if i else liar, site, keys[name], long_term)
+        for i, (name, site) in enumerate(zip(names, parts(agreed), strict=True))
+    ]
+    with pytest.raises(Refused, match=r"'site-0' has other settings.*Nothing was spent"):
+        InProcess(made, agreed.fingerprint)
+    # a server that goes on all the same has no answer of it
+    with pytest.raises(Refused, match="settings are not this site's"):
+        made[0].answer(tangents(), 0, agreed.fingerprint, {})
+    # a site that answers to the server's fingerprint, and masks under its own, leaves no sum
+    told = SumsOverSites(SEARCH.on(SPACE), agreed, InProcess(made[1:], agreed.fingerprint))
+
+    class Hiding(InProcess):
+        def ask(self, ask, number, fingerprint, members):
+            asked = {n: liar.fingerprint if n == "site-0" else fingerprint for n in members}
+            return {n: self.parties[n].answer(ask, number, asked[n], members) for n in members}
+
+    hiding = Hiding(made[1:], agreed.fingerprint)
+    hiding.parties["site-0"] = made[0]
+    told.sites = hiding
+    with pytest.raises(RiemdpError, match="sums over sites failed"):
+        run_search(MeanOverSites(agreed).plan, told)
+    assert told.failed == len(told.transcript) > 1
+    assert all(party.site.spent <= 1.0 for party in made)
+
+
+# --------------------------------------------------------------------- what a server can ask a site
+def test_a_malicious_server_is_refused_and_nothing_is_spent() -> None:
+    agreed = terms(tolerated=1)
+    told, carried = server(agreed)
+    party, fresh = carried.parties["site-0"], dict(carried.fresh())
+    good = tangents(0.4)
+    stranger = {**fresh, "stranger": Keys.new("stranger").fresh}
+    swapped = {**fresh, "site-0": Keys.new("site-0").fresh}
+    changed = {
+        "share": (math.nan, 0.0, -0.1, 1.5, math.inf, 1),
+        "limit": (math.nan, 0.0, -1.0, math.inf, 1e200),
+        "unit": (math.nan, 0.0, -1.0),
+        "kind": ("records", ""),
+        "factor": (1, -1, 0.5),
+        "center": (np.full((2, 2), np.nan), -np.eye(2), np.eye(3), None, "origin"),
+    }
+    for name, values in changed.items():
+        for value in values:
+            bad = dataclasses.replace(good, **{name: value})
+            with pytest.raises(Refused, match=r"Nothing was spent$"):
+                party.answer(bad, 0, told.fingerprint, fresh)
+    for members in (stranger, swapped, {"site-0": fresh["site-0"]}, {}, None):
+        with pytest.raises(Refused, match=r"Nothing was spent$"):
+            party.answer(good, 0, told.fingerprint, members)  # type: ignore[arg-type]
+    for number in (-1, True, 0.5, None):
+        with pytest.raises(Refused, match="no number"):
+            party.answer(good, number, told.fingerprint, fresh)  # type: ignore[arg-type]
+    for fingerprint in ("", "ab" * 32):
+        with pytest.raises(Refused, match="settings"):
+            party.answer(good, 0, fingerprint, fresh)
+    assert party.site.spent == 0.0
+    party.answer(good, 0, told.fingerprint, fresh)
+    with pytest.raises(Refused, match="has answered"):
+        party.answer(good, 0, told.fingerprint, fresh)
+    party.answer(good, 1, told.fingerprint, fresh)
+    with pytest.raises(Refused, match=r"budget of this search is spent\. Nothing"):
+        party.answer(good, 2, told.fingerprint, fresh)
+    assert party.site.spent == pytest.approx(0.8)
+    with pytest.raises(RiemdpError, match="is spent"):
+        party.site.answer(good)
+    with pytest.raises(InvalidArgument, match="no question"):
+        party.site.answer(dataclasses.replace(good, share=math.nan))
+
+
+def test_replies_that_are_none_are_not_added() -> None:
+    agreed = terms("local")
+    told, carried = server(agreed)
+
+    class Odd(InProcess):
+        def ask(self, ask, number, fingerprint, members):
+            sent = dict(super().ask(ask, number, fingerprint, members))
+            odd = [np.full(3, np.nan), np.ones(4), np.ones(3, np.float32), "text", None]
+            sent["site-1"] = odd[number % len(odd)]
+            return sent
+
+    told.sites = Odd(carried.parties.values(), agreed.fingerprint)
+    for _ in range(5):
+        for party in carried.parties.values():
+            party.site.spent = 0.0
+        heard = told.summed(tangents())
+        assert heard.records == 900
+        told._late = set()
+    assert [asked.answered for asked in told.transcript] == [2] * 5
+
+
+# -------------------------------------------------------------------------------------- charging
+def test_a_site_charges_its_own_ledger_once_and_before_it_draws() -> None:
+    class Counting:
+        reproducible, drawn = True, 0
+
+        def discrete_gaussians(self, scale, count):
+            self.drawn += 1
+            return np.zeros(count, dtype=np.int64)
+
+    noise = terms(tolerated=1).noise_of_sites
+    source: Any = Counting()
+    small, enough = Ledger(Budget(0.5, 1e-6)), Ledger(BUDGET)
+    site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, small)
+    with pytest.raises(riemdp.BudgetExceeded):
+        site.answer(tangents())
+    assert (source.drawn, site.spent, small.charges) == (0, 0.0, 0)
+    site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, enough)
+    for _ in range(3):
+        site.answer(tangents())
+    assert (source.drawn, enough.charges) == (3, 1)
+    assert enough.spent.epsilon(1e-6) == pytest.approx(1.0, rel=1e-2)
+
+
+def test_one_charge_before_the_first_draw() -> None:
+    ledger = Ledger(Budget(0.5, 1e-6))
+    with pytest.raises(riemdp.BudgetExceeded):
+        private_ball(SPACE, SITES, SEARCH, BUDGET, ledger=ledger)
+    assert ledger.charges == 0
+
+
+# ----------------------------------------------------------------------------------------- people
+def test_everything_of_one_person_is_one_record() -> None:
+    groups = [np.arange(len(x)) // 4 for x in SITES]
+    release = private_frechet_mean(
+        SPACE, SITES, budget=Budget(4.0, 1e-6), noise="shared", tolerated=1, groups=groups, rng=3
+    )
+    assert release.guarantee.unit == "person"
+    assert "all records of one person are at one site" in release.guarantee.assumes
+    assert (release.details["people"], release.details["sizes"]) == (300, (100, 75, 125))
+    # a person with other records, and another number of them, moves no sum by more than the claim
+    given = _people(SITES, groups)
+    hostile = SITES[0].copy()
+    hostile[:4] = 1e8 * np.eye(2)
+    more = np.concatenate([hostile, np.tile(1e8 * np.eye(2), (9, 1, 1))])
+    labels = np.concatenate([groups[0], np.zeros(9, dtype=int)])
+    other = _people([more, *SITES[1:]], [labels, *groups[1:]])
+    noise = terms(tolerated=1).noise_of_sites
+    for ask in ASKS:
+        one, two = (
+            SearchSite(SEARCH.on(SPACE), x[0], noise, noise_source(0))._exact(ask)
+            for x in (given, other)
+        )
+        assert 0 < np.linalg.norm(one - two) <= ask.sensitivity
+
+
+def _people(sites, groups) -> list[np.ndarray]:
+    found = riemdp.federated._ball._Given(SPACE, sites, groups, "a test")
+    return [np.asarray(x) for x in found.records]
+
+
+# -------------------------------------------------------------------------------------- bad input
+def test_bad_input_is_named_and_nothing_is_spent() -> None:
+    ledger = Ledger(Budget(5.0, 1e-5))
+    bad: list[tuple[str, dict[str, Any]]] = [
+        ("sites", {"sites": []}),
+        ("sites", {"sites": "abc"}),
+        ("sites", {"sites": 3}),
+        ("site 1", {"sites": [SITES[0], np.zeros((4, 3))]}),
+        ("site 0", {"sites": [[], SITES[0]]}),
+        ("budget", {"budget": None}),
+        ("delta > 0", {"budget": Budget(1.0)}),
+        ("noise", {"noise": "secure"}),
+        ("tolerated", {"tolerated": 1}),
+        ("tolerated", {"noise": "shared", "tolerated": 3}),
+        ("tolerated", {"noise": "shared", "tolerated": -1}),
+        ("variance", {"variance": 0.9}),
+        ("search", {"search": Ball(CENTER, 1.0)}),
+        ("too few", {"sites": [x[:20] for x in SITES]}),
+        ("groups", {"groups": [np.arange(400)]}),
+        ("groups", {"groups": "abc"}),
+        ("site 0", {"groups": [np.arange(5), np.arange(300), np.arange(500)]}),
+    ]
+    for match, changed in bad:
+        told = {"sites": SITES, "search": SEARCH, "budget": BUDGET} | changed
+        with pytest.raises(InvalidArgument, match=match):
+            private_frechet_mean(SPACE, told.pop("sites"), ledger=ledger, **told)
+    with pytest.raises(InvalidArgument, match="ball"):
+        riemdp.federated.private_frechet_variance(SPACE, SITES, SEARCH, BUDGET, ledger=ledger)  # type: ignore[arg-type]
+    assert ledger.charges == 0
+
+
+def test_no_record_decides_whether_an_error_is_raised() -> None:
+    sites = [x.copy() for x in SITES]
+    for i, hostile in enumerate(HOSTILE):
+        sites[i % 3][i] = hostile
+    release = private_frechet_mean(SPACE, sites, budget=BUDGET, rng=1)
+    assert bool(SPACE.belongs(release.value, 1e-8))
+    nothing = [np.full_like(x, np.nan) for x in SITES]
+    release = private_frechet_mean(SPACE, nothing, budget=BUDGET, rng=1)
+    assert bool(SPACE.belongs(release.value, 1e-8))
+
+
+def test_words_are_what_leaves_a_site() -> None:
+    told, carried = server(terms(tolerated=1))
+    sent: Words = carried.ask(tangents(), 0, told.fingerprint, dict(carried.fresh()))["site-0"]  # type: ignore[assignment]
+    assert sent.dtype == np.uint64
+    assert sent.shape == (3,)
