@@ -31,12 +31,12 @@ for epsilon in epsilons:
     expected.append(release.expected_error)
     measured.append(float(space.dist(truth, release.value)))
     print(
-        f"epsilon {epsilon:4}: expected error {expected[-1]:.3f}, measured (not private)"
+        f"epsilon {epsilon:4}: error from noise {expected[-1]:.3f}, measured (not private)"
         f" {measured[-1]:.3f}"
     )
 
 plt.figure(figsize=(5.2, 3.8))
-plt.loglog(epsilons, expected, "-", color="#0b5c8a", label="expected, by formula")
+plt.loglog(epsilons, expected, "-", color="#0b5c8a", label="error from noise, by formula")
 plt.loglog(epsilons, measured, "o", color="#d95f02", label="measured (not private)")
 plt.xlabel("epsilon")
 plt.ylabel("log-Euclidean distance")

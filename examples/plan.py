@@ -38,6 +38,6 @@ for n, style in ((300, "-"), (3000, "--")):
 plt.axhline(3.0, color="0.6", lw=1)
 plt.text(2.0, 3.3, "radius of the ball", fontsize=8, color="0.4")
 plt.xlabel("epsilon (delta = 1e-5)")
-plt.ylabel("expected error of an 8 x 8 mean")
+plt.ylabel("error from noise of an 8 x 8 mean")
 plt.legend(fontsize=8)
 plt.savefig(OUT / "plan.png", dpi=90, bbox_inches="tight")

@@ -36,7 +36,9 @@ for epsilon, colour in ((0.2, "#d95f02"), (1.0, "#0b5c8a")):
         alpha=0.7,
         label=f"epsilon {epsilon}",
     )
-    print(f"epsilon {epsilon}: {draws[0].mechanism}, expected error {draws[0].expected_error:.3f}")
+    print(
+        f"epsilon {epsilon}: {draws[0].mechanism}, error from noise {draws[0].expected_error:.3f}"
+    )
 plt.plot(
     *np.asarray(riemdp.frechet_mean(space, ball.clamp(space, X)).value),
     "k+",

@@ -37,9 +37,9 @@ for epsilon, colour in ((0.3, "#d95f02"), (1.0, "#7570b3"), (3.0, "#1b9e77")):
         release.value,
         color=colour,
         lw=2,
-        label=f"epsilon {epsilon}: expected error {release.expected_error:.2f}",
+        label=f"epsilon {epsilon}: error from noise {release.expected_error:.2f}",
     )
-    print(f"epsilon {epsilon}: {release.mechanism}, expected error {release.expected_error:.3f}")
+    print(f"epsilon {epsilon}: {release.mechanism}, error from noise {release.expected_error:.3f}")
 ellipse(
     riemdp.frechet_mean(space, X).value,
     color="k",
@@ -50,4 +50,4 @@ ellipse(
 plt.legend(fontsize=8, loc="upper left")
 plt.axis("equal")
 plt.title("Private mean of 200 covariance matrices")
-plt.savefig(OUT / "spd_mean.png", dpi=90, bbox_inches="tight")
+plt.savefig(OUT / "spd_mean.png", dpi=130, bbox_inches="tight")

@@ -25,7 +25,7 @@ draws = [
     for seed in range(30)
 ]
 release = riemdp.private_frechet_mean(space, X, ball, riemdp.Budget(1.0), rng=0)
-print(release.mechanism, "expected error", round(release.expected_error, 4))
+print(release.mechanism, "error from noise", round(release.expected_error, 4))
 
 plt.figure(figsize=(5, 4.8))
 t = np.linspace(0, 2 * np.pi, 300)

@@ -33,7 +33,7 @@ for n in sizes:
     )
 
 plt.figure(figsize=(5.2, 3.8))
-plt.loglog(sizes, expected, "-", color="#0b5c8a", label="expected error, epsilon 1")
+plt.loglog(sizes, expected, "-", color="#0b5c8a", label="error from noise, epsilon 1")
 plt.loglog(sizes, errors, "o", color="#d95f02", label="one release (not private to know)")
 plt.xticks(sizes, [str(n) for n in sizes])
 plt.minorticks_off()
