@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,12 +34,14 @@ from riemdp.audit import (
     audit_optimizer_in_one_run,
 )
 from riemdp.domains import Domain, Frame
+from riemdp.estimators import _pga
 from riemdp.federated import local_update
 from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._discriminant import LabelledSums
 from riemdp.mechanisms._lattice import on_grid
 from riemdp.randomness import NoiseSource
 from riemdp.statistics import ClippingExcess
+from riemdp.statistics._membership import Membership
 
 EPSILON = 4.0  # large enough for thousands of trials to come near the claim
 BUDGET = Budget(EPSILON, 1e-5)
@@ -282,23 +285,15 @@ def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, in
 
     yield "private_tangent_covariance, Euclidean(2)", _through(covariance, along, across), 2_000
 
-    def geodesics(x: Any, rng: Any) -> Any:
-        seed = int(rng.integers(0, 2**31))
-        fitted = riemdp.PrivatePGA(manifold=plane, budget=BUDGET, ball=disk, random_state=seed)
-        value = fitted.fit(x).releases_["covariance"].value
-        mean = np.asarray(fitted.mean_)
-        seen = 4.0 * (mean[0] - mean[1]) + value[0, 0] - value[1, 1]
-        return _number(seen, fitted.guarantee_)
+    title = "PrivatePGA, mean and covariance, Euclidean(2)"
+    yield title, _through(_geodesics, along, across), 500
 
-    yield "PrivatePGA, mean and covariance, Euclidean(2)", _through(geodesics, along, across), 500
-
-    people = np.repeat(np.arange(8), [43, *[1] * 7])  # one person with most of the records
     theirs = np.zeros((50, 1))
     theirs[:43] = 1e6
 
     def of_people(x: Any, rng: Any) -> riemdp.Release:
         return riemdp.private_frechet_mean(
-            line, x, ball, BUDGET, mechanism="wrapped-gaussian", groups=people, rng=rng
+            line, x, ball, BUDGET, mechanism="wrapped-gaussian", groups=WHO, rng=rng
         )
 
     title = "private_frechet_mean, groups, all 43 records of one person, Euclidean(1)"
@@ -315,6 +310,70 @@ def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, in
         return _number(-np.log(p), means[0].guarantee)
 
     yield "two_sample_test, its p-value, Euclidean(1)", _through(test, far, -far), 1_000
+
+    for estimator, attack, one, other in _estimators_of_people():
+        title = f"{estimator}, groups, all 43 records of one person"
+        yield title, _through(attack, one, other), 500
+
+
+WHO = np.repeat(np.arange(8), [43, *[1] * 7])  # one person with most of the records
+
+
+def _estimators_of_people() -> Iterator[tuple[str, Callable[..., Any], Any, Any]]:
+    """(estimator, function of (records, rng), records, their neighbour): eight people, of whom one
+    has 43 records, all far out on one side or all on the other.
+    """
+    along, across = np.zeros((50, 2)), np.zeros((50, 2))
+    along[:43, 0] = across[:43, 1] = 1e6
+    yield "PrivatePCA", _components, along, across
+    yield "PrivatePGA", lambda x, rng: _geodesics(x, rng, groups=WHO), along, across
+    wide, narrow = np.tile(np.eye(2), (50, 1, 1)), np.tile(np.eye(2), (50, 1, 1))
+    wide[:43], narrow[:43] = np.diag([1e6, 1.0]), np.diag([1e-6, 1.0])
+    yield "PrivateTLCenter", _centre, wide, narrow
+    labels = np.concatenate([np.zeros(43, int), np.arange(199) % 2])
+    there, here = np.tile(np.eye(2), (242, 1, 1)), np.tile(np.eye(2), (242, 1, 1))
+    there[:43], here[:43] = np.diag([1e6, 1e-6]), np.diag([1e-6, 1e6])
+    theirs = np.repeat(np.arange(200), [43, *[1] * 199])
+
+    def classes(records: Any, rng: Any) -> Any:
+        return _classifier(records, rng, groups=theirs)
+
+    yield "PrivateTSClassifier", classes, (there, labels), (here, np.where(theirs, labels, 1))
+
+
+def _components(x: Any, rng: Any, groups: Any = WHO) -> Any:
+    """A fit of all components of a plane, from which an attacker adds up the noisy matrix."""
+    seed = int(rng.integers(0, 2**31))
+    fitted = riemdp.PrivatePCA(n_components=2, budget=BUDGET, row_norm=1.0, random_state=seed)
+    fitted.fit(x, groups=groups)
+    rows = fitted.components_
+    matrix = rows.T @ np.diag(fitted.explained_variance_) @ rows
+    return _number(matrix[0, 0] - matrix[1, 1], fitted.guarantee_)
+
+
+def _centre(x: Any, rng: Any) -> Any:
+    """A fit of one domain."""
+    fitted = riemdp.PrivateTLCenter(
+        metric="logeuclid",
+        budget=BUDGET,
+        ball=riemdp.Ball(np.eye(2), 1.0),
+        random_state=int(rng.integers(0, 2**31)),
+    ).fit(x, groups=WHO)
+    return _number(np.log(fitted.centers_[""][0, 0]), fitted.guarantee_)
+
+
+def _geodesics(x: Any, rng: Any, groups: Any = None) -> Any:
+    """A fit in a plane, of which an attacker adds up the mean and the covariance."""
+    fitted = riemdp.PrivatePGA(
+        manifold=riemdp.Euclidean(2),
+        budget=BUDGET,
+        ball=riemdp.Ball(np.zeros(2), 1.0),
+        random_state=int(rng.integers(0, 2**31)),
+    )
+    value = fitted.fit(x, groups=groups).releases_["covariance"].value
+    mean = np.asarray(fitted.mean_)
+    seen = 4.0 * (mean[0] - mean[1]) + value[0, 0] - value[1, 1]
+    return _number(seen, fitted.guarantee_)
 
 
 def _clipping_bound(x: Any, rng: Any) -> riemdp.Release:
@@ -336,8 +395,8 @@ class _LittleNoise(NoiseSource):
         return super().rounded_normals(*arguments, **more) // 4
 
 
-def one_run() -> Iterator[tuple[str, OneRunAudit]]:
-    """Audits of a single release or run, by canaries: (row title, result)."""
+def one_run() -> Iterator[tuple[str, Callable[[], OneRunAudit]]]:
+    """Audits of a single release or run, by canaries: (row title, audit)."""
     for space in (
         riemdp.Euclidean(500),
         riemdp.SPDLogEuclidean(20),
@@ -371,7 +430,12 @@ def one_run() -> Iterator[tuple[str, OneRunAudit]]:
                 )
 
             title = f"private_frechet_mean, {name}, {space!r}"
-            yield title, audit_in_one_run(mean, score, canaries=space.dim, rng=SEED, name=title)
+            yield (
+                title,
+                functools.partial(
+                    audit_in_one_run, mean, score, canaries=space.dim, rng=SEED, name=title
+                ),
+            )
     for title, optimizer, noise_std in (
         ("DPRGD", riemdp.DPRGD(10, 0.01, 1.0), 2.0 / 1000 * 10**0.5),
         ("DPRSGD, batch 200 of 1000", riemdp.DPRSGD(10, 200, 0.01, 1.0), 1.25 * 2 / 200),
@@ -389,7 +453,13 @@ def one_run() -> Iterator[tuple[str, OneRunAudit]]:
     ):
         yield (
             f"{title}, Euclidean(1000)",
-            audit_optimizer_in_one_run(optimizer, noise_std=noise_std, canaries=1000, rng=SEED),
+            functools.partial(
+                audit_optimizer_in_one_run,
+                optimizer,
+                noise_std=noise_std,
+                canaries=1000,
+                rng=SEED,
+            ),
         )
 
 
@@ -438,6 +508,30 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     title = "private_clipping_bound, its lengths are taken to change by an eighth"
     yield title, _through(little_change, far, 0.0 * far), 1_000
 
+    along, across = np.zeros((8, 2)), np.zeros((8, 2))
+    along[0, 0] = across[0, 1] = 1e6
+
+    def about_their_mean(x: Any, rng: Any) -> Any:
+        honest = _pga.private_tangent_covariance
+
+        def covariance(space: Any, X: Any, ball: Any, *rest: Any, **more: Any) -> Any:
+            return honest(space, X, riemdp.Ball(np.mean(X, axis=0), ball.radius), *rest, **more)
+
+        with mock.patch.object(_pga, "private_tangent_covariance", covariance):
+            return _geodesics(x, rng)
+
+    title = "PrivatePGA, the covariance is about the mean of the records"
+    yield title, _through(about_their_mean, along, across), 500
+
+    _, _, one, other = next(_estimators_of_people())
+
+    def every_row(x: Any, rng: Any) -> Any:
+        with mock.patch.object(Membership, "shares", 1.0 + 0.0 * WHO):
+            return _components(x, rng)
+
+    title = "PrivatePCA, groups, every row counts as a person"
+    yield title, _through(every_row, one, other), 500
+
     many = np.zeros((60, 1))
     many[0] = 1e6
 
@@ -465,9 +559,9 @@ def _sides() -> tuple[Any, Any]:
     return (there, labels), (here, other)
 
 
-def _classifier(records: Any, rng: Any) -> Any:
-    """A fit with private labels; an attacker adds up the class sums along one direction, and half
-    of the difference of the class sizes.
+def _classifier(records: Any, rng: Any, groups: Any = None) -> Any:
+    """A fit with private labels, about 200 people or records; an attacker adds up the class
+    sums along one direction, and half of the difference of the class sizes.
     """
     fitted = riemdp.PrivateTSClassifier(
         metric="logeuclid",
@@ -476,10 +570,10 @@ def _classifier(records: Any, rng: Any) -> Any:
         labels="private",
         classes=[0, 1],
         random_state=int(rng.integers(0, 2**31)),
-    ).fit(*records)
+    ).fit(*records, groups=groups)
     direction = np.asarray(fitted.manifold_.to_coordinates(np.eye(2), np.diag([1.0, -1.0])))
     details = fitted.release_.details
-    sums = len(records[1]) / 2 * details["coordinates"].sum(axis=0) @ direction / np.sqrt(2.0)
+    sums = 100 * details["coordinates"].sum(axis=0) @ direction / np.sqrt(2.0)
     seen = sums + (details["sizes"][0] - details["sizes"][1]) / 2
     return SimpleNamespace(
         value=np.array([seen]), guarantee=fitted.guarantee_, mechanism="PrivateTSClassifier"
@@ -562,7 +656,7 @@ def main(arguments: list[str] | None = None) -> int:
     table, refuted = _audited(rows, options.only)
     faults, noticed = _audited([] if options.quick else list(planted()), options.only)
     missed = len(faults) - noticed
-    single = [(title, result) for title, result in one_run() if options.only in title]
+    single = [(title, audit()) for title, audit in one_run() if options.only in title]
     refuted += sum(result.refuted for _, result in single)
     minutes = (time.perf_counter() - begun) / 60
     options.out.parent.mkdir(parents=True, exist_ok=True)

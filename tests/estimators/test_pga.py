@@ -123,6 +123,20 @@ def test_the_noise_of_each_part_is_that_of_its_share():
     assert mean.scale == pytest.approx(2.0 * r / n * z / math.sqrt(0.3), rel=1e-5)
 
 
+def test_the_covariance_is_about_the_released_mean():
+    """A mean with much noise and a matrix with little: one may not know the mean of the records."""
+    space, n = riemdp.Euclidean(2), 50
+    x = np.random.default_rng(1).uniform(-0.2, 0.2, (n, 2))
+    options = {"mean_share": 1e-7, "budget": Budget(1e4, 1e-5)}
+    fitted = pga(manifold=space, ball=Ball(np.zeros(2), 2.0), **options).fit(x)
+    released, mean = np.asarray(fitted.mean_), x.mean(axis=0)
+    assert np.linalg.norm(released - mean) > 0.2
+    found = np.asarray(fitted.releases_["covariance"].value)
+    about = [(x - m).T @ (x - m) / n for m in (released, mean)]
+    assert np.allclose(found, about[0], atol=0.01)
+    assert not np.allclose(found, about[1], atol=0.03)  # what a mean without noise would give
+
+
 def test_a_part_that_costs_more_than_was_charged_is_noticed(monkeypatch):
     """A planted fault: the covariance is released with the whole budget."""
     from riemdp.estimators import _pga
