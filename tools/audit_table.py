@@ -313,7 +313,7 @@ def _more_of_people_and_spread(far: np.ndarray) -> Iterator[tuple[str, Audit, in
 
     for estimator, attack, one, other in _estimators_of_people():
         title = f"{estimator}, groups, all 43 records of one person"
-        yield title, _through(attack, one, other), 500
+        yield title, _through(attack, one, other), 300
 
 
 WHO = np.repeat(np.arange(8), [43, *[1] * 7])  # one person with most of the records
@@ -362,8 +362,8 @@ def _centre(x: Any, rng: Any) -> Any:
     return _number(np.log(fitted.centers_[""][0, 0]), fitted.guarantee_)
 
 
-def _geodesics(x: Any, rng: Any, groups: Any = None) -> Any:
-    """A fit in a plane, of which an attacker adds up the mean and the covariance."""
+def _geodesics(x: Any, rng: Any, groups: Any = None, of_mean: float = 4.0) -> Any:
+    """A fit in a plane; an attacker adds up `of_mean` times the mean, and the covariance."""
     fitted = riemdp.PrivatePGA(
         manifold=riemdp.Euclidean(2),
         budget=BUDGET,
@@ -372,7 +372,7 @@ def _geodesics(x: Any, rng: Any, groups: Any = None) -> Any:
     )
     value = fitted.fit(x, groups=groups).releases_["covariance"].value
     mean = np.asarray(fitted.mean_)
-    seen = 4.0 * (mean[0] - mean[1]) + value[0, 0] - value[1, 1]
+    seen = of_mean * (mean[0] - mean[1]) + value[0, 0] - value[1, 1]
     return _number(seen, fitted.guarantee_)
 
 
@@ -518,10 +518,10 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
             return honest(space, X, riemdp.Ball(np.mean(X, axis=0), ball.radius), *rest, **more)
 
         with mock.patch.object(_pga, "private_tangent_covariance", covariance):
-            return _geodesics(x, rng)
+            return _geodesics(x, rng, of_mean=0.0)
 
     title = "PrivatePGA, the covariance is about the mean of the records"
-    yield title, _through(about_their_mean, along, across), 500
+    yield title, _through(about_their_mean, along, across), 300
 
     _, _, one, other = next(_estimators_of_people())
 
@@ -530,7 +530,7 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
             return _components(x, rng)
 
     title = "PrivatePCA, groups, every row counts as a person"
-    yield title, _through(every_row, one, other), 500
+    yield title, _through(every_row, one, other), 300
 
     many = np.zeros((60, 1))
     many[0] = 1e6

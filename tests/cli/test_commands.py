@@ -133,6 +133,26 @@ def test_mean_without_a_radius_says_what_it_found(riemdp, tmp_path):
     assert "with probability 95 %" in shown
 
 
+def test_mean_with_a_dispersion_says_where_the_population_lies(riemdp, scans, tmp_path):
+    """For one charge of the whole budget."""
+    book = tmp_path / "book.json"
+    riemdp("ledger", "create", book, "--epsilon", 1, "--delta", 1e-5)
+    options = (*GOOD[:-2], "--dispersion-share", 0.3)
+    run = riemdp("mean", scans, *options, "--ledger", book, "--json")
+    assert run.code == 0, run.err
+    said = json.loads(run.out)
+    (region,) = said["population_regions"]
+    assert region["radius"] == said["report"]["population_regions"][0]["radius"]
+    assert region["radius"] > said["confidence_region"]["radius"]
+    assert library.Ledger.load(book).charges == 1
+    shown = " ".join(riemdp("mean", scans, *options).out.split())
+    assert "population with 95 % confidence the Fréchet mean of the population" in shown
+    for wrong in ((*options[2:],), (*options, "--mechanism", "wrapped-laplace")):
+        refused = riemdp("mean", scans, *wrong)
+        assert refused.code == 2
+        assert "--dispersion-share" in refused.err
+
+
 def test_mean_without_a_radius_is_refused_from_public_numbers(riemdp, tmp_path):
     broken = np.full((40, 3, 3), np.nan)
     for i, X in enumerate((spd_records(40), broken)):

@@ -5,7 +5,8 @@ Left out, because a private estimator cannot or must not do it:
 - weights per record (`sample_weight`): they would change the sensitivity, and are refused;
 - two fits on the same records are equal: noise is fresh every time (with a seed they are equal, and
   not private);
-- `metric` as a dictionary, `n_jobs`, `tsupdate`: there are no such parameters;
+- `metric` as a dictionary, `metric="euclid"`, `n_jobs`, `tsupdate`: there are no such parameters,
+  and no private estimator in that metric;
 - a tangent space that was not fitted takes the identity as its reference: ours raises, because a
   forgotten `fit` would go unnoticed;
 - Hermitian matrices: see `riemdp.manifolds.real_embedding`;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 
 import jax
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget
+from riemdp.releases._population import mean_with_dispersion
+from tests import schemas
 from tests.statistical import ALPHA, coverage_p_value
 
 GAUSSIAN = Budget(1.0, 1e-6)
@@ -139,3 +142,90 @@ def test_a_region_of_the_population_refuses_what_it_does_not_cover():
     )
     with pytest.raises(riemdp.InvalidArgument, match="dispersion"):
         mean.confidence_region(0.9, dispersion=spread)
+
+
+def known(space, n=4000, budget=GAUSSIAN, ledger=None, **options):
+    """A mean that knows how its records spread, in a public ball."""
+    return mean_with_dispersion(
+        space,
+        records(space, n),
+        Ball(space.origin, 0.7),
+        budget,
+        n=n,
+        share=0.3,
+        ledger=ledger,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("budget", [GAUSSIAN, Budget(1.0)], ids=["gaussian", "pure"])
+def test_a_mean_that_knows_its_dispersion_says_where_the_population_lies(budget):
+    """In `str`, in the report and its JSON, and for one charge of the whole budget."""
+    space = riemdp.SPDLogEuclidean(2)
+    with riemdp.Ledger(budget) as ledger:
+        both = known(space, budget=budget)
+    assert ledger.charges == 1
+    assert ledger.spent.epsilon(budget.delta) == pytest.approx(budget.epsilon, rel=1e-6)
+    assert both.guarantee.epsilon(budget.delta) == pytest.approx(budget.epsilon, rel=1e-6)
+    (spread,) = both.details["dispersions"]
+    sample, population = both.confidence_region(), both.confidence_region(0.95, "population")
+    assert population.radius > sample.radius
+    alone = dataclasses.replace(both, details={**both.details, "dispersions": ()})
+    same = alone.confidence_region(0.95, "population", dispersion=spread)
+    assert same.radius == population.radius
+    assert str(sample) in str(both)
+    assert str(population) in str(both)
+    page = riemdp.report.privacy_report(both, ledger=ledger)
+    assert "independent draws from one population" in dict(page.rows)["Population"]
+    (told,) = page.to_dict()["population_regions"]
+    assert (told["of"], told["radius"]) == ("population", population.radius)
+    assert schemas.faults(page.to_dict(), schemas.schema("privacy-report-2.json")) == []
+    again = pickle.loads(pickle.dumps(both))
+    assert again.confidence_region(0.9, "population").radius < population.radius
+    assert str(population) not in str(alone)
+
+
+def test_on_a_sphere_it_is_the_region_of_a_limit_theorem():
+    both = known(riemdp.Sphere(3), n=20_000)
+    region = both.confidence_region(0.95, "population", method="limit-theorem")
+    assert "asymptotic" in str(region)
+    assert str(region) in str(both)
+    page = riemdp.report.privacy_report(both, language="de")
+    assert "Ellipsoid" in page.html()
+    (told,) = page.to_dict()["population_regions"]
+    assert told["shortest_half_axis"] == pytest.approx(region.half_axes[-1])
+    with pytest.raises(riemdp.InvalidArgument, match="limit-theorem"):
+        both.confidence_region(0.95, "population")
+    bent, small = riemdp.SPDBuresWasserstein(2), Ball(np.eye(2), 0.2)
+    with riemdp.Ledger(GAUSSIAN) as ledger:
+        with pytest.raises(riemdp.InvalidArgument, match="mean of a population"):
+            mean_with_dispersion(bent, np.eye(2)[None], small, GAUSSIAN, n=1, share=0.5)
+        assert ledger.charges == 0
+
+
+def test_people_and_their_dispersion():
+    space, n = riemdp.Euclidean(1), 300
+    people = np.repeat(np.arange(n), 2)
+    given = {"n": n, "share": 0.5, "groups": people}
+    both = mean_with_dispersion(
+        space, records(space, 2 * n), Ball(np.zeros(1), 1.0), GAUSSIAN, **given
+    )
+    assert both.guarantee.unit == "person"
+    assert "people in the population" in str(both)
+
+
+def test_what_is_no_dispersion_of_the_mean_is_refused_before_anything_is_spent():
+    space = riemdp.SPDLogEuclidean(2)
+    both = known(space)
+    (spread,) = both.details["dispersions"]
+    for wrong in ((), (spread, spread), (both,), (3,)):
+        with pytest.raises(riemdp.InvalidArgument, match="spread"):
+            both.with_dispersion(*wrong)
+    with pytest.raises(riemdp.InvalidArgument, match="budget"):
+        both.with_dispersion(spread, budget=GAUSSIAN)
+    with riemdp.Ledger(Budget(9.0, 1e-5)) as ledger:
+        for change in ({"share": 0.0}, {"share": 1.0}, {"ball": riemdp.AdaptiveBall()}):
+            given = {"ball": Ball(np.eye(2), 1.0), "budget": GAUSSIAN, "share": 0.5} | change
+            with pytest.raises(riemdp.InvalidArgument, match=next(iter(change))):
+                mean_with_dispersion(space, np.eye(2)[None], **given, n=1)
+    assert ledger.charges == 0

@@ -13,7 +13,7 @@ from ._run import command, print_json
 if TYPE_CHECKING:
     from ..domains import Ball
     from ..manifolds import AbstractManifold
-    from ..mechanisms import Release
+    from ..mechanisms import Region, Release
     from ..privacy import Budget, Ledger
     from ..report import PrivacyReport
 
@@ -49,6 +49,7 @@ def mean(
     on_invalid: o.Invalid = o.OnInvalid.refuse,
     clamp_release: o.ClampRelease = None,
     count_outside: o.CountOutside = None,
+    dispersion_share: o.DispersionShare = None,
     show_clamped: o.ShowClamped = False,
     language: o.LanguageOption = o.Language.en,
     record_is: o.RecordIs = "one row of the input",
@@ -67,7 +68,8 @@ def mean(
     import numpy as np
 
     from .. import privacy, releases
-    from ..domains import AdaptiveBall
+    from ..domains import AdaptiveBall, Ball
+    from ..releases._population import mean_with_dispersion
     from ..report import privacy_report
     from ._groups import check_people, given_groups, people_labels
     from ._readers import Reading, read_records, shape_of
@@ -82,6 +84,8 @@ def mean(
     of_people = given_groups(groups, groups_column)
     if of_people:
         check_people(show_clamped, max_records_per_person, mechanism)
+    if dispersion_share is not None:
+        _check_dispersion(mechanism, adjacency, radius)
     if radius is None:
         _check_search(mechanism, adjacency, bool(count_outside))
     reading = Reading(
@@ -112,22 +116,22 @@ def mean(
             return release(opened)
 
     def release(opened: Ledger | None) -> Release:
-        return releases.private_frechet_mean(
-            manifold,
-            records,
-            ball,
-            budget,
-            mechanism=mechanism,
-            rng=seed,
-            ledger=opened,
-            adjacency=adjacency.value,
-            n_min=n_min,
-            shrink=shrink,
-            clamp_release=clamp_release,
+        given: dict[str, Any] = {
+            "rng": seed,
+            "ledger": opened,
+            "shrink": shrink,
+            "clamp_release": clamp_release,
             # the exact count makes a noisy one pointless
-            count_outside=False if show_clamped and count_outside is None else count_outside,
-            groups=labels,
-        )
+            "count_outside": False if show_clamped and count_outside is None else count_outside,
+            "groups": labels,
+        }
+        if dispersion_share is not None and isinstance(ball, Ball):
+            n = len(records) if people is None else people
+            return mean_with_dispersion(
+                manifold, records, ball, budget, n=n, share=dispersion_share, **given
+            )
+        given |= {"mechanism": mechanism, "adjacency": adjacency.value, "n_min": n_min}
+        return releases.private_frechet_mean(manifold, records, ball, budget, **given)
 
     def describe(
         result: Release, checksum: str | None, charged: Ledger | None
@@ -146,6 +150,7 @@ def mean(
         return page, {
             "mean": np.asarray(result.value).tolist(),
             "confidence_region": _region(result),
+            "population_regions": [_described(r) for r in result._population_regions()],
             "ball": {
                 "center": np.asarray(used.center).tolist(),
                 "radius": float(used.radius),
@@ -174,18 +179,39 @@ def _count_outside(ball: Ball, manifold: AbstractManifold, records: Any) -> int:
 
 def _region(result: Release) -> dict[str, Any] | None:
     """The 95 % confidence region for machines; None where no law of the error is known."""
-    if result.observation is None:
-        return None
+    return None if result.observation is None else _described(result.confidence_region())
+
+
+def _described(region: Region) -> dict[str, Any]:
     import numpy as np
 
-    region = result.confidence_region()
     return {
         "level": region.level,
         "of": region.subject,
-        "radius": region.radius,
+        "radius": float(region.half_axes[0]),
         "center": np.asarray(region.center).tolist(),
         "measured_from": region.observation.place,
     }
+
+
+def _check_dispersion(mechanism: str, adjacency: o.Adjacency, radius: float | None) -> None:
+    """Refuse, before the data are read, what a region of the population does not go with."""
+    if radius is None:
+        raise InputProblem(
+            "--dispersion-share needs --radius",
+            "give the public radius of a ball, chosen without looking at the records: no region of"
+            " the population is known where a ball is found on the same records",
+        )
+    for option, given in (
+        (f"--mechanism {mechanism}", mechanism != "auto"),
+        (f"--adjacency {adjacency.value}", adjacency is o.Adjacency.add_or_remove_one),
+    ):
+        if given:
+            raise InputProblem(
+                f"{option} does not go with --dispersion-share",
+                "leave it out: mean and dispersion have Gaussian noise, or Laplace noise where"
+                " --delta is 0",
+            )
 
 
 def _check_search(mechanism: str, adjacency: o.Adjacency, count_outside: bool) -> None:

@@ -257,6 +257,17 @@ ShowClamped = Annotated[
         ),
     ),
 ]
+DispersionShare = Annotated[
+    float | None,
+    typer.Option(
+        "--dispersion-share",
+        help=(
+            "Release with this share of the budget how the records spread, too, and state where"
+            " the mean of their population lies. Needs --radius."
+        ),
+        show_default=False,
+    ),
+]
 CountOutside = Annotated[
     bool | None,
     typer.Option(

@@ -108,6 +108,7 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
         )
     if page.region is not None:
         rows.append(("error bar", page.region.sentence))
+    rows += [("population", region.sentence) for region in page.population]
     if page.outside is not None:
         rows.append(("outside the ball", outside_sentence(page.outside)))
     if page.clamped is not None:

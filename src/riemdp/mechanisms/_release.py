@@ -25,10 +25,11 @@ from ._error_law import ErrorLaw
 from ._limit_theorem import limit_region
 from ._much_noise import MuchNoise, of_release
 from ._population import population_region
-from ._region import EXCESS, MEAN, METHODS, OF, VARIANCE, Observation, Region, region_of
+from ._region import EXCESS, MEAN, METHODS, MOMENT, OF, VARIANCE, Observation, Region, region_of
 from ._unclipped import unclipped_region
 
 _SHOWN = 64  # entries of a released value that a notebook shows
+_DISPERSIONS: dict[str, str] = dict(zip(METHODS, (VARIANCE, MOMENT), strict=True))
 NOT_PRIVATE = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
 
@@ -126,7 +127,7 @@ class Release:
             dispersion: For "population": the `Release` of `private_frechet_variance` for the same
                 records and the same ball.
                 With method="limit-theorem" that of `private_tangent_covariance` about the released
-                mean, in `Ball(release.value, radius)`.
+                mean, in `Ball(release.value, radius)`. May be left out after `with_dispersion`.
             clipping: For "sample": the `Release` of `private_clipping_bound` for the same records
                 and the ball of the mean. The region is then of the mean of the records in the
                 larger ball of that bound's `reach` about the same centre: of the records as they
@@ -165,6 +166,10 @@ class Release:
         if one_of("of", of, OF) == "population":
             if clipping is not None:
                 raise invalid("clipping", "a release", 'it goes with of="sample"')
+            if dispersion is None:
+                held = self.details.get("dispersions", ())
+                found = [s for s in held if s.details.get("query") == _DISPERSIONS[method]]
+                dispersion = found[0] if found else None
             return (limit_region if asymptotic else population_region)(self, dispersion, level)
         if asymptotic:
             raise invalid("method", method, 'it goes with of="population"')
@@ -173,6 +178,74 @@ class Release:
         if clipping is not None:
             return unclipped_region(self, clipping, level)
         return region_of(self.observation, self.mechanism, level, of, self._subject)
+
+    def with_dispersion(self, *spread: Release, budget: Budget | None = None) -> Release:
+        """This release of a mean together with releases of how its records spread.
+
+        `str()`, a privacy report and `confidence_region(of="population")` then say where the mean
+        of the population lies, too. No ledger is charged: each release was charged when it was
+        made.
+
+        Args:
+            *spread: The `Release` of `private_frechet_variance` for the same records and ball, or
+                that of `private_tangent_covariance` about this mean, or both; see
+                `confidence_region`.
+            budget: The budget that all of them together were given, if there was one
+                (`riemdp.privacy.split_budget`).
+
+        Returns:
+            A `Release` of the same value, whose guarantee is that of all of them together.
+
+        Raises:
+            InvalidArgument: No region of the population follows from one of them, or all together
+                cost more than `budget`.
+
+        Guarantee:
+            The composition of the guarantees of all releases.
+
+        Examples:
+            >>> import numpy as np, riemdp
+            >>> line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+            >>> X, parts = np.zeros((9000, 1)), riemdp.privacy.split_budget(
+            ...     riemdp.Budget(1.0, 1e-6), [0.8, 0.2]
+            ... )
+            >>> mean = riemdp.private_frechet_mean(
+            ...     line, X, ball, parts[0], mechanism="wrapped-gaussian", rng=0
+            ... )
+            >>> variance = riemdp.private_frechet_variance(line, X, ball, parts[1], rng=1)
+            >>> both = mean.with_dispersion(variance, budget=riemdp.Budget(1.0, 1e-6))
+            >>> both.confidence_region(0.95, "population").of
+            'population'
+        """
+        kinds = [getattr(s, "details", {}).get("query") for s in spread]
+        if not kinds or len(set(kinds)) < len(kinds) or not set(kinds) <= {*_DISPERSIONS.values()}:
+            raise InvalidArgument(
+                "argument `spread` is to be one Release of private_frechet_variance, one of"
+                " private_tangent_covariance, or both"
+            )
+        guarantee = self.guarantee.compose(*(s.guarantee for s in spread))
+        if budget is None and self.budget is not None:
+            guarantee = guarantee.quoted_at(self.budget.delta)
+        if budget is not None and not guarantee.within(budget):
+            raise InvalidArgument(
+                f"argument `budget` = {budget} is less than the releases cost together: epsilon"
+                f" {guarantee.epsilon(budget.delta):.4g} at delta {budget.delta:g}"
+            )
+        details = {**self.details, "dispersions": spread, "budget": budget}
+        both = dataclasses.replace(self, guarantee=guarantee, budget=budget, details=details)
+        both._population_regions()  # raises where none follows
+        return dataclasses.replace(both, reproducible=any(r.reproducible for r in (self, *spread)))
+
+    def _population_regions(self, level: float = 0.95) -> list[Region]:
+        """The regions of the population's mean that the known dispersions allow, in the order of
+        `METHODS`.
+        """
+        known = [s.details["query"] for s in self.details.get("dispersions", ())]
+        return [
+            self.confidence_region(level, "population", method=method)
+            for method, query in _DISPERSIONS.items()
+            if query in known
+        ]
 
     def _much_noise(self, radius: float | None = None) -> MuchNoise | None:
         """Whether the noise is as large as the ball; `radius` where the release knows none."""
@@ -264,6 +337,7 @@ class Release:
             lines.append(f"  arithmetic: {in_words(self.details['arithmetic'])}")
         if self.observation is not None:
             lines.append(f"  {self.confidence_region()}")
+            lines += [f"  {region}" for region in self._population_regions()]
         ball, share = self.details.get("ball"), self.details.get("share_of_search")
         if ball is not None and share is not None:
             lines.append(

@@ -94,20 +94,35 @@ class RegionFacts:
         radius: The distance from `place` that holds the value with this probability.
         subject: What the region is of, in words.
         place: What its radius is measured from, in words.
+        shortest: Half the shortest axis of an ellipsoid, `radius` being half the longest; None for
+            a ball.
+        of: "sample" or "population".
     """
 
     level: float
     radius: float
     subject: str
     place: str
+    shortest: float | None = None
+    of: str = "sample"
 
     @property
     def sentence(self) -> str:
         """The error bar in words."""
+        most = rounded_up(self.radius, 3)
+        where = f"within {most} of {self.place}"
+        if self.shortest is not None:
+            least = rounded_up(self.shortest, 3)
+            where = f"in an ellipsoid of half-axes {least} to {most} about {self.place}"
+        told = (
+            "What clipping did to the records, and how they were sampled, is not in this figure"
+            if self.of == "sample"
+            else "It is for independent draws from one population. How they were sampled is in this"
+            " figure; what clipping did to them is not"
+        )
+        asymptotic = ", for many records only" if self.shortest is not None else ""
         return (
-            f"with {percent(self.level)} confidence {self.subject} lies within"
-            f" {rounded_up(self.radius, 3)} of {self.place}. What clipping did to the records, and"
-            " how they were sampled, is not in this figure"
+            f"with {percent(self.level)} confidence{asymptotic} {self.subject} lies {where}. {told}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,6 +130,8 @@ class RegionFacts:
         return {
             "level": self.level,
             "radius": _json_number(self.radius),
+            "shortest_half_axis": _json_number(self.shortest),
+            "of": self.of,
             "subject": self.subject,
             "measured_from": self.place,
         }
@@ -153,6 +170,7 @@ class ReportFacts:
     mechanism_words: str = ""  # what it does; its name is shown where there are none
     search: SearchFacts | None = None  # of a ball that was found privately
     region: RegionFacts | None = None  # where the law of the noise is known
+    population: tuple[RegionFacts, ...] = ()  # where the dispersion of the records is known
     arithmetic: str = ""  # "lattice" or "idealised", where the release says it
     spent: Guarantee | None = None  # everything that the ledger has charged
     outside: OutsideCount | None = None  # of the records, counted with noise
@@ -227,6 +245,7 @@ class ReportFacts:
             "arithmetic": self.arithmetic or None,
             "error_from_noise": _json_number(self.error_from_noise),
             "confidence_region": None if self.region is None else self.region.to_dict(),
+            "population_regions": [region.to_dict() for region in self.population],
             "guarantee": self._guarantee_dict(),
             "attacker": self._attacker_dict(),
             "cautions": self.cautions,
@@ -356,6 +375,7 @@ class ReportFacts:
             ("Budget", self._budget()),
             ("Error from noise", self._error()),
             ("Confidence region", None if self.region is None else self.region.sentence),
+            *(("Population", region.sentence) for region in self.population),
             ("Ledger", self.ledger),
             ("Released file", None if self.checksum is None else f"SHA-256 {self.checksum}"),
         ]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..manifolds._base import Point
     from ..mechanisms import Release
     from ..mechanisms._much_noise import MuchNoise
+    from ..mechanisms._region import Region
     from ..optimizers import OptimizationResult
     from ..privacy import Ball, Budget, Guarantee, Ledger
 
@@ -157,6 +158,7 @@ def privacy_report(
         stated=tuple(facts.stated),
         search=search,
         region=_region(release),
+        population=_population(release),
         outside=known.get("outside"),
         language=one_of("language", language, LANGUAGES),
         much_noise=_much_noise(release, None if ball is None else float(ball.radius)),
@@ -313,8 +315,26 @@ def _region(release: Release | OptimizationResult) -> RegionFacts | None:
     """The 95 % region of a release whose error has a known law."""
     if getattr(release, "observation", None) is None:
         return None
-    region = cast("Release", release).confidence_region()
-    return RegionFacts(region.level, region.radius, region.subject, region.observation.place)
+    return _of_region(cast("Release", release).confidence_region())
+
+
+def _population(release: Release | OptimizationResult) -> tuple[RegionFacts, ...]:
+    """The 95 % regions of the population's mean, where the release knows a dispersion."""
+    if getattr(release, "observation", None) is None:
+        return ()
+    return tuple(map(_of_region, cast("Release", release)._population_regions()))
+
+
+def _of_region(region: Region) -> RegionFacts:
+    longest, shortest = float(max(region.half_axes)), float(min(region.half_axes))
+    return RegionFacts(
+        level=region.level,
+        radius=longest,
+        subject=region.subject,
+        place=region.observation.place,
+        shortest=None if region.axes is None else shortest,
+        of=region.of,
+    )
 
 
 def _much_noise(release: Release | OptimizationResult, radius: float | None) -> MuchNoise | None:
