@@ -42,6 +42,7 @@ DRAWING = {  # the methods of a NoiseSource that make noise
     "rounded_normals",
     "discrete_gaussians",
 }
+GAUSSIAN = {"normals", "rounded_normals", "discrete_gaussians"}
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
 # Packages on the way from private records to a release: here randomness that is not cryptographic
 # is a fault. `manifolds` draws from JAX keys for simulation, `problems` in its gradient check on
@@ -249,7 +250,7 @@ def noise_without_guarantee(sources: list[Source]) -> list[str]:
                 if name in DRAWING and isinstance(call.func, ast.Attribute)
             ]
             if source.package == "optimizers":
-                if any(name == "normals" for name, _ in own) and not made:
+                if any(name in GAUSSIAN for name, _ in own) and not made:
                     found.append(f"{where} draws normals but names no guarantee")
                 continue
             parameters = {
@@ -388,6 +389,11 @@ BROKEN = [
         noise_without_guarantee,
         "optimizers/_x.py",
         "def f(source):\n    return source.normals((3,))",
+    ),
+    (
+        noise_without_guarantee,
+        "optimizers/_x.py",
+        "def f(source):\n    return source.rounded_normals(2.0**32, (3,))",
     ),
     (matplotlib_outside_plots, "report/_x.py", "def f():\n    import matplotlib.pyplot as plt"),
     (heavy_at_import, "privacy/_x.py", "from scipy import stats"),

@@ -115,9 +115,8 @@ def _gain(hits, alarms, n, bounds, alpha):
 class LessNoise(NoisyGradient):
     """A fifth of the noise is missing."""
 
-    def answer(self, kernel, state, total, normals, *, center=None, sigma=None):
-        sigma = 0.8 * (self.sigma if sigma is None else sigma)
-        return super().answer(kernel, state, total, normals, center=center, sigma=sigma)
+    def answer(self, kernel, state, total, normals, **more):
+        return super().answer(kernel, state, total, 0.8 * normals, **more)
 
 
 class NoiseOfTheMeanOnTheSum(NoisyGradient):
@@ -125,9 +124,8 @@ class NoiseOfTheMeanOnTheSum(NoisyGradient):
     little noise.
     """
 
-    def answer(self, kernel, state, total, normals, *, center=None, sigma=None):
-        sigma = (self.sigma if sigma is None else sigma) / self.batches.size
-        return super().answer(kernel, state, total, normals, center=center, sigma=sigma)
+    def answer(self, kernel, state, total, normals, **more):
+        return super().answer(kernel, state, total, normals / self.batches.size, **more)
 
 
 class NoClip(NoisyGradient):
@@ -152,6 +150,14 @@ class ClipAfterAveraging(NoisyGradient):
         factor = jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300))
         return jax.tree.map(lambda t: t * factor, total)
 
+    def integer_sum(self, coordinates, present, *, clip=None, sigma=None):
+        clip = self.clip if clip is None else clip
+        grid = (self.sigma if sigma is None else sigma) * self.batches.divisor / self.scale
+        total = jnp.sum(present[:, None] * coordinates, axis=0)
+        length = jnp.linalg.norm(total) / present.shape[0]
+        factor = jnp.minimum(1.0, clip / jnp.maximum(length, 1e-300))
+        return jnp.where(grid > 0.0, jnp.trunc(total * factor / grid), 0.0).astype(int)
+
 
 class ByRealisedSize(NoisyGradient):
     """A Poisson batch divided by the number of records that came, not by the expected one."""
@@ -161,6 +167,11 @@ class ByRealisedSize(NoisyGradient):
         # The record that is not there (see `crowd`) does not come.
         came = jnp.sum(present * jnp.isfinite(contributions[0]))
         return jax.tree.map(lambda t: t * CROWD_BATCH / jnp.maximum(1.0, came), total)
+
+    def integer_sum(self, coordinates, present, **more):
+        came = jnp.sum(present * jnp.all(jnp.isfinite(coordinates), axis=1))
+        factor = CROWD_BATCH / jnp.maximum(1.0, came)
+        return super().integer_sum(coordinates, present, **more) * factor
 
 
 # What a realised denominator leaks is how many came: all others pull one way, so that their mean

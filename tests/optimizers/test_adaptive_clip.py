@@ -22,6 +22,7 @@ BUDGET = Budget(1.0, 1e-5)
 SPACE = riemdp.Euclidean(3)
 PROBLEM = riemdp.problems.frechet_mean(SPACE)
 START = np.zeros(3)
+STEP = jnp.asarray(20)  # after the search
 RULE = AdaptiveClip(2, 40.0, 0.8, 5.0, 0.9, (2.0, 1.0))
 
 
@@ -33,16 +34,22 @@ def contribution(gradient, record, clip):
     """One record's part of (clipped sum / C, w count), by the library."""
     kernel = choose_kernel(PROBLEM, False)
     total, counted = gradient.joint_sum_of(
-        kernel, jnp.asarray(START), jnp.asarray(record)[None], jnp.ones(1), jnp.asarray(clip)
+        kernel, jnp.asarray(START), jnp.asarray(record)[None], jnp.ones(1), jnp.asarray(clip), STEP
     )
-    return np.append(np.asarray(total) / clip, RULE.weight * float(counted))
+    if gradient.scale is None:
+        return np.append(np.asarray(total) / clip, RULE.weight * float(counted))
+    grid = gradient.sigma * gradient.batches.divisor / gradient.scale
+    return np.append(np.asarray(total), float(counted)) * grid
 
 
 # ------------------------------------------------------------------------------------- the query
-def test_one_record_moves_the_joint_sum_by_no_more_than_its_sensitivity():
+@pytest.mark.parametrize("lattice", [True, False])
+def test_one_record_moves_the_joint_sum_by_no_more_than_its_sensitivity(lattice):
     rng = np.random.default_rng(1)
     full = joint(Batches(1, 1, "full"))
     poisson = joint(Batches(1, 1, "poisson"))
+    if lattice:
+        full, poisson = full.on_lattice(), poisson.on_lattice()
     clip = 1.5
     records = rng.normal(size=(15, 3)) * rng.exponential(size=(15, 1))
     parts = [contribution(full, x, clip) for x in records]

@@ -319,7 +319,7 @@ def test_a_checkpoint_is_not_resumed_under_another_ball_or_problem(tmp_path, mon
 
     wide = problems.frechet_mean(m, ball=Ball(np.eye(2), 10.0))
     with monkeypatch.context() as patch:
-        patch.setattr("riemdp.randomness.NoiseSource.normals", interrupted)
+        patch.setattr("riemdp.randomness.NoiseSource.rounded_normals", interrupted)
         with pytest.raises(_Crash):
             run(wide)
     assert path.exists()
@@ -564,7 +564,10 @@ def test_a_gradient_is_clipped_by_the_length_of_its_tangent_part():
 
 def test_an_answer_is_tangent_whatever_the_sum_is():
     plan = plan_optimizer(MEAN, 4, DPRGD(1, 0.1, 1.0), None, noise_std=1.0)
-    kernel = choose_kernel(MEAN, False)
+    kernel, none = choose_kernel(MEAN, False), jnp.zeros(CAP.noise_size)
     total = jnp.array([0.3, 0.1, 7.0])  # 7 along the normal at CENTER
-    answer = plan.gradient.answer(kernel, jnp.asarray(CENTER), total, jnp.zeros(CAP.noise_size))
-    np.testing.assert_allclose(answer, np.array([0.3, 0.1, 0.0]) / 4, atol=1e-15)
+    whole = total / (4 * plan.sigma) * plan.gradient.scale  # in steps of the grid
+    floats = dataclasses.replace(plan.gradient, scale=None)
+    for gradient, given in ((plan.gradient, whole), (floats, total)):
+        answer = gradient.answer(kernel, jnp.asarray(CENTER), given, none)
+        np.testing.assert_allclose(answer, np.array([0.3, 0.1, 0.0]) / 4, atol=1e-15)

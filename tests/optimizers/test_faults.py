@@ -99,6 +99,10 @@ def test_poisson_uses_the_expected_size_and_the_realised_one_is_caught():
             total = super().clipped_sum(kernel, state, contributions, present, **more)
             return total * B / jnp.maximum(1.0, jnp.sum(present))
 
+        def integer_sum(self, coordinates, present, **more):
+            total = super().integer_sum(coordinates, present, **more)
+            return total * B / jnp.maximum(1.0, jnp.sum(present))
+
     wrong, _, _ = scores(kind, ByRealisedSize, data=(data, data))
     assert abs(np.var(wrong) / expected - 1) > 6 * np.sqrt(2 / TRIALS)
 

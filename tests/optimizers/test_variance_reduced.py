@@ -147,7 +147,7 @@ def test_noise_between_anchors_follows_the_width():
     optimizer = DPRSVRG(1, 2, 1.0, 5.0, batch_size=3, convexity=1.5)  # L = 2
     plan = plan_optimizer(problem, 9, optimizer, None, noise_std=1.0)
     plan = replace(plan, split=replace(plan.split, scale=0.5))
-    z = np.asarray(RNG.normal(size=(6000, 2, 6)))
+    z = np.rint(RNG.normal(size=(6000, 2, 6)) * plan.gradients[1].scale).astype(int)
     full = jnp.array([0.3, 0, 0, 0, 0, 0.0])
     work = plan.bind(problem, jnp.zeros((9, 6)), jnp.zeros(6)).work
 

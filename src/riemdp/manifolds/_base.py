@@ -279,6 +279,8 @@ class AbstractManifold(eqx.Module):
     # When rounding has to be taken out of a moved point: after "each step", after "each block" of
     # many steps, or "never".
     _repaired: ClassVar[str] = "never"
+    # Whether a tangent vector is as long as its array, and its noise projected noise of the array.
+    _is_submanifold: ClassVar[bool] = False
 
     @property
     def transport_is_nonexpansive(self) -> bool:

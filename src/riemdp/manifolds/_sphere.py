@@ -93,6 +93,7 @@ class Sphere(AbstractManifold):
         return True
 
     _repaired: ClassVar[str] = "never"  # exp and the retraction end on the sphere
+    _is_submanifold: ClassVar[bool] = True
 
     def _why_not(self, record: np.ndarray) -> str:
         return "does not have length 1"

@@ -123,6 +123,7 @@ class Stiefel(AbstractManifold):
 
     # ---------------------------------------------------------------- geodesics
     _repaired: ClassVar[str] = "each block"
+    _is_submanifold: ClassVar[bool] = True
 
     def _why_not(self, record: np.ndarray) -> str:
         return "does not have orthonormal columns"

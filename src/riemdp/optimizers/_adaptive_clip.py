@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from .._errors import InvalidArgument
 from ._kernels import AbstractKernel, Batch, Frame, State
-from ._noisy_gradient import Batches, NoisyGradient
+from ._noisy_gradient import Batches, NoisyGradient, exact_sum
 from ._people import unfolded
 
 _RISE = 0.25  # of the pace at which log C falls, while the iterate travels
@@ -97,7 +97,7 @@ class AdaptingGradient(NoisyGradient):
         sensitivity = batches.clips * adaptive.norm / batches.size
         # a hair more: the parts of the noise are made from it by products and quotients
         sigma = (1.0 + 1e-12) * noise_multiplier * sensitivity
-        return cls(1.0, sigma, noise_multiplier, batches, adaptive)
+        return cls(1.0, sigma, noise_multiplier, batches, adaptive=adaptive)
 
     def as_kind(self, kind: type[NoisyGradient]) -> NoisyGradient:
         """The same numbers in another class of this kind."""
@@ -107,7 +107,8 @@ class AdaptingGradient(NoisyGradient):
             raise InvalidArgument(
                 f"argument `clip_norm`: {kind.__name__} has no clip norm that is found on the way"
             )
-        return kind(self.clip, self.sigma, self.noise_multiplier, self.batches, self.adaptive)
+        numbers = self.clip, self.sigma, self.noise_multiplier, self.batches
+        return kind(*numbers, scale=self.scale, adaptive=self.adaptive)
 
     @property
     def sensitivity(self) -> float:
@@ -116,16 +117,41 @@ class AdaptingGradient(NoisyGradient):
 
     def noise_size(self, kernel: AbstractKernel) -> int:
         """How many normals one answer takes: one more, for the count."""
-        return kernel.manifold.noise_size + 1
+        return super().noise_size(kernel) + 1
+
+    def deviation(self, step: Array) -> Array:
+        """Standard deviation of the share of an answer.
+
+        sigma is the noise multiplier times the sensitivity, over b: that of (gradient / C, w (count
+        - 1/2)); while only the count is released its sensitivity is half of `clips`.
+        """
+        alone = 0.5 * self.sigma / self.adaptive.norm
+        return jnp.where(step < self.adaptive.searches, alone, self.sigma / self.adaptive.weight)
 
     # ------------------------------------------------------------------ the query (compiled code)
     def joint_sum_of(
-        self, kernel: AbstractKernel, state: State, batch: Batch, present: Array, clip: Array
+        self,
+        kernel: AbstractKernel,
+        state: State,
+        batch: Batch,
+        present: Array,
+        clip: Array,
+        step: Array,
     ) -> tuple[Frame, Array]:
-        """The clipped sum, and the sum of 1[|g_i| <= clip] - 1/2 over the records of the batch. A
-        gradient that is not finite counts as 0 in both.
+        """The clipped sum, and the sum of 1[|g_i| <= clip] - 1/2 over the records of the batch; on
+        the lattice both in steps of their grids. A gradient that is not finite counts as 0 in the
+        first and as short in the second.
         """
         batch, present = unfolded(batch, present)
+        if self.scale is not None:
+            y = kernel.coordinates(state, batch, None)
+            lengths = jnp.sqrt(jnp.sum(y**2, axis=1))
+            grid = self.deviation(step) * self.batches.divisor / self.scale
+            half = jnp.trunc(0.5 * (1.0 - 1e-12) / grid * present)
+            signs = jnp.where((lengths <= clip) | ~jnp.isfinite(lengths), half, -half)
+            return self.integer_sum(y, present, clip=clip, sigma=self.sigma * clip), exact_sum(
+                signs
+            )
         contributions = kernel.gradients(state, batch, None)
         norms = contributions[0]
         within = (norms <= clip) | ~jnp.isfinite(norms)
@@ -150,9 +176,9 @@ class AdaptingGradient(NoisyGradient):
         frame, counted = total
         mean = self.answer(kernel, state, frame, normals[:-1], sigma=self.sigma * found.clip)
         mean = jax.tree.map(lambda g: jnp.where(searches, 0.0, g), mean)
-        # sigma is the noise multiplier times the sensitivity, over b: that of (gradient / C, w
-        # (count - 1/2)); while only the count is released its sensitivity is half of `clips`
-        alone = 0.5 * self.sigma / adaptive.norm
-        deviation = jnp.where(searches, alone, self.sigma / adaptive.weight)
-        share = 0.5 + counted / self.batches.size + deviation * normals[-1]
+        deviation = self.deviation(step)
+        if self.scale is None:
+            share = 0.5 + counted / self.batches.size + deviation * normals[-1]
+        else:
+            share = 0.5 + (counted + normals[-1]) * (deviation / self.scale)
         return mean, adaptive.following(found, share, step)

@@ -71,7 +71,7 @@ class GradientStep(AbstractStep):
         clip = carry.clip.clip
 
         def sums(part: Batch, present: Array) -> tuple[Frame, Array]:
-            return gradient.joint_sum_of(kernel, state, part, present, clip)
+            return gradient.joint_sum_of(kernel, state, part, present, clip, row.step)
 
         if row.indices is None:
             total = over_chunks(data, self.chunk, sums)
@@ -162,7 +162,7 @@ class DPRGD(_Descent):
     Source:
         Han2024 Algorithm 1 with b = n. The noise is calibrated exactly, not by the constants there.
         Andrew et al. 2021 (adaptive clipping), here with one joint Gaussian query.
-        Proof: docs/proofs/gradient-descent.md.
+        Proof: docs/proofs/gradient-descent.md, docs/proofs/lattice-steps.md.
     """
 
     name: ClassVar[str] = "dp-rgd"
@@ -223,7 +223,7 @@ class DPRSGD(_Descent):
 
     Source:
         Han2024 Algorithm 1; Utpala2023 section 6.2. Allocation: Dong, Chen and Feldman et al. 2025.
-        Proof: docs/proofs/gradient-descent.md.
+        Proof: docs/proofs/gradient-descent.md, docs/proofs/lattice-steps.md.
     """
 
     name: ClassVar[str] = "dp-rsgd"
@@ -305,6 +305,7 @@ class Plan(AbstractPlan):
         momentum: The decay of the velocity.
         dim: The dimension of the manifold.
         signal: The public scale of the averaged gradient that the noise is compared with.
+        kernel: How its steps are computed.
     """
 
     optimizer: DPRGD | DPRSGD
@@ -313,6 +314,7 @@ class Plan(AbstractPlan):
     momentum: float
     dim: int
     signal: float
+    kernel: AbstractKernel
 
     @property
     def method(self) -> str:
@@ -382,6 +384,7 @@ class Plan(AbstractPlan):
             "noise_multiplier": self.noise_multiplier,
             "noise_to_signal": self.noise_to_signal,
             "momentum": self.momentum,
+            "arithmetic": self.gradient.arithmetic,
             **({"epoch_steps": batches.epoch} if (batches := self.gradient.batches).epoch else {}),
         }
 
@@ -398,11 +401,7 @@ class Plan(AbstractPlan):
         epoch = self.gradient.batches.epoch or self.steps
         centered = optimizer.sensitivity == "domain"
         heavy = self.momentum > 0
-        # A confined run makes its state anew at every step, which a velocity kept in a moving frame
-        # would not survive: there the general kernel is taken.
-        retract = optimizer.update == "retract"
-        kernel = choose_kernel(problem, retract, centered=centered, generic=heavy and centered)
-        center = None
+        kernel, center = self.kernel, None
         if centered:
             assert problem.ball is not None
             domain = problem.ball.on(m)
@@ -500,10 +499,16 @@ def _plan(
     radius = domain_radius(problem) if domain else math.inf
     momentum = resolve_momentum(problem, optimizer.momentum)
     dim = problem.manifold.dim
+    # A confined run makes its state anew at every step, which a velocity kept in a moving frame
+    # would not survive: there the general kernel is taken.
+    retract, generic = optimizer.update == "retract", momentum > 0 and domain
+    kernel = choose_kernel(problem, retract, centered=domain, generic=generic)
     if private and optimizer.clip_norm == ADAPTIVE:
         gradient = adapting(batches, budget, len(rates), dim)
         rates = np.concatenate([np.zeros(SEARCHES), rates])
-        return Plan(optimizer, gradient, rates, momentum, dim, 1.0)
+        if kernel.has_quick_coordinates:
+            gradient = gradient.on_lattice()
+        return Plan(optimizer, gradient, rates, momentum, dim, 1.0, kernel)
     clip = math.inf
     if private:
         clip = radius if domain else resolve_clip(problem, optimizer.clip_norm)
@@ -511,8 +516,10 @@ def _plan(
     if budget is not None:
         multiplier = calibrated(batches, budget.epsilon, budget.delta, steps)
     gradient = NoisyGradient.calibrated(clip, batches, multiplier, noise_std)
+    if kernel.has_quick_coordinates:
+        gradient = gradient.on_lattice()
     signal = (problem.lipschitz or 2.0 * radius) if domain else clip
-    return Plan(optimizer, gradient, rates, momentum, dim, signal)
+    return Plan(optimizer, gradient, rates, momentum, dim, signal, kernel)
 
 
 def _averages_at_the_end(optimizer: DPRGD | DPRSGD) -> bool:

@@ -347,7 +347,8 @@ class _Driver:
         block = Block(normals, _padded(rates, self.rows), indices, mask)
         at_anchor = randomness[0].normals
         if len(at_anchor) == 0:
-            at_anchor = np.zeros((self.repetitions or 1, self.kernel.manifold.noise_size))
+            shape = self.repetitions or 1, self.draws.noise_size
+            at_anchor = np.zeros(shape, at_anchor.dtype)
         return block, at_anchor if self.repeated else at_anchor[0]
 
     def _draw_ahead(self, segment: Segment, count: int) -> tuple[Block, Any] | None:

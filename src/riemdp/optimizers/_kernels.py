@@ -42,6 +42,7 @@ class AbstractKernel(eqx.Module):
 
     manifold: eqx.AbstractVar[AbstractManifold]
     takes_data_as_they_are: ClassVar[bool] = True
+    has_quick_coordinates: ClassVar[bool] = True  # a step on a grid costs about what others do
 
     def prepare(self, data: Batch) -> Batch:
         """The records in the form that `gradients` takes, made once before the run."""
@@ -64,6 +65,22 @@ class AbstractKernel(eqx.Module):
     @abstractmethod
     def combine(self, state: State, parts: Parts, weights: Array, center: Frame = None) -> Frame:
         """sum_i weights_i (gradient_i - center); a record of weight 0 may hold NaN."""
+
+    @property
+    def coordinate_count(self) -> int:
+        """How many coordinates a vector has."""
+        return self.manifold.dim
+
+    @abstractmethod
+    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
+        """The same gradients less the center, (n, coordinate_count), in coordinates that are
+        orthonormal up to rounding and depend on the state alone; not all finite where a gradient is
+        not. A record's row depends on no other record.
+        """
+
+    @abstractmethod
+    def from_coordinates(self, state: State, y: Array) -> Frame:
+        """The tangent vector with these coordinates; what is normal to the space is left out."""
 
     @abstractmethod
     def noise(self, state: State, normals: Array) -> Frame:
@@ -107,6 +124,23 @@ class _PointState(AbstractKernel):
     def point(self, state: State) -> Point:
         return state
 
+    @property
+    def coordinate_count(self) -> int:
+        return self.manifold.noise_size if self.manifold._is_submanifold else self.manifold.dim
+
+    def coordinates_of(self, state: State, parts: Parts) -> Array:
+        """Coordinates (n, coordinate_count) of tangent vectors at `state`: on a submanifold the
+        array itself, elsewhere those of the frame.
+        """
+        if self.manifold._is_submanifold:
+            return parts.reshape(parts.shape[0], -1)
+        return jax.vmap(self.manifold._to_coordinates, (None, 0))(state, parts)
+
+    def from_coordinates(self, state: State, y: Array) -> Frame:
+        if self.manifold._is_submanifold:
+            return self.manifold._tangent_from_normals(state, y)
+        return self.manifold._from_coordinates(state, y)
+
     def noise(self, state: State, normals: Array) -> Frame:
         return self.manifold._tangent_from_normals(state, normals)
 
@@ -137,11 +171,17 @@ class Generic(_PointState):
     gradient: Callable[[Point, Any], Tangent] = eqx.field(static=True)
 
     def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
+        parts = self.tangents(state, batch, center)
+        return self.norms(state, parts), parts
+
+    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
+        return self.coordinates_of(state, self.tangents(state, batch, center))
+
+    def tangents(self, state: State, batch: Batch, center: Frame = None) -> Parts:
+        """Gradients less the center, made tangent."""
         tangent = jax.vmap(self.manifold._to_tangent, (None, 0))
         parts = tangent(state, jax.vmap(self.gradient, (None, 0))(state, batch))
-        if center is not None:
-            parts = jax.tree.map(jnp.subtract, parts, center)
-        return self.norms(state, parts), parts
+        return parts if center is None else jax.tree.map(jnp.subtract, parts, center)
 
     def norms(self, state: State, parts: Parts) -> Array:
         """Norms of tangent vectors at `state`; NaN where one is not finite."""
@@ -180,14 +220,28 @@ class AffineInvariantMean(AbstractKernel):
         inverse = jnp.linalg.inv(state)
         return inverse @ inverse.T
 
-    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
+    def logarithms(self, state: State, batch: Batch) -> tuple[Array, Array]:
+        """Eigenvalues and -vectors of the gradients; NaN for a record that is not positive
+        definite.
+        """
         # R X R^T by two products of tall matrices. It is symmetric up to rounding, and LAPACK reads
         # its lower half only.
         n, k, _ = batch.shape
         right = (batch.reshape(n * k, k) @ state.T).reshape(n, k, k)
         m = (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ state.T).reshape(n, k, k)
         values, vectors = jnp.linalg.eigh(m, symmetrize_input=False)
-        logs = -2.0 * jnp.log(values)  # NaN for a record that is not positive definite: so its norm
+        return -2.0 * jnp.log(values), vectors
+
+    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
+        logs, vectors = self.logarithms(state, batch)
+        whole = (vectors * logs[:, None, :]) @ jnp.swapaxes(vectors, 1, 2)
+        return spectral.pack(whole if center is None else whole - center)
+
+    def from_coordinates(self, state: State, y: Array) -> Frame:
+        return spectral.unpack(y, state.shape[-1])
+
+    def gradients(self, state: State, batch: Batch, center: Frame = None) -> tuple[Array, Parts]:
+        logs, vectors = self.logarithms(state, batch)
         squares = jnp.sum(logs**2, axis=-1)
         if center is not None:
             along = jnp.sum(vectors * (center @ vectors), axis=1)  # v_j^T center v_j
@@ -241,11 +295,20 @@ class RankOne(_PointState):
     """
 
     takes_data_as_they_are: ClassVar[bool] = False
+    has_quick_coordinates: ClassVar[bool] = False
 
     def prepare(self, data: Batch) -> Batch:
         squares = jnp.sum(data**2, axis=-1)
         fine = jnp.isfinite(squares)
         return jnp.where(fine[:, None], data, 0.0), jnp.where(fine, squares, 0.0)
+
+    def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
+        _, (a, z) = self.gradients(state, batch, center)
+        if state.ndim == 1:
+            parts = -2.0 * a[:, None] * (z - a[:, None] * state)
+        else:
+            parts = -2.0 * (z - a @ state.T)[:, :, None] * a[:, None, :]
+        return self.coordinates_of(state, parts)
 
     def noise(self, state: State, normals: Array) -> Frame:
         # The projection of an isotropic Gaussian vector is isotropic on the tangent space.

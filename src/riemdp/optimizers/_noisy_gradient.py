@@ -11,6 +11,14 @@ point w and the public constants of the problem are, one record changes the sum 
     replace-one: 2 C (two vectors of norm at most C);
     add-or-remove-one (Poisson; allocation, in the one step of an epoch that holds it): C.
 
+On the lattice (`NoisyGradient.scale` is a number) this holds for the numbers as computed. Each
+record's gradient is clipped as a vector of float64 coordinates, counted in units of
+g = sigma b / scale, and cut to whole numbers, towards 0: no coordinate grows, so the integer vector
+has length at most C / g, whatever was rounded before. Integers add exactly. The noise is
+round(scale N), whole numbers too, so an answer is a function of the Gaussian mechanism on a sum of
+integer vectors. Proof: docs/proofs/lattice-steps.md. Without a `scale` the query is "idealised":
+the same sum in float64, with float64 noise.
+
 The optimisers, their agents in a federated run and the audits issue this query and no other. What
 they do with the answers is post-processing. A clip norm found on the way: `_adaptive_clip`. People
 in the place of records: `_people`.
@@ -18,12 +26,13 @@ in the place of records: `_people`.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -35,10 +44,27 @@ from numpy.typing import NDArray
 from .. import privacy
 from .._errors import SMALLEST_MAGNITUDE
 from ..privacy import Guarantee, Ledger, charge
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
 from ._batches import batches_of
 from ._kernels import AbstractKernel, Batch, Frame, Parts, State, over_chunks
 from ._people import unfolded
+
+FINENESS = 32  # a clip norm is about so many powers of two in units of the grid
+_MOST_FINE = 41  # a standard deviation is at most so many: what the source of integers takes
+_LEAST_NOISE = 2.0**-10  # of a sensitivity: a multiplier below it protects nobody
+_EXACT_ROWS = 1 << 20  # whole numbers up to 2^32 that float64 adds without rounding
+
+
+def scale_of(noise_multiplier: float, clips: float) -> float | None:
+    """How many steps of the grid a standard deviation has, from public numbers: a power of two, so
+    that a clip norm, scale / (noise_multiplier clips) steps, has at most 2^32. None where there is
+    hardly any noise.
+    """
+    if noise_multiplier < _LEAST_NOISE:
+        return None
+    most = math.frexp(noise_multiplier * clips)[1] - 1  # the power of two below the product
+    return math.ldexp(1.0, min(FINENESS + most, _MOST_FINE))
 
 
 @dataclass(frozen=True)
@@ -54,6 +80,14 @@ class Batches:
     def clips(self) -> float:
         """By how many clip norms one record changes the sum, in the adjacency of the guarantee."""
         return 1.0 if self.sampling in ("poisson", "allocation") else 2.0
+
+    @property
+    def keep_places(self) -> bool:
+        """Whether the records that neighbouring batches share have the same places in them. Where
+        one more moves the others by a place, compiled code may round them to other numbers.
+        """
+        few = 2 * self.size <= self.population  # else `NoiseSource.subsets` sorts its members
+        return self.sampling == "full" or (self.sampling == "without-replacement" and few)
 
     @property
     def divisor(self) -> float:
@@ -104,6 +138,8 @@ class NoisyGradient(eqx.Module):
     sigma: float  # standard deviation of the noise per orthonormal coordinate of the mean
     noise_multiplier: float  # sigma / sensitivity, rounded down; 0 without noise
     batches: Batches = eqx.field(static=True)
+    # sigma in steps of the grid of the mean; None: noise in float64
+    scale: float | None = eqx.field(default=None, kw_only=True)
 
     @classmethod
     def calibrated(
@@ -123,7 +159,18 @@ class NoisyGradient(eqx.Module):
         """The same numbers in another class: audits plant their faults in one."""
         if kind is type(self):
             return self
-        return kind(self.clip, self.sigma, self.noise_multiplier, self.batches)
+        return kind(self.clip, self.sigma, self.noise_multiplier, self.batches, scale=self.scale)
+
+    def on_lattice(self) -> Self:
+        """The same query with integer noise, unless there is hardly any noise."""
+        scale = scale_of(self.noise_multiplier, self.batches.clips)
+        return dataclasses.replace(self, scale=scale)
+
+    @property
+    def arithmetic(self) -> str:
+        """Whether the guarantee holds for the numbers as computed, or for real numbers."""
+        whole = self.scale is not None and self.batches.keep_places
+        return LATTICE if whole else IDEALISED
 
     @property
     def sensitivity(self) -> float:
@@ -132,7 +179,7 @@ class NoisyGradient(eqx.Module):
 
     def noise_size(self, kernel: AbstractKernel) -> int:
         """How many normals one answer takes."""
-        return kernel.manifold.noise_size
+        return kernel.manifold.noise_size if self.scale is None else kernel.coordinate_count
 
     def guarantee(self, queries: int) -> Guarantee:
         """The guarantee of this many answers."""
@@ -167,11 +214,37 @@ class NoisyGradient(eqx.Module):
         weights = self.weights(norms, self.clip if clip is None else clip) * present
         return kernel.combine(state, parts, weights, center)
 
+    def integer_sum(
+        self,
+        coordinates: Array,
+        present: Array,
+        *,
+        clip: Array | float | None = None,
+        sigma: Array | float | None = None,
+    ) -> Array:
+        """The sum of per-record coordinates (n, dim), clipped, in steps of the grid: int64 (dim,).
+
+        A record's whole numbers have length at most clip / grid times its entry of `present`, by
+        the rounding of a norm and of three products within `slack`, and by truncation. `clip` and
+        `sigma` are public numbers in the place of the query's own.
+        """
+        assert self.scale is not None
+        grid = (self.sigma if sigma is None else sigma) * self.batches.divisor / self.scale
+        slack = 1e-12 + coordinates.shape[1] * 2.0**-52
+        clip = (self.clip if clip is None else clip) * (1.0 - slack)
+        lengths = jnp.sqrt(jnp.sum(coordinates**2, axis=1))
+        weights = (self.weights(lengths, clip) * present)[:, None]
+        # A record of weight 0 may hold NaN.
+        whole = jnp.where(weights != 0.0, jnp.trunc(weights / grid * coordinates), 0.0)
+        return exact_sum(whole)
+
     def sum_of(
         self, kernel: AbstractKernel, state: State, batch: Batch, present: Array, center: Frame
     ) -> Frame:
         """The clipped sum over a batch; of people, that of the means of their clipped records."""
         batch, present = unfolded(batch, present)
+        if self.scale is not None:
+            return self.integer_sum(kernel.coordinates(state, batch, center), present)
         contributions = kernel.gradients(state, batch, center)
         return self.clipped_sum(kernel, state, contributions, present, center=center)
 
@@ -195,14 +268,28 @@ class NoisyGradient(eqx.Module):
     ) -> Frame:
         """center + total / b + sigma N. The denominator is public (n, or the expected batch size).
 
-        Total and noise are projected together: after the clip, what rounding left of normal parts
-        has the size 1e-16 C. Every tangent direction of the total gets noise.
+        On the lattice `total` and `normals` are integers, added exactly (or modulo 2^64); all after
+        that is a function of their sum and of public numbers. Else total and noise are projected
+        together: after the clip, what rounding left of normal parts has the size 1e-16 C. Every
+        tangent direction of the total gets noise.
         """
         scale = self.sigma if sigma is None else sigma
+        if self.scale is not None:
+            noisy = kernel.from_coordinates(state, (total + normals) * (scale / self.scale))
+            return noisy if center is None else jax.tree.map(jnp.add, noisy, center)
         noise = kernel.noise(state, normals)
         noisy = jax.tree.map(lambda g, e: g / self.batches.divisor + scale * e, total, noise)
         noisy = kernel.project(state, noisy)
         return noisy if center is None else jax.tree.map(jnp.add, noisy, center)
+
+
+def exact_sum(whole: Array) -> Array:
+    """The sum of rows of whole numbers up to 2^32, in float64, as int64. So many rows add without
+    rounding in any order; more are added modulo 2^64, which loses nothing either.
+    """
+    if whole.shape[0] > _EXACT_ROWS:
+        whole = whole.astype(jnp.int64)
+    return jnp.sum(whole, axis=0).astype(jnp.int64)
 
 
 # --------------------------------------------------------------------- noise is drawn here, only
@@ -215,9 +302,11 @@ class Query(NamedTuple):
 
 
 class Randomness(NamedTuple):
-    """Host-drawn randomness of some answers: standard normals, batch indices and their mask."""
+    """Host-drawn randomness of some answers: standard normals (on the lattice round(scale N)),
+    batch indices and their mask.
+    """
 
-    normals: NDArray[np.float64]
+    normals: NDArray[np.float64] | NDArray[np.int64]
     indices: NDArray[np.int64] | None
     mask: NDArray[np.float64] | None
 
@@ -246,9 +335,12 @@ class PrivateDraws:
         note()
         drawn: list[Randomness] = []
         for query in queries:
-            rows = query.drawn * (self.repetitions or 1)
-            size, noisy = (rows, self.noise_size), rows > 0 and query.gradient.sigma > 0
-            normals = self.source.normals(size, self.helper) if noisy else np.zeros(size)
-            batches = query.gradient.batches.draw(self.source, self.records, rows)
+            rows, gradient = query.drawn * (self.repetitions or 1), query.gradient
+            size, normals = (rows, self.noise_size), np.zeros((rows, self.noise_size))
+            if gradient.scale is not None:
+                normals = self.source.rounded_normals(gradient.scale, size, self.helper)
+            elif rows > 0 and gradient.sigma > 0:
+                normals = self.source.normals(size, self.helper)
+            batches = gradient.batches.draw(self.source, self.records, rows)
             drawn.append(Randomness(normals, *batches))
         return drawn

@@ -122,15 +122,21 @@ class SvrgSettings:
         whole = Batches(self.n, self.n, "full").guarantee(z1, fulls)
         return whole.compose(self.batches.guarantee(z2, inners))
 
-    def gradients(self, split: NoiseSplit, private: bool) -> tuple[NoisyGradient, NoisyGradient]:
+    def gradients(
+        self, split: NoiseSplit, private: bool, lattice: bool
+    ) -> tuple[NoisyGradient, NoisyGradient]:
         """The two queries: (full gradient, inner steps). As published the noise of the full
-        gradient is part of the steps', so its own is 0.
+        gradient is part of the steps', so its own is 0, and it is not cut to a grid. `lattice`:
+        anchored, with integer noise where both have enough of it.
         """
         full_clip, clip = (self.full_clip, 2 * self.clip) if private else (LARGE, 2 * LARGE)
         whole = Batches(self.n, self.n, "full")
         full = NoisyGradient(full_clip, split.sigma_full, split.z1, whole)
         sigma = split.scale * clip if self.anchored else split.scale
-        return full, NoisyGradient(clip, sigma, split.z2, self.batches)
+        inner = NoisyGradient(clip, sigma, split.z2, self.batches)
+        whole_numbers = full.on_lattice(), inner.on_lattice()
+        enough = all(gradient.scale is not None for gradient in whole_numbers)
+        return whole_numbers if lattice and self.anchored and enough else (full, inner)
 
 
 def difference_clip(most: Array | float, half_width: Array | float, distance: Array) -> Array:
@@ -198,9 +204,13 @@ class AnchoredStep(AbstractStep):
         parts = jax.tree.map(jnp.subtract, here, _carried(kernel, anchor.point, state, there))
         if h is not None:
             parts = jax.tree.map(jnp.subtract, parts, h)
-        contributions = _tangent(kernel, state, parts)
-        total = gradient.clipped_sum(kernel, state, contributions, present, clip=clip)
+        norms, parts = _tangent(kernel, state, parts)
         sigma = self.scale * clip
+        if gradient.scale is None:
+            total = gradient.clipped_sum(kernel, state, (norms, parts), present, clip=clip)
+        else:
+            coordinates = kernel.coordinates_of(state, parts)
+            total = gradient.integer_sum(coordinates, present, clip=clip, sigma=sigma)
         answer = gradient.answer(kernel, state, total, row.normals, center=h, sigma=sigma)
         released = kernel.manifold._transport(anchor.point, state, anchor.gradient)
         return jax.tree.map(jnp.add, answer, released)

@@ -18,11 +18,12 @@ from scipy.special import ndtr
 from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian_noise_multiplier
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..problems._problem import Batch, Problem
 from ._checkpoint import identity
 from ._descent import GradientStep, chunk_of, prepared_for
 from ._driver import FullQuery, Run
-from ._kernels import Generic, choose_kernel, gradient_function
+from ._kernels import AbstractKernel, Generic, choose_kernel, gradient_function
 from ._noisy_gradient import NoisyGradient
 from ._plan import (
     AbstractOptimizer,
@@ -84,7 +85,7 @@ class DPRSVRG(AbstractOptimizer):
         lengthen vectors.
 
     Source:
-        Proof: docs/proofs/variance-reduction.md.
+        Proof: docs/proofs/variance-reduction.md, docs/proofs/lattice-steps.md.
     """
 
     name: ClassVar[str] = "dp-rsvrg"
@@ -135,7 +136,8 @@ class DPRSVRG(AbstractOptimizer):
                 f" transport of {problem.manifold!r} may lengthen it; use variant='anchored'"
             )
         split = choose_split(settings, budget, noise_std)
-        return SvrgPlan(self, settings, split, rates, problem.manifold.dim, private)
+        kernel = choose_kernel(problem, False)
+        return SvrgPlan(self, settings, split, rates, problem.manifold.dim, private, kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,18 @@ class SvrgPlan(AbstractPlan):
     rates: NDArray[np.float64]
     dim: int
     private: bool
+    full_kernel: AbstractKernel  # the full gradient is never transported: it may be a faster one
+
+    @property
+    def gradients(self) -> tuple[NoisyGradient, NoisyGradient]:
+        """The two queries."""
+        lattice = self.full_kernel.has_quick_coordinates
+        return self.settings.gradients(self.split, self.private, lattice)
+
+    @property
+    def arithmetic(self) -> str:
+        """Whether the guarantee holds for the numbers as computed: if it does for both queries."""
+        return min((query.arithmetic for query in self.gradients), key=[IDEALISED, LATTICE].index)
 
     @property
     def method(self) -> str:
@@ -207,6 +221,7 @@ class SvrgPlan(AbstractPlan):
             "epochs": s.epochs,
             "inner_steps": s.inner,
             "restarts": s.restarts,
+            "arithmetic": self.arithmetic,
         }
 
     def bind(
@@ -219,11 +234,9 @@ class SvrgPlan(AbstractPlan):
         repetitions: int | None = None,
     ) -> Run:
         s, optimizer = self.settings, self.optimizer
-        full, inner = (g.as_kind(kind) for g in s.gradients(self.split, self.private))
-        # The full gradient is never transported, so its kernel may be a faster one.
-        full_kernel = choose_kernel(problem, False)
-        data = prepared_for(full_kernel, records)
-        at_anchor = GradientStep(full_kernel, full, chunk_of(records, repetitions))
+        full, inner = (g.as_kind(kind) for g in self.gradients)
+        data = prepared_for(self.full_kernel, records)
+        at_anchor = GradientStep(self.full_kernel, full, chunk_of(records, repetitions))
         kernel = Generic(
             problem.manifold, optimizer.update == "retract", gradient_function(problem)
         )
@@ -245,7 +258,14 @@ class SvrgPlan(AbstractPlan):
             queries=s.queries,
             gradient_calls=(2 * s.b, s.n),
             anchor=FullQuery(at_anchor, data, exact=full.sigma == 0.0),
-            facts=lambda: (identity(problem), optimizer.output, optimizer.update, s, self.split),
+            facts=lambda: (
+                identity(problem),
+                optimizer.output,
+                optimizer.update,
+                s,
+                self.split,
+                full.arithmetic,
+            ),
         )
 
     def __str__(self) -> str:

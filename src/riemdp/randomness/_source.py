@@ -10,9 +10,10 @@ import math
 import os
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,21 +144,19 @@ class NoiseSource:
         A seeded source draws alone: it is one stream, whose numbers must not depend on how threads
         take turns. Rows that an interrupt leaves undelivered are dropped.
         """
-        size = (shape,) if isinstance(shape, int) else tuple(shape)
-        if (
-            helper is not None
-            and not self.reproducible
-            and math.prod(size) >= PARALLEL
-            and size[0] > 1
-        ):
-            half = size[0] // 2
-            others = helper.submit(self.normals, (size[0] - half, *size[1:]))
-            mine = self.normals((half, *size[1:]))
-            return np.concatenate([mine, others.result()])
+        if helper is not None and self._is_shared(shape):
+            return _by_two(self.normals, shape, helper)
         with self._turn() as generator:
             return np.asarray(generator.standard_normal(shape))
 
-    def rounded_normals(self, scale: float, shape: int | tuple[int, ...] = ()) -> NDArray[np.int64]:
+    def _is_shared(self, shape: int | tuple[int, ...]) -> TypeGuard[tuple[int, ...]]:
+        """Whether two threads draw numbers of this shape."""
+        large = not isinstance(shape, int) and math.prod(shape) >= PARALLEL and shape[0] > 1
+        return large and not self.reproducible
+
+    def rounded_normals(
+        self, scale: float, shape: int | tuple[int, ...] = (), helper: Executor | None = None
+    ) -> NDArray[np.int64]:
         """Independent integers with the law of round(scale N), N standard normal: exact up to a
         total-variation distance of 2^-125 for each, in integer arithmetic. None is beyond 13
         scales.
@@ -165,6 +164,7 @@ class NoiseSource:
         Args:
             scale: From 1 to 2^41, with at most 28 significant bits.
             shape: Of the result.
+            helper: As for `normals`.
 
         Source:
             Proof: docs/proofs/lattice.md.
@@ -174,6 +174,8 @@ class NoiseSource:
             >>> riemdp.noise_source(7).rounded_normals(2.0**32, 3).dtype
             dtype('int64')
         """
+        if helper is not None and self._is_shared(shape):
+            return _by_two(partial(self.rounded_normals, scale), shape, helper)
         count = shape if isinstance(shape, int) else math.prod(shape)
         with self._turn() as generator:
             return rounded_normals(generator, scale, count).reshape(shape)
@@ -300,6 +302,16 @@ class NoiseSource:
         return f"NoiseSource({'seeded, not private' if self.reproducible else 'operating system'})"
 
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+
+
+def _by_two(
+    draw: Callable[[tuple[int, ...]], NDArray[Any]], shape: tuple[int, ...], helper: Executor
+) -> NDArray[Any]:
+    """Half of the rows drawn in the helper's thread."""
+    half = shape[0] // 2
+    others = helper.submit(draw, (shape[0] - half, *shape[1:]))
+    mine = draw((half, *shape[1:]))
+    return np.concatenate([mine, others.result()])
 
 
 def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
