@@ -8,7 +8,7 @@ OUT    ?= riemdp-demo
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 UV_VERSION := 0.12.24
 
-.PHONY: help setup demo test test-slow bench lint audit mutants docs conformance clean
+.PHONY: help setup demo test test-slow bench lint audit mutants docs conformance package clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -65,6 +65,12 @@ $(VENV)/.ready-docs: $(READY)
 	touch $@
 docs: $(VENV)/.ready-docs  ## the documentation site, strict (in site/)
 	$(BIN)/mkdocs build --strict
+
+$(VENV)/.ready-build: $(READY)
+	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt --group build
+	touch $@
+package: $(VENV)/.ready-build  ## what publishing does but the upload: build, check, install, release
+	tools/publish_dry.sh
 
 clean:  ## remove what make made
 	rm -rf $(VENV) site build dist .pytest_cache .ruff_cache .hypothesis

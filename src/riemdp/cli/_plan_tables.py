@@ -78,8 +78,10 @@ def show_plan(plan: MeanPlan, as_json: bool, radius: float, plot: Path | None) -
         f" {radius:g}"
     )
     screen = table(title=title, title_justify="left")
-    for head in ("epsilon", "mechanism", "error from noise", "share of the radius", ""):
-        screen.add_column(head, justify="right" if head not in {"mechanism", ""} else "left")
+    for head in ("epsilon", "mechanism", "error from noise", "share of radius", ""):
+        side = "right" if head not in {"mechanism", ""} else "left"
+        longest = max((len(r["mechanism"]) for r in rows), default=0)  # a name is never cut
+        screen.add_column(head, justify=side, min_width=longest if head == "mechanism" else None)
     last = None
     for row in (r for r in rows if r["expected_error"] is not None):
         if last is not None and row["epsilon"] != last:
