@@ -27,8 +27,11 @@ from ..privacy import (
     participation,
 )
 from ..privacy import calibrate as privacy_calibrate
+from ..privacy._guarantee import PERSON
 from ._prirfed import PriRFed
 from ._shared import plan_shared
+
+ONE_SITE = "all records of one person are at one site"
 
 
 def local_guarantee(prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
@@ -86,6 +89,17 @@ class FederatedPlan:
     delta: float = 1e-5
     agents: int | None = None
     shared: SharedSum | None = None
+
+    def for_people(self) -> FederatedPlan:
+        """The same plan where the sizes are numbers of people: everything of one person is
+        protected, provided that all records of a person are at one site.
+        """
+        return dataclasses.replace(
+            self,
+            local={n: of_person(g) for n, g in self.local.items()},
+            totals={n: of_person(g) for n, g in self.totals.items()},
+            guarantee=of_person(self.guarantee),
+        )
 
     @property
     def planned_agents(self) -> int:
@@ -175,6 +189,11 @@ def _plan_of_sums(
     return FederatedPlan(sizes, sigma_of, local, totals, total, budget.delta, len(sizes), shared)
 
 
+def of_person(guarantee: Guarantee) -> Guarantee:
+    """A guarantee of one site's people, for all sites: each person is at one of them."""
+    return guarantee.for_people().assuming(ONE_SITE)
+
+
 def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
     """One guarantee that holds for all records, where each of `guarantees` holds for its own.
 
@@ -190,7 +209,7 @@ def worst(guarantees: Sequence[Guarantee], delta: float) -> Guarantee:
     )
     for g in guarantees:
         figure = figure.assuming(g.assumes)
-    return figure
+    return figure.for_people() if first.unit == PERSON else figure
 
 
 def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> float:

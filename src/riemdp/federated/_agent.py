@@ -32,7 +32,7 @@ from ._aggregate import as_point
 from ._prirfed import PriRFed
 from ._secure_sum import Keys, Question, Roster, Words, forget
 from ._setup import Setup
-from ._shared import context_of, masked_sum
+from ._shared import Belonging, context_of, masked_sum
 from ._site import Refused, Site
 
 _ROUNDING = 1e-6  # how far, relatively, an honest server's point may lie outside the ball
@@ -66,7 +66,7 @@ def admit_current(prirfed: PriRFed, current: Point) -> Point:
 
 def local_update(
     prirfed: PriRFed,
-    records: RecordsLike,
+    records: RecordsLike | Belonging,
     current: Point,
     sigma: float | None,
     *,
@@ -102,8 +102,12 @@ def local_update(
     """
     point = admit_current(prirfed, current)
     noise: dict[str, Any] = {"budget": None} if sigma is None else {"noise_std": sigma}
+    own: Any = records
+    if isinstance(records, Belonging):  # people take the place of records, in `sigma` too
+        noise |= {"groups": records.groups, "records_per_person": records.places}
+        own = records.records
     done = private_minimize(
-        prirfed.problem, records, point, prirfed.local, rng=rng, ledger=ledger, **noise
+        prirfed.problem, own, point, prirfed.local, rng=rng, ledger=ledger, **noise
     )
     if done.status == "interrupted":
         raise KeyboardInterrupt

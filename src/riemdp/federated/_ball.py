@@ -42,9 +42,8 @@ from ..releases._people import facts as people_facts
 from ..releases._people import of_groups
 from ..statistics import TangentMean
 from ..statistics._people import People
+from ._accounting import of_person
 from ._search import SumsOverSites, Terms, in_process
-
-_ONE_SITE = "all records of one person are at one site"
 
 
 def private_ball(
@@ -295,7 +294,7 @@ class OverSites(AbstractMechanism[list[Any]]):
     def guarantee(self) -> Guarantee:
         """For every record, or person, of every site."""
         whole = self.noise.guarantee
-        return whole.assuming(_ONE_SITE).for_people() if self.terms.unit == PERSON else whole
+        return of_person(whole) if self.terms.unit == PERSON else whole
 
     @property
     def quoted_budget(self) -> Budget:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._minimize import check_affordable, check_data, check_initial
+from ..optimizers._people import MOST, PERSON_IS, refuse_public_parts
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._arithmetic import LATTICE
 from ..privacy._ledger import uncharged
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
+from ..statistics._membership import Membership
 from ._accounting import FederatedPlan, plan_federated, worst
 from ._agent import admit_current, local_update
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
 from ._secure_sum import Keys, Question, Roster
-from ._shared import context_of, masked_sum
+from ._shared import Belonging, context_of, masked_sum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,6 +77,8 @@ def run_in_process(
     ledger: Ledger | None = None,
     record_every: int = 0,
     progress: bool = False,
+    groups: Sequence[object] | None = None,
+    records_per_person: int = MOST,
 ) -> FederatedResult:
     """Run PriRFed with every agent in this process.
 
@@ -94,6 +98,14 @@ def run_in_process(
             `with Ledger(...)`.
         record_every: Record the objective over all records every so many rounds, NOT private.
         progress: A bar on the terminal.
+        groups: For each agent one label of a person for each of its records. Then everything of one
+            person is protected, every person counts once, and the numbers of *people* take the
+            place of the numbers of records, as in `private_minimize`. Labels of different agents
+            are different persons: that all records of a person are at one site is assumed, and
+            stands in `result.guarantee.assumes`. A person with records at k sites has the guarantee
+            of k such runs (local noise), or of a group of k (shared).
+        records_per_person: With `groups`: how many records of one person enter an answer at most;
+            public. It decides memory and time, and not privacy.
 
     Returns:
         The result.
@@ -107,7 +119,7 @@ def run_in_process(
         BudgetExceeded: Before anything is drawn.
 
     Source:
-        Proof: docs/proofs/federated.md.
+        Proof: docs/proofs/federated.md, docs/proofs/people.md (`groups`).
     """
     if not isinstance(prirfed, PriRFed):
         raise invalid(
@@ -119,8 +131,14 @@ def run_in_process(
     if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
         raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
     checked = [_agent_data(problem, data, i) for i, data in enumerate(datasets)]
-    plan = plan_federated(prirfed, [n for _, n in checked], budget, noise_std=noise_std)
+    people = None if groups is None else _people(problem, checked, groups, records_per_person)
+    sizes = [n for _, n in checked] if people is None else [m.n for m, _ in people]
+    plan = plan_federated(prirfed, sizes, budget, noise_std=noise_std)
     source = noise_source(rng)
+    if people is not None:
+        plan = plan.for_people()
+        if record_every:
+            raise invalid("record_every", record_every, "not with `groups`; leave it 0")
     names = [f"agent-{i}" for i in range(len(checked))]
     server = Coordinator(
         prirfed, plan, dict(zip(names, plan.sizes, strict=True)), point, budget, source
@@ -136,6 +154,8 @@ def run_in_process(
     charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
     records = dict(zip(names, (data for data, _ in checked), strict=True))
+    if people is not None:
+        records = dict(zip(names, (own for _, own in people), strict=True))
     agents = _Agents(server, records, source, without_noise)
     rows: list[HistoryRow] = []
     calls, status = 0, "completed"
@@ -159,7 +179,7 @@ def run_in_process(
     finally:
         if bar is not None:
             bar.stop()
-    return result_of(
+    result = result_of(
         server,
         plan,
         agents=len(names),
@@ -168,6 +188,10 @@ def run_in_process(
         history=History(rows),
         gradient_calls=calls,
     )
+    if people is None:
+        return result
+    known = {"people": sum(sizes), "records_per_person": records_per_person, "person_is": PERSON_IS}
+    return replace(result, details={**result.details, **known})
 
 
 def result_of(
@@ -262,7 +286,7 @@ class _Agents:
             return done.value, done.gradient_calls
         here, keys = admit_current(prirfed, point), self.keys[name]
         words = masked_sum(prirfed, plan.shared, data, here, keys, question, rng=self.rng)
-        return words, n
+        return words, n * data.places if isinstance(data, Belonging) else n
 
 
 def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, int]:
@@ -270,6 +294,27 @@ def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, i
         return check_data(problem, data)
     except InvalidArgument as error:
         raise InvalidArgument(f"argument `datasets`, agent {index}: {error}") from error
+
+
+def _people(
+    problem: Problem, checked: Sequence[tuple[Any, int]], groups: Sequence[object], places: int
+) -> list[tuple[Membership, Belonging]]:
+    """The people of every agent."""
+    refuse_public_parts(problem)
+    places = integer("records_per_person", places)
+    if (
+        isinstance(groups, str | bytes)
+        or not hasattr(groups, "__len__")
+        or len(groups) != len(checked)
+    ):
+        raise invalid("groups", "given", "give one list of labels for each agent")
+    found: list[tuple[Membership, Belonging]] = []
+    for i, (labels, (data, n)) in enumerate(zip(groups, checked, strict=True)):
+        try:
+            found.append((Membership(labels, n, of="datasets"), Belonging(data, labels, places)))
+        except InvalidArgument as error:
+            raise InvalidArgument(f"argument `groups`, agent {i}: {error}") from error
+    return found
 
 
 def _objective(problem: Problem, w: Point, checked: Sequence[tuple[Any, int]]) -> float:

@@ -9,6 +9,7 @@ The site's side is `masked_sum`, the server's `moved`. To check what leaves a si
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import math
@@ -25,9 +26,10 @@ from ..mechanisms._shared_sum import SharedSum
 from ..optimizers._clipped_sum import center_gradient, clipped_sum, sum_sensitivity
 from ..optimizers._kernels import repaired
 from ..optimizers._minimize import check_data
+from ..optimizers._people import MOST, by_person
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Budget, Ledger, gaussian, gaussian_noise_multiplier
-from ..randomness import NoiseSource
+from ..randomness import NoiseSource, noise_source
 from ._prirfed import PriRFed
 from ._secure_sum import Keys, Question, Words, masked
 
@@ -70,11 +72,26 @@ def plan_shared(prirfed: PriRFed, budget: Budget) -> SharedSum:
     return _planned(sites, tolerated, dim, clip, prirfed.rounds, budget)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Belonging:
+    """Records of people.
+
+    Attributes:
+        records: Along the first axis.
+        groups: One label of a person for each record. Private.
+        places: How many records of one person are used; public.
+    """
+
+    records: Any
+    groups: Any
+    places: int = MOST
+
+
 # ------------------------------------------------------------------------------------ at the site
 def masked_sum(
     prirfed: PriRFed,
     shared: SharedSum,
-    records: RecordsLike,
+    records: RecordsLike | Belonging,
     point: Point,
     keys: Keys,
     question: Question,
@@ -88,7 +105,7 @@ def masked_sum(
     Args:
         prirfed: The agreed run.
         shared: `plan_shared` of it, made at the site.
-        records: The site's records, along the first axis.
+        records: The site's records, along the first axis; with `Belonging` people take their place.
         point: The point of the round, as `admit_current` gave it.
         keys: The site's keys.
         question: The agreement, a round that the site has not answered and has counted as
@@ -108,10 +125,15 @@ def masked_sum(
         Proof: docs/proofs/secure-sums.md.
     """
     keys.meet(question.roster)
-    data, _ = check_data(prirfed.problem, records)
+    source = noise_source(rng)
+    people = records if isinstance(records, Belonging) else None
+    own: Any = records if people is None else people.records
+    data, n = check_data(prirfed.problem, own)
+    if people is not None:
+        data, _ = by_person(data, n, people.groups, people.places, source)
     centered = prirfed.local.is_confined
     values = clipped_sum(prirfed.problem, data, point, clip_of(prirfed), centered=centered)
-    noisy = shared.noisy(values, rng, ledger=ledger)
+    noisy = shared.noisy(values, source, ledger=ledger)
     return masked(noisy, keys, question)
 
 

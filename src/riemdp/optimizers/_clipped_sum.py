@@ -24,6 +24,7 @@ from ..manifolds._base import AbstractManifold, Point
 from ..problems._problem import Batch, Problem
 from ..statistics._sums import pairwise
 from ._kernels import gradient_function
+from ._people import Grouped, each_record, unfolded
 
 MOST_ROUNDING = 1e-5  # of a sum of clipped gradients, as a part of the clip norm
 _SMALLEST_BLOCK = 64
@@ -39,9 +40,11 @@ def clipped_sum(
 ) -> NDArray[np.float64]:
     """Coordinates (dim,) at `point` of sum_i clip_C(gradient_i - center).
 
+    Of people (`by_person`): the sum over people of the mean of each one's clipped gradients.
+
     Args:
         problem: What is minimised.
-        records: The private records, along a leading axis.
+        records: The private records, along a leading axis; or people, as `Grouped`.
         point: An admitted point of the manifold.
         clip: C.
         centered: Move records into the problem's ball, and clip about the gradient at its centre.
@@ -50,21 +53,23 @@ def clipped_sum(
         InvalidArgument: There are more than about 1e7 records; from their public number.
 
     Guarantee:
-        Replacing one record moves the result by at most `sum_sensitivity(clip)`.
+        Replacing one record, or everything of one person, moves the result by at most
+        `sum_sensitivity(clip)`.
 
     Source:
-        Proof: docs/proofs/secure-sums.md.
+        Proof: docs/proofs/secure-sums.md, docs/proofs/people.md.
     """
     manifold, gradient = problem.manifold, gradient_function(problem)
     n = jax.tree.leaves(records)[0].shape[0]
-    if n * summation_error(n) > MOST_ROUNDING:
+    places = records.shares.shape[1] if isinstance(records, Grouped) else 1
+    if n * summation_error(n * places) * max(1.0, places / BLOCK) > MOST_ROUNDING:
         raise invalid("records", n, "so many records of one site round too much; use fewer")
     center = jnp.zeros(manifold.dim)
     if centered:
         assert problem.ball is not None
-        records = problem.ball.on(manifold).clamp(records)
+        records = each_record(problem.ball.on(manifold).clamp, records)
         center = jnp.asarray(center_gradient(problem, point))
-    size = BLOCK
+    size = max(1, BLOCK // places)
     while size >= 2 * n and size > _SMALLEST_BLOCK:
         size //= 2
     parts = [
@@ -107,6 +112,7 @@ def _block(
         tangent = manifold._to_tangent(point, gradient(point, record))
         return manifold._to_coordinates(point, tangent) - center
 
+    records, present = unfolded(records, jnp.asarray(present))
     y = jax.vmap(coordinates)(records)
     length = jnp.sqrt(jnp.sum(y**2, axis=-1))
     factor = jnp.where(length > clip, clip / jnp.where(length > 0.0, length, 1.0), 1.0)
