@@ -136,8 +136,9 @@ class Release:
                 "limit-theorem": an ellipsoid by the central limit theorem of Frechet means, with
                 the curvature in it. It is several times smaller and **asymptotic**: for many
                 records, and where hardly any tangent vector was shortened. Also where curvature is
-                positive and constant; on affine-invariant matrices, flat and hyperbolic spaces,
-                spheres and products of these.
+                positive; on affine-invariant matrices, flat and hyperbolic spaces, spheres,
+                Grassmann manifolds and products of these. Not on Bures-Wasserstein matrices and
+                Stiefel manifolds, whose curvature along geodesics is not constant.
 
         Returns:
             The `Region`. Its probability is exactly `level` for Gaussian and Laplace noise in a

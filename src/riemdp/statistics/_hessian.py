@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ..manifolds import AbstractManifold, Product, SPDAffineInvariant
+from ..manifolds import AbstractManifold, Grassmann, Product, SPDAffineInvariant
 from ..manifolds._spectral import unpack
 
 Floats = NDArray[np.float64]
@@ -48,9 +48,12 @@ def mean_hessian(manifold: AbstractManifold, moment: Floats, reach: float) -> Fl
         bent = lowest * (np.trace(moment) * np.eye(dim) - moment)
     elif isinstance(manifold, SPDAffineInvariant):
         bent = _of_commutators(moment)
+    elif isinstance(manifold, Grassmann):
+        bent = _of_planes(moment, manifold.m - manifold.r, manifold.r)
     else:
         return None
-    return np.eye(dim) - _chord(lowest, reach) * bent
+    # the end of the chord: R_v has eigenvalues of one sign, up to this curvature times |v|^2
+    return np.eye(dim) - _chord(lowest if lowest < 0.0 else highest, reach) * bent
 
 
 def _chord(curvature: float, reach: float) -> float:
@@ -75,6 +78,21 @@ def _of_commutators(moment: Floats) -> Floats:
     for value, u in zip(values, _matrices(vectors.T, size), strict=True):
         rows = (basis @ u - u @ basis).reshape(dim, -1)
         total -= 0.25 * max(float(value), 0.0) * (rows @ rows.T)
+    return total
+
+
+def _of_planes(moment: Floats, rows: int, columns: int) -> Floats:
+    """sum_k l_k R(., u_k) u_k = sum_k l_k (. u_k^T u_k + u_k u_k^T . - 2 u_k .^T u_k) over the
+    eigenvectors u_k of the moment, as matrices that map a plane into its complement: the Grassmann
+    manifold.
+    """
+    dim = len(moment)
+    values, vectors = np.linalg.eigh(moment)
+    basis = np.eye(dim).reshape(dim, rows, columns)
+    turned, total = basis.swapaxes(1, 2), np.zeros((dim, dim))
+    for value, u in zip(values, vectors.T.reshape(dim, rows, columns), strict=True):
+        image = basis @ (u.T @ u) + (u @ u.T) @ basis - 2.0 * u @ turned @ u
+        total += max(float(value), 0.0) * image.reshape(dim, dim)
     return total
 
 
