@@ -154,7 +154,7 @@ def simulation(rounds: int = ROUNDS) -> list[Row]:
 
 # -----------------------------------------------------------------------------
 # secure sums
-def secure(rounds: int = 5) -> list[Row]:
+def secure(rounds: int = 3) -> list[Row]:
     """Seconds a round of 100 virtual sites under secure sums, in process beside the engine."""
     from riemdp.federated import flower, run_in_process
 

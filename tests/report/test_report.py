@@ -4,6 +4,7 @@ or not at all.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -97,6 +98,16 @@ def test_figures_are_those_of_the_guarantee():
     )
     assert "400" in report.html()
     assert rounded_up(report.epsilon) in report.html()
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "as far as"), ("de", "soweit gilt")])
+def test_an_attacker_is_all_powerful_but_for_what_a_guarantee_assumes(language, words):
+    release, plain = make(language=language)
+    assumed = dataclasses.replace(release, guarantee=release.guarantee.assuming("two of three"))
+    report = privacy_report(assumed, records=400, budget=BUDGET, language=language)
+    assert words not in plain.html()
+    assert words in report.html()
+    assert "two of three" in report.html()
 
 
 def test_nothing_secret_is_in_it():
