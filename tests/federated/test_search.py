@@ -580,3 +580,27 @@ def test_words_are_what_leaves_a_site() -> None:
     sent: Words = carried.ask(tangents(), 0, told.fingerprint, dict(carried.fresh()))["site-0"]  # type: ignore[assignment]
     assert sent.dtype == np.uint64
     assert sent.shape == (3,)
+
+
+def test_a_site_reads_a_mapped_file_in_parts(tmp_path) -> None:
+    """The same questions and, to rounding, the same answers as from memory."""
+    path = tmp_path / "records.npy"
+    np.save(path, SITES[2])
+    mapped = [*SITES[:2], np.load(path, mmap_mode="r")]
+    one, two = (
+        private_frechet_mean(SPACE, x, budget=BUDGET, variance=0.1, noise="shared", rng=5)
+        for x in (SITES, mapped)
+    )
+    assert one.details["radii"] == two.details["radii"]
+    assert float(SPACE.dist(one.value, two.value)) < 1e-4 * one.scale
+    assert one.details["variance"] == pytest.approx(two.details["variance"], rel=1e-6)
+
+
+def test_a_site_with_another_number_of_records_than_its_terms_is_refused() -> None:
+    agreed = terms(tolerated=1)
+    site = SearchSite(SEARCH.on(SPACE), SITES[0][:50], agreed.noise_of_sites, noise_source(0))
+    with pytest.raises(InvalidArgument, match="another number of records"):
+        SearchParty("site-0", agreed, site, Keys.new("site-0"), {})
+    site = SearchSite(SEARCH.on(SPACE), SITES[0], agreed.noise_of_sites, noise_source(0))
+    with pytest.raises(InvalidArgument, match="needs keys"):
+        SearchParty("site-0", agreed, site)
