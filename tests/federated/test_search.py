@@ -206,6 +206,35 @@ def test_one_record_moves_the_integers_by_no_more_than_the_claim(ask: Ask) -> No
     assert 2 * plan.share**2 >= (multiplier * claim) ** 2
 
 
+@pytest.mark.parametrize(("noise", "tolerated"), [("local", 0), ("shared", 1)])
+def test_one_record_is_paid_for_along_a_whole_search(noise: str, tolerated: int) -> None:
+    """The squares of (change / noise that is left) of all answers add up to at most mu^2: what the
+    theorem asks of every path, for a record that is moved from end to end.
+    """
+    near, far = SITES[0].copy(), SITES[0].copy()
+    near[7], far[7] = 3.0 * np.diag([20.0, 0.05]), 3.0 * np.diag([0.05, 20.0])
+    agreed = terms(noise, tolerated, what="private-mean")
+    told, carried = server(agreed, [near, *SITES[1:]])
+    other = SearchSite(SEARCH.on(SPACE), far, agreed.noise_of_sites, noise_source(0))
+    paid: list[float] = []
+
+    class Watched(InProcess):
+        def ask(self, ask, number, fingerprint, members):
+            sent = super().ask(ask, number, fingerprint, members)
+            gap = np.linalg.norm(self.parties["site-0"].site._exact(ask) - other._exact(ask))
+            law, size = agreed.noise_of_sites, ask.size(SPACE)
+            left = law.deviation(ask, size, 1 if noise == "local" else 2)
+            paid.append(float(gap / left) ** 2)
+            return sent
+
+    told.sites = Watched(carried.parties.values(), agreed.fingerprint)
+    MeanOverSites(agreed, 0.1).drawn(told)
+    assert len(paid) > 12
+    assert sum(paid) * Z**2 <= 1.0
+    assert sum(paid) * Z**2 > 0.6  # the mean pays for nearly all of it
+    assert all(party.site.spent <= 1.0 + 1e-12 for party in carried.parties.values())
+
+
 # ------------------------------------------------------------------------------ the law of a sum
 def errors(agreed: Terms, ask: Ask, times: int, faulty: Callable[[SearchSite], None] | None = None):
     """Noise of `times` sums over sites, by the server's own code, and what the sums are."""
