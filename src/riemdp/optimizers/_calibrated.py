@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 from .._errors import InvalidArgument
 from ..privacy import (
     Budget,
     allocated_gaussian_noise_multiplier,
+    calibrate,
     gaussian_noise_multiplier,
     subsampled_gaussian_noise_multiplier,
 )
@@ -32,6 +34,9 @@ def allocation(n: int, b: int) -> Batches:
 def calibrated(batches: Batches, epsilon: float, delta: float, steps: int) -> float:
     """The noise multiplier of `steps` answers on these batches."""
     budget = Budget(epsilon, delta)
+    if batches.replaced:
+        less = calibrated(replace(batches, replaced=False), epsilon, delta, steps)
+        return calibrate(lambda z: batches.guarantee(z, steps), budget, guess=1.9 * less)
     if batches.epoch:
         return allocated_gaussian_noise_multiplier(
             budget, steps=batches.epoch, epochs=-(-steps // batches.epoch)

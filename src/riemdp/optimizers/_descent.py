@@ -6,7 +6,7 @@ Their privacy is that of the one `NoisyGradient` that every step queries: see `_
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -213,6 +213,8 @@ class DPRSGD(_Descent):
         population: For Poisson sampling and allocation, a public number in the place of n: the rate
             is b / population, and defaults and reports use it. With the default, None, the number
             of records is taken as public, although neighbours differ in it.
+        adjacency: Of the guarantee. None: as below. "replace-one" with Poisson sampling and
+            allocation, too (`privacy.replace_one`): less noise than without replacement needs.
 
     Guarantee:
         `privacy.subsampled_gaussian(sigma / sensitivity, population=n, batch_size=b, steps=T,
@@ -239,13 +241,18 @@ class DPRSGD(_Descent):
     sensitivity: str = "clip"
     momentum: float | None = 0.0
     population: int | None = None
+    adjacency: str | None = None
 
     def __post_init__(self) -> None:
         self._check_common()
         one_of("sampling", self.sampling, SAMPLINGS)
+        sizes_are_random = self.sampling in ("poisson", "allocation")
+        known = ("replace-one", *(("add-or-remove-one",) if sizes_are_random else ()))
+        if self.adjacency is not None:
+            one_of("adjacency", self.adjacency, known)
         self._check_counts("steps", "batch_size", "population")
         self._check_descent()
-        if self.sensitivity == "domain" and self.counts_are_private:
+        if self.sensitivity == "domain" and sizes_are_random:
             raise InvalidArgument(
                 "argument `sensitivity` = 'domain' bounds the change when a record is REPLACED;"
                 f" sampling={self.sampling!r} is accounted for adding or removing one. Use"
@@ -269,8 +276,8 @@ class DPRSGD(_Descent):
 
     @property
     def counts_are_private(self) -> bool:
-        """With Poisson batches and with allocation."""
-        return self.sampling in ("poisson", "allocation")
+        """With Poisson batches and with allocation, unless records are replaced."""
+        return self.sampling in ("poisson", "allocation") and self.adjacency != "replace-one"
 
     @classmethod
     def for_mean(cls) -> Self:
@@ -290,7 +297,8 @@ class DPRSGD(_Descent):
         batches = Batches(n, b, "full" if full else self.sampling)
         if self.sampling == "allocation":
             batches = allocation(n, b)
-        return _plan(self, problem, batches, budget, noise_std)
+        replaced = self.sampling in ("poisson", "allocation") and not self.counts_are_private
+        return _plan(self, problem, replace(batches, replaced=replaced), budget, noise_std)
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,10 +75,13 @@ class Batches:
     size: int  # b; the expected size for Poisson sampling
     sampling: str  # "full", "without-replacement", "poisson" or "allocation"
     epoch: int = 0  # t: with allocation a record is in exactly one of t consecutive batches
+    replaced: bool = False  # a batch of a random size, and a guarantee for replaced records
 
     @property
     def clips(self) -> float:
-        """By how many clip norms one record changes the sum, in the adjacency of the guarantee."""
+        """By how many clip norms one record changes the sum: a replaced one, or with batches of a
+        random size one more or less.
+        """
         return 1.0 if self.sampling in ("poisson", "allocation") else 2.0
 
     @property
@@ -112,6 +115,9 @@ class Batches:
 
 @lru_cache(maxsize=4096)
 def _guarantee(batches: Batches, noise_multiplier: float, queries: int) -> Guarantee:
+    if batches.replaced:
+        removed = dataclasses.replace(batches, replaced=False)
+        return privacy.replace_one(removed.guarantee(noise_multiplier, queries))
     if noise_multiplier <= 0.0:
         return privacy.none()
     if queries == 0:

@@ -1,0 +1,77 @@
+"""Random batches whose guarantee is for a record in the place of another."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Budget, DPRSGD, Euclidean, InvalidArgument, Ledger
+from riemdp.audit import audit_optimizer
+from riemdp.optimizers import _noisy_gradient
+from riemdp.privacy import Guarantee
+from riemdp.problems._frechet import frechet_mean
+
+BUDGET = Budget(3.0, 1e-5)
+PROBLEM = frechet_mean(Euclidean(2), ball=riemdp.Ball(np.zeros(2), 1.0))
+
+
+def sgd(**settings: object) -> DPRSGD:
+    return DPRSGD(steps=20, batch_size=10, clip_norm=1.0, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "allocation"])
+def test_a_run_spends_its_budget_on_replacements_with_less_noise(sampling: str) -> None:
+    replaced = sgd(sampling=sampling, adjacency="replace-one").plan(PROBLEM, 100, BUDGET, None)
+    fixed = sgd().plan(PROBLEM, 100, BUDGET, None)
+    guarantee = replaced.guarantee()
+    assert guarantee.adjacency == "replace-one"
+    assert guarantee.within(BUDGET)
+    assert guarantee.epsilon(BUDGET.delta) >= 0.995 * BUDGET.epsilon
+    assert replaced.sigma < 0.85 * fixed.sigma
+    alone = sgd(sampling=sampling).plan(PROBLEM, 100, BUDGET, None)
+    assert replaced.sigma < 2.0 * alone.sigma
+
+
+def test_a_run_is_charged_what_was_planned() -> None:
+    records = np.linspace(-0.5, 0.5, 200).reshape(100, 2)
+    optimizer = sgd(sampling="allocation", adjacency="replace-one")
+    with Ledger(BUDGET) as ledger:
+        result = riemdp.private_minimize(PROBLEM, records, np.zeros(2), optimizer, BUDGET, rng=3)
+    assert result.guarantee.adjacency == "replace-one"
+    assert ledger.spent == result.guarantee
+    assert result.guarantee.within(BUDGET)
+
+
+def is_refuted() -> bool:
+    """Whether an audit finds more than the claim of a run whose adjacency replaces a record."""
+    optimizer = DPRSGD(
+        steps=1, batch_size=2, sampling="poisson", adjacency="replace-one", clip_norm=1.0
+    )
+    found = audit_optimizer(optimizer, noise_std=0.5, records=4, trials=4000, delta=1e-3, rng=5)
+    return found.refuted
+
+
+def test_an_audit_stays_below_the_claim_and_refutes_the_twin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not is_refuted()
+
+    def as_if_removed(guarantee: Guarantee) -> Guarantee:
+        return dataclasses.replace(guarantee, adjacency="replace-one")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_noisy_gradient.privacy, "replace_one", as_if_removed)
+        _noisy_gradient._guarantee.cache_clear()
+        assert is_refuted()
+    _noisy_gradient._guarantee.cache_clear()
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="adjacency"):
+        sgd(adjacency="add-or-remove-one")
+    with pytest.raises(InvalidArgument, match="population"):
+        sgd(sampling="poisson", adjacency="replace-one", population=100)
+    assert sgd(sampling="poisson", adjacency="add-or-remove-one").counts_are_private
