@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Budget, DPRSGD, Euclidean, InvalidArgument, Ledger
+from riemdp import DPRSGD, Budget, Euclidean, InvalidArgument, Ledger
 from riemdp.audit import audit_optimizer
 from riemdp.optimizers import _noisy_gradient
 from riemdp.privacy import Guarantee

@@ -204,6 +204,9 @@ class Release:
         Guarantee:
             The composition of the guarantees of all releases.
 
+        Source:
+            Proof: docs/proofs/composition.md.
+
         Examples:
             >>> import numpy as np, riemdp
             >>> line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
