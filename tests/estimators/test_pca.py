@@ -111,7 +111,7 @@ def test_a_row_far_away_moves_the_components_no_more_than_one_at_the_bound():
 def test_finds_the_components_and_spends_the_budget():
     X = table(20000)
     with Ledger(Budget(1.5, 1e-4)) as ledger:
-        pca = PrivatePCA(n_components=2, budget=BUDGET, row_norm=2.0).fit(X)
+        pca = PrivatePCA(2, budget=BUDGET, row_norm=2.0).fit(X)
         assert ledger.charges == 1
         with pytest.raises(BudgetExceeded):
             PrivatePCA(n_components=2, budget=Budget(1.4, 1e-5), row_norm=2.0).fit(X)
@@ -172,7 +172,7 @@ def test_bad_parameters_are_named_and_nothing_is_spent(change, named):
         PrivatePCA(**parameters).fit(table())
     assert ledger.charges == 0
     with pytest.raises(TypeError):
-        PrivatePCA(2)  # keyword-only
+        PrivatePCA(2, BUDGET)  # keyword-only
 
 
 def test_rows_of_text_are_named_without_their_entries_or_are_zero():

@@ -105,8 +105,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
 
     def __init__(
         self,
-        *,
         n_components: int | None = None,
+        *,
         budget: Budget | None = None,
         row_norm: float | str | None = None,
         center: ArrayLike | None = None,
