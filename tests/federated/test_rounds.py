@@ -298,6 +298,23 @@ def test_an_interrupt_during_local_work_ends_the_run(datasets, monkeypatch):
         local_update(prirfed, datasets[0], _start(), 0.1, rng=1)
 
 
+def test_a_result_says_whether_agents_answer_in_integers():
+    """It does if all of them do; what the server does is a function of their answers."""
+
+    def said(problem, local, sizes, budget):
+        prirfed = PriRFed(problem, local, rounds=2, agents_per_round=1)
+        point = np.eye(3)[0]
+        data = [np.tile(point, (n, 1)) for n in sizes]
+        return run_in_process(prirfed, data, point, budget, rng=1).details["arithmetic"]
+
+    mean, budget = problems.frechet_mean(riemdp.Sphere(3)), Budget(5.0, 1e-5)
+    assert said(mean, DPRGD(1, 0.1, 1.0), [4, 4], budget) == "lattice"
+    # five of nine records are more than half of them: their batches are sorted
+    assert said(mean, DPRSGD(1, 5, 0.1, 1.0), [9, 10], budget) == "idealised"
+    assert said(mean, DPRSGD(1, 5, 0.1, 1.0), [10, 11], budget) == "lattice"
+    assert said(problems.principal_eigenvector(3), DPRGD(1, 0.1, 1.0), [4], budget) == "idealised"
+
+
 @pytest.mark.parametrize("rng", [None, 5])
 def test_no_two_agents_share_noise(rng, monkeypatch):
     """On equal records every reply is one point plus noise: equal replies would be shared noise."""

@@ -5,6 +5,7 @@ from integers. Proof: docs/proofs/lattice-steps.md.
 
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
 
 import jax
@@ -359,6 +360,7 @@ def test_what_is_called_lattice_and_what_is_not():
         assert arithmetic(mean, optimizer) == "idealised", optimizer
     eigenvector = problems.principal_eigenvector(3)
     assert arithmetic(eigenvector, DPRGD(3)) == "idealised"
+    assert arithmetic(dataclasses.replace(eigenvector, gradient=None), DPRGD(3)) == "lattice"
     assert arithmetic(mean, DPRGD(3), budget=None) == "idealised"
     assert arithmetic(mean, DPRGD(3), budget=None, noise_std=0.0) == "idealised"
     assert arithmetic(mean, DPRGD(3), budget=None, noise_std=1e-6) == "idealised"

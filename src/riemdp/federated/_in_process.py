@@ -13,9 +13,10 @@ from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._minimize import check_affordable, check_data, check_initial
 from ..optimizers._people import MOST, PERSON_IS, refuse_public_parts
+from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
-from ..privacy._arithmetic import LATTICE
+from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._ledger import uncharged
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
@@ -228,16 +229,27 @@ def result_of(
             "participation": prirfed.participation,
             "protects": prirfed.problem.protects,
             "noise": prirfed.noise,
-            **(
-                {"tolerated": prirfed.tolerated, "arithmetic": LATTICE}
-                if plan.shared is not None
-                else {}
-            ),
+            "arithmetic": _arithmetic(prirfed, plan),
+            **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
         },
         rounds=tuple(server.records),
         invitations=dict(server.invitations),
         plan=plan,
     )
+
+
+def _arithmetic(prirfed: PriRFed, plan: FederatedPlan) -> str:
+    """Whether every agent's guarantee holds for the numbers as computed; a server only computes
+    functions of answers.
+    """
+    if plan.shared is not None:
+        return LATTICE
+    local = (
+        plan_optimizer(prirfed.problem, n, prirfed.local, None, noise_std=sigma)
+        for n, sigma in plan.sigma_of.items()
+    )
+    whole = all(steps.details["arithmetic"] == LATTICE for steps in local)
+    return LATTICE if whole else IDEALISED
 
 
 def _sigma(plan: FederatedPlan) -> float:
