@@ -33,6 +33,8 @@ State: TypeAlias = PyTree[Array]  # the point in whatever form makes steps cheap
 Frame: TypeAlias = PyTree[Array]  # a tangent vector at it, in whatever form
 Parts: TypeAlias = PyTree[Array]  # per-record gradients, in whatever form `combine` needs
 
+_FEW = 12  # products of many matrices up to this size are quicker written out
+
 
 class AbstractKernel(eqx.Module):
     """How the steps of one problem are computed.
@@ -234,7 +236,13 @@ class AffineInvariantMean(AbstractKernel):
 
     def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
         logs, vectors = self.logarithms(state, batch)
-        whole = (vectors * logs[:, None, :]) @ jnp.swapaxes(vectors, 1, 2)
+        scaled, k = vectors * logs[:, None, :], vectors.shape[-1]
+        if k <= _FEW:
+            whole = jnp.zeros_like(vectors)
+            for j in range(k):
+                whole = whole + scaled[:, :, None, j] * vectors[:, None, :, j]
+        else:
+            whole = scaled @ jnp.swapaxes(vectors, 1, 2)
         return spectral.pack(whole if center is None else whole - center)
 
     def from_coordinates(self, state: State, y: Array) -> Frame:
