@@ -255,7 +255,12 @@ class Deployment:
 
     def stop(self) -> list[str]:
         """End everything, politely first; returns the command lines of what outlived its parents'
-        end.
+        end and a Ctrl-C of its own.
+
+        The engine's app process that waits for input when its node ends does not end with it: the
+        thread that watches the node raises the signal for itself, and the main thread, which waits
+        for a lock, never sees it (flwr 1.41.0, `start_parent_process_monitor`). A terminal's Ctrl-C
+        reaches it.
         """
         for process in self.processes.values():
             if process.poll() is None:
@@ -263,9 +268,11 @@ class Deployment:
         for process in self.processes.values():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=20)
-        wait(
-            lambda: not self.own(), 90
-        )  # an app process looks for its parent from time to time only
+        wait(lambda: not self.own(), 45)  # an app process looks for its parent from time to time
+        for pid in self.own():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+        wait(lambda: not self.own(), 45)
         left = self.own()
         for signum in (signal.SIGABRT, signal.SIGKILL):
             for pid in left:
