@@ -203,7 +203,8 @@ def drive(
 def in_words(record: RoundRecord, rounds: int) -> str:
     """A closed round, in one line for the person who watches the run."""
     said = [f"{record.accepted} answered"]
-    said += [f"{record.refused} replies refused"] if record.refused else []
+    word = "reply" if record.refused == 1 else "replies"
+    said += [f"{record.refused} {word} refused"] if record.refused else []
     said += [f"{record.missing} missing"] if record.missing else []
     kept = "" if record.moved else "; too few, so the result stays where it was"
     return (
