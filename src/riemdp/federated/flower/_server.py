@@ -139,11 +139,11 @@ class GridTransport:
         )
         return {name: self._records[name] for name in here}
 
-    def _say(self, node: int, what: str) -> None:
+    def _say(self, node: int, reason: str) -> None:
         """Tell the person who watches the run why a node is not enrolled, once."""
-        if self._said.get(node) != what:
-            self._said[node] = what
-            log.warning("a node %s", what)
+        if self._said.get(node) != reason:
+            self._said[node] = reason
+            log.warning("a node %s", reason)
 
     def _adds_enough(self, name: str, records: int, sigma: object) -> bool:
         planned = None if self._planned is None else self._planned(records)
