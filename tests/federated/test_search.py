@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -246,7 +247,7 @@ def errors(agreed: Terms, ask: Ask, times: int, faulty: Callable[[SearchSite], N
     found = []
     for _ in range(times):
         for site in sites:
-            site.spent = 0.0  # the same question again, for its law
+            site.spent = Fraction(0)  # the same question again, for its law
         found.append(told.summed(ask).mean * len(ALL) - exact)
     return np.array(found)
 
@@ -309,7 +310,7 @@ def words_of(rounds: int, ask: Ask) -> np.ndarray:
     out = []
     for number in range(rounds):
         for party in carried.parties.values():
-            party.site.spent = 0.0
+            party.site.spent = Fraction(0)
         sent = carried.ask(ask, number, told.fingerprint, dict(carried.fresh()))
         out.append([sent[name] for name in agreed.sizes])
     return np.array(out)
@@ -481,6 +482,20 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent() -> None:
         party.site.answer(dataclasses.replace(good, share=math.nan))
 
 
+def test_shares_that_float64_would_not_add_are_counted() -> None:
+    """Near 1 a float64 does not grow by such a share: a server could ask for ever."""
+    noise = terms("local").noise_of_sites
+    here = SearchSite(SEARCH.on(SPACE), SITES[0][:2], noise, noise_source(3))
+    tiny = Ask("squares", 2.0**-54, CENTER, 0.5)
+    here.answer(Ask("squares", 1.0, CENTER, 0.5))
+    assert 1.0 + tiny.share == 1.0
+    for _ in range(3):
+        here.answer(tiny)
+    assert here.spent == 1 + 3 * Fraction(tiny.share)
+    here.spent = Fraction(1.0 + 5e-13)  # what many more of them would come to
+    assert not here.affords(tiny)
+
+
 def test_replies_that_are_none_are_not_added() -> None:
     agreed = terms("local")
     told, carried = server(agreed)
@@ -495,7 +510,7 @@ def test_replies_that_are_none_are_not_added() -> None:
     told.sites = Odd(carried.parties.values(), agreed.fingerprint)
     for _ in range(5):
         for party in carried.parties.values():
-            party.site.spent = 0.0
+            party.site.spent = Fraction(0)
         heard = told.summed(tangents())
         assert heard.records == 900
         told._late = set()

@@ -266,6 +266,28 @@ def test_a_server_with_keys_of_its_own_cannot_take_a_mask_off() -> None:
     assert np.array_equal(total([words, guessed]), zero)
 
 
+def test_a_server_with_keys_of_its_own_that_steals_files_later_opens_nothing() -> None:
+    """It puts its fresh keys in the place of all others, keeps what the site sent, and steals the
+    site's long-term key when the site's fresh key is gone. Of each mask it lacks a product.
+    """
+    x25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.x25519")
+    stolen, relayed = b"\1" * 32, b"\2" * 32
+    for name in ("clinic", "practice"):  # before and after the other in the order of names
+        site, other = Keys(name, stolen, b"\3" * 32), Keys.new("hospital")
+        told = Member("hospital", other.long_term, Keys("server", relayed, relayed).fresh)
+        publics = site.long_term, site.fresh, told.long_term, told.fresh
+        known = {
+            x25519.X25519PrivateKey.from_private_bytes(private).exchange(
+                x25519.X25519PublicKey.from_public_bytes(public)
+            )
+            for private, public in itertools.product((stolen, relayed), publics)
+        }
+        secret = site.shared_with(told)
+        products = [secret[i : i + 32] for i in range(0, len(secret), 32)]
+        assert set(products[:2]) <= known  # keys of one kind with each other would not be enough
+        assert len(set(products) - known) == 1
+
+
 def roster_keys(roster: Roster) -> list[tuple[str, bytes]]:
     return [(member.name, member.fresh) for member in roster.members]
 

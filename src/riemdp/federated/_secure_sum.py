@@ -3,7 +3,8 @@
 Party i sends u_i = x_i + sum_{j > i} m_ij - sum_{j < i} m_ji modulo 2^64. Every pair (i, j) shares
 one mask m_ij, the ChaCha20 keystream of a key that only the two of them can compute:
 
-    key = HKDF-SHA256(X25519(long-term i, long-term j) | X25519(fresh i, fresh j),
+    key = HKDF-SHA256(X25519(long-term i, long-term j) | X25519(fresh i, fresh j)
+                      | X25519(long-term i, fresh j) | X25519(fresh i, long-term j),
                       salt = fingerprint of the agreement,
                       info = round, number of coordinates, roster, context, names of the pair).
 
@@ -12,7 +13,9 @@ one mask m_ij, the ChaCha20 keystream of a key that only the two of them can com
 - The *fresh* keys are made for one answer each and relayed by the server. They add that a site
   whose files are stolen later opens no past sum: its fresh key was deleted when the answer was
   made, and the one that it has now has masked nothing yet. A server that exchanges them learns
-  nothing: it lacks the long-term keys. The masks do not cancel then.
+  nothing: it lacks the long-term keys. The masks do not cancel then. If it steals the site's
+  long-term key afterwards it still lacks the product of the site's fresh key, which is gone, and
+  the other's long-term key.
 - Parties that were told another roster, round, agreement or context (the point of the round) derive
   other masks, so there is no sum of answers to different questions.
 - A mask is used once: a party answers a round number of an agreement once, and writes that down
@@ -55,7 +58,7 @@ from .._files import locked, write_text
 
 Words = NDArray[np.uint64]
 
-_LABEL = b"riemdp secure sum 1"
+_LABEL = b"riemdp secure sum 2"
 _RUN_KEY = "riemdp-run-key"
 _HEX = re.compile(r"[0-9a-f]{64}")
 _REMEDY = "secure sums need the package `cryptography`: install riemdp[federated]"
@@ -117,13 +120,16 @@ class Keys:
                 self.shared_with(other)
 
     def shared_with(self, other: Member) -> bytes:
-        """The 64 bytes that only the two parties can compute."""
+        """The 128 bytes that only the two parties can compute."""
         pair = (other.long_term, other.fresh)
         if pair not in self._shared:
             try:
-                self._shared[pair] = self._long_term.exchange(
-                    _as_public(other.long_term)
-                ) + self._fresh.exchange(_as_public(other.fresh))
+                long_term, fresh = _as_public(other.long_term), _as_public(other.fresh)
+                alike = self._long_term.exchange(long_term) + self._fresh.exchange(fresh)
+                crossed = self._long_term.exchange(fresh), self._fresh.exchange(long_term)
+                # both parties begin with the long-term key of the first in the order of names
+                first, second = crossed if self.name < other.name else reversed(crossed)
+                self._shared[pair] = alike + first + second
             except ValueError as error:  # a point of small order: the result would be known to all
                 raise InvalidArgument(
                     f"argument `roster` holds an unusable public key for {other.name[:80]!r}"

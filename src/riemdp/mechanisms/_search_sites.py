@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -229,7 +230,8 @@ class SearchSite:
         kind = StreamedRecords if isinstance(X, Stream) else SearchRecords
         self.records = kind(domain, X, noise.each, source)
         self.manifold, self.noise = domain.manifold, noise
-        self.spent, self._charged, self._ledger = 0.0, False, ledger
+        # exactly: in float64 a sum near 1 does not grow by shares below 1e-16, however many
+        self.spent, self._charged, self._ledger = Fraction(0), False, ledger
         self._streamed, self._seen = isinstance(X, Stream), False
         one = TangentMean(self._ball(domain.center, 1.0), self.n, streamed=self._streamed)
         if self.n * one.sensitivity * (1.0 + 1e-15) > 2.0 * (1.0 + _CLIPPING + _ROUNDING):
@@ -242,7 +244,7 @@ class SearchSite:
 
     def affords(self, ask: Ask) -> bool:
         """Whether the shares of all answers stay within the whole."""
-        return self.spent + ask.share <= 1.0 + _ROOM / 2.0
+        return self.spent + Fraction(ask.share) <= 1.0 + _ROOM / 2.0
 
     def answer(self, ask: Ask) -> Floats | Integers:
         """The sum that was asked for, with noise.
@@ -262,7 +264,7 @@ class SearchSite:
         if not self._charged:
             charge(self.noise.guarantee, self._ledger)
             self._charged = True
-        self.spent += ask.share
+        self.spent += Fraction(ask.share)
         return self.noise.noisy(self._exact(ask), ask, self.records.source)
 
     def _exact(self, ask: Ask) -> Floats:
