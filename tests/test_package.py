@@ -98,6 +98,7 @@ MAY_BE_LOGGED = {
     "reply",
     "error",
     "reason",
+    "_reason",  # of a reply that is an error: its code and the words that the site sends
 }
 
 
