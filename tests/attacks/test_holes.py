@@ -241,7 +241,13 @@ def test_an_invitation_is_on_disk_before_it_is_sent(tmp_path):
     assert transport.seen
     plan = plan_federated(prirfed, [10, 10], setup.budget)
     back = Coordinator(
-        prirfed, plan, {"a": 10, "b": 10}, np.eye(4)[0], setup.budget, noise_source(1)
+        prirfed,
+        plan,
+        {"a": 10, "b": 10},
+        np.eye(4)[0],
+        setup.budget,
+        noise_source(1),
+        agreement=setup.agreement,
     )
     back.load(path)
     assert sum(back.invitations.values()) == 1
