@@ -62,7 +62,7 @@ def test_a_file_of_labels_that_cannot_be_used_is_refused(riemdp, scans, labels, 
 
 @pytest.mark.parametrize(
     "option",
-    [("--show-clamped",), ("--max-records-per-person", 3), ("--mechanism", "dp-rgd")],
+    [("--show-clamped",), ("--max-records-per-person", 3)],
 )
 def test_what_does_not_go_with_people_is_refused(riemdp, scans, option):
     who = labels_in(scans.parent, LABELS)

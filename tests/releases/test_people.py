@@ -247,9 +247,30 @@ def test_labels_that_say_the_same_name_one_person():
 
 def test_what_has_no_proof_for_people_is_refused():
     X, ball = records(PLANE, 6), Ball(np.zeros(2), 1.0)
-    for given in ({"weights": np.ones(6)}, {"mechanism": "dp-rgd"}):
-        with pytest.raises(InvalidArgument):
-            riemdp.private_frechet_mean(PLANE, X, ball, BUDGET, groups=[0, 0, 1, 1, 2, 2], **given)
+    with pytest.raises(InvalidArgument, match="weights"):
+        riemdp.private_frechet_mean(
+            PLANE, X, ball, BUDGET, groups=[0, 0, 1, 1, 2, 2], weights=np.ones(6)
+        )
+
+
+@pytest.mark.parametrize("mechanism", ["dp-rgd", "dp-rsgd"])
+def test_optimisers_take_one_point_a_person(mechanism):
+    """One person has 500 of 900 records, far from the others, and counts once."""
+    X = records(PLANE, 900, spread=0.05)
+    X[400:] += 0.9
+    groups = np.concatenate([np.arange(400), np.full(500, 400)])
+    with Ledger(BUDGET) as ledger:
+        release = riemdp.private_frechet_mean(
+            PLANE, X, Ball(np.zeros(2), 2.0), BUDGET, groups=groups, mechanism=mechanism
+        )
+    assert release.guarantee.unit == "person"
+    assert ledger.spent == release.guarantee
+    assert release.details["people"] == release.details["n"] == 401
+    assert np.linalg.norm(np.asarray(release.value)) < 0.35
+    alone = riemdp.private_frechet_mean(
+        PLANE, X, Ball(np.zeros(2), 2.0), BUDGET, mechanism=mechanism
+    )
+    assert np.linalg.norm(np.asarray(alone.value)) > 0.45
 
 
 # ------------------------------------------------------------------------ the other releases

@@ -88,8 +88,8 @@ def people_of(labels: list[Any], rows: int, named: str) -> int:
         raise InputProblem(said.replace("`X`", "the records"), _ONE) from error
 
 
-def check_people(show_clamped: bool, records_per_person: int | None, mechanism: str = "") -> None:
-    """Refuse what would tell how many records a person has, or has no proof for people."""
+def check_people(show_clamped: bool, records_per_person: int | None) -> None:
+    """Refuse what would tell how many records a person has."""
     for option, given, why in (
         ("--show-clamped", show_clamped, "counts records, and --groups protects their number"),
         (
@@ -97,7 +97,6 @@ def check_people(show_clamped: bool, records_per_person: int | None, mechanism: 
             records_per_person is not None,
             "is not needed with --groups: one person with any number of records is protected",
         ),
-        (f"--mechanism {mechanism}", mechanism.startswith("dp-"), "does not go with --groups"),
     ):
         if given:
             raise InputProblem(f"{option} {why}", "leave it out")

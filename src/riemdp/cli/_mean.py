@@ -83,7 +83,7 @@ def mean(
     _check_adjacency(adjacency, n_min, show_clamped)
     of_people = given_groups(groups, groups_column)
     if of_people:
-        check_people(show_clamped, max_records_per_person, mechanism)
+        check_people(show_clamped, max_records_per_person)
     if dispersion_share is not None:
         _check_dispersion(mechanism, adjacency, radius)
     if radius is None:

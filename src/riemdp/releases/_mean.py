@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,7 @@ from ..optimizers import private_minimize
 from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._ledger import about_people
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean, FrechetMean
 from ..statistics._people import People
@@ -135,8 +137,8 @@ def private_frechet_mean(
             is then protected with all records, however many, and counts once: the mean released is
             that of the people's means, n is the number of people in every formula, and the number
             of records of a person is private. Records that are no points are left out of their
-            person's mean; a person without a valid one counts as the centre. Not with `weights`, or
-            the dp-* mechanisms. That every record has a label is public.
+            person's mean; a person without a valid one counts as the centre. Not with `weights`.
+            That every record has a label is public.
 
     Returns:
         The `Release`, with public facts in `details`.
@@ -196,8 +198,8 @@ def private_frechet_mean(
         found = _adaptive(manifold, X, search, budget, rng, ledger, given, groups)
         return found._named(names_of(X))
     domain = _bound(manifold, ball)
-    if groups is not None:
-        _refuse_for_people(mechanism, weights)
+    if groups is not None and weights is not None:
+        raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
     if mechanism == TANGENT_MEAN:
         given = {
             "weights": weights,
@@ -269,7 +271,10 @@ def private_frechet_mean(
     elif name in OPTIMIZED:
         _refuse_for_optimizers(name, adjacency, weights)
         inside = domain.frame.clamp(records)
-        release = _optimised(name, local, inside, n, budget, rng, ledger, optimizer)
+        with contextlib.nullcontext() if grouped is None else about_people():
+            release = _optimised(name, local, inside, n, budget, rng, ledger, optimizer)
+        if grouped is not None:
+            release = dataclasses.replace(release, guarantee=release.guarantee.for_people())
     else:
         query = FrechetMean(domain, n, tolerance=tolerance, **public)
         # From here on the records are touched again only by the solver; what decides and what is
@@ -370,19 +375,6 @@ def _of_tangents(
     release = dataclasses.replace(release, details={**release.details, **details})
     release._warn_of_noise()
     return release
-
-
-def _refuse_for_people(mechanism: str, weights: ArrayLike | None) -> None:
-    """Refuse what has no proof for people."""
-    if weights is not None:
-        raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
-    if mechanism in OPTIMIZED:
-        raise invalid(
-            "groups",
-            "given",
-            f"{mechanism!r} clips gradients of single records; use an output mechanism, which"
-            " averages each person's records first",
-        )
 
 
 def _leave_out(given: dict[str, Any], remedy: str) -> None:
