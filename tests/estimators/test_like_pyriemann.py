@@ -10,7 +10,9 @@ Left out, because a private estimator cannot or must not do it:
 - a tangent space that was not fitted takes the identity as its reference: ours raises, because a
   forgotten `fit` would go unnoticed;
 - Hermitian matrices: see `riemdp.manifolds.real_embedding`;
-- tangent vectors as the input of a re-centring.
+- tangent vectors as the input of a re-centring, and that records have the identity as their mean
+  after it: the centre carries noise;
+- `clf=` of the tangent-space classifier: put a classifier of your own behind `PrivateTangentSpace`.
 """
 
 from __future__ import annotations
