@@ -18,6 +18,7 @@ from riemdp.optimizers import DPRGD
 from riemdp.privacy import Ledger
 
 from .deployment import isolated
+from .shared_deployment import AGREEMENT
 
 pytest.importorskip("cryptography")
 
@@ -231,29 +232,6 @@ def test_a_server_that_was_killed_in_an_open_round_goes_on(tmp_path: Path) -> No
     assert [site(tmp_path, name).rounds_answered() for name in NAMES] == [(0, 1, 2, 3)] * 3
 
 
-AGREEMENT = """
-run = "spring"
-[space]
-name = "SPDLogEuclidean"
-k = 2
-[problem]
-name = "frechet_mean"
-[domain]
-radius = 1.5
-[local]
-name = "DPRGD"
-steps = 1
-learning-rate = 0.5
-sensitivity = "domain"
-[rounds]
-rounds = 2
-agents-per-round = 3
-[privacy]
-epsilon = 4.0
-delta = 1e-5
-noise = "shared"
-tolerated = 1
-"""
 SITE = """
 name = "{name}"
 agreement = "{fingerprint}"
@@ -268,7 +246,9 @@ key = "{name}.key"
 def test_sites_that_signed_an_agreement_share_their_noise(tmp_path: Path) -> None:
     keys = {name: new_key_file(tmp_path / f"{name}.key") for name in NAMES}
     tables = [f'[[site]]\nname = "{name}"\nkey = "{key}"\n' for name, key in keys.items()]
-    (tmp_path / "agreement.toml").write_text(AGREEMENT + "".join(tables))
+    (tmp_path / "agreement.toml").write_text(
+        AGREEMENT.format(run="spring", rounds=2) + "".join(tables)
+    )
     agreed = Agreement.read(tmp_path / "agreement.toml")
     for name in NAMES:
         words = SITE.format(name=name, fingerprint=agreed.fingerprint)

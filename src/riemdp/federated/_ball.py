@@ -44,6 +44,7 @@ from ..statistics import TangentMean
 from ..statistics._people import People
 from ._accounting import of_person
 from ._search import SumsOverSites, Terms, in_process
+from ._shared import check_lists_of_labels
 
 
 def private_ball(
@@ -468,12 +469,8 @@ class _Given:
     def __init__(self, manifold: AbstractManifold, sites: Any, groups: Any, call: str):
         if isinstance(sites, str | bytes) or not hasattr(sites, "__len__") or not len(sites):
             raise InvalidArgument("argument `sites` must be a list with the records of each site")
-        if groups is not None and (
-            isinstance(groups, str | bytes)
-            or not hasattr(groups, "__len__")
-            or len(groups) != len(sites)
-        ):
-            raise invalid("groups", "given", "give one list of labels for each site")
+        if groups is not None:
+            check_lists_of_labels(groups, len(sites), "site")
         self.manifold = admit_manifold(manifold, sites, call)
         self.grouped: list[People | None] = []
         self.records: list[Any] = []

@@ -26,7 +26,7 @@ from ._agent import admit_current, local_update
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
 from ._secure_sum import Keys, Question, Roster
-from ._shared import Belonging, context_of, masked_sum
+from ._shared import Belonging, check_lists_of_labels, context_of, masked_sum
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -314,12 +314,7 @@ def _people(
     """The people of every agent."""
     refuse_public_parts(problem)
     places = integer("records_per_person", places)
-    if (
-        isinstance(groups, str | bytes)
-        or not hasattr(groups, "__len__")
-        or len(groups) != len(checked)
-    ):
-        raise invalid("groups", "given", "give one list of labels for each agent")
+    check_lists_of_labels(groups, len(checked), "agent")
     found: list[tuple[Membership, Belonging]] = []
     for i, (labels, (data, n)) in enumerate(zip(groups, checked, strict=True)):
         try:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from .._errors import invalid
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms._shared_sum import SharedSum
@@ -88,6 +89,12 @@ class Belonging:
 
 
 # ------------------------------------------------------------------------------------ at the site
+def check_lists_of_labels(groups: Any, count: int, of: str) -> None:
+    """Refuse `groups` that are not one list of labels for each of `count` agents or sites."""
+    if isinstance(groups, str | bytes) or not hasattr(groups, "__len__") or len(groups) != count:
+        raise invalid("groups", "given", f"give one list of labels for each {of}")
+
+
 def masked_sum(
     prirfed: PriRFed,
     shared: SharedSum,

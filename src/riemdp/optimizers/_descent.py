@@ -246,13 +246,12 @@ class DPRSGD(_Descent):
     def __post_init__(self) -> None:
         self._check_common()
         one_of("sampling", self.sampling, SAMPLINGS)
-        sizes_are_random = self.sampling in ("poisson", "allocation")
-        known = ("replace-one", *(("add-or-remove-one",) if sizes_are_random else ()))
+        known = ("replace-one", *(("add-or-remove-one",) if self.sizes_are_random else ()))
         if self.adjacency is not None:
             one_of("adjacency", self.adjacency, known)
         self._check_counts("steps", "batch_size", "population")
         self._check_descent()
-        if self.sensitivity == "domain" and sizes_are_random:
+        if self.sensitivity == "domain" and self.sizes_are_random:
             raise InvalidArgument(
                 "argument `sensitivity` = 'domain' bounds the change when a record is REPLACED;"
                 f" sampling={self.sampling!r} is accounted for adding or removing one. Use"
@@ -275,9 +274,14 @@ class DPRSGD(_Descent):
             )
 
     @property
+    def sizes_are_random(self) -> bool:
+        """Whether a batch has a random size."""
+        return self.sampling in ("poisson", "allocation")
+
+    @property
     def counts_are_private(self) -> bool:
         """With Poisson batches and with allocation, unless records are replaced."""
-        return self.sampling in ("poisson", "allocation") and self.adjacency != "replace-one"
+        return self.sizes_are_random and self.adjacency != "replace-one"
 
     @classmethod
     def for_mean(cls) -> Self:
@@ -297,7 +301,7 @@ class DPRSGD(_Descent):
         batches = Batches(n, b, "full" if full else self.sampling)
         if self.sampling == "allocation":
             batches = allocation(n, b)
-        replaced = self.sampling in ("poisson", "allocation") and not self.counts_are_private
+        replaced = self.sizes_are_random and not self.counts_are_private
         return _plan(self, problem, replace(batches, replaced=replaced), budget, noise_std)
 
 
