@@ -1,0 +1,193 @@
+"""Small calls, as a user makes them, beside the same work written by hand in NumPy.
+
+By hand means: clamp, mean and noise, in the formulas of the papers, with no check of an argument,
+no accounting, no count of clamped records and NumPy's generator. What remains of the ratio is the
+price of the rest. The calls are warm: the first of a process compiles.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special, stats
+
+import riemdp
+from riemdp import Ball, Budget
+from riemdp.estimators import PrivateMDM
+from riemdp.optimizers import DPRGD, private_minimize
+from riemdp.privacy import gaussian
+
+from ._timing import Row, comparison, paired, write_table
+
+GAUSSIAN, PURE = Budget(1.0, 1e-6), Budget(1.0)
+TARGET = 3.0
+REPEATS = 200
+rng = np.random.default_rng(0)
+
+
+# ------------------------------------------------------------------ matrices, by hand
+def symmetric_noise(k: int, scale: float) -> np.ndarray:
+    a = rng.normal(size=(k, k))
+    above = np.triu(a, 1) / math.sqrt(2)
+    return scale * (above + above.T + np.diag(np.diag(a)))
+
+
+def of_spectrum(f: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+    values, q = np.linalg.eigh(x)
+    return (q * f(values)[..., None, :]) @ np.swapaxes(q, -1, -2)
+
+
+def clamped_logs(x: np.ndarray, radius: float) -> np.ndarray:
+    """Logarithms at the identity, shortened to the radius."""
+    logs = of_spectrum(np.log, x)
+    length = np.sqrt(np.sum(logs**2, axis=(1, 2)))
+    return logs * np.minimum(1.0, radius / np.maximum(length, 1e-300))[:, None, None]
+
+
+def flat_mean(x: np.ndarray, radius: float, scale: float) -> np.ndarray:
+    mean = clamped_logs(x, radius).mean(0)
+    return of_spectrum(np.exp, mean + symmetric_noise(x.shape[-1], scale))
+
+
+def affine_mean(x: np.ndarray, radius: float, scale: float) -> np.ndarray:
+    inside = of_spectrum(np.exp, clamped_logs(x, radius))
+    p = inside.mean(0)
+    for _ in range(50):
+        lower = np.linalg.cholesky(p)
+        back = np.linalg.inv(lower)
+        step = of_spectrum(np.log, back @ inside @ back.T).mean(0)
+        p = lower @ of_spectrum(np.exp, step) @ lower.T
+        if np.linalg.norm(step) < 1e-10:
+            break
+    lower = np.linalg.cholesky(p)
+    return lower @ of_spectrum(np.exp, symmetric_noise(x.shape[-1], scale)) @ lower.T
+
+
+# ------------------------------------------------------------------ the hyperbolic plane, by hand
+def exp_at(p: np.ndarray, v: np.ndarray) -> np.ndarray:
+    length = np.sqrt(np.maximum(-(v[..., :1] ** 2) + np.sum(v[..., 1:] ** 2, -1, keepdims=True), 0))
+    return np.cosh(length) * p + np.sinh(length) / np.maximum(length, 1e-300) * v
+
+
+def logs_at(p: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    cosh = np.maximum(x[:, 0] * p[0] - x[:, 1:] @ p[1:], 1.0)
+    distance = np.arccosh(cosh)
+    factor = np.where(distance > 0, distance / np.maximum(np.sinh(distance), 1e-300), 1.0)
+    return factor[:, None] * (x - cosh[:, None] * p), distance
+
+
+def hyperbolic_mean(x: np.ndarray, radius: float, scale: float) -> np.ndarray:
+    origin = np.array([1.0, 0.0, 0.0])
+    v, distance = logs_at(origin, x)
+    share = np.minimum(1.0, radius / np.maximum(distance, 1e-300))
+    inside, p = exp_at(origin, share[:, None] * v), origin
+    for _ in range(50):
+        step = logs_at(p, inside)[0].mean(0)
+        p = exp_at(p, step)
+        if np.linalg.norm(step) < 1e-10:
+            break
+    r = -0.5 * math.log(rng.beta((1 / scale - 1) / 2, 2))
+    u = rng.normal(size=2)
+    along = p[1:] @ u
+    v = np.concatenate([[along], u + along * p[1:] / (1 + p[0])])
+    return exp_at(p, r / np.linalg.norm(u) * v)
+
+
+def descent(x: np.ndarray, radius: float, scale: float, steps: int = 5) -> np.ndarray:
+    """Noisy gradient descent on F = 1/2 mean d^2, every gradient clipped."""
+    p, inside = np.eye(x.shape[-1]), of_spectrum(np.exp, clamped_logs(x, radius))
+    for _ in range(steps):
+        lower = np.linalg.cholesky(p)
+        back = np.linalg.inv(lower)
+        logs = of_spectrum(np.log, back @ inside @ back.T)
+        length = np.sqrt(np.sum(logs**2, axis=(1, 2)))
+        logs *= np.minimum(1.0, 2 * radius / np.maximum(length, 1e-300))[:, None, None]
+        step = logs.mean(0) + symmetric_noise(x.shape[-1], scale)
+        p = lower @ of_spectrum(np.exp, step) @ lower.T
+    return p
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    def gap(epsilon: float) -> float:
+        low = math.exp(epsilon + float(special.log_ndtr(-epsilon / mu - mu / 2)))
+        return float(stats.norm.cdf(-epsilon / mu + mu / 2)) - low - delta
+
+    return float(optimize.brentq(gap, 0.0, 50.0))
+
+
+# ------------------------------------------------------------------ the rows
+def pairs() -> Iterator[tuple[str, Callable[[], Any], Callable[[], Any]]]:
+    plane = riemdp.Lorentz(3)
+    v = plane.from_coordinates(plane.origin, 0.3 * rng.normal(size=(50, 2)))
+    points = np.asarray(plane.exp(plane.origin, v))
+    g = 0.2 * rng.normal(size=(200, 5, 5))
+    x = np.eye(5) + 0.3 * (g @ g.swapaxes(1, 2))
+    flat, affine = riemdp.SPDLogEuclidean(5), riemdp.SPDAffineInvariant(5)
+    ball, disk = Ball(np.eye(5), 1.0), Ball(plane.origin, 1.0)
+    mean = riemdp.private_frechet_mean
+    yield (
+        "private mean, 50 points of the hyperbolic plane",
+        lambda: mean(plane, points, disk, PURE),
+        lambda: hyperbolic_mean(points, 1.0, 0.04),
+    )
+    yield (
+        "private mean, 200 SPD(5), affine-invariant",
+        lambda: mean(affine, x, ball, GAUSSIAN),
+        lambda: affine_mean(x, 1.0, 0.03),
+    )
+    yield (
+        "private mean, 200 SPD(5), log-Euclidean",
+        lambda: mean(flat, x, ball, GAUSSIAN),
+        lambda: flat_mean(x, 1.0, 0.03),
+    )
+    problem, steps = riemdp.problems.frechet_mean(affine), DPRGD(steps=5, clip_norm=2.0)
+    yield (
+        "private_minimize, 5 full gradients of 200 SPD(5), affine-invariant",
+        lambda: private_minimize(problem, x, np.eye(5), steps, GAUSSIAN).value,
+        lambda: descent(x, 1.0, 0.1),
+    )
+    labels = np.arange(200) % 2
+    model = PrivateMDM(ball=ball, budget=GAUSSIAN, metric="logeuclid", classes=(0, 1))
+    yield (
+        "PrivateMDM.fit, 2 classes of 100 SPD(5), log-Euclidean",
+        lambda: model.fit(x, labels),
+        lambda: [flat_mean(x[labels == c], 1.0, 0.05) for c in (0, 1)],
+    )
+    yield (
+        "epsilon of a Gaussian guarantee",
+        lambda: gaussian(1.3).epsilon(1e-6),
+        lambda: epsilon_of(1 / 1.3, 1e-6),
+    )
+    release = mean(flat, x, ball, GAUSSIAN)
+    yield (
+        "epsilon of the guarantee of a release",
+        lambda: release.guarantee.epsilon(1e-6),
+        lambda: epsilon_of(0.2, 1e-6),
+    )
+
+
+def rows() -> list[Row]:
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for work, ours, theirs in pairs():
+            timing = paired(ours, theirs, repeats=REPEATS)
+            found.append(comparison(work, "NumPy by hand", timing, target=TARGET))
+            print(found[-1], flush=True)
+    return found
+
+
+def main() -> None:
+    notes = (
+        "By hand: no argument is checked, nothing is accounted for, no clamped record is counted,"
+        " and the noise is that of NumPy's generator.",
+    )
+    print(write_table("latency", "Small calls beside the same work in NumPy", rows(), notes))
+
+
+if __name__ == "__main__":
+    main()
