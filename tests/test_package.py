@@ -5,11 +5,14 @@ word of data in log lines.
 from __future__ import annotations
 
 import ast
+import importlib.util
 import logging
 import os
+import re
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
 import pytest
@@ -67,6 +70,8 @@ def test_the_logger_is_silent_by_default():
 # thought.
 MAY_BE_LOGGED = {
     "agreement",  # the hash of the public terms of a run
+    "agreed",
+    "fingerprint",
     "setup",
     "len",
     "round",
@@ -90,6 +95,18 @@ MAY_BE_LOGGED = {
     "here",
     "status",
     "_ended",
+    # the line of a question of a search: its number, its kind, how many sites answered, and whether
+    # it is asked again
+    "number",
+    "_WORDS",
+    "asked",
+    "kind",
+    "answered",
+    "without",
+    # how a search ended: its number of questions, and what the public terms say that it cost
+    "questions",
+    "spent",
+    "delta",
     # What an agent enrolled under (a site, not a person), the plan's public noise, and the kind of
     # error an agent chose to send.
     "name",
@@ -120,3 +137,41 @@ def test_log_lines_carry_counts_and_public_facts_only():
                 }
                 assert names <= MAY_BE_LOGGED, (path, names - MAY_BE_LOGGED)
     assert seen >= 5
+
+
+def loaded(path: Path) -> types.ModuleType:
+    found = importlib.util.spec_from_file_location(path.stem, path)
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_an_index_has_no_relative_address(monkeypatch):
+    plugin = types.ModuleType("hatchling.metadata.plugin.interface")
+    monkeypatch.setattr(plugin, "MetadataHookInterface", object, raising=False)
+    for name in ("hatchling", "hatchling.metadata", "hatchling.metadata.plugin", plugin.__name__):
+        monkeypatch.setitem(sys.modules, name, plugin)
+    path = ROOT / "packaging" / "index_page.py"
+    if not path.exists():
+        pytest.skip("the building tools are not part of this installation")
+    page = loaded(path).page
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    without, files = page(readme, ""), "https://example.org/v1/"
+    assert re.search(r"\]\((?!https?://|#)", readme) is not None
+    for text in (without, page(readme, files)):
+        assert re.search(r"\]\((?!https?://|#)", text) is None
+    assert "](https://example.org/v1/docs/pictures/spd_mean.png)" in page(readme, files)
+    assert "What is guaranteed, and against whom" in without
+    assert page("[a](#b) [c](https://d.e)", files) == "[a](#b) [c](https://d.e)"
+
+
+def test_versions_of_the_documentation_are_in_order():
+    path = ROOT / "tools" / "docs_version.py"
+    if not path.exists():
+        pytest.skip("the tools are not part of this installation")
+    known = [{"version": v} for v in ("0.9.0", "0.10.0", "0.2.0")]
+    made = loaded(path).listed(known, "0.11.0rc1")
+    assert [entry["version"] for entry in made] == ["0.11.0rc1", "0.10.0", "0.9.0", "0.2.0"]
+    assert [entry["version"] for entry in made if entry["aliases"]] == ["0.10.0"]

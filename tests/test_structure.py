@@ -42,11 +42,14 @@ FACES = {
     "cli/_pca.py pca",
     "estimators/_mdm.py __init__",
     "estimators/_mean.py __init__",
+    "federated/_agent.py answer",
+    "federated/_agent.py answer_sum",
     "federated/_ball.py private_ball",
     "federated/_ball.py private_frechet_mean",
     "federated/_ball.py private_frechet_variance",
     "federated/_in_process.py run_in_process",
     "federated/_prirfed.py __init__",
+    "federated/flower/_simulate.py simulate",
     "optimizers/_eigenvector.py private_principal_eigenvector",
     "optimizers/_minimize.py private_minimize",
     "optimizers/_minimize.py replicate",
@@ -78,7 +81,7 @@ LATE = {
 # they need when they run.
 LAZY_PACKAGES = {"cli"}
 # The accountant is reached without JAX: `riemdp.privacy.Ball` loads the domains on first use.
-LAZY_FILES = {"privacy/__init__.py"}
+LAZY_FILES = {"privacy/__init__.py", "report/__init__.py"}
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -36,9 +37,11 @@ from riemdp.audit import (
 from riemdp.domains import Domain, Frame
 from riemdp.estimators import _pga
 from riemdp.federated import local_update
+from riemdp.federated._secure_sum import Keys, Question, Roster, masked, total
 from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._discriminant import LabelledSums
 from riemdp.mechanisms._lattice import on_grid
+from riemdp.mechanisms._search_sites import Ask, NoiseOfSites, SearchSite
 from riemdp.randomness import NoiseSource
 from riemdp.statistics import ClippingExcess
 from riemdp.statistics._membership import Membership
@@ -338,7 +341,9 @@ def _estimators_of_people() -> Iterator[tuple[str, Callable[..., Any], Any, Any]
     def classes(records: Any, rng: Any) -> Any:
         return _classifier(records, rng, groups=theirs)
 
-    yield "PrivateTSClassifier", classes, (there, labels), (here, np.where(theirs, labels, 1))
+    both = (there, labels), (here, np.where(theirs, labels, 1))
+    yield "PrivateTSClassifier", classes, *both
+    yield "PrivateMDM", lambda x, rng: _class_means(x, rng, theirs), *both
 
 
 def _components(x: Any, rng: Any, groups: Any = WHO) -> Any:
@@ -463,6 +468,50 @@ def one_run() -> Iterator[tuple[str, Callable[[], OneRunAudit]]]:
         )
 
 
+def sums_over_sites() -> Iterator[tuple[str, Audit, int]]:
+    """One question of a search over three sites that share their noise, of which one is tolerated:
+    what the server, with and without a site on its side, and an outsider can see.
+    """
+    for who in ("the server sees the sum", "the server and one site", "an outsider sees the words"):
+        yield f"a sum over sites, {who}", _sum_over_sites(who), 4_000
+
+
+def _sum_over_sites(who: str, *, forgetful: int = 0, bare: bool = False) -> Audit:
+    """One record of the first site is as far to one side as it can be, or to the other. The site on
+    the server's side keeps its noise out. Planted: so many sites forget their noise, or no site has
+    masks.
+    """
+    line, names = riemdp.Euclidean(1), ("a", "b", "c")
+    domain = riemdp.AdaptiveBall(outer=riemdp.Ball(np.zeros(1), 100.0)).on(line)
+    noise = NoiseOfSites(BUDGET, len(names), 1)
+    ask = Ask("tangents", 1.0, np.zeros(1), 1.0)
+    plan = noise.shared(ask, 1)
+    keys = {name: Keys.new(name) for name in names}
+    agreed = {name: key.long_term for name, key in keys.items()}
+    roster = Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=noise.least)
+    numbers = itertools.count()
+
+    @functools.cache
+    def exact(first: float) -> np.ndarray:
+        records = np.array([[first], [0.0]])
+        return SearchSite(domain, records, noise, riemdp.noise_source(0))._exact(ask)
+
+    def release(x: Any, rng: Any) -> Any:
+        question = Question("ab" * 32, next(numbers), roster, b"")
+        silent = {"c"} if who == "the server and one site" else set()
+        silent |= set(("b", "a")[:forgetful])
+        words = {}
+        for name in names:
+            values = exact(float(x[0])) if name == "a" else np.zeros(1)
+            steps = plan.integers(values) if name in silent else noise.noisy(values, ask, rng)
+            words[name] = steps.view(np.uint64) if bare else masked(steps, keys[name], question)
+        seen = total([words["a"]] if who == "an outsider sees the words" else words.values())
+        value = np.ldexp(seen.astype(np.float64), plan.exponent)
+        return SimpleNamespace(value=value, guarantee=noise.guarantee, mechanism="sum over sites")
+
+    return _through(release, np.array([1e6]), np.array([-1e6]))
+
+
 def planted() -> Iterator[tuple[str, Audit, int]]:
     """The front door with a fault behind it: (row title, audit, trials). Each must be refuted."""
     line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
@@ -474,6 +523,13 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
             line, x, where, BUDGET, mechanism="wrapped-gaussian", rng=rng, clamp_release=False
         )
 
+    fault = _sum_over_sites("the server sees the sum", forgetful=2)
+    yield "a sum over sites, the server, two sites forget their noise", fault, 4_000
+    fault = _sum_over_sites("the server and one site", forgetful=1)
+    yield "a sum over sites, the server and one site, another forgets its noise", fault, 4_000
+    fault = _sum_over_sites("an outsider sees the words", bare=True)
+    yield "a sum over sites, an outsider, there are no masks", fault, 4_000
+
     def a_quarter(x: Any, rng: Any) -> riemdp.Release:
         return mean(x, _LittleNoise(int(rng.integers(0, 2**31))))
 
@@ -481,7 +537,9 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
 
     def not_moved(x: Any, rng: Any) -> riemdp.Release:
         with (
-            mock.patch.object(Frame, "clamp_flagged", lambda self, x: (x, np.zeros(len(x), bool))),
+            mock.patch.object(
+                Frame, "moving", property(lambda self: lambda x: (x, np.zeros(len(x), bool)))
+            ),
             mock.patch.object(Domain, "clamp_point", lambda self, point: point),
         ):
             return mean(x, rng)
@@ -523,7 +581,22 @@ def planted() -> Iterator[tuple[str, Audit, int]]:
     title = "PrivatePGA, the covariance is about the mean of the records"
     yield title, _through(about_their_mean, along, across), 300
 
-    _, _, one, other = next(_estimators_of_people())
+    estimators = {title: attacked for title, *attacked in _estimators_of_people()}
+    fit, there, here = estimators["PrivateMDM"]
+
+    honest = Membership.means
+
+    def every_matrix(x: Any, rng: Any) -> Any:
+        def sums(members: Membership, rows: Any) -> Any:
+            return (honest(members, rows).T * members.counts).T
+
+        with mock.patch.object(Membership, "means", sums):
+            return fit(x, rng)
+
+    title = "PrivateMDM, groups, every matrix counts as a person"
+    yield title, _through(every_matrix, there, here), 300
+
+    _, one, other = estimators["PrivatePCA"]
 
     def every_row(x: Any, rng: Any) -> Any:
         with mock.patch.object(Membership, "shares", 1.0 + 0.0 * WHO):
@@ -578,6 +651,25 @@ def _classifier(records: Any, rng: Any, groups: Any = None) -> Any:
     return SimpleNamespace(
         value=np.array([seen]), guarantee=fitted.guarantee_, mechanism="PrivateTSClassifier"
     )
+
+
+def _class_means(records: Any, rng: Any, groups: Any) -> Any:
+    """A fit with private labels; an attacker adds up the class sums along one direction, and the
+    difference of the class sizes.
+    """
+    fitted = riemdp.PrivateMDM(
+        metric="logeuclid",
+        budget=BUDGET,
+        ball=riemdp.Ball(np.eye(2), 1.0),
+        labels="private",
+        classes=[0, 1],
+        random_state=int(rng.integers(0, 2**31)),
+    ).fit(*records, groups=groups)
+    direction = np.asarray(fitted.manifold_.to_coordinates(np.eye(2), np.diag([1.0, -1.0])))
+    details = fitted.releases_[0].details
+    sizes = np.array(details["sizes"])
+    sums = sizes @ (details["coordinates"] @ direction) / np.sqrt(2.0)
+    return _number(sums + sizes[0] - sizes[1], fitted.guarantee_)
 
 
 def _through(release: Any, inside: Any, outside: Any) -> Audit:
@@ -651,6 +743,7 @@ def main(arguments: list[str] | None = None) -> int:
         *((title, audit, releases) for title, audit in mechanisms()),
         *((title, audit, runs) for title, audit in optimisers()),
         *((title, audit, min(trials, releases)) for title, audit, trials in front_door()),
+        *((title, audit, min(trials, releases)) for title, audit, trials in sums_over_sites()),
     ]
     begun = time.perf_counter()
     table, refuted = _audited(rows, options.only)

@@ -9,6 +9,7 @@ trap 'rm -rf "$work"' EXIT
 .venv/bin/python -m twine check --strict "$work"/dist/*
 .venv/bin/python - "$work/dist" <<'PY'
 import pathlib
+import re
 import sys
 import tarfile
 import zipfile
@@ -23,6 +24,10 @@ missing = [name for name in code if name not in inside]
 strange = [n for n in inside if not n.startswith(("riemdp/", "riemdp-"))]
 assert not missing, f"the wheel lacks {missing}"
 assert not strange, f"the wheel holds {strange}"
+(about,) = (n for n in inside if n.endswith(".dist-info/METADATA"))
+page = zipfile.ZipFile(wheel).read(about).decode().partition("\n\n")[2]
+broken = re.findall(r"\]\((?!https?://|#)[^)]*\)", page)
+assert "private_frechet_mean" in page and not broken, f"the page that an index shows has relative addresses: {broken}"
 for name in ("LICENSE", "README.md", "CHANGELOG.md", "constraints.txt"):
     assert any(n.endswith("/" + name) for n in sources), f"the source distribution lacks {name}"
 print(f"{wheel.name}: {len(inside)} files, {wheel.stat().st_size / 1e6:.1f} MB; {source.name}: {len(sources)} files")

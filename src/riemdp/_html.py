@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-_LEFT = "text-align:left;vertical-align:top"
+_LEFT = "text-align:left;vertical-align:top;padding-right:1em"
 _RED = "background:#b00020;color:#fff;padding:2px 8px;font-weight:bold"
 
 

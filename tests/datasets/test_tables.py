@@ -75,6 +75,31 @@ def test_names_that_do_not_fit_the_value_are_dropped() -> None:
     assert "names" not in release.details
 
 
+def test_names_reach_everything_that_has_the_axes_of_a_record() -> None:
+    axis = tuple(CHANNELS)
+    few, labels = TableRecords(matrices(), (axis, axis)), np.arange(60) % 2
+    many = TableRecords(np.tile(matrices(), (5, 1, 1)), (axis, axis))
+    budget = Budget(5.0, 1e-6)
+    median = riemdp.private_geometric_median(SPACE, many, budget, rng=1)
+    found = riemdp.private_ball(SPACE, many, riemdp.AdaptiveBall(), budget, rng=1)
+    mdm = riemdp.PrivateMDM(metric="logeuclid", budget=budget, ball=BALL).fit(few, labels)
+    center = riemdp.PrivateTLCenter(budget=budget, ball=BALL).fit(few, domains=labels)
+    for release in (median, found, *mdm.releases_, *center.releases_.values()):
+        assert release.details["names"] == (axis, axis)
+        assert "names: Fz, Cz, Pz" in str(release)
+    assert "a ball of radius" in str(found)
+    assert "Fz" in found._repr_html_()
+    plain = riemdp.PrivateMDM(metric="logeuclid", budget=budget, ball=BALL).fit(matrices(), labels)
+    assert all("names" not in release.details for release in plain.releases_)
+
+
+def test_components_have_names_of_their_own_and_those_of_the_columns() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 3))
+    table = TableRecords(rows, (tuple(CHANNELS),))
+    fitted = riemdp.PrivatePCA(2, budget=BUDGET, row_norm=3.0).fit(table)
+    assert fitted.release_.details["names"] == (("privatepca0", "privatepca1"), tuple(CHANNELS))
+
+
 def test_what_is_no_table_is_refused_without_its_values() -> None:
     with pytest.raises(InvalidArgument, match="array of shape") as caught:
         from_table(np.full((3, 2), 12345.0))

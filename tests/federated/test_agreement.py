@@ -14,7 +14,7 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, Ball, Budget, InvalidArgument, Ledger, PriRFed, problems
-from riemdp.federated import Agreement, Refused, Setup, Site, answer
+from riemdp.federated import Agreement, Refused, SearchAgreement, Setup, Site, answer
 from riemdp.federated import _agent as agent
 
 TEXT = """
@@ -276,12 +276,15 @@ def noise(tmp_path_factory):
 
 def test_the_files_of_the_documentation_are_whole(tmp_path):
     page = Path(riemdp.__file__).parents[2] / "docs" / "howto" / "federated.md"
-    agreement, site = re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    agreement, site, search = re.findall(r"```toml\n(.*?)```", page.read_text(), flags=re.DOTALL)
     agreed = _agreement(tmp_path, agreement)
     assert (agreed.setup.agents, agreed.setup.answers) == (3, 10)
     (tmp_path / "site.toml").write_text(site.replace("44c0...", agreed.fingerprint))
     read = Site.read(tmp_path / "site.toml")
     assert (read.name, read.most_answers, read.least_noise) == ("hospital-0", 10, 1.5)
+    (tmp_path / "search.toml").write_text(search)
+    found = SearchAgreement.read(tmp_path / "search.toml")
+    assert (found.release, found.variance, sum(found.terms.sizes.values())) == ("mean", 0.2, 1198)
 
 
 def _ask(site, round_number, point=START, agreement="", sigma=None):

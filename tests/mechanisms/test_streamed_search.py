@@ -8,6 +8,11 @@ import pytest
 import riemdp
 from riemdp import AdaptiveBall, Budget, InvalidArgument, Ledger
 from riemdp.domains import _sources, _stream
+from riemdp.domains._door import admit_in_parts
+from riemdp.mechanisms._budgeted import BudgetedNoise
+from riemdp.mechanisms._search_records import SearchRecords
+from riemdp.mechanisms._streamed_search import StreamedRecords
+from riemdp.randomness import noise_source
 from riemdp.statistics import _streamed_mean
 
 SPACE = riemdp.SPDAffineInvariant(2)
@@ -48,6 +53,18 @@ def test_a_mean_and_a_variance_in_a_ball_that_is_found(both) -> None:
         whole, streamed = (release(SPACE, X, budget=BUDGET, rng=4) for X in both)
         assert np.max(np.abs(np.asarray(whole.value) - np.asarray(streamed.value))) < 1e-8
         assert streamed.guarantee == whole.guarantee
+
+
+@pytest.mark.parametrize("scale", [0.123, 0.0, -31.0, 1e9])
+def test_a_scale_that_no_search_asks_for_is_counted_too(both, scale) -> None:
+    """A server may ask for one, and a site must not fail after it has counted the question."""
+    domain = AdaptiveBall().on(SPACE)
+    source = noise_source(0)
+    noise = BudgetedNoise(BUDGET)
+    whole = SearchRecords(domain, both[0], noise, source)
+    streamed, _ = admit_in_parts(SPACE, "X", both[1])
+    in_parts = StreamedRecords(domain, streamed, noise, source)
+    assert in_parts.scales_below(0, scale) == whole.scales_below(0, scale)
 
 
 def test_records_are_never_all_in_memory(both, monkeypatch) -> None:

@@ -207,10 +207,11 @@ def test_people_and_their_dispersion():
     space, n = riemdp.Euclidean(1), 300
     people = np.repeat(np.arange(n), 2)
     given = {"n": n, "share": 0.5, "groups": people}
-    both = mean_with_dispersion(
-        space, records(space, 2 * n), Ball(np.zeros(1), 1.0), GAUSSIAN, **given
-    )
-    assert both.guarantee.unit == "person"
+    with riemdp.Ledger(GAUSSIAN) as ledger:
+        both = mean_with_dispersion(
+            space, records(space, 2 * n), Ball(np.zeros(1), 1.0), GAUSSIAN, **given
+        )
+    assert (both.guarantee.unit, ledger.spent.unit, ledger.charges) == ("person", "person", 1)
     assert "people in the population" in str(both)
 
 

@@ -339,6 +339,7 @@ def test_k_norm_draws_from_the_ball_where_its_proposals_would_leave_float64():
     manifold, ball = R.SPDAffineInvariant(2), R.Ball(np.eye(2), 2.0)
     make = {"objective_gradient": lambda x: x, "epsilon": 1.0}
     assert far_probability(manifold, 0.1) < 1e-12 < far_probability(manifold, 0.9)
+    assert far_probability(manifold, 1e-9) == 0.0  # the noise of a hundred million records
     assert not R.KNormGradient(manifold, sensitivity=0.05, ball=ball, **make).truncated
     assert R.KNormGradient(manifold, sensitivity=0.45, ball=ball, **make).truncated
     with pytest.raises(R.InvalidArgument, match="float64"):

@@ -31,7 +31,7 @@ from ..randomness import NoiseSource, noise_source
 from ._attacks import AuditResult, assess
 from ._one_run import OneRunAudit, audit_in_one_run
 
-Score = Callable[[Point], Float[Array, "trials"]]
+Score = Callable[[Point], Float[Array, " trials"]]
 
 
 class Attack(NamedTuple):

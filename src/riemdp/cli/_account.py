@@ -13,7 +13,7 @@ from .._errors import integer, real
 from .._files import staged
 from . import _options as o
 from ._exits import InputProblem
-from ._run import command, console, print_json, table, text
+from ._run import command, console, print_facts, print_json, table, text
 
 if TYPE_CHECKING:
     from ..privacy import Entry
@@ -243,9 +243,7 @@ def ledger_create(
             f"{path} exists already", "choose another name; a ledger in use must not be replaced"
         )
     privacy.Ledger(privacy.Budget(epsilon, delta)).save(path)
-    console().print(
-        f"ledger {path}: epsilon {epsilon:g} at delta {delta:g}, nothing spent", markup=False
-    )
+    typer.echo(f"ledger {path}: epsilon {epsilon:g} at delta {delta:g}, nothing spent")
 
 
 @command
@@ -292,13 +290,10 @@ def ledger_show(
     if register:
         _show_register(register, delta)
     if unlisted:
-        console().print(
-            f"{unlisted} of the releases came before the ledger kept a register.", markup=False
-        )
+        typer.echo(f"{unlisted} of the releases came before the ledger kept a register.")
     if not ledger.charges:
-        console().print(
-            f"Charge it with --ledger {path}: riemdp mean FILE --epsilon 0.5 --ledger {path}",
-            markup=False,
+        typer.echo(
+            f"Charge it with --ledger {path}: riemdp mean FILE --epsilon 0.5 --ledger {path}"
         )
 
 
@@ -372,7 +367,4 @@ def _show(result: dict[str, Any], rows: list[tuple[str, str]], as_json: bool) ->
     if as_json:
         print_json(result)
         return
-    screen = table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for name, words in rows:
-        screen.add_row(text((name, "bold")), text(words))
-    console().print(screen)
+    print_facts(rows)

@@ -26,7 +26,7 @@ agreement = "{fingerprint}"  # of the file below, as this site has read it
 
 [limits]
 answers = {answers}                                   # in all; no round is answered twice
-total = {{ epsilon = {epsilon:.4g}, delta = {delta:g} }}      # what all of them may cost a record
+total = {{ epsilon = {epsilon:.4g}, delta = {delta:g} }}      # what all of them may cost a {unit}
 
 [files]
 agreement = "{agreement}"
@@ -34,8 +34,10 @@ answers = "{stem}-answers.json"                # which rounds were answered; kee
 ledger = "{stem}-ledger.json"                  # what they have cost; keep it{key}
 
 [data]
-file = "records.npy"                           # one record along the first axis
+file = "records.npy"                           # one record along the first axis{groups}
 """
+_GROUPS = """
+groups = "people.csv"                          # whose each record is, one label a line"""
 
 
 @command
@@ -43,7 +45,7 @@ def agree(
     file: AgreementFile,
     records: Annotated[
         int | None,
-        typer.Option("--records", "-n", help="Records of a site: state its noise and its cost."),
+        typer.Option("--records", "-n", help="Records (or people) of a site: state its noise."),
     ] = None,
     write: Annotated[
         str | None,
@@ -55,15 +57,16 @@ def agree(
 
     The fingerprint is the SHA-256 of the file: sha256sum prints the same.
     """
-    from ..federated import Agreement
+    from ..federated._search_agreement import SearchAgreement, read_agreement
 
-    agreed = Agreement.read(file)
+    agreed = read_agreement(file)
+    searched = isinstance(agreed, SearchAgreement)
     names = [party.name for party in agreed.sites]
     if write is not None and write not in names:
         raise InputProblem(
             f"--write-site {write} is no site of the agreement", f"choose one of {', '.join(names)}"
         )
-    facts = _facts(agreed, records)
+    facts = _facts_of_search(agreed) if searched else _facts(agreed, records)
     if write is not None:
         target = file.resolve().parent / f"{write}.toml"
         if target.exists():
@@ -71,7 +74,7 @@ def agree(
         target.write_text(_first_site(agreed, write, file.name), encoding="utf-8")
         facts["site file"] = str(target)
     if as_json:
-        print_json(facts | {"terms": agreed.setup.terms})
+        print_json(facts | {"terms": _terms(agreed)})
         return
     # The line that all compare, whole on a narrow screen, too.
     console().print(text(f"fingerprint {facts.pop('fingerprint')}"), soft_wrap=True)
@@ -80,7 +83,7 @@ def agree(
         screen.add_row(text((name, "bold")), text(str(words)))
     console().print(screen)
     console().print("\nThe settings that decide the noise:", markup=False)
-    console().print(agreed.setup.terms, markup=False)
+    console().print(_terms(agreed), markup=False)
 
 
 def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
@@ -90,7 +93,8 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
         "fingerprint": agreed.fingerprint,
         "run": agreed.run,
         "sites": ", ".join(party.name for party in agreed.sites),
-        "the run costs a record": f"at most epsilon {budget.epsilon:g} at delta {budget.delta:g}",
+        f"the run costs a {setup.unit}": f"at most epsilon {budget.epsilon:g} at delta"
+        f" {budget.delta:g}",
         "answers of one site": f"at most {setup.answers}",
         "noise": "each site adds all of its own"
         if agreed.noise == "local"
@@ -114,19 +118,63 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
     return facts
 
 
+def _facts_of_search(agreed: Any) -> dict[str, Any]:
+    terms = agreed.terms
+    budget, noise = terms.budget, terms.noise_of_sites
+    released = {
+        "ball": "a ball that holds most records",
+        "mean": "a ball, and the mean in it",
+        "variance": "the Frechet variance about the centre of the public ball",
+    }[agreed.release]
+    if agreed.variance > 0.0:
+        released += f", and the variance about it ({agreed.variance:.0%} of what the search leaves)"
+    facts: dict[str, Any] = {
+        "fingerprint": agreed.fingerprint,
+        "run": agreed.run,
+        "sites": ", ".join(f"{name} ({n} records)" for name, n in terms.sizes.items()),
+        "the sites find": released,
+        "all of it costs a record": f"at most epsilon {budget.epsilon:g} at delta {budget.delta:g}",
+        "answers of one site": f"at most {agreed.answers}, whose shares of the cost add up to 1",
+        "noise": "each site adds all of its own"
+        if terms.noise == "local"
+        else f"shared; holds if at most {terms.tolerated} of the sites drop out or collude",
+        "noise multiplier of all answers": f"{noise.each.multiplier:.4g}",
+    }
+    if agreed.release != "variance":
+        facts["records that a search needs"] = terms.plan.need
+    return facts
+
+
+def _terms(agreed: Any) -> str:
+    """The settings as text."""
+    from ..federated import SearchAgreement
+
+    return agreed.terms.text if isinstance(agreed, SearchAgreement) else agreed.setup.terms
+
+
 def _first_site(agreed: Any, name: str, file: str) -> str:
-    """A site's file whose total is what the agreement plans for a record."""
-    budget = agreed.setup.budget
+    """A site's file whose total is what the agreement plans for a record, or a person."""
+    from ..federated import SearchAgreement
+
+    if isinstance(agreed, SearchAgreement):
+        terms, answers, of_people = agreed.terms, agreed.answers, False
+        budget, noise, unit = terms.budget, terms.noise, terms.unit
+    else:
+        setup, noise = agreed.setup, agreed.noise
+        budget, answers, unit = setup.budget, setup.answers, setup.unit
+        of_people = setup.of_people
     return _SITE.format(
         name=name,
         fingerprint=agreed.fingerprint,
-        answers=agreed.setup.answers,
+        answers=answers,
         epsilon=budget.epsilon,
         delta=budget.delta,
         agreement=file,
         stem=name,
+        unit=unit,
+        groups=_GROUPS if of_people else "",
         key=f'\nkey = "{name}.key"                         # this site\'s private key'
-        if agreed.noise == "shared"
+        if noise == "shared"
         else "",
     )
 
@@ -177,13 +225,17 @@ def report(
 ) -> None:
     """The privacy report of a federated run, from what its server wrote. Reads no record.
 
-    What the run cost is computed anew from the agreement and the rounds that took place.
+    What the run cost is computed anew from the agreement and the rounds that took place; the result
+    of a search is computed anew from its noisy sums.
     """
-    from ..federated import Agreement
+    from ..federated._search_agreement import SearchAgreement, read_agreement
     from ..federated._told import told_result
     from ..report import privacy_report
 
-    agreed = Agreement.read(file)
+    agreed = read_agreement(file)
+    if isinstance(agreed, SearchAgreement):
+        _report_of_search(agreed, result, out)
+        return
     done, checksum = told_result(agreed, result)
     problem = agreed.setup.prirfed.problem
     page = privacy_report(
@@ -197,4 +249,24 @@ def report(
         checksum=checksum,
     ).save(out)
     console().print(text(str(done.guarantee)))
+    console().print(text(f"wrote {page[0]} and {page[1]}"))
+
+
+def _report_of_search(agreed: Any, result: Path, out: Path) -> None:
+    from ..federated._search_drive import told_release
+    from ..report import privacy_report
+
+    release, checksum = told_release(agreed, result)
+    terms = agreed.terms
+    page = privacy_report(
+        release,
+        records=sum(terms.sizes.values()),
+        manifold=terms.manifold,
+        budget=terms.budget,
+        query=f"private {agreed.release} of the federated search {agreed.run!r} of"
+        f" {len(agreed.sites)} sites",
+        record_is="one record of one site",
+        checksum=checksum,
+    ).save(out)
+    console().print(text(str(release.guarantee)))
     console().print(text(f"wrote {page[0]} and {page[1]}"))

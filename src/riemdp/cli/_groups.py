@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .._errors import InvalidArgument
+from ..domains._label_file import ONE_EACH, Unreadable, read_labels
 from ..domains._labels import admit_people
 from ._exits import InputProblem
-
-_TEXTS = {".csv", ".tsv", ".txt"}
-_ONE = "write one label for each record, in the order of the records"
 
 
 def given_groups(file: Path | None, column: str | None) -> bool:
@@ -53,20 +48,10 @@ def read_groups(path: Path, rows: int, key: str | None = None) -> tuple[list[Any
     Raises:
         InputProblem: The file is no list of labels, or not one for each record.
     """
-    if not path.is_file():
-        raise InputProblem(f"--groups {path} is no file", _ONE)
-    suffix = path.suffix.lower()
-    if suffix in _TEXTS:
-        labels = _lines(path, suffix)
-        if len(labels) == rows + 1 and _is_name(labels[0], labels[1:]):
-            labels = labels[1:]
-    elif suffix in {".npy", ".npz"}:
-        labels = _array(path, suffix, key)
-    else:
-        raise InputProblem(
-            f"--groups {path} has an ending that is not known",
-            "give an npy or npz file, or a text file (csv, tsv, txt) with one label a line",
-        )
+    try:
+        labels = read_labels(path, rows, named=f"--groups {path}", key=key)
+    except Unreadable as error:
+        raise InputProblem(error.what, error.remedy) from error
     return labels, people_of(labels, rows, f"--groups {path}")
 
 
@@ -85,7 +70,7 @@ def people_of(labels: list[Any], rows: int, named: str) -> int:
         return admit_people("--groups", labels, rows)[1]
     except InvalidArgument as error:
         said = str(error).replace("argument `--groups`", named)
-        raise InputProblem(said.replace("`X`", "the records"), _ONE) from error
+        raise InputProblem(said.replace("`X`", "the records"), ONE_EACH) from error
 
 
 def check_people(show_clamped: bool, records_per_person: int | None) -> None:
@@ -100,44 +85,3 @@ def check_people(show_clamped: bool, records_per_person: int | None) -> None:
     ):
         if given:
             raise InputProblem(f"{option} {why}", "leave it out")
-
-
-def _is_name(first: str, labels: list[Any]) -> bool:
-    """Whether the first line names the column: it is no number, and no label. If a label were taken
-    for a name, every person would get a record of another one.
-    """
-    try:
-        float(first)
-    except ValueError:
-        return first not in labels
-    return False
-
-
-def _lines(path: Path, suffix: str) -> list[Any]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputProblem(f"--groups {path} is no text in UTF-8", _ONE) from error
-    separator = "\t" if suffix == ".tsv" else ","
-    lines = list(csv.reader(text.split("\n"), delimiter=separator))
-    while lines and not any(cell.strip() for cell in lines[-1]):
-        lines.pop()
-    if any(len(line) > 1 for line in lines):
-        raise InputProblem(f"--groups {path} has lines with several columns", _ONE)
-    return [line[0] if line else "" for line in lines]
-
-
-def _array(path: Path, suffix: str, key: str | None) -> list[Any]:
-    try:
-        loaded = np.load(path, allow_pickle=False)
-        if suffix == ".npz":
-            names = sorted(loaded.files)
-            name = key if key in names else names[0] if len(names) == 1 else None
-            if name is None:
-                raise InputProblem(f"--groups {path} does not hold exactly one array", _ONE)
-            loaded = loaded[name]
-    except (ValueError, OSError, EOFError) as error:
-        raise InputProblem(f"--groups {path} cannot be read as NumPy's own format", _ONE) from error
-    if loaded.ndim != 1:
-        raise InputProblem(f"--groups {path} has {loaded.ndim} axes", _ONE)
-    return loaded.tolist()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import shutil
 import sys
+import textwrap
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec
 
 import typer
@@ -39,6 +41,19 @@ def text(*parts: str | tuple[str, str]) -> Any:
     from rich.text import Text
 
     return Text.assemble(*parts)
+
+
+def print_facts(rows: Sequence[tuple[str, str]]) -> None:
+    """Names and values in two columns, the values wrapped to the width of the terminal: without
+    Rich, whose import takes a quarter of what a command takes that only computes a few numbers.
+    """
+    wide = max(len(name) for name, _ in rows) + 2
+    room = max(shutil.get_terminal_size().columns - wide, 20)
+    for name, words in rows:
+        first, *rest = textwrap.wrap(words, room, break_on_hyphens=False) or [""]
+        typer.echo(typer.style(name, bold=True) + " " * (wide - len(name)) + first)
+        for line in rest:
+            typer.echo(" " * wide + line)
 
 
 def say_error(problem: str, remedy: str = "") -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
 from .._errors import HERMITIAN, InvalidArgument, magnitude
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, RecordsLike
+from ..manifolds._base import Point, RecordsLike, held
 from ._domain import Domain
 from ._door import admit_manifold, admit_point, admit_records, stacks_in_one_array
 
@@ -24,7 +23,7 @@ class Ball:
 
     Args:
         center: A point of the manifold that the methods are given (a tuple of points on a
-            `Product`).
+            `Product`). The ball keeps a read-only NumPy copy.
         radius: Finite and greater than 0. It must be smaller than the injectivity radius at the
             center, and must not be taken from the records: that would leak.
 
@@ -43,7 +42,7 @@ class Ball:
 
     __slots__ = ("_domains", "center", "radius")
 
-    center: Point
+    center: Any
     radius: float
     _domains: dict[AbstractManifold, Domain]
 
@@ -133,12 +132,12 @@ class Ball:
         )
 
 
-def _real(center: Any) -> Array:
+def _real(center: Any) -> np.ndarray:
     """A public array as float64."""
     kind = center.dtype if hasattr(center, "dtype") else np.asarray(center).dtype
     if np.dtype(kind).kind == "c":
         raise InvalidArgument(f"argument `center` holds complex numbers; {HERMITIAN}")
-    return jnp.array(center, dtype=jnp.float64)  # a copy: what was given may change
+    return held(np.asarray(center, dtype=np.float64))  # a copy: what was given may change
 
 
 def _center(manifold: AbstractManifold, center: Point) -> Point:

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array
 
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, Tangent
+from ..manifolds._base import Point
+from ._radial import holds_ball, radially
 
 # A record this close to the equations of the space is carried onto it; anything farther is not a
 # point of the space.
@@ -100,19 +101,24 @@ def flagged_batch(
     """Records moved radially into the ball, all at once, and which of them lay outside or were no
     points: a private flag of each record, from that record alone.
     """
-    safe, distance, v, valid = _polar(manifold, center, x)
+    safe, distance, at, valid = _polar(manifold, center, x)
     inside = distance <= radius
     scale = jnp.where(inside, 0.0, INSIDE * radius / jnp.where(inside, 1.0, distance))
 
     # Every record goes through the same operations: how long a clamp takes does not tell whether
     # one of them lay outside.
-    moved = manifold._exp(center, jax.tree.map(lambda leaf: _expand(scale, leaf) * leaf, v))
+    moved = at(scale)
     usable = valid & _all_finite(scale.ndim, moved)
     moved = choose(usable, moved, center)
     # Far from the center float64 may not hold the end of the geodesic: nothing but the result
     # itself says that it is a point, and that the ball was reached.
     most = radius * (1.0 + _SLACK[0]) + _SLACK[1]
-    reached = manifold._belongs(moved, TIGHT) & (manifold._dist(center, moved) <= most)
+    reached = manifold._belongs(moved, TIGHT) & jax.lax.cond(
+        holds_ball(manifold, center, radius, _SLACK[0] * radius),
+        lambda y: jnp.ones(scale.shape, bool),
+        lambda y: manifold._dist(center, y) <= most,
+        moved,
+    )
     kept = choose(inside, safe, moved)
     valid &= inside | (usable & reached)
     return choose(valid, kept, center), ~inside
@@ -169,8 +175,8 @@ def readable(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point
     finite = _all_finite(batch, x)
     safe = choose(finite, x, center)
     loose = manifold._belongs(safe, LOOSE)
+    tight = ~loose | manifold._belongs(safe, TIGHT)
     safe = choose(loose, safe, center)
-    tight = manifold._belongs(safe, TIGHT)
     # Records off by more than rounding (stored in float32, say) are projected; the branch is
     # skipped when there are none.
     safe = jax.lax.cond(
@@ -181,21 +187,14 @@ def readable(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point
 
 def _polar(
     manifold: AbstractManifold, center: Point, x: Point
-) -> tuple[Point, Array, Tangent, Array]:
-    """Each record with its distance and direction from the center, and whether it is a point short
-    of the cut locus.
+) -> tuple[Point, Array, Callable[[Array], Point], Array]:
+    """Each record with its distance from the center, the points at a share of the way to it, and
+    whether it is a point short of the cut locus.
     """
     safe, readable_ = readable(manifold, center, x)
-    batch = readable_.ndim
-    v = manifold._log(center, safe)
-    distance = manifold._norm(center, v)
-    usable = jnp.isfinite(distance) & _all_finite(batch, v)
+    distance, at = radially(manifold, center, safe)
+    usable = jnp.isfinite(distance)
     if not manifold._is_geodesic:
         usable &= distance < manifold._injectivity_radius(center) * (1 - 1e-9)
     valid = readable_ & usable
-    return (
-        safe,
-        jnp.where(valid, distance, jnp.inf),
-        choose(usable, v, jax.tree.map(jnp.zeros_like, v)),
-        valid,
-    )
+    return safe, jnp.where(valid, distance, jnp.inf), at, valid

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import jax
 import numpy as np
 
 from .._errors import InvalidArgument
@@ -32,6 +33,10 @@ class OnCluster(AbstractSource):
         self.array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
         self.n = int(array.shape[0])
 
+    @property
+    def form(self) -> Any:
+        return jax.ShapeDtypeStruct(tuple(self.array.shape[1:]), np.float64)
+
     def totals(
         self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int
     ) -> Iterable[tuple[Sums, Sums]]:
@@ -54,9 +59,13 @@ class OnCluster(AbstractSource):
         else:
             reported(self.n, self.n)
             return found
-        raise Unreadable(
-            f"argument `X`: a block of the Dask array cannot be read or reduced ({why}); try"
-            " X.sum().compute(), and see that the workers have riemdp installed"
+        raise self._unreadable(why)
+
+    def _unreadable(self, why: str) -> Unreadable:
+        return Unreadable(
+            f"argument `{self.called}`: a block of the Dask array cannot be read or reduced"
+            f" ({why}); try {self.called}.sum().compute(), and see that the workers have riemdp"
+            " installed"
         )
 
     def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
@@ -66,6 +75,18 @@ class OnCluster(AbstractSource):
         some = dask.array.concatenate([self.array[start:stop] for start, stop in stretches])
         places = np.concatenate([np.arange(start, stop) for start, stop in stretches])
         return OnCluster(some.rechunk({0: -1}).persist()), places
+
+    def fetched(self, start: int, stop: int) -> Any:
+        try:
+            return np.asarray(self.array[start:stop])
+        except Exception as error:
+            why = type(error).__name__
+        raise self._unreadable(why)
+
+    def chosen(self, places: np.ndarray) -> AbstractSource:
+        some = OnCluster(self.array[places])
+        some.called = self.called
+        return some
 
 
 def _run(work: Callable[[Any, int], tuple[Sums, Sums]], block: Any, first: int) -> Any:

@@ -23,11 +23,12 @@ from jaxtyping import Array
 from .._errors import InvalidArgument, shape_hint
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
-from ._sources import AbstractReader, AbstractSource, Held, side_by_side
+from ._sources import AbstractSource, Held, side_by_side
 from ._stream import Stream, source_of, stream_of
 
 LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
 EXACT = 1e-12  # relative error to which it lies there afterwards
+WHOLE = 1 << 31  # bytes of records, as float64, that are taken into memory from a file
 NO_CLASS = -1
 
 
@@ -143,7 +144,62 @@ def admit_in_parts(
         )
     admit = functools.partial(_admit_part, manifold, name)
     source = side_by_side(name, sources) if isinstance(manifold, Product) else sources[0]
-    return stream_of(source, manifold, admit), counts[0]
+    return stream_of(source, admit), counts[0]
+
+
+def admit_stack_in_parts(
+    name: str, X: object, shape: tuple[Any, ...] | None, *, at_least: int = 1
+) -> Stream | None:
+    """Private records as by `admit_stack`, as a `Stream` where they come from a mapped file, an
+    HDF5, Zarr or Dask array, or any of several arrays side by side does. None: all of them are in
+    memory.
+
+    Args:
+        name: The argument's name, for the error.
+        X: What was given.
+        shape: The public shape of one record, a tuple of such for records of several arrays, or
+            None.
+        at_least: The smallest number of records that is accepted.
+
+    Raises:
+        InvalidArgument: The form of the whole is wrong.
+    """
+    several = isinstance(shape, tuple) and bool(shape) and isinstance(shape[0], tuple)
+    if isinstance(X, Stream):
+        stream = X
+    else:
+        columns = list(X) if isinstance(X, tuple) or (several and isinstance(X, list)) else [X]
+        found = [source_of(column) for column in columns]
+        if not any(found):
+            return None
+        sources: list[AbstractSource] = []
+        for column, source in zip(columns, found, strict=True):
+            held = source or Held([np.asarray(admit_stack(name, column, None))])
+            held.called = name
+            sources.append(held)
+        counts = sorted({source.n for source in sources})
+        if len(counts) != 1:
+            raise InvalidArgument(
+                f"argument `{name}` has parts of different lengths {counts}; give one entry of each"
+                " for a record"
+            )
+        one = len(columns) == 1 and columns[0] is X
+        source = sources[0] if one else side_by_side(name, sources)
+        source.called = name
+        stream = stream_of(source, functools.partial(_admit_stacks, name))
+    if stream.n < at_least:
+        raise InvalidArgument(f"argument `{name}` is empty; at least one record is needed")
+    got = tuple(tuple(leaf.shape) for leaf in jax.tree.leaves(stream.form))
+    wanted = got if shape is None else tuple(map(tuple, shape)) if several else (tuple(shape),)
+    if got != wanted:
+        raise InvalidArgument(
+            f"argument `{name}` has records of shape {got}; this problem needs {wanted}"
+        )
+    return stream
+
+
+def _admit_stacks(name: str, part: Any) -> Point:
+    return jax.tree.map(lambda x: admit_stack(name, x, None), part)
 
 
 def in_stretches(manifold: AbstractManifold, X: RecordsLike) -> Iterator[tuple[int, RecordsLike]]:
@@ -151,7 +207,7 @@ def in_stretches(manifold: AbstractManifold, X: RecordsLike) -> Iterator[tuple[i
     read in parts, else all at once. For what looks at records without a guarantee.
     """
     records, n = admit_in_parts(manifold, "X", X, at_least=0)
-    if isinstance(records, Stream) and isinstance(records.source, AbstractReader):
+    if isinstance(records, Stream):
         for start in range(0, n, records.rows):
             yield start, records.source.fetched(start, min(start + records.rows, n))
     else:
@@ -234,6 +290,7 @@ def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
             f"argument `{name}` is {_form(X)}; give records of {manifold!r} as a list or as an"
             f" array of shape (n, *{shape})"
         )
+    refuse_large(name, X)
     array = _unmasked(X)
     if array.dtype.kind in "fiub":
         return _with_trailing(manifold, name, _float64(array), type(X).__name__)
@@ -270,6 +327,7 @@ def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
     if isinstance(X, list | tuple):
         records: Any = X
     elif hasattr(X, "__array__") and not isinstance(X, str | bytes | Mapping):
+        refuse_large(name, X)
         array = _unmasked(X)
         if array.dtype.kind in "fiub":
             return _float64(array)
@@ -285,6 +343,21 @@ def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
         if shape is None:
             raise _no_records(name, X)
     return _rows(records, shape)
+
+
+def refuse_large(name: str, X: Any) -> None:
+    """Raise, from its shape, where an array of a file is about to be taken into memory and is
+    larger than `WHOLE`.
+    """
+    if source_of(X) is None:
+        return
+    size = 8 * math.prod(X.shape)
+    if size > WHOLE:
+        raise InvalidArgument(
+            f"argument `{name}` of shape {tuple(X.shape)} comes from a file and would be taken into"
+            f" memory here, {size / 2**30:.3g} GiB; give numpy.asarray({name}) if there is so much,"
+            " or a function that reads records in parts (docs/scale.md)"
+        )
 
 
 def _no_records(name: str, X: Any) -> InvalidArgument:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import contextvars
+import functools
 import math
 import mmap
 import os
@@ -17,6 +18,8 @@ import numpy as np
 from .._errors import InvalidArgument
 
 _READ = 1 << 23  # numbers that are read at a time where the file is made of large pieces
+_NEAR = 1 << 11  # numbers around a single record that are read with it
+_TOGETHER = 1 << 20  # numbers that are read at a time where single records are wanted
 
 Sums = Any  # a pytree of arrays
 Progress = Callable[[int, int], None]
@@ -51,9 +54,21 @@ class AbstractSource(abc.ABC):
 
     Attributes:
         n: How many there are.
+        called: The name of the argument, for errors.
     """
 
     n: int
+    called: str = "X"
+
+    @property
+    @abc.abstractmethod
+    def form(self) -> Any:
+        """The shape of one record, as float64: a pytree of `jax.ShapeDtypeStruct`."""
+
+    @property
+    def entries(self) -> int:
+        """How many numbers one record has."""
+        return max(1, sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.form)))
 
     @abc.abstractmethod
     def totals(
@@ -66,6 +81,14 @@ class AbstractSource(abc.ABC):
     @abc.abstractmethod
     def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
         """About `size` of the records, and their places, which do not depend on what they hold."""
+
+    @abc.abstractmethod
+    def fetched(self, start: int, stop: int) -> Any:
+        """Some records as they are stored, or an error that shows nothing of them."""
+
+    @abc.abstractmethod
+    def chosen(self, places: np.ndarray) -> AbstractSource:
+        """The records at these places, which increase."""
 
 
 class AbstractReader(AbstractSource):
@@ -84,6 +107,9 @@ class AbstractReader(AbstractSource):
 
     def fetched(self, start: int, stop: int) -> Any:
         """`read`, or an error that names the rows and shows nothing of them."""
+        return self._tried(start, stop, f"rows {start} to {stop - 1} of {self.n}")
+
+    def _tried(self, start: int, stop: int, which: str) -> Any:
         why = "fewer records than it says"
         try:
             part = self.read(start, stop)
@@ -92,8 +118,8 @@ class AbstractReader(AbstractSource):
         except Exception as error:  # an error of a file format may show what the file holds
             why = type(error).__name__
         raise Unreadable(
-            f"argument `X`: rows {start} to {stop - 1} of {self.n} cannot be read ({why}); the file"
-            " is damaged, shorter than its header says, or gone"
+            f"argument `{self.called}`: {which} cannot be read ({why}); the file is damaged,"
+            " shorter than its header says, or gone"
         )
 
     def totals(
@@ -103,13 +129,47 @@ class AbstractReader(AbstractSource):
         for start in range(0, self.n, step):
             stop = min(start + step, self.n)
             yield work(self.fetched(start, stop), start)
-            if not isinstance(self, Held):
+            if not isinstance(self, Held | Chosen):
                 reported(stop, self.n)
 
     def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
         stretches = spread_out(self.n, size)
         held = Held([self.fetched(start, stop) for start, stop in stretches])
         return held, np.concatenate([np.arange(start, stop) for start, stop in stretches])
+
+    def chosen(self, places: np.ndarray) -> AbstractSource:
+        return Chosen(self, places)
+
+    def at(self, places: np.ndarray) -> Any:
+        """The records at these places, which increase, as they are stored.
+
+        Each is read in a stretch of rows whose limits are multiples of a public number, which is
+        kinder to a disk. An error names no rows: which stretches are read, and where one begins,
+        tells of the secret members of a batch.
+        """
+        which = f"some of its {self.n} rows"
+        if len(places) == 0:
+            return self._tried(0, 0, which)
+        near = max(1, self.piece, _NEAR // self.entries)
+        most = max(1, _TOGETHER // (near * self.entries))
+        blocks = np.unique(places // near)
+        parts: list[Any] = []
+        for run in np.split(blocks, np.flatnonzero(np.diff(blocks) > 1) + 1):
+            for first in range(0, len(run), most):
+                last = run[min(first + most, len(run)) - 1]
+                start, stop = int(run[first] * near), min(int((last + 1) * near), self.n)
+                low, high = np.searchsorted(places, (start, stop))
+                wanted, part = places[low:high] - start, self._tried(start, stop, which)
+                parts.append(jax.tree.map(functools.partial(_rows, places=wanted), part))
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def _rows(x: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return x[places]
+
+
+def _form(shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(tuple(shape), np.float64)
 
 
 class Held(AbstractReader):
@@ -122,6 +182,10 @@ class Held(AbstractReader):
     def __init__(self, parts: list[Any]):
         self.whole = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
         self.n = len(jax.tree.leaves(self.whole)[0])
+
+    @property
+    def form(self) -> Any:
+        return jax.tree.map(lambda leaf: _form(leaf.shape[1:]), self.whole)
 
     def read(self, start: int, stop: int) -> Any:
         return jax.tree.map(lambda leaf: leaf[start:stop], self.whole)
@@ -139,6 +203,10 @@ class Sliced(AbstractReader):
         if chunks:
             entries = int(np.prod(array.shape[1:]))
             self.piece = min(int(chunks[0]), max(1, _READ // max(1, entries)))
+
+    @property
+    def form(self) -> Any:
+        return _form(self.array.shape[1:])
 
     def read(self, start: int, stop: int) -> Any:
         part = np.array(self.array[start:stop])
@@ -160,6 +228,10 @@ class MappedFile(AbstractReader):
     def __init__(self, array: np.memmap[Any, Any]):
         self.n, self.shape, self.dtype = len(array), array.shape[1:], array.dtype
         self.path, self.offset = os.fspath(str(array.filename)), int(array.offset)
+
+    @property
+    def form(self) -> Any:
+        return _form(self.shape)
 
     def read(self, start: int, stop: int) -> Any:
         part = np.empty((stop - start, *self.shape), dtype=self.dtype)
@@ -186,12 +258,42 @@ class Columns(AbstractReader):
         self.factors, self.n = factors, factors[0].n
         self.piece = max(factor.piece for factor in factors)
 
+    @property
+    def form(self) -> Any:
+        return tuple(factor.form for factor in self.factors)
+
     def read(self, start: int, stop: int) -> Any:
         return tuple(factor.read(start, stop) for factor in self.factors)
 
     def lengths(self, part: Any) -> set[int]:
         found = zip(self.factors, part, strict=True)
         return set().union(*(factor.lengths(x) for factor, x in found))
+
+
+class Chosen(AbstractReader):
+    """Some records of a reader, of which it reads no more than these and their neighbours.
+
+    Args:
+        reader: Where they are read from.
+        places: Which; they increase.
+    """
+
+    def __init__(self, reader: AbstractReader, places: np.ndarray):
+        self.reader, self.places = reader, places
+        self.n, self.called = len(places), reader.called
+
+    @property
+    def form(self) -> Any:
+        return self.reader.form
+
+    def read(self, start: int, stop: int) -> Any:
+        return self.reader.at(self.places[start:stop])
+
+    def fetched(self, start: int, stop: int) -> Any:
+        return self.read(start, stop)  # the reader's errors, which name no rows
+
+    def lengths(self, part: Any) -> set[int]:
+        return {len(leaf) for leaf in jax.tree.leaves(part)}
 
 
 def side_by_side(name: str, sources: list[AbstractSource]) -> AbstractSource:

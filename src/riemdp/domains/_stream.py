@@ -3,7 +3,8 @@
 A `Stream` stands where an array of records stands. Every part goes through the same door and the
 same clamp as an array would, so which records are invalid, or lie outside a ball, is decided
 alike. How the records are cut into parts depends on their number and shape alone. What a record
-holds raises nothing; what cannot be read raises an error that names rows and no value.
+holds raises nothing; what cannot be read raises an error that names rows, of a batch not even
+these, and no value.
 """
 
 from __future__ import annotations
@@ -19,10 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ._cluster import OnCluster
-from ._sources import AbstractSource, Held, MappedFile, Sliced, Sums
+from ._sources import AbstractReader, AbstractSource, Held, MappedFile, Sliced, Sums
 
 ENTRIES = 1 << 19  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
@@ -136,7 +136,9 @@ class _Work:
         total = Total()
         for start in range(0, max(n, 1), self.rows):
             count = min(self.rows, n - start)
-            part = jax.tree.map(lambda x, s=start, c=count: self._padded(x[s : s + c]), records)
+            part = jax.tree.map(
+                lambda x, s=start, c=count: _filled(x[s : s + c], self.rows), records
+            )
             weights, given = np.zeros(self.rows), np.arange(self.rows) < count
             begin = first + start
             own = self.weights
@@ -147,12 +149,25 @@ class _Work:
             total.add((sums, math.fsum(weights), float(np.count_nonzero(flags))))
         return total.parts
 
-    def _padded(self, x: np.ndarray) -> jax.Array:
-        lack = self.rows - len(x)
-        if lack == 0:
-            return jnp.asarray(x)
-        filling = np.full((lack, *x.shape[1:]), np.nan)
-        return jnp.asarray(np.concatenate([x, filling]))
+
+def _filled(x: np.ndarray, rows: int) -> jax.Array:
+    """Records, filled up to `rows` rows with NaN."""
+    lack = rows - len(x)
+    if lack == 0:
+        return jnp.asarray(x)
+    return jnp.asarray(np.concatenate([x, np.full((lack, *x.shape[1:]), np.nan)]))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Then:
+    """Two steps, one after the other. The flags are those of the first."""
+
+    first: Step
+    second: Step
+
+    def __call__(self, x: Point) -> tuple[Point, Any]:
+        points, outside = self.first(x)
+        return self.second(points)[0], outside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,6 +213,19 @@ class Stream:
         """The same records, every one moved by `step` when it is read."""
         return dataclasses.replace(self, step=step)
 
+    def then(self, step: Step) -> Stream:
+        """The same records, every one moved on by one more step."""
+        return dataclasses.replace(self, step=_Then(self.step, step))
+
+    @functools.cached_property
+    def form(self) -> Any:
+        """The shape of one record after it was moved: a pytree of `jax.ShapeDtypeStruct`."""
+        stacked = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), self.source.form
+        )
+        moved = jax.eval_shape(lambda x: self.step(x)[0], stacked)
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), moved)
+
     def weighted(self, weights: np.ndarray | None, filler: tuple[Point, float] | None) -> Stream:
         """The same records with weights, and a point in the place of records that lack."""
         return dataclasses.replace(self, weights=weights, filler=filler)
@@ -211,14 +239,37 @@ class Stream:
             filler = filler[0], filler[1] * part.n / self.n
         if weights is not None and not weights.any() and not (filler and filler[1] > 0):
             weights = None  # none of these counts: for a sample they may as well count alike
-        rows = rows_of(part.n, self.rows)
-        return dataclasses.replace(self, source=part, rows=rows, weights=weights, filler=filler)
+        return dataclasses.replace(self, source=part, weights=weights, filler=filler)
+
+    def chosen(self, places: np.ndarray, size: int) -> Stream:
+        """The records at these places, which increase; `size`, a public number of them, decides
+        how they are cut into parts.
+        """
+        weights = None if self.weights is None else self.weights[places]
+        source, rows = self.source.chosen(places), rows_of(size, self.rows)
+        return dataclasses.replace(self, source=source, rows=rows, weights=weights)
+
+    def gathered(self, places: np.ndarray, size: int) -> Point:
+        """The records at these places, which increase, in memory; filled up to `size` with what a
+        step makes of NaN.
+        """
+        assert isinstance(self.source, AbstractReader)
+        records = jax.tree.map(np.asarray, self.admit(self.source.at(places)))
+        return self.step(jax.tree.map(lambda x: _filled(x, size), records))[0]
 
     def held(self) -> tuple[Point, np.ndarray] | None:
         """The points, the filler among them, and their shares, where the records are in memory."""
         if not isinstance(self.source, Held):
             return None
-        points, _ = self.step(jax.tree.map(jnp.asarray, self.admit(self.source.whole)))
+        records = jax.tree.map(np.asarray, self.admit(self.source.whole))
+        moved: list[Point] = []
+        for start in range(0, max(self.n, 1), self.rows):  # by the program that a pass runs
+            count = min(self.rows, self.n - start)
+            part = jax.tree.map(
+                lambda x, s=start: _filled(x[s : s + self.rows], self.rows), records
+            )
+            moved.append(jax.tree.map(lambda x, c=count: x[:c], self.step(part)[0]))
+        points = jax.tree.map(lambda *parts: jnp.concatenate(parts), *moved)
         weights = np.ones(self.n) if self.weights is None else self.weights
         if self.filler is not None:
             point, weight = self.filler
@@ -255,7 +306,7 @@ class Stream:
     @functools.cached_property
     def count_outside(self) -> int:
         """How many of the given records `step` flags; every pass counts them."""
-        return int(self.sums(_count)[0])
+        return int(self.sums(_count)[0]) if self.n else 0
 
 
 def _summed(terms: Callable[[Point], Any], points: Point, _: Any, weights: jax.Array) -> Sums:
@@ -280,16 +331,7 @@ def rows_of(n: int, most: int) -> int:
     return min(most, 1 << max(4, (n - 1).bit_length() if n > 1 else 0))
 
 
-def stream_of(
-    source: AbstractSource, manifold: AbstractManifold, admit: Callable[[Any], Point]
-) -> Stream:
+def stream_of(source: AbstractSource, admit: Callable[[Any], Point]) -> Stream:
     """The records of a source, admitted part by part."""
-    entries = max(1, int(sum(np.prod(shape) for shape in _shapes(manifold))))
-    most = min(MOST_ROWS, 1 << max(4, (ENTRIES // entries).bit_length() - 1))
+    most = min(MOST_ROWS, 1 << max(4, (ENTRIES // source.entries).bit_length() - 1))
     return Stream(source, admit, rows_of(source.n, most))
-
-
-def _shapes(manifold: AbstractManifold) -> list[tuple[int, ...]]:
-    if isinstance(manifold, Product):
-        return [shape for m in manifold.manifolds for shape in _shapes(m)]
-    return [tuple(manifold.shape)]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
+from ..domains._names import names_of
 from ..manifolds._base import RecordsLike
 from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._counted import plan_count
@@ -181,7 +182,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
                 "a domain was released under another guarantee than the one that was charged"
             )
         self.manifold_ = manifold
-        self.releases_ = releases
+        self.releases_ = {d: r._named(names_of(X)) for d, r in releases.items()}
         self.centers_ = {name: np.asarray(r.value) for name, r in releases.items()}
         counts = {name: r.details.get("outside") for name, r in releases.items()}
         self.outside_ = {name: count for name, count in counts.items() if count is not None}

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_labels, admit_records
+from ..domains._door import admit_in_parts, admit_labels, admit_records
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism
@@ -33,7 +34,8 @@ class LabelledMatrices:
     Attributes:
         manifold: The space of the matrices.
         ball: The public ball, or the search for one.
-        matrices: (n, k, k); one that is no array of numbers is NaN.
+        matrices: (n, k, k); one that is no array of numbers is NaN. The `Stream` of them where they
+            are read in parts.
         labels: Positions in `classes`, (n,); negative for none of them.
         classes: The possible labels.
         members: Whose matrices they are, where people are protected.
@@ -41,7 +43,7 @@ class LabelledMatrices:
 
     manifold: AbstractManifold
     ball: Ball | AdaptiveBall
-    matrices: Point
+    matrices: Point | Stream
     labels: np.ndarray
     classes: np.ndarray
     members: Membership | None = None
@@ -113,9 +115,17 @@ def refuse_damaged(estimator: Any, manifold: AbstractManifold, X: RecordsLike) -
 
 
 def admit_labelled(
-    estimator: Any, X: RecordsLike, y: ArrayLike, sample_weight: object, groups: object = None
+    estimator: Any,
+    X: RecordsLike,
+    y: ArrayLike,
+    sample_weight: object,
+    groups: object = None,
+    *,
+    in_parts: bool = False,
 ) -> LabelledMatrices:
-    """The matrices and labels of a classifier's `fit`, all checked before anything is spent."""
+    """The matrices and labels of a classifier's `fit`, all checked before anything is spent.
+    `in_parts`: matrices of a file stay there, if the ball is public and nobody's are together.
+    """
     one_of("labels", estimator.labels, ("public", "private"))
     if groups is not None and estimator.labels != "private":
         raise InvalidArgument(
@@ -124,7 +134,8 @@ def admit_labelled(
             " classes=[...]; it costs no more noise"
         )
     manifold, ball = space_of(estimator, X, sample_weight)
-    matrices, n = admit_records(manifold, "X", X)
+    stays = in_parts and isinstance(ball, Ball) and groups is None
+    matrices, n = (admit_in_parts if stays else admit_records)(manifold, "X", X)
     classes = known_classes(estimator.classes, y, estimator.labels)
     labels = admit_labels("y", y, list(classes))
     members = None if groups is None else Membership(groups, n)

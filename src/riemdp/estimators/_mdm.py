@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
@@ -19,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
 from ..domains import AdaptiveBall, Ball, Domain
+from ..domains._names import names_of
+from ..domains._stream import Stream
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._base import PointMechanism
@@ -32,6 +35,7 @@ from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, NEED_GRADIENT, Moving, build
 from ..statistics import FrechetMean, Records, TangentMean
+from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled
 from ._shared import ManifoldRecords, check_seed
 
@@ -198,7 +202,7 @@ class PrivateMDM(
             BudgetExceeded: The ledger has too little left; nothing is spent.
         """
         one_of("mechanism", self.mechanism, MECHANISMS)
-        admitted = admit_labelled(self, X, y, sample_weight, groups)
+        admitted = admit_labelled(self, X, y, sample_weight, groups, in_parts=True)
         assert self.budget is not None
         ball = admitted.ball
         source = noise_source(check_seed(self.random_state))
@@ -209,7 +213,7 @@ class PrivateMDM(
         )
         self.manifold_ = admitted.manifold
         self.classes_ = admitted.classes
-        self.releases_ = releases
+        self.releases_ = [release._named(names_of(X)) for release in releases]
         self.covmeans_ = [np.asarray(m) for m in means]
         counts = [r.details.get("outside") for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
@@ -259,16 +263,24 @@ class PrivateMDM(
         """Each class mean by itself, in a public ball."""
         domain = ball.on(admitted.manifold)
         frame = domain.frame
-        points, flags = frame.clamp_flagged(admitted.matrices)
-        clamped, outside = np.asarray(points), np.asarray(flags)
         labels, classes = admitted.labels, len(admitted.classes)
-        if self.labels == "public":
-            admitted.sizes()
-            groups = [clamped[labels == i] for i in range(classes)]
-            mechanisms, values, whole = self._public(domain, groups)
+        given = admitted.matrices
+        if isinstance(given, Stream):
+            clamped, outside = given.moved(frame.moving), np.zeros(given.n, dtype=bool)
         else:
-            mechanisms, values, whole = self._private(domain, clamped, labels, classes)
-        counts = [int(np.count_nonzero(outside & (labels == i))) for i in range(classes)]
+            points, flags = frame.clamp_flagged(given)
+            clamped, outside = np.asarray(points), np.asarray(flags)
+        own = [labels == i for i in range(classes)]
+        if self.labels == "public":
+            mechanisms, values, whole = self._public(domain, clamped, own, admitted.sizes())
+        else:
+            mechanisms, values, whole = self._private(domain, clamped, own)
+        counts = [
+            _count_outside(clamped, flags)
+            if isinstance(clamped, Stream)
+            else int(np.count_nonzero(outside & flags))
+            for flags in own
+        ]
         pairs = list(zip(values, counts, strict=True))
         charge(whole)  # all means are known: nothing can fail between here and the last noise
         with uncharged():  # `whole`, charged just before, is the cost of all of them together
@@ -288,22 +300,39 @@ class PrivateMDM(
         self._coordinates = None
         return [r.value for r in releases], releases
 
-    def _public(self, domain: Domain, groups: list[np.ndarray]) -> _Releases:
+    def _public(
+        self,
+        domain: Domain,
+        clamped: np.ndarray | Stream,
+        own: list[np.ndarray],
+        sizes: list[int],
+    ) -> _Releases:
         assert self.budget is not None
-        sizes = [len(g) for g in groups]
+        streamed = isinstance(clamped, Stream)
         name = self._name(domain, min(sizes), self.budget)
         local = domain.frame.local
         there = Ball._of(local)
         plans = [plan_count(self.budget, n, self.count_outside) for n in sizes]
         mechanisms = [
-            Counted(build(name, MeanFacts(local.manifold, there, n, plan.rest)), plan, n)
+            Counted(
+                build(name, MeanFacts(local.manifold, there, n, plan.rest, streamed=streamed)),
+                plan,
+                n,
+            )
             for n, plan in zip(sizes, plans, strict=True)
         ]
-        values = [FrechetMean(domain, len(g)).value(Records(jnp.asarray(g))) for g in groups]
+        values = [
+            FrechetMean(domain, n, streamed=streamed).value(
+                of_stream(clamped.chosen(np.flatnonzero(flags), n))
+                if isinstance(clamped, Stream)
+                else Records(jnp.asarray(clamped[flags]))
+            )
+            for flags, n in zip(own, sizes, strict=True)
+        ]
         return mechanisms, values, mechanisms[0].guarantee
 
     def _private(
-        self, domain: Domain, clamped: np.ndarray, labels: np.ndarray, classes: int
+        self, domain: Domain, clamped: np.ndarray | Stream, own: list[np.ndarray]
     ) -> _Releases:
         assert self.budget is not None
         if self.min_class_size is None:
@@ -320,21 +349,30 @@ class PrivateMDM(
         plan = plan_count(half, m, self.count_outside)
         there = Ball._of(local)
         # how many records a class has is private
-        mechanism = Counted(build(name, MeanFacts(local.manifold, there, m, plan.rest)), plan, None)
-        query = FrechetMean(domain, m)  # made for m: the sizes of the classes are private
+        streamed = isinstance(clamped, Stream)
+        facts = MeanFacts(local.manifold, there, m, plan.rest, streamed=streamed)
+        mechanism = Counted(build(name, facts), plan, None)
+        # made for m: the sizes of the classes are private
+        query = FrechetMean(domain, m, streamed=streamed)
         # Every class is solved as n + 1 entries, those of other classes with share 0: were the
         # arrays as long as the classes, JAX would compile anew for each size, and one label would
         # decide how often.
         filler = np.asarray(local.center)[None]
         values = []
-        for i in range(classes):
-            own = (labels == i).astype(np.float64)
-            size = float(own.sum())
-            shares = np.append(own, max(0.0, m - size)) / max(float(m), size)
-            entries = np.where(np.expand_dims(own > 0, (*range(1, clamped.ndim),)), clamped, filler)
+        for flags in own:
+            size = float(np.count_nonzero(flags))
+            lacking = max(0.0, m - size)
+            weights = flags.astype(np.float64)
+            if isinstance(clamped, Stream):
+                filled = clamped.weighted(weights, (local.center, lacking))
+                values.append(query.value(of_stream(filled)))
+                continue
+            shares = np.append(weights, lacking) / max(float(m), size)
+            entries = np.where(np.expand_dims(flags, (*range(1, clamped.ndim),)), clamped, filler)
             points = jnp.asarray(np.concatenate([entries, filler]))
             values.append(query.value(Records(points, shares)))
         one = mechanism.guarantee
+        classes = len(own)
         return [mechanism] * classes, values, one if classes == 1 else one.compose(one)
 
     def _name(self, domain: Domain, n: int, budget: Budget) -> str:
@@ -400,6 +438,15 @@ class PrivateMDM(
     ) -> np.ndarray:
         """`fit`, then `predict` on the same matrices. One prediction per record: not private."""
         return self.fit(X, y, sample_weight=sample_weight, groups=groups).predict(X)
+
+
+def _count_outside(clamped: Stream, flags: np.ndarray) -> int:
+    """How many records of one class lie outside the ball."""
+    return int(clamped.weighted(flags.astype(np.float64), None).sums(_outside)[0])
+
+
+def _outside(_: Point, outside: np.ndarray, weights: Array) -> np.float64:
+    return np.float64(np.count_nonzero(outside & (np.asarray(weights) > 0.0)))
 
 
 def half_budget(budget: Budget) -> Budget:

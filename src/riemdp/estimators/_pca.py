@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_stack
+from ..domains._door import admit_stack, refuse_large
 from ..domains._frame import MOST_TERMS
+from ..domains._names import names_of
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
@@ -191,6 +192,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         if members is not None:
             told = {"people": n, "person_is": PERSON_IS} | dict(self.release_.details)
             self.release_ = dataclasses.replace(self.release_, details=told)
+        names = names_of(X)
+        if names is not None and isinstance(self.release_, Release):
+            rows_named = tuple(str(c) for c in self.get_feature_names_out())
+            self.release_ = self.release_._named((rows_named, *names))
         self.mechanism_ = name
         self.noise_scale_ = float(scale)
         self.guarantee_ = release.guarantee
@@ -314,6 +319,7 @@ def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
     if isinstance(X, list | tuple):
         read = admit_stack("X", X, shape)
     else:
+        refuse_large("X", X)
         table = np.asarray(X)
         if table.dtype.kind == "c":
             raise InvalidArgument("Complex data not supported: argument `X` holds complex numbers")

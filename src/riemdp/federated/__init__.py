@@ -18,6 +18,7 @@ from ._ball import private_ball, private_frechet_mean, private_frechet_variance
 from ._coordinator import Coordinator, RoundRecord
 from ._in_process import FederatedResult, run_in_process
 from ._prirfed import PriRFed
+from ._search_agreement import SearchAgreement
 from ._setup import Setup
 from ._site import Refused, Site
 
@@ -31,6 +32,7 @@ __all__ = [
     "PublishedGuarantee",
     "Refused",
     "RoundRecord",
+    "SearchAgreement",
     "Setup",
     "Site",
     "aggregate",

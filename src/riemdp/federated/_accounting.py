@@ -231,10 +231,12 @@ def calibrate(prirfed: PriRFed, records: int, agents: int, budget: Budget) -> fl
 
 
 def one_answer(plan: FederatedPlan, prirfed: PriRFed, records: int, sigma: float) -> Guarantee:
-    """What one answer of an agent with `records` records costs under this plan."""
+    """What one answer of an agent with `records` records, or people, costs under this plan."""
     if plan.shared is not None:
-        return plan.shared.guarantee
-    return local_guarantee(prirfed, records, sigma)
+        one = plan.shared.guarantee
+    else:
+        one = local_guarantee(prirfed, records, sigma)
+    return of_person(one) if plan.guarantee.unit == PERSON else one
 
 
 class _Setting:

@@ -7,7 +7,8 @@ To check that a site keeps its promise whatever the server sends, read this file
 2. `local_update` runs the noisy local steps. Each step adds noise of `sigma` to a sum of bounded
    contributions; `optimizers` states that, and charges it before it draws.
 3. `answer` puts the site's own limits before them: its own settings, floor of noise, count of
-   answers and ledger. `answer_sum` is the same where noise is shared.
+   answers and ledger. `answer_sum` is the same where noise is shared. Both take the site's own data
+   by `admit_own`: where people are protected, one entry a person, and n is the number of people.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ..optimizers._minimize import check_affordable, check_data
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Ledger
 from ..randomness import NoiseSource
+from ..statistics._membership import Membership
 from ._accounting import local_guarantee
 from ._aggregate import as_point
 from ._prirfed import PriRFed
@@ -35,6 +37,10 @@ from ._setup import Setup
 from ._shared import Belonging, context_of, masked_sum
 from ._site import Refused, Site
 
+_OF_PEOPLE = (
+    "declined: this site's records are those of people, and the agreement protects single records."
+    " Nothing was spent"
+)
 _ROUNDING = 1e-6  # how far, relatively, an honest server's point may lie outside the ball
 
 
@@ -123,6 +129,7 @@ def answer(
     *,
     sigma: float | None,
     agreement: str | None = None,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
 ) -> OptimizationResult:
     """A site's answer to one message of the server, or `Refused` with nothing spent.
@@ -133,19 +140,22 @@ def answer(
         records: The site's records, along the first axis.
         current: The point that the server sent.
         round_number: The round that the server named.
-        sigma: `setup.sigma(n)` for the site's n records.
+        sigma: `setup.sigma(n)` for the site's n records, or people.
         agreement: The fingerprint of the server's settings, where it sent one. A site with an
             agreement of its own demands it.
+        groups: Where `setup.unit` is "person", and only there: one label of a person for each
+            record, from the site's own data. Labels do not leave the site.
         rng: None draws from this machine's operating system; a seed is not private.
 
     Returns:
         The private point to send, with its guarantee.
 
     Guarantee:
-        The local guarantee of `sigma`, replace-one, for each answer by itself; at most
-        `min(site.most_answers, setup.answers)` answers and at most `site.ledger` for all of them,
-        whatever the server sends. The answer is counted, and charged, in the site's files before
-        its noise is drawn.
+        The local guarantee of `sigma`, replace-one, for each answer by itself; neighbours differ in
+        one record or, where `setup.unit` says so, in everything that one person has at this site.
+        At most `min(site.most_answers, setup.answers)` answers and at most `site.ledger` for all of
+        them, whatever the server sends. The answer is counted, and charged, in the site's files
+        before its noise is drawn.
 
     Raises:
         Refused: Saying which of the site's limits forbids the answer.
@@ -156,10 +166,10 @@ def answer(
     point, number = admit_ask(site, setup, current, round_number, agreement)
     if setup.prirfed.noise == "shared":
         raise Refused("declined: this site has agreed to secure sums only. Nothing was spent")
-    _, n = check_data(setup.prirfed.problem, records)
+    own, n = admit_own(setup, records, groups)
     check_cost(site, setup, n, sigma)
     site.count_answer(setup.agreement, number, most_answers(site, setup))
-    return local_update(setup.prirfed, records, point, sigma, rng=rng, ledger=site.ledger)
+    return local_update(setup.prirfed, own, point, sigma, rng=rng, ledger=site.ledger)
 
 
 def answer_sum(
@@ -171,6 +181,7 @@ def answer_sum(
     members: object,
     *,
     agreement: str | None = None,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
 ) -> Words:
     """A site's answer where noise is shared, or `Refused` with nothing spent.
@@ -184,16 +195,17 @@ def answer_sum(
         members: The sites of this round by name, with their fresh public keys as hexadecimal
             digits, as the server sent them.
         agreement: The fingerprint of the server's settings, where it sent one.
+        groups: As in `answer`.
         rng: None draws from this machine's operating system; a seed is not private.
 
     Returns:
         Masked words: `_secure_sum` says what they are.
 
     Guarantee:
-        `setup.shared.guarantee` for each answer, replace-one, under what it assumes; as many
-        answers as `answer` gives. The answer is counted, and charged, before noise is drawn. The
-        fresh key under which an answer was masked is deleted before the answer is returned:
-        nobody, the site included, can make its masks again.
+        `setup.shared.guarantee` for each answer, replace-one, under what it assumes, neighbours
+        differing as in `answer`; as many answers as `answer` gives. The answer is counted, and
+        charged, before noise is drawn. The fresh key under which an answer was masked is deleted
+        before the answer is returned: nobody, the site included, can make its masks again.
 
     Raises:
         Refused: Saying which of the site's limits forbids the answer.
@@ -205,6 +217,7 @@ def answer_sum(
     prirfed, shared = setup.prirfed, setup.shared
     if shared is None:
         raise Refused("declined: this site has not agreed to shared noise. Nothing was spent")
+    own, n = admit_own(setup, records, groups)
     sent = as_point(prirfed.problem.manifold, setup.initial, current)
     keys = keys_of(site, setup)
     try:
@@ -216,12 +229,45 @@ def answer_sum(
         raise Refused(f"declined: {words}. Nothing was spent") from error
     context = context_of(prirfed.problem.manifold, sent)
     question = Question(setup.agreement, number, roster, context)
-    _, n = check_data(prirfed.problem, records)
     check_cost(site, setup, n, shared.sigma)
     site.count_answer(setup.agreement, number, most_answers(site, setup))
-    words = masked_sum(prirfed, shared, records, point, keys, question, rng=rng, ledger=site.ledger)
+    words = masked_sum(prirfed, shared, own, point, keys, question, rng=rng, ledger=site.ledger)
     forget(_run_file(site))
     return words
+
+
+def admit_own(
+    setup: Setup, records: RecordsLike, groups: object
+) -> tuple[RecordsLike | Belonging, int]:
+    """A site's own data as the agreed unit of privacy takes them, and the public number n of it.
+
+    Which unit that is, and how many records of one person are used, the site's own settings say;
+    whose a record is, its own labels. Where people are protected, all that follows (sensitivity,
+    noise, charge, and the number that the server is told) is that of n people.
+
+    Args:
+        setup: The agreed settings, made at the site.
+        records: The site's records, along the first axis.
+        groups: One label of a person for each; None where the site has no labels.
+
+    Raises:
+        Refused: The agreement protects people and the site has no labels; or it protects single
+            records, and the site's labels say that they are those of people.
+        InvalidArgument: The records or the labels cannot be used. Nothing that a record holds
+            decides this.
+    """
+    _, rows = check_data(setup.prirfed.problem, records)
+    if not setup.of_people:
+        if groups is not None:
+            raise Refused(_OF_PEOPLE)
+        return records, rows
+    if groups is None:
+        raise Refused(
+            "declined: the agreement protects people, and this site does not say whose its records"
+            " are. Nothing was spent"
+        )
+    n = Membership(groups, rows, of="records").n
+    return Belonging(records, groups, setup.records_per_person), n
 
 
 def next_key(site: Site, setup: Setup) -> str:
@@ -315,7 +361,9 @@ def is_outside(prirfed: PriRFed, point: Point) -> bool:
 
 
 def check_agreement(site: Site, setup: Setup, agreement: object = None) -> None:
-    """Refuse where the settings are not those that the site, or the server, speaks of."""
+    """Refuse where the settings are not those that the site, or the server, speaks of; or where
+    they protect records, and the site's own file names labels of people.
+    """
     if site.agreement is not None and site.agreement != setup.agreement:
         raise Refused(
             "declined: this site's settings are not those that it agreed to. Nothing was spent"
@@ -324,10 +372,14 @@ def check_agreement(site: Site, setup: Setup, agreement: object = None) -> None:
         raise Refused("declined: the server names no agreement. Nothing was spent")
     if agreement is not None and agreement != setup.agreement:
         raise Refused("declined: the server's settings are not this site's. Nothing was spent")
+    if "groups" in site.data and not setup.of_people:
+        raise Refused(_OF_PEOPLE)
 
 
 def check_cost(site: Site, setup: Setup, n: int, sigma: float | None) -> None:
-    """Refuse an answer whose cost is above the site's limits. From public numbers only."""
+    """Refuse an answer whose cost is above the site's limits. From public numbers only: n is the
+    number of records, or of people where they are protected.
+    """
     if sigma is None:
         if not site.without_noise:
             raise Refused("declined: the settings have no budget, so no noise. Nothing was spent")
@@ -339,6 +391,7 @@ def check_cost(site: Site, setup: Setup, n: int, sigma: float | None) -> None:
         plan = plan_optimizer(setup.prirfed.problem, n, setup.prirfed.local, None, noise_std=sigma)
         multiplier = plan.sigma / plan.sensitivity if plan.sensitivity else math.inf
         cost = local_guarantee(setup.prirfed, n, sigma)
+    cost = cost.for_people() if setup.of_people else cost
     if site.least_noise is not None and multiplier < site.least_noise * (1.0 - 1e-9):
         raise Refused(
             "declined: there would be less noise than this site allows. Nothing was spent"
@@ -352,4 +405,9 @@ def check_cost(site: Site, setup: Setup, n: int, sigma: float | None) -> None:
     except BudgetExceeded as error:
         raise Refused(
             "declined: this site's own ledger has not enough budget left. Nothing was spent"
+        ) from error
+    except InvalidArgument as error:  # records and people, or adjacencies, do not add up
+        raise Refused(
+            "declined: this site's own ledger counts for another unit of privacy than the agreement"
+            " protects. Nothing was spent"
         ) from error

@@ -24,7 +24,9 @@ from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
+from ..optimizers._people import MOST
 from ..privacy import Budget
+from ..privacy._guarantee import PERSON, RECORD, UNITS
 from ..problems import Problem
 from ._prirfed import PriRFed
 from ._setup import Setup
@@ -34,7 +36,7 @@ _LARGEST = 1 << 20  # bytes of the file
 _WANTED = {  # the keys that each table may hold; those of [problem] and [local] are checked later
     "": {"run", "start", "space", "problem", "domain", "local", "rounds", "privacy", "site"},
     "domain": {"center", "radius"},
-    "privacy": {"epsilon", "delta", "noise", "tolerated"},
+    "privacy": {"epsilon", "delta", "noise", "tolerated", "unit", "records-per-person"},
     "rounds": {
         "rounds",
         "agents-per-round",
@@ -104,16 +106,11 @@ class Agreement:
             InvalidArgument: The file cannot be read, lacks a key or holds one that means nothing;
                 the message names the key and the remedy.
         """
-        target = Path(path).expanduser().resolve()
-        try:
-            with target.open("rb") as file:
-                content = file.read(_LARGEST + 1)
-            if len(content) > _LARGEST:
-                raise ValueError("it is larger than 1 MiB")
-            text = content.decode("utf-8")
-            told = tomllib.loads(text)
-        except (OSError, ValueError) as error:
-            raise InvalidArgument(f"the agreement {target} cannot be read: {error}") from error
+        target, text, told = text_of(path)
+        if "search" in told:
+            raise InvalidArgument(
+                f"the agreement {target} is one of a search: read it with SearchAgreement.read"
+            )
         if text not in _KEPT:
             made = _Reader(target).agreement(told, text)
             if len(_KEPT) >= 64:
@@ -133,14 +130,38 @@ class Agreement:
         Returns:
             The keys, sorted; those that the agreement does not have are left out.
         """
-        flat: dict[str, Any] = {}
-        for key, value in tomllib.loads(self.text).items():
-            flat |= value if isinstance(value, dict) else {key: value}
-        flat["agents"] = len(self.sites)
-        known = {_plain(key): value for key, value in flat.items() if key not in ("name", "site")}
-        return tuple(
-            sorted(k for k, v in config.items() if _plain(k) in known and v != known[_plain(k)])
-        )
+        return differences(self.text, config)
+
+
+def text_of(path: str | os.PathLike[str]) -> tuple[Path, str, dict[str, Any]]:
+    """The file itself, its text, and the TOML in it.
+
+    Raises:
+        InvalidArgument: It cannot be read.
+    """
+    target = Path(path).expanduser().resolve()
+    try:
+        with target.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise ValueError("it is larger than 1 MiB")
+        text = content.decode("utf-8")
+        return target, text, tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(f"the agreement {target} cannot be read: {error}") from error
+
+
+def differences(text: str, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a configuration that contradict an agreement of this text, sorted."""
+    flat: dict[str, Any] = {"unit": RECORD}
+    told = tomllib.loads(text)
+    for key, value in told.items():
+        flat |= value if isinstance(value, dict) else {key: value}
+    flat["agents"] = len(told["site"])
+    known = {_plain(key): value for key, value in flat.items() if key not in ("name", "site")}
+    return tuple(
+        sorted(k for k, v in config.items() if _plain(k) in known and v != known[_plain(k)])
+    )
 
 
 # By text, so that a process which reads an agreement for every message has one problem, and
@@ -160,8 +181,8 @@ def _plain(key: str) -> str:
 class _Reader:
     """Turns the tables of one file into settings; every complaint names the file and the key."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, wanted: Mapping[str, set[str]] = _WANTED):
+        self.path, self.wanted = path, wanted
 
     def wrong(self, what: str, cause: Exception | None = None) -> NoReturn:
         raise InvalidArgument(f"the agreement {self.path} {what}") from cause
@@ -171,9 +192,7 @@ class _Reader:
         for key in _DEMANDED:
             if key not in told:
                 self.wrong(f"lacks {key!r}; docs/howto/federated.md has a whole file")
-        run = told["run"]
-        if not isinstance(run, str) or not run.strip():
-            self.wrong(f"has run = {run!r}; give this run a name, such as 'descriptors 2026-11'")
+        run = self.name_of_run(told)
         tables = {
             name: self.table(told, name)
             for name in ("space", "problem", "domain", "local", "rounds", "privacy")
@@ -186,6 +205,7 @@ class _Reader:
         self.check_noise(noise, tolerated, sites)
         space = self.space(tables["space"]) if "space" in told else None
         problem = self.problem(tables["problem"], space, tables["domain"])
+        unit, most = self.unit(privacy)
         budget = self.made("[privacy]", Budget, self.only(privacy, "epsilon", "delta"))
         prirfed = self.run_of(problem, tables, noise, tolerated)
         setup = self.made(
@@ -198,6 +218,8 @@ class _Reader:
                 "agents": len(sites),
                 "min_agents": tables["rounds"].get("min-agents"),
                 "document": fingerprint(text),
+                "unit": unit,
+                "records_per_person": most,
                 "sites": tuple(party.name for party in sites),
                 "keys": tuple((p.name, p.key) for p in sites if p.key) if noise == "shared" else (),
             },
@@ -205,6 +227,12 @@ class _Reader:
         return Agreement(run, sites, noise, tolerated, setup, text)
 
     # ---------------------------------------------------------------- parts
+    def name_of_run(self, told: dict[str, Any]) -> str:
+        run = told["run"]
+        if not isinstance(run, str) or not run.strip():
+            self.wrong(f"has run = {run!r}; give this run a name, such as 'descriptors 2026-11'")
+        return run
+
     def run_of(
         self, problem: Problem, tables: Mapping[str, dict[str, Any]], noise: str, tolerated: int
     ) -> PriRFed:
@@ -319,14 +347,27 @@ class _Reader:
                         " `riemdp federated key` makes one"
                     )
 
+    def unit(self, privacy: dict[str, Any]) -> tuple[str, int]:
+        """What is protected, and how many records of one person enter an answer at most."""
+        unit, most = privacy.get("unit", RECORD), privacy.get("records-per-person", MOST)
+        if unit not in UNITS:
+            self.wrong(f"has [privacy] unit = {unit!r}; choose 'record' or 'person'")
+        if "records-per-person" in privacy and unit != PERSON:
+            self.wrong("has [privacy] records-per-person, which needs unit = 'person'")
+        if type(most) is not int or most < 1:
+            self.wrong(
+                f"has [privacy] records-per-person = {most!r}; give a whole number, at least 1"
+            )
+        return unit, most
+
     # ---------------------------------------------------------------- helpers
     def known(self, name: str, table: dict[str, Any]) -> None:
-        unknown = sorted(set(table) - _WANTED[name])
+        unknown = sorted(set(table) - self.wanted[name])
         if unknown:
             where = f"[{name}]" if name else "the top"
             self.wrong(
                 f"has {unknown[0]!r} in {where}, which means nothing; known are"
-                f" {', '.join(sorted(_WANTED[name]))}"
+                f" {', '.join(sorted(self.wanted[name]))}"
             )
 
     def table(self, told: dict[str, Any], name: str) -> dict[str, Any]:

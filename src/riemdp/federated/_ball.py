@@ -17,13 +17,12 @@ import jax.numpy as jnp
 
 from .._errors import InvalidArgument, invalid, real
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism, Release
-from ..mechanisms._ball_search import SearchPlan, SearchResult, plan_search, run_search
+from ..mechanisms._ball_search import SearchPlan, SearchResult, run_search
 from ..mechanisms._base import Drawn
 from ..mechanisms._common import end_of, needs_log
 from ..mechanisms._error_law import capped, gaussian_law, shrunk_law
@@ -42,7 +41,6 @@ from ..releases._people import facts as people_facts
 from ..releases._people import of_groups
 from ..statistics import TangentMean
 from ..statistics._people import People
-from ._accounting import of_person
 from ._search import SumsOverSites, Terms, in_process
 from ._shared import check_lists_of_labels
 
@@ -267,35 +265,18 @@ class OverSites(AbstractMechanism[list[Any]]):
         self.terms, self.manifold = terms, terms.manifold
         self.noise = terms.noise_of_sites
         self.n = sum(terms.sizes.values())
-        search = terms.search
         needs_log(self.manifold, self.manifold.origin, "a search over sites")
-        if isinstance(search, AdaptiveBall):
-            self.domain = search.on(self.manifold)
-        elif isinstance(search, Ball):
-            # the place where the sites measure; nothing is searched
-            self.domain = SearchDomain(
-                AdaptiveBall(search), self.manifold, search.on(self.manifold).center
-            )
-        else:
-            raise invalid("search", search, "give a riemdp.AdaptiveBall(...)")
+        self.domain = terms.domain
 
     @property
     def plan(self) -> SearchPlan:
         """What the search does: public numbers only."""
-        return plan_search(
-            self.noise.law,
-            self.n,
-            self.manifold.dim,
-            scales=self.domain.scales,
-            largest=1.0,
-            smallest=self.domain.ratio,
-        )
+        return self.terms.plan
 
     @property
     def guarantee(self) -> Guarantee:
         """For every record, or person, of every site."""
-        whole = self.noise.guarantee
-        return of_person(whole) if self.terms.unit == PERSON else whole
+        return self.terms.guarantee
 
     @property
     def quoted_budget(self) -> Budget:
@@ -336,6 +317,15 @@ class OverSites(AbstractMechanism[list[Any]]):
     def drawn(self, server: SumsOverSites) -> Drawn:
         """The result of a search by this server: a function of the sums that it is told."""
         raise NotImplementedError
+
+    def finished(self, server: SumsOverSites, *, reproducible: bool = False) -> Release:
+        """The release of a search by a server that has no records. Its sites have charged it.
+
+        Args:
+            server: What asks the sites.
+            reproducible: Whether they draw from a seed.
+        """
+        return self._told(self.drawn(server), self.guarantee, reproducible=reproducible)
 
     def _facts(self, server: SumsOverSites, found: SearchResult | None = None) -> dict[str, Any]:
         terms = self.terms

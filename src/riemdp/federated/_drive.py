@@ -31,7 +31,7 @@ class Transport(Protocol):
     """
 
     def agents(self) -> Mapping[str, int]:
-        """Agents that can be reached now, with their (public) numbers of records."""
+        """Agents that can be reached now, with their (public) numbers of records, or people."""
         ...
 
     def send(self, names: tuple[str, ...], point: Point, round_number: int) -> None:
@@ -67,13 +67,13 @@ class Timing:
 
 
 def make_coordinator(setup: Setup, sizes: Mapping[str, int], source: NoiseSource) -> Coordinator:
-    """The server of a run among the agents `sizes` (name -> public number of records), calibrated
-    for `setup.agents`.
+    """The server of a run among the agents `sizes` (name -> public number of records, or people),
+    calibrated for `setup.agents`.
     """
     plan = plan_federated(setup.prirfed, [*sizes.values(), *_others(setup, sizes)], setup.budget)
     return Coordinator(
         setup.prirfed,
-        plan,
+        plan.for_people() if setup.of_people else plan,
         dict(sizes),
         setup.initial,
         setup.budget,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._minimize import check_affordable, check_data, check_initial
-from ..optimizers._people import MOST, PERSON_IS, refuse_public_parts
+from ..optimizers._people import MOST, PERSON_IS, refuse_public_parts, weighted_loss
 from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
@@ -97,14 +97,16 @@ def run_in_process(
         noise_std: A sigma for every agent, instead of a budget; the result states what it gives.
         ledger: Charged the whole plan before anything is drawn. None charges the innermost
             `with Ledger(...)`.
-        record_every: Record the objective over all records every so many rounds, NOT private.
+        record_every: Record the objective every so many rounds, NOT private: the mean loss of all
+            records, or over all people of the mean loss of each one's records.
         progress: A bar on the terminal.
         groups: For each agent one label of a person for each of its records. Then everything of one
             person is protected, every person counts once, and the numbers of *people* take the
             place of the numbers of records, as in `private_minimize`. Labels of different agents
             are different persons: that all records of a person are at one site is assumed, and
             stands in `result.guarantee.assumes`. A person with records at k sites has the guarantee
-            of k such runs (local noise), or of a group of k (shared).
+            of a group of k, `result.guarantee.for_records().group(k)`; with local noise and
+            "round-robin" also that of k such runs, `.repeat(k)`.
         records_per_person: With `groups`: how many records of one person enter an answer at most;
             public. It decides memory and time, and not privacy.
 
@@ -138,8 +140,6 @@ def run_in_process(
     source = noise_source(rng)
     if people is not None:
         plan = plan.for_people()
-        if record_every:
-            raise invalid("record_every", record_every, "not with `groups`; leave it 0")
     names = [f"agent-{i}" for i in range(len(checked))]
     server = Coordinator(
         prirfed, plan, dict(zip(names, plan.sizes, strict=True)), point, budget, source
@@ -158,6 +158,7 @@ def run_in_process(
     if people is not None:
         records = dict(zip(names, (own for _, own in people), strict=True))
     agents = _Agents(server, records, source, without_noise)
+    weights = None if people is None else [m.shares for m, _ in people]
     rows: list[HistoryRow] = []
     calls, status = 0, "completed"
     bar = _Bar(prirfed.rounds) if progress else None
@@ -170,9 +171,8 @@ def run_in_process(
             server.close()
             t = len(server.records)
             if record_every and t % record_every == 0:
-                rows.append(
-                    HistoryRow(t, calls, _objective(problem, server.value, checked), server.value)
-                )
+                seen = _objective(problem, server.value, checked, weights)
+                rows.append(HistoryRow(t, calls, seen, server.value))
             if bar is not None:
                 bar.advance()
     except KeyboardInterrupt:
@@ -180,36 +180,36 @@ def run_in_process(
     finally:
         if bar is not None:
             bar.stop()
-    result = result_of(
+    return result_of(
         server,
         plan,
-        agents=len(names),
         reproducible=source.reproducible,
         status=status,
         history=History(rows),
         gradient_calls=calls,
+        places=None if people is None else records_per_person,
     )
-    if people is None:
-        return result
-    known = {"people": sum(sizes), "records_per_person": records_per_person, "person_is": PERSON_IS}
-    return replace(result, details={**result.details, **known})
 
 
 def result_of(
     server: Coordinator,
     plan: FederatedPlan,
     *,
-    agents: int,
     reproducible: bool,
     status: str,
     history: History | None = None,
     gradient_calls: int = 0,
     engine: str = "",
+    places: int | None = None,
 ) -> FederatedResult:
     """What a run that a server has ended, or was interrupted in, gives back; `engine` names what
-    carried its messages.
+    carried its messages, and `places` says how many records of one person entered an answer.
     """
     prirfed = server.prirfed
+    of_people: dict[str, Any] = {}
+    if places is not None:
+        people = sum(server.sizes.values())
+        of_people = {"people": people, "records_per_person": places, "person_is": PERSON_IS}
     return FederatedResult(
         value=server.result_value(),
         guarantee=server.guarantee(),
@@ -221,7 +221,7 @@ def result_of(
         method=f"PriRFed{engine} ({type(prirfed.local).__name__}, {prirfed.participation})",
         status=status,
         details={
-            "agents": agents,
+            "agents": len(server.sizes),
             "sizes": dict(server.sizes),
             "agents_per_round": prirfed.agents_per_round,
             "rounds": prirfed.rounds,
@@ -231,6 +231,7 @@ def result_of(
             "noise": prirfed.noise,
             "arithmetic": _arithmetic(prirfed, plan),
             **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
+            **of_people,
         },
         rounds=tuple(server.records),
         invitations=dict(server.invitations),
@@ -324,7 +325,17 @@ def _people(
     return found
 
 
-def _objective(problem: Problem, w: Point, checked: Sequence[tuple[Any, int]]) -> float:
+def _objective(
+    problem: Problem,
+    w: Point,
+    checked: Sequence[tuple[Any, int]],
+    weights: Sequence[Any] | None,
+) -> float:
+    """The mean loss of all records, or the weighted one where each has a weight."""
+    if weights is not None:
+        own = zip(checked, weights, strict=True)
+        losses = [weighted_loss(problem, w, data, shares) for (data, _), shares in own]
+        return sum(losses) / sum(float(shares.sum()) for shares in weights)
     total = sum(n for _, n in checked)
     return sum(n * problem.objective(w, data) for data, n in checked) / total
 

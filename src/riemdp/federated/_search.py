@@ -14,18 +14,16 @@ To check what leaves a site, read `SearchParty.answer`, `SearchSite.answer` and 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
 import numpy as np
 
-from .._errors import InvalidArgument, RiemdpError, invalid, one_of
-from ..domains import AdaptiveBall
+from .._errors import InvalidArgument, RiemdpError, invalid
 from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_point
-from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..mechanisms._budgeted import Floats
 from ..mechanisms._search_answers import SearchAnswers
@@ -35,89 +33,44 @@ from ..mechanisms._search_sites import (
     TANGENTS,
     WITHIN,
     Ask,
-    NoiseOfSites,
     SearchSite,
 )
-from ..privacy import Budget
-from ._prirfed import NOISES
-from ._secure_sum import Keys, Question, Roster, Words, is_words, masked, total
-from ._setup import digest_of, in_words
+from ._search_terms import Terms
+from ._secure_sum import NUMBERS, Keys, Question, Roster, Words, is_words, masked, total
 from ._shared import context_of
 from ._site import Refused
 
 MOST_LOST = 0.15  # of the budget, for questions that had no answer
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """What the parties of a search agree on, made by every party itself.
-
-    Args:
-        what: What is released, such as "private-ball".
-        manifold: The space.
-        search: Where the ball is searched; a `Ball` where it is public.
-        budget: Of all answers together, for each record.
-        sizes: The public number of records of each site, by name.
-        noise: "local" or "shared".
-        tolerated: q, with shared noise.
-        unit: What neighbours differ in, "record" or "person".
-        run: Names this run: another one has another fingerprint.
-
-    Raises:
-        InvalidArgument: Naming the argument.
-    """
-
-    what: str
-    manifold: AbstractManifold
-    search: Any
-    budget: Budget
-    sizes: Mapping[str, int]
-    noise: str = "local"
-    tolerated: int = 0
-    unit: str = "record"
-    run: str = ""
-
-    def __post_init__(self) -> None:
-        one_of("noise", self.noise, NOISES)
-        if not self.sizes:
-            raise InvalidArgument("argument `sites` is empty; give the records of each site")
-        if self.noise == "local" and self.tolerated:
-            raise invalid(
-                "tolerated", self.tolerated, "it has a meaning for noise='shared' only; leave it 0"
-            )
-        self.noise_of_sites  # noqa: B018 - checks budget and tolerated
-
-    @property
-    def noise_of_sites(self) -> NoiseOfSites:
-        """How the sites make the noise."""
-        tolerated = self.tolerated if self.noise == "shared" else None
-        return NoiseOfSites(self.budget, len(self.sizes), tolerated)
-
-    @property
-    def text(self) -> str:
-        """The settings as text, one a line."""
-        ball = self.search.outer if isinstance(self.search, AdaptiveBall) else self.search
-        lines = {
-            "what": self.what,
-            "space": self.manifold,
-            "search": type(self.search).__name__,
-            "smallest": getattr(self.search, "smallest", None),
-            "ball": None if ball is None else (float(ball.radius), digest_of(ball.center)),
-            "budget": self.budget,
-            "sites": tuple(self.sizes.items()),
-            "noise": (self.noise, self.tolerated),
-            "unit": self.unit,
-            "run": self.run,
-        }
-        return "".join(f"{name}: {in_words(value)}\n" for name, value in lines.items())
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of `text`."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
-
-
 # ------------------------------------------------------------------------------------ at the site
+class Book(Protocol):
+    """Where a site keeps which questions it has answered."""
+
+    @property
+    def following(self) -> int:
+        """The least number that a question may have now: above those of all answers."""
+        ...
+
+    def enter(self, ask: Ask, number: int) -> None:
+        """Write an answer down, before it is computed.
+
+        Raises:
+            Refused: It may not be given. Nothing is written then.
+        """
+        ...
+
+
+class BookInMemory:
+    """The book of a site whose whole search is in this process."""
+
+    def __init__(self) -> None:
+        self.following = 0
+
+    def enter(self, ask: Ask, number: int) -> None:
+        self.following = number + 1
+
+
 class SearchParty:
     """One site in a search: its own settings, its keys, and which questions it has answered.
 
@@ -127,6 +80,7 @@ class SearchParty:
         site: Its records, and the noise of these terms.
         keys: Its keys, where noise is shared.
         agreed: The long-term public keys of all sites by name, where noise is shared.
+        book: Where it writes its answers down. None: in memory.
     """
 
     def __init__(
@@ -136,11 +90,12 @@ class SearchParty:
         site: SearchSite,
         keys: Keys | None = None,
         agreed: Mapping[str, bytes] | None = None,
+        book: Book | None = None,
     ):
         self.name, self.terms, self.site = name, terms, site
         self.keys, self.agreed = keys, dict(agreed or {})
         self.fingerprint = terms.fingerprint
-        self._answered: set[int] = set()
+        self.book: Book = BookInMemory() if book is None else book
         self._center: tuple[list[Any], Point, bytes] | None = None
         if terms.sizes.get(name) != site.n:
             raise invalid("sites", name, "this site has another number of records than its terms")
@@ -154,7 +109,7 @@ class SearchParty:
 
         Args:
             ask: What is asked. Only its public numbers and its point are read.
-            number: The number of the question; each is answered once.
+            number: The number of the question; each is answered once, and in order.
             fingerprint: Of the server's terms.
             members: The sites of this sum with their fresh public keys, where noise is shared.
 
@@ -162,16 +117,19 @@ class SearchParty:
             That of `NoiseOfSites`, whatever a server asks.
 
         Raises:
-            Refused: With nothing spent: other terms, a number that was answered, a question that is
-                none, a roster that is too small, has a stranger or another key for this site, or
-                the budget is spent.
+            Refused: With nothing spent: other terms, a number that is not above those of all
+                answers, a question that is none, a roster that is too small, has a stranger or
+                another key for this site, or the budget is spent.
         """
         if fingerprint != self.fingerprint:
             raise Refused("declined: the server's settings are not this site's. Nothing was spent")
-        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        whole = isinstance(number, int) and not isinstance(number, bool)
+        if not whole or not 0 <= number < NUMBERS:
             raise Refused("declined: this is no number of a question. Nothing was spent")
-        if number in self._answered:
-            raise Refused("declined: this site has answered this question. Nothing was spent")
+        if number < self.book.following:
+            raise Refused(
+                "declined: this site has answered this question or a later one. Nothing was spent"
+            )
         manifold = self.terms.manifold
         if not ask.is_sound(manifold):
             raise Refused("declined: this is no question of a search. Nothing was spent")
@@ -186,7 +144,7 @@ class SearchParty:
             raise Refused(f"declined: {error}. Nothing was spent") from error
         if not self.site.affords(ask):
             raise Refused("declined: the budget of this search is spent. Nothing was spent")
-        self._answered.add(number)
+        self.book.enter(ask, number)
         reply = self.site.answer(_about(ask, center))
         if self.keys is None or roster is None:
             return np.asarray(reply, dtype=np.float64)
@@ -249,6 +207,37 @@ class Asked:
     heard: bool
 
 
+@dataclass(frozen=True)
+class Said:
+    """What came of one question: released numbers and names only.
+
+    Attributes:
+        asked: The names of the sites that were asked.
+        answered: Those that gave an answer.
+        values: The noisy sum over them; None where there is none.
+    """
+
+    asked: tuple[str, ...]
+    answered: tuple[str, ...]
+    values: tuple[float, ...] | None
+
+
+class Journal(Protocol):
+    """Where a server keeps what came of its questions, for another one that goes on from there."""
+
+    def said(self, ask: Ask, number: int) -> Said | None:
+        """What came of a question before this server started; None if it has not been asked."""
+        ...
+
+    def begin(self, ask: Ask, number: int, names: tuple[str, ...]) -> None:
+        """Write down that a question will be sent now."""
+        ...
+
+    def end(self, said: Said) -> None:
+        """Write down what came of it."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Heard:
     """The noisy mean over the records of the sites that answered.
@@ -269,24 +258,36 @@ class Heard:
 class SumsOverSites(SearchAnswers):
     """The server of a search: it asks, adds what comes, and knows sums alone.
 
-    A site that is away is left out; the counts of the others are scaled to the number of all
-    records, which is public. With shared noise a member that does not answer, or has other masks,
-    fails a sum: its share is lost, and the question is asked again without that site.
+    A site that is away is left out, and one that does not answer for a while (`_names`); the counts
+    of the others are scaled to the number of all records, which is public. With shared noise a
+    member that does not answer, or has other masks, fails a sum: its share is lost, and the
+    question is asked again without that site.
 
     Args:
         domain: Where the ball is searched.
         terms: The public settings.
         sites: What carries the messages.
+        journal: Where what came of each question is kept. None: nowhere.
+        on_question: Called with the number of each question and what came of it.
     """
 
-    def __init__(self, domain: SearchDomain, terms: Terms, sites: Sites):
+    def __init__(
+        self,
+        domain: SearchDomain,
+        terms: Terms,
+        sites: Sites,
+        journal: Journal | None = None,
+        on_question: Callable[[int, Asked], None] | None = None,
+    ):
         noise = terms.noise_of_sites
         super().__init__(domain, noise.each)
         self.terms, self.sites, self.noise_of_sites = terms, sites, noise
         self.fingerprint = terms.fingerprint
+        self.journal, self.on_question = journal, on_question
         self.transcript: list[Asked] = []
         self.lost = 0.0
-        self._late: set[str] = set()
+        self._missed: dict[str, int] = {}  # how often a site did not answer
+        self._back: dict[str, int] = {}  # the first question that it is asked again
 
     @property
     def n(self) -> int:
@@ -325,19 +326,20 @@ class SumsOverSites(SearchAnswers):
                 spent is spent.
         """
         while True:
-            names = self._names()
-            members = {name: self._fresh(name) for name in names}
             number = len(self.transcript)
-            replies = self.sites.ask(ask, number, self.fingerprint, members)
-            size = ask.size(self.manifold)
-            valid = {a: replies[a] for a in names if self._is_valid(replies.get(a), size)}
-            found = self._added(ask, names, valid, size)
-            self.transcript.append(
-                Asked(ask.kind, ask.share, len(names), len(valid), found is not None)
-            )
-            self._late = set(names) - set(valid)
-            if found is not None:
-                return self._heard(ask, found, valid)
+            said = None if self.journal is None else self.journal.said(ask, number)
+            if said is None:
+                said = self._said(ask, number)
+            heard = said.values is not None
+            asked = Asked(ask.kind, ask.share, len(said.asked), len(said.answered), heard)
+            self.transcript.append(asked)
+            for name in set(said.asked) - set(said.answered):
+                self._missed[name] = self._missed.get(name, 0) + 1
+                self._back[name] = number + 2 ** self._missed[name]
+            if self.on_question is not None:
+                self.on_question(number, asked)
+            if said.values is not None:
+                return self._heard(ask, np.array(said.values), said.answered)
             self.lost += ask.share
             if self.lost > MOST_LOST:
                 raise RiemdpError(
@@ -346,9 +348,26 @@ class SumsOverSites(SearchAnswers):
                     " site, and start a run without it"
                 )
 
-    def _heard(self, ask: Ask, values: Floats, valid: Mapping[str, Any]) -> Heard:
-        noise, size, present = self.noise_of_sites, values.size, len(valid)
-        records = sum(self.terms.sizes[a] for a in valid)
+    def _said(self, ask: Ask, number: int) -> Said:
+        """Ask the sites that are there."""
+        names = self._names()
+        fresh = {} if self.terms.noise == "local" else self.sites.fresh()
+        members = {name: fresh.get(name, b"") for name in names}
+        if self.journal is not None:
+            self.journal.begin(ask, number, tuple(names))
+        replies = self.sites.ask(ask, number, self.fingerprint, members)
+        size = ask.size(self.manifold)
+        valid = {a: replies[a] for a in names if self._is_valid(replies.get(a), size)}
+        found = self._added(ask, names, valid, size)
+        values = None if found is None else tuple(map(float, found))
+        said = Said(tuple(names), tuple(valid), values)
+        if self.journal is not None:
+            self.journal.end(said)
+        return said
+
+    def _heard(self, ask: Ask, values: Floats, names: tuple[str, ...]) -> Heard:
+        noise, size, present = self.noise_of_sites, values.size, len(names)
+        records = sum(self.terms.sizes[a] for a in names)
         deviation, slack = (f(ask, size, present) for f in (noise.deviation, noise.slack))
         return Heard(values / records, deviation / records, slack / records, records)
 
@@ -358,13 +377,15 @@ class SumsOverSites(SearchAnswers):
         return sum(not asked.heard for asked in self.transcript)
 
     def _names(self) -> list[str]:
-        """Who is asked: all that are there, but for those that did not answer the last question
-        where the others are enough.
+        """Who is asked: all that are there, but for those that did not answer a question lately,
+        where the others are enough. A site that does not answer is left out of one question, the
+        next time of three, then of seven: each question that it misses can cost its share.
         """
         there = set(self.sites.there())
         names = [name for name in self.terms.sizes if name in there]
         least = self.noise_of_sites.least
-        kept = [name for name in names if name not in self._late]
+        number = len(self.transcript)
+        kept = [name for name in names if self._back.get(name, 0) <= number]
         if len(kept) >= least:
             names = kept
         if len(names) < least:
@@ -373,9 +394,6 @@ class SumsOverSites(SearchAnswers):
                 f" {len(self.terms.sizes)}; what was asked before is charged"
             )
         return names
-
-    def _fresh(self, name: str) -> bytes:
-        return b"" if self.terms.noise == "local" else self.sites.fresh()[name]
 
     def _is_valid(self, reply: object, size: int) -> bool:
         if self.terms.noise == "shared":

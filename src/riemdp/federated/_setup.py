@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from .._errors import InvalidArgument, integer, invalid
+from .._errors import InvalidArgument, integer, invalid, one_of
 from ..manifolds._base import Point
 from ..mechanisms._shared_sum import SharedSum
+from ..optimizers._people import MOST, refuse_public_parts
 from ..privacy import Budget
+from ..privacy._guarantee import PERSON, RECORD, UNITS
 from ._accounting import calibrate, most_participations
 from ._prirfed import PriRFed
 from ._shared import plan_shared
@@ -25,7 +27,7 @@ class Setup:
     Args:
         prirfed: What the run does.
         initial: The public starting point.
-        budget: The total cost of the run for a record. None: a run without noise.
+        budget: The total cost of the run for a record, or a person. None: a run without noise.
         agents: The number N of agents that the noise is calibrated for. A round among fewer
             eligible agents costs more and is counted so.
         min_agents: Rounds start when this many agents are there. Default: all N.
@@ -34,6 +36,12 @@ class Setup:
         keys: (name, long-term public key) of each site, 64 hexadecimal digits, where noise is
             shared: as many as there are agents, with the names of `sites`. Without them no site
             answers.
+        unit: What neighbours differ in: one "record", or everything of one "person". With "person"
+            the sites tell their records apart by labels, which stay with them; the numbers of
+            *people* take the place of the numbers of records, and every person counts once. All
+            records of a person are assumed to be at one site.
+        records_per_person: With unit "person": how many records of one person enter an answer at
+            most. It decides memory and time, and not privacy.
 
     Raises:
         InvalidArgument: Naming the argument.
@@ -47,6 +55,8 @@ class Setup:
     document: str | None = None
     sites: tuple[str, ...] | None = None
     keys: tuple[tuple[str, str], ...] = ()
+    unit: str = RECORD
+    records_per_person: int = MOST
 
     def __post_init__(self) -> None:
         if not isinstance(self.prirfed, PriRFed):
@@ -75,6 +85,19 @@ class Setup:
             )
         if self.keys:
             self._check_keys()
+        one_of("unit", self.unit, UNITS)
+        integer("records_per_person", self.records_per_person)
+        if self.unit == PERSON:
+            try:
+                refuse_public_parts(self.prirfed.problem)
+            except InvalidArgument as error:
+                raise invalid(
+                    "unit",
+                    self.unit,
+                    f"this problem protects {self.prirfed.problem.protects}, and how many records"
+                    " one person has would show in what is public; give 'record', or a problem that"
+                    " protects whole records",
+                ) from error
 
     def _check_keys(self) -> None:
         if self.prirfed.noise != "shared":
@@ -99,8 +122,13 @@ class Setup:
                     " one, 64 hexadecimal digits"
                 )
 
+    @property
+    def of_people(self) -> bool:
+        """Whether everything of one person is protected."""
+        return self.unit == PERSON
+
     def sigma(self, records: int) -> float | None:
-        """Noise of an agent with this many records; None for a run without noise."""
+        """Noise of an agent with this many records, or people; None for a run without noise."""
         if self.budget is None:
             return None
         return calibrate(self.prirfed, records, self.agents, self.budget)
@@ -148,6 +176,7 @@ class Setup:
             "aggregate": (prirfed.aggregate, prirfed.output),
             "noise": (prirfed.noise, prirfed.tolerated),
             "budget": self.budget,
+            "unit": (self.unit, self.records_per_person) if self.of_people else self.unit,
         }
         lines |= {f"key of {name}": key for name, key in sorted(self.keys)}
         return "".join(f"{name}: {in_words(value)}\n" for name, value in lines.items())

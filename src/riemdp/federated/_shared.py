@@ -9,6 +9,7 @@ The site's side is `masked_sum`, the server's `moved`. To check what leaves a si
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -30,6 +31,7 @@ from ..optimizers._minimize import check_data
 from ..optimizers._people import MOST, by_person
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Budget, Ledger, gaussian, gaussian_noise_multiplier
+from ..privacy._ledger import about_people
 from ..randomness import NoiseSource, noise_source
 from ._prirfed import PriRFed
 from ._secure_sum import Keys, Question, Words, masked
@@ -140,7 +142,8 @@ def masked_sum(
         data, _ = by_person(data, n, people.groups, people.places, source)
     centered = prirfed.local.is_confined
     values = clipped_sum(prirfed.problem, data, point, clip_of(prirfed), centered=centered)
-    noisy = shared.noisy(values, source, ledger=ledger)
+    with contextlib.nullcontext() if people is None else about_people():
+        noisy = shared.noisy(values, source, ledger=ledger)
     return masked(noisy, keys, question)
 
 

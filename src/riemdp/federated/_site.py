@@ -10,16 +10,21 @@ import datetime
 import json
 import os
 import re
+import secrets
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from .._files import locked, write_text
-from ..privacy import Budget, Ledger
+from ..mechanisms._search_sites import affordable
+from ..privacy import Budget, Guarantee, Ledger, charge
+from ..privacy._register import described
 from ._agreement import Agreement
+from ._search_agreement import SearchAgreement, read_agreement
 from ._setup import Setup
 
 _FORMAT = "riemdp-answers"
@@ -39,6 +44,19 @@ _KEYS = {  # where the arguments of `Site` stand in the file
 
 class Refused(RiemdpError):
     """A site declines to answer. The text goes to the server, and nothing of a record is in it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an answer is of a search, which is charged as a whole before its first answer.
+
+    Attributes:
+        share: What the answer takes of the whole, above 0.
+        whole: The guarantee of all answers, whose shares add up to at most 1.
+    """
+
+    share: float
+    whole: Guarantee
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,7 @@ class Site:
         agreed: The site's own copy of what all parties signed. Its settings replace `settings`, its
             fingerprint must be `agreement`, and a server that names no fingerprint is refused.
         key: The file with the site's private key, where noise is shared.
-        data: For the site's loader of records.
+        data: For the site's loaders of records, and of the labels of their people.
         without_noise: Whether a run without a budget, which protects nobody, is answered. For
             simulations; the file of a site cannot say so.
 
@@ -78,7 +96,7 @@ class Site:
     ledger: Ledger | None = None
     least_noise: float | None = None
     agreement: str | None = None
-    agreed: Agreement | None = None
+    agreed: Agreement | SearchAgreement | None = None
     key: Path | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     without_noise: bool = False
@@ -102,7 +120,7 @@ class Site:
         if self.agreed is not None:
             self._check_agreed(self.agreed)
 
-    def _check_agreed(self, agreed: Agreement) -> None:
+    def _check_agreed(self, agreed: Agreement | SearchAgreement) -> None:
         if self.agreement != agreed.fingerprint:
             raise InvalidArgument(
                 f"argument `agreement` = {self.agreement!r} is not the fingerprint of the agreement"
@@ -163,7 +181,7 @@ class Site:
             )
         agreed = None
         if "agreement" in files:
-            agreed = Agreement.read(target.parent / str(files["agreement"]))
+            agreed = read_agreement(target.parent / str(files["agreement"]))
             if told.get("agreement") is None:
                 raise InvalidArgument(
                     f"the site's file {target} names an agreement and lacks the line"
@@ -191,15 +209,20 @@ class Site:
                 words = words.replace(f"argument `{argument}`", key)
             raise InvalidArgument(f"the site's file {target}: {words}") from error
 
-    def count_answer(self, agreement: str, round_number: int, most: int) -> int:
+    def count_answer(
+        self, agreement: str, round_number: int, most: int, part: Part | None = None
+    ) -> int:
         """Write one answer into the site's file, before it is computed.
 
         Under a lock that other processes respect, so that two messages cannot both be the last.
 
         Args:
             agreement: The fingerprint of the settings under which it is given.
-            round_number: The round that it answers.
+            round_number: The round, or the question, that it answers.
             most: How many answers there may be in all.
+            part: For a question of a search. Questions are answered in order; the shares of all
+                answers add up to at most 1; and the first answer charges the whole to the ledger,
+                once also where the site dies between that charge and the end of this function.
 
         Returns:
             How many answers there are now.
@@ -207,33 +230,58 @@ class Site:
         Raises:
             Refused: The round has an answer, there are enough answers, or the file is of another
                 agreement. Nothing is written then.
+            BudgetExceeded: The ledger refuses the whole of a search. No answer is written then.
         """
         with _locked(self.answers) as target:
-            if target.exists():
-                known, rounds, times = _read(target)
-                if known != agreement:
-                    raise Refused(
-                        "declined: this site has answered under another agreement. Nothing was"
-                        " spent"
-                    )
-            else:
-                rounds, times = [], []
-            if round_number in rounds:
+            book = _Answers.read(target)
+            if book.answers and book.agreement != agreement:
+                raise Refused(
+                    "declined: this site has answered under another agreement. Nothing was spent"
+                )
+            if round_number in book.rounds:
                 raise Refused("declined: this site has answered this round. Nothing was spent")
-            if len(rounds) >= most:
+            if len(book.answers) >= most:
                 raise Refused(
                     "declined: this site has answered as often as it agreed to. Nothing was spent"
                 )
-            now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-            answers = zip([*rounds, round_number], [*times, now], strict=True)
-            text = {
-                "format": _FORMAT,
-                "version": 1,
-                "agreement": agreement,
-                "answers": [{"round": k, "time": when} for k, when in answers],
-            }
-            write_text(target, json.dumps(text, indent=1) + "\n", 0o600)
-            return len(rounds) + 1
+            if part is not None:
+                book.check_order_and_share(round_number, part.share)
+                if not book.answers:
+                    self._charge_once(book, agreement, part.whole, target)
+            book.agreement = agreement
+            book.enter(round_number, None if part is None else part.share)
+            book.write(target)
+            return len(book.answers)
+
+    def _charge_once(self, book: _Answers, agreement: str, whole: Guarantee, target: Path) -> None:
+        """Charge a whole search before its first answer.
+
+        The file first holds a mark of its own, and the charge in the ledger's register has it in
+        its words. Where the register has these words, the site died after the charge: that charge
+        is the one. An answers file that was deleted has no mark, and another file of the same site
+        has another one: both are charged.
+        """
+        if book.agreement != agreement or not book.mark:
+            book.agreement, book.mark = agreement, secrets.token_hex(8)
+            book.write(target)
+        words = (
+            f"a search over sites, as {self.name}, under the agreement {agreement}, answers file"
+            f" {book.mark}"
+        )
+        register = () if self.ledger is None else self.ledger.register
+        if any(entry.what == words for entry in register):
+            return
+        with described(words):
+            charge(whole, self.ledger)
+
+    def share_spent(self) -> Fraction:
+        """The exact sum of the shares of all answers in a search."""
+        return _Answers.read(self.answers.expanduser().resolve()).spent
+
+    def is_charged(self, agreement: str) -> bool:
+        """Whether a search under this agreement has an answer here, and so has been charged."""
+        book = _Answers.read(self.answers.expanduser().resolve())
+        return book.agreement == agreement and bool(book.answers)
 
     def status(self, setup: Setup | None = None) -> str:
         """How often the site has answered and what that has cost, in one line for a person.
@@ -244,28 +292,32 @@ class Site:
         Returns:
             Public facts of the run only; no record is read.
         """
-        setup = self.agreed.setup if self.agreed is not None else setup
-        target = self.answers.expanduser().resolve()
-        _, rounds, times = _read(target) if target.exists() else ("", [], [])
+        planned = self.agreed if isinstance(self.agreed, SearchAgreement) else setup
+        if isinstance(self.agreed, Agreement):
+            planned = self.agreed.setup
+        book = _Answers.read(self.answers.expanduser().resolve())
+        rounds, times = book.rounds, [answer.time for answer in book.answers]
         most = self.most_answers
-        if most is None and setup is not None:
-            most = setup.answers
+        if most is None and planned is not None:
+            most = planned.answers
         said = f"{self.name}: {len(rounds)}" + ("" if most is None else f" of {most}") + " answers"
         if rounds:
-            said += f", the last to round {rounds[-1]} on {times[-1].replace('T', ' ')[:16]} UTC"
+            last = "question" if book.answers[-1].share is not None else "round"
+            said += f", the last to {last} {rounds[-1]} on {times[-1].replace('T', ' ')[:16]} UTC"
         if self.ledger is not None:
             budget = self.ledger.budget
-            spent = self.ledger.spent.epsilon(budget.delta)
+            total = self.ledger.spent
+            agreed = planned.unit if isinstance(planned, Setup) else total.unit
+            unit = total.unit if total.parts else agreed
             said += (
-                f"; all runs have cost a record at most epsilon {spent:.3g} of {budget.epsilon:g}"
-                f" (delta {budget.delta:g})"
+                f"; all runs have cost a {unit} at most epsilon {total.epsilon(budget.delta):.3g}"
+                f" of {budget.epsilon:g} (delta {budget.delta:g})"
             )
         return said
 
     def rounds_answered(self) -> tuple[int, ...]:
         """The rounds that the site has answered, in order of time."""
-        target = self.answers.expanduser().resolve()
-        return tuple(_read(target)[1]) if target.exists() else ()
+        return tuple(_Answers.read(self.answers.expanduser().resolve()).rounds)
 
 
 def _table(file: Path, told: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -276,9 +328,10 @@ def _table(file: Path, told: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _data(file: Path, told: Mapping[str, Any]) -> dict[str, Any]:
-    """The table [data], its `file` relative to the site's own file."""
+    """The table [data], its `file` and `groups` relative to the site's own file."""
     data = _table(file, told, "data")
-    return data | ({"file": str(file.parent / str(data["file"]))} if "file" in data else {})
+    paths = {k: str(file.parent / str(data[k])) for k in ("file", "groups") if k in data}
+    return data | paths
 
 
 def _budget(file: Path, limits: Mapping[str, Any], name: str) -> Budget | None:
@@ -292,18 +345,76 @@ def _budget(file: Path, limits: Mapping[str, Any], name: str) -> Budget | None:
     return Budget(given["epsilon"], given["delta"])
 
 
-def _read(target: Path) -> tuple[str, list[int], list[str]]:
-    try:
-        told = json.loads(target.read_text(encoding="utf-8"))
-        if told["format"] != _FORMAT or told["version"] != 1:
-            raise KeyError("format")
-        rounds = [integer("round", a["round"], at_least=0) for a in told["answers"]]
-        return str(told["agreement"]), rounds, [str(a["time"]) for a in told["answers"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise RiemdpError(
-            f"{target} does not hold a site's answers; it is not overwritten, because what it"
-            " counted would be lost"
-        ) from error
+@dataclass(frozen=True)
+class _Answer:
+    """One answer; `share` is what it took of a search, None in a run of rounds."""
+
+    round: int
+    time: str
+    share: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        share = {} if self.share is None else {"share": self.share}
+        return {"round": self.round, "time": self.time} | share
+
+    @staticmethod
+    def from_dict(told: Mapping[str, Any]) -> _Answer:
+        share = told.get("share")
+        if share is not None:
+            real("share", share, above=0.0, at_most=1.0)
+        return _Answer(integer("round", told["round"], at_least=0), str(told["time"]), share)
+
+
+@dataclass
+class _Answers:
+    """What a site's file says. A file that is not there is empty; one without an answer belongs to
+    nobody yet.
+    """
+
+    agreement: str = ""
+    answers: list[_Answer] = field(default_factory=list[_Answer])
+    mark: str = ""  # what the charge of a search has in its words; this file's alone
+
+    @property
+    def rounds(self) -> list[int]:
+        return [answer.round for answer in self.answers]
+
+    @property
+    def spent(self) -> Fraction:
+        return sum((Fraction(answer.share or 0.0) for answer in self.answers), Fraction(0))
+
+    def check_order_and_share(self, number: int, share: float) -> None:
+        if number < max(self.rounds, default=0):
+            raise Refused("declined: this site has answered a later question. Nothing was spent")
+        if not affordable(self.spent, share):
+            raise Refused("declined: the budget of this search is spent. Nothing was spent")
+
+    def enter(self, number: int, share: float | None) -> None:
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self.answers.append(_Answer(number, now, share))
+
+    def write(self, target: Path) -> None:
+        text: dict[str, Any] = {"format": _FORMAT, "version": 1, "agreement": self.agreement}
+        if self.mark:
+            text["mark"] = self.mark
+        text["answers"] = [answer.to_dict() for answer in self.answers]
+        write_text(target, json.dumps(text, indent=1) + "\n", 0o600)
+
+    @staticmethod
+    def read(target: Path) -> _Answers:
+        if not target.exists():
+            return _Answers()
+        try:
+            told = json.loads(target.read_text(encoding="utf-8"))
+            if told["format"] != _FORMAT or told["version"] != 1:
+                raise KeyError("format")
+            answers = [_Answer.from_dict(answer) for answer in told["answers"]]
+            return _Answers(str(told["agreement"]), answers, str(told.get("mark", "")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RiemdpError(
+                f"{target} does not hold a site's answers; it is not overwritten, because what it"
+                " counted would be lost"
+            ) from error
 
 
 @contextlib.contextmanager

@@ -36,6 +36,7 @@ def write_result(
         "epsilon": _finite(guarantee.epsilon(server.plan.delta)),
         "delta": server.plan.delta,
         "adjacency": guarantee.adjacency,
+        "unit": server.plan.guarantee.unit,
         "assumes": guarantee.assumes,
         "private": guarantee.is_private and not reproducible,
         "rounds": [vars(r) for r in server.records],
@@ -64,7 +65,7 @@ def _finite(x: float) -> float | None:
 def told_result(agreed: Agreement, path: str | os.PathLike[str]) -> tuple[FederatedResult, str]:
     """The result of a run that a server has ended, and the SHA-256 of the file with its point.
 
-    The guarantee is computed from the agreement, the numbers of records and the rounds.
+    The guarantee is computed from the agreement, the numbers of records (or people) and the rounds.
 
     Args:
         agreed: What the parties signed.
@@ -102,9 +103,9 @@ def told_result(agreed: Agreement, path: str | os.PathLike[str]) -> tuple[Federa
     done = result_of(
         server,
         server.plan,
-        agents=len(sizes),
         reproducible=not private,
         status="completed" if server.finished else "interrupted",
+        places=agreed.setup.records_per_person if agreed.setup.of_people else None,
     )
     return done, hashlib.sha256(content).hexdigest()
 

@@ -13,7 +13,7 @@ import functools
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
@@ -44,6 +44,11 @@ def _compiled_random_point(
     return manifold._random_point(key, shape)
 
 
+@functools.lru_cache(maxsize=256)
+def _name(manifold: AbstractManifold) -> str:
+    return eqx.tree_pformat(manifold)
+
+
 class AbstractManifold(eqx.Module):
     """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`.
 
@@ -72,6 +77,14 @@ class AbstractManifold(eqx.Module):
         >>> round(float(space.dist(p, q)), 4)
         1.5708
     """
+
+    if not TYPE_CHECKING:
+        # Plain bound methods: a module's own cost as much as a small formula at each access, and
+        # serve arrays in fields, of which a manifold has none.
+        __getattribute__ = object.__getattribute__
+
+    def __repr__(self) -> str:
+        return _name(self)
 
     # ---------------------------------------------------------------- facts about the space
     @property
@@ -555,6 +568,21 @@ def _coerce_array(
             f" {trailing} (leading axes are batch axes)"
             + shape_hint(name, array.shape, trailing, type(x).__name__)
         )
+    return array
+
+
+def held(value: Any) -> Any:
+    """What a result keeps and shows of a value: each array, also in a tuple, as a read-only NumPy
+    array of its own. Anything else stays as it is.
+
+    Operations compute with JAX arrays, results hold NumPy arrays: here the one becomes the other.
+    """
+    if isinstance(value, tuple):
+        return tuple(held(part) for part in value)
+    if not isinstance(value, jax.Array | np.ndarray):
+        return value
+    array = np.array(value)
+    array.setflags(write=False)
     return array
 
 

@@ -149,7 +149,7 @@ class Grassmann(AbstractManifold):
         return on.nearest_orthonormal(x)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - p @ (transpose(p) @ x)
+        return x - on.outer(p, on.inner(p, x))
 
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)

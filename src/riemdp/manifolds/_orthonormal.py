@@ -28,6 +28,18 @@ _GAP = 0.1  # nodes further apart than this are divided directly
 _SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
 
 
+def inner(p: Array, x: Array) -> Array:
+    """p^T x, as one product of matrices where many x meet one p."""
+    if p.ndim == 2 and x.ndim == 3:
+        return jnp.einsum("mr,nms->nrs", p, x)
+    return jnp.swapaxes(p, -1, -2) @ x
+
+
+def outer(p: Array, s: Array) -> Array:
+    """p s, likewise."""
+    return jnp.einsum("mr,nrs->nms", p, s) if p.ndim == 2 and s.ndim == 3 else p @ s
+
+
 def skew(x: Array) -> Array:
     """Skew-symmetric part."""
     return 0.5 * (x - transpose(x))

@@ -79,7 +79,11 @@ class SPDLogEuclidean(AbstractSPD):
         return safe_sqrt(jnp.sum(self._to_frame(p, v) ** 2, axis=(-2, -1)))
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
-        return self._from_frame(p, sp.unpack(z, self.k))
+        # In the frame of the eigenvectors of p the derivative of exp is a product entry by entry,
+        # and the isotropic Gaussian matrix is the same there as in any other.
+        values, q = jnp.linalg.eigh(sp.sym(p), symmetrize_input=False)
+        slopes = sp.exp_slopes(jnp.log(values))
+        return sp.sym((q @ (slopes * sp.unpack(z, self.k))) @ sp.transpose(q))
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
         p, v = sp.sym(p), sp.sym(v)

@@ -98,6 +98,11 @@ def _exp_first(x: Array, y: Array, c: Array, _: float) -> Array:
     return jnp.where(far, (jnp.exp(x) - jnp.exp(y)) / jnp.where(far, 2.0 * half, 1.0), close)
 
 
+def exp_slopes(values: Array) -> Array:
+    """(..., k, k): the divided differences of exp at all pairs of these (..., k) values."""
+    return _exp_first(values[..., :, None], values[..., None, :], jnp.zeros(()), 0.0)
+
+
 def _power_values(x: Array, c: Array, t: float) -> Array:
     return jnp.sqrt(x + c) if t == 0.5 else (x + c) ** t
 

@@ -239,7 +239,7 @@ class Stiefel(AbstractManifold):
         return 2 * math.sin(min(radius, math.pi) / 2)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - p @ sym(transpose(p) @ x)
+        return x - on.outer(p, sym(on.inner(p, x)))
 
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)

@@ -114,13 +114,17 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         guarantee = self.guarantee
         charge(guarantee, ledger)
         drawn = self._draw(admitted, source)
+        return self._told(drawn, guarantee, reproducible=source.reproducible)
+
+    def _told(self, drawn: Drawn, guarantee: Guarantee, *, reproducible: bool) -> Release:
+        """What was drawn, with all that is public of it."""
         name, words = self._called
         return Release(
             value=drawn.value,
             guarantee=guarantee,
             scale=drawn.scale,
             mechanism=name,
-            reproducible=source.reproducible,
+            reproducible=reproducible,
             sensitivity=drawn.sensitivity,
             error_law=drawn.error_law,
             details={**drawn.details, "arithmetic": self.arithmetic},

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,7 @@ from ..domains import Domain
 from ..domains._clamp import readable
 from ..domains._frame import carried, carried_back
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point
+from ..manifolds._base import Point, held
 from ._common import Floats, end_of, exp_everywhere
 from ._error_law import ErrorLaw
 
@@ -170,8 +171,9 @@ class Region:
         Proof: docs/proofs/confidence-region.md.
 
     Attributes:
-        center: The point exp_b(y). It is not the released value where that was moved into the ball
-            or shrunk: the region belongs to the noisy vector before that.
+        center: The point exp_b(y), a NumPy array (a tuple on a product). It is not the released
+            value where that was moved into the ball or shrunk: the region belongs to the noisy
+            vector before that.
         radius: Of the ball about y, in the metric at b. A distance on flat spaces, and where b is
             the center itself. With `axes`, what it is multiplied by.
         level: The probability.
@@ -196,7 +198,7 @@ class Region:
         True
     """
 
-    center: Point
+    center: Any
     radius: float
     level: float
     of: str
@@ -204,6 +206,9 @@ class Region:
     observation: Observation
     axes: Floats | None = None
     note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "center", held(self.center))
 
     def contains(self, x: Point) -> Bool[Array, "*batch"]:
         """Whether each point lies in the region.
@@ -217,15 +222,15 @@ class Region:
         """
         return self.observation.offsets(x, self.axes) <= self.radius
 
-    def boundary(self, count: int = 180) -> Point:
+    def boundary(self, count: int = 180) -> Any:
         """Points on the edge of the region, for pictures.
 
         Args:
             count: How many; 2 in dimension 1.
 
         Returns:
-            `count` stacked points: both ends in dimension 1, a closed curve in dimension 2 (the
-            last point is the first), spread over the surface in dimension 3.
+            `count` stacked points, a NumPy array: both ends in dimension 1, a closed curve in
+            dimension 2 (the last point is the first), spread over the surface in dimension 3.
 
         Raises:
             InvalidArgument: The dimension is above 3.
@@ -239,7 +244,7 @@ class Region:
             )
         ways = _directions(dim, count)
         ways = ways if self.axes is None else ways @ self.axes.T
-        return o.points(o.coordinates + self.radius * ways)
+        return held(o.points(o.coordinates + self.radius * ways))
 
     @property
     def half_axes(self) -> Floats:

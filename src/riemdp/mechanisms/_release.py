@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from .. import _html
 from .._errors import InvalidArgument, MissingExtra, RiemdpWarning, invalid, one_of
-from ..domains import _names
+from ..domains import Ball, _names
 from ..domains._names import Names
-from ..manifolds._base import Point
+from ..manifolds._base import Point, held
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
@@ -40,8 +40,9 @@ class Release:
     Holds no noise, no key and no record, so it can be pickled, printed and logged.
 
     Attributes:
-        value: The released point (or tangent vector), a float64 array of the manifold's shape; a
-            tuple on a product.
+        value: The released point (or tangent vector), a float64 NumPy array of the manifold's
+            shape; a tuple of such arrays on a product. It is read-only, so that it stays what was
+            released: `value.copy()` can be changed.
         guarantee: The `Guarantee` that was made with the noise.
         scale: sigma of a Gaussian, or s of a Laplace or K-norm law, per orthonormal coordinate in
             the metric.
@@ -53,7 +54,8 @@ class Release:
         details: Further public facts. `arithmetic` is "lattice" where the guarantee holds for the
             numbers as computed (noise in integers on a public grid, rounding within the
             sensitivity), "idealised" where it holds for real numbers. `names` holds, for each axis
-            of a record, the names that a DataFrame or an xarray gave to a Frechet mean.
+            of a record, the names that a DataFrame or an xarray gave to a mean, a median, a class
+            mean or the centre of a ball; for `PrivatePCA` those of components and of columns.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
         words: What the mechanism does, for a report.
@@ -74,6 +76,7 @@ class Release:
     observation: Observation | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "value", held(self.value))
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
         if self.budget is not None:
             object.__setattr__(self, "guarantee", self.guarantee.quoted_at(self.budget.delta))
@@ -263,32 +266,38 @@ class Release:
 
     def _named(self, names: Names | None) -> Release:
         """The same release with the public names of the records' axes, where the value has these
-        axes.
+        axes (of a ball: its centre).
         """
-        if names is None or np.shape(self.value) != tuple(len(axis) for axis in names):
+        if names is None or np.shape(self._shown) != tuple(len(axis) for axis in names):
             return self
         return dataclasses.replace(self, details={**self.details, "names": names})
 
+    @property
+    def _shown(self) -> Any:
+        """The released array, or the centre of the ball that was released."""
+        return self.value.center if isinstance(self.value, Ball) else self.value
+
     def to_frame(self) -> Any:
-        """The released value as a pandas DataFrame with the names of rows and columns (of a vector:
-        as one row). Needs pandas.
+        """The released value, or the centre of a released ball, as a pandas DataFrame with the
+        names of rows and columns (of a vector: as one row). Needs pandas.
 
         Raises:
             InvalidArgument: The value is neither a vector nor a matrix.
             MissingExtra: pandas is not installed.
         """
-        if isinstance(self.value, tuple) or np.ndim(self.value) not in (1, 2):
+        value = self._shown
+        if isinstance(value, tuple) or np.ndim(value) not in (1, 2):
             raise InvalidArgument("only a vector or a matrix is a table")
         try:
             import pandas  # type: ignore[reportMissingImports]
         except ImportError as error:
             raise MissingExtra("a table needs pandas: pip install pandas") from error
         names = self.details.get("names")
-        if np.ndim(self.value) == 1:
-            row = np.asarray(self.value)[None]
+        if np.ndim(value) == 1:
+            row = value[None].copy()
             return pandas.DataFrame(row, columns=None if names is None else list(names[0]))
         rows, columns = (None, None) if names is None else map(list, names)
-        return pandas.DataFrame(np.asarray(self.value), index=rows, columns=columns)
+        return pandas.DataFrame(value.copy(), index=rows, columns=columns)
 
     @property
     def _subject(self) -> str:
@@ -311,15 +320,13 @@ class Release:
     def __getstate__(self) -> dict[str, Any]:
         state = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         state["details"] = dict(self.details)
-        state["value"] = _as_numpy(self.value)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, item in state.items():
             object.__setattr__(self, name, item)
         object.__setattr__(self, "details", MappingProxyType(dict(state["details"])))
-        value = state["value"]
-        object.__setattr__(self, "value", _as_jax(value))
+        object.__setattr__(self, "value", held(self.value))  # read-only, which a pickle forgets
 
     def __str__(self) -> str:
         lines = [
@@ -370,7 +377,7 @@ class Release:
     def _repr_html_(self) -> str:
         """The same as a table, and the released value where it is small, for notebooks."""
         warning = NOT_PRIVATE if self.reproducible else ""
-        return _html.of_lines(str(self), warning=warning, block=_small(self.value))
+        return _html.of_lines(str(self), warning=warning, block=_small(self._shown))
 
 
 def _small(value: Point) -> str:
@@ -382,15 +389,10 @@ def _small(value: Point) -> str:
     return np.array2string(array, precision=5, suppress_small=bool(usual))
 
 
-def _shape_in_words(value: Point) -> str:
+def _shape_in_words(value: Any) -> str:
+    if isinstance(value, Ball):
+        center = jax.tree.map(np.shape, value.center)
+        return f"a ball of radius {float(value.radius):.4g}, centre of shape {center}"
     if isinstance(value, tuple):
         return "a tuple of (" + ", ".join(_shape_in_words(v) for v in value) + ")"
     return f"an array of shape {tuple(np.shape(value))}"
-
-
-def _as_numpy(value: Point) -> Any:
-    return tuple(_as_numpy(v) for v in value) if isinstance(value, tuple) else np.asarray(value)
-
-
-def _as_jax(value: Point) -> Any:
-    return tuple(_as_jax(v) for v in value) if isinstance(value, tuple) else jnp.asarray(value)

@@ -197,6 +197,11 @@ class NoiseOfSites:
         return plan.integers(values) + plan.noise(source)
 
 
+def affordable(spent: Fraction, share: float) -> bool:
+    """Whether one more share stays within the whole, to what float64 leaves of it."""
+    return spent + Fraction(share) <= 1.0 + _ROOM / 2.0
+
+
 class SearchSite:
     """One site's records, and what it answers.
 
@@ -244,7 +249,7 @@ class SearchSite:
 
     def affords(self, ask: Ask) -> bool:
         """Whether the shares of all answers stay within the whole."""
-        return self.spent + Fraction(ask.share) <= 1.0 + _ROOM / 2.0
+        return affordable(self.spent, ask.share)
 
     def answer(self, ask: Ask) -> Floats | Integers:
         """The sum that was asked for, with noise.

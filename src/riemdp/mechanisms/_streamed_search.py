@@ -1,8 +1,8 @@
 """The records of a search for a ball, where they are read in parts.
 
 About a centre one pass counts the records within every radius that the search can ask for: the
-largest times a power of 2^(1/8). A radius that is none of these costs a pass of its own. What is
-kept is counts and sums.
+largest times a power of 2^(1/8). A radius that is none of these costs a pass of its own, and so
+does another scale than those of the search. What is kept is counts and sums.
 """
 
 from __future__ import annotations
@@ -43,14 +43,19 @@ class StreamedRecords(SearchRecords):
 
     @functools.cached_property
     def _scale_counts(self) -> np.ndarray:
-        """How many records have a scale factor of at most each scale that is asked for."""
-        part = functools.partial(_scales_below, self.manifold, self.domain.center, _scale_edges())
-        return np.cumsum(self.X.sums(part)[0], axis=1)
+        """How many records have a scale factor of at most each scale that a search asks for."""
+        return self._count_scales(_scale_edges())
 
     def scales_below(self, factor: int, scale: float) -> int:
-        place = int(np.searchsorted(_scale_edges(), scale))
-        assert _scale_edges()[place] == scale
-        return int(self._scale_counts[factor, place])
+        edges = _scale_edges()
+        place = min(int(np.searchsorted(edges, scale)), len(edges) - 1)
+        if edges[place] == scale:
+            return int(self._scale_counts[factor, place])
+        return int(self._count_scales(np.array([scale]))[factor, 0])  # as a server may ask
+
+    def _count_scales(self, edges: np.ndarray) -> np.ndarray:
+        part = functools.partial(_scales_below, self.manifold, self.domain.center, edges)
+        return np.cumsum(self.X.sums(part)[0], axis=1)
 
     def take(self, center: Point) -> None:
         self.center, self._within = center, None

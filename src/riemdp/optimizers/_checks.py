@@ -9,12 +9,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
-from ..domains._door import admit_point, admit_stack
+from ..domains._door import admit_point, admit_stack, admit_stack_in_parts
+from ..domains._stream import Stream
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Guarantee, Ledger
 from ..problems._problem import Batch, Problem, check_gradient_shape, check_loss_shape
+from ._streamed import objective
 
 
 def check_initial(problem: Problem, initial: Point) -> Point:
@@ -27,14 +30,22 @@ def check_initial(problem: Problem, initial: Point) -> Point:
 
 
 def check_data(
-    problem: Problem, data: RecordsLike, *, may_be_empty: bool = False
+    problem: Problem, data: RecordsLike, *, may_be_empty: bool = False, in_parts: bool = False
 ) -> tuple[Any, int]:
     """Records as float64 arrays with a common leading axis, or an error that names `data`. Only the
     form of the whole can be refused; a record of a list that is no array of numbers of the public
     shape becomes NaN, and what it contributes to a gradient is 0. Where the number of records is
-    private data `may_be_empty`: an array (0, *shape).
+    private data `may_be_empty`: an array (0, *shape). With `in_parts` a `Stream` where they come
+    from a file.
     """
     shape = problem.record_shape
+    stream = None
+    if in_parts:
+        stream = admit_stack_in_parts("data", data, shape, at_least=0 if may_be_empty else 1)
+    if stream is not None and stream.n:
+        return stream, stream.n
+    if stream is not None:
+        data = jax.tree.map(lambda leaf: np.zeros((0, *leaf.shape)), stream.form)
     several = isinstance(shape, tuple) and bool(shape) and isinstance(shape[0], tuple)
     if isinstance(data, list) and not several:
         records = _admitted(data, shape)
@@ -83,7 +94,7 @@ def check_objective(problem: Problem, point: Point, records: Batch) -> None:
     """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth
     naming.
     """
-    if math.isnan(problem.objective(point, records)):
+    if math.isnan(objective(problem, point, records)):
         raise InvalidArgument(
             "argument `loss` is NaN at the initial point for some record; the run was not started"
         )
@@ -116,4 +127,6 @@ def check_problem(problem: Problem, point: Point, records: Batch) -> None:
 
 def form_of_record(records: Batch) -> Any:
     """The shape of one record of the data, without its values."""
+    if isinstance(records, Stream):
+        return records.form
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), records)

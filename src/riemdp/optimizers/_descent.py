@@ -7,28 +7,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid, one_of, real
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee
-from ..problems._problem import Batch, Problem, _chunk
+from ..problems._problem import Batch, Problem
 from ..statistics._sensitivity import mean_gradient_sensitivity
 from ._adaptive_clip import AdaptingGradient
 from ._calibrated import SEARCHES, adapting, allocation, calibrated
 from ._checkpoint import identity
 from ._driver import Run, Schedule
-from ._kernels import AbstractKernel, Frame, State, choose_kernel, over_chunks
+from ._gradient_step import GradientStep, chunk_of, inside_ball, prepared_for
+from ._kernels import AbstractKernel, choose_kernel
 from ._noisy_gradient import Batches, NoisyGradient
-from ._people import each_record
 from ._plan import (
     ADAPTIVE,
     MOST_STEPS,
@@ -40,45 +36,10 @@ from ._plan import (
     rate_array,
     resolve_clip,
 )
-from ._steps import AbstractStep, Anchor, Carry, Confinement, Row, Work, batch_of, prepared
+from ._steps import Confinement, Work
 
 SENSITIVITIES = ("clip", "domain")
 SAMPLINGS = ("without-replacement", "poisson", "allocation")
-
-
-class GradientStep(AbstractStep):
-    """One answer of a noisy gradient: on the row's batch, or on all records."""
-
-    kernel: AbstractKernel = eqx.field(static=True)
-    gradient: NoisyGradient
-    chunk: int = eqx.field(static=True)
-    center: Any = None  # a public record (a batch of one), about whose gradient is clipped
-
-    def direction(self, state: State, anchor: Anchor | None, data: Batch, row: Row) -> Frame:
-        kernel, gradient = self.kernel, self.gradient
-        center = None if self.center is None else kernel.public_gradient(state, self.center)
-        if row.indices is None:
-            total = gradient.sum_of_all(kernel, state, data, self.chunk, center)
-        else:
-            present = jnp.ones(row.indices.shape[0]) if row.mask is None else row.mask
-            total = gradient.sum_of(kernel, state, batch_of(data, row), present, center)
-        return gradient.answer(kernel, state, total, row.normals, center=center)
-
-    def query(self, carry: Carry, anchor: Anchor | None, data: Any, row: Row) -> tuple[Frame, Any]:
-        kernel, gradient, state = self.kernel, self.gradient, carry.state
-        if not isinstance(gradient, AdaptingGradient):
-            return super().query(carry, anchor, data, row)
-        clip = carry.clip.clip
-
-        def sums(part: Batch, present: Array) -> tuple[Frame, Array]:
-            return gradient.joint_sum_of(kernel, state, part, present, clip, row.step)
-
-        if row.indices is None:
-            total = over_chunks(data, self.chunk, sums)
-        else:
-            present = jnp.ones(row.indices.shape[0]) if row.mask is None else row.mask
-            total = sums(batch_of(data, row), present)
-        return gradient.adapted_answer(kernel, state, total, row.normals, carry.clip, row.step)
 
 
 class _Descent(AbstractOptimizer):
@@ -417,7 +378,7 @@ class Plan(AbstractPlan):
         if centered:
             assert problem.ball is not None
             domain = problem.ball.on(m)
-            records, point = each_record(domain.clamp, records), domain.clamp_point(point)
+            records, point = inside_ball(domain, records), domain.clamp_point(point)
             ball = Confinement(domain.center, domain.radius)
             if math.isfinite(self.clip):
                 center = jax.tree.map(lambda x: x[None], domain.center)
@@ -478,21 +439,6 @@ class Plan(AbstractPlan):
                 )
             )
         return "\n".join(words)
-
-
-def prepared_for(kernel: AbstractKernel, records: Batch) -> Any:
-    """The records in the form that the kernel takes."""
-    if kernel.takes_data_as_they_are:
-        return records
-    return each_record(partial(prepared, kernel), records)
-
-
-def chunk_of(records: Batch, repetitions: int | None) -> int:
-    """Records handled at once, so that memory does not grow with n or with the repetitions."""
-    leaves = jax.tree.leaves(records)
-    if repetitions is None:
-        return _chunk(leaves)
-    return _chunk(leaves, max(1 << 14, (1 << 21) // repetitions))
 
 
 def _plan(

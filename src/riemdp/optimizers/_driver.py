@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from .._errors import BudgetExceeded
 from ..domains._door import admit_point
+from ..domains._sources import Unreadable
+from ..domains._stream import Stream
 from ..manifolds import Product
 from ..manifolds._base import Point
 from ..privacy import Guarantee, Ledger, charge
@@ -32,6 +34,7 @@ from ._checks import check_affordable
 from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
 from ._recorder import Recorder, StepTimer
 from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
+from ._streamed import check_streamed, full_query_streamed, run_streamed, steps_at_once
 
 ENTRIES = 1 << 20  # numbers of one block of randomness
 REPEATED_ENTRIES = 1 << 22  # the same, over all repetitions
@@ -194,6 +197,7 @@ class _Driver:
         drawn = run.output == "uniform"
         self.target: Any = context.source.integers(1, last + 1, shape) if drawn else last
         batches = run.gradients[-1].batches
+        check_streamed(run.work.data, run.work.step, batches)
         width = run.gradients[-1].noise_size(self.kernel) + (
             0 if batches.sampling == "full" else batches.size
         )
@@ -314,6 +318,9 @@ class _Driver:
                 raise
             # Another run used the ledger meanwhile; what was released stays released.
             self.status = "interrupted"
+        except Unreadable:
+            self._save()  # what was drawn stays charged; what was released is not lost
+            raise
         finally:
             if self.recorder is not None:
                 self.recorder.end()
@@ -376,7 +383,7 @@ class _Driver:
         self._set_anchor(segment, normals)
         row, ahead = 0, None
         while row < count:
-            end = self._pause(row, count)
+            end = self._pause(row, count, block)
             take = partial(self._compiled, segment, block, row, end)
             early = end == count and following is not None and not self.repeated
             early = early and self.checkpoint is None
@@ -397,11 +404,14 @@ class _Driver:
         self._save()
         return ahead
 
-    def _pause(self, row: int, count: int) -> int:
+    def _pause(self, row: int, count: int, block: Block) -> int:
         """The row before which the host looks up."""
         if self.repeated:
             return count
         end = min(count, row + self.timer.steps(count - row))
+        most = steps_at_once(self.run.work.data, block.indices)
+        if most is not None:
+            end = min(count, row + max(1, most))
         return (
             end if self.recorder is None else self.recorder.limit(self.progress["taken"], row, end)
         )
@@ -411,7 +421,8 @@ class _Driver:
         work, averaged = self.run.work, float(self.progress["averaged"])
         if not self.repeated:
             span = Span(row, end, segment.offset, averaged)
-            return _steps.run_steps(work, self.carry, self.anchor, block, span)
+            steps = run_streamed if isinstance(work.data, Stream) else _steps.run_steps
+            return steps(work, self.carry, self.anchor, block, span)
         ends: Any = end
         if self.run.output == "uniform" and segment.restart == self.run.schedule.restarts - 1:
             ends = np.clip(self.target - segment.done, 0, end)
@@ -431,6 +442,8 @@ class _Driver:
         else:
             point = _steps.current_point(self.kernel, self.carry.state, self.repeated)
         answer = _steps.full_query_repetitions if self.repeated else _steps.full_query
+        if isinstance(query.data, Stream):
+            answer = full_query_streamed
         full = answer(query.step, query.data, point, normals)
         self.calls += self.run.gradient_calls[1]
         self.anchor = Anchor(point, full)

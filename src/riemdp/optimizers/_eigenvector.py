@@ -14,6 +14,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
+from ..domains._door import refuse_large
 from ..manifolds import Sphere
 from ..manifolds._spectral import unpack
 from ..mechanisms._lattice import added, on_grid
@@ -83,6 +84,7 @@ def private_principal_eigenvector(
     one_of("method", method, METHODS)
     r = magnitude("row_norm", row_norm, power=2)
     check_budget(budget)
+    refuse_large("data", data)
     rows = np.asarray(data)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] == 0 or rows.shape[1] < 2:
         raise invalid(

@@ -61,7 +61,9 @@ def private_minimize(
 
     Args:
         problem: What is minimised.
-        data: An array (n, *record shape), or a pytree of such with the same n; n is public.
+        data: An array (n, *record shape), or a pytree of such with the same n; n is public. A
+            mapped file, HDF5, Zarr or Dask array is read in parts, except with `groups`
+            (docs/scale.md).
         initial: A point, public (a private one must be charged where it was made). It is projected
             onto the manifold, and with sensitivity="domain" moved into the ball.
         optimizer: `DPRGD`, `DPRSGD` or `DPRSVRG`.
@@ -131,7 +133,8 @@ def private_minimize(
             )
         budget = None
     record_every = integer("record_every", record_every, at_least=0)
-    point, records, n = _checked(problem, data, initial, optimizer)
+    # the records of a person are brought together in memory
+    point, records, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)
     source = noise_source(rng)
     form, shown = form_of_record(records), problem
     if groups is not None:
@@ -234,12 +237,17 @@ def replicate(
 
 
 def _checked(
-    problem: Problem, data: RecordsLike, initial: Point, optimizer: AbstractOptimizer
+    problem: Problem,
+    data: RecordsLike,
+    initial: Point,
+    optimizer: AbstractOptimizer,
+    *,
+    in_parts: bool = False,
 ) -> tuple[Point, Any, int]:
     """Start, records and their number, all checked before anything is charged or drawn."""
     point = check_initial(problem, initial)
     # one record must not decide whether there is an error where it is added or removed
     hidden = optimizer.counts_are_private and getattr(optimizer, "population", None) is not None
-    records, n = check_data(problem, data, may_be_empty=hidden)
+    records, n = check_data(problem, data, may_be_empty=hidden, in_parts=in_parts)
     check_problem(problem, point, records)
     return point, records, n

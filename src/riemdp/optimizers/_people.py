@@ -131,6 +131,22 @@ def of_people(problem: Problem) -> Problem:
     return dataclasses.replace(problem, loss=MeanLoss(problem.loss), gradient=None)
 
 
+class WeightedLoss(eqx.Module):
+    """The loss of a record, times its weight."""
+
+    loss: Callable[[Point, Any], Any] = eqx.field(static=True)
+
+    def __call__(self, w: Point, pair: tuple[Any, Array]) -> Array:
+        record, weight = pair
+        return weight * self.loss(w, record)
+
+
+def weighted_loss(problem: Problem, w: Point, records: Batch, weights: np.ndarray) -> float:
+    """The sum of the records' losses, each times its weight. Reads them without noise."""
+    whole = dataclasses.replace(problem, loss=WeightedLoss(problem.loss), gradient=None)
+    return len(weights) * whole.objective(w, (records, weights))
+
+
 def refuse_public_parts(problem: Problem) -> None:
     """Raise where a part of each record is public: a person's number of records is private."""
     whole = type(problem).__dataclass_fields__["protects"].default

@@ -11,6 +11,7 @@ import jax
 from ..manifolds._base import Point
 from ..problems._problem import Batch, Problem
 from ._result import History, HistoryRow
+from ._streamed import objective
 
 _SECONDS = 0.5
 
@@ -74,7 +75,7 @@ class Recorder:
             self.bar.update(self.task, completed=taken)
         if self.every and taken % self.every == 0:
             w = point()
-            self.rows.append(HistoryRow(taken, calls, self.problem.objective(w, self.records), w))
+            self.rows.append(HistoryRow(taken, calls, objective(self.problem, w, self.records), w))
 
     def end(self) -> None:
         """Close the bar."""

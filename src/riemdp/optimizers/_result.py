@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .. import _html
-from ..manifolds._base import Point
+from ..manifolds._base import held
 from ..privacy import Guarantee
 from ..privacy._arithmetic import IDEALISED, in_words
 
@@ -47,7 +47,7 @@ class OptimizationResult:
     """The released point and everything public about how it was made.
 
     Attributes:
-        value: The released point, a float64 JAX array (a tuple on `Product`).
+        value: The released point, a read-only float64 NumPy array (a tuple on `Product`).
         guarantee: Of everything drawn, made in the function that drew the noise.
         sigma: Standard deviation of the noise per orthonormal coordinate of the averaged gradient
             (DP-RSVRG: of the full gradient; `details` has the inner one; with an adaptive clip
@@ -65,7 +65,7 @@ class OptimizationResult:
             overflowed and were not taken (since the last resumption of a checkpointed run).
     """
 
-    value: Point
+    value: Any
     guarantee: Guarantee
     sigma: float
     history: Sequence[HistoryRow]
@@ -79,19 +79,19 @@ class OptimizationResult:
     def __post_init__(self) -> None:
         details = {"arithmetic": IDEALISED, **self.details}
         object.__setattr__(self, "details", MappingProxyType(details))
+        rows = History(row._replace(value=held(row.value)) for row in self.history)
+        object.__setattr__(self, "history", rows)
+        object.__setattr__(self, "value", held(self.value))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         state["details"] = dict(self.details)
-        state["value"] = jax.tree.map(np.asarray, self.value)
-        state["history"] = History(
-            row._replace(value=jax.tree.map(np.asarray, row.value)) for row in self.history
-        )
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, item in state.items():
-            object.__setattr__(self, name, MappingProxyType(item) if name == "details" else item)
+            object.__setattr__(self, name, item)
+        self.__post_init__()  # details and values are read-only, which a pickle forgets
 
     def __str__(self) -> str:
         shape = jax.tree.map(np.shape, self.value)

@@ -140,25 +140,30 @@ def _averaged(kernel: AbstractKernel, mean: Point, state: State, count: Array) -
     return _where(_finite(moved), moved, mean)
 
 
-def _steps(work: Work, carry: Carry, anchor: Anchor | None, block: Block, span: Span) -> Carry:
-    kernel = work.step.kernel
+def after(
+    work: Work, carry: Carry, direction: Frame, clip: Any, rate: Array, averaged: Array
+) -> Carry:
+    """The state after a step along a private direction; it is the average's `averaged`-th point."""
+    kernel, velocity, mean = work.step.kernel, carry.velocity, carry.mean
+    if velocity is not None:  # heavy ball
+        direction = jax.tree.map(lambda v, g: work.decay * v + g, velocity, direction)
+    moved, fine = _moved(work, carry.state, direction, rate)
+    if velocity is not None:
+        carried = kernel.carry(carry.state, moved, direction)
+        velocity = _where(_finite(carried), carried, jax.tree.map(jnp.zeros_like, carried))
+    if mean is not None:
+        mean = _averaged(kernel, mean, moved, averaged)
+    return Carry(moved, mean, velocity, carry.skipped + jnp.where(fine, 0, 1), clip)
 
+
+def _steps(work: Work, carry: Carry, anchor: Anchor | None, block: Block, span: Span) -> Carry:
     def body(i: Array, carry: Carry) -> Carry:
         indices = None if block.indices is None else block.indices[i]
         mask = None if block.mask is None else block.mask[i]
         row = Row(block.normals[i], indices, mask, span.offset + i)
         direction, clip = work.step.query(carry, anchor, work.data, row)
-        velocity = carry.velocity
-        if velocity is not None:  # heavy ball
-            direction = jax.tree.map(lambda v, g: work.decay * v + g, velocity, direction)
-        moved, fine = _moved(work, carry.state, direction, block.rates[i])
-        if velocity is not None:
-            carried = kernel.carry(carry.state, moved, direction)
-            velocity = _where(_finite(carried), carried, jax.tree.map(jnp.zeros_like, carried))
-        mean = carry.mean
-        if mean is not None:
-            mean = _averaged(kernel, mean, moved, span.averaged + (i - span.begin) + 1.0)
-        return Carry(moved, mean, velocity, carry.skipped + jnp.where(fine, 0, 1), clip)
+        averaged = span.averaged + (i - span.begin) + 1.0
+        return after(work, carry, direction, clip, block.rates[i], averaged)
 
     return jax.lax.fori_loop(span.begin, span.end, body, carry)
 

@@ -21,8 +21,8 @@ from ..privacy import Budget, Guarantee, gaussian_noise_multiplier
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..problems._problem import Batch, Problem
 from ._checkpoint import identity
-from ._descent import GradientStep, chunk_of, prepared_for
 from ._driver import FullQuery, Run
+from ._gradient_step import GradientStep, chunk_of, prepared_for
 from ._kernels import AbstractKernel, Generic, choose_kernel, gradient_function
 from ._noisy_gradient import NoisyGradient
 from ._plan import (

@@ -66,8 +66,8 @@ class Guarantee:
 
     Examples:
         >>> import riemdp
-        >>> both = riemdp.gaussian(4.0).compose(riemdp.gaussian(4.0))
-        >>> both == riemdp.gaussian(4.0, 2), both.within(riemdp.Budget(2.0, 1e-5))
+        >>> both = riemdp.privacy.gaussian(4.0).compose(riemdp.privacy.gaussian(4.0))
+        >>> both == riemdp.privacy.gaussian(4.0, 2), both.within(riemdp.Budget(2.0, 1e-5))
         (True, True)
     """
 
@@ -449,7 +449,7 @@ def gaussian(noise_multiplier: float, steps: int = 1, *, adjacency: str = REPLAC
 
     Examples:
         >>> import riemdp
-        >>> round(riemdp.gaussian(4.0).epsilon(1e-5), 3)
+        >>> round(riemdp.privacy.gaussian(4.0).epsilon(1e-5), 3)
         0.926
     """
     z = real(

@@ -487,7 +487,7 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
     Example:
         >>> import riemdp
         >>> book = riemdp.session_ledger(riemdp.Budget(2.0, 1e-5))
-        >>> riemdp.privacy.charge(riemdp.gaussian(5.0))  # what every release does
+        >>> riemdp.privacy.charge(riemdp.privacy.gaussian(5.0))  # what every release does
         >>> book.charges
         1
         >>> riemdp.session_ledger(None)

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+import functools
+import warnings
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from .. import problems
-from .._errors import integer, invalid, one_of, real
+from .._errors import SlowSamplerWarning, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain, Frame
-from ..domains._door import admit_in_parts, admit_manifold, admit_records
+from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._names import names_of
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
-from ..manifolds._base import Point, RecordsLike
-from ..mechanisms import AdaptiveMean, MeanGradient, Release, TangentMeanNoise
+from ..manifolds._base import RecordsLike
+from ..mechanisms import (
+    AdaptiveMean,
+    MeanGradient,
+    Release,
+    RiemannianLaplace,
+    TangentMeanNoise,
+)
+from ..mechanisms._base import PointMechanism
 from ..mechanisms._common import CALIBRATIONS
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
@@ -28,6 +36,7 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import about_people
 from ..randomness import NoiseSource
+from ..sampling._laplace import warn_if_slow
 from ..statistics import AmbientMean, FrechetMean
 from ..statistics._people import People
 from ..statistics._sensitivity import (
@@ -228,9 +237,8 @@ def private_frechet_mean(
     one_of("adjacency", adjacency, ADJACENCIES)
     _check_budget(mechanism, budget)
     grouped = of_groups(manifold, X, groups, domain, 1 if adjacency == REPLACE_ONE else 0)
-    admit = admit_records if mechanism in OPTIMIZED else admit_in_parts
     points = grouped.points if grouped else X
-    records, n = _counted(admit, manifold, points, adjacency, n_min)
+    records, n = _counted(manifold, points, adjacency, n_min)
     public: dict[str, Any] = {
         "weights": weights if adjacency == REPLACE_ONE else None,
         "adjacency": adjacency,
@@ -270,24 +278,23 @@ def private_frechet_mean(
         release = both.release(value, rng, ledger=ledger)
     elif name in OPTIMIZED:
         _refuse_for_optimizers(name, adjacency, weights)
-        inside = domain.frame.clamp(records)
+        if isinstance(records, Stream):
+            inside = records.moved(domain.frame.moving)
+        else:
+            inside = domain.frame.clamp(records)
         with contextlib.nullcontext() if grouped is None else about_people():
             release = _optimised(name, local, inside, n, budget, rng, ledger, optimizer)
         if grouped is not None:
             release = dataclasses.replace(release, guarantee=release.guarantee.for_people())
     else:
-        query = FrechetMean(domain, n, tolerance=tolerance, **public)
+        query = _query(domain, n, tolerance, public)
         # From here on the records are touched again only by the solver; what decides and what is
         # stated is a function of public numbers.
         prepared = query.prepare(records, own)
         gradient = None
         if name in NEED_GRADIENT:
             gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
-        there = Ball._of(local)
-        facts = MeanFacts(
-            local.manifold, there, n, shares.rest, gradient=gradient, shrink=shrink, **choice
-        )
-        built = build(name, facts)
+        built = _built(name, local, n, shares.rest, gradient, shrink, choice)
         value = query.value(prepared), (grouped or prepared).count_outside
         both = charged(Counted(built, shares, shown), grouped)
         release = both.release(value, rng, ledger=ledger)
@@ -299,6 +306,52 @@ def private_frechet_mean(
     release = _finished(release, details, local, domain.frame)._named(names_of(X))
     release._warn_of_noise()
     return release
+
+
+def _query(domain: Domain, n: int, tolerance: float | None, public: dict[str, Any]) -> FrechetMean:
+    """The query; remembered for a domain, where it is known to be the same again."""
+    if public["weights"] is not None:
+        return FrechetMean(domain, n, tolerance=tolerance, **public)
+    return _remembered_query(domain, n, tolerance, public["adjacency"], public["streamed"])
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered_query(
+    domain: Domain, n: int, tolerance: float | None, adjacency: str, streamed: bool
+) -> FrechetMean:
+    return FrechetMean(domain, n, tolerance=tolerance, adjacency=adjacency, streamed=streamed)
+
+
+def _built(
+    name: str,
+    local: Domain,
+    n: int,
+    budget: Budget,
+    gradient: MeanGradient | None,
+    shrink: bool | None,
+    choice: dict[str, Any],
+) -> PointMechanism:
+    """The mechanism, from public facts; remembered unless it holds the records' gradient."""
+    if gradient is None and choice["weights"] is None:
+        asked = (name, local, n, budget, shrink, *choice.items())
+        made = _remembered_mechanism(*asked)
+        if isinstance(made, RiemannianLaplace):
+            warn_if_slow(made.manifold, made.tries)
+        return made
+    facts = MeanFacts(
+        local.manifold, Ball._of(local), n, budget, gradient=gradient, shrink=shrink, **choice
+    )
+    return build(name, facts)
+
+
+@functools.lru_cache(maxsize=64)
+def _remembered_mechanism(
+    name: str, local: Domain, n: int, budget: Budget, shrink: bool | None, *choice: tuple[str, Any]
+) -> PointMechanism:
+    facts = MeanFacts(local.manifold, Ball._of(local), n, budget, shrink=shrink, **dict(choice))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowSamplerWarning)  # said at every call
+        return build(name, facts)
 
 
 def _adaptive(
@@ -397,7 +450,6 @@ def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
 
 
 def _counted(
-    admit: Callable[..., tuple[Any, int]],
     manifold: AbstractManifold,
     X: RecordsLike,
     adjacency: str,
@@ -413,7 +465,7 @@ def _counted(
                 " bound of it (data sets with fewer records are filled up with the centre of the"
                 " ball)",
             )
-        return admit(manifold, "X", X, at_least=0)[0], integer("n_min", n_min)
+        return admit_in_parts(manifold, "X", X, at_least=0)[0], integer("n_min", n_min)
     if n_min is not None:
         raise invalid(
             "n_min",
@@ -421,7 +473,7 @@ def _counted(
             'under "replace-one" the number of records is public; leave it out, or give '
             'adjacency="add-or-remove-one"',
         )
-    return admit(manifold, "X", X)
+    return admit_in_parts(manifold, "X", X)
 
 
 def _finished(release: Release, details: dict[str, Any], local: Domain, frame: Frame) -> Release:
@@ -484,7 +536,7 @@ def _refuse_count(wanted: bool | None, name: str) -> bool:
 def _optimised(
     name: str,
     local: Domain,
-    records: Point,
+    records: Any,
     n: int,
     budget: Budget,
     rng: int | NoiseSource | None,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ from numpy.typing import NDArray
 from .. import problems
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall
-from ..domains._door import admit_manifold, admit_records
+from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._names import names_of
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
@@ -107,7 +109,8 @@ def private_geometric_median(
     start = search.on(manifold).center
     rates = step_sizes(manifold, search)
     grouped = of_groups(manifold, X, groups, None)
-    records, n = admit_records(manifold, "X", grouped.points if grouped else X)
+    admitted, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
+    records = cast("RecordsLike", admitted)
     need = records_needed(manifold.dim, len(rates), budget)
     if n < need:
         raise InvalidArgument(
@@ -152,7 +155,7 @@ def private_geometric_median(
         details=details,
         budget=budget,
         words="noisy gradient descent on all records, each of which pulls with a unit vector",
-    )
+    )._named(names_of(X))
 
 
 def step_sizes(manifold: AbstractManifold, search: AdaptiveBall) -> NDArray[np.float64]:

@@ -191,6 +191,10 @@ class MeanPlan(Sequence[PlanRow]):
         return min(candidates, key=lambda r: (r.typical_error, COMPARED.index(r.mechanism)))
 
     def __str__(self) -> str:
+        return self._text
+
+    @functools.cached_property
+    def _text(self) -> str:
         count = (
             f"n = {self.n}"
             if self.adjacency == REPLACE_ONE
@@ -474,16 +478,11 @@ def made_plan(
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")
     given = [b if isinstance(b, Budget) else Budget(real("budgets", b, above=0.0)) for b in many]
-    if facts.calibration == "classical":
-        count_outside = False
-    rows: list[PlanRow] = []
-    for budget in given:
-        one = dataclasses.replace(facts, budget=budget, weights=weights, tolerance=tolerance)
-        if weights is None:
-            rows += _remembered(_Asked(_told(one), one, clamp_release, count_outside))
-        else:
-            rows += _rows(one, clamp_release, count_outside)
-    return MeanPlan(manifold, ball, facts.n, tuple(rows), facts.adjacency)
+    count_outside = False if facts.calibration == "classical" else count_outside
+    one = functools.partial(dataclasses.replace, facts, weights=weights, tolerance=tolerance)
+    each = [one(budget=budget) for budget in given]
+    asked = tuple(_Asked(_told(f), f, clamp_release, count_outside) for f in each)
+    return _remembered(asked) if weights is None else _answered(asked)
 
 
 def _told(facts: MeanFacts) -> tuple[Any, ...]:
@@ -504,9 +503,13 @@ class _Asked:
     count_outside: bool | None
 
 
-@functools.lru_cache(maxsize=256)
-def _remembered(asked: _Asked) -> tuple[PlanRow, ...]:
-    return _rows(asked.facts, asked.clamp_release, asked.count_outside)
+def _answered(asked: tuple[_Asked, ...]) -> MeanPlan:
+    f = asked[0].facts
+    rows = [row for a in asked for row in _rows(a.facts, a.clamp_release, a.count_outside)]
+    return MeanPlan(f.manifold, f.ball, f.n, tuple(rows), f.adjacency)
+
+
+_remembered = functools.lru_cache(maxsize=256)(_answered)
 
 
 def _rows(

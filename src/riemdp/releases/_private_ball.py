@@ -6,6 +6,7 @@ import dataclasses
 
 from ..domains import AdaptiveBall
 from ..domains._door import admit_in_parts, admit_manifold
+from ..domains._names import names_of
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
@@ -71,7 +72,7 @@ def private_ball(
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(PrivateBall(manifold, search, n=n, budget=budget), grouped)
-    release = mechanism.release(records, rng, ledger=ledger)
+    release = mechanism.release(records, rng, ledger=ledger)._named(names_of(X))
     if grouped is None:
         return release
     known = {**release.details, **people_facts(grouped, found=True)}

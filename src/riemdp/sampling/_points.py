@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point, Tangent
 
 
@@ -17,8 +17,22 @@ def direction_and_exp(manifold: AbstractManifold, eta: Point, radii: Array, z: A
     """Exp_eta(r u) with u the unit tangent vector that the normals `z` (q, noise_size) point to:
     uniform directions.
     """
+    if isinstance(manifold, Lorentz):
+        return _on_hyperboloid(jnp.asarray(eta), radii, z)
     base = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], eta)
     return manifold._exp(base, _along(manifold, base, radii, z))
+
+
+def _on_hyperboloid(eta: Array, radii: Array, z: Array) -> Array:
+    """The same from coordinates, whose length is that of the tangent vector: no norm is taken of
+    vectors that a boost has carried to eta.
+    """
+    length = jnp.sqrt(jnp.sum(z * z, axis=-1))
+    share = jnp.sinh(radii) / jnp.where(length > 0, length, 1.0)
+    place = eta[1:]
+    at_place = jnp.cosh(radii) + share * (z @ place) / (1.0 + eta[0])
+    space = share[:, None] * z + at_place[:, None] * place
+    return jnp.concatenate([jnp.sqrt(1.0 + jnp.sum(space**2, axis=-1, keepdims=True)), space], -1)
 
 
 @functools.partial(jax.jit, static_argnums=0)

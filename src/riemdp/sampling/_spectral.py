@@ -40,6 +40,7 @@ class AffineProposal:
 
     def __init__(self, k: int, scale: float, cutoff: float):
         self.k, self.dim, self.pairs = k, k * (k + 1) // 2, k * (k - 1) // 2
+        self.scale = scale
         self.slope_limit = 1 / affine_scale_limit(k)
         self.c = 1 / math.sqrt(2 * (k - 1)) if k > 1 else 0.0
         self.rows, self.columns = np.triu_indices(k, 1)
@@ -74,12 +75,18 @@ class AffineProposal:
         fall = self._slope(r)
         if not fall < 0:
             return 1.0
-        grid = np.linspace(0.0, r, 4001)[1:]
+        # nodes up to r, and up to where a narrow law has its mass: any part of [0, r] is a bound
+        inside = max(self._log_mass(r), self._log_mass(min(r, 64 * self.dim * self.scale)))
+        end = float(self._log_density(np.array([r]))[0])
+        return math.exp(min(0.0, end - math.log(-fall) - inside))
+
+    def _log_mass(self, end: float) -> float:
+        """A lower bound of the logarithm of the integral of the density over [0, end]."""
+        grid = np.linspace(0.0, end, 4001)[1:]
         values = self._log_density(grid)
-        top = float(np.max(values))
-        chords = np.exp(np.minimum(values[1:], values[:-1]) - top)
-        inside = float(np.sum(chords) * (grid[1] - grid[0]))
-        return min(1.0, math.exp(float(values[-1]) - top) / -fall / inside)
+        lower = np.minimum(values[1:], values[:-1])
+        top = float(np.max(lower))
+        return top + math.log(float(np.sum(np.exp(lower - top))) * (grid[1] - grid[0]))
 
     def envelope(self, r: np.ndarray) -> np.ndarray:
         return np.minimum(self.pairs * log_sinhc(self.c * r), self.slope_limit * r)

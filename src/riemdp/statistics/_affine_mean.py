@@ -21,8 +21,10 @@ norm up to log(1e6) with norm below 1.6 (Kato's bound for |x|), |A''| <= 2 * 2 |
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +36,7 @@ from ._newton import Found, View, conjugate_gradients, damped_newton
 from ._sums import pairwise
 
 Array = np.ndarray
+Each = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
 
 SUBSAMPLES = (256, 2048)  # public sizes; records are chosen by position, whatever their values
 PART = (
@@ -81,35 +84,37 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-        with ThreadPoolExecutor(max(1, min(cores, -(-n // PART)))) as pool:
+        workers = max(1, min(cores, -(-n // PART)))
+        with contextlib.ExitStack() as stack:
+            each: Each = map  # to start a thread takes as long as a small mean
+            if workers > 1:
+                each = stack.enter_context(ThreadPoolExecutor(workers)).map
             for size in SUBSAMPLES:
                 chosen = (np.arange(size) * n) // size
                 if n < 4 * size or not np.sum(w[chosen]) > 0:
                     break
                 # A tolerance far below the sampling error of the subsample would be wasted.
                 shares = w[chosen] / np.sum(w[chosen])
-                start = _newton(X[chosen], shares, start, 1e-3, 12, pool).value
-            found = _newton(X, w, start, tol, max_passes, pool)
+                start = _newton(X[chosen], shares, start, 1e-3, 12, each).value
+            found = _newton(X, w, start, tol, max_passes, each)
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
     return replace(found, value=_symmetric(found.value @ found.value.T))
 
 
 def _newton(
-    X: Array, w: Array, start: Array, tol: float, max_passes: int, pool: ThreadPoolExecutor
+    X: Array, w: Array, start: Array, tol: float, max_passes: int, each: Each
 ) -> Found[Array]:
     """Damped Newton iteration from the factor `start`; the value found is the mean's factor."""
     cuts = range(0, len(X), PART)
     # Whitened once: afterwards every factor is near the identity, so rounding does not grow with
     # the condition of the mean.
     inverse = np.linalg.inv(start)
-    blocks = list(
-        pool.map(lambda i: (_congruence(inverse, X[i : i + PART]), w[i : i + PART]), cuts)
-    )
+    blocks = list(each(lambda i: (_congruence(inverse, X[i : i + PART]), w[i : i + PART]), cuts))
     eye = np.eye(X.shape[-1])
 
     def look(factor: Array) -> View[Array]:
-        parts, gradient, residual = _look(factor, blocks, pool, first=factor is eye)
+        parts, gradient, residual = _look(factor, blocks, each, first=factor is eye)
         spread, ratio = max(p.spread for p in parts), min(p.ratio for p in parts)
         if not math.isfinite(residual) or not ratio > SPREAD_FOR_PLAIN_EIGH:
             raise NotSuitable
@@ -117,8 +122,8 @@ def _newton(
         def newton() -> tuple[Array, float]:
             # Far from the mean a rough step is enough (the next pass repairs it); the last one has
             # to reach the tolerance.
-            forcing = max(min(1e-2, 1e-3 * residual) * residual, 0.3 * tol)
-            step, left = _solve(parts, gradient, forcing, pool)
+            forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol)
+            step, left = _solve(parts, gradient, forcing, each)
             return step, left + 2.0 * _largest_factor(ratio) * float(np.sum(step**2))
 
         # No Hessian exceeds this, so the gradient step always descends.
@@ -141,7 +146,7 @@ def _largest_factor(ratio: float) -> float:
 def _look(
     factor: Array,
     blocks: list[tuple[Array, Array]],
-    pool: ThreadPoolExecutor,
+    each: Each,
     *,
     first: bool = False,
 ) -> tuple[list[_Part], Array, float]:
@@ -149,7 +154,7 @@ def _look(
     norm.
     """
     inverse = None if first else np.linalg.inv(factor)
-    parts = list(pool.map(lambda block: _decompose(inverse, *block), blocks))
+    parts = list(each(lambda block: _decompose(inverse, *block), blocks))
     gradient = _symmetric(pairwise([p.gradient for p in parts]))
     return parts, gradient, float(np.linalg.norm(gradient))
 
@@ -163,22 +168,15 @@ def _decompose(inverse: Array | None, Y: Array, w: Array) -> _Part:
     rows = np.ascontiguousarray(q.swapaxes(1, 2))
     weighted = w[:, None, None] * rows
     gradient = rows.reshape(-1, k).T @ (logs[:, :, None] * weighted).reshape(-1, k)
-    # theta coth theta = theta (a + b) / (a - b) for eigenvalues a, b with theta = (log a - log b) /
-    # 2; 1 + theta^2 / 3 near 0
     theta = 0.5 * (logs[:, :, None] - logs[:, None, :])
-    difference = values[:, :, None] - values[:, None, :]
-    near = np.abs(theta) < 1e-4
-    difference[near] = 1.0
-    kernel = theta * (values[:, :, None] + values[:, None, :]) / difference
-    kernel[near] = 1.0 + theta[near] ** 2 / 3.0
+    kernel = np.ones_like(theta)
+    np.divide(theta, np.tanh(theta), out=kernel, where=theta != 0.0)
     ratio = float(np.min(values[:, 0] / values[:, -1]))
     spread = float(np.sqrt(np.max(np.sum(logs**2, axis=1))))
     return _Part(q, weighted, kernel, gradient, ratio, spread)
 
 
-def _solve(
-    parts: list[_Part], gradient: Array, target: float, pool: ThreadPoolExecutor
-) -> tuple[Array, float]:
+def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tuple[Array, float]:
     """(S, |G - H S|) with the second at most `target`, by conjugate gradients; one product with H
     costs a tenth of a pass.
     """
@@ -194,7 +192,7 @@ def _solve(
         )
 
     def hessian(s: Array) -> Array:
-        return _symmetric(pairwise(list(pool.map(lambda part: product(part, s), parts))))
+        return _symmetric(pairwise(list(each(lambda part: product(part, s), parts))))
 
     return conjugate_gradients(hessian, gradient, target, most=40)
 

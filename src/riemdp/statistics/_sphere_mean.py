@@ -10,6 +10,7 @@ part along p, r = w (1 - b) / sin(theta)^2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ from ._sums import pairwise
 
 # smallest b used: beyond a right angle the true one is negative, this keeps a descent direction
 FLATTEST = 0.05
+NUMBERS = 1 << 17  # of records that are looked at together: a megabyte
 
 
 def sphere_mean(
@@ -29,9 +31,14 @@ def sphere_mean(
     X, w = np.asarray(X), np.asarray(w)
 
     def look(p: np.ndarray) -> View[np.ndarray]:
-        cosines = np.clip(X @ p, -1.0, 1.0)
-        stretch = _angle_over_sine(cosines)
-        gradient = _across(p, _combined(w * stretch, X))
+        cosines, stretch = np.empty(len(w)), np.empty(len(w))
+
+        def weigh(seen: np.ndarray, some: slice) -> np.ndarray:
+            cosines[some] = np.clip(seen, -1.0, 1.0)
+            stretch[some] = _angle_over_sine(cosines[some])
+            return w[some] * stretch[some]
+
+        gradient = _across(p, _combined(X, p, weigh))
         size = float(np.linalg.norm(gradient))
         spread = float(np.arccos(np.min(np.where(w > 0, cosines, 1.0))))
 
@@ -39,11 +46,12 @@ def sphere_mean(
             across = np.maximum(stretch * cosines, FLATTEST)
             sine2 = np.maximum(1.0 - cosines**2, 1e-300)
             # (1 - theta cot theta) / sin^2 -> 1/3 at theta = 0, where the quotient is 0/0
-            ratio = np.where(sine2 > 1e-6, (1.0 - across) / sine2, 1.0 / 3.0)
+            ratio = w * np.where(sine2 > 1e-6, (1.0 - across) / sine2, 1.0 / 3.0)
             isotropic = float(w @ across)
 
             def hessian(v: np.ndarray) -> np.ndarray:
-                return isotropic * v + _across(p, _combined(w * ratio * (X @ v), X))
+                along = _combined(X, v, lambda seen, some: ratio[some] * seen)
+                return isotropic * v + _across(p, along)
 
             target = max(min(1e-2, 0.1 * size) * size, 0.1 * tol)
             step, _ = conjugate_gradients(hessian, gradient, target, most=30)
@@ -55,12 +63,15 @@ def sphere_mean(
     return damped_newton(look, _move, np.asarray(start), tol, max_passes)
 
 
-def _combined(w: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """w @ X, in blocks of a fixed size, so that the rounding error has a public bound."""
-    if len(w) <= BLOCK:
-        return w @ X
-    cuts = range(0, len(w), BLOCK)
-    return pairwise([w[i : i + BLOCK] @ X[i : i + BLOCK] for i in cuts])
+def _combined(
+    X: np.ndarray, v: np.ndarray, weigh: Callable[[np.ndarray, slice], np.ndarray]
+) -> np.ndarray:
+    """weigh(X v) X, a few records at a time, so that they are read from memory once. The number is
+    fixed and at most `BLOCK`, so that the rounding error has a public bound.
+    """
+    rows = min(BLOCK, max(16, NUMBERS // X.shape[1]))
+    cuts = [slice(i, i + rows) for i in range(0, len(X), rows)]
+    return pairwise([weigh(X[some] @ v, some) @ X[some] for some in cuts])
 
 
 def _angle_over_sine(cosines: np.ndarray) -> np.ndarray:

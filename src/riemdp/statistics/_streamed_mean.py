@@ -20,11 +20,14 @@ from jaxtyping import Array
 
 from ..domains import Domain
 from ..domains._stream import Stream, weighted_pairwise
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, SPDAffineInvariant
+from ..manifolds import _spectral as sp
 from ..manifolds._base import Point
+from ..manifolds._spd_affine import relative_spectrum
+from ._sums import weighted_sum
 
 _SAMPLE = 16384  # records whose mean the iteration starts from
-_FEW = 512  # records whose Hessian is used
+_FEW, _LOGS = 512, 1 << 16  # records whose Hessian is used, or so many that it takes these logs
 _MOST_COLUMNS = 512  # in larger dimensions the Hessian of some records is taken for 1,
 _MOST_EXACT = 2048  # and in these that of all records
 _MOST_BENT = 8.0  # the largest condition of the Hessian with which such steps lead to the mean
@@ -34,6 +37,7 @@ _IDLE = 30
 _FLATTEST = 0.05  # smallest eigenvalue that is believed of an estimated Hessian
 
 InMemory = Callable[[Domain, Point, np.ndarray, float], Point]
+Look = Callable[[Point], np.ndarray]  # stacked points -> the mean logarithm at each
 
 
 def streamed_mean(
@@ -55,15 +59,38 @@ def streamed_mean(
         return _end(manifold, domain.center, look(_stacked(domain.center))[0])
     some = records.thinned(_SAMPLE)
     held = some.held()
+    few = _few(manifold, records, held)
     if held is None:
         start = domain.center
         if some.n < records.n:
-            start = _search(domain, some, start, 1e-3 * domain.radius, max_passes)
+            start = _search(domain, some, few, start, 1e-3 * domain.radius, max_passes)
     elif some.n == records.n:  # its residual is measured again below, with compensated sums
         start = in_memory(domain, *held, tolerance)
     else:
         start = in_memory(domain, *held, 1e-6 * min(1.0, domain.radius))
-    return _search(domain, records, start, tolerance, max_passes)
+    return _search(domain, records, few, start, tolerance, max_passes)
+
+
+def _few(
+    manifold: AbstractManifold, records: Stream, held: tuple[Point, np.ndarray] | None
+) -> Look:
+    """The mean logarithms of a few of the records, of a sample in memory where there is one."""
+    size = max(_FEW, _LOGS // (manifold.dim + 1))
+    if held is None:
+        return functools.partial(mean_logs, manifold, records.thinned(size))
+    points, shares = held
+    places = (np.arange(min(size, len(shares))) * len(shares)) // min(size, len(shares))
+    weights = shares[places]
+    if not weights.any():
+        weights = np.ones(len(places))
+    chosen = jax.tree.map(lambda x: x[places], points)
+    return functools.partial(_mean_of_few, manifold, chosen, weights / math.fsum(weights))
+
+
+def _mean_of_few(
+    manifold: AbstractManifold, chosen: Point, shares: np.ndarray, points: Point
+) -> np.ndarray:
+    return np.asarray(_means_of_few(manifold, points, chosen, jnp.asarray(shares)))
 
 
 def reaches(domain: Domain) -> bool:
@@ -83,10 +110,11 @@ def reaches(domain: Domain) -> bool:
 
 
 def _search(
-    domain: Domain, records: Stream, start: Point, tolerance: float, max_passes: int
+    domain: Domain, records: Stream, few: Look, start: Point, tolerance: float, max_passes: int
 ) -> Point:
     """Quasi-Newton steps in the normal coordinates of `start`."""
     manifold = domain.manifold
+    look = functools.partial(mean_logs, manifold, records)
     size = _DIFFERENCE * domain.radius
     chart = _Chart(manifold, start)
     first = inverse = np.eye(0)
@@ -95,12 +123,12 @@ def _search(
     shrink, idle, exact = 1.0, 0, False
     for _ in range(max_passes):
         point = chart.point(here)
-        at_point = mean_logs(manifold, records, _stacked(point))
+        at_point = look(_stacked(point))
         residual = float(np.linalg.norm(at_point))
         if residual <= tolerance:
             return point
         if best is None:
-            first = inverse = _inverse_hessian(chart, records.thinned(_FEW), size, _MOST_COLUMNS)
+            first = inverse = _inverse_hessian(chart, few, size, _MOST_COLUMNS)
         gradient = chart.seen_from_start(_stacked(point), at_point)[0]
         found = _Found(residual, point, at_point[0], here, gradient)
         if best is None or residual < best.residual:
@@ -117,7 +145,7 @@ def _search(
         if idle >= _STUCK and not exact:
             chart = _Chart(manifold, best.point)
             best = best._replace(y=np.zeros(manifold.dim), gradient=best.at_point)
-            inverse = first = _inverse_hessian(chart, records, size, _MOST_EXACT)
+            inverse = first = _inverse_hessian(chart, look, size, _MOST_EXACT)
             shrink, exact = 1.0, True
         if idle >= _IDLE:
             break
@@ -156,8 +184,8 @@ class _Chart:
         return np.asarray(_carried(self.manifold, self.start, points, jnp.asarray(y)))
 
 
-def _inverse_hessian(chart: _Chart, some: Stream, size: float, most: int) -> np.ndarray:
-    """The inverse of the Hessian at the start, by differences of the gradients of some records; 1
+def _inverse_hessian(chart: _Chart, look: Look, size: float, most: int) -> np.ndarray:
+    """The inverse of the Hessian at the start, by differences of the gradients that `look` finds; 1
     in more than `most` dimensions.
     """
     dim = chart.manifold.dim
@@ -165,7 +193,7 @@ def _inverse_hessian(chart: _Chart, some: Stream, size: float, most: int) -> np.
     if dim > most:
         return one
     points = chart.point(np.concatenate([np.zeros((1, dim)), size * one]))
-    gradients = chart.seen_from_start(points, mean_logs(chart.manifold, some, points))
+    gradients = chart.seen_from_start(points, look(points))
     hessian = (gradients[:1] - gradients[1:]) / size
     if not np.isfinite(hessian).all():
         return one
@@ -219,8 +247,24 @@ def _log_sums(
 def _compiled_log_sums(
     manifold: AbstractManifold, points: Point, records: Point, weights: Array
 ) -> Array:
-    def at(point: Point) -> Array:
-        y = manifold._to_coordinates(point, manifold._log(point, records))
-        return weighted_pairwise(y, weights)
+    return jax.lax.map(lambda p: weighted_pairwise(_logs(manifold, p, records), weights), points)
 
-    return jax.lax.map(at, points)
+
+@functools.partial(jax.jit, static_argnums=0)
+def _means_of_few(
+    manifold: AbstractManifold, points: Point, records: Point, shares: Array
+) -> Array:
+    return jax.lax.map(lambda p: weighted_sum(shares, _logs(manifold, p, records)), points)
+
+
+@functools.singledispatch
+def _logs(manifold: AbstractManifold, point: Point, records: Point) -> Array:
+    """Orthonormal coordinates of the records' logarithms at a point."""
+    return manifold._to_coordinates(point, manifold._log(point, records))
+
+
+@_logs.register
+def _(manifold: SPDAffineInvariant, point: Array, records: Array) -> Array:
+    # the frame in which the logarithm is found is the one of the coordinates
+    _, m, eig = relative_spectrum(point, records)
+    return sp.pack(sp.apply("log", m, eig))

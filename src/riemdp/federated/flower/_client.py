@@ -18,10 +18,24 @@ from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp import ClientApp
 
 from ..._errors import BudgetExceeded, InvalidArgument
+from ...domains._door import admit_in_parts
+from ...domains._label_file import read_labels
+from ...mechanisms._search_sites import Ask
 from ...optimizers._minimize import check_data
 from ...privacy import Ledger
-from .._agent import answer, answer_sum, check_agreement, check_cost, keys_of, next_key
+from .._agent import (
+    admit_own,
+    answer,
+    answer_sum,
+    check_agreement,
+    check_cost,
+    keys_of,
+    next_key,
+)
+from .._agreement import Agreement
 from .._drive import log
+from .._search_agreement import SearchAgreement
+from .._search_site import agreed_search, answer_question, check_search, next_search_key
 from .._setup import Setup
 from .._site import Refused, Site
 from ._engine import shown
@@ -29,17 +43,20 @@ from ._messages import fact, hello, pack, pack_words, unpack
 
 NodeConfig = Mapping[str, Any]
 LoadRecords = Callable[[NodeConfig], Any]
+LoadGroups = Callable[[NodeConfig], Any]
 
 
 def client_app(
     make_setup: Callable[[Mapping[str, Any]], Setup] | None = None,
     load_records: LoadRecords | None = None,
     *,
+    load_groups: LoadGroups | None = None,
     site: Callable[[NodeConfig], Site] | None = None,
     rng: int | None = None,
     ledger: Callable[[NodeConfig], Ledger | None] | None = None,
 ) -> ClientApp:
-    """A Flower ClientApp for one site of PriRFed, which trusts neither the server nor the run.
+    """A Flower ClientApp for one site, which trusts neither the server nor the run. Whether it
+    answers rounds of PriRFed or questions of a search, the agreement says that it has signed.
 
     What the site may answer comes from its own file, named by `site` in its node configuration:
     `--node-config 'site="/path/to/site.toml"'` (see `Site`). The run configuration, which the
@@ -47,9 +64,10 @@ def client_app(
     the site declines and says so. Without such a file the node configuration itself is handed to
     `make_setup`, and answers are counted in the folder `riemdp` of FLWR_HOME.
 
-    The server learns the site's name, its number of records, its noise, and that it declined or
-    failed. Why it failed is written to the site's own log only. Whether the server draws agents as
-    it says is beyond a site's control; its own limits hold whatever the server does.
+    The server learns the site's name, its number of records (where people are protected: of people,
+    and not how many records anybody has), its noise, and that it declined or failed. Why it failed
+    is written to the site's own log only. Whether the server draws agents as it says is beyond a
+    site's control; its own limits hold whatever the server does.
 
     Args:
         make_setup: The agreed settings from `Site.settings`, the same code as on the server. None:
@@ -57,6 +75,10 @@ def client_app(
         load_records: The site's records, along the first axis, from its node configuration and the
             `data` of its file. None: the .npy file that `file` in [data] names. They never leave
             the site.
+        load_groups: One label of a person for each record, from the same; they never leave the
+            site, either. None: the labels in the file that `groups` in [data] names (in its column
+            `groups-column`, if that is there), or none. An agreement that protects people is
+            declined by a site without labels, and one that protects records by a site with labels.
         site: The site from the node configuration. None: as above.
         rng: None draws noise from this machine's operating system; a seed (simulation only) makes
             it reproducible and not private.
@@ -66,27 +88,56 @@ def client_app(
         The app.
 
     Guarantee:
-        Each reply is `plan.local` of `PriRFed` for this site's records, replace-one, by itself. No
-        round is answered twice, and there are no more answers than the site's limits allow. Each
-        is counted, and charged, in the site's files before its noise is drawn.
+        Each reply is `plan.local` of `PriRFed` for this site's records, or people, replace-one, by
+        itself; all replies to one search together have the guarantee of its terms. No round is
+        answered twice, and there are no more answers than the site's limits allow. Each is counted,
+        and charged, in the site's files before its noise is drawn.
     """
     app = ClientApp()
 
-    def enter(context: Context) -> tuple[Site, Setup, Any, int, float | None]:
-        """The site, its settings, its records, how many, and its noise."""
+    load = load_file if load_records is None else load_records
+
+    def begin(context: Context) -> tuple[Site, dict[str, Any]]:
+        """The site, and what its loaders are given."""
         node = context.node_config
         here = site_of(node, make_setup, context.node_id) if site is None else site(node)
         if ledger is not None and here.ledger is None:
             here = dataclasses.replace(here, ledger=ledger(node))
+        return here, {**node, **here.data}
+
+    def labelled(own: dict[str, Any], rows: int) -> Any:
+        return labels_of_file(own, rows) if load_groups is None else load_groups(own)
+
+    def enter(
+        here: Site, own: dict[str, Any], context: Context
+    ) -> tuple[Setup, Any, Any, int, float | None]:
+        """The settings of a site, its records with their labels, how many, and its noise."""
         setup = _setup_of(here, make_setup, context.run_config)
-        load = load_file if load_records is None else load_records
-        records, n = check_data(setup.prirfed.problem, load({**node, **here.data}))
-        return here, setup, records, n, _sigma(setup, n, context)
+        records, rows = check_data(setup.prirfed.problem, load(own))
+        labels = labelled(own, rows)
+        _, n = admit_own(setup, records, labels)
+        return setup, records, labels, n, _sigma(setup, n, context)
+
+    def searched(here: Site, own: dict[str, Any], context: Context) -> tuple[Any, int]:
+        """The records of a site of a search, and how many."""
+        agreed = agreed_search(here)
+        _check_run(agreed, context.run_config)
+        X, n = admit_in_parts(agreed.terms.manifold, "X", load(own))
+        if labelled(own, n) is not None:
+            raise Refused(
+                "declined: the agreed search protects records, and this site has labels of people."
+                " Nothing was spent"
+            )
+        return X, n
 
     @app.query("hello")
     def greet(message: Message, context: Context) -> Message:
         with _discreet():
-            here, setup, _, n, sigma = enter(context)
+            here, own = begin(context)
+            if isinstance(here.agreed, SearchAgreement):
+                _, n = searched(here, own, context)
+                return Message(_greeting(here, n, message), reply_to=message)
+            setup, _, _, n, sigma = enter(here, own, context)
             check_agreement(here, setup, fact(message.content, "agreement"))
             check_cost(here, setup, n, sigma)
             key = "" if setup.shared is None else keys_of(here, setup).fresh.hex()
@@ -95,16 +146,21 @@ def client_app(
     @app.train()
     def train(message: Message, context: Context) -> Message:
         with _discreet():
-            here, setup, records, n, sigma = enter(context)
+            here, own = begin(context)
             round_number = fact(message.content, "round")
-            asked = (here, setup, records, unpack(message.content, setup.initial), round_number)
-            agreement = fact(message.content, "agreement")
             seed = None if rng is None else _seed(rng, here.name, round_number)
+            if isinstance(here.agreed, SearchAgreement):
+                X, _ = searched(here, own, context)
+                return Message(_answer(here, X, message, seed), reply_to=message)
+            setup, records, labels, n, sigma = enter(here, own, context)
+            asked = (here, setup, records, unpack(message.content, setup.initial), round_number)
+            told: dict[str, Any] = {"groups": labels}
+            told["agreement"] = fact(message.content, "agreement")
             if setup.shared is None:
-                done = answer(*asked, sigma=sigma, agreement=agreement, rng=seed)
+                done = answer(*asked, sigma=sigma, rng=seed, **told)
                 reply = pack(done.value, records=n)
             else:
-                words = answer_sum(*asked, _members(message), agreement=agreement, rng=seed)
+                words = answer_sum(*asked, _members(message), rng=seed, **told)
                 reply = pack_words(words, records=n, key=next_key(here, setup))
             with shown():
                 log.info("%s", here.status(setup))
@@ -125,17 +181,49 @@ def _setup_of(
     site: Site, make_setup: Callable[[Mapping[str, Any]], Setup] | None, run: Mapping[str, Any]
 ) -> Setup:
     """The settings that the site has agreed to."""
-    if site.agreed is not None:
-        other = site.agreed.differences(run)
-        if other:
-            raise Refused(
-                f"declined: the run was started with another {', '.join(other)} than this site has"
-                " agreed to. Nothing was spent"
-            )
+    if isinstance(site.agreed, Agreement):
+        _check_run(site.agreed, run)
         return site.agreed.setup
     if make_setup is None:
         raise Refused("declined: the file of this site names no agreement. Nothing was spent")
     return make_setup(dict(site.settings))
+
+
+def _check_run(agreed: Agreement | SearchAgreement, run: Mapping[str, Any]) -> None:
+    other = agreed.differences(run)
+    if other:
+        raise Refused(
+            f"declined: the run was started with another {', '.join(other)} than this site has"
+            " agreed to. Nothing was spent"
+        )
+
+
+def _greeting(here: Site, n: int, message: Message) -> Any:
+    """A site's answer to HELLO of a search; its noise is that of the whole budget."""
+    agreed = agreed_search(here)
+    check_search(here, agreed, n, fact(message.content, "agreement"))
+    multiplier = agreed.terms.noise_of_sites.each.multiplier
+    return hello(here.name, n, multiplier, next_search_key(here, agreed))
+
+
+def _answer(here: Site, X: Any, message: Message, seed: int | None) -> Any:
+    """A site's answer to a question of a search."""
+    agreed, sent = agreed_search(here), message.content
+    asked = {name: fact(sent, name) for name in ("kind", "share", "limit", "unit", "factor")}
+    ask = Ask(center=unpack(sent, agreed.terms.domain.center), **asked)
+    reply = answer_question(
+        here,
+        X,
+        ask,
+        fact(sent, "round"),
+        _members(message),
+        agreement=fact(sent, "agreement"),
+        rng=seed,
+    )
+    with shown():
+        log.info("%s", here.status())
+    n = agreed.terms.sizes[here.name]
+    return pack_words(reply, records=n, key=next_search_key(here, agreed))
 
 
 def load_file(node: NodeConfig) -> np.ndarray:
@@ -149,6 +237,21 @@ def load_file(node: NodeConfig) -> np.ndarray:
             'the site\'s file names no records: write file = "records.npy" into its table [data]'
         )
     return np.load(str(node["file"]), allow_pickle=False)
+
+
+def labels_of_file(node: NodeConfig, rows: int) -> list[Any] | None:
+    """The labels of the people of all records, from the file `groups`; None where none is named.
+
+    Raises:
+        InvalidArgument: The file is no list of labels.
+    """
+    if "groups" not in node:
+        return None
+    column = node.get("groups-column")
+    named = f"[data] groups = {str(node['groups'])!r}"
+    return read_labels(
+        Path(str(node["groups"])), rows, named=named, column=None if column is None else str(column)
+    )
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@
 # The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import time
@@ -15,10 +16,13 @@ from flwr.serverapp import Grid, ServerApp
 
 from ..._errors import InvalidArgument
 from ...manifolds._base import Point
+from ...mechanisms import Release
+from ...mechanisms._search_sites import Ask
 from ...randomness import noise_source
-from .._agreement import Agreement
 from .._coordinator import Coordinator
 from .._drive import Timing, drive, log
+from .._search_agreement import SearchAgreement, read_agreement
+from .._search_drive import Transcript, drive_search, write_release
 from .._setup import Setup
 from .._told import write_result
 from ._engine import shown
@@ -160,12 +164,14 @@ class GridTransport:
         )
         return False
 
-    def send(self, names: tuple[str, ...], point: Point, round_number: int) -> None:
+    def send(
+        self, names: tuple[str, ...], point: Point, round_number: int, **asked: float | str
+    ) -> None:
         node_of = {name: node for node, name in self._names.items()}
         members: dict[str, Any] = {}
         if self.shared:
             members = {"members": list(names), "keys": [self._keys[name] for name in names]}
-        content = pack(point, round=round_number, **self._facts, **members)
+        content = pack(point, round=round_number, **self._facts, **members, **asked)
         messages = [
             self._make(content, node_of[name], TRAIN, str(round_number), self._ttl)
             for name in names
@@ -188,10 +194,13 @@ class GridTransport:
                 found.append((name, None, None))
             else:
                 sent = reply.content
-                value = unpack_words(sent) if self.shared else unpack(sent, self._like)
-                found.append((name, value, fact(sent, "records")))
+                found.append((name, self._value(sent), fact(sent, "records")))
                 self._answered(name, sent)
         return found
+
+    def _value(self, content: Any) -> Any:
+        """What an answer holds; None for something else."""
+        return unpack(content, self._like)
 
     def _answered(self, name: str, content: Any) -> None:
         """What else is read of an answer: nothing, where each adds its own noise."""
@@ -218,6 +227,9 @@ class SumTransport(GridTransport):
         self._ask_again({pending[m] for m in pending if m not in self._pending} - came)
         return found
 
+    def _value(self, content: Any) -> Any:
+        return unpack_words(content)
+
     def _ask_again(self, names: Iterable[str]) -> None:
         gone = set(names)
         self._stale |= {node for node, name in self._names.items() if name in gone}
@@ -230,6 +242,29 @@ class SumTransport(GridTransport):
             self._ask_again([name])
 
 
+class QuestionGrid(GridTransport):
+    """The transport of a search: a message has a question, a reply is a vector of noisy numbers."""
+
+    def send_question(self, names: tuple[str, ...], ask: Ask, number: int) -> None:
+        asked = {"share": ask.share, "limit": ask.limit, "unit": ask.unit, "factor": ask.factor}
+        self.send(names, ask.center, number, kind=ask.kind, **asked)
+
+    def keys(self) -> dict[str, bytes]:
+        """The fresh public keys of the sites; nothing for one that sent no key."""
+        found: dict[str, bytes] = {}
+        for name, key in self._keys.items():
+            with contextlib.suppress(ValueError):
+                found[name] = bytes.fromhex(key)
+        return {name: found.get(name, b"") for name in self._keys}
+
+    def _value(self, content: Any) -> Any:
+        return unpack_words(content)
+
+
+class SumQuestionGrid(QuestionGrid, SumTransport):
+    """The transport of a search where noise is shared: a reply is a vector of masked words."""
+
+
 def server_app(
     make_setup: MakeSetup | None = None,
     *,
@@ -237,7 +272,7 @@ def server_app(
     rng: int | None = None,
     on_done: Callable[[Coordinator], None] | None = None,
 ) -> ServerApp:
-    """A Flower ServerApp that runs PriRFed.
+    """A Flower ServerApp that runs PriRFed, or the search of a `SearchAgreement`.
 
     It reads from the run configuration, all optional: `result-path` (an .npz with the point, and
     beside it a .json with guarantee and rounds, written whole at the end) and `state-path` (state
@@ -245,23 +280,27 @@ def server_app(
 
     Args:
         make_setup: A function of the run configuration that returns the public settings, a `Setup`.
-            None: they are those of the file that `agreement` in the run configuration names.
+            None: they are those of the file that `agreement` in the run configuration names; where
+            it has a table [search], the run is a search.
         timing: A `Timing`, or a function of the run configuration that returns one.
         rng: None draws the invited agents with the operating system's randomness. A seed makes the
             draw reproducible and the run not private.
-        on_done: Called with the `Coordinator` at the end.
+        on_done: Called with the `Coordinator` at the end of a run of PriRFed.
 
     Guarantee:
-        That of `PriRFed`, for the rounds that happened (invited / eligible of each), against
-        everyone who sees the messages, this server included.
+        That of `PriRFed`, for the rounds that happened (invited / eligible of each), or that of the
+        search, against everyone who sees the messages, this server included.
     """
     app = ServerApp()
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        setup = (make_setup or _agreed)(context.run_config)
         chosen = timing(context.run_config) if callable(timing) else timing or Timing()
         ttl = max(60.0, 2 * chosen.timeout + chosen.patience)
+        setup = (make_setup or _agreed)(context.run_config)
+        if isinstance(setup, SearchAgreement):
+            search(setup, grid, context.run_config, chosen, ttl)
+            return
         kind = GridTransport if setup.shared is None else SumTransport
         transport = kind(
             grid,
@@ -290,21 +329,54 @@ def server_app(
     return app
 
 
-def _agreed(config: Mapping[str, Any]) -> Setup:
+def search(
+    agreed: SearchAgreement, grid: Grid, config: Mapping[str, Any], timing: Timing, ttl: float
+) -> Release:
+    """The search of an agreement, over a grid; `config` is the run configuration."""
+    noise = agreed.terms.noise_of_sites
+    kind = QuestionGrid if agreed.terms.noise == "local" else SumQuestionGrid
+    transport = kind(
+        grid,
+        agreed.terms.domain.center,
+        ttl=ttl,
+        planned=lambda _: noise.each.multiplier,
+        agreement=agreed.fingerprint,
+        sites=tuple(party.name for party in agreed.sites),
+    )
+    state, result = (config.get(key) or None for key in ("state-path", "result-path"))
+    transcript = Transcript(agreed.terms, None if state is None else str(state))
+    with shown():
+        log.info("the agreement of this search is %s", agreed.fingerprint)
+        release = drive_search(agreed, transport, timing=timing, transcript=transcript)
+        questions, delta = release.details["sums"], agreed.terms.budget.delta
+        spent = release.guarantee.epsilon(delta)
+        log.info(
+            "the search ends after %d questions; all of it has cost a record at most epsilon %.3g"
+            " at delta %g",
+            questions,
+            spent,
+            delta,
+        )
+    if result is not None:
+        write_release(str(result), release, agreed, transcript)
+    return release
+
+
+def _agreed(config: Mapping[str, Any]) -> Setup | SearchAgreement:
     """The settings of the agreement that a run configuration names."""
     file = config.get("agreement")
     if not file:
         raise InvalidArgument(
             "the run names no agreement: add --run-config 'agreement=\"/path/to/agreement.toml\"'"
         )
-    agreed = Agreement.read(str(file))
+    agreed = read_agreement(str(file))
     other = agreed.differences(config)
     if other:
         raise InvalidArgument(
             f"the run was started with another {', '.join(other)} than {file} says, and every site"
             " would decline: leave it out of --run-config"
         )
-    return agreed.setup
+    return agreed if isinstance(agreed, SearchAgreement) else agreed.setup
 
 
 def _ended(server: Coordinator) -> str:
@@ -313,7 +385,8 @@ def _ended(server: Coordinator) -> str:
     guarantee = server.guarantee()
     cost = guarantee.epsilon(server.plan.delta)
     return f"the run ends after {done} of {planned} rounds; " + (
-        f"all of it has cost a record at most epsilon {cost:.3g} at delta {server.plan.delta:g}"
+        f"all of it has cost a {server.plan.guarantee.unit} at most epsilon {cost:.3g} at delta"
+        f" {server.plan.delta:g}"
         if guarantee.is_private
         else "it had no noise and protects nobody"
     )

@@ -23,11 +23,13 @@ import numpy as np
 from ..._errors import InvalidArgument, RiemdpError, integer
 from ...manifolds._base import Point
 from ...optimizers._minimize import check_affordable, check_initial
+from ...optimizers._people import MOST
 from ...privacy import Budget, Ledger, charge
+from ...privacy._guarantee import PERSON
 from ...randomness import noise_source
 from .._accounting import plan_federated
 from .._drive import Timing, make_coordinator
-from .._in_process import FederatedResult, _agent_data, result_of
+from .._in_process import FederatedResult, _agent_data, _people, result_of
 from .._prirfed import PriRFed
 from .._secure_sum import new_key_file
 from .._setup import Setup
@@ -73,6 +75,8 @@ def simulate(
     *,
     ledger: Ledger | None = None,
     timing: Timing | None = None,
+    groups: Sequence[object] | None = None,
+    records_per_person: int = MOST,
     cpus_per_agent: int = 1,
 ) -> FederatedResult:
     """Run PriRFed on Flower's simulation engine, one virtual agent for each data set.
@@ -102,12 +106,18 @@ def simulate(
     if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
         raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
     checked = [_agent_data(prirfed.problem, data, i) for i, data in enumerate(datasets)]
-    plan = plan_federated(prirfed, [n for _, n in checked], budget)
+    setup = Setup(prirfed, point, budget, agents=len(checked))
+    sizes = [n for _, n in checked]
+    if groups is not None:
+        people = _people(prirfed.problem, checked, groups, records_per_person)
+        sizes = [members.n for members, _ in people]
+        setup = dataclasses.replace(setup, unit=PERSON, records_per_person=records_per_person)
+    plan = plan_federated(prirfed, sizes, budget)
+    plan = plan.for_people() if setup.of_people else plan
     check_affordable(plan.guarantee, ledger)
     charge(plan.guarantee, ledger)
-    setup = Setup(prirfed, point, budget, agents=len(checked))
     told = _Told(setup, timing or _PATIENT, rng, without_noise=budget is None)
-    with _workplace(told, [data for data, _ in checked]) as folder:
+    with _workplace(told, [data for data, _ in checked], groups) as folder:
         log = _run(folder, len(checked), cpus)
         if not (Path(folder) / "ended").exists():
             raise RiemdpError(
@@ -115,16 +125,16 @@ def simulate(
                 f" The end of its log:\n{log}"
             )
         finished = make_coordinator(
-            _told(folder).setup, {str(i): n for i, (_, n) in enumerate(checked)}, noise_source(rng)
+            _told(folder).setup, {str(i): n for i, n in enumerate(sizes)}, noise_source(rng)
         )
         finished.load(Path(folder) / "ended")
     return result_of(
         finished,
         plan,
-        agents=len(checked),
         reproducible=rng is not None,
         engine=" on Flower",
         status="completed" if finished.finished else "interrupted",
+        places=None if groups is None else records_per_person,
     )
 
 
@@ -182,16 +192,19 @@ def virtual_client(folder: str) -> ClientApp:
     told = _told(folder)
     return client_app(
         lambda _: told.setup,
-        functools.partial(_records_of, folder),
+        lambda node: _data_of(folder, node)[0],
+        load_groups=lambda node: _data_of(folder, node)[1],
         site=functools.partial(_site_of, folder, told.without_noise),
         rng=told.rng,
     )
 
 
 @contextlib.contextmanager
-def _workplace(told: _Told, datasets: Sequence[Any]) -> Iterator[str]:
-    """A private folder with the settings, each agent's records, the app and the engine's own home;
-    gone afterwards.
+def _workplace(
+    told: _Told, datasets: Sequence[Any], groups: Sequence[object] | None
+) -> Iterator[str]:
+    """A private folder with the settings, each agent's records and labels, the app and the engine's
+    own home; gone afterwards.
     """
     from ray import cloudpickle  # of lambdas in a problem or a learning rate, too
 
@@ -205,8 +218,9 @@ def _workplace(told: _Told, datasets: Sequence[Any]) -> Iterator[str]:
             told = dataclasses.replace(told, setup=dataclasses.replace(told.setup, keys=keys))
         (place / "told").write_bytes(cloudpickle.dumps(told))  # pyright: ignore[reportPrivateImportUsage]
         for i, data in enumerate(datasets):
+            labels = None if groups is None else groups[i]
             (place / f"agent-{i}").write_bytes(
-                pickle.dumps(jax.tree.map(np.asarray, data), protocol=5)
+                pickle.dumps((jax.tree.map(np.asarray, data), labels), protocol=5)
             )
         (app := place / "app" / "simulation").mkdir(parents=True)
         (place / "app" / "pyproject.toml").write_text(_PROJECT)
@@ -228,5 +242,6 @@ def _told(folder: str) -> _Told:
     return pickle.loads((Path(folder) / "told").read_bytes())  # written by this very run
 
 
-def _records_of(folder: str, node: Mapping[str, Any]) -> Any:
+def _data_of(folder: str, node: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Records and labels of one agent."""
     return pickle.loads((Path(folder) / f"agent-{int(node['partition-id'])}").read_bytes())

@@ -1,0 +1,74 @@
+"""How far records lie from a center, and the points on the way to them: what a clamp is made of."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike
+
+from ..manifolds import AbstractManifold, SPDAffineInvariant
+from ..manifolds import _spectral as sp
+from ..manifolds._base import EPS, Point
+from ..manifolds._spd_affine import congruence, relative_spectrum
+
+Seen = tuple[Array, Callable[[Array], Point]]
+
+
+@functools.singledispatch
+def radially(manifold: AbstractManifold, center: Point, x: Point) -> Seen:
+    """(distances, at): the distance of each point from the one center, not finite where its
+    logarithm is not, and at(shares), the points at these shares of the way to them.
+    """
+    v = manifold._log(center, x)
+    distance = manifold._norm(center, v)
+    for leaf in jax.tree.leaves(v):
+        rest = tuple(range(distance.ndim, leaf.ndim))
+        distance = jnp.where(jnp.all(jnp.isfinite(leaf), axis=rest), distance, jnp.inf)
+
+    def at(share: Array) -> Point:
+        def shorter(leaf: Array) -> Array:
+            return share.reshape(share.shape + (1,) * (leaf.ndim - share.ndim)) * leaf
+
+        return manifold._exp(center, jax.tree.map(shorter, v))
+
+    return distance, at
+
+
+@radially.register
+def _(manifold: SPDAffineInvariant, center: Array, x: Array) -> Seen:
+    # One decomposition of each matrix gives both its logarithm and what lies on the way.
+    center = sp.sym(center)
+    lower, _, eig = relative_spectrum(center, x)
+    one = eig.offset[..., None] == 1.0
+    logs = jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
+
+    def at(share: Array) -> Array:
+        t = share[..., None] * logs
+        near = jnp.max(jnp.abs(t), axis=-1) < 1.0  # as in the exponential map
+        values = jnp.where(near[..., None], jnp.expm1(t), jnp.exp(t))
+        step = congruence(lower, (eig.q * values[..., None, :]) @ sp.transpose(eig.q))
+        return sp.sym(jnp.where(near[..., None, None], center, 0.0) + step)
+
+    return jnp.sqrt(jnp.sum(logs**2, axis=-1)), at
+
+
+@functools.singledispatch
+def holds_ball(
+    manifold: AbstractManifold, center: Point, radius: ArrayLike, slack: ArrayLike
+) -> Any:
+    """Whether the points that `radially` gives at distance `radius` are known to lie within `slack`
+    of it: a public fact. False, the safe answer, has every such point measured.
+    """
+    return False
+
+
+@holds_ball.register
+def _(manifold: SPDAffineInvariant, center: Array, radius: ArrayLike, slack: ArrayLike) -> Any:
+    values = sp.eigenvalues(sp.sym(center))
+    spread = values[..., -1] / values[..., 0] * jnp.exp(jnp.sqrt(2.0) * radius)
+    # as in the space's `_resolution`, of which errors are a tenth
+    return EPS * manifold.k * (8.0 * (1.0 + radius) + 4.0 * spread) <= slack

@@ -1,0 +1,144 @@
+"""Estimators on matrices that are read in parts, and what is refused that would be taken into
+memory whole.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, Budget, InvalidArgument, Ledger
+from riemdp.domains import _door, _stream
+from riemdp.estimators import PrivateMDM, PrivatePCA, PrivateTangentSpace
+from riemdp.statistics import _streamed_mean
+from tests.domains.test_stream import Damaged, mapped
+
+BALL = Ball(np.eye(2), 1.0)
+BUDGET = Budget(5.0, 1e-6)
+N = 700
+
+pytestmark = pytest.mark.filterwarnings("ignore:about", "ignore::riemdp.RiemdpWarning")
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(_stream, "MOST_ROWS", 128)
+    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 100)
+    monkeypatch.setattr(_streamed_mean, "_FEW", 32)
+
+
+@functools.cache
+def records() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(N, 2, 6))
+    y = rng.integers(0, 3, size=N)
+    X = (1.0 + y[:, None, None]) * (a @ a.transpose(0, 2, 1)) / 6
+    X[3], X[300] = np.nan, -np.eye(2)
+    return X, np.array(["left", "right", "rest"])[y]
+
+
+def fitted(X: Any, y: np.ndarray, groups: Any = None, **given: Any) -> PrivateMDM:
+    options: dict[str, Any] = {
+        "ball": BALL,
+        "count_outside": True,
+        "on_invalid": "center",
+        "metric": "logeuclid",
+        **given,
+    }
+    return PrivateMDM(budget=BUDGET, random_state=2, **options).fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"labels": "private", "classes": ["left", "none", "right"], "min_class_size": 300},
+    ],
+    ids=["public", "private"],
+)
+@pytest.mark.parametrize("metric", ["logeuclid", pytest.param("riemann", marks=pytest.mark.slow)])
+def test_class_means_are_those_of_matrices_in_memory(tmp_path, given, metric) -> None:
+    """Also of classes that lack records, and of one that nobody has."""
+    X, y = records()
+    given = {"metric": metric, **given}
+    here, there = fitted(X, y, **given), fitted(mapped(tmp_path, X), y, **given)
+    assert list(here.classes_) == list(there.classes_)
+    for a, b in zip(here.covmeans_, there.covmeans_, strict=True):
+        assert np.max(np.abs(a - b)) < 1e-8
+    assert here.guarantee_ == there.guarantee_
+    assert str(here.outside_) == str(there.outside_)
+
+
+def test_a_class_read_wrongly_is_seen(tmp_path, monkeypatch) -> None:
+    """A planted fault: the records after the wanted ones are read."""
+    X, y = records()
+    here, chosen = fitted(X, y), _stream.Stream.chosen
+    monkeypatch.setattr(
+        _stream.Stream,
+        "chosen",
+        lambda self, places, size: chosen(self, np.minimum(places + 1, N - 1), size),
+    )
+    there = fitted(mapped(tmp_path, X), y)
+    assert (
+        max(np.max(np.abs(a - b)) for a, b in zip(here.covmeans_, there.covmeans_, strict=True))
+        > 1e-3
+    )
+
+
+def test_damage_costs_nothing() -> None:
+    X, y = records()
+    with (
+        Ledger(Budget(9.0, 1e-5)) as ledger,
+        pytest.raises(InvalidArgument, match="rows") as caught,
+    ):
+        fitted(Damaged(X, 3), y)
+    assert "checksum" not in str(caught.value)
+    assert ledger.spent.epsilon(1e-6) == 0.0
+
+
+def _tangents(X: Any) -> Any:
+    return PrivateTangentSpace(ball=BALL, budget=BUDGET, random_state=0, on_invalid="center").fit(X)
+
+
+def test_invalid_matrices_are_counted_in_parts(tmp_path) -> None:
+    X, y = records()
+    with pytest.raises(InvalidArgument, match="2 records are not points"):
+        fitted(mapped(tmp_path, X), y, on_invalid="raise")
+
+
+def test_a_tangent_space_is_that_of_matrices_in_memory(tmp_path) -> None:
+    X, _ = records()
+    here, there = _tangents(X), _tangents(mapped(tmp_path, X))
+    assert np.max(np.abs(here.reference_ - there.reference_)) < 1e-8
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda X, y: fitted(X, y, ball=None, count_outside=None),
+        lambda X, y: fitted(
+            X,
+            y,
+            labels="private",
+            classes=["left", "right"],
+            groups=np.arange(N) // 2,
+        ),
+        lambda X, y: PrivatePCA(1, row_norm=1.0, budget=BUDGET).fit(X),
+        lambda X, y: riemdp.optimizers.private_principal_eigenvector(X, BUDGET, row_norm=1.0),
+        lambda X, y: riemdp.private_tangent_covariance(
+            riemdp.SPDAffineInvariant(2), X, BALL, BUDGET
+        ),
+    ],
+    ids=["search", "groups", "pca", "eigenvector", "covariance"],
+)
+def test_a_large_file_is_never_taken_into_memory_silently(tmp_path, monkeypatch, take) -> None:
+    monkeypatch.setattr(_door, "WHOLE", 1000)
+    X, y = records()
+    if "PCA" in str(take.__code__.co_names) or "eigenvector" in str(take.__code__.co_names):
+        X = np.nan_to_num(X).reshape(N, 4)
+    with pytest.raises(InvalidArgument, match=r"would be taken into memory.*numpy\.asarray"):
+        take(mapped(tmp_path, X), y)

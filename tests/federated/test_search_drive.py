@@ -1,0 +1,347 @@
+"""A search over messages without an engine: three sites with files of their own, a server that
+waits, restarts and is lied to.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, InvalidArgument, RiemdpError
+from riemdp.federated import Refused, SearchAgreement, Site
+from riemdp.federated._drive import Timing
+from riemdp.federated._search_drive import Transcript, drive_search, told_release, write_release
+from riemdp.federated._search_site import answer_question, next_search_key
+from riemdp.mechanisms._search_sites import Ask
+from riemdp.privacy import Ledger
+
+from .test_search import ALL, SITES, SPACE
+from .test_search_sites import NAMES, SIZES, TEXT, agreed, site, written
+
+pytest.importorskip("cryptography")
+
+
+class Killed(BaseException):
+    """The server's process ends here."""
+
+
+class Mail:
+    """A transport between files in this process. Every message is read by a site that has just been
+    started. `away` says who does not answer a question; `change` what a server sends in its place.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        away: Mapping[int, str] | None = None,
+        change: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None,
+        dies_at: int | None = None,
+    ):
+        self.folder, self.away, self.change = folder, dict(away or {}), change
+        self.box: list[tuple[str, object, float | None]] = []
+        self.asked: list[tuple[str, ...]] = []
+        self.declined: list[str] = []
+        self.dies_at, self.known = dies_at, dict[str, bytes]()
+        self.clock = SimpleNamespace(now=0.0)
+
+    def agents(self) -> dict[str, int]:
+        return dict(zip(NAMES, SIZES, strict=True))
+
+    def keys(self) -> dict[str, bytes]:
+        about = agreed(self.folder)
+        found = {name: next_search_key(site(self.folder, name), about) for name in NAMES}
+        self.known = {name: bytes.fromhex(key) for name, key in found.items()}
+        return self.known
+
+    def send_question(self, names: tuple[str, ...], ask: Ask, number: int) -> None:
+        self.asked.append(names)
+        keys = self.known or dict.fromkeys(names, b"")
+        sent = {
+            "ask": ask,
+            "number": number,
+            "members": {name: keys[name].hex() for name in names},
+            "agreement": agreed(self.folder).fingerprint,
+        }
+        for name in names:
+            if self.away.get(number) == name:
+                continue
+            told = sent if self.change is None else self.change(name, sent)
+            i, here = NAMES.index(name), site(self.folder, name)
+            try:
+                reply: object = answer_question(here, SITES[i], rng=100 * number + i, **told)
+            except Refused as error:
+                self.declined.append(str(error))
+                reply = None
+            self.box.append((name, reply, float(SIZES[i])))
+        if number == self.dies_at:
+            raise Killed
+
+    def replies(self) -> list[tuple[str, object, float | None]]:
+        out, self.box = self.box, []
+        return out
+
+    def pause(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+
+def run(mail: Mail, state: Path | None = None) -> riemdp.Release:
+    """A search; what the server writes at its end is in the folder."""
+    transcript = Transcript(agreed(mail.folder).terms, state)
+    release = drive_search(
+        agreed(mail.folder),
+        mail,
+        timing=Timing(timeout=5.0, grace=1.0, poll=0.5, patience=2.0),
+        clock=lambda: mail.clock.now,
+        pause=mail.pause,
+        reproducible=True,
+        transcript=transcript,
+    )
+    write_release(str(mail.folder / "result.npz"), release, agreed(mail.folder), transcript)
+    return release
+
+
+def spent(folder: Path) -> list[Fraction]:
+    return [site(folder, name).share_spent() for name in NAMES]
+
+
+@pytest.mark.parametrize("noise", [pytest.param("local", marks=pytest.mark.slow), "shared"])
+def test_three_sites_find_a_ball_and_the_mean_and_variance_in_it(
+    tmp_path: Path, noise: str
+) -> None:
+    written(tmp_path, noise)
+    mail = Mail(tmp_path)
+    release = run(mail)
+    mean = riemdp.frechet_mean(SPACE, ALL).value
+    assert float(SPACE.dist(mean, release.value)) < 0.15
+    ball = release.details["ball"]
+    assert 0.6 < np.mean(np.asarray(ball.contains(SPACE, ALL))) <= 1.0
+    distances = np.asarray(SPACE.dist(release.value, ALL))
+    exact = float(np.mean(np.minimum(distances, ball.radius) ** 2))
+    assert abs(release.details["variance"] - exact) < 6 * release.details["variance_deviation"]
+    assert release.guarantee == agreed(tmp_path).terms.guarantee
+    assert ("3 sites at most 1" in release.guarantee.assumes) == (noise == "shared")
+    for name in NAMES:
+        book = Ledger.open(tmp_path / f"{name}-ledger.json")
+        assert book.charges == 1
+        assert book.spent == release.guarantee
+        assert len(site(tmp_path, name).rounds_answered()) == release.details["sums"] > 12
+    assert [float(s) for s in spent(tmp_path)] == pytest.approx([1.0] * 3, abs=1e-12)
+    assert set(mail.asked) == {NAMES}
+    assert not mail.declined
+    # what the server writes says so
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert (told["agreement"], told["private"]) == (agreed(tmp_path).fingerprint, False)
+    with np.load(tmp_path / "result.npz") as saved:
+        np.testing.assert_array_equal(saved["value_0"], release.value)
+        assert saved["radius"] == ball.radius
+    again, _ = told_release(agreed(tmp_path), tmp_path / "result.npz")
+    np.testing.assert_array_equal(again.value, release.value)
+    assert again.guarantee == release.guarantee
+    assert again.scale == release.scale
+    assert again.reproducible
+
+
+def test_a_server_that_is_killed_goes_on_and_no_question_is_asked_twice(tmp_path: Path) -> None:
+    """With the same noise at each question, the same result as without a restart but for the
+    question whose answers were on their way: that one has no sum, and is asked again.
+    """
+    written(tmp_path)
+    state = tmp_path / "state.json"
+    with pytest.raises(Killed):
+        run(Mail(tmp_path, dies_at=6), state=state)
+    before = [site(tmp_path, name).rounds_answered() for name in NAMES]
+    assert before == [tuple(range(7))] * 3
+    told = json.loads(state.read_text())["questions"]
+    assert [question["values"] is None for question in told] == [False] * 6 + [True]
+    mail = Mail(tmp_path)
+    release = run(mail, state=state)
+    assert release.details["failed_sums"] == 1
+    assert not mail.declined
+    assert len(mail.asked) == release.details["sums"] - 7
+    for name in NAMES:
+        assert site(tmp_path, name).rounds_answered() == tuple(range(release.details["sums"]))
+        assert Ledger.open(tmp_path / f"{name}-ledger.json").charges == 1
+    assert max(spent(tmp_path)) <= 1 + Fraction(1, 10**12)
+    assert np.mean(np.asarray(release.details["ball"].contains(SPACE, ALL))) > 0.6
+    # a third server finds the whole search in the file, and asks nobody
+    again = Mail(tmp_path)
+    same = run(again, state=state)
+    assert again.asked == []
+    np.testing.assert_array_equal(same.value, release.value)
+    # the state of another run, or no state
+    other = tmp_path / "other"
+    written(other, text=TEXT.replace('"one"', '"two"'))
+    with pytest.raises(InvalidArgument, match="another agreement"):
+        run(Mail(other), state=state)
+    state.write_text("{}")
+    with pytest.raises(InvalidArgument, match="no state of a search"):
+        run(Mail(tmp_path), state=state)
+
+
+def test_a_site_that_misses_a_question_is_left_out_of_the_next(tmp_path: Path) -> None:
+    written(tmp_path)
+    mail = Mail(tmp_path, away={2: "b"})
+    release = run(mail)
+    assert mail.asked[:5] == [NAMES, NAMES, NAMES, ("a", "c"), NAMES]
+    assert release.details["failed_sums"] == 1
+    assert mail.clock.now >= 5.0  # it was waited for
+    assert max(spent(tmp_path)) <= 1 + Fraction(1, 10**12)
+    assert np.mean(np.asarray(release.details["ball"].contains(SPACE, ALL))) > 0.6
+
+
+def test_with_local_noise_a_missing_site_costs_nothing_and_a_short_wait(tmp_path: Path) -> None:
+    written(tmp_path, "local")
+    mail = Mail(tmp_path, away={2: "b"})
+    release = run(mail)
+    assert release.details["failed_sums"] == 0
+    assert mail.clock.now == pytest.approx(1.0)
+
+
+@pytest.mark.slow
+def test_too_many_questions_without_an_answer_end_a_search(tmp_path: Path) -> None:
+    """A server that gives every site another roster: no sum, and nothing beyond the budget."""
+    written(tmp_path)
+
+    def other(name: str, sent: dict[str, Any]) -> dict[str, Any]:
+        kept = {n: k for n, k in sent["members"].items() if n in (name, "a", "b")}
+        return sent | {"members": kept}
+
+    with pytest.raises(RiemdpError, match="sums over sites failed"):
+        run(Mail(tmp_path, change=other))
+    assert 0 < max(spent(tmp_path)) <= 1
+    for name in NAMES:
+        assert Ledger.open(tmp_path / f"{name}-ledger.json").charges == 1
+
+
+def test_a_site_without_enough_in_its_ledger_declines_and_says_why(tmp_path: Path) -> None:
+    written(tmp_path)
+    text = (tmp_path / "b.toml").read_text().replace("epsilon = 1.0", "epsilon = 0.5")
+    (tmp_path / "b.toml").write_text(text)
+    mail = Mail(tmp_path)
+    run(mail)
+    assert set(mail.declined) == {
+        "declined: this site's own ledger has not enough budget left. Nothing was spent"
+    }
+    assert site(tmp_path, "b").rounds_answered() == ()
+
+
+# ------------------------------------------------------------------------------- what is agreed on
+BALL = TEXT.replace('"mean"\nvariance = 0.2', '"ball"')
+
+
+@pytest.mark.slow
+def test_an_agreement_on_a_ball(tmp_path: Path) -> None:
+    written(tmp_path, "local", text=BALL)
+    release = run(Mail(tmp_path))
+    assert isinstance(release.value, Ball)
+    assert 0.6 < np.mean(np.asarray(release.value.contains(SPACE, ALL))) <= 1.0
+    with np.load(tmp_path / "result.npz") as saved:
+        assert sorted(saved) == ["center_0", "radius"]
+
+
+def test_an_agreement_on_a_variance(tmp_path: Path) -> None:
+    ball = '[domain]\ncenter = "diag:3.0"\nradius = 1.5\n[privacy]'
+    written(tmp_path, "local", text=BALL.replace('"ball"', '"variance"').replace("[privacy]", ball))
+    about = agreed(tmp_path)
+    assert (about.answers, about.kinds) == (1, ("squares",))
+    release = run(Mail(tmp_path))
+    distances = np.minimum(np.asarray(SPACE.dist(3.0 * np.eye(2), ALL)), 1.5)
+    assert abs(float(release.value) - float(np.mean(distances**2))) < 6 * release.scale
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('release = "mean"', 'release = "median"', "choose one of ball, mean, variance"),
+        ("variance = 0.2", "variance = 0.9", "variance"),
+        ("variance = 0.2", 'radius = "0.2"', "'radius' in .search., which means nothing"),
+        ('"mean"', '"ball"', "for release = 'mean' only"),
+        ('"mean"\nvariance = 0.2', '"variance"', r"needs a \[domain\]"),
+        ("variance = 0.2", "smallest = -1.0", "smallest"),
+        ('name = "SPDLogEuclidean"\nk = 2', 'name = "Euclidean"\nshape = 2', "needs AdaptiveBall"),
+        ("delta = 1e-6", "delta = 0.0", "delta > 0"),
+        ("epsilon = 1.0", "epsilon = 0.001", "too few"),
+        ("[search]", "[rounds]\nrounds = 3\n[search]", "'rounds' in the top"),
+        ('run = "one"', "", "lacks 'run'"),
+    ],
+)
+def test_an_agreement_that_cannot_be(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in TEXT
+    with pytest.raises(InvalidArgument, match=words):
+        written(tmp_path, "local", text=TEXT.replace(old, new))
+
+
+def test_numbers_of_records_and_keys_are_agreed_on(tmp_path: Path) -> None:
+    written(tmp_path)
+    right = (tmp_path / "agreement.toml").read_text()
+    for old, new, words in (
+        (f"records = {SIZES[1]}\n", "", "without its public number of records"),
+        (f"records = {SIZES[1]}\n", "records = 0.5\n", "without its public number of records"),
+        ("tolerated = 1", "tolerated = 3", "from 0 to 2"),
+        ('name = "b"', 'name = "a"', "two sites with one name"),
+    ):
+        (tmp_path / "agreement.toml").write_text(right.replace(old, new, 1))
+        with pytest.raises(InvalidArgument, match=words):
+            SearchAgreement.read(tmp_path / "agreement.toml")
+    keyless = "".join(line for line in right.splitlines(True) if not line.startswith("key = "))
+    (tmp_path / "agreement.toml").write_text(keyless)
+    with pytest.raises(InvalidArgument, match="no key for the site 'a'"):
+        SearchAgreement.read(tmp_path / "agreement.toml")
+    # every number of it is in the fingerprint, and a site that signed another one does not start
+    (tmp_path / "agreement.toml").write_text(right.replace("epsilon = 1.0", "epsilon = 8.0"))
+    with pytest.raises(InvalidArgument, match="another version than the one that"):
+        site(tmp_path)
+    with pytest.raises(InvalidArgument, match=r"one of a search.*SearchAgreement\.read"):
+        riemdp.federated.Agreement.read(tmp_path / "agreement.toml")
+    assert math.isclose(agreed(tmp_path).terms.budget.epsilon, 8.0)
+
+
+def commanded(*words: object) -> tuple[int, str]:
+    """Exit status and output of a command of `riemdp federated`."""
+    from typer.testing import CliRunner
+
+    from riemdp.cli._app import app
+
+    done = CliRunner().invoke(app, ["federated", *map(str, words)])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def test_the_commands_of_a_search(tmp_path: Path) -> None:
+    signed = written(tmp_path)
+    file = tmp_path / "agreement.toml"
+    status, said = commanded("agree", file, "--json")
+    assert status == 0
+    told = json.loads(said)
+    assert (told["fingerprint"], told["run"]) == (signed, "one")
+    assert "a (400 records), b (300 records)" in told["sites"]
+    assert "a ball, and the mean in it" in told["the sites find"]
+    assert "20% of what the search leaves" in told["the sites find"]
+    (tmp_path / "a.toml").unlink()
+    status, said = commanded("agree", file, "--write-site", "a")
+    assert status == 0, said
+    assert f"fingerprint {signed}" in said
+    first = Site.read(tmp_path / "a.toml")  # the file that was written is one that works
+    assert (first.most_answers, first.key) == (agreed(tmp_path).answers, tmp_path / "a.key")
+    release = run(Mail(tmp_path))
+    status, said = commanded("status", tmp_path / "a.toml")
+    assert f"a: {release.details['sums']} of {first.most_answers} answers" in said
+    page = tmp_path / "report.html"
+    status, said = commanded("report", file, tmp_path / "result.npz", "--out", page)
+    assert status == 0, said
+    assert "private mean of the federated search" in page.read_text()
+    # a value that is not what the sums lead to is not reported
+    with np.load(tmp_path / "result.npz") as saved:
+        other = dict(saved) | {"value_0": saved["value_0"] * (1 + 1e-6)}
+    np.savez(tmp_path / "result.npz", **other)  # type: ignore[arg-type]
+    status, said = commanded("report", file, tmp_path / "result.npz", "--out", page)
+    assert status != 0
+    assert "another value than the sums beside it lead to" in said

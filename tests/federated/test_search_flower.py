@@ -1,0 +1,204 @@
+"""A search over Flower: every message through the app of a site and the transport of the server,
+and once through the engine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Budget, RiemdpError
+from riemdp.privacy import Ledger
+
+from .deployment import isolated
+from .test_search import ALL, CENTER, SITES, SPACE
+from .test_search_sites import NAMES, SIZES, agreed, site, written
+
+pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
+HELLO, TRAIN = "query.hello", "train"
+
+
+@pytest.fixture(autouse=True)
+def _engine() -> None:
+    pytest.importorskip("flwr", reason="needs the extra `federated`")
+    from flwr.supercore.task_identity import TaskIdentity
+
+    # a Message wants to know who sends it
+    TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = (1, 1, 1)
+
+
+@pytest.fixture(params=["local", "shared"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Three sites with their agreement, files, keys and records."""
+    written(tmp_path, request.param)
+    for name, records in zip(NAMES, SITES, strict=True):
+        np.save(tmp_path / f"{name}.npy", records)
+        with (tmp_path / f"{name}.toml").open("a") as file:
+            file.write(f'[data]\nfile = "{name}.npy"\n')
+    return tmp_path
+
+
+def sent(folder: Path, name: str, kind: str, content: Any, run: dict[str, Any]) -> Any:
+    """What a site's app answers to one message, in a process that has just been started."""
+    from flwr.app import Context, Message, RecordDict
+
+    from riemdp.federated import flower
+
+    node = {"site": str(folder / f"{name}.toml")}
+    context = Context(run_id=1, node_id=1, node_config=node, state=RecordDict(), run_config=run)
+    return flower.client_app(rng=7)(Message(content, 1, kind), context)
+
+
+class Office:
+    """A grid whose nodes are the apps of the sites. What an app refuses is an error's text."""
+
+    def __init__(self, folder: Path, away: tuple[tuple[str, int], ...] = ()):
+        self.folder, self.away = folder, away
+        self.box: dict[str, Any] = {}
+        self.kinds: list[str] = []
+
+    def get_node_ids(self) -> list[int]:
+        return [0, 1, 2]
+
+    def push_messages(self, messages: Any) -> list[str]:
+        ids = []
+        for message in messages:
+            name, kind = NAMES[message.metadata.dst_node_id], message.metadata.message_type
+            self.kinds.append(kind)
+            ids.append(str(len(self.kinds)))
+            number = message.content["facts"].get("round") if kind == TRAIN else None
+            if (name, number) in self.away:
+                continue
+            try:
+                content, error = sent(self.folder, name, kind, message.content, {}).content, None
+            except RiemdpError as refused:
+                content, error = None, SimpleNamespace(reason=str(refused))
+            self.box[ids[-1]] = SimpleNamespace(
+                metadata=SimpleNamespace(reply_to_message_id=ids[-1]),
+                content=content,
+                error=error,
+                has_error=lambda error=error: error is not None,
+            )
+        return ids
+
+    def pull_messages(self, ids: list[str]) -> Iterator[Any]:
+        return iter([self.box.pop(i) for i in ids if i in self.box])
+
+
+def searched(folder: Path, office: Office, **config: Any) -> riemdp.Release:
+    from riemdp.federated.flower import Timing
+    from riemdp.federated.flower._server import _agreed, search
+
+    told = {"agreement": str(folder / "agreement.toml")} | config
+    found: Any = _agreed(told)
+    timing = Timing(timeout=1.0, grace=0.1, poll=0.01, patience=1.0)
+    return search(found, office, told, timing, 60.0)  # type: ignore[arg-type]
+
+
+def test_a_search_over_the_apps(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One site misses a question, and the server writes what was found."""
+    office = Office(folder, away=(("b", 2),))
+    release = searched(folder, office, **{"result-path": str(folder / "result.npz")})
+    mean = riemdp.frechet_mean(SPACE, ALL).value
+    assert float(SPACE.dist(mean, release.value)) < 0.25
+    shared = agreed(folder).terms.noise == "shared"
+    assert release.details["failed_sums"] == (1 if shared else 0)
+    assert office.kinds.count(HELLO) == (4 if shared else 3)  # b says its key again
+    for name in NAMES:
+        book = Ledger.open(folder / f"{name}-ledger.json")
+        assert (book.charges, book.spent) == (1, release.guarantee)
+        assert site(folder, name).share_spent() <= 1 + 1e-12
+    told = json.loads((folder / "result.json").read_text())
+    assert told["agreement"] == agreed(folder).fingerprint
+    assert told["sizes"] == list(SIZES)
+    assert "question 3 (how many records have a scale below a number): 2 of 2" in caplog.text
+    assert f"a: 10 of {agreed(folder).answers} answers, the last to question" in caplog.text
+
+
+@pytest.mark.parametrize("folder", ["shared"], indirect=True)
+def test_a_site_declines_whatever_is_not_the_agreed_search(folder: Path) -> None:
+    from riemdp.federated.flower._messages import fact, pack
+
+    signed = agreed(folder).fingerprint
+    hello: dict[str, Any] = {"agreement": signed}
+    said = sent(folder, "a", HELLO, pack(CENTER, **hello), {}).content
+    assert (fact(said, "name"), fact(said, "records")) == ("a", SIZES[0])
+    keys = [fact(sent(folder, n, HELLO, pack(CENTER, **hello), {}).content, "key") for n in NAMES]
+    assert keys[0] == fact(said, "key")
+    right: dict[str, Any] = {"agreement": signed, "round": 0, "kind": "within", "share": 0.1}
+    right |= {"limit": 0.5, "unit": 1.0, "factor": 0, "members": list(NAMES), "keys": keys}
+    for point, changed, run in (
+        (CENTER, {"agreement": "0" * 64}, {}),
+        (CENTER, {}, {"epsilon": 8.0}),
+        (CENTER, {}, {"release": "ball"}),
+        (np.full((2, 2), np.nan), {}, {}),
+        (np.eye(3), {}, {}),
+        (CENTER, {"share": "0.1"}, {}),
+        (CENTER, {"share": 2.0}, {}),
+        (CENTER, {"kind": "records"}, {}),
+        (CENTER, {"round": -1}, {}),
+        (CENTER, {"members": ["a", "a", "b"]}, {}),
+        (CENTER, {"members": list(NAMES)[:2]}, {}),
+        (CENTER, {"keys": [keys[1], keys[0], keys[2]]}, {}),
+    ):
+        with pytest.raises(RiemdpError, match=r"Nothing was spent"):
+            sent(folder, "a", TRAIN, pack(point, **(right | changed)), run)
+    left = {k: v for k, v in right.items() if k != "limit"}
+    with pytest.raises(RiemdpError, match=r"Nothing was spent"):
+        sent(folder, "a", TRAIN, pack(CENTER, **left), {})
+    assert site(folder).rounds_answered() == ()
+    assert Ledger.open(folder / "a-ledger.json").charges == 0
+    reply = sent(folder, "a", TRAIN, pack(CENTER, **right), {}).content
+    assert reply["words"].to_numpy_ndarrays()[0].dtype == np.uint64
+    assert len(fact(reply, "key")) == 64
+    assert fact(reply, "key") != keys[0]
+
+
+_MODULE = """\
+from pathlib import Path
+from riemdp.federated import Site, flower
+
+app = flower.{side}_app({given})
+"""
+
+
+@pytest.mark.parametrize("folder", ["shared"], indirect=True)
+def test_the_simulation_engine_carries_a_search(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+    pytest.importorskip("ray", reason="the engine simulates with Ray")
+    from riemdp.federated.flower import _simulate
+
+    names = (
+        f"site=lambda n: Site.read(Path({str(folder)!r}) / ('abc'[n['partition-id']] + '.toml'))"
+    )
+    (modules := folder / "app" / "simulation").mkdir(parents=True)
+    (modules / "__init__.py").touch()
+    waits = "timing=flower.Timing(timeout=300.0, grace=300.0, poll=0.02)"
+    for side, given in (("server", waits), ("client", names)):
+        (modules / f"{side}.py").write_text(_MODULE.format(side=side, given=given))
+    config = f'agreement = "{folder}/agreement.toml"\nresult-path = "{folder}/result.npz"\n'
+    (folder / "app" / "pyproject.toml").write_text(_simulate._PROJECT + config)
+    with isolated():  # no other engine at the same time
+        log = _simulate._run(str(folder), 3, 1)
+    assert (folder / "result.json").exists(), log
+    told = json.loads((folder / "result.json").read_text())
+    assert told["agreement"] == agreed(folder).fingerprint
+    assert (told["private"], told["failed_sums"]) == (True, 0)
+    assert "3 sites at most 1" in told["assumes"]
+    with np.load(folder / "result.npz") as saved:
+        value = saved["value_0"]
+    mean = riemdp.frechet_mean(SPACE, ALL).value
+    assert float(SPACE.dist(mean, value)) < 0.25
+    for name in NAMES:
+        assert site(folder, name).rounds_answered() == tuple(range(told["sums"]))
+        assert Ledger.open(folder / f"{name}-ledger.json").charges == 1
+        assert Ledger.open(folder / f"{name}-ledger.json").spent.within(Budget(1.0, 1e-6))

@@ -1,0 +1,442 @@
+"""Sites of a search that are asked by messages: what their files allow, and what they remember when
+they are killed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from riemdp import Budget, InvalidArgument, RiemdpError
+from riemdp.federated import Refused, SearchAgreement, Site, _search_site, _site
+from riemdp.federated._search_site import answer_question, next_search_key
+from riemdp.federated._secure_sum import Keys, new_key_file, total
+from riemdp.mechanisms._search_sites import Ask, NoiseOfSites
+from riemdp.privacy import Ledger, gaussian_noise_multiplier
+from tests.statistical import ALPHA, gaussian_p_value
+
+from .test_search import CENTER, SITES, SPACE, tangents
+
+pytest.importorskip("cryptography")
+
+NAMES = ("a", "b", "c")
+SIZES = tuple(len(x) for x in SITES)
+BUDGET = Budget(1.0, 1e-6)
+Z = gaussian_noise_multiplier(BUDGET)
+TEXT = """\
+run = "one"
+[space]
+name = "SPDLogEuclidean"
+k = 2
+[search]
+release = "mean"
+variance = 0.2
+[privacy]
+epsilon = 1.0
+delta = 1e-6
+"""
+
+
+def written(folder: Path, noise: str = "shared", tolerated: int = 1, text: str = TEXT) -> str:
+    """The three sites' agreement, with their keys, and a file for each site; the fingerprint."""
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = [text]
+    if noise == "shared":
+        shared = f'[privacy]\nnoise = "shared"\ntolerated = {tolerated}\n'
+        parts[0] = text.replace("[privacy]\n", shared)
+    for name, n in zip(NAMES, SIZES, strict=True):
+        parts.append(f'[[site]]\nname = "{name}"\nrecords = {n}\n')
+        if noise == "shared":
+            parts.append(f'key = "{new_key_file(folder / f"{name}.key")}"\n')
+    (folder / "agreement.toml").write_text("".join(parts))
+    signed = SearchAgreement.read(folder / "agreement.toml").fingerprint
+    for name in NAMES:
+        (folder / f"{name}.toml").write_text(
+            f'name = "{name}"\nagreement = "{signed}"\n'
+            "[limits]\ntotal = { epsilon = 1.0, delta = 1e-6 }\n"
+            f'[files]\nagreement = "agreement.toml"\nkey = "{name}.key"\n'
+        )
+    return signed
+
+
+def site(folder: Path, name: str = "a", **changed: Any) -> Site:
+    """A site as it is after a start: nothing but its files."""
+    return dataclasses.replace(Site.read(folder / f"{name}.toml"), **changed)
+
+
+def members(folder: Path, names: tuple[str, ...] = NAMES) -> dict[str, str]:
+    return {name: next_search_key(site(folder, name), agreed(folder)) for name in names}
+
+
+def agreed(folder: Path) -> SearchAgreement:
+    return SearchAgreement.read(folder / "agreement.toml")
+
+
+def asked(folder: Path, ask: Ask, number: object = 0, name: str = "a", **changed: Any) -> Any:
+    """One question to one site, which has just been started."""
+    told: dict[str, Any] = {"agreement": agreed(folder).fingerprint} | changed
+    if "members" not in told:
+        told["members"] = members(folder)
+    here = told.pop("site", None) or site(folder, name)
+    records = told.pop("records", SITES[NAMES.index(name)])
+    return answer_question(here, records, ask, number, told.pop("members"), **told)
+
+
+def ledger(folder: Path, name: str = "a") -> Ledger:
+    return Ledger.open(folder / f"{name}-ledger.json")
+
+
+def test_a_site_whose_file_names_labels_answers_no_search_for_records(tmp_path: Path) -> None:
+    written(tmp_path, "local")
+    named = site(tmp_path, data={"file": "x.npy", "groups": "people.csv"})
+    with pytest.raises(Refused, match=r"records are those of people.*Nothing was spent"):
+        asked(tmp_path, tangents(0.1), site=named)
+    assert named.rounds_answered() == ()
+    asked(tmp_path, tangents(0.1), site=site(tmp_path, data={"file": "x.npy"}))
+    text = TEXT.replace("delta = 1e-6", 'delta = 1e-6\nunit = "person"')
+    with pytest.raises(InvalidArgument, match="'unit' in"):  # not offered
+        written(tmp_path / "people", "local", text=text)
+
+
+# --------------------------------------------------------------------------- the record on the disk
+@pytest.mark.parametrize("noise", ["local", "shared"])
+def test_every_answer_is_in_the_file_before_its_noise_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noise: str
+) -> None:
+    written(tmp_path, noise)
+    seen = []
+    real = NoiseOfSites.noisy
+
+    def noisy(self, values, ask, source):
+        seen.append((site(tmp_path).rounds_answered(), ledger(tmp_path).charges))
+        return real(self, values, ask, source)
+
+    monkeypatch.setattr(NoiseOfSites, "noisy", noisy)
+    for number in (0, 1, 4):
+        asked(tmp_path, tangents(0.1), number)
+    assert seen == [((0,), 1), ((0, 1), 1), ((0, 1, 4), 1)]  # one charge, before the first
+    told = json.loads((tmp_path / "a-answers.json").read_text())
+    assert [answer["share"] for answer in told["answers"]] == [0.1] * 3
+    assert site(tmp_path).share_spent() == 3 * Fraction(0.1)
+    assert ledger(tmp_path).spent == agreed(tmp_path).terms.guarantee
+    (entry,) = ledger(tmp_path).register
+    assert agreed(tmp_path).fingerprint in entry.what
+    assert "the last to question 4" in site(tmp_path).status()
+    assert (tmp_path / "a-answers.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_two_messages_at_once_do_not_share_what_is_left(tmp_path: Path) -> None:
+    """The file decides under its lock, whatever each process has read before."""
+    signed, whole = written(tmp_path, "local"), agreed(tmp_path).terms.guarantee
+
+    def enter(number: int) -> int:
+        try:
+            return site(tmp_path).count_answer(signed, number, 99, _site.Part(0.4, whole))
+        except Refused:
+            return 0
+
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(enter, range(16)))
+    assert sorted(got)[-3:] == [0, 1, 2]
+    assert site(tmp_path).share_spent() == 2 * Fraction(0.4)
+    assert ledger(tmp_path).charges == 1
+    last = max(site(tmp_path).rounds_answered())
+    small = _site.Part(0.01, whole)
+    for number in set(range(last)) - {*site(tmp_path).rounds_answered()}:
+        with pytest.raises(Refused, match="a later question"):
+            site(tmp_path).count_answer(signed, number, 99, small)
+    assert site(tmp_path).count_answer(signed, last + 3, 99, small) == 3
+    with pytest.raises(Refused, match="a later question"):
+        site(tmp_path).count_answer(signed, last + 2, 99, small)
+    assert site(tmp_path).count_answer(signed, last + 4, 99, small) == 4
+
+
+class Killed(BaseException):
+    """The site's process ends here."""
+
+
+def killing(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Let the site die at its next answer: before or after one of the steps that matter."""
+
+    def die(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    places: dict[str, tuple[Any, str]] = {
+        "before the charge": (_site, "charge"),
+        "after the charge": (_site._Answers, "enter"),
+        "before the noise": (NoiseOfSites, "noisy"),
+        "before the key is gone": (_search_site, "forget"),
+    }
+    monkeypatch.setattr(*places[where], die)
+
+
+@pytest.mark.parametrize(
+    ("where", "written_down"),
+    [
+        ("before the charge", 0),
+        ("after the charge", 0),
+        ("before the noise", 1),
+        ("before the key is gone", 1),
+    ],
+)
+def test_a_site_that_dies_is_charged_once_and_answers_no_question_twice(
+    tmp_path: Path, where: str, written_down: int
+) -> None:
+    written(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        killing(patch, where)
+        with pytest.raises(Killed):
+            asked(tmp_path, tangents(0.4))
+    assert len(site(tmp_path).rounds_answered()) == written_down
+    if written_down:
+        with pytest.raises(Refused, match=r"answered this question.*Nothing was spent"):
+            asked(tmp_path, tangents(0.4))
+        asked(tmp_path, tangents(0.4), 1)
+    else:
+        asked(tmp_path, tangents(0.4))
+        asked(tmp_path, tangents(0.4), 1)
+    with pytest.raises(Refused, match=r"budget of this search is spent\. Nothing was spent"):
+        asked(tmp_path, tangents(0.4), 2)
+    assert site(tmp_path).share_spent() == 2 * Fraction(0.4)
+    assert ledger(tmp_path).charges == 1
+
+
+def test_files_that_were_taken_away_do_not_make_a_search_free(tmp_path: Path) -> None:
+    """Whoever deletes the answers pays for all of the search again, or has no answer."""
+    written(tmp_path)
+    asked(tmp_path, tangents(0.9))
+    (tmp_path / "a-answers.json").unlink()
+    for _ in range(3):
+        with pytest.raises(Refused, match=r"ledger has not enough budget left\. Nothing"):
+            asked(tmp_path, tangents(0.9))
+    rich = Ledger(Budget(3.0, 1e-6), path=tmp_path / "rich.json")
+    for charges in (1, 2):
+        (tmp_path / "a-answers.json").unlink(missing_ok=True)
+        asked(tmp_path, tangents(0.9), site=site(tmp_path, ledger=rich))
+        assert rich.charges == charges
+
+
+def test_a_charge_for_another_file_of_the_same_site_is_not_taken_for_its_own(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, "local")
+    book = Ledger(Budget(3.0, 1e-6), path=tmp_path / "book.json")
+    one = site(tmp_path, ledger=book)
+    two = dataclasses.replace(one, answers=tmp_path / "other-answers.json")
+    with pytest.MonkeyPatch.context() as patch:
+        killing(patch, "before the charge")
+        with pytest.raises(Killed):
+            asked(tmp_path, tangents(0.4), site=one)
+    for each in (two, one):
+        asked(tmp_path, tangents(0.4), site=each)
+    assert book.charges == 2
+
+
+def test_a_charge_of_another_site_is_not_taken_for_ones_own(tmp_path: Path) -> None:
+    """Two sites with one ledger: one dies before its charge, and meanwhile the other is charged."""
+    written(tmp_path)
+    book = Ledger(Budget(3.0, 1e-6), path=tmp_path / "book.json")
+    one, two = (site(tmp_path, name, ledger=book) for name in "ab")
+    with pytest.MonkeyPatch.context() as patch:
+        killing(patch, "before the charge")
+        with pytest.raises(Killed):
+            asked(tmp_path, tangents(0.4), name="b", site=two)
+    asked(tmp_path, tangents(0.4), site=one)
+    asked(tmp_path, tangents(0.4), name="b", site=two)
+    assert book.charges == 2
+
+
+_KILLED = """\
+import os, signal, sys
+from pathlib import Path
+from riemdp.mechanisms import _search_sites
+from tests.federated.test_search import tangents
+from tests.federated.test_search_sites import asked
+
+drawn = _search_sites.NoiseOfSites.noisy
+def noisy(self, values, ask, source):
+    drawn(self, values, ask, source)
+    if ask.share == 0.3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return drawn(self, values, ask, source)
+_search_sites.NoiseOfSites.noisy = noisy
+for number, share in enumerate((0.2, 0.3)):
+    asked(Path(sys.argv[1]), tangents(share), number)
+"""
+
+
+@pytest.mark.slow
+def test_a_site_that_is_killed_by_the_system(tmp_path: Path) -> None:
+    written(tmp_path)
+    root = Path(__file__).parents[2]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)])}
+    ended = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], env=env, cwd=root)
+    assert ended.returncode == -signal.SIGKILL
+    assert site(tmp_path).rounds_answered() == (0, 1)
+    assert ledger(tmp_path).charges == 1
+    with pytest.raises(Refused, match="answered this question"):
+        asked(tmp_path, tangents(0.3), 1)
+    asked(tmp_path, tangents(0.5), 2)
+    assert site(tmp_path).share_spent() == sum(map(Fraction, (0.2, 0.3, 0.5)))
+    with pytest.raises(Refused, match="budget of this search is spent"):
+        asked(tmp_path, tangents(0.01), 3)
+
+
+def test_a_fresh_key_masks_one_answer_and_is_gone(tmp_path: Path) -> None:
+    written(tmp_path)
+    used = []
+    for number in range(3):
+        right = members(tmp_path)
+        assert members(tmp_path) == right  # the same until it is used
+        used.append(right["a"])
+        asked(tmp_path, tangents(0.1), number)
+        assert not (tmp_path / "a-answers.json.key").exists()
+        with pytest.raises(Refused, match="another key"):
+            asked(tmp_path, tangents(0.1), number + 1, members=right)
+    assert len(set(used)) == 3
+    assert next_search_key(site(tmp_path, most_answers=3), agreed(tmp_path)) == ""
+
+
+# --------------------------------------------------------------------------- a malicious server
+def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> None:
+    written(tmp_path)
+    good, right = tangents(0.4), members(tmp_path)
+    stranger = Keys.new("stranger").fresh.hex()
+
+    def changed(**other: Any) -> Ask:
+        return dataclasses.replace(good, **other)
+
+    refused: list[tuple[Ask, dict[str, Any]]] = [
+        (changed(kind="records"), {}),
+        (changed(kind=None), {}),
+        (changed(share=math.nan), {}),
+        (changed(share=0.0), {}),
+        (changed(share=1.5), {}),
+        (changed(share=None), {}),
+        (changed(limit=math.inf), {}),
+        (changed(unit=-1.0), {}),
+        (changed(factor=2), {}),
+        (changed(center=np.full((2, 2), np.nan)), {}),
+        (changed(center=-np.eye(2)), {}),
+        (changed(center=np.eye(3)), {}),
+        (changed(center=None), {}),
+        (good, {"number": -1}),
+        (good, {"number": True}),
+        (good, {"number": "0"}),
+        (good, {"number": None}),
+        (good, {"agreement": None}),
+        (good, {"agreement": "ab" * 32}),  # another epsilon, plan or roster: another fingerprint
+        (good, {"members": None}),
+        (good, {"members": {}}),
+        (good, {"members": {"a": right["a"]}}),
+        (good, {"members": {n: right[n] for n in "bc"}}),
+        (good, {"members": right | {"a": right["b"]}}),
+        (good, {"members": right | {"stranger": stranger}}),
+        (good, {"members": right | {"b": "no key"}}),
+        (good, {"members": right | {"b": 7}}),
+        (good, {"members": right | {"b": "00" * 32}}),
+        (good, {"records": SITES[0][:50]}),
+        (good, {"site": site(tmp_path, least_noise=1e3)}),
+        (good, {"site": site(tmp_path, one_answer=Budget(0.01, 1e-6))}),
+        (good, {"site": site(tmp_path, key=None)}),
+        (good, {"site": site(tmp_path, most_answers=1, ledger=Ledger(Budget(0.5, 1e-6)))}),
+    ]
+    for ask, told in refused:
+        with pytest.raises(Refused, match=r"Nothing was spent$"):
+            asked(tmp_path, ask, **{"number": 0, "members": right} | told)
+    with pytest.raises(Refused, match="no search"):
+        asked(tmp_path, good, site=Site("a", tmp_path / "x.json"))
+    assert site(tmp_path).rounds_answered() == ()
+    assert site(tmp_path).share_spent() == 0
+    assert ledger(tmp_path).charges == 0
+    # sixty asks: out of order, repeated, and too many
+    for number in [3] * 20 + [2, 1, 0] * 5 + [4, 3, 4, 5, 5, 6, 7, 2**70]:
+        try:
+            asked(tmp_path, tangents(0.2), number, site=site(tmp_path, most_answers=4))
+        except Refused:
+            continue
+    assert site(tmp_path).rounds_answered() == (3, 4, 5, 6)
+    with pytest.raises(Refused, match="as often as it agreed to"):
+        asked(tmp_path, tangents(1e-3), 9, site=site(tmp_path, most_answers=4))
+    assert site(tmp_path).share_spent() == 4 * Fraction(0.2)
+    assert ledger(tmp_path).charges == 1
+
+
+def test_a_plan_without_a_variance_has_no_question_of_one(tmp_path: Path) -> None:
+    written(tmp_path, text=TEXT.replace('"mean"\nvariance = 0.2', '"ball"'))
+    with pytest.raises(Refused, match="agreed plan has no such question"):
+        asked(tmp_path, Ask("squares", 0.1, CENTER, 0.5))
+    assert site(tmp_path).rounds_answered() == ()
+
+
+def test_a_file_of_another_agreement_is_not_gone_on_with(tmp_path: Path) -> None:
+    written(tmp_path, "local")
+    asked(tmp_path, tangents(0.1), members=None)
+    written(tmp_path, "local", text=TEXT.replace('"one"', '"two"'))
+    with pytest.raises(Refused, match="another agreement"):
+        asked(tmp_path, tangents(0.1), 1, members=None)
+    (tmp_path / "a-answers.json").write_text('{"format": "riemdp-answers", "version": 1}')
+    with pytest.raises(RiemdpError, match="does not hold a site's answers"):
+        asked(tmp_path, tangents(0.1), 1, members=None)
+
+
+# --------------------------------------------------------------------------- the law of the answers
+def noise_of(folder: Path, noise: str, times: int, ask: Ask) -> np.ndarray:
+    """What the sites' answers add to the exact sum, each by sites that have just been started."""
+    shares = dataclasses.replace(ask, share=ask.share / times)
+    exact = sum(_exact(x, ask) for x in SITES)
+    plan = agreed(folder).terms.noise_of_sites
+    found = []
+    for number in range(times):
+        right = members(folder) if noise == "shared" else None
+        sent = [asked(folder, shares, number, name, members=right) for name in NAMES]
+        if noise == "shared":
+            value = plan.shared(shares, 3).value(total(sent), 1e6)
+            assert value is not None
+            found.append(value - exact)
+        else:
+            found.append(np.sum(sent, axis=0) - exact)
+    return np.array(found)
+
+
+def _exact(records: np.ndarray, ask: Ask) -> np.ndarray:
+    """Written again: the sum of the logarithms, each shortened to the limit."""
+    logs = np.asarray(SPACE.to_coordinates(CENTER, SPACE.log(CENTER, records)))
+    lengths = np.linalg.norm(logs, axis=1, keepdims=True)
+    return np.sum(logs * np.minimum(1.0, ask.limit / np.maximum(lengths, 1e-300)), axis=0)
+
+
+@pytest.mark.parametrize("noise", ["local", pytest.param("shared", marks=pytest.mark.slow)])
+def test_answers_of_sites_on_disk_have_their_law(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noise: str
+) -> None:
+    """z times what one record changes, over the root of the share, times the root of J (local) or
+    of J / (J - q) (shared).
+    """
+    ask, times = tangents(0.9, 0.8), 16
+    factor = 3.0 if noise == "local" else 3.0 / 2.0
+    sigma = Z * 2 * 0.8 / math.sqrt(ask.share / times) * math.sqrt(factor)
+    written(tmp_path / "good", noise)
+    assert gaussian_p_value(noise_of(tmp_path / "good", noise, times, ask), sigma) > ALPHA
+    # planted: every answer has the noise of the whole budget, as if it were the only one
+    scale = NoiseOfSites._scale
+    monkeypatch.setattr(NoiseOfSites, "multiplier", lambda self, share: self.each.multiplier)
+    monkeypatch.setattr(
+        NoiseOfSites,
+        "_scale",
+        lambda self, ask, size: scale(self, dataclasses.replace(ask, share=1.0), size),
+    )
+    written(tmp_path / "bad", noise)
+    assert gaussian_p_value(noise_of(tmp_path / "bad", noise, times, ask), sigma) < ALPHA

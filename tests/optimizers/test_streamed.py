@@ -1,0 +1,479 @@
+"""Optimisers on records that are read in parts: to the last bit the values of records in memory,
+the same charges, and nothing about a record or a batch in an error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean, private_minimize
+from riemdp.domains import _door, _sources, _stream
+from riemdp.domains._sources import MappedFile
+from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, AbstractOptimizer, _streamed
+from riemdp.optimizers._minimize import replicate
+from tests.domains.test_stream import Damaged, mapped
+
+SPACE = riemdp.Euclidean(2)
+BALL = Ball(np.zeros(2), 1.0)
+PROBLEM = riemdp.problems.frechet_mean(SPACE, ball=BALL)
+BUDGET = Budget(2.0, 1e-6)
+N = 500
+
+POISSON = DPRSGD(steps=9, batch_size=40, sampling="poisson", learning_rate=0.1)
+FIXED = DPRSGD(steps=9, batch_size=40, learning_rate=0.1)
+ALLOCATION = DPRSGD(steps=10, batch_size=100, sampling="allocation", learning_rate=0.1)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Parts so small that they end in the middle of a batch, and the last one is not full."""
+    monkeypatch.setattr(_stream, "MOST_ROWS", 64)
+    monkeypatch.setattr(_sources, "_NEAR", 16)
+
+
+@functools.cache
+def records() -> np.ndarray:
+    X = np.random.default_rng(0).normal(size=(N, 2))
+    X[3], X[70], X[-1] = np.nan, np.inf, 1e200
+    X[N - 40 :] += 2.0  # a last part that counts for more than noise
+    return X
+
+
+def run(X: Any, optimizer: AbstractOptimizer, **more: Any) -> riemdp.OptimizationResult:
+    options: dict[str, Any] = {"rng": 3, "noise_std": 0.05, **more}
+    return private_minimize(PROBLEM, X, np.zeros(2), optimizer, **options)
+
+
+def assert_same(X: Any, optimizer: AbstractOptimizer, **more: Any) -> None:
+    if optimizer.clip_norm == "adaptive":
+        more |= {"noise_std": None, "budget": BUDGET}
+    there, here = run(X, optimizer, **more), run(records(), optimizer, **more)
+    assert np.array_equal(np.asarray(there.value), np.asarray(here.value))
+    assert there.guarantee == here.guarantee
+    assert (there.steps, there.gradient_calls) == (here.steps, here.gradient_calls)
+    planned = "planned_guarantee"
+    assert {**there.details, planned: 0} == {**here.details, planned: 0}
+    assert there.details["arithmetic"] == here.details["arithmetic"]
+
+
+# ------------------------------------------------------------------------------- the same value
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        DPRGD(steps=5),
+        pytest.param(
+            DPRGD(steps=5, sensitivity="domain", momentum=0.5, output="geodesic-average"),
+            marks=pytest.mark.slow,
+        ),
+        DPRGD(steps=9, clip_norm="adaptive"),
+        DPRGD(steps=5, output="uniform"),
+    ],
+    ids=["plain", "average", "adaptive", "uniform"],
+)
+def test_steps_on_all_records(tmp_path, optimizer) -> None:
+    assert_same(mapped(tmp_path, records()), optimizer)
+
+
+@pytest.mark.parametrize(
+    "optimizer", [DPRGD(steps=2), DPRSGD(steps=2, batch_size=400)], ids=["all", "batches"]
+)
+def test_records_are_moved_into_the_ball(tmp_path, optimizer) -> None:
+    """On a sphere, where shorter gradients are not those of nearer records."""
+    space = riemdp.Sphere(3)
+    X = np.array(space.random_point(jax.random.key(1), (N,)))
+    X[5], X[80] = np.nan, -1.0
+    problem = riemdp.problems.frechet_mean(space, ball=Ball(space.origin, 0.5))
+    steps = dataclasses.replace(optimizer, sensitivity="domain")
+    whole, found = (
+        private_minimize(problem, x, space.origin, steps, noise_std=0.05, rng=1)
+        for x in (X, mapped(tmp_path, X))
+    )
+    # The compiler may round a record of a part in another way: at most one unit of the grid each.
+    assert np.max(np.abs(whole.value - found.value)) < 1e-12
+
+
+@pytest.mark.parametrize("optimizer", [FIXED, POISSON, ALLOCATION], ids=lambda o: o.sampling)
+@pytest.mark.parametrize("steps", [1 << 20, 2, 0], ids=["one-block", "two-steps", "parts"])
+def test_steps_on_batches(tmp_path, monkeypatch, optimizer, steps) -> None:
+    """Read for many steps together, for few, and each batch part by part."""
+    width = 2 * {"poisson": 107, "allocation": 196}.get(optimizer.sampling, 40)
+    monkeypatch.setattr(_streamed, "ENTRIES", steps * width if steps else 1)
+    assert_same(mapped(tmp_path, records()), optimizer)
+
+
+def test_batches_with_no_record_at_all(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(_streamed, "ENTRIES", 1)
+    rare = DPRSGD(steps=6, batch_size=1, sampling="poisson", learning_rate=0.1)
+    assert_same(mapped(tmp_path, records()), rare)
+
+
+@pytest.mark.parametrize("steps", [DPRGD(steps=3), FIXED], ids=["all", "batches"])
+def test_other_sources(tmp_path, steps) -> None:
+    """A slice of a mapped file, and integers."""
+    twice = mapped(tmp_path, np.repeat(records(), 2, axis=0))
+    assert_same(twice[::2], steps)
+    X = np.rint(np.nan_to_num(3.0 * records(), posinf=9.0).clip(-9, 9)).astype(np.int32)
+    there = run(mapped(tmp_path, X, "int.npy"), steps)
+    assert np.array_equal(np.asarray(there.value), np.asarray(run(X, steps).value))
+
+
+class Pieces(Damaged):
+    """As HDF5 with pieces of 100 rows."""
+
+    def __init__(self, X: np.ndarray, reads: float = math.inf):
+        super().__init__(X, reads)
+        self.chunks = (100, *X.shape[1:])
+
+
+Pieces.__module__ = "h5py.fake"
+
+
+@pytest.mark.parametrize("optimizer", [DPRGD(steps=3), FIXED, POISSON], ids=["all", "b", "p"])
+def test_an_array_of_pieces_is_never_taken_into_memory(optimizer) -> None:
+    assert_same(Pieces(records()), optimizer)
+
+
+@pytest.mark.slow
+def test_a_loss_of_several_arrays(tmp_path) -> None:
+    """A mapped file beside an array in memory; a gradient by automatic differentiation."""
+    y = np.linspace(-1.0, 1.0, N)
+    problem = riemdp.Problem(
+        SPACE,
+        lambda w, z: (w @ z[0] - z[1]) ** 2,
+        record_shape=((2,), ()),
+        smoothness=4.0,
+        lipschitz=1.0,
+    )
+    X = np.nan_to_num(records(), posinf=1.0).clip(-1, 1)
+    there = mapped(tmp_path, X)
+    for optimizer in (DPRGD(steps=3), DPRSGD(steps=3, batch_size=30)):
+        a = private_minimize(problem, (X, y), np.zeros(2), optimizer, BUDGET, rng=1)
+        b = private_minimize(problem, (there, y), np.zeros(2), optimizer, BUDGET, rng=1)
+        assert np.array_equal(np.asarray(a.value), np.asarray(b.value))
+    with pytest.raises(InvalidArgument, match="`data` has parts of different lengths"):
+        private_minimize(problem, (there, y[1:]), np.zeros(2), DPRGD(steps=3), BUDGET)
+
+
+@pytest.mark.slow
+def test_sums_in_float64_agree_up_to_rounding(tmp_path) -> None:
+    """A principal eigenvector is not on the lattice."""
+    z = np.random.default_rng(1).normal(size=(N, 3)) * [2.0, 1.0, 1.0]
+    problem = riemdp.problems.principal_eigenvector(3, row_norm=4.0)
+    for optimizer in (DPRGD(steps=5), DPRSGD(steps=5, batch_size=100)):
+        values = [
+            private_minimize(problem, X, np.eye(3)[1], optimizer, BUDGET, rng=2).value
+            for X in (z, mapped(tmp_path, z))
+        ]
+        assert np.allclose(*values, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:about")
+@pytest.mark.parametrize("mechanism", ["dp-rgd", "dp-rsgd"])
+@pytest.mark.parametrize(
+    ("space", "radius"),
+    [
+        (riemdp.SPDAffineInvariant(2), 1.0),
+        (riemdp.SPDLogEuclidean(2), 1.0),
+        (riemdp.Sphere(3), 0.5),
+        (riemdp.Lorentz(2), 1.0),
+    ],
+    ids=repr,
+)
+def test_means_by_optimisers(tmp_path, space, radius, mechanism) -> None:
+    X = np.array(space.random_point(jax.random.key(1), (N,)))
+    X[5], X[80] = np.nan, -1.0
+    ball = Ball(space.origin, radius)
+    whole, found = (
+        private_frechet_mean(space, x, ball, BUDGET, mechanism=mechanism, rng=1)
+        for x in (X, mapped(tmp_path, X))
+    )
+    assert np.array_equal(np.asarray(whole.value), np.asarray(found.value))
+    assert whole.guarantee == found.guarantee
+
+
+@pytest.mark.filterwarnings("ignore:about")
+def test_a_mean_by_gradient_steps(tmp_path) -> None:
+    steps = DPRGD(steps=3, sensitivity="domain")
+    there, options = mapped(tmp_path, records()), {"mechanism": "dp-rgd", "optimizer": steps}
+    whole = private_frechet_mean(SPACE, records(), BALL, BUDGET, rng=1, **options)
+    found = private_frechet_mean(SPACE, there, BALL, BUDGET, rng=1, **options)
+    assert np.array_equal(np.asarray(whole.value), np.asarray(found.value))
+    assert (whole.guarantee, whole.sensitivity) == (found.guarantee, found.sensitivity)
+
+
+@pytest.mark.slow
+def test_a_variance_reduced_run(tmp_path) -> None:
+    optimizer = DPRSVRG(epochs=2, inner_steps=4, batch_size=40)
+    assert_same(mapped(tmp_path, records()), optimizer)
+
+
+@pytest.mark.slow
+def test_a_geometric_median(tmp_path) -> None:
+    X = np.random.default_rng(0).normal(size=(4000, 2))
+    budget, search = Budget(8.0, 1e-6), riemdp.AdaptiveBall(outer=Ball(np.zeros(2), 5.0))
+    whole, found = (
+        riemdp.private_geometric_median(SPACE, x, budget, search=search, rng=1)
+        for x in (X, mapped(tmp_path, X))
+    )
+    assert np.array_equal(np.asarray(whole.value), np.asarray(found.value))
+
+
+@pytest.mark.filterwarnings("ignore::riemdp.NotPrivateWarning")
+def test_a_history_and_a_run_without_noise(tmp_path) -> None:
+    X = np.nan_to_num(records(), posinf=1.0).clip(-2, 2)
+    there = mapped(tmp_path, X)
+    histories = [
+        private_minimize(
+            PROBLEM, x, np.ones(2), DPRGD(steps=4), None, record_every=2, rng=0
+        ).history
+        for x in (X, there)
+    ]
+    assert [row.step for row in histories[0]] == [row.step for row in histories[1]]
+    for a, b in zip(*histories, strict=True):
+        assert a.objective == pytest.approx(b.objective, rel=1e-12)
+
+
+_PEAK = """
+import resource, sys
+import numpy as np
+import riemdp
+from riemdp.optimizers import DPRGD, DPRSGD
+
+space = riemdp.Euclidean(50)
+problem = riemdp.problems.frechet_mean(space, ball=riemdp.Ball(np.zeros(50), 1.0))
+optimizers = DPRGD(steps=2), DPRSGD(steps=20, batch_size=2000), DPRSGD(steps=2, batch_size=60_000)
+for path in sys.argv[1:]:
+    X = np.load(path, mmap_mode="r")
+    for optimizer in optimizers:
+        riemdp.private_minimize(problem, X, np.zeros(50), optimizer, noise_std=0.01, rng=0)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_records(tmp_path) -> None:
+    """From 70 000 records to a file of 400 MB: both are read in parts of the same size."""
+    rng, paths = np.random.default_rng(0), []
+    for n in (70_000, 1_000_000):
+        paths.append(str(tmp_path / f"{n}.npy"))
+        with open(paths[-1], "wb") as file:
+            header = {"descr": "<f8", "fortran_order": False, "shape": (n, 50)}
+            np.lib.format.write_array_header_1_0(file, header)
+            for _ in range(n // 10_000):
+                file.write(rng.normal(size=(10_000, 50)).tobytes())
+    said = subprocess.run(
+        [sys.executable, "-c", _PEAK, *paths], capture_output=True, text=True, check=True
+    )
+    few, many = map(int, said.stdout.split())
+    assert many < few + 60, (few, many)
+
+
+# ------------------------------------------------------------------------------ planted faults
+def _without_the_last(totals: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, work, rows: list(totals(self, work, rows))[:-1]
+
+
+def _with_the_last_twice(totals: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, work, rows: [*(all_ := list(totals(self, work, rows))), all_[-1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["hdf5", "zarr"])
+@pytest.mark.parametrize("optimizer", [DPRGD(steps=3), FIXED, POISSON], ids=["all", "b", "p"])
+def test_real_files(tmp_path, kind, optimizer) -> None:
+    """Compressed pieces, some of which hold no member of a batch."""
+    if kind == "hdf5":
+        import h5py
+
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            made = file.create_dataset("x", data=records(), chunks=(7, 2), compression="gzip")
+            assert_same(made, optimizer)
+    else:
+        import zarr
+
+        array = zarr.create_array(
+            str(tmp_path / "x.zarr"), shape=(N, 2), chunks=(77, 2), dtype="f8"
+        )
+        array[:] = records()
+        assert_same(array, optimizer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", [DPRGD(steps=3), FIXED, POISSON], ids=["all", "b", "p"])
+def test_dask_without_a_cluster(optimizer) -> None:
+    import dask.array
+
+    assert_same(dask.array.from_array(records(), chunks=(99, 1)), optimizer)
+    with pytest.raises(InvalidArgument, match="`data` is a Dask array, which this optimiser"):
+        run(dask.array.from_array(records()), DPRSVRG(epochs=2, inner_steps=4, batch_size=40))
+
+
+@pytest.mark.slow
+def test_dask_on_two_workers() -> None:
+    """The step is sent to other processes, and only sums come back."""
+    import dask.array
+    from distributed import Client, LocalCluster
+
+    array = dask.array.from_array(records(), chunks=(99, 2))
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster),
+    ):
+        assert_same(array, DPRGD(steps=3))
+        assert_same(array, dataclasses.replace(FIXED, steps=3))
+
+
+@pytest.mark.parametrize("fault", [_without_the_last, _with_the_last_twice])
+@pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
+def test_a_part_too_few_or_too_many_is_seen(tmp_path, monkeypatch, fault, optimizer) -> None:
+    monkeypatch.setattr(_streamed, "ENTRIES", 1)
+    reader = _sources.AbstractReader
+    monkeypatch.setattr(reader, "totals", fault(reader.totals))
+    with pytest.raises(AssertionError):
+        assert_same(mapped(tmp_path, records()), optimizer)
+
+
+@pytest.mark.parametrize("optimizer", [FIXED, POISSON, ALLOCATION], ids=lambda o: o.sampling)
+def test_a_batch_that_is_not_put_back_in_order_is_seen(tmp_path, monkeypatch, optimizer) -> None:
+    unique = np.unique
+
+    def sorted_only(x: np.ndarray, **more: Any) -> Any:
+        found = unique(x, **more)
+        if isinstance(found, tuple):
+            return found[0], np.sort(found[1], axis=None)
+        return found
+
+    monkeypatch.setattr(_streamed.np, "unique", sorted_only)
+    with pytest.raises(AssertionError):
+        assert_same(mapped(tmp_path, records()), optimizer)
+
+
+# ------------------------------------------------------------------------- damage, interrupts
+@pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
+@pytest.mark.parametrize("entries", [1 << 21, 1], ids=["together", "parts"])
+def test_damage_in_the_middle_of_a_run(monkeypatch, optimizer, entries) -> None:
+    """The charge stands, and nothing of a record is shown."""
+    monkeypatch.setattr(_streamed, "ENTRIES", entries)
+    ledger = Ledger(Budget(9.0, 1e-5))
+    reads = 12 if optimizer is not FIXED else 0 if entries > 1 else 6
+    which = "some of its 500 rows" if optimizer is FIXED else r"rows \d+ to \d+ of 500"
+    with pytest.raises(InvalidArgument, match=f"`data`: {which} cannot be read") as caught:
+        run(Pieces(records(), reads), optimizer, rng=None, ledger=ledger, noise_std=0.5)
+    assert "checksum" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    assert ledger.spent.epsilon(1e-6) == pytest.approx(
+        run(records(), optimizer, noise_std=0.5).guarantee.epsilon(1e-6)
+    )
+
+
+@pytest.mark.parametrize("width", [2, 5000], ids=["stretches", "single rows"])
+def test_an_error_names_no_member_of_a_batch(monkeypatch, tmp_path, width) -> None:
+    """It is the same whichever members there are: a wide record is read alone, and a stretch begins
+    where the one before it has no member.
+    """
+    monkeypatch.setattr(_sources, "_NEAR", 1 << 11)
+    X = np.zeros((7000, 2)) if width == 2 else np.zeros((9, width))
+    source = _stream.source_of(mapped(tmp_path, X))
+    assert isinstance(source, MappedFile)
+    source.path += " which is gone"
+    said = set()
+    for places in map(np.array, ([3], [len(X) // 2], [0, len(X) - 1], [1, 2, 3])):
+        for read in (source.at, lambda some: source.chosen(some).fetched(0, len(some))):
+            with pytest.raises(InvalidArgument, match="cannot be read") as caught:
+                read(places)
+            said.add(str(caught.value))
+    (only,) = said
+    assert f"some of its {len(X)} rows cannot be read (FileNotFoundError)" in only
+
+
+def test_a_run_is_continued_after_damage(tmp_path) -> None:
+    """What was released is kept; steps whose noise was drawn are not taken again."""
+    keep = {"checkpoint": tmp_path / "run", "rng": None}
+    ledger = Ledger(Budget(9.0, 1e-5))
+    reads = 8 * 2 + 2  # eight parts for each step
+    with pytest.raises(InvalidArgument, match="rows"):
+        run(Pieces(records(), reads), DPRGD(steps=5), ledger=ledger, **keep)
+    spent = ledger.spent.epsilon(1e-6)
+    found = run(Pieces(records()), DPRGD(steps=5), ledger=ledger, **keep)
+    assert found.steps == 2
+    assert not np.array_equal(np.asarray(found.value), np.zeros(2))
+    assert found.guarantee.epsilon(1e-6) == pytest.approx(spent)
+    assert ledger.spent.epsilon(1e-6) == pytest.approx(spent)
+
+
+@pytest.mark.parametrize("optimizer", [DPRGD(steps=5), FIXED], ids=["all", "batches"])
+def test_an_interrupt_returns_the_last_point(tmp_path, monkeypatch, optimizer) -> None:
+    monkeypatch.setattr(_streamed, "ENTRIES", 80)  # one step of 40 records
+    X, calls, read = mapped(tmp_path, records()), [], MappedFile.read
+
+    def interrupted(self: MappedFile, start: int, stop: int) -> Any:
+        calls.append(start)
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+        return read(self, start, stop)
+
+    monkeypatch.setattr(MappedFile, "read", interrupted)
+    found = run(X, optimizer, rng=None)
+    assert found.status == "interrupted"
+    assert 0 < found.steps < optimizer.steps
+    assert np.isfinite(np.asarray(found.value)).all()
+
+
+def test_progress_tells_passes_and_no_batches(tmp_path) -> None:
+    seen: list[int] = []
+    with _sources.watched(lambda read, n: seen.append(read)):
+        run(mapped(tmp_path, records()), DPRGD(steps=2))
+        assert seen == 2 * [*range(64, N, 64), N]
+        run(mapped(tmp_path, records()), POISSON)
+    assert len(seen) == 2 * 8
+
+
+# ----------------------------------------------------------------------------------- refusals
+@pytest.mark.parametrize("more", [{"groups": np.arange(N) // 2}, {"repetitions": 2}], ids=str)
+def test_people_and_many_runs_take_their_records_into_memory(tmp_path, monkeypatch, more) -> None:
+    """The values are those of an array; a large file is refused and nothing is drawn."""
+    options: dict[str, Any] = {"noise_std": 0.05, "rng": 1, **more}
+    take: Any = replicate if "repetitions" in more else private_minimize
+    there = mapped(tmp_path, records())
+    whole, found = (
+        take(PROBLEM, X, np.zeros(2), DPRGD(steps=2), **options) for X in (records(), there)
+    )
+    values = [x[0] if isinstance(x, tuple) else x.value for x in (whole, found)]
+    assert np.array_equal(np.asarray(values[0]), np.asarray(values[1]))
+    monkeypatch.setattr(_door, "WHOLE", 1000)
+    with pytest.raises(InvalidArgument, match=r"`data`.*into memory.*numpy\.asarray\(data\)"):
+        take(PROBLEM, there, np.zeros(2), DPRGD(steps=2), **options)
+
+
+def test_a_variance_reduced_batch_that_does_not_fit_is_refused(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(_streamed, "ENTRIES", 60)
+    ledger = Ledger(BUDGET)
+    optimizer = DPRSVRG(epochs=2, inner_steps=4, batch_size=40)
+    with pytest.raises(InvalidArgument, match=r"`batch_size` = 40.*at most 30"):
+        run(mapped(tmp_path, records()), optimizer, ledger=ledger)
+    assert ledger.spent.epsilon(1e-6) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5,), (5, 2, 2), (0, 2)])
+def test_a_wrong_form_is_refused_as_in_memory(shape) -> None:
+    said = []
+    for X in (np.zeros(shape), Pieces(np.zeros(shape))):
+        with pytest.raises(InvalidArgument) as caught:
+            run(X, DPRGD(steps=2))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
