@@ -8,7 +8,7 @@ OUT    ?= riemdp-demo
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 UV_VERSION := 0.12.24
 
-.PHONY: help setup demo test test-slow bench lint audit mutants docs conformance package clean
+.PHONY: help setup demo test test-slow bench lint audit mutants docs docs-version conformance package clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -65,6 +65,10 @@ $(VENV)/.ready-docs: $(READY)
 	touch $@
 docs: $(VENV)/.ready-docs  ## the documentation site, strict (in site/)
 	$(BIN)/mkdocs build --strict
+
+PAGES ?= site-versions
+docs-version: $(VENV)/.ready-docs  ## the site of this version beside those of others (in $(PAGES)/)
+	$(BIN)/python tools/docs_version.py $(PAGES)
 
 $(VENV)/.ready-build: $(READY)
 	$(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt --group build

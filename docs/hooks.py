@@ -8,6 +8,7 @@ offline.
 from __future__ import annotations
 
 import html
+import os
 import re
 from pathlib import Path
 
@@ -27,6 +28,8 @@ ORDER = [
 
 
 def on_config(config):
+    if os.environ.get("RIEMDP_DOCS_VERSIONED"):  # tools/docs_version.py: there is a list beside it
+        config["extra"]["version"] = {"provider": "mike"}  # the form of versions.json
     docs = Path(config["docs_dir"])
     listed = set(_pages(config["nav"]))
     found = [p.relative_to(docs).as_posix() for p in sorted(docs.rglob("*.md"))]
@@ -77,6 +80,9 @@ def _mathml(latex: str, display: str) -> str:
         return f'<mo form="{form}" stretchy="false" lspace="0em" rspace="0em">{sign}</mo>'
 
     text = _BAR.sub(bar, text)
+    # A prime is a raised character by itself; as an exponent it would be raised and shrunk again.
+    prime = r'<mrow>\1<mo lspace="0em" rspace="0em">&#x02032;</mo></mrow>'
+    text = re.sub(r"<msup>(<mi>.</mi>)<mi>&#x02032;</mi></msup>", prime, text)
     text = text.replace("<mo>&#x0002F;</mo>", '<mo lspace="0em" rspace="0em">/</mo>')
     thin = '<mspace width="0.167em"/>'
     text = re.sub(rf"({_NAMED}){_OPERAND}", rf"\1{thin}", text)

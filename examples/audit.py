@@ -32,7 +32,7 @@ thresholds = np.quantile(np.concatenate(scores), np.linspace(0, 1, 200))
 false_alarms = [(scores[0] > t).mean() for t in thresholds]
 missed = [(scores[1] <= t).mean() for t in thresholds]
 
-bound = trade_off(riemdp.gaussian(mechanism.noise_multiplier))
+bound = trade_off(riemdp.privacy.gaussian(mechanism.noise_multiplier))
 found = max(0.5 + 0.5 * (1 - m - f) for m, f in zip(missed, false_alarms, strict=True))
 print(f"best guess found by the attack {found:.3f}; no attack can exceed {bound.best_guess:.3f}")
 plt.figure(figsize=(4.8, 4.4))

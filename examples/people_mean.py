@@ -44,7 +44,7 @@ for mean, color, name in (
 ):
     region = mean.confidence_region(0.95)
     axes.plot(*np.asarray(region.boundary()).T, color=color, lw=1.5)
-    axes.plot(*np.asarray(mean.value), "o", ms=5, color=color, label=name)
+    axes.plot(*mean.value, "o", ms=5, color=color, label=name)
 axes.set_title("200 people; one of them has 4000 records", fontsize=10)
 axes.set_aspect("equal")
 axes.set_axis_off()

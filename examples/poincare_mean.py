@@ -29,7 +29,7 @@ for epsilon, colour in ((0.2, "#d95f02"), (1.0, "#0b5c8a")):
         for seed in range(25)
     ]
     plt.plot(
-        *np.array([np.asarray(r.value) for r in draws]).T,
+        *np.array([r.value for r in draws]).T,
         "o",
         color=colour,
         ms=4,
@@ -40,7 +40,7 @@ for epsilon, colour in ((0.2, "#d95f02"), (1.0, "#0b5c8a")):
         f"epsilon {epsilon}: {draws[0].mechanism}, error from noise {draws[0].expected_error:.3f}"
     )
 plt.plot(
-    *np.asarray(riemdp.frechet_mean(space, ball.clamp(space, X)).value),
+    *riemdp.frechet_mean(space, ball.clamp(space, X)).value,
     "k+",
     ms=12,
     label="without noise (not private)",

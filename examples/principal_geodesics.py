@@ -40,7 +40,7 @@ for k, color in ((1, "#d95f02"), (0, "#0b5c8a")):
     name = "first" if k == 1 else "second"
     curve = np.asarray(disk.exp(mean.value, tangent))
     axes.plot(*curve.T, color=color, lw=2, label=f"{name} principal geodesic, private")
-axes.plot(*np.asarray(mean.value), "ko", ms=5, label="private mean")
+axes.plot(*mean.value, "ko", ms=5, label="private mean")
 axes.set_title("Principal geodesics of 3000 points, epsilon 0.8 each", fontsize=10)
 axes.set_aspect("equal")
 axes.set_axis_off()

@@ -28,7 +28,7 @@ for seed in range(12):
     r = riemdp.private_frechet_mean(
         space, (place, heading), ball, budget, mechanism="wrapped-gaussian", rng=seed
     )
-    where, way = (np.asarray(part) for part in r.value)
+    where, way = r.value
     plt.quiver(*where, way[0], way[1], color="#0b5c8a", width=0.006, scale=9, alpha=0.7)
 print(r)
 plt.axis("equal")

@@ -47,7 +47,7 @@ for (records, _), mean, color, name in zip(
     axes.plot(*records.T, ".", ms=1, alpha=0.25, color=color)
     region = mean.confidence_region(0.95)
     axes.plot(*np.asarray(region.boundary()).T, color=color, lw=1.5)
-    axes.plot(*np.asarray(mean.value), "o", color=color, label=f"group {name}: private mean, 95 %")
+    axes.plot(*mean.value, "o", color=color, label=f"group {name}: private mean, 95 %")
 p = [riemdp.two_sample_test(means[i], means[j]).p_value for i, j in tests.values()]
 axes.set_title(
     "Three groups of 250 people, epsilon 1 for all records of a person\n"
