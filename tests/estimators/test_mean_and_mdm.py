@@ -109,6 +109,8 @@ def test_mean_is_that_of_the_library():
     assert np.array_equal(fitted.mean_, same.value)
     assert fitted.reproducible_
     assert fitted.n_samples_ == 200
+    # With more noise, shrinking gives the centre itself one time in seventy.
+    parameters["budget"] = Budget(20.0, 1e-5)
     again = [PrivateFrechetMean(**parameters).fit(X) for _ in range(2)]
     assert not np.array_equal(again[0].mean_, again[1].mean_)
     assert again[0].transform(X).shape == (200, 3)
@@ -166,7 +168,7 @@ def test_mean_names_a_bad_adjacency_and_spends_nothing(options, name):
 # class means
 def test_public_labels_cost_the_budget_once():
     with Ledger(Budget(1.0001, 1e-5)) as ledger:
-        fitted = mdm().fit(X, Y)
+        fitted = mdm(random_state=1).fit(X, Y)
     assert ledger.charges == 1
     assert fitted.guarantee_ == ledger.spent
     assert 0.99 <= fitted.guarantee_.epsilon(1e-5) <= 1 + 1e-9
@@ -179,7 +181,7 @@ def test_public_labels_cost_the_budget_once():
 
 def test_private_labels_pay_for_two_classes():
     with Ledger(Budget(1.0001, 1e-5)) as ledger:
-        fitted = private_labels().fit(X, Y)
+        fitted = private_labels(random_state=1).fit(X, Y)
     one = fitted.releases_[0].guarantee
     assert fitted.guarantee_ == one.compose(one) == ledger.spent
     assert 0.99 <= fitted.guarantee_.epsilon(1e-5) <= 1 + 1e-9
@@ -490,7 +492,7 @@ def test_check_records_says_which_and_why():
 # what was spent
 def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
     monkeypatch.setattr(_shared, "_unrecorded", 0)
-    estimator = mdm()
+    estimator = mdm(random_state=1)  # the noisy count of matrices outside may warn, too
     assert not hasattr(estimator, "total_spent_")
     with pytest.warns(riemdp.RiemdpWarning, match=r"PrivateMDM.fit spent epsilon 1 .*5 times"):
         estimator.fit(X, Y)
@@ -501,7 +503,7 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
     monkeypatch.setattr(_shared, "_unrecorded", 0)
     with warnings.catch_warnings(), Ledger(Budget(5.0, 1e-3)) as ledger:
         warnings.simplefilter("error", riemdp.RiemdpWarning)
-        mdm().fit(X, Y)
+        mdm(random_state=1).fit(X, Y)
     assert ledger.charges == 1
     assert not hasattr(clone(estimator), "total_spent_")
 

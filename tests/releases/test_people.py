@@ -261,14 +261,14 @@ def test_optimisers_take_one_point_a_person(mechanism):
     groups = np.concatenate([np.arange(400), np.full(500, 400)])
     with Ledger(BUDGET) as ledger:
         release = riemdp.private_frechet_mean(
-            PLANE, X, Ball(np.zeros(2), 2.0), BUDGET, groups=groups, mechanism=mechanism
+            PLANE, X, Ball(np.zeros(2), 2.0), BUDGET, groups=groups, mechanism=mechanism, rng=1
         )
     assert release.guarantee.unit == "person"
     assert ledger.spent == release.guarantee
     assert release.details["people"] == release.details["n"] == 401
     assert np.linalg.norm(np.asarray(release.value)) < 0.35
     alone = riemdp.private_frechet_mean(
-        PLANE, X, Ball(np.zeros(2), 2.0), BUDGET, mechanism=mechanism
+        PLANE, X, Ball(np.zeros(2), 2.0), BUDGET, mechanism=mechanism, rng=1
     )
     assert np.linalg.norm(np.asarray(alone.value)) > 0.45
 
@@ -296,11 +296,11 @@ def test_a_search_a_ball_a_variance_and_a_median_count_people():
     budget = Budget(2.0, 1e-6)
     with Ledger(Budget(20.0, 1e-4)) as ledger:
         found = [
-            riemdp.private_frechet_mean(PLANE, X, search, budget, groups=groups),
+            riemdp.private_frechet_mean(PLANE, X, search, budget, groups=groups, rng=1),
             riemdp.private_ball(PLANE, X, search, budget, groups=groups),
             riemdp.private_frechet_variance(PLANE, X, Ball([3.0, 3.0], 1.0), budget, groups=groups),
             riemdp.private_geometric_median(
-                PLANE, X, Budget(6.0, 1e-6), search=search, groups=groups
+                PLANE, X, Budget(6.0, 1e-6), search=search, groups=groups, rng=2
             ),
         ]
     assert [release.guarantee.unit for release in found] == ["person"] * 4

@@ -111,7 +111,7 @@ def test_an_attacker_is_all_powerful_but_for_what_a_guarantee_assumes(language, 
 
 
 def test_nothing_secret_is_in_it():
-    release, report = make()
+    release, report = make(rng=1)  # six digits of a fresh draw may stand in another number
     text = report.html() + report.to_json() + repr(report)
     digits = [f"{abs(x):.6f}"[2:] for x in np.asarray(release.value)] + ["123456789"[:6]]
     assert not [d for d in digits if d in text]
@@ -286,7 +286,7 @@ def test_what_a_bare_mechanism_does_not_know_is_marked_as_stated():
 
 
 def test_cautions_are_on_the_page():
-    tame = privacy_report(a_mean())
+    tame = privacy_report(a_mean(rng=1))  # the noisy count of records outside may be a caution
     assert tame.cautions == []
     assert "Before you sign" not in tame.html()
     slack = private_frechet_mean(
