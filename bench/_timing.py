@@ -35,6 +35,18 @@ COLUMNS = (
     "pairs",
     "load",
 )
+# of work that has no peer: in its own table only
+ALONE = (
+    "matrices",
+    "n",
+    "file (MB)",
+    "peak memory (MB)",
+    "processor time (s)",
+    "time (s)",
+    "one eigendecomposition each (s)",
+    "processor time beside it",
+    "load",
+)
 GROWTH = ("work", "against", "from", "to", "exponent", "expected", "times (s)", "load")
 Row = dict[str, Any]
 
@@ -143,16 +155,27 @@ def growth(
             run()
             took.append(time.perf_counter() - begin)
         times.append(float(np.median(took)))
-    slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    return growth_row(work, against, sizes, times, expected, load())
+
+
+def growth_row(
+    work: str,
+    against: str,
+    sizes: Sequence[int],
+    times: Sequence[float],
+    expected: str,
+    at_load: float,
+) -> Row:
+    """The same row from times that were measured elsewhere."""
     return {
         "work": work,
         "against": against,
         "from": sizes[0],
         "to": sizes[-1],
-        "exponent": slope,
+        "exponent": float(np.polyfit(np.log(sizes), np.log(times), 1)[0]),
         "expected": expected,
         "times (s)": " ".join(f"{t:.3g}" for t in times),
-        "load": load(),
+        "load": at_load,
     }
 
 
@@ -190,7 +213,7 @@ def write_summary() -> Path:
             comparisons += [{"benchmark": path.stem, **row} for row in rows]
         elif tuple(rows[0]) == GROWTH:
             growths += [{"benchmark": path.stem, **row} for row in rows]
-        else:
+        elif tuple(rows[0]) != ALONE:
             raise ValueError(
                 f"{path.name}: the columns {tuple(rows[0])} are those of neither kind of table"
             )

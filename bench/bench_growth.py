@@ -36,24 +36,20 @@ RECORDS = (1_000, 10_000, 100_000, 1_000_000)
 def frechet_mean(n: int) -> Callable[[], Any]:
     space = SPDAffineInvariant(3)
     x = _near_origin(space, n)
-    return lambda: riemdp.frechet_mean(space, x, tol=1e-9).value.block_until_ready()
+    return lambda: riemdp.frechet_mean(space, x, tol=1e-9).value
 
 
 def private_mean(n: int) -> Callable[[], Any]:
     space = SPDLogEuclidean(3)
     x = _near_origin(space, n)
     ball = Ball(space.origin, 2.0)
-    return lambda: riemdp.private_frechet_mean(
-        space, x, ball=ball, budget=Budget(1.0, 1e-6)
-    ).value.block_until_ready()
+    return lambda: riemdp.private_frechet_mean(space, x, ball=ball, budget=Budget(1.0, 1e-6)).value
 
 
 def full_gradient(n: int) -> Callable[[], Any]:
     space = SPDAffineInvariant(3)
     x, problem, algorithm = _near_origin(space, n), problems.frechet_mean(space), DPRGD(5, 0.1, 1.0)
-    return lambda: private_minimize(
-        problem, x, space.origin, algorithm, None, noise_std=0.05
-    ).value.block_until_ready()
+    return lambda: private_minimize(problem, x, space.origin, algorithm, None, noise_std=0.05).value
 
 
 def minibatch(n: int) -> Callable[[], Any]:
@@ -63,9 +59,7 @@ def minibatch(n: int) -> Callable[[], Any]:
         problems.frechet_mean(space),
         DPRSGD(1_000, 10, 0.1, 1.0),
     )
-    return lambda: private_minimize(
-        problem, x, space.origin, algorithm, None, noise_std=0.05
-    ).value.block_until_ready()
+    return lambda: private_minimize(problem, x, space.origin, algorithm, None, noise_std=0.05).value
 
 
 def steps(count: int) -> Callable[[], Any]:
@@ -75,21 +69,19 @@ def steps(count: int) -> Callable[[], Any]:
         problems.frechet_mean(space),
         DPRSGD(count, 1, 0.1, 1.0),
     )
-    return lambda: private_minimize(
-        problem, x, space.origin, algorithm, None, noise_std=0.05
-    ).value.block_until_ready()
+    return lambda: private_minimize(problem, x, space.origin, algorithm, None, noise_std=0.05).value
 
 
 def matrix_size(k: int) -> Callable[[], Any]:
     space = SPDAffineInvariant(k)
     x = _near_origin(space, 500)
-    return lambda: riemdp.frechet_mean(space, x, tol=1e-9).value.block_until_ready()
+    return lambda: riemdp.frechet_mean(space, x, tol=1e-9).value
 
 
 def vector_size(d: int) -> Callable[[], Any]:
     space = Sphere(d)
     x = _near_origin(space, 2_000)
-    return lambda: riemdp.frechet_mean(space, x, tol=1e-8).value.block_until_ready()
+    return lambda: riemdp.frechet_mean(space, x, tol=1e-8).value
 
 
 def tangent_normals(k: int) -> Callable[[], Any]:

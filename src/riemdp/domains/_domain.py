@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
@@ -65,7 +64,7 @@ class Domain:
         """One point moved radially into the ball: the enforced domain of a value, or
         post-processing of a release.
         """
-        return self.clamp(jax.tree.map(jnp.asarray, point))
+        return self.clamp(point)
 
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
         """Whether each point belongs to the manifold and lies within the radius of the center."""
@@ -321,15 +320,12 @@ class Frame:
         if self.is_identity:
             return point
         space, manifold = self.local.manifold, self.domain.manifold
-        v = space.log(self.local.center, point)
-        for power in range(80):
-            share = 0.5**power
-            near = (
-                point
-                if power == 0
-                else space.exp(self.local.center, jax.tree.map(lambda leaf, s=share: s * leaf, v))
-            )
+        near = point
+        for power in range(1, 81):
             found, valid = carried_back(manifold, self.domain.center, near)
             if bool(valid):
                 return found
+            v = space.log(self.local.center, point)
+            shorter = jax.tree.map(lambda leaf, share=0.5**power: share * leaf, v)
+            near = space.exp(self.local.center, shorter)
         return self.domain.center

@@ -136,7 +136,7 @@ def solve(
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
     if isinstance(manifold, Euclidean):
         value, residual = _arithmetic_mean(np.asarray(X), w)
-        return MeanResult(jnp.asarray(value), residual, 2, residual <= tol)
+        return MeanResult(value, residual, 2, residual <= tol)
     if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
         value, residual = _flat_mean(manifold, X, _or_equal(w, n))
         return MeanResult(value, residual, 2, residual <= tol)
