@@ -45,7 +45,10 @@ class Mail:
         away: Mapping[int, str] | None = None,
         change: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None,
         dies_at: int | None = None,
+        groups: Mapping[str, Any] | None = None,
+        records: Mapping[str, Any] | None = None,
     ):
+        self.groups, self.records = groups or {}, records or dict(zip(NAMES, SITES, strict=True))
         self.folder, self.away, self.change = folder, dict(away or {}), change
         self.box: list[tuple[str, object, float | None]] = []
         self.asked: list[tuple[str, ...]] = []
@@ -54,7 +57,7 @@ class Mail:
         self.clock = SimpleNamespace(now=0.0)
 
     def agents(self) -> dict[str, int]:
-        return dict(zip(NAMES, SIZES, strict=True))
+        return dict(agreed(self.folder).terms.sizes)
 
     def keys(self) -> dict[str, bytes]:
         about = agreed(self.folder)
@@ -77,11 +80,12 @@ class Mail:
             told = sent if self.change is None else self.change(name, sent)
             i, here = NAMES.index(name), site(self.folder, name)
             try:
-                reply: object = answer_question(here, SITES[i], rng=100 * number + i, **told)
+                own = {"groups": self.groups.get(name), "rng": 100 * number + i} | told
+                reply: object = answer_question(here, self.records[name], **own)
             except Refused as error:
                 self.declined.append(str(error))
                 reply = None
-            self.box.append((name, reply, float(SIZES[i])))
+            self.box.append((name, reply, float(self.agents()[name])))
         if number == self.dies_at:
             raise Killed
 

@@ -14,11 +14,14 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Budget, RiemdpError
+from riemdp import RiemdpError
 from riemdp.privacy import Ledger
 
 from .deployment import isolated
 from .test_search import ALL, CENTER, SITES, SPACE
+from .test_search_people import LABELS, ONE_SITE
+from .test_search_people import SIZES as PEOPLE
+from .test_search_people import of_people as signed_by_people
 from .test_search_sites import NAMES, SIZES, agreed, site, written
 
 pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
@@ -122,6 +125,67 @@ def test_a_search_over_the_apps(folder: Path, caplog: pytest.LogCaptureFixture) 
     assert f"a: 10 of {agreed(folder).answers} answers, the last to question" in caplog.text
 
 
+@pytest.fixture
+def of_people(tmp_path: Path) -> Path:
+    """The same, where people are protected: every site has a file of labels, too."""
+    here = tmp_path / "people"
+    signed_by_people(here)
+    for name, records in zip(NAMES, SITES, strict=True):
+        np.save(here / f"{name}.npy", records)
+        (here / f"{name}.csv").write_text("\n".join(LABELS[name]) + "\n")
+        with (here / f"{name}.toml").open("a") as file:
+            file.write(f'[data]\nfile = "{name}.npy"\ngroups = "{name}.csv"\n')
+    return here
+
+
+def test_a_search_of_people_over_the_apps(
+    of_people: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    office = Office(of_people)
+    release = searched(of_people, office, **{"result-path": str(of_people / "result.npz")})
+    assert (release.guarantee.unit, release.details["people"]) == ("person", 300)
+    assert ONE_SITE in release.guarantee.assumes
+    mean = riemdp.frechet_mean(SPACE, ALL).value
+    assert float(SPACE.dist(mean, release.value)) < 0.25
+    told = json.loads((of_people / "result.json").read_text())
+    assert (told["unit"], told["sizes"]) == ("person", list(PEOPLE))
+    assert "(how many people have a scale below a number): 3 of 3" in caplog.text
+    assert "all of it has cost a person at most epsilon" in caplog.text
+    assert "all runs have cost a person at most epsilon" in caplog.text
+    for name in NAMES:
+        book = Ledger.open(of_people / f"{name}-ledger.json")
+        assert (book.charges, book.spent) == (1, release.guarantee)
+
+
+def test_what_a_site_says_of_its_people(of_people: Path) -> None:
+    """Their number, and neither a label nor how many records there are."""
+    from riemdp.federated.flower._messages import fact, pack
+
+    hello: dict[str, Any] = {"agreement": agreed(of_people).fingerprint}
+    said = sent(of_people, "a", HELLO, pack(CENTER, **hello), {}).content
+    assert (fact(said, "name"), fact(said, "records")) == ("a", PEOPLE[0])
+    right = (of_people / "a.csv").read_text()
+    for labels, words in (
+        (right.replace("p99\n", "p98\n"), r"99 people, which is not what was agreed\. Nothing was"),
+        (right + "Kim\n", "its own log says why$"),
+        (right.replace("p99\n", "\n"), "its own log says why$"),
+    ):
+        (of_people / "a.csv").write_text(labels)
+        with pytest.raises(RiemdpError, match=words) as refused:
+            sent(of_people, "a", HELLO, pack(CENTER, **hello), {})
+        assert "Kim" not in str(refused.value)
+    text = (of_people / "a.toml").read_text()
+    (of_people / "a.toml").write_text(text.replace('groups = "a.csv"\n', ""))
+    with pytest.raises(RiemdpError, match=r"whose its records are\. Nothing was spent"):
+        sent(of_people, "a", HELLO, pack(CENTER, **hello), {})
+    (of_people / "a.toml").write_text(text)
+    (of_people / "a.csv").write_text(right)
+    with pytest.raises(RiemdpError, match=r"another unit than this site.*Nothing was spent"):
+        sent(of_people, "a", HELLO, pack(CENTER, **hello), {"unit": "record"})
+    assert site(of_people).rounds_answered() == ()
+    assert Ledger.open(of_people / "a-ledger.json").charges == 0
+
+
 @pytest.mark.parametrize("folder", ["shared"], indirect=True)
 def test_a_site_declines_whatever_is_not_the_agreed_search(folder: Path) -> None:
     from riemdp.federated.flower._messages import fact, pack
@@ -169,10 +233,13 @@ app = flower.{side}_app({given})
 """
 
 
+@pytest.mark.parametrize("unit", ["record", "person"])
 @pytest.mark.parametrize("folder", ["shared"], indirect=True)
 def test_the_simulation_engine_carries_a_search(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, unit: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if unit == "person":
+        folder = request.getfixturevalue("of_people")
     monkeypatch.setenv("RAY_worker_niceness", "0")
     pytest.importorskip("ray", reason="the engine simulates with Ray")
     from riemdp.federated.flower import _simulate
@@ -192,7 +259,7 @@ def test_the_simulation_engine_carries_a_search(
     assert (folder / "result.json").exists(), log
     told = json.loads((folder / "result.json").read_text())
     assert told["agreement"] == agreed(folder).fingerprint
-    assert (told["private"], told["failed_sums"]) == (True, 0)
+    assert (told["private"], told["failed_sums"], told["unit"]) == (True, 0, unit)
     assert "3 sites at most 1" in told["assumes"]
     with np.load(folder / "result.npz") as saved:
         value = saved["value_0"]
@@ -201,4 +268,4 @@ def test_the_simulation_engine_carries_a_search(
     for name in NAMES:
         assert site(folder, name).rounds_answered() == tuple(range(told["sums"]))
         assert Ledger.open(folder / f"{name}-ledger.json").charges == 1
-        assert Ledger.open(folder / f"{name}-ledger.json").spent.within(Budget(1.0, 1e-6))
+        assert Ledger.open(folder / f"{name}-ledger.json").spent.within(agreed(folder).terms.budget)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from riemdp import Budget, InvalidArgument, RiemdpError
+from riemdp import Budget, RiemdpError
 from riemdp.federated import Refused, SearchAgreement, Site, _search_site, _site
 from riemdp.federated._search_site import answer_question, next_search_key
 from riemdp.federated._secure_sum import Keys, new_key_file, total
@@ -49,23 +49,31 @@ delta = 1e-6
 """
 
 
-def written(folder: Path, noise: str = "shared", tolerated: int = 1, text: str = TEXT) -> str:
+def written(
+    folder: Path,
+    noise: str = "shared",
+    tolerated: int = 1,
+    text: str = TEXT,
+    sizes: tuple[int, ...] = SIZES,
+) -> str:
     """The three sites' agreement, with their keys, and a file for each site; the fingerprint."""
+    counted = "people" if 'unit = "person"' in text else "records"
     folder.mkdir(parents=True, exist_ok=True)
     parts = [text]
     if noise == "shared":
         shared = f'[privacy]\nnoise = "shared"\ntolerated = {tolerated}\n'
         parts[0] = text.replace("[privacy]\n", shared)
-    for name, n in zip(NAMES, SIZES, strict=True):
-        parts.append(f'[[site]]\nname = "{name}"\nrecords = {n}\n')
+    for name, n in zip(NAMES, sizes, strict=True):
+        parts.append(f'[[site]]\nname = "{name}"\n{counted} = {n}\n')
         if noise == "shared":
             parts.append(f'key = "{new_key_file(folder / f"{name}.key")}"\n')
     (folder / "agreement.toml").write_text("".join(parts))
-    signed = SearchAgreement.read(folder / "agreement.toml").fingerprint
+    read = SearchAgreement.read(folder / "agreement.toml")
+    signed, epsilon = read.fingerprint, read.terms.budget.epsilon
     for name in NAMES:
         (folder / f"{name}.toml").write_text(
             f'name = "{name}"\nagreement = "{signed}"\n'
-            "[limits]\ntotal = { epsilon = 1.0, delta = 1e-6 }\n"
+            f"[limits]\ntotal = {{ epsilon = {epsilon}, delta = 1e-6 }}\n"
             f'[files]\nagreement = "agreement.toml"\nkey = "{name}.key"\n'
         )
     return signed
@@ -105,9 +113,6 @@ def test_a_site_whose_file_names_labels_answers_no_search_for_records(tmp_path: 
         asked(tmp_path, tangents(0.1), site=named)
     assert named.rounds_answered() == ()
     asked(tmp_path, tangents(0.1), site=site(tmp_path, data={"file": "x.npy"}))
-    text = TEXT.replace("delta = 1e-6", 'delta = 1e-6\nunit = "person"')
-    with pytest.raises(InvalidArgument, match="'unit' in"):  # not offered
-        written(tmp_path / "people", "local", text=text)
 
 
 # --------------------------------------------------------------------------- the record on the disk
@@ -152,15 +157,30 @@ def test_two_messages_at_once_do_not_share_what_is_left(tmp_path: Path) -> None:
     assert sorted(got)[-3:] == [0, 1, 2]
     assert site(tmp_path).share_spent() == 2 * Fraction(0.4)
     assert ledger(tmp_path).charges == 1
-    last = max(site(tmp_path).rounds_answered())
-    small = _site.Part(0.01, whole)
-    for number in set(range(last)) - {*site(tmp_path).rounds_answered()}:
-        with pytest.raises(Refused, match="a later question"):
-            site(tmp_path).count_answer(signed, number, 99, small)
-    assert site(tmp_path).count_answer(signed, last + 3, 99, small) == 3
-    with pytest.raises(Refused, match="a later question"):
-        site(tmp_path).count_answer(signed, last + 2, 99, small)
-    assert site(tmp_path).count_answer(signed, last + 4, 99, small) == 4
+    for number in site(tmp_path).rounds_answered():
+        with pytest.raises(Refused, match="has answered this"):
+            site(tmp_path).count_answer(signed, number, 99, _site.Part(0.01, whole))
+
+
+@pytest.mark.parametrize("noise", ["local", "shared"])
+def test_no_number_of_a_question_ends_a_search(tmp_path: Path, noise: str) -> None:
+    """A server that begins with the largest number there is, or with the last one of the plan. Both
+    leave the others as they are: a site that was away has no answer to some, and may not wait for
+    them.
+    """
+    written(tmp_path, noise)
+    most = agreed(tmp_path).answers
+    for number in (2**63 - 1, 2**31, most):
+        with pytest.raises(Refused, match=r"no question of this number\. Nothing was spent$"):
+            asked(tmp_path, tangents(0.1), number)
+    assert (site(tmp_path).rounds_answered(), ledger(tmp_path).charges) == ((), 0)
+    for number in (most - 1, 0, 7, 3):
+        asked(tmp_path, tangents(0.1), number)
+        with pytest.raises(Refused, match=r"answered this question\. Nothing was spent$"):
+            asked(tmp_path, tangents(0.1), number)
+    assert site(tmp_path).rounds_answered() == (most - 1, 0, 7, 3)
+    assert site(tmp_path).share_spent() == 4 * Fraction(0.1)
+    assert ledger(tmp_path).charges == 1
 
 
 class Killed(BaseException):
@@ -361,13 +381,13 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent(tmp_path: Path) -> N
     assert site(tmp_path).rounds_answered() == ()
     assert site(tmp_path).share_spent() == 0
     assert ledger(tmp_path).charges == 0
-    # sixty asks: out of order, repeated, and too many
+    # sixty asks: repeated, beyond the plan, and too many
     for number in [3] * 20 + [2, 1, 0] * 5 + [4, 3, 4, 5, 5, 6, 7, 2**70]:
         try:
             asked(tmp_path, tangents(0.2), number, site=site(tmp_path, most_answers=4))
         except Refused:
             continue
-    assert site(tmp_path).rounds_answered() == (3, 4, 5, 6)
+    assert site(tmp_path).rounds_answered() == (3, 2, 1, 0)
     with pytest.raises(Refused, match="as often as it agreed to"):
         asked(tmp_path, tangents(1e-3), 9, site=site(tmp_path, most_answers=4))
     assert site(tmp_path).share_spent() == 4 * Fraction(0.2)

@@ -131,9 +131,10 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "fingerprint": agreed.fingerprint,
         "run": agreed.run,
-        "sites": ", ".join(f"{name} ({n} records)" for name, n in terms.sizes.items()),
+        "sites": ", ".join(f"{name} ({n} {terms.counted})" for name, n in terms.sizes.items()),
         "the sites find": released,
-        "all of it costs a record": f"at most epsilon {budget.epsilon:g} at delta {budget.delta:g}",
+        f"all of it costs a {terms.unit}": f"at most epsilon {budget.epsilon:g} at delta"
+        f" {budget.delta:g}",
         "answers of one site": f"at most {agreed.answers}, whose shares of the cost add up to 1",
         "noise": "each site adds all of its own"
         if terms.noise == "local"
@@ -141,7 +142,7 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
         "noise multiplier of all answers": f"{noise.each.multiplier:.4g}",
     }
     if agreed.release != "variance":
-        facts["records that a search needs"] = terms.plan.need
+        facts[f"{terms.counted} that a search needs"] = terms.plan.need
     return facts
 
 
@@ -157,7 +158,7 @@ def _first_site(agreed: Any, name: str, file: str) -> str:
     from ..federated import SearchAgreement
 
     if isinstance(agreed, SearchAgreement):
-        terms, answers, of_people = agreed.terms, agreed.answers, False
+        terms, answers, of_people = agreed.terms, agreed.answers, agreed.terms.of_people
         budget, noise, unit = terms.budget, terms.noise, terms.unit
     else:
         setup, noise = agreed.setup, agreed.noise
@@ -269,4 +270,6 @@ def _report_of_search(agreed: Any, result: Path, out: Path) -> None:
         checksum=checksum,
     ).save(out)
     console().print(text(str(release.guarantee)))
+    if release.observation is not None:
+        console().print(text(str(release.confidence_region())))
     console().print(text(f"wrote {page[0]} and {page[1]}"))

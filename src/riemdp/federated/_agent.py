@@ -13,8 +13,9 @@ To check that a site keeps its promise whatever the server sends, read this file
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ from ._site import Refused, Site
 
 _OF_PEOPLE = (
     "declined: this site's records are those of people, and the agreement protects single records."
+    " Nothing was spent"
+)
+_NO_LABELS = (
+    "declined: the agreement protects people, and this site does not say whose its records are."
     " Nothing was spent"
 )
 _ROUNDING = 1e-6  # how far, relatively, an honest server's point may lie outside the ball
@@ -257,17 +262,19 @@ def admit_own(
             decides this.
     """
     _, rows = check_data(setup.prirfed.problem, records)
+    check_labels(setup.of_people, groups)
     if not setup.of_people:
-        if groups is not None:
-            raise Refused(_OF_PEOPLE)
         return records, rows
-    if groups is None:
-        raise Refused(
-            "declined: the agreement protects people, and this site does not say whose its records"
-            " are. Nothing was spent"
-        )
     n = Membership(groups, rows, of="records").n
     return Belonging(records, groups, setup.records_per_person), n
+
+
+def check_labels(of_people: bool, groups: object) -> None:
+    """Refuse where people are protected and a site has no labels, or records and it has labels."""
+    if of_people and groups is None:
+        raise Refused(_NO_LABELS)
+    if not of_people and groups is not None:
+        raise Refused(_OF_PEOPLE)
 
 
 def next_key(site: Site, setup: Setup) -> str:
@@ -400,8 +407,15 @@ def check_cost(site: Site, setup: Setup, n: int, sigma: float | None) -> None:
         raise Refused(
             "declined: one answer would cost more than this site allows. Nothing was spent"
         )
-    try:
+    with declining():
         check_affordable(cost, site.ledger)
+
+
+@contextlib.contextmanager
+def declining() -> Iterator[None]:
+    """Says in a word for the server why a site's ledger does not take a charge."""
+    try:
+        yield
     except BudgetExceeded as error:
         raise Refused(
             "declined: this site's own ledger has not enough budget left. Nothing was spent"

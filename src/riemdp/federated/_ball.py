@@ -37,10 +37,8 @@ from ..privacy._cautions import warn_of
 from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
-from ..releases._people import facts as people_facts
-from ..releases._people import of_groups
+from ..releases._people import facts_of, of_groups
 from ..statistics import TangentMean
-from ..statistics._people import People
 from ._search import SumsOverSites, Terms, in_process
 from ._shared import check_lists_of_labels
 
@@ -290,7 +288,7 @@ class OverSites(AbstractMechanism[list[Any]]):
 
     def _admit(self, value: list[Any]) -> list[Any]:
         if isinstance(self.terms.search, AdaptiveBall):
-            self.plan.check()
+            self.terms.check_plan()
         # a site with too many records is refused here, before anything is spent
         for records in value:
             SearchSite(self.domain, records, self.noise, noise_source(0))
@@ -312,7 +310,7 @@ class OverSites(AbstractMechanism[list[Any]]):
 
     def _draw(self, value: list[Any], source: NoiseSource) -> Drawn:
         with uncharged():  # the whole has been charged; at a site by itself the first answer is
-            return self.drawn(self._asked(value, source))
+            return self._whole(self._asked(value, source))
 
     def drawn(self, server: SumsOverSites) -> Drawn:
         """The result of a search by this server: a function of the sums that it is told."""
@@ -325,7 +323,16 @@ class OverSites(AbstractMechanism[list[Any]]):
             server: What asks the sites.
             reproducible: Whether they draw from a seed.
         """
-        return self._told(self.drawn(server), self.guarantee, reproducible=reproducible)
+        return self._told(self._whole(server), self.guarantee, reproducible=reproducible)
+
+    def _whole(self, server: SumsOverSites) -> Drawn:
+        """The result, with the facts of people. Their records are averaged where they are: no
+        record is moved before, whether the ball is public or found.
+        """
+        drawn = self.drawn(server)
+        if not self.terms.of_people:
+            return drawn
+        return dataclasses.replace(drawn, details={**drawn.details, **facts_of(self.n, found=True)})
 
     def _facts(self, server: SumsOverSites, found: SearchResult | None = None) -> dict[str, Any]:
         terms = self.terms
@@ -462,7 +469,6 @@ class _Given:
         if groups is not None:
             check_lists_of_labels(groups, len(sites), "site")
         self.manifold = admit_manifold(manifold, sites, call)
-        self.grouped: list[People | None] = []
         self.records: list[Any] = []
         self.sizes: dict[str, int] = {}
         for i, X in enumerate(sites):
@@ -471,7 +477,6 @@ class _Given:
                 records, n = admit_in_parts(manifold, "X", people.points if people else X)
             except InvalidArgument as error:
                 raise InvalidArgument(f"argument `sites`, site {i}: {error}") from error
-            self.grouped.append(people)
             in_memory = not isinstance(records, Stream)
             self.records.append(jax.tree.map(jnp.asarray, records) if in_memory else records)
             self.sizes[f"site-{i}"] = n
@@ -498,12 +503,7 @@ class _Given:
     def released(
         self, mechanism: OverSites, rng: int | NoiseSource | None, ledger: Ledger | None
     ) -> Release:
-        """One charge, one release, with the facts of people."""
+        """One charge, one release."""
         release = mechanism.release(self.records, rng, ledger=ledger)
-        terms = mechanism.terms
-        warn_of(release.guarantee, terms.budget.delta, mechanism.n)
-        told = dict(release.details)
-        if self.unit == PERSON:
-            found = isinstance(terms.search, AdaptiveBall)
-            told |= people_facts(self.grouped[0], found=found) | {"people": mechanism.n}
-        return dataclasses.replace(release, details=told)
+        warn_of(release.guarantee, mechanism.terms.budget.delta, mechanism.n)
+        return release

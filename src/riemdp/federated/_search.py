@@ -47,9 +47,8 @@ MOST_LOST = 0.15  # of the budget, for questions that had no answer
 class Book(Protocol):
     """Where a site keeps which questions it has answered."""
 
-    @property
-    def following(self) -> int:
-        """The least number that a question may have now: above those of all answers."""
+    def answered(self, number: int) -> bool:
+        """Whether the question of this number has been answered."""
         ...
 
     def enter(self, ask: Ask, number: int) -> None:
@@ -65,10 +64,13 @@ class BookInMemory:
     """The book of a site whose whole search is in this process."""
 
     def __init__(self) -> None:
-        self.following = 0
+        self.numbers: set[int] = set()
+
+    def answered(self, number: int) -> bool:
+        return number in self.numbers
 
     def enter(self, ask: Ask, number: int) -> None:
-        self.following = number + 1
+        self.numbers.add(number)
 
 
 class SearchParty:
@@ -109,7 +111,7 @@ class SearchParty:
 
         Args:
             ask: What is asked. Only its public numbers and its point are read.
-            number: The number of the question; each is answered once, and in order.
+            number: The number of the question; each is answered once.
             fingerprint: Of the server's terms.
             members: The sites of this sum with their fresh public keys, where noise is shared.
 
@@ -117,19 +119,17 @@ class SearchParty:
             That of `NoiseOfSites`, whatever a server asks.
 
         Raises:
-            Refused: With nothing spent: other terms, a number that is not above those of all
-                answers, a question that is none, a roster that is too small, has a stranger or
-                another key for this site, or the budget is spent.
+            Refused: With nothing spent: other terms, a number that has its answer or that the book
+                does not take, a question that is none, a roster that is too small, has a stranger
+                or another key for this site, or the budget is spent.
         """
         if fingerprint != self.fingerprint:
             raise Refused("declined: the server's settings are not this site's. Nothing was spent")
         whole = isinstance(number, int) and not isinstance(number, bool)
         if not whole or not 0 <= number < NUMBERS:
             raise Refused("declined: this is no number of a question. Nothing was spent")
-        if number < self.book.following:
-            raise Refused(
-                "declined: this site has answered this question or a later one. Nothing was spent"
-            )
+        if self.book.answered(number):
+            raise Refused("declined: this site has answered this question. Nothing was spent")
         manifold = self.terms.manifold
         if not ask.is_sound(manifold):
             raise Refused("declined: this is no question of a search. Nothing was spent")

@@ -15,6 +15,7 @@ from ..manifolds import AbstractManifold
 from ..mechanisms._common import needs_log
 from ..mechanisms._search_sites import KINDS, SCALE, SQUARES, TANGENTS, WITHIN
 from ..privacy import Budget
+from ..privacy._guarantee import PERSON
 from ._agreement import Agreement, Party, _Reader, differences, fingerprint, text_of
 from ._search_terms import Terms
 
@@ -24,7 +25,7 @@ _WANTED = {
     "": {"run", "space", "search", "domain", "privacy", "site"},
     "search": {"release", "variance", "smallest"},
     "domain": {"center", "radius"},
-    "privacy": {"epsilon", "delta", "noise", "tolerated"},
+    "privacy": {"epsilon", "delta", "noise", "tolerated", "unit"},
 }
 
 
@@ -69,9 +70,14 @@ class SearchAgreement:
             return (SQUARES,)
         return KINDS if self.variance > 0.0 else (SCALE, WITHIN, TANGENTS)
 
+    @property
+    def unit(self) -> str:
+        """What neighbours differ in: one "record", or everything of one "person"."""
+        return self.terms.unit
+
     @functools.cached_property
     def answers(self) -> int:
-        """More questions than this a site never has: their shares would exceed the budget."""
+        """More questions than this a search never has: their shares would exceed the budget."""
         if self.release == "variance":
             return 1
         plan = self.terms.plan
@@ -139,10 +145,11 @@ class _SearchReader(_Reader):
         run = self.name_of_run(told)
         names = ("space", "search", "domain", "privacy")
         tables = {name: self.table(told, name) for name in names}
+        privacy, asked = tables["privacy"], tables["search"]
+        unit = self.unit_of_search(privacy)
         for name in ("search", "domain", "privacy"):
             self.known(name, tables[name])
-        sites, sizes = self.sites_and_sizes(told["site"])
-        privacy, asked = tables["privacy"], tables["search"]
+        sites, sizes = self.sites_and_sizes(told["site"], unit)
         noise, tolerated = privacy.get("noise", "local"), privacy.get("tolerated", 0)
         self.check_noise(noise, tolerated, sites)
         release = asked.get("release")
@@ -157,8 +164,9 @@ class _SearchReader(_Reader):
                 "what": f"private-{release}, {share.hex()} of what is left for the variance",
                 "manifold": space,
                 "search": self.region(release, asked, tables["domain"], space),
-                "budget": self.made("[privacy]", Budget, self.only(privacy, "epsilon", "delta")),
+                "budget": self.budget(privacy),
                 "sizes": sizes,
+                "unit": unit,
                 "noise": noise,
                 "tolerated": tolerated,
                 "run": run,
@@ -169,10 +177,28 @@ class _SearchReader(_Reader):
             needs_log(space, space.origin, "a search over sites")
             terms.domain  # noqa: B018 - checks the ball
             if release != "variance":
-                terms.plan.check()
+                terms.check_plan()
         except InvalidArgument as error:
             self.wrong(f"has an unusable [search]: {error}", error)
         return SearchAgreement(run, sites, release, share, terms, text)
+
+    def unit_of_search(self, privacy: dict[str, Any]) -> str:
+        """What is protected: a person counts by the mean of their records, however many."""
+        if "records-per-person" in privacy:
+            self.wrong(
+                "has [privacy] records-per-person, which a search does not need: every person"
+                " counts once, by the mean of all records of that person; leave it out"
+            )
+        return self.unit(privacy)[0]
+
+    def budget(self, privacy: dict[str, Any]) -> Budget:
+        budget = self.made("[privacy]", Budget, self.only(privacy, "epsilon", "delta"))
+        if budget.delta == 0.0:
+            self.wrong(
+                "has [privacy] delta = 0, and sums over sites have Gaussian noise: give delta > 0,"
+                " such as 1e-6"
+            )
+        return budget
 
     def share_of_variance(self, release: str, given: Any) -> float:
         try:
@@ -195,18 +221,24 @@ class _SearchReader(_Reader):
             self.wrong("has [search] release = 'variance', which needs a [domain], and no smallest")
         return ball
 
-    def sites_and_sizes(self, told: Any) -> tuple[tuple[Party, ...], dict[str, int]]:
-        """The sites, and how many records each has: public, because the plan needs them."""
+    def sites_and_sizes(self, told: Any, unit: str) -> tuple[tuple[Party, ...], dict[str, int]]:
+        """The sites, and how many records, or people, each has: public, because the plan needs
+        them.
+        """
+        key, other = ("people", "records") if unit == PERSON else ("records", "people")
         parts = told if isinstance(told, list) else []
         tables = [dict(t) for t in parts if isinstance(t, dict)]
-        given = [t.pop("records", None) for t in tables]
+        if any(other in t for t in tables):
+            self.wrong(
+                f"has {other!r} in a [[site]], and [privacy] unit = {unit!r}: give"
+                f" {key} = ..., its public number of {key}"
+            )
+        given = [t.pop(key, None) for t in tables]
         sites = self.sites(tables if len(tables) == len(parts) else told)
         try:
-            sizes = {
-                party.name: integer("records", n) for party, n in zip(sites, given, strict=True)
-            }
+            sizes = {party.name: integer(key, n) for party, n in zip(sites, given, strict=True)}
         except InvalidArgument as error:
-            self.wrong(f"has a [[site]] without its public number of records: {error}", error)
+            self.wrong(f"has a [[site]] without its public number of {key}: {error}", error)
         return sites, sizes
 
 

@@ -6,6 +6,7 @@ What is asked, and what is done with the answers, is `_search` and `_ball`.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -32,8 +33,8 @@ from ._shared import context_of
 
 _FORMAT = "riemdp-search"
 _WORDS = {
-    SCALE: "how many records have a scale below a number",
-    WITHIN: "how many records are within a radius",
+    SCALE: "how many {} have a scale below a number",
+    WITHIN: "how many {} are within a radius",
     TANGENTS: "the sum of all directions from the centre",
     SQUARES: "the sum of all squared distances",
 }
@@ -45,7 +46,7 @@ class QuestionTransport(Protocol):
     """
 
     def agents(self) -> Mapping[str, int]:
-        """Sites that can be reached now, with their (public) numbers of records."""
+        """Sites that can be reached now, with their (public) numbers of records, or people."""
         ...
 
     def keys(self) -> Mapping[str, bytes]:
@@ -277,17 +278,18 @@ def drive_search(
     """
     terms = agreed.terms
     sites = TransportedSites(agreed, transport, timing or Timing(), clock, pause)
-    server = SumsOverSites(terms.domain, terms, sites, transcript or Transcript(terms), _say)
+    say = functools.partial(_say, terms.counted)
+    server = SumsOverSites(terms.domain, terms, sites, transcript or Transcript(terms), say)
     return mechanism_of(agreed).finished(server, reproducible=reproducible)
 
 
-def _say(number: int, asked: Asked) -> None:
+def _say(counted: str, number: int, asked: Asked) -> None:
     """A question, in one line for the person who watches the run."""
     without = "" if asked.heard else "; no sum, so it is asked again"
     log.info(
         "question %d (%s): %d of %d sites answered%s",
         number,
-        _WORDS[asked.kind],
+        _WORDS[asked.kind].format(counted),
         asked.answered,
         asked.asked,
         without,
@@ -310,6 +312,7 @@ def write_release(
         "epsilon": guarantee.epsilon(delta),
         "delta": delta,
         "adjacency": guarantee.adjacency,
+        "unit": guarantee.unit,
         "assumes": guarantee.assumes,
         "private": guarantee.is_private and not release.reproducible,
         "scale": float(release.scale),

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._errors import BudgetExceeded, InvalidArgument
+from .._errors import InvalidArgument
 from ..domains._door import admit_in_parts
 from ..mechanisms._budgeted import Floats
 from ..mechanisms._search_sites import Ask, SearchSite
 from ..optimizers._checks import check_affordable
 from ..privacy import gaussian
-from ..privacy._guarantee import PERSON
 from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
-from ._agent import _OF_PEOPLE, _fresh_keys, _run_file
+from ..statistics._membership import Membership
+from ..statistics._people import people
+from ._agent import _OF_PEOPLE, _fresh_keys, _run_file, check_labels, declining
 from ._search import SearchParty
 from ._search_agreement import SearchAgreement
 from ._secure_sum import Keys, Words, forget
@@ -36,10 +37,9 @@ class FileBook:
     def __init__(self, site: Site, agreed: SearchAgreement):
         self.site, self.agreed = site, agreed
 
-    @property
-    def following(self) -> int:
-        """Above the numbers of all questions that were answered, before a restart or after."""
-        return max(self.site.rounds_answered(), default=-1) + 1
+    def answered(self, number: int) -> bool:
+        """Whether the file has an answer to this question, from before a restart or after."""
+        return number in self.site.rounds_answered()
 
     def enter(self, ask: Ask, number: int) -> None:
         """Hold an answer to the site's limits, and write it down.
@@ -49,6 +49,11 @@ class FileBook:
                 site's file allows, or the answers, the shares or the ledger are used up.
         """
         terms = self.agreed.terms
+        # Not one after the other: a site that was away, or a message that was lost, leaves a gap.
+        if number >= self.agreed.answers:
+            raise Refused(
+                "declined: the agreed plan has no question of this number. Nothing was spent"
+            )
         if ask.kind not in self.agreed.kinds:
             raise Refused("declined: the agreed plan has no such question. Nothing was spent")
         multiplier = terms.noise_of_sites.multiplier(ask.share)
@@ -62,14 +67,10 @@ class FileBook:
                 "declined: one answer would cost more than this site allows. Nothing was spent"
             )
         part = Part(ask.share, terms.guarantee)
-        try:
+        with declining():
             self.site.count_answer(
                 self.agreed.fingerprint, number, most_answers(self.site, self.agreed), part
             )
-        except BudgetExceeded as error:
-            raise Refused(
-                "declined: this site's own ledger has not enough budget left. Nothing was spent"
-            ) from error
 
 
 def agreed_search(site: Site) -> SearchAgreement:
@@ -81,7 +82,7 @@ def agreed_search(site: Site) -> SearchAgreement:
     """
     if not isinstance(site.agreed, SearchAgreement):
         raise Refused("declined: this site has agreed to no search. Nothing was spent")
-    if "groups" in site.data and site.agreed.terms.unit != PERSON:
+    if "groups" in site.data and not site.agreed.terms.of_people:
         raise Refused(_OF_PEOPLE)
     return site.agreed
 
@@ -91,32 +92,52 @@ def most_answers(site: Site, agreed: SearchAgreement) -> int:
     return agreed.answers if site.most_answers is None else site.most_answers
 
 
+def own_size(agreed: SearchAgreement, records: Any, groups: object) -> int:
+    """The public number of a site's records, or of its people where they are protected.
+
+    Args:
+        agreed: What the site has signed.
+        records: Its records, along the first axis.
+        groups: One label of a person for each of them; None where the site has no labels.
+
+    Raises:
+        Refused: People are protected and there are no labels, or records, and there are labels.
+        InvalidArgument: The form of the records or of the labels is wrong. Nothing that a record
+            holds decides this.
+    """
+    terms = agreed.terms
+    check_labels(terms.of_people, groups)
+    _, rows = admit_in_parts(terms.manifold, "X", records)
+    return Membership(groups, rows, of="records").n if terms.of_people else rows
+
+
+def _check_size(site: Site, agreed: SearchAgreement, n: int) -> None:
+    if agreed.terms.sizes.get(site.name) != n:
+        raise Refused(
+            f"declined: this site has {n} {agreed.terms.counted}, which is not what was agreed."
+            " Nothing was spent"
+        )
+
+
 def check_search(site: Site, agreed: SearchAgreement, n: int, agreement: object) -> None:
     """Refuse where a search could not be answered. From public numbers only; nothing is spent.
 
     Args:
         site: The site's own limits.
         agreed: What it has signed.
-        n: How many records it has.
+        n: How many records, or people, it has (`own_size`).
         agreement: The fingerprint that the server sent.
 
     Raises:
-        Refused: Another agreement, another number of records, or a ledger without room for all of
-            the search, which has not been charged yet.
+        Refused: Another agreement, another number of records or people, or a ledger that has no
+            room for all of the search, which has not been charged yet, or is about another unit.
     """
     if agreement != agreed.fingerprint:
         raise Refused("declined: the server's settings are not this site's. Nothing was spent")
-    if agreed.terms.sizes.get(site.name) != n:
-        raise Refused(
-            f"declined: this site has {n} records, which is not what was agreed. Nothing was spent"
-        )
+    _check_size(site, agreed, n)
     if not site.is_charged(agreed.fingerprint):
-        try:
+        with declining():
             check_affordable(agreed.terms.guarantee, site.ledger)
-        except BudgetExceeded as error:
-            raise Refused(
-                "declined: this site's own ledger has not enough budget left. Nothing was spent"
-            ) from error
 
 
 def search_keys(site: Site, agreed: SearchAgreement) -> Keys | None:
@@ -150,6 +171,7 @@ def answer_question(
     members: object,
     *,
     agreement: object,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
 ) -> Floats | Words:
     """A site's answer to one question of a search, or `Refused` with nothing spent.
@@ -162,6 +184,8 @@ def answer_question(
         members: Where noise is shared, the sites of this sum by name with their fresh public keys
             as hexadecimal digits, as the server sent them.
         agreement: The fingerprint that the server sent.
+        groups: Where people are protected, and only there: one label of a person for each record,
+            from the site's own data. Labels do not leave the site.
         rng: None draws from this machine's operating system; a seed is not private.
 
     Returns:
@@ -169,11 +193,12 @@ def answer_question(
 
     Guarantee:
         `site.agreed.terms.guarantee` for all answers together, replace-one, whatever a server
-        sends: the shares of all answers add up to at most 1. The whole is charged to `site.ledger`
-        before the first draw, once; each answer is in the site's file before its noise is drawn.
-        A site that is killed at any point and started again does not answer a question again that
-        is in the file. The fresh key under which an answer was masked is deleted before the answer
-        is returned.
+        sends; neighbours differ in one record or, where the agreement says so, in everything that
+        one person has at this site. The shares of all answers add up to at most 1. The whole is
+        charged to `site.ledger` before the first draw, once; each answer is in the site's file
+        before its noise is drawn. A site that is killed at any point and started again does not
+        answer a question again that is in the file. The fresh key under which an answer was masked
+        is deleted before the answer is returned.
 
     Raises:
         Refused: Saying which limit forbids the answer.
@@ -186,17 +211,16 @@ def answer_question(
         raise Refused("declined: the server's settings are not this site's. Nothing was spent")
     terms = agreed.terms
     keys = search_keys(site, agreed)
-    own, n = admit_in_parts(terms.manifold, "X", records)
-    if terms.sizes.get(site.name) != n:
-        raise Refused(
-            f"declined: this site has {n} records, which is not what was agreed. Nothing was spent"
-        )
+    _check_size(site, agreed, own_size(agreed, records, groups))
     fresh: dict[str, bytes] = {}
     if keys is not None:
         try:
             fresh = _fresh_keys(members)
         except InvalidArgument as error:
             raise Refused(f"declined: {error}. Nothing was spent") from error
+    if terms.of_people:  # one point a person takes the place of the records
+        records = people(terms.manifold, records, groups).points
+    own, _ = admit_in_parts(terms.manifold, "X", records)
     part = SearchSite(terms.domain, own, terms.noise_of_sites, noise_source(rng))
     part.spent = site.share_spent()
     book = FileBook(site, agreed)

@@ -15,7 +15,7 @@ from ..manifolds import AbstractManifold
 from ..mechanisms._ball_search import SearchPlan, plan_search
 from ..mechanisms._search_sites import NoiseOfSites
 from ..privacy import Budget, Guarantee
-from ..privacy._guarantee import PERSON
+from ..privacy._guarantee import PERSON, RECORD, UNITS
 from ._accounting import of_person
 from ._prirfed import NOISES
 from ._setup import digest_of, in_words
@@ -29,8 +29,8 @@ class Terms:
         what: What is released, such as "private-ball".
         manifold: The space.
         search: Where the ball is searched; a `Ball` where it is public.
-        budget: Of all answers together, for each record.
-        sizes: The public number of records of each site, by name.
+        budget: Of all answers together, for each record, or person.
+        sizes: The public number of records, or people, of each site, by name.
         noise: "local" or "shared".
         tolerated: q, with shared noise.
         unit: What neighbours differ in, "record" or "person".
@@ -48,12 +48,13 @@ class Terms:
     sizes: Mapping[str, int]
     noise: str = "local"
     tolerated: int = 0
-    unit: str = "record"
+    unit: str = RECORD
     run: str = ""
     document: str | None = None
 
     def __post_init__(self) -> None:
         one_of("noise", self.noise, NOISES)
+        one_of("unit", self.unit, UNITS)
         if not self.sizes:
             raise InvalidArgument("argument `sites` is empty; give the records of each site")
         if self.noise == "local" and self.tolerated:
@@ -61,6 +62,20 @@ class Terms:
                 "tolerated", self.tolerated, "it has a meaning for noise='shared' only; leave it 0"
             )
         self.noise_of_sites  # noqa: B018 - checks budget and tolerated
+
+    @property
+    def of_people(self) -> bool:
+        """Whether everything of one person is protected."""
+        return self.unit == PERSON
+
+    @property
+    def counted(self) -> str:
+        """What `sizes` counts, in words."""
+        return "people" if self.of_people else "records"
+
+    def check_plan(self) -> None:
+        """Raise `InvalidArgument` where there are too few records, or people, for a search."""
+        self.plan.check(self.counted)
 
     @functools.cached_property
     def noise_of_sites(self) -> NoiseOfSites:
@@ -99,7 +114,7 @@ class Terms:
     def guarantee(self) -> Guarantee:
         """Of all answers together, for every record, or person, of every site."""
         whole = self.noise_of_sites.guarantee
-        return of_person(whole) if self.unit == PERSON else whole
+        return of_person(whole) if self.of_people else whole
 
     @property
     def text(self) -> str:

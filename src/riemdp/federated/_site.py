@@ -220,9 +220,9 @@ class Site:
             agreement: The fingerprint of the settings under which it is given.
             round_number: The round, or the question, that it answers.
             most: How many answers there may be in all.
-            part: For a question of a search. Questions are answered in order; the shares of all
-                answers add up to at most 1; and the first answer charges the whole to the ledger,
-                once also where the site dies between that charge and the end of this function.
+            part: For a question of a search. The shares of all answers add up to at most 1; and
+                the first answer charges the whole to the ledger, once also where the site dies
+                between that charge and the end of this function.
 
         Returns:
             How many answers there are now.
@@ -245,7 +245,7 @@ class Site:
                     "declined: this site has answered as often as it agreed to. Nothing was spent"
                 )
             if part is not None:
-                book.check_order_and_share(round_number, part.share)
+                book.check_share(part.share)
                 if not book.answers:
                     self._charge_once(book, agreement, part.whole, target)
             book.agreement = agreement
@@ -307,7 +307,7 @@ class Site:
         if self.ledger is not None:
             budget = self.ledger.budget
             total = self.ledger.spent
-            agreed = planned.unit if isinstance(planned, Setup) else total.unit
+            agreed = total.unit if planned is None else planned.unit
             unit = total.unit if total.parts else agreed
             said += (
                 f"; all runs have cost a {unit} at most epsilon {total.epsilon(budget.delta):.3g}"
@@ -383,9 +383,7 @@ class _Answers:
     def spent(self) -> Fraction:
         return sum((Fraction(answer.share or 0.0) for answer in self.answers), Fraction(0))
 
-    def check_order_and_share(self, number: int, share: float) -> None:
-        if number < max(self.rounds, default=0):
-            raise Refused("declined: this site has answered a later question. Nothing was spent")
+    def check_share(self, share: float) -> None:
         if not affordable(self.spent, share):
             raise Refused("declined: the budget of this search is spent. Nothing was spent")
 

@@ -161,13 +161,15 @@ class SearchPlan:
         worth = self.noise.mean_length(max(0.3, left - 8 * self.fine_share), self.dim)
         return max(self.n / 2, self.n - max(self.noise.safety * deviation, worth))
 
-    def check(self) -> None:
-        """Raise `InvalidArgument`, naming `ball`, where n is too small for a search."""
+    def check(self, of: str = "records") -> None:
+        """Raise `InvalidArgument`, naming `ball`, where n is too small for a search; `of` says what
+        n counts.
+        """
         if self.n < self.need:
             raise InvalidArgument(
-                f"argument `ball`: n = {self.n} records are too few to find a ball privately with"
+                f"argument `ball`: n = {self.n} {of} are too few to find a ball privately with"
                 f" this budget; about {self.need} are needed. Give a public Ball(center, radius),"
-                " a larger budget, or more records. Nothing was spent"
+                f" a larger budget, or more {of}. Nothing was spent"
             )
 
 

@@ -55,5 +55,9 @@ def facts(
     """Public facts for `Release.details`: the number of people, unless it is protected."""
     if grouped is None:
         return {}
-    clipping = _OWN if found else _CLAMPED + _MEANS
-    return {"people": None if protected else grouped.n, "clipping": clipping}
+    return facts_of(None if protected else grouped.n, found=found)
+
+
+def facts_of(n: int | None, *, found: bool) -> dict[str, Any]:
+    """The facts of n people; `found`: their records were averaged before anything was moved."""
+    return {"people": n, "clipping": _OWN if found else _CLAMPED + _MEANS}

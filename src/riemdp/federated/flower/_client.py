@@ -35,7 +35,13 @@ from .._agent import (
 from .._agreement import Agreement
 from .._drive import log
 from .._search_agreement import SearchAgreement
-from .._search_site import agreed_search, answer_question, check_search, next_search_key
+from .._search_site import (
+    agreed_search,
+    answer_question,
+    check_search,
+    next_search_key,
+    own_size,
+)
 from .._setup import Setup
 from .._site import Refused, Site
 from ._engine import shown
@@ -118,25 +124,21 @@ def client_app(
         _, n = admit_own(setup, records, labels)
         return setup, records, labels, n, _sigma(setup, n, context)
 
-    def searched(here: Site, own: dict[str, Any], context: Context) -> tuple[Any, int]:
-        """The records of a site of a search, and how many."""
+    def searched(here: Site, own: dict[str, Any], context: Context) -> tuple[Any, Any]:
+        """The records of a site of a search, and their labels."""
         agreed = agreed_search(here)
         _check_run(agreed, context.run_config)
-        X, n = admit_in_parts(agreed.terms.manifold, "X", load(own))
-        if labelled(own, n) is not None:
-            raise Refused(
-                "declined: the agreed search protects records, and this site has labels of people."
-                " Nothing was spent"
-            )
-        return X, n
+        records = load(own)
+        _, rows = admit_in_parts(agreed.terms.manifold, "X", records)
+        return records, labelled(own, rows)
 
     @app.query("hello")
     def greet(message: Message, context: Context) -> Message:
         with _discreet():
             here, own = begin(context)
             if isinstance(here.agreed, SearchAgreement):
-                _, n = searched(here, own, context)
-                return Message(_greeting(here, n, message), reply_to=message)
+                greeting = _greeting(here, *searched(here, own, context), message)
+                return Message(greeting, reply_to=message)
             setup, _, _, n, sigma = enter(here, own, context)
             check_agreement(here, setup, fact(message.content, "agreement"))
             check_cost(here, setup, n, sigma)
@@ -150,8 +152,8 @@ def client_app(
             round_number = fact(message.content, "round")
             seed = None if rng is None else _seed(rng, here.name, round_number)
             if isinstance(here.agreed, SearchAgreement):
-                X, _ = searched(here, own, context)
-                return Message(_answer(here, X, message, seed), reply_to=message)
+                reply = _answer(here, *searched(here, own, context), message, seed)
+                return Message(reply, reply_to=message)
             setup, records, labels, n, sigma = enter(here, own, context)
             asked = (here, setup, records, unpack(message.content, setup.initial), round_number)
             told: dict[str, Any] = {"groups": labels}
@@ -198,26 +200,28 @@ def _check_run(agreed: Agreement | SearchAgreement, run: Mapping[str, Any]) -> N
         )
 
 
-def _greeting(here: Site, n: int, message: Message) -> Any:
+def _greeting(here: Site, records: Any, labels: Any, message: Message) -> Any:
     """A site's answer to HELLO of a search; its noise is that of the whole budget."""
     agreed = agreed_search(here)
+    n = own_size(agreed, records, labels)
     check_search(here, agreed, n, fact(message.content, "agreement"))
     multiplier = agreed.terms.noise_of_sites.each.multiplier
     return hello(here.name, n, multiplier, next_search_key(here, agreed))
 
 
-def _answer(here: Site, X: Any, message: Message, seed: int | None) -> Any:
+def _answer(here: Site, records: Any, labels: Any, message: Message, seed: int | None) -> Any:
     """A site's answer to a question of a search."""
     agreed, sent = agreed_search(here), message.content
     asked = {name: fact(sent, name) for name in ("kind", "share", "limit", "unit", "factor")}
     ask = Ask(center=unpack(sent, agreed.terms.domain.center), **asked)
     reply = answer_question(
         here,
-        X,
+        records,
         ask,
         fact(sent, "round"),
         _members(message),
         agreement=fact(sent, "agreement"),
+        groups=labels,
         rng=seed,
     )
     with shown():

@@ -351,9 +351,10 @@ def search(
         questions, delta = release.details["sums"], agreed.terms.budget.delta
         spent = release.guarantee.epsilon(delta)
         log.info(
-            "the search ends after %d questions; all of it has cost a record at most epsilon %.3g"
-            " at delta %g",
+            "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
+            " delta %g",
             questions,
+            release.guarantee.unit,
             spent,
             delta,
         )

@@ -1,0 +1,285 @@
+"""People in a search over messages: what their sites ask of their own labels, that it is the search
+in process, and that everything of one person moves an answer as one record does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Budget, InvalidArgument
+from riemdp.federated import Refused, SearchAgreement, Site
+from riemdp.federated._ball import MeanOverSites, _Given
+from riemdp.federated._search import InProcess, in_process
+from riemdp.federated._search_drive import told_release
+from riemdp.federated._search_site import check_search, own_size
+from riemdp.mechanisms._search_sites import SearchSite
+from riemdp.privacy import Ledger, gaussian
+from riemdp.randomness import noise_source
+
+from .test_search import ASKS, HOSTILE, SEARCH, SITES, SPACE, tangents
+from .test_search_drive import Mail, commanded, run
+from .test_search_sites import NAMES, TEXT, agreed, asked, ledger, site, written
+
+pytest.importorskip("cryptography")
+
+PEOPLE = TEXT.replace("epsilon = 1.0", "epsilon = 8.0").replace(
+    "delta = 1e-6", 'delta = 1e-6\nunit = "person"'
+)
+LABELS = {name: [f"p{i // 4}" for i in range(len(x))] for name, x in zip(NAMES, SITES, strict=True)}
+SIZES = (100, 75, 125)  # people
+ONE_SITE = "all records of one person are at one site"
+
+
+def of_people(folder: Path, noise: str = "shared", **changed: Any) -> str:
+    return written(folder, noise, **{"text": PEOPLE, "sizes": SIZES} | changed)
+
+
+# ------------------------------------------------------------------------------ as in one process
+class SameNoise(InProcess):
+    """The sites of a search in process, each of which draws what `Mail` lets it draw."""
+
+    def ask(self, ask: Any, number: int, fingerprint: str, members: Any) -> Any:
+        for i, name in enumerate(self.parties):
+            self.parties[name].site.records.source = noise_source(100 * number + i)
+        return super().ask(ask, number, fingerprint, members)
+
+
+def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
+    """The release of `private_frechet_mean(groups=...)`, with the noise of `Mail`."""
+    terms = agreed(folder).terms
+    given = _Given(SPACE, SITES, groups, "a test")
+    assert tuple(given.sizes.values()) == tuple(terms.sizes.values())
+    sites = [
+        SearchSite(terms.domain, x, terms.noise_of_sites, noise_source(0)) for x in given.records
+    ]
+    server, carried = in_process(terms, sites, SEARCH.on(SPACE))
+    server.sites = SameNoise(carried.parties.values(), terms.fingerprint)
+    with riemdp.Ledger(Budget(100.0, 1e-5)):
+        return MeanOverSites(terms, agreed(folder).variance).finished(server, reproducible=True)
+
+
+@pytest.mark.parametrize("noise", ["local", "shared"])
+@pytest.mark.parametrize("unit", ["record", "person"])
+def test_a_search_over_messages_is_the_one_in_process(
+    tmp_path: Path, noise: str, unit: str
+) -> None:
+    """The same noise, the same sums: the same value, cost, facts and region, also in the report."""
+    if unit == "person":
+        of_people(tmp_path, noise)
+    else:
+        written(tmp_path, noise)
+    groups = LABELS if unit == "person" else None
+    mail = Mail(tmp_path, groups=groups)
+    release = run(mail)
+    assert not mail.declined
+    same = by_the_public_door(tmp_path, None if groups is None else list(groups.values()))
+    told, _ = told_release(agreed(tmp_path), tmp_path / "result.npz")
+    for other in (same, told):
+        np.testing.assert_array_equal(other.value, release.value)
+        assert other.guarantee == release.guarantee
+        assert str(other) == str(release)
+        assert set(other.details) == set(release.details)
+        assert other.details["variance"] == release.details["variance"]
+        for level in (0.5, 0.95, 1 - 1e-9):
+            one, two = release.confidence_region(level), other.confidence_region(level)
+            assert (one.radius, one.subject, str(one)) == (two.radius, two.subject, str(two))
+            np.testing.assert_array_equal(one.center, two.center)
+    assert release.guarantee.unit == unit
+    assert (ONE_SITE in release.guarantee.assumes) == (unit == "person")
+    assert release.details.get("people") == (300 if unit == "person" else None)
+    assert ("of the people's means" in str(release)) == (unit == "person")
+    for name in NAMES:
+        book = Ledger.open(tmp_path / f"{name}-ledger.json")
+        assert (book.charges, book.spent) == (1, release.guarantee)
+
+
+def test_a_search_of_people_finds_their_mean(tmp_path: Path) -> None:
+    of_people(tmp_path)
+    release = run(Mail(tmp_path, groups=LABELS))
+    means = np.concatenate(
+        [np.asarray(x) for x in _Given(SPACE, SITES, [*LABELS.values()], "").records]
+    )
+    assert float(SPACE.dist(riemdp.frechet_mean(SPACE, means).value, release.value)) < 0.1
+    told = json.loads((tmp_path / "result.json").read_text())
+    assert (told["unit"], told["sizes"]) == ("person", list(SIZES))
+    assert ONE_SITE in told["assumes"]
+    assert "all runs have cost a person at most" in site(tmp_path).status()
+
+
+# ------------------------------------------------------------------------------ one person's part
+KIM = 40  # people beside Kim
+
+
+def data_of(kim: np.ndarray, count: int) -> tuple[np.ndarray, list[str]]:
+    """Forty people with a few records each, and Kim, who has `count`, all of them the same."""
+    others = SITES[0][: 3 * KIM]
+    records = np.concatenate([np.broadcast_to(kim, (count, 2, 2)), others])
+    return records, ["Kim"] * count + [f"p{i // 3}" for i in range(3 * KIM)]
+
+
+ENDS = [*HOSTILE, 3.0 * np.diag([20.0, 0.05]), 3.0 * np.diag([0.05, 20.0])]
+
+
+@pytest.mark.parametrize("ask", ASKS, ids=lambda ask: ask.kind)
+def test_a_person_with_500_records_moves_an_answer_as_one_record_does(
+    tmp_path: Path, ask: Any
+) -> None:
+    """What leaves a site, with the same noise, for every pair of a few ends of Kim's records, of
+    which there are 1 or 500.
+    """
+    of_people(tmp_path, "local", sizes=(KIM + 1, 200, 200))
+    small = dataclasses.replace(ask, share=0.04)
+    found = []
+    for count in (1, 500):
+        for end in ENDS:
+            records, labels = data_of(end, count)
+            own = {"records": records, "groups": labels, "rng": 7, "members": None}
+            found.append(asked(tmp_path, small, len(found), **own))
+    gaps = [float(np.linalg.norm(a - b)) for a in found for b in found]
+    grid = 1e-6 * ask.sensitivity
+    assert 0.98 * ask.largest < max(gaps) <= ask.sensitivity + grid
+    if ask.kind == "tangents":
+        assert max(gaps) > 0.99 * ask.sensitivity  # the claim is not loose
+    # planted: every record counts
+    terms = agreed(tmp_path).terms
+    alone = [
+        SearchSite(terms.domain, data_of(end, 500)[0], terms.noise_of_sites, noise_source(0))
+        for end in ENDS[-2:]
+    ]
+    moved = np.linalg.norm(alone[0]._exact(tangents()) - alone[1]._exact(tangents()))
+    assert moved > 100 * tangents().sensitivity
+
+
+# ------------------------------------------------------------------------------ who declines
+@pytest.mark.parametrize("noise", ["local", "shared"])
+def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise: str) -> None:
+    people, records = tmp_path / "people", tmp_path / "records"
+    of_people(people, noise)
+    written(records, noise)
+    ask, labels = tangents(0.1), LABELS["a"]
+    with pytest.raises(Refused, match=r"whose its records are\. Nothing was spent"):
+        asked(people, ask)
+    with pytest.raises(Refused, match=r"records are those of people.*Nothing was spent"):
+        asked(records, ask, groups=labels)
+    other = {"agreement": agreed(records).fingerprint}  # a server whose run is for records
+    with pytest.raises(Refused, match=r"settings are not this site's\. Nothing was spent"):
+        asked(people, ask, groups=labels, **other)
+    # another number of people than was agreed on, though the records are as many
+    with pytest.raises(Refused, match=r"has 99 people, which is not what was agreed\. Nothing"):
+        asked(people, ask, groups=["p1"] * 4 + labels[4:])
+    for bad in (labels[:-1], [*labels[:-1], None], "Kim"):
+        with pytest.raises(InvalidArgument, match="`groups`") as failure:
+            asked(people, ask, groups=bad)
+        assert "p99" not in str(failure.value)
+    # a ledger that has charges for the other unit, in an answer and when the server says hello
+    for folder, charged, own in (
+        (people, gaussian(40.0), {"groups": labels}),
+        (records, gaussian(40.0).for_people(), {}),
+    ):
+        book = Ledger(Budget(50.0, 1e-5))
+        book.spend(charged)
+        here = site(folder, ledger=book)
+        with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
+            asked(folder, ask, site=here, **own)
+        n = own_size(agreed(folder), SITES[0], own.get("groups"))
+        with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
+            check_search(here, agreed(folder), n, agreed(folder).fingerprint)
+        assert (book.charges, here.rounds_answered()) == (1, ())
+    for folder in (people, records):
+        assert (site(folder).rounds_answered(), ledger(folder).charges) == ((), 0)
+
+
+def test_labels_that_change_between_two_starts_of_a_site(tmp_path: Path) -> None:
+    """The number of people is agreed on, and so is that there are labels. Which record is whose may
+    be put right: each answer is one of people by the labels of its time.
+    """
+    of_people(tmp_path, "local")
+    labels = LABELS["a"]
+    given = {"members": None, "rng": 1}
+    asked(tmp_path, tangents(0.1), 0, groups=labels, **given)
+    with pytest.raises(Refused, match=r"whose its records are\. Nothing was spent"):
+        asked(tmp_path, tangents(0.1), 1, **given)
+    with pytest.raises(Refused, match=r"has 400 people, which is not what was agreed\. Nothing"):
+        asked(tmp_path, tangents(0.1), 1, groups=list(range(400)), **given)
+    with pytest.raises(Refused, match=r"answered this question\. Nothing was spent"):
+        asked(tmp_path, tangents(0.1), 0, groups=labels[::-1], **given)
+    one = asked(tmp_path, tangents(0.1), 1, groups=labels, **given)
+    other = ["p0"] * 300 + [f"p{i}" for i in range(100)]
+    two = asked(tmp_path, tangents(0.1), 2, groups=other, **given)
+    assert not np.array_equal(one, two)
+    assert site(tmp_path).rounds_answered() == (0, 1, 2)
+    assert site(tmp_path).share_spent() == 3 * Fraction(0.1)
+    assert ledger(tmp_path).charges == 1
+    # a site that signs for records from now on has another agreement, and another file for it
+    written(tmp_path, "local", text=PEOPLE.replace('unit = "person"', ""))
+    with pytest.raises(Refused, match=r"under another agreement\. Nothing was spent"):
+        asked(
+            tmp_path,
+            tangents(0.1),
+            3,
+            site=site(tmp_path, ledger=Ledger(Budget(9.0, 1e-6))),
+            **given,
+        )
+
+
+# ------------------------------------------------------------------------------ what is agreed on
+def test_the_unit_is_part_of_what_all_parties_sign(tmp_path: Path) -> None:
+    signed = of_people(tmp_path)
+    file = tmp_path / "agreement.toml"
+    right = file.read_text()
+    assert (agreed(tmp_path).unit, agreed(tmp_path).terms.unit) == ("person", "person")
+    assert "unit: 'person'" in agreed(tmp_path).terms.text
+    assert agreed(tmp_path).differences({"unit": "record"}) == ("unit",)
+    written(tmp_path / "records")
+    assert agreed(tmp_path / "records").unit == "record"  # where nothing is said
+    assert agreed(tmp_path / "records").differences({"unit": "person"}) == ("unit",)
+    assert agreed(tmp_path / "records").fingerprint != signed
+    for old, new, words in (
+        ('unit = "person"', 'unit = "patient"', "choose 'record' or 'person'"),
+        ('unit = "person"\n', "", r"'people' in a \[\[site\]\].*give records = "),
+        ("people = 100", "records = 100", r"'records' in a \[\[site\]\].*give people = "),
+        ("people = 100\n", "", "without its public number of people"),
+        ("delta = 1e-6", "delta = 1e-6\nrecords-per-person = 4", "a search does not need"),
+        ("epsilon = 8.0", "epsilon = 0.1", r"n = 300 people are too few.*or more people"),
+    ):
+        assert old in right
+        file.write_text(right.replace(old, new))
+        with pytest.raises(InvalidArgument, match=words):
+            SearchAgreement.read(file)
+
+
+def test_the_commands_say_person(tmp_path: Path) -> None:
+    of_people(tmp_path)
+    file = tmp_path / "agreement.toml"
+    status, said = commanded("agree", file)
+    assert status == 0
+    for words in ("all of it costs a person", "a (100 people)", "people that a search needs"):
+        assert words in said
+    (tmp_path / "a.toml").unlink()
+    status, said = commanded("agree", file, "--write-site", "a")
+    assert status == 0
+    text = (tmp_path / "a.toml").read_text()
+    assert "may cost a person" in text
+    assert Site.read(tmp_path / "a.toml").data["groups"] == str(tmp_path / "people.csv")
+    release = run(Mail(tmp_path, groups=LABELS))
+    _, said = commanded("status", tmp_path / "a.toml")
+    assert "all runs have cost a person at most epsilon" in said
+    page = tmp_path / "report.html"
+    status, said = commanded("report", file, tmp_path / "result.npz", "--out", page)
+    assert (status, ONE_SITE in said) == (0, True)
+    assert json.loads(page.with_suffix(".json").read_text())["protects"] == "one person"
+    region = release.confidence_region()
+    assert " ".join(str(region).split()) in said  # the same as in process, for the same sums
+    told = json.loads(page.with_suffix(".json").read_text())["confidence_region"]
+    assert (told["level"], told["radius"]) == (0.95, region.radius)
+    for words in ("300 people", ONE_SITE, region.subject):
+        assert words in html.unescape(page.read_text())
