@@ -98,7 +98,7 @@ MAY_BE_LOGGED = {
     # the line of a question of a search: its number, its kind, how many sites answered, and whether
     # it is asked again
     "number",
-    "_WORDS",
+    "words",  # what a question counts, of records or people
     "asked",
     "kind",
     "answered",
@@ -106,6 +106,7 @@ MAY_BE_LOGGED = {
     # how a search ended: its number of questions, and what the public terms say that it cost
     "questions",
     "spent",
+    "unit",  # record or person
     "delta",
     # What an agent enrolled under (a site, not a person), the plan's public noise, and the kind of
     # error an agent chose to send.

@@ -27,7 +27,7 @@ from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._search_records import SearchRecords
 from riemdp.mechanisms._search_sites import Ask, NoiseOfSites, SearchSite
 from riemdp.privacy import Ledger, gaussian_noise_multiplier
-from tests.statistical import ALPHA, gaussian_p_value
+from tests.statistical import ALPHA, coverage_p_value, gaussian_p_value
 
 pytest.importorskip("cryptography")
 
@@ -648,3 +648,84 @@ def test_a_site_with_another_number_of_records_than_its_terms_is_refused() -> No
     site = SearchSite(SEARCH.on(SPACE), SITES[0], agreed.noise_of_sites, noise_source(0))
     with pytest.raises(InvalidArgument, match="needs keys"):
         SearchParty("site-0", agreed, site)
+
+
+# --------------------------------------------------------------------------------------- the region
+def clipped_mean(kind: str, records: np.ndarray, ball: Ball) -> np.ndarray:
+    """Written again, by eigenvalues in NumPy: the end of the mean of the logarithms at the centre,
+    each shortened to the radius.
+    """
+
+    def of_eigenvalues(function: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
+        values, vectors = np.linalg.eigh(x)
+        return np.asarray((vectors * function(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2))
+
+    center = np.asarray(ball.center)
+    half = of_eigenvalues(np.sqrt, center) if kind == "affine-invariant" else np.eye(2)
+    back = np.linalg.inv(half)
+    base = np.zeros((2, 2)) if kind == "affine-invariant" else of_eigenvalues(np.log, center)
+    logs = of_eigenvalues(np.log, back @ records @ back) - base
+    lengths = np.linalg.norm(logs, axis=(-2, -1), keepdims=True)
+    mean = np.mean(logs * np.minimum(1.0, float(ball.radius) / lengths), axis=0)
+    return half @ of_eigenvalues(np.exp, base + mean) @ half
+
+
+def coverage(kind: str, noise: str, tolerated: int, times: int, small: float) -> list[float]:
+    """p-values of the stated levels, of all regions and of those with a radius too small."""
+    space: Any = riemdp.SPDAffineInvariant(2) if kind == "affine-invariant" else SPACE
+    told = {"budget": BUDGET, "noise": noise, "tolerated": tolerated}
+    levels, hits = (0.1, 0.5, 0.9), []
+    for seed in range(times):
+        release = private_frechet_mean(space, SITES, rng=seed, **told)
+        exact = clipped_mean(kind, ALL, release.details["ball"])
+        regions = [release.confidence_region(level) for level in levels]
+        regions += [dataclasses.replace(r, radius=small * r.radius) for r in regions]
+        hits.append([bool(region.contains(exact)) for region in regions])
+    flags = np.array(hits).T
+    p = [coverage_p_value(f, level) for f, level in zip(flags, levels * 2, strict=True)]
+    return [min(p[:3]), min(p[3:])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise", "tolerated", "times", "small"),
+    [
+        ("log-Euclidean", "local", 0, 40, 0.4),
+        pytest.param("log-Euclidean", "shared", 1, 300, 0.7, marks=pytest.mark.slow),
+        pytest.param("affine-invariant", "local", 0, 300, 0.7, marks=pytest.mark.slow),
+    ],
+)
+def test_a_region_holds_the_mean_as_often_as_stated(
+    kind: str, noise: str, tolerated: int, times: int, small: float
+) -> None:
+    good, planted = coverage(kind, noise, tolerated, times, small)
+    assert good > ALPHA / 3
+    assert planted < ALPHA / 3
+
+
+def test_there_is_no_region_of_a_population() -> None:
+    """The ball is of the same records, and the mean one of tangent vectors: Lemma 8 has neither."""
+    release = private_frechet_mean(SPACE, SITES, budget=BUDGET, variance=0.2, rng=1)
+    spread = riemdp.federated.private_frechet_variance(
+        SPACE, SITES, release.details["ball"], BUDGET, rng=2
+    )
+    for method in ("finite-sample", "limit-theorem"):
+        for dispersion in (None, spread):
+            with pytest.raises(InvalidArgument, match=r"several sites found.*public ball"):
+                release.confidence_region(0.9, "population", dispersion=dispersion, method=method)
+    with pytest.raises(InvalidArgument, match="several sites found"):
+        release.with_dispersion(spread)
+    assert release.confidence_region(0.9, "sample").of == "sample"
+
+
+def test_without_delta_there_is_a_remedy_and_nothing_is_spent() -> None:
+    ledger = Ledger(Budget(5.0, 1e-5))
+    ball = Ball(CENTER, 1.0)
+    for door, where in (
+        (private_frechet_mean, SEARCH),
+        (private_ball, SEARCH),
+        (riemdp.federated.private_frechet_variance, ball),
+    ):
+        for noise in ("local", "shared"):
+            with pytest.raises(InvalidArgument, match=r"give delta > 0, such as Budget\(2, 1e-6\)"):
+                door(SPACE, SITES, where, Budget(2.0), noise=noise, ledger=ledger)  # type: ignore[arg-type]
+    assert ledger.charges == 0

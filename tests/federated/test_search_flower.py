@@ -2,6 +2,9 @@
 and once through the engine.
 """
 
+# pyright: reportMissingImports=false
+# The extra `federated` need not be installed where the types are checked.
+
 from __future__ import annotations
 
 import json

@@ -181,16 +181,16 @@ def test_a_site_declines_another_unit_and_nothing_is_spent(tmp_path: Path, noise
             asked(people, ask, groups=bad)
         assert "p99" not in str(failure.value)
     # a ledger that has charges for the other unit, in an answer and when the server says hello
-    for folder, charged, own in (
-        (people, gaussian(40.0), {"groups": labels}),
-        (records, gaussian(40.0).for_people(), {}),
+    for folder, charged, groups in (
+        (people, gaussian(40.0), labels),
+        (records, gaussian(40.0).for_people(), None),
     ):
         book = Ledger(Budget(50.0, 1e-5))
         book.spend(charged)
         here = site(folder, ledger=book)
         with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
-            asked(folder, ask, site=here, **own)
-        n = own_size(agreed(folder), SITES[0], own.get("groups"))
+            asked(folder, ask, site=here, groups=groups)
+        n = own_size(agreed(folder), SITES[0], groups)
         with pytest.raises(Refused, match=r"another unit of privacy.*Nothing was spent"):
             check_search(here, agreed(folder), n, agreed(folder).fingerprint)
         assert (book.charges, here.rounds_answered()) == (1, ())

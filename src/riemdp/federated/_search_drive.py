@@ -285,11 +285,12 @@ def drive_search(
 
 def _say(counted: str, number: int, asked: Asked) -> None:
     """A question, in one line for the person who watches the run."""
+    words = _WORDS[asked.kind].format(counted)
     without = "" if asked.heard else "; no sum, so it is asked again"
     log.info(
         "question %d (%s): %d of %d sites answered%s",
         number,
-        _WORDS[asked.kind].format(counted),
+        words,
         asked.answered,
         asked.asked,
         without,

@@ -69,6 +69,13 @@ def check_mean(mean: Released, *, hadamard: bool = True) -> None:
     Hadamard spaces.
     """
     known = mean.details
+    if "sites" in known:
+        raise InvalidArgument(
+            "no confidence region of the population is known for a mean that several sites found:"
+            " its ball was found on the same records, and it is the mean of shortened tangent"
+            ' vectors, while a population has a Frechet mean. of="sample" is known. For the'
+            " population release a mean and a variance in a public ball from records in one place"
+        )
     if "share_of_search" in known:
         raise InvalidArgument(
             "no confidence region of the population is known where the ball was found on the same"

@@ -131,7 +131,12 @@ class NoiseOfSites:
     def __init__(self, budget: Budget, parties: int, tolerated: int | None):
         self.each = BudgetedNoise(budget)
         if self.each.is_pure:
-            raise invalid("budget", budget, "sums over sites have Gaussian noise: give delta > 0")
+            raise invalid(
+                "budget",
+                budget,
+                "sums over sites have Gaussian noise: give delta > 0, such as"
+                f" Budget({budget.epsilon:g}, 1e-6)",
+            )
         self.parties, self.tolerated = integer("sites", parties), tolerated
         if tolerated is not None:
             integer("tolerated", tolerated, at_least=0, at_most=parties - 1)

@@ -349,12 +349,12 @@ def search(
         log.info("the agreement of this search is %s", agreed.fingerprint)
         release = drive_search(agreed, transport, timing=timing, transcript=transcript)
         questions, delta = release.details["sums"], agreed.terms.budget.delta
-        spent = release.guarantee.epsilon(delta)
+        spent, unit = release.guarantee.epsilon(delta), release.guarantee.unit
         log.info(
             "the search ends after %d questions; all of it has cost a %s at most epsilon %.3g at"
             " delta %g",
             questions,
-            release.guarantee.unit,
+            unit,
             spent,
             delta,
         )
