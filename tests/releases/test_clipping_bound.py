@@ -15,6 +15,7 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.mechanisms import ClippingBoundNoise
 from riemdp.privacy import BudgetExceeded, gaussian_noise_multiplier, split_budget
 from riemdp.statistics import ClippingExcess
+from riemdp.statistics._excess import GroupedRecords
 from tests.statistical import ALPHA, coverage_p_value, gaussian_p_value, ks_p_value
 
 GAUSSIAN, PURE = Budget(1.0, 1e-6), Budget(1.0)
@@ -253,6 +254,17 @@ def test_regions_that_no_bound_is_known_for_are_refused():
     refused("equally weighted", mean_of(weights=np.ones(40)))
     refused("equally weighted", mean_of(adjacency="add-or-remove-one", n_min=20))
     refused("people", mean_of(groups=np.arange(40)))
+    whose = np.arange(40) // 2
+    people = riemdp.private_clipping_bound(space, X, ball, 3.0, GAUSSIAN, groups=whose, rng=1)
+    refused("people", mean_of(), people)
+    refused("another", mean_of(groups=np.arange(40) // 4), people)
+    many, names = records(space, 600), np.arange(600) // 2
+    found = riemdp.private_frechet_mean(space, many, None, GAUSSIAN, groups=names, rng=1)
+    where = found.details["ball"]
+    for_found = riemdp.private_clipping_bound(
+        space, many, where, 9.0, GAUSSIAN, groups=names, rng=2
+    )
+    refused("was found", found, for_found)
     refused("equally weighted", spread)
     refused("sample", mean_of(), of="population", dispersion=spread)
     sphere = riemdp.Sphere(3)
@@ -262,3 +274,97 @@ def test_regions_that_no_bound_is_known_for_are_refused():
         sphere, Y, cap, GAUSSIAN, mechanism="wrapped-gaussian", rng=1
     )
     refused("Hadamard", round_, wide)
+    tangents, of_people = (
+        riemdp.private_frechet_mean(
+            sphere, Y, cap, GAUSSIAN, mechanism="tangent-mean", groups=whose, rng=1
+        ),
+        riemdp.private_clipping_bound(sphere, Y, cap, 3.0, GAUSSIAN, groups=whose, rng=2),
+    )
+    refused("Hadamard", tangents, of_people)
+
+
+# ------------------------------------------------------------------------------- people
+LABELS = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def of_people(query, X, labels):
+    return float(query.value(query.prepare(GroupedRecords(query.domain.manifold, X, labels))))
+
+
+@pytest.mark.parametrize("space", SPACES[:4], ids=repr)
+def test_one_person_moves_the_bound_by_no_more_than_its_sensitivity(space):
+    """With one record at the centre, then with 60 at ten times the reach, which attains it."""
+    query = ClippingExcess(Ball(space.origin, 0.2).on(space), 5, reach=0.5)
+    away = space.from_coordinates(space.origin, 0.7 * np.eye(space.dim)[0])
+    rest, far = records(space, 12), np.asarray(space.exp(space.origin, away))
+    one = np.concatenate([rest, np.asarray(space.origin)[None]])
+    many = np.concatenate([rest, np.tile(far, (60, *[1] * far.ndim))])
+    low = of_people(query, one, [*LABELS, 9])
+    high = of_people(query, many, [*LABELS, *[9] * 60])
+    assert 0.999 * 0.3 / 5 < high - low <= query.sensitivity
+    # what is no point is left out, wherever it stands; where nothing is left, it is the centre
+    broken = np.full((30, *far.shape), np.nan)
+    mixed = np.concatenate([broken[:7], many, broken])
+    labels = [*[9] * 7, *LABELS, *[9] * 60, *[9] * 30]
+    assert of_people(query, mixed, labels) == high
+    nothing = np.concatenate([rest, broken])
+    assert of_people(query, nothing, [*LABELS, *[9] * 30]) == low
+
+
+def test_lengths_of_people_are_means_of_their_own_records():
+    line, ball = riemdp.Euclidean(1), Ball(np.zeros(1), 1.0)
+    X = np.array([[0.5], [3.0], [np.nan], [-2.0], [0.0], [9.0]])
+    labels = ["a", "a", "a", "b", "b", "c"]
+    query = ClippingExcess(ball.on(line), 3, reach=5.0)
+    terms = query.prepare(GroupedRecords(line, X, labels)).points
+    np.testing.assert_array_equal(terms, [1.0, 0.5, 4.0])
+    order = np.array([5, 3, 2, 0, 4, 1])
+    mixed = query.prepare(GroupedRecords(line, X[order], np.array(labels)[order])).points
+    np.testing.assert_array_equal(mixed, terms)
+    with pytest.raises(riemdp.InvalidArgument, match="n = 3"):
+        query.prepare(GroupedRecords(line, X[:5], labels[:5]))
+
+
+@pytest.mark.parametrize("space", [riemdp.SPDAffineInvariant(2), riemdp.Lorentz(3)], ids=repr)
+def test_clipping_moves_a_mean_of_people_by_no_more_than_the_bound(space):
+    """The lemma itself: clipping of records, then means of people, then their mean."""
+    from riemdp.statistics._people import people
+
+    labels = np.repeat([0, 1, 2, 3], [1, 2, 5, 9])
+    v = np.abs(np.random.default_rng(3).normal(size=(17, space.dim)))
+    X = np.asarray(space.exp(space.origin, space.from_coordinates(space.origin, v)))
+    means = []
+    for radius in (0.4, 2.0):
+        own = people(space, X, labels, domain=Ball(space.origin, radius).on(space)).points
+        inside = Ball(space.origin, radius).clamp(space, own)
+        means.append(riemdp.frechet_mean(space, inside).value)
+    query = ClippingExcess(Ball(space.origin, 0.4).on(space), 4, reach=2.0)
+    bound, moved = of_people(query, X, labels), float(space.dist(*means))
+    assert 0.3 * bound < moved <= bound * (1.0 + 1e-8)
+
+
+def test_the_bound_of_people_widens_the_region_of_their_mean():
+    space, ball = riemdp.SPDAffineInvariant(2), Ball(np.eye(2), 0.4)
+    X, whose = records(space, 300), np.arange(300) // 3
+    parts = split_budget(Budget(20.0, 1e-5), [0.8, 0.2])
+    with riemdp.Ledger(Budget(20.0, 1e-5)) as ledger:
+        mean = riemdp.private_frechet_mean(
+            space, X, ball, parts[0], mechanism="wrapped-gaussian", groups=whose, rng=1
+        )
+        moved = riemdp.private_clipping_bound(space, X, ball, 3.0, parts[1], groups=whose, rng=2)
+    assert (ledger.spent.unit, ledger.charges) == ("person", 2)
+    assert moved.guarantee.unit == "person"
+    assert (moved.details["people"], moved.details["n"]) == (100, 100)
+    assert moved.sensitivity == pytest.approx(2.6 / 100, rel=1e-9)
+    region = mean.confidence_region(0.999, clipping=moved)
+    from riemdp.statistics._people import people
+
+    points = people(space, X, whose).points
+    assert bool(region.contains(riemdp.frechet_mean(space, points).value))
+    assert "one point a person" in str(region)
+    for language in ("en", "de"):
+        page = riemdp.report.privacy_report(moved, language=language)
+        assert "100" in page.html()
+    with pytest.raises(riemdp.InvalidArgument, match="groups"), ledger:
+        riemdp.private_clipping_bound(space, X, ball, 3.0, parts[1], groups=whose[:-1])
+    assert ledger.charges == 2

@@ -17,6 +17,7 @@ from ..manifolds._base import RecordsLike
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import ClippingExcess
+from ..statistics._excess import GroupedRecords
 from ..statistics._query import Records
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism
@@ -82,7 +83,7 @@ class ClippingBoundNoise(BudgetedMechanism[Records]):
         domain = ball.on(manifold)
         self.query = ClippingExcess(domain, integer("n", n), reach=reach, streamed=streamed)
 
-    def _admit(self, value: RecordsLike) -> Records:
+    def _admit(self, value: RecordsLike | GroupedRecords) -> Records:
         return self.query.prepare(value)
 
     def _draw(self, value: Records, source: NoiseSource) -> Drawn:

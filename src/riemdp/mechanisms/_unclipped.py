@@ -16,6 +16,7 @@ from ._region import EXCESS, MEAN, TANGENTS, Observation, Region, region_of
 
 SHARE = 0.2  # of the error probability of a region, for the bound
 _INSIDE = 1e-11  # clamped records lie a hair inside the ball, relative to the reach
+_OWN = 1e-8  # how far a person's own mean may be from where its solver stopped, likewise
 
 
 def unclipped_region(mean: Released, clipping: Released, level: float) -> Region:
@@ -30,8 +31,11 @@ def unclipped_region(mean: Released, clipping: Released, level: float) -> Region
     widest = reach - float(mean.details["radius"])
     # the law of the noise is symmetric: this length is exceeded on one side with chance SHARE alpha
     upper = float(seen.coordinates[0]) + seen.law.quantile(1.0 - 2.0 * SHARE * alpha) + seen.slack
-    bound = float(np.clip(upper, 0.0, widest)) + _INSIDE * reach
-    subject = f"the {whose} of the records, clamped at distance {reach:g} from the centre,"
+    people = "people" in mean.details
+    bound = float(np.clip(upper, 0.0, widest)) + (_OWN if people else _INSIDE) * reach
+    where = f"clamped at distance {reach:g} from the centre,"
+    each = f"one point a person, the mean of the person's records {where}"
+    subject = f"the {whose} of {each if people else f'the records, {where}'}"
     return dataclasses.replace(region, radius=noise.radius + bound, subject=subject)
 
 
@@ -54,10 +58,17 @@ def _checked(clipping: Released, mean: Released) -> tuple[Observation, float]:
             "a region of the mean before clipping needs a mean of n equally weighted records,"
             ' released under "replace-one"'
         )
-    if "people" in ours:
+    if ("people" in known) != ("people" in ours):
         raise InvalidArgument(
-            "no region of the mean before clipping is known for people (`groups`), whose own means"
-            " are of clamped records; leave out `clipping`"
+            "argument `clipping` speaks of people and the mean of records, or the other way round;"
+            " give both releases the same `groups`"
+        )
+    people = "people" in ours
+    if people and "search" in ours:
+        raise InvalidArgument(
+            "no region of the mean before clipping is known for people (`groups`) in a ball that"
+            " was found with their mean, where means of people are clamped and not records; give a"
+            " public Ball, or leave out `clipping`"
         )
     same = (
         known["n"] == ours["n"]
@@ -73,6 +84,11 @@ def _checked(clipping: Released, mean: Released) -> tuple[Observation, float]:
     space, reach = ours["manifold"], float(known["reach"])
     if not space.is_hadamard:
         held = float(np.asarray(space.injectivity_radius(ours["ball"].center)))
+        if people:
+            raise InvalidArgument(
+                f"on {space!r}, which is no Hadamard space, no region of the mean before clipping"
+                " is known for people (`groups`); leave out `clipping`"
+            )
         if not (_of_tangents(mean) and reach <= held):
             raise InvalidArgument(
                 f"on {space!r}, which is no Hadamard space, a region of the mean before clipping is"

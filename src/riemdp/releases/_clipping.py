@@ -11,10 +11,24 @@ from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import ClippingBoundNoise, Release
+from ..mechanisms._of_people import OfPeople
 from ..mechanisms._region import EXCESS
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource
+from ..statistics._excess import GroupedRecords
+
+_EACH = (
+    "every record becomes the length by which it lies outside the ball, cut off at the reach less"
+    " the radius"
+)
+_RECORDS = _EACH + "; a record that is not a valid point counts as the centre"
+_LENGTH = "one length each: the mean of how far that person's records lie outside the ball"
+_PEOPLE = (
+    _EACH + ". Each person's lengths are then averaged, so that every person counts once; records"
+    " that are no valid points are left out, and a person without one that is valid counts as the"
+    " centre"
+)
 
 
 def private_clipping_bound(
@@ -24,6 +38,7 @@ def private_clipping_bound(
     reach: float,
     budget: Budget,
     *,
+    groups: object = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
 ) -> Release:
@@ -47,6 +62,10 @@ def private_clipping_bound(
             hardly one, exceeds. The noise grows with reach - radius.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon. A small share of the mean's
             is enough: `privacy.split_budget(budget, [0.9, 0.1])`.
+        groups: One label of a person for each record, those of the mean. Then every person counts
+            once, by the mean of the lengths of the own records; n is the number of people in every
+            formula, and the number of records is private. The mean it belongs to is one with the
+            same `groups` in a public ball.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge, once and before the first draw; None charges the innermost
             `with Ledger(...)`, if any.
@@ -61,7 +80,8 @@ def private_clipping_bound(
     Guarantee:
         `release.guarantee`, within `budget`, replace-one, for records whatever they are:
         sensitivity (R - r) / n and mu-GDP with mu = 1 / gaussian_noise_multiplier(budget), or
-        (epsilon, 0).
+        (epsilon, 0). With `groups` neighbours differ in everything of one person
+        (docs/proofs/people.md).
 
     Source:
         Sturm 2003, Theorem 6.3 (means of Hadamard spaces).
@@ -85,12 +105,17 @@ def private_clipping_bound(
     manifold = admit_manifold(manifold, X, order)
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give the riemdp.Ball(center, radius) of the mean")
-    records, n = admit_in_parts(manifold, "X", X)
+    if groups is None:
+        records, n = admit_in_parts(manifold, "X", X)
+    else:
+        records = GroupedRecords(manifold, X, groups)
+        n = records.admitted[1].n
     streamed = isinstance(records, Stream)
     mechanism = ClippingBoundNoise(
         manifold, ball, n=n, reach=reach, budget=budget, streamed=streamed
     )
-    release = mechanism.release(records, rng, ledger=ledger)
+    whole = mechanism if groups is None else OfPeople(mechanism)
+    release = whole.release(records, rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
     details = {
         "n": n,
@@ -100,9 +125,7 @@ def private_clipping_bound(
         "manifold": manifold,
         "ball": ball,
         "budget": budget,
-        "clipping": (
-            "every record becomes the length by which it lies outside the ball, cut off at the"
-            " reach less the radius; a record that is not a valid point counts as the centre"
-        ),
+        "clipping": _RECORDS if groups is None else _PEOPLE,
+        **({} if groups is None else {"people": n, "person_is": _LENGTH}),
     }
     return dataclasses.replace(release, details={**release.details, **details})

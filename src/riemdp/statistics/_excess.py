@@ -7,15 +7,38 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._errors import invalid, real
+from ..domains._clamp import alike_on_host, readable
+from ..domains._door import admit_records
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
+from ._membership import Membership
 from ._query import AbstractQuery, Records, average, other_count
 from ._sensitivity import REPLACE_ONE
 from ._variance import distances_from
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GroupedRecords:
+    """Records, and one label of a person for each of them.
+
+    Raises:
+        InvalidArgument: The form of the records or of the labels is wrong.
+    """
+
+    manifold: AbstractManifold
+    X: RecordsLike
+    groups: object
+
+    @functools.cached_property
+    def admitted(self) -> tuple[Point, Membership]:
+        """The records and whose they are, their form checked."""
+        records, rows = admit_records(self.manifold, "X", self.X)
+        return records, Membership(self.groups, rows)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,9 +102,15 @@ class ClippingExcess(AbstractQuery):
         """Largest rounding error of the sum."""
         return self.largest * self._summation
 
-    def prepare(self, X: RecordsLike) -> Records:
-        """The n lengths, each at most R - r; 0 for a record that is not a point of the space."""
+    def prepare(self, X: RecordsLike | GroupedRecords) -> Records:
+        """The n lengths, each at most R - r; 0 for a record that is not a point of the space.
+
+        Of `GroupedRecords`, n being the number of people: for each of them the mean of the lengths
+        of those own records that are points; 0 for a person without one.
+        """
         d = self.domain
+        if isinstance(X, GroupedRecords):
+            return self._of_people(*X.admitted)
         records, count = self._admitted(X)
         if count != self.n:
             raise other_count(count, self.n)
@@ -89,6 +118,20 @@ class ClippingExcess(AbstractQuery):
         if isinstance(records, Stream):
             return Records(records.moved(step))
         return Records(step(jax.tree.map(jnp.asarray, records))[0])
+
+    def _of_people(self, records: Point, members: Membership) -> Records:
+        """A person's term is a function of that person's records alone: sums are taken in their
+        order, which the others' records do not change, and what rounding adds is cut off.
+        """
+        if members.n != self.n:
+            raise other_count(members.n, self.n)
+        d = self.domain
+        step = functools.partial(_own_excess, d.manifold, d.center, d.radius, self.reach)
+        terms, valid = alike_on_host(step, records)
+        sums = np.bincount(members.places, weights=np.where(valid, terms, 0.0), minlength=self.n)
+        count = np.bincount(members.places, weights=valid, minlength=self.n)
+        own = np.clip(sums / np.maximum(count, 1.0), 0.0, self.largest)
+        return Records(jnp.asarray(own))
 
     def value(self, records: Records) -> Float[Array, ""]:
         """The mean of the prepared terms."""
@@ -102,3 +145,16 @@ def _excess(
     beyond = distances_from(manifold, center, records) - radius
     terms = jnp.clip(beyond, 0.0, reach - radius)
     return terms, jnp.zeros(terms.shape, dtype=bool)
+
+
+def _own_excess(
+    manifold: AbstractManifold, center: Point, radius: float, reach: float, records: Point
+) -> tuple[Array, Array]:
+    """The terms of some records, and which of these are points of the space."""
+    terms, _ = _excess(manifold, center, radius, reach, records)
+    return terms, _points(manifold, center, records)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _points(manifold: AbstractManifold, center: Point, records: Point) -> Array:
+    return readable(manifold, center, records)[1]
