@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 import jax
 import numpy as np
@@ -212,14 +213,15 @@ def test_it_charges_once_and_refuses_for_nothing():
     assert mean.confidence_region(clipping=moved).radius > mean.confidence_region().radius
     with pytest.raises(BudgetExceeded):
         riemdp.private_clipping_bound(space, X, ball, 3.0, GAUSSIAN, ledger=ledger)
-    for arguments, name in (
+    wrong: list[tuple[tuple[Any, ...], str]] = [
         ((space, X, None, 3.0, GAUSSIAN), "ball"),
         ((space, X, ball, 1.0, GAUSSIAN), "reach"),
         ((space, X, ball, math.inf, GAUSSIAN), "reach"),
         ((space, X, ball, 3.0, 1.0), "budget"),
         ((space, X[:, 0], ball, 3.0, GAUSSIAN), "X"),
         ((X, space, ball, 3.0, GAUSSIAN), "manifold"),
-    ):
+    ]
+    for arguments, name in wrong:
         with pytest.raises(riemdp.InvalidArgument, match=name):
             riemdp.private_clipping_bound(*arguments, ledger=ledger)
     assert ledger.charges == 2
