@@ -42,7 +42,12 @@ def populations() -> Iterator[Population]:
         print("the embedding of mammals is not on this machine; its rows are left out")
     else:
         yield "words for mammals, hyperbolic plane", R.Lorentz(3), embedding["lorentz_embedding"]
-    for space, scale in ((R.SPDAffineInvariant(2), 0.4), (R.Lorentz(3), 0.5), (R.Sphere(3), 0.2)):
+    for space, scale in (
+        (R.SPDAffineInvariant(2), 0.4),
+        (R.Lorentz(3), 0.5),
+        (R.Sphere(3), 0.2),
+        (R.Grassmann(4, 2), 0.1),
+    ):
         yield f"simulated, {space!r}", space, skewed(space, scale)
 
 
@@ -54,8 +59,8 @@ def ball_of(space: R.AbstractManifold, X: np.ndarray) -> tuple[R.Ball, float]:
     center = space.exp(mean, aside)
     distances = np.asarray(space.dist(center, X))
     radius = float(np.quantile(distances, 0.8))
-    if isinstance(space, R.Sphere):
-        radius = min(radius, 0.75)
+    if space.curvature_bounds[1] > 0:  # below the limit pi / (4 sqrt kappa) of a Frechet mean
+        radius = min(radius, 0.95 * np.pi / (4 * np.sqrt(space.curvature_bounds[1])))
     return R.Ball(center, radius), 1.01 * float(distances.max())
 
 

@@ -136,12 +136,12 @@ def measure(name: str, spaces, radius: float, n: int, repeats: int, largest: int
                 {r.mechanism: r.expected_error for r in plan},
                 auto=plan.best().mechanism,
             )
-            for mechanism in EXTRINSIC if data is not None else ():
-                row.error[mechanism], row.clamped[mechanism] = data.simulate(
-                    mechanism, budget, repeats
-                )
-            for kind, spent in zip(TANGENT, (budget, R.Budget(epsilon)), strict=True):
-                if data is not None:
+            if data is not None:
+                for mechanism in EXTRINSIC:
+                    row.error[mechanism], row.clamped[mechanism] = data.simulate(
+                        mechanism, budget, repeats
+                    )
+                for kind, spent in zip(TANGENT, (budget, R.Budget(epsilon)), strict=True):
                     row.error[kind] = data.tangent_mean(spent, repeats)
             section.rows.append(row)
             print(name, line(row, radius), flush=True)
@@ -196,8 +196,9 @@ def table(section: Section) -> list[str]:
 def crossing(section: Section, epsilon: float) -> str:
     """The first size at which the wrapped Gaussian has a smaller error than all pure mechanisms."""
     for row in section.rows:
-        pure = [row.error[m] for m in INTRINSIC[1:] if row.error[m] is not None]
-        if row.epsilon == epsilon and row.error["wrapped-gaussian"] < min(pure):
+        pure = [error for m in INTRINSIC[1:] if (error := row.error[m]) is not None]
+        gaussian = row.error["wrapped-gaussian"]
+        if row.epsilon == epsilon and gaussian is not None and gaussian < min(pure):
             return row.label
     return "never"
 
@@ -212,8 +213,9 @@ def same_query_on_the_sphere(sphere: Section) -> str:
         manifold, R.Ball(manifold.origin, sphere.radius), sphere.n
     )
     pairs = [
-        (r.error["riemannian-laplace"], math.sqrt((r.dim + 1) * (r.dim + 2)) * arc / r.epsilon)
+        (error, math.sqrt((r.dim + 1) * (r.dim + 2)) * arc / r.epsilon)
         for r in sphere.rows
+        if (error := r.error["riemannian-laplace"]) is not None
     ]
     first = f"S^2 at epsilon 1: {pairs[2][0]:.3g} against {pairs[2][1]:.3g}"
     return f"{counted([x < y for x, y in pairs])}, by formula; {first}"
@@ -331,6 +333,10 @@ then projection), then moved into the public ball. The [tangent mean](tangent-me
 too; it is another mean on curved spaces, and what separates the two is in its figures. A dash: no
 such law, or no sampler that ends. A star: at least the radius, so that publishing the centre of
 the ball, which costs nothing, would do as well.
+
+By default a release of wrapped noise is moved into the public ball. Where the noise is as large as
+the ball, its formula says no more than that the error is at most the diameter; in truth it is then
+near the radius, as that of the baselines in the ball.
 
 On flat spaces of dimension 3 and more (log-Euclidean) the wrapped Gaussian is followed by
 James-Stein shrinking, the default there; its figure is for a mean half the radius away from the
