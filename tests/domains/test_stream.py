@@ -344,6 +344,72 @@ def test_a_mean_of_few_records_is_solved_in_memory(tmp_path) -> None:
     assert np.max(np.abs(np.asarray(query.value(query.prepare(X))) - np.asarray(streamed))) < 1e-12
 
 
+@pytest.mark.parametrize("size", [1, 2, 13, 64, 65, 200])
+@pytest.mark.parametrize("n", [1, 5, 64, 1000])
+def test_a_sample_is_no_larger_than_was_asked_for(n, size) -> None:
+    stretches = _sources.spread_out(n, size)
+    places = np.concatenate([np.arange(*s) for s in stretches])
+    assert np.all(np.diff(places) > 0)
+    assert places[0] >= 0
+    assert places[-1] < n
+    assert min(n, size) <= len(places) <= max(1, min(n, size + 63 if size > 64 else size))
+
+
+def test_the_sample_in_memory_is_bounded_in_numbers(tmp_path, monkeypatch) -> None:
+    """Of large matrices it has fewer records; otherwise they would be held whole."""
+    monkeypatch.setattr(_streamed_mean, "_NUMBERS", 4 * 37)
+    sizes = []
+    solve = _query.mean_in_ball
+
+    def seen(domain, points, *rest, **more):
+        sizes.append(points.n if isinstance(points, _stream.Stream) else len(points))
+        return solve(domain, points, *rest, **more)
+
+    monkeypatch.setattr(_query, "mean_in_ball", seen)
+    query = FrechetMean(BALL.on(SPACE), N)
+    there, streamed = (
+        query.value(query.prepare(x)) for x in (records(), mapped(tmp_path, records()))
+    )
+    assert sizes == [N, N, 37]  # in memory; the file, and its sample in memory
+    assert np.max(np.abs(np.asarray(there) - np.asarray(streamed))) < 1e-9
+
+
+def test_no_matrix_is_made_in_large_dimensions(tmp_path, monkeypatch) -> None:
+    """Corrections of rank one lead to the same mean where the Hessian is taken for 1."""
+    monkeypatch.setattr(_streamed_mean, "_MOST_COLUMNS", 2)
+    monkeypatch.setattr(_streamed_mean, "_MOST_EXACT", 2)
+    made = []
+    inverse = _streamed_mean._inverse_hessian
+
+    def seen(*given):
+        made.append(inverse(*given))
+        return made[-1]
+
+    monkeypatch.setattr(_streamed_mean, "_inverse_hessian", seen)
+    query = FrechetMean(BALL.on(SPACE), N)
+    there, streamed = (
+        query.value(query.prepare(x)) for x in (records(), mapped(tmp_path, records()))
+    )
+    assert np.max(np.abs(np.asarray(there) - np.asarray(streamed))) < 1e-9
+    assert made
+    assert all(one.matrix is None for one in made)
+
+
+def test_corrections_are_those_of_broyden() -> None:
+    rng = np.random.default_rng(3)
+    matrix = np.eye(5) + 0.1 * rng.normal(size=(5, 5))
+    inverse, dense = _streamed_mean._Inverse(matrix), matrix
+    for _ in range(4):
+        step, change = rng.normal(size=(2, 5))
+        change += 2.0 * step
+        inverse = inverse.corrected(step, change)
+        row = step @ dense
+        dense = dense + np.outer((step - dense @ change) / (row @ change), row)
+        assert np.allclose(inverse.of(change), step)
+        assert np.allclose(inverse.of(np.eye(5)[0]), dense[:, 0])
+        assert np.allclose(inverse.transposed(np.eye(5)[0]), dense[0])
+
+
 def test_what_is_not_found_is_no_event(tmp_path, monkeypatch) -> None:
     """A solver that fails in the middle gives some point of the ball, and no error."""
 

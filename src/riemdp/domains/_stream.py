@@ -333,5 +333,5 @@ def rows_of(n: int, most: int) -> int:
 
 def stream_of(source: AbstractSource, admit: Callable[[Any], Point]) -> Stream:
     """The records of a source, admitted part by part."""
-    most = min(MOST_ROWS, 1 << max(4, (ENTRIES // source.entries).bit_length() - 1))
+    most = min(MOST_ROWS, 1 << max(2, (ENTRIES // source.entries).bit_length() - 1))
     return Stream(source, admit, rows_of(source.n, most))

@@ -8,6 +8,7 @@ with the Hessian of all records. Sums are compensated: see `domains._stream.stre
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -26,14 +27,16 @@ from ..manifolds._base import Point
 from ..manifolds._spd_affine import relative_spectrum
 from ._sums import weighted_sum
 
-_SAMPLE = 16384  # records whose mean the iteration starts from
+_SAMPLE = 16384  # records whose mean the iteration starts from,
+_NUMBERS = 1 << 21  # or so many that they are these numbers
 _FEW, _LOGS = 512, 1 << 16  # records whose Hessian is used, or so many that it takes these logs
 _MOST_COLUMNS = 512  # in larger dimensions the Hessian of some records is taken for 1,
-_MOST_EXACT = 2048  # and in these that of all records
+_MOST_EXACT = 2048  # in larger ones than this that of all records too
 _MOST_BENT = 8.0  # the largest condition of the Hessian with which such steps lead to the mean
 _DIFFERENCE = 1e-4  # of the radius
 _STUCK = 2  # steps of little use, after which the Hessian of all records is taken
 _IDLE = 30
+_MOST_PAIRS = 30  # corrections that are kept
 _FLATTEST = 0.05  # smallest eigenvalue that is believed of an estimated Hessian
 
 InMemory = Callable[[Domain, Point, np.ndarray, float], Point]
@@ -57,7 +60,7 @@ def streamed_mean(
     look = functools.partial(mean_logs, manifold, records)
     if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
         return _end(manifold, domain.center, look(_stacked(domain.center))[0])
-    some = records.thinned(_SAMPLE)
+    some = records.thinned(max(1, min(_SAMPLE, _NUMBERS // records.source.entries)))
     held = some.held()
     few = _few(manifold, records, held)
     if held is None:
@@ -76,6 +79,7 @@ def _few(
 ) -> Look:
     """The mean logarithms of a few of the records, of a sample in memory where there is one."""
     size = max(_FEW, _LOGS // (manifold.dim + 1))
+    size = max(1, min(size, _NUMBERS // records.source.entries))
     if held is None:
         return functools.partial(mean_logs, manifold, records.thinned(size))
     points, shares = held
@@ -117,7 +121,7 @@ def _search(
     look = functools.partial(mean_logs, manifold, records)
     size = _DIFFERENCE * domain.radius
     chart = _Chart(manifold, start)
-    first = inverse = np.eye(0)
+    first = inverse = _Inverse(None)
     here = np.zeros(manifold.dim)
     best: _Found | None = None
     shrink, idle, exact = 1.0, 0, False
@@ -133,7 +137,7 @@ def _search(
         found = _Found(residual, point, at_point[0], here, gradient)
         if best is None or residual < best.residual:
             if best is not None:
-                inverse = _corrected(inverse, here - best.y, best.gradient - gradient)
+                inverse = inverse.corrected(here - best.y, best.gradient - gradient)
                 idle = 0 if residual < 0.9 * best.residual else idle + 1
                 exact = False
             best = found
@@ -149,7 +153,7 @@ def _search(
             shrink, exact = 1.0, True
         if idle >= _IDLE:
             break
-        step = shrink * (inverse @ best.gradient)
+        step = shrink * inverse.of(best.gradient)
         length = float(np.linalg.norm(step))
         if not math.isfinite(length):
             inverse, step = first, shrink * best.gradient
@@ -184,31 +188,50 @@ class _Chart:
         return np.asarray(_carried(self.manifold, self.start, points, jnp.asarray(y)))
 
 
-def _inverse_hessian(chart: _Chart, look: Look, size: float, most: int) -> np.ndarray:
+@dataclasses.dataclass(frozen=True)
+class _Inverse:
+    """An inverse Hessian: a matrix, 1 where it is None, and corrections of rank one. In large
+    dimensions a matrix would be larger than all that is held of the records.
+    """
+
+    matrix: np.ndarray | None
+    pairs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+
+    def of(self, y: np.ndarray) -> np.ndarray:
+        """The inverse times y."""
+        whole = y if self.matrix is None else self.matrix @ y
+        return whole + sum(u * float(v @ y) for u, v in self.pairs)
+
+    def transposed(self, y: np.ndarray) -> np.ndarray:
+        """Its transpose times y."""
+        whole = y if self.matrix is None else self.matrix.T @ y
+        return whole + sum(v * float(u @ y) for u, v in self.pairs)
+
+    def corrected(self, step: np.ndarray, change: np.ndarray) -> _Inverse:
+        """Broyden's correction: the inverse that takes `change` to `step`, nearest to this one."""
+        image, row = self.of(change), self.transposed(step)
+        below = float(row @ change)
+        if not abs(below) > 1e-3 * float(step @ step):
+            return self
+        pair = ((step - image) / below, row)
+        return dataclasses.replace(self, pairs=(*self.pairs, pair)[-_MOST_PAIRS:])
+
+
+def _inverse_hessian(chart: _Chart, look: Look, size: float, most: int) -> _Inverse:
     """The inverse of the Hessian at the start, by differences of the gradients that `look` finds; 1
     in more than `most` dimensions.
     """
     dim = chart.manifold.dim
-    one = np.eye(dim)
     if dim > most:
-        return one
+        return _Inverse(None)
+    one = np.eye(dim)
     points = chart.point(np.concatenate([np.zeros((1, dim)), size * one]))
     gradients = chart.seen_from_start(points, look(points))
     hessian = (gradients[:1] - gradients[1:]) / size
     if not np.isfinite(hessian).all():
-        return one
+        return _Inverse(None)
     values, q = np.linalg.eigh(0.5 * (hessian + hessian.T))
-    return (q / np.maximum(values, _FLATTEST)) @ q.T
-
-
-def _corrected(inverse: np.ndarray, step: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Broyden's correction: the inverse that takes `change` to `step`, nearest to this one."""
-    image = inverse @ change
-    row = step @ inverse
-    below = float(row @ change)
-    if not abs(below) > 1e-3 * float(step @ step):
-        return inverse
-    return inverse + np.outer((step - image) / below, row)
+    return _Inverse((q / np.maximum(values, _FLATTEST)) @ q.T)
 
 
 # ------------------------------------------------------------------ formulas
