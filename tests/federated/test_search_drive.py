@@ -341,7 +341,8 @@ def test_the_commands_of_a_search(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     status, said = commanded("report", file, tmp_path / "result.npz", "--out", page)
     assert status == 0, said
-    assert "private mean of the federated search" in page.read_text()
+    assert "private mean with its ball and the variance about it of the fed" in page.read_text()
+    assert "3 sites with 400, 300, 500 records (public)" in page.read_text()
     # a value that is not what the sums lead to is not reported
     with np.load(tmp_path / "result.npz") as saved:
         other = dict(saved) | {"value_0": saved["value_0"] * (1 + 1e-6)}

@@ -8,6 +8,7 @@ import json
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ import pytest
 import riemdp
 import riemdp.report
 from riemdp import Ball, Budget
+from riemdp.federated._accounting import ONE_SITE
 from riemdp.mechanisms import BASELINES, FOR_MEANS
+from riemdp.mechanisms._shared_sum import SharedSum
 from riemdp.optimizers import OPTIMIZERS
 from riemdp.report import PrivacyReport, privacy_report
 from riemdp.report._language import language_of, patterns
@@ -40,7 +43,7 @@ def quiet(make, *args, **options):
         return make(*args, **options)
 
 
-def mean(n=400, budget=BUDGET, ball=BALL, **options):
+def mean(n=400, budget=BUDGET, ball: Any = BALL, **options):
     rows = X if n == 400 else np.tile(X, (-(-n // 400), 1))[:n]
     return quiet(riemdp.private_frechet_mean, SPACE, rows, ball, budget, **options)
 
@@ -69,6 +72,17 @@ def reports() -> dict[str, PrivacyReport]:
         "people outside": privacy_report(mean(groups=people, ball=Ball(np.full(2, 5.0), 1.0))),
         "people tangent": privacy_report(mean(groups=people, mechanism="tangent-mean")),
         "search": privacy_report(mean(n=2000, ball=SEARCH, budget=Budget(2.0, 1e-5))),
+        "sites people": privacy_report(
+            quiet(
+                riemdp.federated.private_frechet_mean,
+                SPACE,
+                [X[:200], X[200:]],
+                SEARCH,
+                Budget(8.0, 1e-6),
+                variance=0.1,
+                groups=[people[:200], people[200:]],
+            )
+        ),
         "search people": privacy_report(
             mean(
                 n=2000,
@@ -145,6 +159,10 @@ def test_every_sentence_is_in_german(all_reports):
         assert left == [], (name, left)
     # the same test finds English on the English page, and in a sentence that no pattern knows
     assert [t for t in parts(all_reports["wrapped"][1]) if ENGLISH.search(t)]
+    # what shared noise rests on
+    for tolerated in (0, 1):
+        assumes = SharedSum(3, tolerated, 1, 1.0, 1.0).assumes
+        assert not ENGLISH.search(german.say(f"{ONE_SITE}; {assumes}").replace("secure sums", ""))
     unknown = []
     german.say("noise of my own mechanism", unknown.append)
     assert unknown == ["noise of my own mechanism"]
@@ -198,7 +216,13 @@ def test_patterns_have_the_same_places():
 
 def test_all_mechanisms_have_german_words():
     say = language_of("de").say
-    for kind in (*FOR_MEANS, *BASELINES, *OPTIMIZERS, riemdp.mechanisms.TangentMeanNoise):
+    kinds: tuple[Any, ...] = (
+        *FOR_MEANS,
+        *BASELINES,
+        *OPTIMIZERS,
+        riemdp.mechanisms.TangentMeanNoise,
+    )
+    for kind in kinds:
         unknown: list[str] = []
         say(kind.words, unknown.append)
         assert unknown == [], kind
@@ -206,6 +230,7 @@ def test_all_mechanisms_have_german_words():
 
 def test_the_json_of_every_report_is_that_of_the_schema(all_reports):
     schema = schemas.schema("privacy-report-2.json")
+    told: dict[str, Any] = {}
     for name, (report, _, _) in all_reports.items():
         told = json.loads(report.to_json())
         assert schemas.faults(told, schema) == [], name
@@ -220,3 +245,40 @@ def test_the_json_of_every_report_is_that_of_the_schema(all_reports):
 def test_another_language_is_refused():
     with pytest.raises(riemdp.InvalidArgument, match="language"):
         privacy_report(mean(), language="fr")
+
+
+def test_a_report_about_people_speaks_of_people(all_reports):
+    """What the publisher signs, too: that one record stands for one person would be false."""
+    _, english, german = all_reports["sites people"]
+    for page, right, wrong in (
+        (
+            english,
+            (
+                "What an attacker can learn about one person",
+                "knows all records of everybody else",
+                "narrowed everything of one person down to",
+                "detects a given person at most",
+                "belief about one person",
+                "all records of a person have the same label",
+                "what the guarantee assumes holds; and",
+            ),
+            ("stands for one person", "given record", "one record down", "about one record"),
+        ),
+        (
+            german,
+            (
+                "über eine Person erfahren kann",
+                "alle Datensätze aller anderen",
+                "alles von einer Person auf zwei",
+                "eine bestimmte Person",
+                "alle Datensätze einer Person tragen dieselbe Kennung",
+                "was die Garantie voraussetzt, gilt; und",
+                "alle Datensätze einer Person liegen an einem Standort",
+            ),
+            ("steht für eine Person", "bestimmten Datensatz", "über einen Datensatz"),
+        ),
+    ):
+        text = re.sub(r"[ \n]+", " ", " ".join(parts(page)))
+        assert [w for w in right if w not in text] == []
+        assert [w for w in wrong if w in text] == []
+    assert "stands for one person" in re.sub(r"[ \n]+", " ", all_reports["wrapped"][1])

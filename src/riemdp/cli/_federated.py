@@ -259,13 +259,16 @@ def _report_of_search(agreed: Any, result: Path, out: Path) -> None:
 
     release, checksum = told_release(agreed, result)
     terms = agreed.terms
+    also = " with its ball" if agreed.release == "mean" else ""
+    also += " and the variance about it" if agreed.variance > 0.0 else ""
+    sizes = ", ".join(str(n) for n in terms.sizes.values())
     page = privacy_report(
         release,
         records=sum(terms.sizes.values()),
         manifold=terms.manifold,
         budget=terms.budget,
-        query=f"private {agreed.release} of the federated search {agreed.run!r} of"
-        f" {len(agreed.sites)} sites",
+        query=f"private {agreed.release}{also} of the federated search {agreed.run!r} of"
+        f" {len(agreed.sites)} sites with {sizes} {terms.counted} (public)",
         record_is="one record of one site",
         checksum=checksum,
     ).save(out)

@@ -366,7 +366,7 @@ class BallOverSites(OverSites):
     name: ClassVar[str] = "private-ball"
     words: ClassVar[str] = (
         "noisy counts of records and noisy means of clipped tangent vectors, each a sum over sites,"
-        " which locate a ball"
+        " which locate a ball; the guarantee covers all these sums, which the server sees"
     )
 
     def drawn(self, server: SumsOverSites) -> Drawn:
@@ -389,7 +389,7 @@ class MeanOverSites(OverSites):
     words: ClassVar[str] = (
         "a search for a ball by noisy counts of records and noisy means of clipped tangent vectors,"
         " then Gaussian noise on the mean of clipped tangent vectors at its centre, each a sum over"
-        " sites"
+        " sites; the guarantee covers all these sums, which the server sees"
     )
 
     def __init__(self, terms: Terms, variance: float = 0.0):
