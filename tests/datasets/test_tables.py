@@ -10,7 +10,7 @@ import pytest
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument
 from riemdp.datasets import TableRecords, from_table
-from riemdp.domains._names import in_words, names_of
+from riemdp.domains._names import in_words, names_of, of_coordinates
 
 CHANNELS = ["Fz", "Cz", "Pz"]
 SPACE, BALL, BUDGET = riemdp.SPDLogEuclidean(3), Ball(np.eye(3), 2.0), Budget(1.0, 1e-6)
@@ -98,6 +98,56 @@ def test_components_have_names_of_their_own_and_those_of_the_columns() -> None:
     table = TableRecords(rows, (tuple(CHANNELS),))
     fitted = riemdp.PrivatePCA(2, budget=BUDGET, row_norm=3.0).fit(table)
     assert fitted.release_.details["names"] == (("privatepca0", "privatepca1"), tuple(CHANNELS))
+
+
+@pytest.mark.parametrize(
+    ("space", "names", "coordinates"),
+    [
+        (riemdp.SPDLogEuclidean(3), (tuple(CHANNELS),) * 2, ["Fz-Cz", "Fz-Pz", "Cz-Pz"]),
+        (riemdp.SPDAffineInvariant(3), (tuple(CHANNELS),) * 2, None),
+        (riemdp.Euclidean(3), (tuple(CHANNELS),), []),
+    ],
+    ids=str,
+)
+def test_tangent_coordinates_have_names_where_the_space_is_flat(space, names, coordinates) -> None:
+    X = matrices() if len(names) == 2 else matrices()[:, 0]
+    X = np.tile(X, (5, *[1] * (X.ndim - 1)))
+    ball = Ball(space.origin, 2.0)
+    about, wide = {"budget": BUDGET, "rng": 1}, Budget(5.0, 1e-6)
+    named = riemdp.private_tangent_covariance(space, TableRecords(X, names), ball, **about)
+    plain = riemdp.private_tangent_covariance(space, X, ball, **about)
+    pga = riemdp.PrivatePGA(2, manifold=space, budget=wide, ball=ball, random_state=1)
+    fitted = pga.fit(TableRecords(X, names))
+    assert fitted.releases_["mean"].details["names"] == names
+    np.testing.assert_array_equal(named.value, plain.value)
+    assert "names" not in plain.details
+    if coordinates is None:  # a coordinate belongs to no entry of a record
+        assert "names" not in named.details
+        assert "names" not in fitted.release_.details
+        return
+    axis = (*CHANNELS, *coordinates)
+    assert named.details["names"] == (axis, axis)
+    assert fitted.release_.details["names"] == (("privatepga0", "privatepga1"), axis)
+    assert fitted.releases_["covariance"].details["names"] == (axis, axis)
+
+
+def test_named_coordinates_are_the_entries_of_the_logarithm() -> None:
+    """At any centre: the name says which entry moves."""
+    space = riemdp.SPDLogEuclidean(3)
+    axis = of_coordinates(space, (tuple(CHANNELS),) * 2)
+    assert axis is not None
+    center, x = matrices()[:2]
+
+    def log(a):
+        values, vectors = np.linalg.eigh(a)
+        return vectors @ np.diag(np.log(values)) @ vectors.T
+
+    moved = log(x) - log(center)
+    found = np.asarray(space.to_coordinates(center, space.log(center, x)))
+    for name, coordinate in zip(axis, found, strict=True):
+        i, j = ([CHANNELS.index(c) for c in name.split("-")] * 2)[:2]
+        scale = 1.0 if i == j else np.sqrt(2.0)
+        assert coordinate == pytest.approx(scale * moved[i, j], rel=1e-6, abs=1e-9)
 
 
 def test_what_is_no_table_is_refused_without_its_values() -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from riemdp import Budget, InvalidArgument, gaussian
+from riemdp import Budget, InvalidArgument, Ledger, gaussian
+from riemdp.datasets import TableRecords
 from riemdp.optimizers import _eigenvector as ev
 from riemdp.optimizers import private_principal_eigenvector
+from riemdp.report import privacy_report
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-6)
@@ -63,7 +65,7 @@ def test_input_noise_is_isotropic_and_scaled_noise_fails(monkeypatch):
 
 def gaussian_mu():
     """mu whose Gaussian has the budget's epsilon, by bisection on the guarantee itself."""
-    low, high = 1e-3, 10.0
+    low, mu, high = 1e-3, 1.0, 10.0
     for _ in range(80):
         mu = (low + high) / 2
         low, high = (mu, high) if gaussian(1 / mu).epsilon(1e-6) < 1.0 else (low, mu)
@@ -101,3 +103,60 @@ def test_long_and_broken_rows_cannot_pull_further_than_the_row_norm():
 def test_bad_arguments_are_named(call, name):
     with pytest.raises(InvalidArgument, match=f"`{name}`"):
         call()
+
+
+# ------------------------------------------------------------------------------------- people
+def table() -> tuple[np.ndarray, np.ndarray]:
+    """300 people with one to three rows along the first axis, and one with 900 along the last."""
+    people = np.repeat(np.arange(300), 1 + np.arange(300) % 3)
+    rows = np.zeros((len(people) + 900, 5))
+    rows[: len(people), 0], rows[len(people) :, 4] = 0.9, 5.0
+    return rows, np.append(people, np.full(900, 300))
+
+
+@pytest.mark.parametrize("method", ["gmip", "dp-rgd"])
+def test_a_person_counts_once(method):
+    rows, people = table()
+    budget = Budget(30.0, 1e-6)
+    with Ledger(budget) as ledger:
+        found = private_principal_eigenvector(rows, budget, method=method, rng=1, groups=people)
+    assert abs(found.value[0]) > 0.99
+    assert ledger.spent.unit == found.guarantee.unit == "person"
+    assert ledger.charges == 1
+    assert found.details["people"] == 301
+    alone = private_principal_eigenvector(rows, budget, method=method, rng=1)
+    assert abs(alone.value[4]) > 0.99  # most rows are those of one person
+    # nothing public tells how many rows there are
+    few = private_principal_eigenvector(
+        rows[: len(people) - 899], budget, method=method, rng=1, groups=people[:-899]
+    )
+    assert (few.sigma, few.guarantee, few.gradient_calls) == (
+        found.sigma,
+        found.guarantee,
+        found.gradient_calls,
+    )
+    for name in ("sensitivity", "people", "noise_multiplier"):
+        assert few.details[name] == found.details[name]
+
+
+def test_the_noise_of_people_is_made_for_their_number():
+    rows, people = table()
+    found = private_principal_eigenvector(rows, BUDGET, method="gmip", rng=1, groups=people)
+    assert found.sigma == pytest.approx(np.sqrt(2) / 301 / gaussian_mu(), rel=1e-6)
+    assert "one matrix each" in dict(privacy_report(found).rows)["Made from"]
+    with Ledger(Budget(9.0, 1e-5)) as ledger:
+        for labels, method in ((people[:-1], "auto"), (people, "dp-pgd")):
+            with pytest.raises(InvalidArgument, match="`groups`"):
+                private_principal_eigenvector(rows, BUDGET, groups=labels, method=method)
+    assert ledger.charges == 0
+
+
+@pytest.mark.parametrize("method", ["gmip", "dp-rgd", "dp-pgd"])
+def test_the_names_of_columns_stand_in_the_result(method):
+    names = tuple("abcde")
+    named = private_principal_eigenvector(TableRecords(X, (names,)), BUDGET, method=method, rng=1)
+    plain = private_principal_eigenvector(X, BUDGET, method=method, rng=1)
+    assert named.details["names"] == (names,)
+    assert "names: a, b, c, d, e" in str(named)
+    assert "names" not in plain.details
+    np.testing.assert_array_equal(named.value, plain.value)

@@ -16,12 +16,16 @@ import pytest
 import riemdp
 import riemdp.report
 from riemdp import Ball, Budget
+from riemdp.estimators import _matrices
 from riemdp.federated._accounting import ONE_SITE
 from riemdp.mechanisms import BASELINES, FOR_MEANS
 from riemdp.mechanisms._shared_sum import SharedSum
-from riemdp.optimizers import OPTIMIZERS
+from riemdp.optimizers import OPTIMIZERS, _people
+from riemdp.releases import _clipping
 from riemdp.report import PrivacyReport, privacy_report
 from riemdp.report._language import language_of, patterns
+from riemdp.report._words import ONE_POINT
+from riemdp.statistics import _second_moment
 from tests import schemas
 
 SPACE, BALL, BUDGET = riemdp.Euclidean(2), Ball(np.zeros(2), 1.0), Budget(1.0, 1e-5)
@@ -226,6 +230,20 @@ def test_all_mechanisms_have_german_words():
         unknown: list[str] = []
         say(kind.words, unknown.append)
         assert unknown == [], kind
+
+
+def test_what_a_person_counts_as_has_german_words():
+    unknown: list[str] = []
+    for words in (
+        ONE_POINT,
+        _clipping._LENGTH,
+        _clipping._PEOPLE,
+        _matrices.PERSON_IS,
+        _people.PERSON_IS,
+        _second_moment.PERSON_IS,
+    ):
+        language_of("de").say(words, unknown.append)
+    assert unknown == []
 
 
 def test_the_json_of_every_report_is_that_of_the_schema(all_reports):

@@ -29,6 +29,7 @@ from ..privacy._cautions import warn_of
 from ..problems import principal_subspace
 from ..statistics._membership import Membership
 from ..statistics._second_moment import (
+    PERSON_IS,
     clip_rows,
     second_moment,
     second_moment_sensitivity,
@@ -36,7 +37,6 @@ from ..statistics._second_moment import (
 from ._shared import ON_INVALID, Spending, check_seed, refuse_weights, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
-PERSON_IS = "one matrix each: the mean of z z^T over that person's rows"
 PRIVATE = "private"  # a row norm that is found with a share of the budget
 LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
 _REMEDY = 'correct them, or give on_invalid="center" to count each as a row of zeros'

@@ -14,6 +14,7 @@ from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_records
+from ..domains._names import names_of, of_coordinates
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
@@ -195,6 +196,10 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.noise_floor_: float | None = moment.details.get("noise_floor")
         self.mean_: Point = mean.value
         self.ball_ = about
+        names = names_of(X)
+        axis = of_coordinates(manifold, names)
+        mean = mean._named(names)
+        moment = moment._named(None if axis is None else (axis, axis))
         self.releases_ = {"mean": mean, "covariance": moment}
         details = {
             **moment.details,
@@ -216,6 +221,9 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
             budget=budget,
             details=details,
         )
+        if axis is not None:
+            rows_named = tuple(str(c) for c in self.get_feature_names_out())
+            self.release_ = self.release_._named((rows_named, axis))
         self.guarantee_ = self.release_.guarantee
         self.reproducible_ = source.reproducible
         self.n_samples_ = n

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from .. import _html
-from .._errors import InvalidArgument, MissingExtra, RiemdpWarning, invalid, one_of
+from .._errors import InvalidArgument, RiemdpWarning, invalid, one_of
 from ..domains import Ball, _names
 from ..domains._names import Names
 from ..manifolds._base import Point, held
@@ -55,7 +55,9 @@ class Release:
             numbers as computed (noise in integers on a public grid, rounding within the
             sensitivity), "idealised" where it holds for real numbers. `names` holds, for each axis
             of a record, the names that a DataFrame or an xarray gave to a mean, a median, a class
-            mean or the centre of a ball; for `PrivatePCA` those of components and of columns.
+            mean or the centre of a ball; for `PrivatePCA` those of components and of columns. A
+            tangent covariance and principal geodesics have those of tangent coordinates on flat
+            spaces (`Euclidean`, `SPDLogEuclidean`); a variance, which is one number, has none.
         budget: The budget that was given; its delta is the one that `str()` quotes epsilon at. A
             pure mechanism spends its epsilon alone.
         words: What the mechanism does, for a report.
@@ -285,19 +287,7 @@ class Release:
             InvalidArgument: The value is neither a vector nor a matrix.
             MissingExtra: pandas is not installed.
         """
-        value = self._shown
-        if isinstance(value, tuple) or np.ndim(value) not in (1, 2):
-            raise InvalidArgument("only a vector or a matrix is a table")
-        try:
-            import pandas  # type: ignore[reportMissingImports]
-        except ImportError as error:
-            raise MissingExtra("a table needs pandas: pip install pandas") from error
-        names = self.details.get("names")
-        if np.ndim(value) == 1:
-            row = value[None].copy()
-            return pandas.DataFrame(row, columns=None if names is None else list(names[0]))
-        rows, columns = (None, None) if names is None else map(list, names)
-        return pandas.DataFrame(value.copy(), index=rows, columns=columns)
+        return _names.as_frame(self._shown, self.details.get("names"))
 
     @property
     def _subject(self) -> str:

@@ -4,6 +4,7 @@ among them by formula.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -15,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from ..domains._door import refuse_large
+from ..domains._frame import MOST_TERMS
+from ..domains._names import names_of
 from ..manifolds import Sphere
 from ..manifolds._spectral import unpack
 from ..mechanisms._lattice import added, on_grid
@@ -22,7 +25,13 @@ from ..privacy import Budget, Ledger, charge, gaussian, gaussian_noise_multiplie
 from ..privacy._arithmetic import LATTICE
 from ..problems import principal_eigenvector
 from ..randomness import NoiseSource, noise_source
-from ..statistics._second_moment import second_moment, second_moment_sensitivity
+from ..statistics._membership import Membership
+from ..statistics._second_moment import (
+    PERSON_IS,
+    clip_rows,
+    second_moment,
+    second_moment_sensitivity,
+)
 from ._checks import check_initial
 from ._descent import DPRGD
 from ._minimize import private_minimize
@@ -46,12 +55,14 @@ def private_principal_eigenvector(
     initial: ArrayLike | None = None,
     rng: int | NoiseSource | None = None,
     ledger: Ledger | None = None,
+    groups: object = None,
 ) -> OptimizationResult:
     """Leading eigenvector of (1/n) sum z z^T under replace-one privacy. The sign of the vector
     means nothing.
 
     Args:
-        data: Rows (n, d). Rows longer than `row_norm` are shortened.
+        data: Rows (n, d). Rows longer than `row_norm` are shortened. The names of a table's columns
+            are in `result.details["names"]`.
         budget: A `Budget` with delta > 0.
         row_norm: R, public.
         method: "gmip", input perturbation: the covariance plus a symmetric Gaussian matrix
@@ -68,13 +79,17 @@ def private_principal_eigenvector(
             are needed: the all-ones direction for non-negative data.
         rng: None (operating system), a seed (not private) or a `NoiseSource`.
         ledger: As in `private_minimize`.
+        groups: One label of a person for each row. Then everything of one person is protected, n is
+            the number of people, and a person counts once, by the mean of z z^T over that person's
+            rows. How many rows anybody has is private. Not for "dp-pgd".
 
     Raises:
         InvalidArgument: An argument is unusable; its name is in the message.
 
     Guarantee:
         `result.guarantee`: exactly one Gaussian release, or T of them, composed exactly;
-        replace-one.
+        replace-one. With `groups` neighbours differ in everything of one person
+        (docs/proofs/people.md).
 
     Source:
         Han2024 section 6.3 with the sensitivity of GMIP corrected from 2 max|z|^2 / n to sqrt(2)
@@ -90,23 +105,50 @@ def private_principal_eigenvector(
         raise invalid(
             "data", data, "give an array of real numbers of shape (n, d), n >= 1 and d >= 2"
         )
-    n, d = rows.shape
+    members = None if groups is None else Membership(groups, len(rows), of="data")
+    n, d = len(rows) if members is None else members.n, rows.shape[1]
     count = None if steps is None else integer("steps", steps)
     rate = None if learning_rate is None else real("learning_rate", learning_rate, above=0.0)
-    records = _shorten(jnp.asarray(rows, dtype=jnp.float64), r)
+    if members is not None and method == "dp-pgd":
+        raise invalid("groups", "given", 'the baseline "dp-pgd" is for records; choose "dp-rgd"')
     chosen = choose_method(n, d, budget) if method == "auto" else method
+    if members is None:
+        records = _shorten(jnp.asarray(rows, dtype=jnp.float64), r)
+    else:  # no compiled shape follows how many rows the people have
+        records = clip_rows(np.asarray(rows, dtype=np.float64), r)
     source = noise_source(rng)
+    found = _by_method(chosen, records, members, r, budget, (count, rate, initial), source, ledger)
+    names = names_of(data)
+    if names is None or len(names) != 1 or len(names[0]) != d:
+        return found
+    return dataclasses.replace(found, details={**found.details, "names": names})
+
+
+def _by_method(
+    chosen: str,
+    records: Array | NDArray[np.float64],
+    members: Membership | None,
+    r: float,
+    budget: Budget,
+    settings: tuple[int | None, float | None, ArrayLike | None],
+    source: NoiseSource,
+    ledger: Ledger | None,
+) -> OptimizationResult:
+    """The run of a method on rows that were shortened."""
+    count, rate, initial = settings
+    (n, d) = records.shape
     if chosen == "gmip":
-        return _gmip(records, r, budget, source, ledger)
+        return _gmip(records, members, r, budget, source, ledger)
     problem = principal_eigenvector(d, row_norm=r)
     start = _public_start(d) if initial is None else check_initial(problem, initial)
     optimizer = DPRGD(count, rate)
     if chosen == "dp-rgd":
+        groups = None if members is None else members.places
         return private_minimize(
-            problem, records, start, optimizer, budget, rng=source, ledger=ledger
+            problem, records, start, optimizer, budget, rng=source, ledger=ledger, groups=groups
         )
     return _dp_pgd(
-        records,
+        jnp.asarray(records),
         r,
         budget,
         plan_optimizer(problem, n, optimizer, budget).rates,
@@ -160,14 +202,23 @@ def _public_start(d: int) -> Array:
 
 
 def _gmip(
-    records: Array, r: float, budget: Budget, source: NoiseSource, ledger: Ledger | None
+    records: Array | NDArray[np.float64],
+    members: Membership | None,
+    r: float,
+    budget: Budget,
+    source: NoiseSource,
+    ledger: Ledger | None,
 ) -> OptimizationResult:
-    n, d = records.shape
-    sensitivity = second_moment_sensitivity(r, n)
+    rows, d = records.shape
+    n, terms = (rows, None) if members is None else (members.n, MOST_TERMS)
+    sensitivity = second_moment_sensitivity(r, n, terms=terms)
     multiplier = gaussian_noise_multiplier(budget)
-    y = second_moment(np.asarray(records))
+    y = second_moment(np.asarray(records), members)
     sigma = on_grid(multiplier, sensitivity, y.size)
     guarantee = gaussian(multiplier)
+    of_people = {}
+    if members is not None:
+        guarantee, of_people = guarantee.for_people(), {"people": n, "person_is": PERSON_IS}
     charge(guarantee, ledger)
     noisy = added(y, sigma, source)
     _, vectors = np.linalg.eigh(np.asarray(unpack(jnp.asarray(noisy), d)))
@@ -186,6 +237,7 @@ def _gmip(
             "noise_multiplier": multiplier,
             "row_norm": r,
             "arithmetic": LATTICE,
+            **of_people,
         },
     )
 

@@ -7,6 +7,7 @@ import dataclasses
 from .._errors import invalid
 from ..domains import Ball
 from ..domains._door import admit_manifold, admit_records
+from ..domains._names import names_of, of_coordinates
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
@@ -112,4 +113,6 @@ def private_tangent_covariance(
     }
     if budget.delta > 0:
         details["noise_floor"] = 2.0 * release.scale * (manifold.dim / 2.0) ** 0.5
-    return dataclasses.replace(release, details={**release.details, **details})
+    axis = of_coordinates(manifold, names_of(X))
+    release = dataclasses.replace(release, details={**release.details, **details})
+    return release._named(None if axis is None else (axis, axis))

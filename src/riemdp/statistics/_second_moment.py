@@ -18,6 +18,8 @@ from ._membership import Membership
 
 Floats = NDArray[np.float64]
 
+PERSON_IS = "one matrix each: the mean of z z^T over that person's rows"
+
 
 def second_moment_sensitivity(bound: float, n: int, *, terms: int | None = None) -> float:
     """Replace-one sensitivity of A for n rows of length at most `bound`, in the Frobenius norm,
