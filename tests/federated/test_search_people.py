@@ -20,7 +20,7 @@ from riemdp.federated import Refused, SearchAgreement, Site
 from riemdp.federated._ball import MeanOverSites, _Given
 from riemdp.federated._search import InProcess, in_process
 from riemdp.federated._search_drive import told_release
-from riemdp.federated._search_site import check_search, own_size
+from riemdp.federated._search_site import answer_question, check_search, own_size
 from riemdp.mechanisms._search_sites import SearchSite
 from riemdp.privacy import Ledger, gaussian
 from riemdp.randomness import noise_source
@@ -83,6 +83,8 @@ def test_a_search_over_messages_is_the_one_in_process(
     assert not mail.declined
     same = by_the_public_door(tmp_path, None if groups is None else list(groups.values()))
     told, _ = told_release(agreed(tmp_path), tmp_path / "result.npz")
+    written_down = json.loads((tmp_path / "result.json").read_text())["confidence_region"]
+    assert written_down == str(release.confidence_region())
     for other in (same, told):
         np.testing.assert_array_equal(other.value, release.value)
         assert other.guarantee == release.guarantee
@@ -157,6 +159,51 @@ def test_a_person_with_500_records_moves_an_answer_as_one_record_does(
     ]
     moved = np.linalg.norm(alone[0]._exact(tangents()) - alone[1]._exact(tangents()))
     assert moved > 100 * tangents().sensitivity
+
+
+class Twins(Mail):
+    """A search in which every question to the site "a" is also asked of its twin, whose files say
+    the same, and which has another Kim. Both draw the same noise.
+    """
+
+    def __init__(self, folder: Path, twin: Path, *kims: tuple[np.ndarray, int]):
+        (near, labels), self.other = (data_of(*kim) for kim in kims)
+        data = dict(zip(NAMES, SITES, strict=True)) | {"a": near}
+        super().__init__(folder, groups=LABELS | {"a": labels}, records=data)
+        self.twin, self.paid = twin, list[float]()
+
+    def send_question(self, names: tuple[str, ...], ask: Any, number: int) -> None:
+        super().send_question(names, ask, number)
+        records, groups = self.other
+        told = {"agreement": agreed(self.twin).fingerprint, "groups": groups, "rng": 100 * number}
+        other = answer_question(site(self.twin, "a"), records, ask, number, None, **told)
+        (own,) = (reply for name, reply, _ in self.box if name == "a")
+        law = agreed(self.folder).terms.noise_of_sites
+        gap = float(np.linalg.norm(np.asarray(own) - np.asarray(other)))
+        self.paid.append((gap / law.deviation(ask, ask.size(SPACE), 1)) ** 2)
+
+
+def test_everything_of_a_person_is_paid_for_along_a_whole_search(tmp_path: Path) -> None:
+    """The squares of (change / noise) of all answers add up to at most mu^2, for a person who has
+    one record at one end, or 500 at the other: what leaves the site, from end to end.
+    """
+    folder, twin = tmp_path / "one", tmp_path / "two"
+    for place in (folder, twin):
+        of_people(place, "local", sizes=(KIM + 1, *SIZES[1:]))
+    mail = Twins(folder, twin, (ENDS[-2], 1), (ENDS[-1], 500))
+    run(mail)
+    z = agreed(folder).terms.noise_of_sites.each.multiplier
+    assert len(mail.paid) > 12
+    assert 0.6 < sum(mail.paid) * z**2 <= 1.0
+
+
+def test_records_of_people_may_be_in_a_mapped_file(tmp_path: Path) -> None:
+    of_people(tmp_path, "local")
+    np.save(tmp_path / "a.npy", SITES[0])
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    own = {"members": None, "groups": LABELS["a"], "rng": 1}
+    one = asked(tmp_path, tangents(0.1), 0, **own)
+    np.testing.assert_array_equal(one, asked(tmp_path, tangents(0.1), 1, records=mapped, **own))
 
 
 # ------------------------------------------------------------------------------ who declines

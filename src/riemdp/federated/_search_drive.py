@@ -320,6 +320,8 @@ def write_release(
         **{name: details[name] for name in names if name in details},
         "questions": transcript.questions,
     }
+    if release.observation is not None:
+        facts["confidence_region"] = str(release.confidence_region())
     with staged(target, target.with_suffix(".json")) as (points, words):
         with points.open("wb") as file:
             np.savez(file, **_arrays(release))  # type: ignore[arg-type]

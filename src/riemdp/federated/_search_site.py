@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._errors import InvalidArgument
-from ..domains._door import admit_in_parts
+from ..domains._door import admit_in_parts, admit_records
 from ..mechanisms._budgeted import Floats
 from ..mechanisms._search_sites import Ask, SearchSite
 from ..optimizers._checks import check_affordable
@@ -107,8 +107,10 @@ def own_size(agreed: SearchAgreement, records: Any, groups: object) -> int:
     """
     terms = agreed.terms
     check_labels(terms.of_people, groups)
-    _, rows = admit_in_parts(terms.manifold, "X", records)
-    return Membership(groups, rows, of="records").n if terms.of_people else rows
+    if not terms.of_people:
+        return admit_in_parts(terms.manifold, "X", records)[1]
+    _, rows = admit_records(terms.manifold, "X", records)  # a person's mean is made in memory
+    return Membership(groups, rows, of="records").n
 
 
 def _check_size(site: Site, agreed: SearchAgreement, n: int) -> None:
