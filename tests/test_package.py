@@ -95,14 +95,17 @@ MAY_BE_LOGGED = {
     "here",
     "status",
     "_ended",
-    # the line of a question of a search: its number, its kind, how many sites answered, and whether
-    # it is asked again
+    # the line of a question of a search: its number, its kind, how many sites answered, whether it
+    # is asked again, and the public share of the budget that is used; how many were asked before
     "number",
     "words",  # what a question counts, of records or people
     "asked",
     "kind",
     "answered",
-    "without",
+    "heard",
+    "used",
+    "journal",
+    "before",
     # how a search ended: its number of questions, and what the public terms say that it cost
     "questions",
     "spent",

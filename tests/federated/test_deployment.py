@@ -28,30 +28,35 @@ TIMEOUT, START = (
 DELTA = 1e-5
 
 
-@pytest.fixture(scope="module")
-def facts(tmp_path_factory):
+def deployed(tmp_path_factory, script):
+    """What a deployment script of this folder has printed, and its folder."""
     pytest.importorskip("flwr", reason="needs the extra `federated`")
     if not Path("/proc/net/tcp").exists():
         pytest.skip("looks at processes and sockets through Linux' /proc")
     for tool in ("openssl", "ssh-keygen"):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool} to make certificates")
-    # The workers of one run share this folder: the tests of this file may be divided among them,
-    # and one deployment serves all.
+    # The workers of one run share this folder: the tests of a file may be divided among them, and
+    # one deployment serves all.
     here = tmp_path_factory.getbasetemp()
-    folder = (here.parent if "PYTEST_XDIST_WORKER" in os.environ else here) / "deployment"
+    folder = (here.parent if "PYTEST_XDIST_WORKER" in os.environ else here) / script
     with isolated() as prefix:
         if not (folder / "outcome.json").exists():
             folder.mkdir()
-            command = [sys.executable, "-m", "tests.federated.deployment", str(folder)]
+            command = [sys.executable, "-m", f"tests.federated.{script}", str(folder)]
             done = subprocess.run(
                 [*prefix, *command], cwd=ROOT, capture_output=True, text=True, timeout=2400
             )
-            outcome = [done.returncode, done.stdout, done.stderr[-3000:]]
+            outcome = [done.returncode, done.stdout, done.stderr[-5000:]]
             (folder / "outcome.json").write_text(json.dumps(outcome))
     code, said, failed = json.loads((folder / "outcome.json").read_text())
     assert code == 0, failed
     return json.loads(said.strip().splitlines()[-1]) | {"folder": folder}
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    return deployed(tmp_path_factory, "deployment")
 
 
 @pytest.fixture(scope="module")

@@ -202,6 +202,48 @@ def test_a_site_that_misses_a_question_is_left_out_of_the_next(tmp_path: Path) -
     assert np.mean(np.asarray(release.details["ball"].contains(SPACE, ALL))) > 0.6
 
 
+class Late(Mail):
+    """One site comes at the second look, one says another number of records, and never comes."""
+
+    looks = 0
+
+    def agents(self) -> dict[str, int]:
+        self.looks += 1
+        here = super().agents() | {"b": SIZES[1] + 1}
+        return here if self.looks > 1 else {"a": here["a"]}
+
+
+def test_the_person_who_watches_a_search_reads_who_is_missing_and_how_far_it_is(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    written(tmp_path, text=BALL)
+    caplog.set_level("INFO", "riemdp.federated")
+    state = tmp_path / "state"
+    mail = Late(tmp_path, dies_at=1)
+    with pytest.raises(Killed):
+        run(mail, state=state)
+    assert [r.getMessage() for r in caplog.records][:3] == [
+        "waiting for b, c",
+        "waiting for b",
+        "nothing was heard of b in time",
+    ]
+    assert mail.asked == [("a", "c")] * 2
+    caplog.clear()
+    run(Mail(tmp_path), state=state)
+    said = [r.getMessage() for r in caplog.records]
+    assert said[0] == "goes on after 2 questions"
+    assert said[1].startswith("question 2 (how many records have a scale below a number): 3 of 3")
+    assert all(words.endswith("% of the budget is used") for words in said[1:])
+    used = [float(words.split("; ")[-1].split("%")[0]) for words in said[1:]]
+    assert used == sorted(used)
+    assert 0.0 < used[0] < used[-1] <= 100.0
+    status = site(tmp_path, "a").status()
+    assert f"a: {len(said) + 1} answers, the last to question {len(said)} on" in status
+    share = float(site(tmp_path, "a").share_spent())
+    assert 0.1 < share <= 1.0
+    assert f"; {share:.1%} of the search is used; all runs have cost a record" in status
+
+
 def test_with_local_noise_a_missing_site_costs_nothing_and_a_short_wait(tmp_path: Path) -> None:
     written(tmp_path, "local")
     mail = Mail(tmp_path, away={2: "b"})

@@ -108,8 +108,13 @@ def searched(folder: Path, office: Office, **config: Any) -> riemdp.Release:
     return search(found, office, told, timing, 60.0)  # type: ignore[arg-type]
 
 
-def test_a_search_over_the_apps(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_search_over_the_apps(
+    folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One site misses a question, and the server writes what was found."""
+    from riemdp.federated.flower import _server
+
+    monkeypatch.setattr(_server, "_HELLO_EVERY", 0.0)  # however fast the questions follow
     office = Office(folder, away=(("b", 2),))
     release = searched(folder, office, **{"result-path": str(folder / "result.npz")})
     mean = riemdp.frechet_mean(SPACE, ALL).value
@@ -125,7 +130,9 @@ def test_a_search_over_the_apps(folder: Path, caplog: pytest.LogCaptureFixture) 
     assert told["agreement"] == agreed(folder).fingerprint
     assert told["sizes"] == list(SIZES)
     assert "question 3 (how many records have a scale below a number): 2 of 2" in caplog.text
-    assert f"a: 10 of {agreed(folder).answers} answers, the last to question" in caplog.text
+    assert "100.0% of the budget is used" in caplog.text
+    assert "a: 10 answers, the last to question 9 on" in caplog.text
+    assert "a: 1 answer, the last to question 0 on" in caplog.text
 
 
 @pytest.fixture

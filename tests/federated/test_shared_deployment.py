@@ -4,44 +4,20 @@ honest run with a site that is late and one that does not answer. Slow.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from riemdp.federated import Agreement
 
-from .deployment import isolated
 from .shared_deployment import CAP, FAILED, NAMES, ROUNDS, records
-from .test_deployment import ROOT
+from .test_deployment import deployed
 
 pytestmark = pytest.mark.federated_deployment
 
 
 @pytest.fixture(scope="module")
 def facts(tmp_path_factory):
-    pytest.importorskip("flwr", reason="needs the extra `federated`")
-    for tool in ("openssl", "ssh-keygen", "unshare"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"needs {tool}")
-    here = tmp_path_factory.getbasetemp()
-    folder = (here.parent if "PYTEST_XDIST_WORKER" in os.environ else here) / "shared-deployment"
-    with isolated() as prefix:
-        if not (folder / "outcome.json").exists():
-            folder.mkdir()
-            command = [sys.executable, "-m", "tests.federated.shared_deployment", str(folder)]
-            done = subprocess.run(
-                [*prefix, *command], cwd=ROOT, capture_output=True, text=True, timeout=2400
-            )
-            outcome = [done.returncode, done.stdout, done.stderr[-5000:]]
-            (folder / "outcome.json").write_text(json.dumps(outcome))
-    code, said, failed = json.loads((folder / "outcome.json").read_text())
-    assert code == 0, failed
-    return json.loads(said.strip().splitlines()[-1]) | {"folder": folder}
+    return deployed(tmp_path_factory, "shared_deployment")
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +88,7 @@ def test_sixty_questions_get_as_many_answers_as_the_site_agreed_to(facts):
 def test_a_site_that_is_not_ready_is_named_and_waited_for(facts):
     said = facts["logs"]["together"]
     assert facts["waited"]
-    assert "this site could not answer; its own log says why" in said  # no records yet
+    assert "c could not answer; its own log says why" in said  # no records yet
     assert "No such file" in facts["logs"]["node2"]
     assert "c.npy" not in said
     assert "it would add noise of" in said  # an older version

@@ -6,7 +6,6 @@ What is asked, and what is done with the answers, is `_search` and `_ball`.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -94,12 +93,19 @@ class TransportedSites:
 
     def there(self) -> Iterable[str]:
         end = self.clock() + self.timing.patience
+        said = ""
         while True:
             sizes = self.terms.sizes
             here = [a for a, n in self.transport.agents().items() if sizes.get(a) == n]
+            missing = _few([a for a in sizes if a not in here])
             if len(here) >= self._wanted or self.clock() >= end:
+                if len(here) < self._wanted:
+                    log.warning("nothing was heard of %s in time", missing)
                 self._wanted = self.terms.noise_of_sites.least
                 return here
+            if missing != said:
+                log.info("waiting for %s", missing)
+                said = missing
             self.pause(self.timing.poll)
 
     def fresh(self) -> Mapping[str, bytes]:
@@ -154,10 +160,10 @@ class Transcript:
         self.questions = [dict(question) for question in questions]
         if self.path is not None and self.path.exists():
             self.questions = self._read(self.path)
-        self._before = len(self.questions)
+        self.before = len(self.questions)  # asked by servers before this one
 
     def said(self, ask: Ask, number: int) -> Said | None:
-        if number >= self._before:
+        if number >= self.before:
             return None
         told = self.questions[number]
         if told["question"] != self._digest(ask):
@@ -278,23 +284,40 @@ def drive_search(
     """
     terms = agreed.terms
     sites = TransportedSites(agreed, transport, timing or Timing(), clock, pause)
-    say = functools.partial(_say, terms.counted)
-    server = SumsOverSites(terms.domain, terms, sites, transcript or Transcript(terms), say)
+    journal = transcript or Transcript(terms)
+    if journal.before:
+        log.info("goes on after %d questions", journal.before)
+    say = _Progress(terms.counted, journal.before)
+    server = SumsOverSites(terms.domain, terms, sites, journal, say)
     return mechanism_of(agreed).finished(server, reproducible=reproducible)
 
 
-def _say(counted: str, number: int, asked: Asked) -> None:
-    """A question, in one line for the person who watches the run."""
-    words = _WORDS[asked.kind].format(counted)
-    without = "" if asked.heard else "; no sum, so it is asked again"
-    log.info(
-        "question %d (%s): %d of %d sites answered%s",
-        number,
-        words,
-        asked.answered,
-        asked.asked,
-        without,
-    )
+class _Progress:
+    """Each new question in one line, for the person who watches the run."""
+
+    def __init__(self, counted: str, before: int):
+        self.counted, self.before, self.used = counted, before, 0.0
+
+    def __call__(self, number: int, asked: Asked) -> None:
+        used = self.used = self.used + asked.share
+        if number < self.before:
+            return
+        words = _WORDS[asked.kind].format(self.counted)
+        log.info(
+            "question %d (%s): %d of %d sites answered%s; %.1f%% of the budget is used",
+            number,
+            words,
+            asked.answered,
+            asked.asked,
+            "" if asked.heard else ": no sum, so it is asked again",
+            100.0 * used,
+        )
+
+
+def _few(names: Sequence[str]) -> str:
+    """The names of sites, in a line that is read at a glance."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} others" if more > 0 else "")
 
 
 def write_release(

@@ -297,13 +297,18 @@ class Site:
             planned = self.agreed.setup
         book = _Answers.read(self.answers.expanduser().resolve())
         rounds, times = book.rounds, [answer.time for answer in book.answers]
+        searches = isinstance(planned, SearchAgreement)
         most = self.most_answers
-        if most is None and planned is not None:
+        if most is None and planned is not None and not searches:
             most = planned.answers
         said = f"{self.name}: {len(rounds)}" + ("" if most is None else f" of {most}") + " answers"
+        if most is None and len(rounds) == 1:
+            said = said.removesuffix("s")
         if rounds:
             last = "question" if book.answers[-1].share is not None else "round"
             said += f", the last to {last} {rounds[-1]} on {times[-1].replace('T', ' ')[:16]} UTC"
+        if searches:
+            said += f"; {float(book.spent):.1%} of the search is used"
         if self.ledger is not None:
             budget = self.ledger.budget
             total = self.ledger.spent

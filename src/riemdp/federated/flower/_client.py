@@ -136,6 +136,7 @@ def client_app(
     def greet(message: Message, context: Context) -> Message:
         with _discreet():
             here, own = begin(context)
+        with _discreet(here.name):  # a node that is not enrolled is a number to the server
             if isinstance(here.agreed, SearchAgreement):
                 greeting = _greeting(here, *searched(here, own, context), message)
                 return Message(greeting, reply_to=message)
@@ -259,22 +260,21 @@ def labels_of_file(node: NodeConfig, rows: int) -> list[Any] | None:
 
 
 @contextlib.contextmanager
-def _discreet() -> Iterator[None]:
-    """Keeps the text of any other exception at the site.
+def _discreet(name: str = "") -> Iterator[None]:
+    """Keeps the text of any other exception at the site. `name`: said in front of what is sent.
 
     The engine sends the message of an exception to the server, and a loader's message may quote a
     record ("could not convert ... to float"). The site's own log has the whole story.
     """
     try:
         yield
-    except Refused:
-        raise
+    except Refused as error:
+        raise Refused(f"{name} {error}".lstrip()) from error
     except BudgetExceeded as error:
-        raise Refused(
-            "declined: this site's own ledger has not enough budget left. Nothing was sent"
-        ) from error
+        words = "declined: this site's own ledger has not enough budget left. Nothing was sent"
+        raise Refused(f"{name} {words}".lstrip()) from error
     except Exception as error:
-        raise Refused("this site could not answer; its own log says why") from error
+        raise Refused(f"{name or 'this site'} could not answer; its own log says why") from error
 
 
 def site_of(
