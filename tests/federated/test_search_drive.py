@@ -19,7 +19,13 @@ import riemdp
 from riemdp import Ball, InvalidArgument, RiemdpError
 from riemdp.federated import Refused, SearchAgreement, Site
 from riemdp.federated._drive import Timing
-from riemdp.federated._search_drive import Transcript, drive_search, told_release, write_release
+from riemdp.federated._search_drive import (
+    Transcript,
+    TransportedSites,
+    drive_search,
+    told_release,
+    write_release,
+)
 from riemdp.federated._search_site import answer_question, next_search_key
 from riemdp.mechanisms._search_sites import Ask
 from riemdp.privacy import Ledger
@@ -266,6 +272,19 @@ def test_too_many_questions_without_an_answer_end_a_search(tmp_path: Path) -> No
     assert 0 < max(spent(tmp_path)) <= 1
     for name in NAMES:
         assert Ledger.open(tmp_path / f"{name}-ledger.json").charges == 1
+
+
+def test_a_search_has_no_more_questions_than_its_plan(tmp_path: Path) -> None:
+    """Where what is asked again costs so little that the loss of it would not end a search."""
+    written(tmp_path, "local")
+    mail, most = Mail(tmp_path), agreed(tmp_path).answers
+    sites = TransportedSites(agreed(tmp_path), mail, Timing(), lambda: mail.clock.now, mail.pause)
+    ask = Ask("within", 0.1, np.eye(2), 0.5)
+    signed = agreed(tmp_path).fingerprint
+    assert len(sites.ask(ask, most - 1, signed, dict.fromkeys(NAMES, b""))) == 3
+    with pytest.raises(RiemdpError, match=rf"^{most} questions are all that this search can have"):
+        sites.ask(ask, most, signed, dict.fromkeys(NAMES, b""))
+    assert len(mail.asked) == 1
 
 
 def test_a_site_without_enough_in_its_ledger_declines_and_says_why(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ class TransportedSites:
     ):
         self.terms, self.transport, self.timing = agreed.terms, transport, timing
         self.clock, self.pause = clock, pause
-        self._wanted = len(agreed.sites)
+        self._wanted, self.most = len(agreed.sites), agreed.answers
 
     def there(self) -> Iterable[str]:
         end = self.clock() + self.timing.patience
@@ -114,7 +114,17 @@ class TransportedSites:
     def ask(
         self, ask: Ask, number: int, fingerprint: str, members: Mapping[str, bytes]
     ) -> Mapping[str, object]:
-        """What came in time. A reply of a site that was not asked, or a second one, is dropped."""
+        """What came in time. A reply of a site that was not asked, or a second one, is dropped.
+
+        Raises:
+            RiemdpError: The plan has no question of this number, and every site would decline it.
+        """
+        if number >= self.most:
+            raise RiemdpError(
+                f"{number} questions are all that this search can have, and too many had no answer:"
+                " a site does not answer, or its settings or keys are not those of the others. The"
+                " whole budget is charged; find that site, and start a run without it"
+            )
         self.transport.send_question(tuple(members), ask, number)
         begin, heard = self.clock(), dict[str, object]()
         enough: float | None = None
