@@ -25,6 +25,7 @@ from riemdp.mechanisms._search_sites import SearchSite
 from riemdp.privacy import Ledger, gaussian
 from riemdp.randomness import noise_source
 
+from .test_people_at_sites import AGREEMENT as ROUNDS
 from .test_search import ASKS, HOSTILE, SEARCH, SITES, SPACE, tangents
 from .test_search_drive import Mail, commanded, run
 from .test_search_sites import NAMES, TEXT, agreed, asked, ledger, site, written
@@ -311,6 +312,16 @@ def test_the_commands_say_person(tmp_path: Path) -> None:
     assert status == 0
     for words in ("all of it costs a person", "a (100 people)", "people that a search needs"):
         assert words in said
+    told = json.loads(commanded("agree", file, "--json")[1])
+    assert told["it assumes"] == agreed(tmp_path).terms.guarantee.assumes
+    assert ONE_SITE in told["it assumes"]
+    written(tmp_path / "records", "local")
+    told = json.loads(commanded("agree", tmp_path / "records" / "agreement.toml", "--json")[1])
+    assert told["it assumes"] == "nothing of the server or of other sites"
+    (tmp_path / "rounds.toml").write_text(ROUNDS)  # of PriRFed, for people
+    assert json.loads(commanded("agree", tmp_path / "rounds.toml", "--json")[1])["it assumes"] == (
+        ONE_SITE
+    )
     (tmp_path / "a.toml").unlink()
     status, said = commanded("agree", file, "--write-site", "a")
     assert status == 0

@@ -100,6 +100,10 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
         if agreed.noise == "local"
         else f"shared; holds if at most {agreed.tolerated} of the sites drop out or collude",
     }
+    if setup.of_people:
+        from ..federated._accounting import ONE_SITE
+
+        facts["it assumes"] = ONE_SITE
     if records is not None:
         from ..federated import plan_federated
 
@@ -139,6 +143,7 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
         "noise": "each site adds all of its own"
         if terms.noise == "local"
         else f"shared; holds if at most {terms.tolerated} of the sites drop out or collude",
+        "it assumes": terms.guarantee.assumes or "nothing of the server or of other sites",
         "noise multiplier of all answers": f"{noise.each.multiplier:.4g}",
     }
     if agreed.release != "variance":
