@@ -36,6 +36,7 @@ def test_people_are_protected_and_their_records_are_not_counted(riemdp, scans):
     shown = riemdp("mean", scans, *GOOD, "--groups", numbers, "--ledger", book)
     assert shown.code == 0, shown.err
     assert "people" in shown.out
+    assert "replace-one for all records of one person" in " ".join(shown.out.split())
     assert "60" not in shown.out.split("mechanism")[0]
     assert "one person" in riemdp("ledger", "show", book).out
     mixed = riemdp("mean", scans, *GOOD, "--ledger", book)

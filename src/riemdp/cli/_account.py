@@ -13,7 +13,7 @@ from .._errors import integer, real
 from .._files import staged
 from . import _options as o
 from ._exits import InputProblem
-from ._run import command, console, print_facts, print_json, table, text
+from ._run import adjacency_of, command, console, print_facts, print_json, table, text
 
 if TYPE_CHECKING:
     from ..privacy import Entry
@@ -283,7 +283,7 @@ def ledger_show(
         ("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"),
         ("spent", f"epsilon {spent:.6g} by {releases}"),
         ("left", f"epsilon {left:.6g}"),
-        ("neighbours", ledger.spent.neighbours.replace(" neighbours", "")),
+        ("neighbours", adjacency_of(ledger.spent)),
         *([("assumes", ledger.spent.assumes)] if ledger.spent.assumes else []),
     ]
     _show({}, rows, False)

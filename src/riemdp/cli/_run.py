@@ -10,7 +10,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
@@ -18,6 +18,9 @@ from .._errors import BudgetExceeded, DataUnavailable, RiemdpError, RiemdpWarnin
 from . import _exits
 from ._exits import CommandError
 from ._interrupts import Interrupts, heard
+
+if TYPE_CHECKING:
+    from ..privacy import Guarantee
 
 P = ParamSpec("P")
 
@@ -34,6 +37,14 @@ def table(**options: Any) -> Any:
     from rich.table import Table
 
     return Table(**options)
+
+
+def adjacency_of(guarantee: Guarantee) -> str:
+    """Whom a guarantee protects, after its epsilon: "replace-one", "replace-one for all records of
+    one person".
+    """
+    told = guarantee.neighbours.replace(" neighbours that differ in ", " for ")
+    return told.replace(" neighbours", "")
 
 
 def text(*parts: str | tuple[str, str]) -> Any:

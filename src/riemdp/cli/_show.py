@@ -18,7 +18,7 @@ from ..report._words import (
     outside_sentence,
     percent,
 )
-from ._run import console, table, text
+from ._run import adjacency_of, console, table, text
 
 if TYPE_CHECKING:
     from ..mechanisms import Release
@@ -81,7 +81,7 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
         ("domain", page.domain),
         *([] if page.search is None else [("how it was found", page.search.sentence)]),
         ("mechanism", f"{page.mechanism}, noise scale {number(page.noise_scale)}"),
-        ("guarantee", f"{pair}, {page.guarantee.neighbours.replace(' neighbours', '')}"),
+        ("guarantee", f"{pair}, {adjacency_of(page.guarantee)}"),
         (
             "best attack",
             f"guesses right at most {percent(page.trade_off.best_guess, up=True)} of the time (a"

@@ -128,7 +128,7 @@ def outside_sentence(outside: OutsideCount) -> str:
     """How many records lay outside the ball, how well that is known, and what it cost."""
     told = "lay outside or were no points"
     if outside.unit == PERSON:
-        told = "had more than half of their records outside, or as records that are no points"
+        told = "had more than half of their records outside (what is no point counts as outside)"
     return (
         f"{outside} {told} (a count with noise, plus or minus its standard"
         f" deviation; {percent(outside.share)} of the budget, part of the guarantee)"
