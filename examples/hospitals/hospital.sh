@@ -13,8 +13,17 @@ bundle=$(cd "$place" && flwr build --app "$OLDPWD/app" > /dev/null && cat ./*.fa
 rm -r "$place"
 authority=certificates/ca.crt
 if [ -f server-ca.crt ]; then authority=server-ca.crt; fi                # from the operator of a server elsewhere
-exec python -m riemdp.federated.flower.supernode --bundle "$bundle" \
-  --root-certificates "$authority" --superlink "$server:19092" \
-  --auth-supernode-private-key "certificates/hospital-$i" --host 127.0.0.1 --port "1910$i" \
-  --ssl-ca-certfile certificates/ca.crt --ssl-certfile "certificates/local-$i.pem" --ssl-keyfile "certificates/local-$i.key" \
-  --node-config "site=\"$PWD/site-$i.toml\""
+trap 'kill $node 2> /dev/null; wait $node; exit' INT TERM
+for pause in 15 15 15 15 15 0; do    # a node that was killed counts as present for a minute, and the next one is not let in before
+  begin=$SECONDS
+  python -m riemdp.federated.flower.supernode --bundle "$bundle" \
+    --root-certificates "$authority" --superlink "$server:19092" \
+    --auth-supernode-private-key "certificates/hospital-$i" --host 127.0.0.1 --port "1910$i" \
+    --ssl-ca-certfile certificates/ca.crt --ssl-certfile "certificates/local-$i.pem" --ssl-keyfile "certificates/local-$i.key" \
+    --node-config "site=\"$PWD/site-$i.toml\"" &
+  node=$!
+  if wait $node; then exit; fi
+  if [ $((SECONDS - begin)) -gt 60 ] || [ $pause = 0 ]; then exit 1; fi
+  echo "The server does not let this node in. If it was started a moment ago, it will be; trying again in $pause s."
+  sleep $pause
+done

@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from riemdp import Ledger, SPDLogEuclidean
+from riemdp import Budget, Ledger, SPDLogEuclidean, frechet_mean
 from riemdp.datasets import descriptor_ball
-from riemdp.federated import Agreement, Site
+from riemdp.federated import Agreement, SearchAgreement, Site
+from riemdp.federated._search_drive import told_release
 
 from .deployment import isolated
 from .test_deployment import ROOT
@@ -28,7 +29,7 @@ EXAMPLE = ROOT / "examples" / "hospitals"
 
 # What a person does with the README's blocks, each terminal a session of its own; `pip` has been
 # run already. Then hospital 1 signs another agreement, for one answer only, and its run follows.
-BY_HAND = r"""
+BEGIN = r"""
 set -eu
 terminals=
 trap 'for t in $terminals; do kill -- -$t || true; done; wait' EXIT
@@ -38,6 +39,8 @@ for _ in $(seq 600); do grep -q 'The server is ready' server.log && break; sleep
 for k in 0 1 2; do
 setsid bash ../hospital-$k.sh > hospital-$k.log 2>&1 & terminals="$terminals $!"
 done
+"""
+RUNS = r"""
 setsid --wait timeout 1500 bash ../run.sh
 sed 's/first run/second run/; s/^agents-per-round = 2/agents-per-round = 1/
   s/^rounds = 10/rounds = 6\nmin-agents = 1\nparticipation = "round-robin"/' \
@@ -53,6 +56,12 @@ setsid --wait timeout 900 flwr run app lo --stream \
 bash ../share.sh
 setsid --wait timeout 1500 bash ../less.sh > less.log 2>&1
 """
+SEARCH = r"""
+bash ../agree-search.sh
+bash ../sign.sh
+setsid --wait timeout 1700 bash ../search.sh
+"""
+NAMES = ("agree", "server", "hospital", "run", "share", "less", "agree-search", "sign", "search")
 
 
 def _blocks() -> list[str]:
@@ -70,8 +79,8 @@ def _left_behind(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.federated_deployment
-def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
+def by_hand(tmp_path: Path, words: str) -> tuple[Path, str]:
+    """What a person does and sees, and the folder in which it was done."""
     pytest.importorskip("flwr", reason="needs the extra `federated`")
     if (
         not Path("/proc/net/tcp").exists()
@@ -83,11 +92,10 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     shutil.copytree(
         EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", "certificates", "flwr-home")
     )
-    _, agree, server, hospital, run, share, run_shared = _blocks()
-    assert "i=0   # 1, 2\n" in hospital
-    texts = {"agree": agree, "server": server, "run": run, "share": share, "less": run_shared}
-    for name, text in texts.items():
+    for name, text in zip(NAMES, _blocks()[1:], strict=True):
         (tmp_path / f"{name}.sh").write_text(text)
+    hospital = (tmp_path / "hospital.sh").read_text()
+    assert "i=0   # 1, 2\n" in hospital
     for k in range(3):
         (tmp_path / f"hospital-{k}.sh").write_text(hospital.replace("i=0   # 1, 2\n", f"i={k}\n"))
     env = os.environ | {
@@ -96,7 +104,7 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     }
     with isolated() as prefix:
         done = subprocess.run(
-            [*prefix, "bash", "-c", BY_HAND],
+            [*prefix, "bash", "-c", words],
             cwd=folder,
             env=env,
             capture_output=True,
@@ -105,7 +113,13 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
         )
     assert not _left_behind(folder)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "round 9 (10 of 10): 2 asked, 2 answered" in done.stdout + done.stderr
+    return folder, done.stdout + done.stderr
+
+
+@pytest.mark.federated_deployment
+def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
+    folder, said = by_hand(tmp_path, BEGIN + RUNS)
+    assert "round 9 (10 of 10): 2 asked, 2 answered" in said
     facts = json.loads((folder / "result.json").read_text())
     assert facts["private"] is True
     assert 0 < facts["epsilon"] <= 2.0
@@ -147,7 +161,84 @@ def test_the_commands_of_the_readme_give_a_private_mean(tmp_path):
     assert report["records"] == 1797
 
 
+@pytest.mark.federated_deployment
+def test_the_commands_of_the_readme_give_a_mean_where_no_radius_is_known(tmp_path):
+    folder, said = by_hand(tmp_path, BEGIN + SEARCH)
+    agreed = SearchAgreement.read(folder / "agreement-search.toml")
+    release, _ = told_release(agreed, folder / "result-search.npz")
+    questions = release.details["sums"]
+    assert f"question {questions - 1} (the sum of all squared distances): 3 of 3 sites" in said
+    assert "100.0% of the budget is used" in said
+    assert release.guarantee.within(Budget(1.0, 1e-5))
+    x = np.concatenate([np.load(folder / f"records-{i}.npy") for i in range(3)])
+    space = agreed.terms.manifold
+    mean = frechet_mean(space, x).value
+    # the noise of 45 coordinates, and what clipping at the ball can do
+    assert float(space.dist(mean, release.value)) < 3 * 45**0.5 * release.scale + 0.1
+    assert 1.0 < release.details["ball"].radius < 3.0  # and 8.5 where it must hold every image
+    for i in range(3):
+        assert Ledger.open(folder / f"book-{i}.json").charges == 1
+        answers = json.loads((folder / f"answers-search-{i}.json").read_text())["answers"]
+        assert len(answers) == questions
+        shown = (folder / f"hospital-{i}.log").read_text()
+        assert f"hospital-{i}: {questions} answers, the last to question {questions - 1}" in shown
+    assert "found privately" in (folder / "report-search.html").read_text()
+
+
+def test_a_hospital_signs_another_agreement_by_one_command(tmp_path):
+    """On its own machine, for itself; a search has the limits of site-search.toml."""
+    folder = tmp_path / "hospitals"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("certificates", "flwr-home"))
+    text = (folder / "agreement.toml").read_text()
+    (folder / "second.toml").write_text(text.replace("first run", "second run"))
+    for file, kind, answers in (
+        ("agreement.toml", Agreement, "answers-1.json"),
+        ("agreement-search.toml", SearchAgreement, "answers-search-1.json"),
+        ("second.toml", Agreement, "answers-second-1.json"),
+    ):
+        subprocess.run(["./sign.sh", file, "1"], cwd=folder, check=True, capture_output=True)
+        site = Site.read(folder / "site-1.toml")
+        assert isinstance(site.agreed, kind)
+        assert (site.name, site.answers.name) == ("hospital-1", answers)
+        assert 'ledger = "book-1.json"' in (folder / "site-1.toml").read_text()
+        assert site.most_answers == (None if kind is SearchAgreement else 10)
+        assert site.data["file"] == str(folder / "records-1.npy")
+    assert sorted(p.name for p in folder.glob("site-[0-9]*")) == [
+        "site-1-before.toml",
+        "site-1.toml",
+    ]
+
+
+def test_a_node_that_is_not_let_in_at_once_is_started_again(tmp_path):
+    """As after a kill: the engine takes the old one for present for up to a minute."""
+    folder, programs = tmp_path / "hospitals", tmp_path / "programs"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("certificates", "flwr-home"))
+    (folder / "records-0.npy").touch()
+    programs.mkdir()
+    for name, words in {
+        "python": 'echo "$@" >> starts; [ $(wc -l < starts) = 3 ]',
+        "flwr": "echo > app.fab",
+        "riemdp": "true",
+        "sleep": "true",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{words}\n")
+        (programs / name).chmod(0o755)
+    done = subprocess.run(
+        ["./hospital.sh", "0"],
+        cwd=folder,
+        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("does not let this node in") == 2
+    assert len(set((folder / "starts").read_text().splitlines())) == 1
+
+
 def test_the_shipped_site_has_signed_the_shipped_agreement():
+    searching = Site.read(EXAMPLE / "site-search.toml")
+    assert searching.agreed == SearchAgreement.read(EXAMPLE / "agreement-search.toml")
     site = Site.read(EXAMPLE / "site.toml")
     try:
         agreed = Agreement.read(EXAMPLE / "agreement.toml")
@@ -157,7 +248,7 @@ def test_the_shipped_site_has_signed_the_shipped_agreement():
         assert domain is not None
         assert float(domain.radius) >= ball.radius
         np.testing.assert_allclose(domain.center, ball.center, rtol=1e-15)
-        assert site.name in agreed.setup.sites
+        assert site.name in (agreed.setup.sites or ())
     finally:
         for name in ("book-0.json", "book-0.json.lock"):
             (EXAMPLE / name).unlink(missing_ok=True)
