@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from riemdp import DPRGD, Budget, InvalidArgument, Problem, private_minimize, problems
+from riemdp import DPRGD, DPRSGD, Budget, InvalidArgument, Problem, private_minimize, problems
 from riemdp.optimizers import plan_optimizer
 from riemdp.optimizers._minimize import replicate
 from tests.optimizers.test_run import BUDGET, START, M, P, X
@@ -63,3 +63,20 @@ def test_defaults_come_from_public_numbers():
         private_minimize(free, X, START, DPRGD(3, 0.1), BUDGET)
     with pytest.raises(InvalidArgument, match="learning_rate"):
         private_minimize(free, X, START, DPRGD(3, None, 1.0), BUDGET)
+
+
+def test_a_loss_of_ones_own_is_told_all_that_it_needs_at_once():
+    """Before: the step size first, and the clip norm when that was given."""
+    own = Problem(M, lambda w, z: -(jnp.dot(w, z) ** 2))
+    for optimizer in (DPRGD(), DPRSGD(steps=3, batch_size=5)):
+        with pytest.raises(InvalidArgument, match="`learning_rate` and `clip_norm`"):
+            private_minimize(own, X, START, optimizer, BUDGET)
+    for optimizer, lacking in (
+        (DPRGD(learning_rate=0.1), "clip_norm"),
+        (DPRGD(clip_norm=1.0), "learning_rate"),
+    ):
+        with pytest.raises(InvalidArgument, match=f"argument `{lacking}`"):
+            private_minimize(own, X, START, optimizer, BUDGET)
+    private_minimize(own, X, START, DPRGD(learning_rate=0.1, clip_norm=1.0), BUDGET, rng=1)
+    with pytest.raises(InvalidArgument, match="argument `learning_rate`"):
+        private_minimize(own, X, START, DPRGD(), None)  # nothing is clipped

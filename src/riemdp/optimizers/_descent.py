@@ -441,6 +441,12 @@ class Plan(AbstractPlan):
         return "\n".join(words)
 
 
+def _knows_nothing(optimizer: DPRGD | DPRSGD, problem: Problem) -> bool:
+    """Whether neither step size nor clip norm is given or has a default."""
+    given = (optimizer.learning_rate, optimizer.clip_norm, problem.smoothness, problem.lipschitz)
+    return all(value is None for value in given)
+
+
 def _plan(
     optimizer: DPRGD | DPRSGD,
     problem: Problem,
@@ -452,8 +458,14 @@ def _plan(
     steps = _step_count(optimizer, problem, batches, budget)
     falling = private and _averages_at_the_end(optimizer)
     hold = problem.condition / 2.0 if falling else math.inf
-    rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
     domain = optimizer.sensitivity == "domain"
+    if private and not domain and _knows_nothing(optimizer, problem):
+        raise InvalidArgument(
+            "arguments `learning_rate` and `clip_norm` are missing: the problem states neither"
+            " smoothness nor a Lipschitz constant, so there are no defaults; give a step size, and"
+            " a public bound on the norm of one record's gradient or clip_norm='adaptive'"
+        )
+    rates = rate_array(optimizer.learning_rate, steps, problem.smoothness, hold=hold)
     radius = domain_radius(problem) if domain else math.inf
     momentum = resolve_momentum(problem, optimizer.momentum)
     dim = problem.manifold.dim
