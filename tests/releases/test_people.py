@@ -42,6 +42,22 @@ def hostile(space, n):
 
 
 # ------------------------------------------------------------------------ one point a person
+def test_a_persons_mean_is_found_where_its_records_lie_far_apart():
+    """At the mean of three records the mean of their logarithms is 0; steps that are twice too long
+    went to and fro, and one person in twenty was left half a unit from the mean.
+    """
+    space, each = riemdp.Lorentz(3), 3
+    y = np.random.default_rng(5).normal(size=(60 * each, 2))
+    y *= 3.0 / np.linalg.norm(y, axis=1, keepdims=True)
+    X = np.asarray(space.exp(space.origin, space.from_coordinates(space.origin, y)))
+    domain = Ball(space.origin, 3.0).on(space)
+    found = np.asarray(people(space, X, np.repeat(np.arange(60), each), domain=domain).points)
+    at = np.repeat(found, each, axis=0)
+    logs = np.asarray(space.to_coordinates(at, space.log(at, domain.clamp(X))))
+    gradients = logs.reshape(60, each, 2).mean(axis=1)
+    assert np.max(np.linalg.norm(gradients, axis=1)) < 1e-8
+
+
 @pytest.mark.parametrize("space", SPACES, ids=repr)
 def test_a_person_is_the_same_whatever_the_others_are(space):
     """Bit for bit: other people's records and their number, and the order of the rows, change
