@@ -210,7 +210,7 @@ def test_a_hospital_signs_another_agreement_by_one_command(tmp_path):
 
 
 def test_a_node_that_is_not_let_in_at_once_is_started_again(tmp_path):
-    """As after a kill: the engine takes the old one for present for up to a minute."""
+    """As after a kill: `search_deployment.py` has the engine that refuses it."""
     folder, programs = tmp_path / "hospitals", tmp_path / "programs"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("certificates", "flwr-home"))
     (folder / "records-0.npy").touch()
@@ -279,6 +279,16 @@ WRONG = {
     "::test_every_lie_is_refused_by_every_site",
     "a round is requested": "test_shared_deployment.py"
     "::test_sixty_questions_get_as_many_answers_as_the_site_agreed_to",
+    "a hospital has signed": "test_search_deployment.py"
+    "::test_a_site_that_has_signed_another_agreement_is_named_and_has_spent_nothing",
+    "a hospital is killed": "test_search_deployment.py"
+    "::test_a_site_that_is_killed_goes_on_and_is_charged_once",
+    "the server of a search is killed": "test_search_deployment.py"
+    "::test_a_server_that_is_killed_goes_on",
+    "a hospital leaves a search": "test_search_deployment.py"
+    "::test_with_local_noise_the_others_go_on_and_all_that_answered_are_charged",
+    "the server of a search asks": "test_search_deployment.py"
+    "::test_a_server_gets_the_whole_budget_and_no_more",
     "a hospital cannot load": "test_shared_deployment.py"
     "::test_a_site_that_is_not_ready_is_named_and_waited_for",
     "a hospital has another version": "test_shared_deployment.py"

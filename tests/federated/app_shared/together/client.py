@@ -1,7 +1,10 @@
 """A site that shares its noise: the two lines of an app, and faults that its node asks for."""
 
+# pyright: reportMissingImports=false
+# The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from flwr.app import ConfigRecord
@@ -17,7 +20,7 @@ app = ClientApp()
 def greet(message, context):
     """With `stages`, a folder: another noise and then another name, before the truth."""
     reply = site(message, context)
-    stages = Path(str(context.node_config.get("stages", "")))
+    stages = Path(str(context.node_config.get("stages", "none")))
     if stages.is_dir():
         stage = len(list(stages.iterdir()))
         (stages / str(stage)).touch()
@@ -32,4 +35,11 @@ def train(message, context):
     run = "stages" in context.node_config and Path(str(context.node_config["stages"])).is_dir()
     if run and message.content["facts"]["round"] == context.node_config.get("fails-in"):
         raise RuntimeError("a site fails on purpose")
-    return site(message, context)
+    reply = site(message, context)
+    # `stops`, a folder with the number of a question in a file of this agent's name: the answer to
+    # it is in the site's files, and is never sent
+    stop = Path(str(context.node_config.get("stops", ""))) / str(context.node_config["name"])
+    if stop.is_file() and int(stop.read_text()) == message.content["facts"]["round"]:
+        stop.rename(stop.with_suffix(".reached"))
+        time.sleep(600.0)
+    return reply

@@ -1,9 +1,12 @@
-"""The server of the deployment test with shared noise: an honest one, or one that lies.
+"""The server of the deployments of rounds with shared noise and of a search: an honest one, or one
+that lies.
 
 `lies` in the run configuration is "" (honest), "one" (one question that looks right) or "all". What
 the sites said to each question is written to `result-path`.
 """
 
+# pyright: reportMissingImports=false
+# The extra `federated` need not be installed where the types are checked.
 from __future__ import annotations
 
 import json
@@ -14,11 +17,18 @@ import numpy as np
 from flwr.app import Message
 from flwr.serverapp import ServerApp
 
-from riemdp.federated import Agreement, flower
+from riemdp.federated import SearchAgreement, flower
+from riemdp.federated._search_agreement import read_agreement
 from riemdp.federated.flower._messages import HELLO, TRAIN, fact, pack, question
 
 PATIENCE = 300.0
-honest = flower.server_app(timing=flower.Timing(timeout=180.0, grace=60.0, patience=240.0))
+honest = flower.server_app(
+    timing=lambda config: flower.Timing(
+        timeout=float(config["timeout"]),
+        grace=float(config["grace"]),
+        patience=float(config["patience"]),
+    )
+)
 app = ServerApp()
 
 
@@ -60,7 +70,10 @@ class Liar:
             "agreement": self.agreed.fingerprint,
             "members": names,
             "keys": [self.keys.get(name, "ab" * 32) for name in names],
-        } | {k: v(self.names.get(node)) if callable(v) else v for k, v in changed.items()}
+        }
+        if isinstance(self.agreed, SearchAgreement):
+            facts |= {"kind": "within", "share": 0.5, "limit": 0.5, "unit": 1.0, "factor": 0}
+        facts |= {k: v(self.names.get(node)) if callable(v) else v for k, v in changed.items()}
         point = facts.pop("point", np.eye(2))
         content = pack(point, **{k: v for k, v in facts.items() if v is not None})
         return Message(content, node, TRAIN, ttl=600.0)
@@ -114,20 +127,41 @@ def lies(keys):
     ]
 
 
+def lies_of_search(keys):
+    """What a server may try in the place of the question 0; each must be refused. A message takes
+    seconds of every site: `test_search_flower.py` has more, without an engine.
+    """
+    also = ("another agreement", "NaN", "a roster of one", "a key that is known to all")
+    return [(name, 0, changed) for name, _, changed in lies(keys) if name in also] + [
+        ("more than the whole", 0, {"share": 1.01}),
+        ("a share that is NaN", 0, {"share": float("nan")}),
+        ("a question that was not agreed on", 0, {"kind": "squares"}),
+        ("a radius that is infinite", 0, {"limit": float("inf")}),
+        ("a number below all", -1, {}),
+    ]
+
+
 @app.main()
 def main(grid, context):
     config = context.run_config
     if not config["lies"]:
         honest(grid, context)
         return
-    liar = Liar(grid, Agreement.read(str(config["agreement"])))
+    liar = Liar(grid, read_agreement(str(config["agreement"])))
     if config["lies"] == "one":
         liar.ask(("a question", 0, {}))
     else:
         liar.hello()
-        wrong = lies(liar.keys)
-        for i in range(0, len(wrong), 2):
-            liar.ask(*wrong[i : i + 2])
+        search = isinstance(liar.agreed, SearchAgreement)
+        wrong = lies_of_search(liar.keys) if search else lies(liar.keys)
+        for i in range(0, len(wrong), 3):
+            liar.ask(*wrong[i : i + 3])
+        if search:
+            # half of the budget; again; no number; more than is left; what is left; and no more
+            for number, share in ((3, 0.5), (3, 0.1), (10**6, 0.1), (4, 0.6), (2, 0.5), (5, 1e-9)):
+                liar.ask(("a question", number, {"share": share}))
+            Path(str(config["result-path"])).write_text(json.dumps(liar.said))
+            return
         for number in (0, 0, 1, 1):
             liar.ask(("a question", number, {}))
         liar.hello()  # the sites have given as many answers as they agreed to
