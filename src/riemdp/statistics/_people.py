@@ -81,7 +81,8 @@ def people(
 
     Raises:
         InvalidArgument: The form of `X` or of `groups` is wrong. Nothing that a record holds, and
-            not how many records there are, decides this.
+            not how many records there are, decides this; but for records of a file that are too
+            large to be taken into memory, from their shape.
     """
     records, rows = admit_records(manifold, "X", X, at_least=at_least)
     members = Membership(groups, rows)
