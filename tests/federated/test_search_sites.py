@@ -183,6 +183,16 @@ def test_no_number_of_a_question_ends_a_search(tmp_path: Path, noise: str) -> No
     assert ledger(tmp_path).charges == 1
 
 
+@pytest.mark.parametrize("noise", ["local", "shared"])
+def test_a_question_without_a_noise_is_not_written_down(tmp_path: Path, noise: str) -> None:
+    """A share so small that float64 or the grid holds no noise for it."""
+    written(tmp_path, noise)
+    for share in (5e-324, 1e-300, 1e-20):
+        with pytest.raises(Refused, match=r"no noise is known .*\. Nothing was spent$"):
+            asked(tmp_path, tangents(share), 0)
+    assert (site(tmp_path).rounds_answered(), ledger(tmp_path).charges) == ((), 0)
+
+
 class Killed(BaseException):
     """The site's process ends here."""
 

@@ -144,6 +144,13 @@ class SearchParty:
             raise Refused(f"declined: {error}. Nothing was spent") from error
         if not self.site.affords(ask):
             raise Refused("declined: the budget of this search is spent. Nothing was spent")
+        noise = self.site.noise
+        try:
+            noise.deviation(ask, ask.size(manifold), noise.parties)
+        except (InvalidArgument, ArithmeticError) as error:  # from public numbers of the question
+            raise Refused(
+                "declined: no noise is known for this question. Nothing was spent"
+            ) from error
         self.book.enter(ask, number)
         reply = self.site.answer(_about(ask, center))
         if self.keys is None or roster is None:
