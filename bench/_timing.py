@@ -37,6 +37,7 @@ COLUMNS = (
 )
 # of work that has no peer: in its own table only
 ALONE = (
+    "release",
     "matrices",
     "n",
     "file (MB)",

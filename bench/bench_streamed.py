@@ -3,12 +3,12 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m bench.bench_streamed [--only tensors]
 
 Diffusion tensors are SPD(3), a million to a hundred million of them (7.2 GB of disk, about half an
-hour); connectomes are SPD(100) to SPD(400). Every row runs in a process of its own, which is the
-only way to know its peak memory, on a file that another process has made. A size is measured once:
-the large ones take minutes.
+hour; the other releases of up to ten million another ten minutes); connectomes are SPD(100) to
+SPD(400). Every row runs in a process of its own, which is the only way to know its peak memory, on
+a file that another process has made. A size is measured once: the large ones take minutes.
 
-The floor is the time of one eigendecomposition of every matrix by LAPACK, as SciPy calls it, on one
-core, measured on a few of them.
+The floor is the time of one eigendecomposition of every matrix by LAPACK, as NumPy calls it, on one
+core, measured on some of them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,24 @@ import time
 from pathlib import Path
 
 import numpy as np
-import scipy.linalg
 
 from ._timing import GROWTH, Row, growth_row, load, write_table
 
-KINDS = {
-    "tensors": ((3, 10**6), (3, 10**7), (3, 10**8)),
-    "connectomes": ((100, 1000), (100, 10_000), (100, 50_000), (200, 1000), (400, 1000)),
+MEAN = "mean in a public ball"
+KINDS: dict[str, tuple[tuple[str, int, int], ...]] = {
+    "tensors": tuple((MEAN, 3, n) for n in (10**6, 10**7, 10**8)),
+    "releases": tuple(
+        (what, 3, n)
+        for what in ("mean without a ball", "variance", "DP-RGD, 3 steps", "DP-RSGD, 1000 batches")
+        for n in (10**6, 10**7)
+    ),
+    "connectomes": tuple(
+        (MEAN, k, n)
+        for k, n in ((100, 1000), (100, 10_000), (100, 50_000), (200, 1000), (400, 1000))
+    ),
 }
 NUMBERS = 1 << 20  # of the file that are made at a time
-FEW = 16  # matrices that the floor is measured on
+SOME = 1 << 19  # numbers that the floor is measured on
 RADIUS = 1.5
 
 
@@ -42,6 +50,7 @@ RADIUS = 1.5
 class Measured:
     """Seconds and megabytes of one release, and the floor."""
 
+    what: str
     k: int
     n: int
     memory: float
@@ -64,34 +73,48 @@ def make(path: Path, k: int, n: int) -> None:
     rows.flush()
 
 
-def measure(path: Path) -> Measured:
-    """One release in this process, and LAPACK beside it."""
+def release(what: str, records: np.ndarray) -> None:
+    """One release of the records."""
     import riemdp
+    from riemdp.optimizers import DPRGD, DPRSGD
 
+    space = riemdp.SPDAffineInvariant(records.shape[1])
+    ball, budget = riemdp.Ball(np.eye(space.k), RADIUS), riemdp.Budget(1.0, 1e-6)
+    if what == MEAN:
+        riemdp.private_frechet_mean(space, records, ball, budget, mechanism="wrapped-gaussian")
+    elif what == "mean without a ball":
+        riemdp.private_frechet_mean(space, records, budget=budget)
+    elif what == "variance":
+        riemdp.private_frechet_variance(space, records, ball, budget)
+    else:
+        steps = DPRGD(3, 0.5, 1.0) if what.startswith("DP-RGD") else DPRSGD(1000, 100, 0.1, 1.0)
+        problem = riemdp.problems.frechet_mean(space)
+        riemdp.private_minimize(problem, records, np.eye(space.k), steps, budget)
+
+
+def measure(path: Path, what: str) -> Measured:
+    """One release in this process, and LAPACK beside it."""
     records = np.load(path, mmap_mode="r")
     n, k = records.shape[:2]
-    space, ball = riemdp.SPDAffineInvariant(k), riemdp.Ball(np.eye(k), RADIUS)
-    budget = riemdp.Budget(1.0, 1e-6)
     began, used = time.perf_counter(), time.process_time()
-    riemdp.private_frechet_mean(space, records, ball, budget, mechanism="wrapped-gaussian")
+    release(what, records)
     used, wall = time.process_time() - used, time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    few = np.array(records[:: max(1, n // FEW)][:FEW])
+    some = np.array(records[: max(1, SOME // k**2)])
     began = time.perf_counter()
-    for x in few:
-        scipy.linalg.eigh(x, driver="evd")
-    floor = n * (time.perf_counter() - began) / len(few)
-    return Measured(k, n, peak, used, wall, floor, load())
+    np.linalg.eigh(some)
+    floor = n * (time.perf_counter() - began) / len(some)
+    return Measured(what, k, n, peak, used, wall, floor, load())
 
 
-def in_processes(folder: Path, k: int, n: int) -> Measured:
+def in_processes(folder: Path, what: str, k: int, n: int) -> Measured:
     """`make` and `measure`, each in a process of its own; the file is removed."""
     path = folder / f"{k}_{n}.npy"
     again = [sys.executable, "-W", "ignore", "-m", "bench.bench_streamed"]
     try:
         subprocess.run([*again, "--make", str(path), str(k), str(n)], check=True)
         done = subprocess.run(
-            [*again, "--one", str(path)], check=True, capture_output=True, text=True
+            [*again, "--one", str(path), what], check=True, capture_output=True, text=True
         )
     finally:
         path.unlink(missing_ok=True)
@@ -103,6 +126,7 @@ def in_processes(folder: Path, k: int, n: int) -> Measured:
 def line(one: Measured) -> Row:
     """A row of the table."""
     return {
+        "release": one.what,
         "matrices": f"SPD({one.k})",
         "n": one.n,
         "file (MB)": 8e-6 * one.n * one.k**2,
@@ -118,10 +142,10 @@ def line(one: Measured) -> Row:
 def growths(measured: list[Measured]) -> list[Row]:
     """How processor time grows with n, where three sizes of one k were measured."""
     rows = []
-    for k in sorted({one.k for one in measured}):
-        mine = sorted((one for one in measured if one.k == k), key=lambda one: one.n)
+    for what, k in sorted({(one.what, one.k) for one in measured}):
+        mine = [one for one in measured if (one.what, one.k) == (what, k)]
         if len(mine) > 2:
-            work = f"private Frechet mean, SPD({k}) from a file, processor time"
+            work = f"{what}, SPD({k}) from a file, processor time"
             sizes, times = [one.n for one in mine], [one.used for one in mine]
             rows.append(growth_row(work, "records", sizes, times, "1", mine[-1].load))
     return rows
@@ -132,22 +156,22 @@ def main() -> None:
     parser.add_argument("--only", choices=KINDS, default=None)
     parser.add_argument("--most", type=float, default=math.inf, help="the largest file, in MB")
     parser.add_argument("--folder", type=Path, default=None, help="where the files are made")
-    parser.add_argument("--one", type=Path, default=None, help="measure this file and stop")
+    parser.add_argument("--one", nargs=2, default=None, metavar=("FILE", "RELEASE"))
     parser.add_argument("--make", nargs=3, default=None, metavar=("FILE", "K", "N"))
     given = parser.parse_args()
     if given.make is not None:
         make(Path(given.make[0]), int(given.make[1]), int(given.make[2]))
         return
     if given.one is not None:
-        print(json.dumps(dataclasses.asdict(measure(given.one))))
+        print(json.dumps(dataclasses.asdict(measure(Path(given.one[0]), given.one[1]))))
         return
     growth: list[Row] = []
     for kind, sizes in KINDS.items():
         if given.only in (None, kind):
-            wanted = [(k, n) for k, n in sizes if 8e-6 * n * k**2 <= given.most]
+            wanted = [one for one in sizes if 8e-6 * one[2] * one[1] ** 2 <= given.most]
             with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-                measured = [in_processes(Path(folder), k, n) for k, n in wanted]
-            title = f"A private mean of {kind} in a file"
+                measured = [in_processes(Path(folder), *one) for one in wanted]
+            title = f"Private releases of matrices in a file: {kind}"
             print(write_table(f"streamed_{kind}", title, [line(one) for one in measured]))
             growth += growths(measured)
     if growth:
