@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from .._version import __version__
+from ._compiled import keep_compiled
 from ._interrupts import heard, leave
 
 __all__ = ["main"]
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"riemdp {__version__}")
         return
 
+    if arguments is None:
+        keep_compiled()
     try:
         with heard(last=arguments is None) as interrupts, interrupts.translated():
             from ._app import app
