@@ -309,9 +309,9 @@ def side_by_side(name: str, sources: list[AbstractSource]) -> AbstractSource:
 
 def spread_out(n: int, size: int, runs: int = 64) -> list[tuple[int, int]]:
     """At most `runs` stretches of n places with about `size` places in all, evenly spread."""
-    if n <= size:
-        return [(0, n)]
     runs = max(1, min(runs, size))
-    length = min(n, -(-size // runs))
+    length = -(-size // runs)
+    if n <= runs * length:
+        return [(0, n)]
     starts = [(i * (n - length)) // max(1, runs - 1) for i in range(runs)]
     return [(start, start + length) for start in starts]
