@@ -181,7 +181,7 @@ def private_frechet_mean(
     search = AdaptiveBall() if search is None else search
     given = _Given(manifold, sites, groups, "private_frechet_mean(manifold, sites, search, budget)")
     share = real("variance", variance, at_least=0.0, at_most=0.5)
-    what = f"private-mean, {share.hex()} of what is left for the variance"
+    what = f"private-mean, {share!r} of what is left for the variance"
     mechanism = MeanOverSites(given.terms(what, search, budget, noise, tolerated), share)
     release = given.released(mechanism, rng, ledger)
     release._warn_of_noise()

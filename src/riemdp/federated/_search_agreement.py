@@ -161,7 +161,7 @@ class _SearchReader(_Reader):
             "[search]",
             Terms,
             {
-                "what": f"private-{release}, {share.hex()} of what is left for the variance",
+                "what": f"private-{release}, {share!r} of what is left for the variance",
                 "manifold": space,
                 "search": self.region(release, asked, tables["domain"], space),
                 "budget": self.budget(privacy),
