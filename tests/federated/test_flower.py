@@ -235,7 +235,9 @@ def test_an_agent_declines_what_its_book_does_not_allow_and_what_is_no_point():
     app = flower.client_app(lambda config: setup, lambda node: _rows(1), ledger=lambda node: book)
     with pytest.raises(riemdp.RiemdpError, match="own ledger") as failure:
         _ask(app, TRAIN)
-    assert isinstance(failure.value.__cause__, BudgetExceeded)
+    declined = failure.value.__cause__  # what was sent has the site's name in front of it
+    assert declined is not None
+    assert isinstance(declined.__cause__, BudgetExceeded)
     with pytest.raises(riemdp.RiemdpError, match="no valid point"):
         _ask(app, TRAIN, 2 * E1)
     with pytest.raises(riemdp.RiemdpError, match="no valid point"):
