@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._timing import GROWTH, Row, growth_row, load, write_table
+from ._timing import ALONE, GROWTH, Row, growth_row, load, write_table
 
 MEAN = "mean in a public ball"
 KINDS: dict[str, tuple[tuple[str, int, int], ...]] = {
@@ -125,18 +125,19 @@ def in_processes(folder: Path, what: str, k: int, n: int) -> Measured:
 
 def line(one: Measured) -> Row:
     """A row of the table."""
-    return {
-        "release": one.what,
-        "matrices": f"SPD({one.k})",
-        "n": one.n,
-        "file (MB)": 8e-6 * one.n * one.k**2,
-        "peak memory (MB)": one.memory,
-        "processor time (s)": one.used,
-        "time (s)": one.wall,
-        "one eigendecomposition each (s)": one.floor,
-        "processor time beside it": one.used / one.floor,
-        "load": one.load,
-    }
+    values = (
+        one.what,
+        f"SPD({one.k})",
+        one.n,
+        8e-6 * one.n * one.k**2,
+        one.memory,
+        one.used,
+        one.wall,
+        one.floor,
+        one.used / one.floor,
+        one.load,
+    )
+    return dict(zip(ALONE, values, strict=True))
 
 
 def growths(measured: list[Measured]) -> list[Row]:

@@ -632,18 +632,23 @@ def _sides() -> tuple[Any, Any]:
     return (there, labels), (here, other)
 
 
+def _private_labels(rng: Any) -> dict[str, Any]:
+    """The arguments of a classifier of these matrices."""
+    return {
+        "metric": "logeuclid",
+        "budget": BUDGET,
+        "ball": riemdp.Ball(np.eye(2), 1.0),
+        "labels": "private",
+        "classes": [0, 1],
+        "random_state": int(rng.integers(0, 2**31)),
+    }
+
+
 def _classifier(records: Any, rng: Any, groups: Any = None) -> Any:
     """A fit with private labels, about 200 people or records; an attacker adds up the class
     sums along one direction, and half of the difference of the class sizes.
     """
-    fitted = riemdp.PrivateTSClassifier(
-        metric="logeuclid",
-        budget=BUDGET,
-        ball=riemdp.Ball(np.eye(2), 1.0),
-        labels="private",
-        classes=[0, 1],
-        random_state=int(rng.integers(0, 2**31)),
-    ).fit(*records, groups=groups)
+    fitted = riemdp.PrivateTSClassifier(**_private_labels(rng)).fit(*records, groups=groups)
     direction = np.asarray(fitted.manifold_.to_coordinates(np.eye(2), np.diag([1.0, -1.0])))
     details = fitted.release_.details
     sums = 100 * details["coordinates"].sum(axis=0) @ direction / np.sqrt(2.0)
@@ -657,14 +662,7 @@ def _class_means(records: Any, rng: Any, groups: Any) -> Any:
     """A fit with private labels; an attacker adds up the class sums along one direction, and the
     difference of the class sizes.
     """
-    fitted = riemdp.PrivateMDM(
-        metric="logeuclid",
-        budget=BUDGET,
-        ball=riemdp.Ball(np.eye(2), 1.0),
-        labels="private",
-        classes=[0, 1],
-        random_state=int(rng.integers(0, 2**31)),
-    ).fit(*records, groups=groups)
+    fitted = riemdp.PrivateMDM(**_private_labels(rng)).fit(*records, groups=groups)
     direction = np.asarray(fitted.manifold_.to_coordinates(np.eye(2), np.diag([1.0, -1.0])))
     details = fitted.releases_[0].details
     sizes = np.array(details["sizes"])

@@ -86,6 +86,13 @@ def agree(
     console().print(_terms(agreed), markup=False)
 
 
+def _noise_in_words(told: Any) -> str:
+    """Who adds the noise, from an agreement or the terms of a search."""
+    if told.noise == "local":
+        return "each site adds all of its own"
+    return f"shared; holds if at most {told.tolerated} of the sites drop out or collude"
+
+
 def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
     setup = agreed.setup
     budget = setup.budget
@@ -96,9 +103,7 @@ def _facts(agreed: Any, records: int | None) -> dict[str, Any]:
         f"the run costs a {setup.unit}": f"at most epsilon {budget.epsilon:g} at delta"
         f" {budget.delta:g}",
         "answers of one site": f"at most {setup.answers}",
-        "noise": "each site adds all of its own"
-        if agreed.noise == "local"
-        else f"shared; holds if at most {agreed.tolerated} of the sites drop out or collude",
+        "noise": _noise_in_words(agreed),
     }
     if setup.of_people:
         from ..federated._accounting import ONE_SITE
@@ -140,9 +145,7 @@ def _facts_of_search(agreed: Any) -> dict[str, Any]:
         f"all of it costs a {terms.unit}": f"at most epsilon {budget.epsilon:g} at delta"
         f" {budget.delta:g}",
         "answers of one site": f"at most {agreed.answers}, whose shares of the cost add up to 1",
-        "noise": "each site adds all of its own"
-        if terms.noise == "local"
-        else f"shared; holds if at most {terms.tolerated} of the sites drop out or collude",
+        "noise": _noise_in_words(terms),
         "it assumes": terms.guarantee.assumes or "nothing of the server or of other sites",
         "noise multiplier of all answers": f"{noise.each.multiplier:.4g}",
     }

@@ -6,7 +6,6 @@ What is asked, and what is done with the answers, is `_search` and `_ball`.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -29,6 +28,7 @@ from ._search import Asked, Said, SumsOverSites, context_of_ask
 from ._search_agreement import SearchAgreement
 from ._search_terms import Terms
 from ._shared import context_of
+from ._told import read_written
 
 _FORMAT = "riemdp-search"
 _WORDS = {
@@ -376,23 +376,12 @@ def told_release(agreed: SearchAgreement, path: str | os.PathLike[str]) -> tuple
         InvalidArgument: A file cannot be read, is of another agreement, or holds another value than
             its sums lead to.
     """
-    target = Path(path)
-    try:
-        content = target.read_bytes()
-        facts = json.loads(target.with_suffix(".json").read_text(encoding="utf-8"))
-        with np.load(target, allow_pickle=False) as saved:
-            arrays = {name: np.asarray(saved[name]) for name in saved.files}
-        questions, private = checked_questions(facts["questions"]), facts["private"] is True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidArgument(
-            f"argument `path` = {str(target)!r} and the .json beside it are not what a server wrote"
-            " at the end of a search"
-        ) from error
-    if facts.get("agreement") != agreed.fingerprint:
-        raise InvalidArgument(
-            f"argument `path` = {str(target)!r} is the result of another agreement; give the file"
-            " that its run was started with"
-        )
+
+    def parsed(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Any, ...]:
+        return arrays, checked_questions(facts["questions"]), facts["private"] is True
+
+    found, digest = read_written(path, agreed.fingerprint, "a search", parsed)
+    arrays, questions, private = found
     terms = agreed.terms
     server = SumsOverSites(terms.domain, terms, _Nobody(), Transcript(terms, None, questions))
     try:
@@ -407,10 +396,10 @@ def told_release(agreed: SearchAgreement, path: str | os.PathLike[str]) -> tuple
             raise ValueError("the value is another one")
     except (RiemdpError, ValueError, LookupError) as error:
         raise InvalidArgument(
-            f"argument `path` = {str(target)!r} holds another value than the sums beside it lead"
+            f"argument `path` = {str(path)!r} holds another value than the sums beside it lead"
             f" to: it was changed, or written by another version of riemdp ({error})"
         ) from error
-    return release, hashlib.sha256(content).hexdigest()
+    return release, digest
 
 
 class _Nobody:

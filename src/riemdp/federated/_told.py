@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -75,31 +76,24 @@ def told_result(agreed: Agreement, path: str | os.PathLike[str]) -> tuple[Federa
         InvalidArgument: A file cannot be read, is of another agreement, or states another cost than
             the rounds in it have.
     """
-    target = Path(path)
-    try:
-        content = target.read_bytes()
-        facts = json.loads(target.with_suffix(".json").read_text(encoding="utf-8"))
-        with np.load(target, allow_pickle=False) as saved:
-            leaves = [saved[f"point_{i}"] for i in range(len(saved.files))]
-        sizes = {str(name): int(n) for name, n in facts["sizes"].items()}
-        rounds = [RoundRecord(**r) for r in facts["rounds"]]
-        invitations = {str(name): int(k) for name, k in facts["invitations"].items()}
-        stated, private = facts["epsilon"], facts["private"] is True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidArgument(
-            f"argument `path` = {str(target)!r} and the .json beside it are not what a server wrote"
-            " at the end of a run"
-        ) from error
-    if facts.get("agreement") != agreed.fingerprint:
-        raise InvalidArgument(
-            f"argument `path` = {str(target)!r} is the result of another agreement; give the file"
-            " that its run was started with"
+
+    def parsed(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Any, ...]:
+        return (
+            [arrays[f"point_{i}"] for i in range(len(arrays))],
+            {str(name): int(n) for name, n in facts["sizes"].items()},
+            [RoundRecord(**r) for r in facts["rounds"]],
+            {str(name): int(k) for name, k in facts["invitations"].items()},
+            facts["epsilon"],
+            facts["private"] is True,
         )
+
+    found, digest = read_written(path, agreed.fingerprint, "a run", parsed)
+    leaves, sizes, rounds, invitations, stated, private = found
     server = make_coordinator(agreed.setup, sizes, noise_source(None))
     server.records, server.invitations = rounds, invitations
     server.value = jax.tree.unflatten(jax.tree.structure(server.value), leaves)
     server._kept = None
-    _check_cost(server.guarantee(), server.plan.delta, stated, target)
+    _check_cost(server.guarantee(), server.plan.delta, stated, Path(path))
     done = result_of(
         server,
         server.plan,
@@ -107,7 +101,47 @@ def told_result(agreed: Agreement, path: str | os.PathLike[str]) -> tuple[Federa
         status="completed" if server.finished else "interrupted",
         places=agreed.setup.records_per_person if agreed.setup.of_people else None,
     )
-    return done, hashlib.sha256(content).hexdigest()
+    return done, digest
+
+
+def read_written(
+    path: str | os.PathLike[str],
+    agreement: str,
+    of: str,
+    parsed: Callable[[dict[str, Any], dict[str, np.ndarray]], tuple[Any, ...]],
+) -> tuple[tuple[Any, ...], str]:
+    """What a server wrote at the end `of` a run or a search.
+
+    Args:
+        path: The .npz file; the .json lies beside it.
+        agreement: The fingerprint of what the parties signed.
+        of: "a run" or "a search".
+        parsed: What is wanted of the .json and of the arrays; it may fail as parsing does.
+
+    Returns:
+        What `parsed` gives, and the SHA-256 of the .npz file.
+
+    Raises:
+        InvalidArgument: A file cannot be read, or is of another agreement.
+    """
+    target = Path(path)
+    try:
+        content = target.read_bytes()
+        facts = json.loads(target.with_suffix(".json").read_text(encoding="utf-8"))
+        with np.load(target, allow_pickle=False) as saved:
+            arrays = {name: np.asarray(saved[name]) for name in saved.files}
+        found = parsed(facts, arrays)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidArgument(
+            f"argument `path` = {str(target)!r} and the .json beside it are not what a server wrote"
+            f" at the end of {of}"
+        ) from error
+    if facts.get("agreement") != agreement:
+        raise InvalidArgument(
+            f"argument `path` = {str(target)!r} is the result of another agreement; give the file"
+            " that its run was started with"
+        )
+    return found, hashlib.sha256(content).hexdigest()
 
 
 def _check_cost(guarantee: Guarantee, delta: float, stated: Any, path: Path) -> None:
