@@ -251,7 +251,7 @@ class Damaged:
 Damaged.__module__ = "h5py.fake"
 
 
-@pytest.mark.parametrize("reads", [0, 70, 90])
+@pytest.mark.parametrize("reads", [0, 25, 35])
 def test_damage_in_the_middle_shows_nothing_and_costs_nothing(reads) -> None:
     ledger = Ledger(Budget(2.0, 1e-5))
     with pytest.raises(InvalidArgument) as caught:
@@ -300,7 +300,7 @@ def test_progress_tells_places_and_not_records(tmp_path) -> None:
     assert seen[0] == seen[1] == [*range(256, N, 256), N]
 
 
-@pytest.mark.parametrize(("kind", "most"), [(FrechetMean, 6), (TangentMean, 1)])
+@pytest.mark.parametrize(("kind", "most"), [(FrechetMean, 2), (TangentMean, 1)])
 def test_how_often_the_records_are_read(tmp_path, kind, most) -> None:
     """Whole passes, counted by their last part; the count of records outside costs none."""
     ends: list[int] = []
@@ -386,19 +386,20 @@ def test_no_matrix_is_made_in_large_dimensions(tmp_path, monkeypatch) -> None:
         return made[-1]
 
     monkeypatch.setattr(_streamed_mean, "_inverse_hessian", seen)
-    query = FrechetMean(BALL.on(SPACE), N)
-    there, streamed = (
-        query.value(query.prepare(x)) for x in (records(), mapped(tmp_path, records()))
-    )
-    assert np.max(np.abs(np.asarray(there) - np.asarray(streamed))) < 1e-9
+    space, n = riemdp.Lorentz(4), 500
+    X = np.asarray(space.random_point(jax.random.key(0), (n,)))
+    query = FrechetMean(Ball(space.origin, 1.0).on(space), n)
+    there, streamed = (query.value(query.prepare(x)) for x in (X, mapped(tmp_path, X)))
+    assert float(space.dist(there, streamed)) < 1e-9
     assert made
-    assert all(one.matrix is None for one in made)
+    assert all(one.symmetric is None for one in made)
 
 
 def test_corrections_are_those_of_broyden() -> None:
     rng = np.random.default_rng(3)
-    matrix = np.eye(5) + 0.1 * rng.normal(size=(5, 5))
-    inverse, dense = _streamed_mean._Inverse(matrix), matrix
+    matrix = 0.1 * rng.normal(size=(5, 5))
+    matrix += np.eye(5) + matrix.T
+    inverse, dense = _streamed_mean._Inverse(matrix.__matmul__), matrix
     for _ in range(4):
         step, change = rng.normal(size=(2, 5))
         change += 2.0 * step

@@ -21,11 +21,8 @@ norm up to log(1e6) with norm below 1.6 (Kato's bound for |x|), |A''| <= 2 * 2 |
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,14 +31,15 @@ from numpy.typing import ArrayLike
 
 from ._newton import Found, View, conjugate_gradients, damped_newton
 from ._sums import pairwise
+from ._threads import Each, in_threads
 
 Array = np.ndarray
-Each = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
 
 SUBSAMPLES = (256, 2048)  # public sizes; records are chosen by position, whatever their values
-PART = (
-    1024  # records handled at once; fixed, so that rounding does not depend on the number of cores
-)
+# records handled at once, or so many that they are these numbers; public, so that rounding does not
+# depend on the number of cores
+PART, NUMBERS = 1024, 1 << 17
+_ACCURACY = 1e-6  # of the inverse of a Hessian
 SPREAD_FOR_PLAIN_EIGH = (
     1e-6  # smallest ratio of eigenvalues for which eigh of Y gives log Y to about 1e-10
 )
@@ -55,12 +53,11 @@ class NotSuitable(Exception):
 
 @dataclass
 class _Part:
-    """A part of the data seen from the current point: eigenvectors as columns and as weighted rows,
-    and theta coth theta.
+    """A part of the data seen from the current point: eigenvectors as rows, and theta coth theta
+    times the weight.
     """
 
-    q: Array
-    weighted: Array
+    rows: Array
     kernel: Array
     gradient: Array
     ratio: float
@@ -79,16 +76,7 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
     w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights)
     try:
         start = np.linalg.cholesky(_symmetric(np.tensordot(w, X, axes=1)))
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-        workers = max(1, min(cores, -(-n // PART)))
-        with contextlib.ExitStack() as stack:
-            each: Each = map  # to start a thread takes as long as a small mean
-            if workers > 1:
-                each = stack.enter_context(ThreadPoolExecutor(workers)).map
+        with in_threads(-(-n // _part(X))) as each:
             for size in SUBSAMPLES:
                 chosen = (np.arange(size) * n) // size
                 if n < 4 * size or not np.sum(w[chosen]) > 0:
@@ -106,11 +94,9 @@ def _newton(
     X: Array, w: Array, start: Array, tol: float, max_passes: int, each: Each
 ) -> Found[Array]:
     """Damped Newton iteration from the factor `start`; the value found is the mean's factor."""
-    cuts = range(0, len(X), PART)
     # Whitened once: afterwards every factor is near the identity, so rounding does not grow with
     # the condition of the mean.
-    inverse = np.linalg.inv(start)
-    blocks = list(each(lambda i: (_congruence(inverse, X[i : i + PART]), w[i : i + PART]), cuts))
+    blocks = _whitened(X, w, start, each)
     eye = np.eye(X.shape[-1])
 
     def look(factor: Array) -> View[Array]:
@@ -124,23 +110,38 @@ def _newton(
             # to reach the tolerance.
             forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol)
             step, left = _solve(parts, gradient, forcing, each)
-            return step, left + 2.0 * _largest_factor(ratio) * float(np.sum(step**2))
+            return step, residual_after(step, left, -math.log(ratio) / math.sqrt(2.0))
 
-        # No Hessian exceeds this, so the gradient step always descends.
-        reach = spread / math.sqrt(2.0)
-        lipschitz = reach / math.tanh(reach) if reach > 1e-8 else 1.0
-        return View(residual, spread, gradient / lipschitz, newton)
+        return View(residual, spread, gradient / hessian_within(spread), newton)
 
     found = damped_newton(look, _move, eye, tol, max_passes)
     return replace(found, value=start @ found.value)
 
 
-def _largest_factor(ratio: float) -> float:
-    """Largest theta coth theta, the Hessian's largest eigenvalue for a record whose eigenvalues
-    have this ratio.
+def hessian_within(distance: float) -> float:
+    """No Hessian of a record within this distance exceeds this factor: so long a gradient step
+    always descends. (Eigenvalues of its logarithm differ by at most sqrt(2) times the distance.)
     """
-    theta = -0.5 * math.log(ratio)
-    return theta / math.tanh(theta) if theta > 1e-4 else 1.0
+    reach = distance / math.sqrt(2.0)
+    return reach / math.tanh(reach) if reach > 1e-8 else 1.0
+
+
+def residual_after(step: Array, left: float, distance: float) -> float:
+    """Bound of the residual after a Newton step that leaves `left` of its linear system, of records
+    within this distance.
+    """
+    return left + 2.0 * hessian_within(distance) * float(np.sum(step**2))
+
+
+def _part(X: Array) -> int:
+    return min(PART, max(16, NUMBERS // X.shape[-1] ** 2))
+
+
+def _whitened(X: Array, w: Array, start: Array, each: Each) -> list[tuple[Array, Array]]:
+    """The records seen from the factor `start`, part by part, with their weights."""
+    inverse, size = np.linalg.inv(start), _part(X)
+    cuts = range(0, len(X), size)
+    return list(each(lambda i: (_congruence(inverse, X[i : i + size]), w[i : i + size]), cuts))
 
 
 def _look(
@@ -166,14 +167,14 @@ def _decompose(inverse: Array | None, Y: Array, w: Array) -> _Part:
     k = Y.shape[-1]
     logs = np.log(values)
     rows = np.ascontiguousarray(q.swapaxes(1, 2))
-    weighted = w[:, None, None] * rows
-    gradient = rows.reshape(-1, k).T @ (logs[:, :, None] * weighted).reshape(-1, k)
-    theta = 0.5 * (logs[:, :, None] - logs[:, None, :])
-    kernel = np.ones_like(theta)
-    np.divide(theta, np.tanh(theta), out=kernel, where=theta != 0.0)
+    weighted = (w[:, None] * logs)[:, :, None] * rows
+    gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
+    theta = np.abs(0.5 * (logs[:, :, None] - logs[:, None, :]))
+    np.maximum(theta, 1e-8, out=theta)  # where the kernel is 1 in float64
+    kernel = np.divide(w[:, None, None] * theta, np.tanh(theta), out=theta)
     ratio = float(np.min(values[:, 0] / values[:, -1]))
     spread = float(np.sqrt(np.max(np.sum(logs**2, axis=1))))
-    return _Part(q, weighted, kernel, gradient, ratio, spread)
+    return _Part(rows, kernel, gradient, ratio, spread)
 
 
 def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tuple[Array, float]:
@@ -183,13 +184,10 @@ def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tu
     k = len(gradient)
 
     def product(part: _Part, s: Array) -> Array:
-        rows = part.q.swapaxes(1, 2)
-        inside = np.matmul(np.matmul(rows, s), part.q)
+        rows = part.rows
+        inside = np.matmul((rows.reshape(-1, k) @ s).reshape(rows.shape), rows.swapaxes(1, 2))
         inside *= part.kernel
-        return np.matmul(
-            part.q.transpose(1, 0, 2).reshape(k, -1),
-            np.matmul(inside, part.weighted).reshape(-1, k),
-        )
+        return rows.reshape(-1, k).T @ np.matmul(inside, rows).reshape(-1, k)
 
     def hessian(s: Array) -> Array:
         return _symmetric(pairwise(list(each(lambda part: product(part, s), parts))))
@@ -204,8 +202,48 @@ def _move(factor: Array, step: Array) -> Array:
 
 
 def _congruence(a: Array, X: Array) -> Array:
-    y = np.matmul(np.matmul(a, X), a.T)
+    """a X a^T of symmetric matrices, by two products of large matrices."""
+    k = len(a)
+    half = (X.reshape(-1, k) @ a.T).reshape(X.shape)
+    y = (half.swapaxes(1, 2).reshape(-1, k) @ a.T).reshape(X.shape)
     return 0.5 * (y + y.swapaxes(1, 2))
+
+
+def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[Array], Array]:
+    """The inverse of the Hessian of F at a point, as a map of coordinates of its frame.
+
+    Raises:
+        NotSuitable: As `affine_mean`.
+    """
+    try:
+        factor = np.linalg.cholesky(np.asarray(point))
+        parts, _, residual = _look(
+            factor, _whitened(np.asarray(X), weights, factor, map), map, first=True
+        )
+    except np.linalg.LinAlgError as error:
+        raise NotSuitable from error
+    if not (math.isfinite(residual) and min(p.ratio for p in parts) > SPREAD_FOR_PLAIN_EIGH):
+        raise NotSuitable
+
+    rows, columns, scale = packing(len(factor))
+
+    def inverse(y: Array) -> Array:
+        s = np.empty_like(factor)
+        s[rows, columns] = s[columns, rows] = y / scale
+        step, _ = _solve(parts, s, _ACCURACY * float(np.linalg.norm(s)), map)
+        return step[rows, columns] * scale
+
+    return inverse
+
+
+def packing(k: int) -> tuple[Array, Array, Array]:
+    """Coordinates of a symmetric matrix, as `manifolds._spectral.pack` gives them: rows and columns
+    of its entries, and what multiplies them.
+    """
+    i, j = np.triu_indices(k, 1)
+    diagonal = np.arange(k)
+    scale = np.r_[np.ones(k), np.full(i.size, math.sqrt(2.0))]
+    return np.r_[diagonal, i], np.r_[diagonal, j], scale
 
 
 def _symmetric(a: Array) -> Array:

@@ -1,13 +1,15 @@
 """The Frechet mean of records that are read in parts, on every space with a logarithm.
 
 One pass gives the mean logarithm at a point. The Newton equation is solved with the Hessian of a
-few hundred records, chosen by their places and found by differences, and corrected after each pass
-(Broyden 1965). Where that leads nowhere, because these records are unlike the others, it is solved
-with the Hessian of all records. Sums are compensated: see `domains._stream.streamed_error`.
+few hundred records, chosen by their places, found by differences (of SPD matrices by a formula),
+and corrected after each pass (Broyden 1965). Where that leads nowhere, because these records are
+unlike the others, it is solved with the Hessian of all records; for small SPD matrices it always
+is (`_streamed_affine`). Sums are compensated: see `domains._stream.streamed_error`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -25,6 +27,8 @@ from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds import _spectral as sp
 from ..manifolds._base import Point
 from ..manifolds._spd_affine import relative_spectrum
+from ._affine_mean import NotSuitable, affine_inverse
+from ._streamed_affine import ends, streamed_affine_mean, suits
 from ._sums import weighted_sum
 
 _SAMPLE = 16384  # records whose mean the iteration starts from,
@@ -41,6 +45,7 @@ _FLATTEST = 0.05  # smallest eigenvalue that is believed of an estimated Hessian
 
 InMemory = Callable[[Domain, Point, np.ndarray, float], Point]
 Look = Callable[[Point], np.ndarray]  # stacked points -> the mean logarithm at each
+Rough = Callable[["_Chart", float], "_Inverse"]  # and the length of differences
 
 
 def streamed_mean(
@@ -62,16 +67,43 @@ def streamed_mean(
         return _end(manifold, domain.center, look(_stacked(domain.center))[0])
     some = records.thinned(max(1, min(_SAMPLE, _NUMBERS // records.source.entries)))
     held = some.held()
-    few = _few(manifold, records, held)
+    rough = functools.partial(_rough_inverse, manifold, records, held)
     if held is None:
         start = domain.center
         if some.n < records.n:
-            start = _search(domain, some, few, start, 1e-3 * domain.radius, max_passes)
+            start = _found(domain, some, rough, start, 1e-3 * domain.radius, max_passes)
     elif some.n == records.n:  # its residual is measured again below, with compensated sums
         start = in_memory(domain, *held, tolerance)
     else:
         start = in_memory(domain, *held, 1e-6 * min(1.0, domain.radius))
-    return _search(domain, records, few, start, tolerance, max_passes)
+    return _found(domain, records, rough, start, tolerance, max_passes)
+
+
+def _found(
+    domain: Domain, records: Stream, rough: Rough, start: Point, tolerance: float, max_passes: int
+) -> Point:
+    if suits(domain.manifold):
+        found = streamed_affine_mean(domain, records, start, tolerance, max_passes)
+        if found.residual <= tolerance:
+            return found.value
+        start = found.value
+    return _search(domain, records, rough, start, tolerance, max_passes)
+
+
+def _rough_inverse(
+    manifold: AbstractManifold,
+    records: Stream,
+    held: tuple[Point, np.ndarray] | None,
+    chart: _Chart,
+    size: float,
+) -> _Inverse:
+    """The inverse Hessian of some of the records."""
+    if held is not None and isinstance(manifold, SPDAffineInvariant):
+        points, shares = held
+        with contextlib.suppress(NotSuitable):
+            return _Inverse(affine_inverse(points, shares, chart.start))
+    few = _few(manifold, records, held)
+    return _inverse_hessian(chart, few, size, _MOST_COLUMNS)
 
 
 def _few(
@@ -114,7 +146,7 @@ def reaches(domain: Domain) -> bool:
 
 
 def _search(
-    domain: Domain, records: Stream, few: Look, start: Point, tolerance: float, max_passes: int
+    domain: Domain, records: Stream, rough: Rough, start: Point, tolerance: float, max_passes: int
 ) -> Point:
     """Quasi-Newton steps in the normal coordinates of `start`."""
     manifold = domain.manifold
@@ -132,7 +164,7 @@ def _search(
         if residual <= tolerance:
             return point
         if best is None:
-            first = inverse = _inverse_hessian(chart, few, size, _MOST_COLUMNS)
+            first = inverse = rough(chart, size)
         gradient = chart.seen_from_start(_stacked(point), at_point)[0]
         found = _Found(residual, point, at_point[0], here, gradient)
         if best is None or residual < best.residual:
@@ -190,21 +222,21 @@ class _Chart:
 
 @dataclasses.dataclass(frozen=True)
 class _Inverse:
-    """An inverse Hessian: a matrix, 1 where it is None, and corrections of rank one. In large
-    dimensions a matrix would be larger than all that is held of the records.
+    """An inverse Hessian: a symmetric map, 1 where it is None, and corrections of rank one. In
+    large dimensions a matrix would be larger than all that is held of the records.
     """
 
-    matrix: np.ndarray | None
+    symmetric: Callable[[np.ndarray], np.ndarray] | None
     pairs: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     def of(self, y: np.ndarray) -> np.ndarray:
         """The inverse times y."""
-        whole = y if self.matrix is None else self.matrix @ y
+        whole = y if self.symmetric is None else self.symmetric(y)
         return whole + sum(u * float(v @ y) for u, v in self.pairs)
 
     def transposed(self, y: np.ndarray) -> np.ndarray:
         """Its transpose times y."""
-        whole = y if self.matrix is None else self.matrix.T @ y
+        whole = y if self.symmetric is None else self.symmetric(y)
         return whole + sum(v * float(u @ y) for u, v in self.pairs)
 
     def corrected(self, step: np.ndarray, change: np.ndarray) -> _Inverse:
@@ -231,7 +263,7 @@ def _inverse_hessian(chart: _Chart, look: Look, size: float, most: int) -> _Inve
     if not np.isfinite(hessian).all():
         return _Inverse(None)
     values, q = np.linalg.eigh(0.5 * (hessian + hessian.T))
-    return _Inverse((q / np.maximum(values, _FLATTEST)) @ q.T)
+    return _Inverse(((q / np.maximum(values, _FLATTEST)) @ q.T).__matmul__)
 
 
 # ------------------------------------------------------------------ formulas
@@ -240,12 +272,7 @@ def _stacked(point: Point) -> Point:
 
 
 def _end(manifold: AbstractManifold, base: Point, y: np.ndarray) -> Point:
-    return _ends(manifold, base, jnp.asarray(y))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
-    return manifold._exp(base, manifold._from_coordinates(base, y))
+    return ends(manifold, base, jnp.asarray(y))
 
 
 @functools.partial(jax.jit, static_argnums=0)

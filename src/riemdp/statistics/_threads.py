@@ -1,0 +1,46 @@
+"""A pool of threads each of which does linear algebra of small matrices on its own."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+Each = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
+
+
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def in_threads(parts: int) -> Iterator[Each]:
+    """`map` in as many threads as there are cores, and parts of the work."""
+    workers = min(cores(), parts)
+    if workers < 2:
+        yield map  # to start a thread takes as long as a small mean
+        return
+    controller = _controller()
+    with (  # small matrices take twice as long where each thread starts more of them
+        controller.limit(limits=1, user_api="blas"),
+        ThreadPoolExecutor(workers, initializer=_alone, initargs=(controller,)) as pool,
+    ):
+        yield pool.map
+
+
+def _alone(controller: ThreadpoolController) -> None:
+    """Some libraries keep a limit for each thread."""
+    controller.limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # it looks through all libraries of the process

@@ -1,0 +1,204 @@
+"""Means of SPD matrices that are read in parts: the Hessian beside automatic differentiation, the
+bound that saves the last pass, and what happens where a step leads nowhere.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import riemdp
+from riemdp import Ball
+from riemdp.domains import _sources, _stream
+from riemdp.statistics import (
+    FrechetMean,
+    _affine_mean,
+    _newton,
+    _streamed_affine,
+    _streamed_mean,
+    _threads,
+)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(_stream, "MOST_ROWS", 64)
+    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 50)
+
+
+def matrices(k: int, n: int, size: float = 0.6) -> np.ndarray:
+    g = np.random.default_rng(k).normal(size=(n, k, k)) * size / np.sqrt(k)
+    values, q = np.linalg.eigh(g + g.swapaxes(1, 2))
+    X = (q * np.exp(values)[:, None, :]) @ q.swapaxes(1, 2)
+    return 0.5 * (X + X.swapaxes(1, 2))
+
+
+def mapped(folder, X: np.ndarray) -> np.ndarray:
+    np.save(folder / "x.npy", X)
+    return np.load(folder / "x.npy", mmap_mode="r")
+
+
+def residual(point: np.ndarray, X: np.ndarray) -> float:
+    inverse = np.linalg.inv(np.linalg.cholesky(point))
+    values, q = np.linalg.eigh(inverse @ X @ inverse.T)
+    return float(np.linalg.norm(((q * np.log(values)[:, None, :]) @ q.swapaxes(1, 2)).mean(0)))
+
+
+def differentiated(k: int, X: np.ndarray, w: np.ndarray, point: np.ndarray):
+    """Mean logarithm and Hessian of F at the point, by automatic differentiation of distances."""
+    space = riemdp.SPDAffineInvariant(k)
+
+    def f(y):
+        end = space.exp(point, space.from_coordinates(point, y))
+        return 0.5 * jnp.sum(w * space.dist(end, X) ** 2)
+
+    zero = jnp.zeros(space.dim)
+    return -jax.grad(f)(zero), jax.hessian(f)(zero)
+
+
+# ------------------------------------------------------------------------------- the Hessian
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_a_pass_gives_gradient_and_hessian(k) -> None:
+    X = matrices(k, 17)
+    point, X, w = X[0], X[1:], np.random.default_rng(0).uniform(0.1, 1.0, 16)
+    gradient, hessian = differentiated(k, X, w, point)
+    space = riemdp.SPDAffineInvariant(k)
+    # a record that has no weight may be anything
+    X = np.concatenate([X, np.full((16, k, k), np.nan)])
+    w = np.concatenate([w, np.zeros(16)])
+    found = _streamed_affine._compiled_sums(
+        space, jnp.asarray(point), jnp.asarray(X), jnp.asarray(w)
+    )
+    np.testing.assert_allclose(found[0], gradient, atol=1e-11)
+    np.testing.assert_allclose(found[1], hessian, atol=1e-10)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_the_inverse_of_a_hessian(k) -> None:
+    X = matrices(k, 17)
+    point, X, w = X[0], X[1:], np.random.default_rng(0).uniform(0.1, 1.0, 16)
+    _, hessian = differentiated(k, X, w, point)
+    y = np.random.default_rng(1).normal(size=len(hessian))
+    found = _affine_mean.affine_inverse(X, w, point)(y)
+    np.testing.assert_allclose(found, np.linalg.solve(hessian, y), rtol=1e-5, atol=1e-5)
+
+
+def test_records_too_wide_for_it_are_left_to_differences(tmp_path) -> None:
+    k, n = 7, 200
+    X = np.tile(np.eye(k), (n, 1, 1))
+    X[:, 0, 0], X[:, 1, 1] = 1e4, 1e-4
+    X[::2] = X[::2].swapaxes(1, 2)[:, ::-1, ::-1]
+    with pytest.raises(_affine_mean.NotSuitable):
+        _affine_mean.affine_inverse(X, np.full(n, 1 / n), X[0])
+    space = riemdp.SPDAffineInvariant(k)
+    query = FrechetMean(Ball(np.eye(k), 14.0).on(space), n)
+    found, there = (query.value(query.prepare(x)) for x in (mapped(tmp_path, X), X))
+    assert query.tolerance is not None
+    assert float(space.dist(found, there)) <= 2 * query.tolerance
+
+
+# ------------------------------------------------------------------------------- the mean
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-9])
+@pytest.mark.parametrize("size", [0.3, 1.2])
+def test_the_bound_without_a_last_pass_is_a_bound(tmp_path, tolerance, size) -> None:
+    """The residual that is stated after a step no pass follows is never below the true one."""
+    k, n = 3, 1000
+    X = matrices(k, n, size)
+    space = riemdp.SPDAffineInvariant(k)
+    assert np.max(space.dist(np.eye(k), X)) < 12.0
+    domain = Ball(np.eye(k), 12.0).on(space)
+    stream = FrechetMean(domain, n).prepare(mapped(tmp_path, X)).points
+    assert isinstance(stream, _stream.Stream)
+    found = _streamed_affine.streamed_affine_mean(domain, stream, domain.center, tolerance, 50)
+    assert residual(np.asarray(found.value), X) <= found.residual + 1e-13
+    assert found.residual <= tolerance
+
+
+@pytest.mark.parametrize(("k", "most"), [(3, 2), (7, 4)])
+def test_how_often_the_records_are_read(tmp_path, monkeypatch, k, most) -> None:
+    n = 3000
+    X = matrices(k, n, 0.2)
+    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 300)
+    query = FrechetMean(Ball(np.eye(k), 2.0).on(riemdp.SPDAffineInvariant(k)), n)
+    ends: list[int] = []
+    with _sources.watched(lambda read, n: ends.append(read) if read == n else None):
+        found = query.value(query.prepare(mapped(tmp_path, X)))
+    assert 1 <= len(ends) <= most
+    assert query.tolerance is not None
+    assert residual(np.asarray(found), X) <= query.tolerance
+
+
+def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) -> None:
+    """The tolerance is part of the sensitivity."""
+    k, n = 3, 600
+    X = matrices(k, n)
+    query = FrechetMean(Ball(np.eye(k), 4.0).on(riemdp.SPDAffineInvariant(k)), n)
+    asked = []
+
+    def lost(look, move, start, tol, most):
+        asked.append(tol)
+        return _newton.Found(start, 1.0, most, 1.0)
+
+    monkeypatch.setattr(_streamed_affine, "damped_newton", lost)
+    found = query.value(query.prepare(mapped(tmp_path, X)))
+    assert asked == [query.tolerance]
+    assert query.tolerance is not None
+    assert residual(np.asarray(found), X) <= query.tolerance
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_records_that_mislead_the_sample(tmp_path, seed) -> None:
+    """Records on the edge of a large ball, those of the sample on the other side."""
+    k, n, radius = 2, 1500, 7.0
+    space, rng = riemdp.SPDAffineInvariant(k), np.random.default_rng(seed)
+    y = np.empty((n, 3))
+    sample = np.concatenate([np.arange(*s) for s in _sources.spread_out(n, 50)])
+    for chosen in (np.arange(n), sample):
+        u = rng.normal(size=(2, 3))
+        u *= 0.999 * radius / np.linalg.norm(u, axis=1, keepdims=True)
+        y[chosen] = u[(rng.random(len(chosen)) < rng.uniform(0.3, 0.7)).astype(int)]
+    X = np.asarray(space.exp(np.eye(k), space.from_coordinates(np.eye(k), y)))
+    query = FrechetMean(Ball(np.eye(k), radius).on(space), n)
+    found, there = (query.value(query.prepare(x)) for x in (mapped(tmp_path, X), X))
+    assert query.tolerance is not None
+    assert float(space.dist(found, there)) <= 2 * query.tolerance
+
+
+# ------------------------------------------------------------------------------- threads
+def _blas_threads() -> list[int]:
+    return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+
+def test_libraries_keep_to_one_thread_and_are_given_back(monkeypatch) -> None:
+    monkeypatch.setattr(_threads, "cores", lambda: 2)
+    with threadpool_limits(2, user_api="blas"):
+        before = _blas_threads()
+        inside, leave = threading.Event(), threading.Event()
+        seen = []
+
+        def other() -> None:
+            with _threads.in_threads(8) as each:
+                seen.extend(each(abs, [-3]))
+                inside.set()
+                leave.wait(60)
+
+        thread = threading.Thread(target=other)
+        with _threads.in_threads(8) as each:
+            thread.start()
+            assert inside.wait(60)
+            assert list(each(abs, [-1, 2])) == [1, 2]
+            assert set(_blas_threads()) == {1}
+        leave.set()
+        thread.join()
+        assert seen == [3]
+        assert _blas_threads() == before
+        with pytest.raises(ZeroDivisionError), _threads.in_threads(8):
+            raise ZeroDivisionError
+        assert _blas_threads() == before
+        with _threads.in_threads(1) as each:
+            assert each is map
