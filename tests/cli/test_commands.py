@@ -4,6 +4,7 @@ there.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import subprocess
@@ -476,6 +477,38 @@ def test_records_outside_the_ball_are_counted_and_stated(riemdp, tmp_path):
     searched = riemdp("mean", tmp_path / "volts.npy", "-e", 1, "-d", 1e-6, "--count-outside")
     assert searched.code == 2
     assert "--count-outside needs --radius" in " ".join(searched.err.split())
+
+
+class LikeZarr:
+    """As much of a Zarr array as it has: a shape and slices, and no len()."""
+
+    chunks = (16, 3, 3)
+
+    def __init__(self, X: np.ndarray):
+        self.X, self.shape, self.dtype, self.ndim = X, X.shape, X.dtype, X.ndim
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self.X[rows]
+
+
+LikeZarr.__module__ = "zarr.fake"
+
+
+@pytest.mark.parametrize("options", [("-r", 2), ("-r", 2, "--dispersion-share", 0.3), ()])
+def test_an_array_without_a_length_is_read_in_parts(riemdp, tmp_path, monkeypatch, options):
+    X = spd_records(n=400)
+    np.save(tmp_path / "x.npy", X)
+    words = (*options, "-e", 2, "-d", 1e-5, "--seed", 0, "--json")
+    plain = riemdp("mean", tmp_path / "x.npy", *words)
+    loaded = read_records(tmp_path / "x.npy", Reading())
+    monkeypatch.setattr(
+        "riemdp.cli._readers.read_records",
+        lambda *_: dataclasses.replace(loaded, array=LikeZarr(X)),
+    )
+    streamed = riemdp("mean", tmp_path / "x.npy", *words)
+    assert (plain.code, streamed.code) == (0, 0), streamed.err
+    means = [np.array(json.loads(run.out)["mean"]) for run in (plain, streamed)]
+    np.testing.assert_allclose(means[1], means[0], atol=1e-8)
 
 
 def test_shrink_moves_a_noisy_mean_towards_the_centre(riemdp, scans):

@@ -103,9 +103,10 @@ def mean(
     if loaded.names is not None and manifold.shape == (len(loaded.names),):
         outputs.names = loaded.names
     ball = ball_for(manifold, center, radius, outer_center, outer_radius)
-    labels, people = people_labels(loaded.groups, len(records), groups, groups_column, key)
+    rows = int(records.shape[0])  # a Zarr array has no len()
+    labels, people = people_labels(loaded.groups, rows, groups, groups_column, key)
     if isinstance(ball, AdaptiveBall):
-        n = len(records) if people is None else people
+        n = rows if people is None else people
         plan = releases.plan_private_mean(manifold, ball, n, budget)
         _check_count(n, plan.need, budget, "records" if people is None else "people")
     if on_invalid is o.OnInvalid.refuse:
@@ -126,7 +127,7 @@ def mean(
             "groups": labels,
         }
         if dispersion_share is not None and isinstance(ball, Ball):
-            n = len(records) if people is None else people
+            n = rows if people is None else people
             return mean_with_dispersion(
                 manifold, records, ball, budget, n=n, share=dispersion_share, **given
             )
