@@ -8,7 +8,7 @@ OUT    ?= riemdp-demo
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 UV_VERSION := 0.12.24
 
-.PHONY: help setup demo test test-slow bench lint audit mutants docs docs-version conformance package clean
+.PHONY: help setup demo test test-slow test-gpu bench lint audit mutants docs docs-version conformance package clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -44,6 +44,9 @@ $(VENV)/.ready-large: $(READY)
 
 test-slow: $(VENV)/.ready-conformance $(VENV)/.ready-federated $(VENV)/.ready-large  ## long statistics, peers, a real federated deployment
 	$(PYTEST) -m 'slow or conformance or federated_deployment'
+
+test-gpu: $(READY)  ## the tests that need an accelerator; skipped where JAX sees none (docs/scale.md)
+	$(BIN)/python -m pytest -m gpu -rs tests/test_accelerator.py
 
 bench: $(VENV)/.ready-conformance  ## timings beside the best peer or a hand-written floor (bench/results/)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m bench

@@ -329,8 +329,23 @@ def accounting_outside_privacy(sources: list[Source]) -> list[str]:
     ]
 
 
+def unchecked_decompositions(sources: list[Source]) -> list[str]:
+    """JAX decomposes matrices in one module, which checks what a device returns."""
+    iterative = {"eigh", "eigvalsh", "eig", "eigvals", "svd", "svdvals", "pinv", "polar"}
+    return [
+        f"{source.path}:{node.lineno} uses {ast.unparse(node)}"
+        for source in sources
+        if source.path != "manifolds/_decompositions.py"
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in iterative
+        and ast.unparse(node.value).startswith(("jnp.", "jax."))
+    ]
+
+
 RULES = [
     accounting_outside_privacy,
+    unchecked_decompositions,
     wrong_imports,
     noise_outside,
     noise_without_guarantee,
@@ -396,6 +411,8 @@ BROKEN = [
         "def f(source):\n    return source.rounded_normals(2.0**32, (3,))",
     ),
     (matplotlib_outside_plots, "report/_x.py", "def f():\n    import matplotlib.pyplot as plt"),
+    (unchecked_decompositions, "domains/_x.py", "def f(a):\n    return jnp.linalg.eigvalsh(a)"),
+    (unchecked_decompositions, "domains/_x.py", "def f(a):\n    return jax.lax.linalg.svd(a)"),
     (heavy_at_import, "privacy/_x.py", "from scipy import stats"),
     (
         heavy_at_import,
@@ -408,6 +425,8 @@ BROKEN = [
 ]
 
 ALLOWED = [
+    (unchecked_decompositions, "domains/_x.py", "def f(a):\n    return np.linalg.eigh(a)"),
+    (unchecked_decompositions, "domains/_x.py", "def f(a):\n    return decompositions.eigh(a)"),
     (accounting_outside_privacy, "privacy/_x.py", "from .accounting import bounds"),
     (wrong_imports, "mechanisms/_x.py", "from ..privacy import Ball\nfrom .._errors import real"),
     (wrong_imports, "cli.py", "from .report import privacy_report"),

@@ -11,10 +11,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
+from . import _decompositions as decompositions
 from . import _orthonormal as on
 from ._base import AbstractManifold
 from ._numerics import safe_sqrt
-from ._spectral import invsqrtm, transpose
+from ._spectral import invsqrtm, sym, transpose
 
 
 class Grassmann(AbstractManifold):
@@ -121,7 +122,7 @@ class Grassmann(AbstractManifold):
         """The frame of the subspace of p that is nearest to the frame `reference`: a function of
         the two arrays that does not change with the representative p.
         """
-        u, _, vt = jnp.linalg.svd(transpose(p) @ jnp.asarray(reference), full_matrices=False)
+        u, _, vt = decompositions.svd(transpose(p) @ jnp.asarray(reference), full_matrices=False)
         return p @ (u @ vt)
 
     def _squared_dist(self, p: Array, q: Array) -> Array:
@@ -187,7 +188,7 @@ class Grassmann(AbstractManifold):
         # prod_{i<j} sinc(t_i - t_j) sinc(t_i + t_j) prod_i sinc(t_i)^(m - 2k), t the k = min(r, m -
         # r) singular values.
         k = min(self.r, self.m - self.r)
-        squares = jnp.linalg.eigvalsh(transpose(v) @ v)[..., self.r - k :]
+        squares = decompositions.eigvalsh(sym(transpose(v) @ v))[..., self.r - k :]
         return on.log_density_of_angles(squares, self.m - 2 * k)
 
 

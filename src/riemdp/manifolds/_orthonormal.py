@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from . import _decompositions as decompositions
 from ._numerics import log_sinc_sqrt
 from ._spectral import sym, transpose
 
@@ -142,13 +143,13 @@ def _symmetric_function(
 
     @jax.custom_jvp
     def function(g: Array) -> Array:
-        l, p = jnp.linalg.eigh(g, symmetrize_input=False)
+        l, p = decompositions.eigh(g)
         return (p * value(l)[..., None, :]) @ transpose(p)
 
     @function.defjvp
     def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
         (g,), (dg,) = primals, tangents
-        l, p = jnp.linalg.eigh(g, symmetrize_input=False)
+        l, p = decompositions.eigh(g)
         out = (p * value(l)[..., None, :]) @ transpose(p)
         return out, p @ (differences(l) * (transpose(p) @ sym(dg) @ p)) @ transpose(p)
 
@@ -174,13 +175,13 @@ def _generalised_function(
 
     @jax.custom_jvp
     def function(c: Array) -> Array:
-        a, s, bt = jnp.linalg.svd(c)
+        a, s, bt = decompositions.svd(c)
         return (a * value(s)[..., None, :]) @ bt
 
     @function.defjvp
     def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
         (c,), (dc,) = primals, tangents
-        a, s, bt = jnp.linalg.svd(c)
+        a, s, bt = decompositions.svd(c)
         f = value(s)
         si, sj = _pairs(s)
         fi, fj = _pairs(f)
@@ -206,14 +207,14 @@ def nearest_orthonormal(x: Array) -> Array:
     """The orthonormal frame nearest to x (..., m, r): its polar factor, from the singular value
     decomposition.
     """
-    a, _, bt = jnp.linalg.svd(x, full_matrices=False)
+    a, _, bt = decompositions.svd(x, full_matrices=False)
     return a @ bt
 
 
 @nearest_orthonormal.defjvp
 def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     (x,), (dx,) = primals, tangents
-    a, s, bt = jnp.linalg.svd(x, full_matrices=False)
+    a, s, bt = decompositions.svd(x, full_matrices=False)
     si, sj = _pairs(s)
     total = si + sj
     rotated = dx @ transpose(bt)

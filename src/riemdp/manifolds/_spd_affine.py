@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from . import _decompositions as decompositions
 from . import _spectral as sp
 from ._numerics import log_sinhc_sqrt, safe_sqrt
 from ._spd import AbstractSPD, inverse_factor
@@ -160,14 +161,14 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     poor = ~(low > SPREAD_FOR_SVD * jnp.maximum(1.0, 1.0 + eig.values[..., -1]))
 
     def refine(inverse: Matrix, q: Matrix) -> sp.Spectrum:
-        u, s, _ = jnp.linalg.svd(
+        u, s, _ = decompositions.svd(
             inverse @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False
         )
         squares = s[..., ::-1] ** 2
         return sp.Spectrum(u[..., ::-1], squares, jnp.zeros(squares.shape[:-1], squares.dtype))
 
     usual = sp.Spectrum(eig.q, eig.values, ones)
-    eig = sp.where_rare(
+    eig = decompositions.where_rare(
         poor, refine, usual, jnp.broadcast_to(inverse, e.shape), jnp.broadcast_to(q, e.shape)
     )
     return lower, m, eig

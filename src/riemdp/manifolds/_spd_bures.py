@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._errors import ConvergenceWarning, InvalidArgument, integer, real
+from . import _decompositions as decompositions
 from . import _spectral as sp
 from ._base import EPS, Point, Tangent, _compiled
 from ._numerics import safe_divide, safe_sqrt
@@ -370,12 +371,12 @@ def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
     poor = ~(eig.values[..., 0] > 1e-6 * top)
 
     def refine(upper: Matrix, q: Matrix) -> sp.Spectrum:
-        u, s, _ = jnp.linalg.svd(
+        u, s, _ = decompositions.svd(
             upper @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False
         )
         return sp.Spectrum(u[..., ::-1], s[..., ::-1] ** 2, jnp.zeros(s.shape[:-1], s.dtype))
 
-    eig = sp.where_rare(
+    eig = decompositions.where_rare(
         poor, refine, eig, jnp.broadcast_to(upper, n.shape), jnp.broadcast_to(q, n.shape)
     )
     direct = sp.apply("power", n, eig, t=0.5) - sp.sym(upper @ lower)
@@ -402,7 +403,7 @@ def _metric_root(p: Matrix, v: Matrix, power: float) -> Matrix:
     eigenvectors. Its first derivative is exact also where eigenvalues coincide; the second only
     where they differ.
     """
-    values, q = jnp.linalg.eigh(p, symmetrize_input=False)
+    values, q = decompositions.eigh(p)
     return _multiply_sums(values, q, v, power)
 
 
@@ -416,7 +417,7 @@ def _metric_root_jvp(power: float, primals: tuple[Array, ...], tangents: tuple[A
     # A change E of p changes the operator by S -> 2 (E S + S E), which links the entries (t, s) and
     # (r, s): hence divided differences of x -> x^power between 2 (l_r + l_s) and 2 (l_t + l_s).
     (p, v), (dp, dv) = primals, tangents
-    values, q = jnp.linalg.eigh(p, symmetrize_input=False)
+    values, q = decompositions.eigh(p)
     back = sp.transpose(q)
     roots = jnp.sqrt(2.0 * (values[..., :, None] + values[..., None, :]))
     first, second = (

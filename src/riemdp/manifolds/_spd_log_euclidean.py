@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
+from . import _decompositions as decompositions
 from . import _spectral as sp
 from ._numerics import safe_sqrt
 from ._spd import AbstractSPD
@@ -81,7 +82,7 @@ class SPDLogEuclidean(AbstractSPD):
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         # In the frame of the eigenvectors of p the derivative of exp is a product entry by entry,
         # and the isotropic Gaussian matrix is the same there as in any other.
-        values, q = jnp.linalg.eigh(sp.sym(p), symmetrize_input=False)
+        values, q = decompositions.eigh(sp.sym(p))
         slopes = sp.exp_slopes(jnp.log(values))
         return sp.sym((q @ (slopes * sp.unpack(z, self.k))) @ sp.transpose(q))
 

@@ -24,11 +24,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import ShapedArray
-from jax.custom_batching import custom_vmap
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
+from . import _decompositions as decompositions
 from ._numerics import sinhc_sqrt
 
 Matrix = Float[Array, "*batch k k"]
@@ -61,7 +61,7 @@ def transpose(x: Matrix) -> Matrix:
 
 def spectrum(a: Matrix) -> Spectrum:
     """Eigendecomposition that carries no derivative (the functions below supply them)."""
-    values, q = jnp.linalg.eigh(jax.lax.stop_gradient(a), symmetrize_input=False)
+    values, q = decompositions.eigh(jax.lax.stop_gradient(a))
     return Spectrum(q, values, jnp.zeros(values.shape[:-1], values.dtype))
 
 
@@ -358,13 +358,13 @@ def eigenvalues(a: Matrix) -> Float[Array, "*batch k"]:
     """Ascending eigenvalues. A symmetric function of them has its right gradient also where they
     coincide (its second derivative is right only where they differ).
     """
-    return jnp.linalg.eigvalsh(a, symmetrize_input=False)
+    return decompositions.eigvalsh(a)
 
 
 @eigenvalues.defjvp
 def _eigenvalues_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     (a,), (da,) = primals, tangents
-    values, q = jnp.linalg.eigh(a, symmetrize_input=False)
+    values, q = decompositions.eigh(a)
     return values, jnp.einsum("...ri,...rs,...si->...i", q, da, q)
 
 
@@ -380,39 +380,6 @@ def difference(kind: str, x: Spectrum, y: Spectrum, gap: Matrix) -> Matrix:
         x.values[..., :, None], y.values[..., None, :], jnp.zeros(()), 0.0
     )
     return sym(x.q @ (weights * (transpose(x.q) @ gap @ y.q)) @ transpose(y.q))
-
-
-# ------------------------------------------------------------------------------------------------
-# rarely needed refinements
-def where_rare(
-    flag: Array, refine: Callable[..., Any], usual: PyTree[Array], *operands: Array
-) -> Any:
-    """`refine(*operands)` where `flag`, `usual` elsewhere; the refinement runs only if some flag is
-    up, also under vmap.
-
-    `flag` has the full batch shape; every leaf of `usual` and every operand leads with that shape.
-    Carries no derivative.
-    """
-
-    @custom_vmap
-    def run(flag: Array, usual: PyTree[Array], *operands: Array) -> Any:
-        def yes() -> Any:
-            def choose(new: Array, old: Array) -> Array:
-                return jnp.where(flag.reshape(flag.shape + (1,) * (old.ndim - flag.ndim)), new, old)
-
-            return jax.tree.map(choose, refine(*operands), usual)
-
-        return jax.lax.cond(jnp.any(flag), yes, lambda: usual)
-
-    @run.def_vmap
-    def _rule(axis_size: int, batched: Sequence[bool], *arguments: PyTree[Array]) -> Any:
-        def lead(x: Array, b: bool) -> Array:
-            return x if b else jnp.broadcast_to(x, (axis_size, *x.shape))
-
-        full = jax.tree.map(lead, arguments, tuple(batched))
-        return run(*full), jax.tree.map(lambda _: True, usual)
-
-    return jax.lax.stop_gradient(run(*jax.lax.stop_gradient((flag, usual, *operands))))
 
 
 # ------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer, real
+from . import _decompositions as decompositions
 from . import _orthonormal as on
 from ._base import AbstractManifold, Point
 from ._numerics import safe_sqrt
@@ -295,7 +296,7 @@ class Stiefel(AbstractManifold):
             # The squared half angles come in pairs; the roots of so(m) are +-t_k +- t_l, and +-t_k
             # when m is odd.
             half = 0.5 * on.skew(transpose(p) @ v)
-            squares = jnp.linalg.eigvalsh(transpose(half) @ half)[..., self.m % 2 :: 2]
+            squares = decompositions.eigvalsh(sym(transpose(half) @ half))[..., self.m % 2 :: 2]
             return 2.0 * on.log_density_of_angles(squares, self.m % 2)
         raise self._unavailable(
             "log_volume_density",
@@ -318,8 +319,8 @@ def _rotation_log(p: Array, q: Array) -> Array:
 def _rotation_squared_dist(p: Array, q: Array) -> Array:
     # Singular values of q - p and q + p are 2 sin and 2 cos of half the angles: together accurate
     # at 0 and at pi.
-    sines = jnp.linalg.svd(q - p, compute_uv=False)
-    cosines = jnp.linalg.svd(q + p, compute_uv=False)[..., ::-1]
+    sines = decompositions.singular_values(q - p)
+    cosines = decompositions.singular_values(q + p)[..., ::-1]
     angles = 2.0 * jnp.arctan2(sines, cosines)
     return jnp.where(jnp.linalg.det(transpose(p) @ q) < 0.0, jnp.inf, jnp.sum(angles**2, axis=-1))
 

@@ -18,7 +18,9 @@ from .._errors import InvalidArgument, invalid
 from ..domains import Ball, Domain
 from ..domains._clamp import INSIDE, choose, clamp
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
+from ..manifolds import _decompositions as decompositions
 from ..manifolds._base import Point, Tangent
+from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier
 
 Floats = NDArray[np.float64]
@@ -279,10 +281,10 @@ def _bures_wasserstein_exp(w: Array, u: Array) -> Array:
     # and at most |U - V| from the end of V, for every symmetric L that keeps I + L regular (it is
     # the quotient of a flat space). Eigenvalues of I + L within 1e-6 of zero are moved there:
     # post-processing of what is already noisy.
-    values, vectors = jnp.linalg.eigh(w)
+    values, vectors = decompositions.eigh(sym(w))
     rotated = vectors.T @ u @ vectors
     moved = jnp.eye(w.shape[-1]) + rotated / (values[:, None] + values[None, :])
-    m, q = jnp.linalg.eigh((moved + moved.T) / 2)
+    m, q = decompositions.eigh(sym(moved))
     m = jnp.where(jnp.abs(m) < 1e-6, jnp.where(m < 0, -1e-6, 1e-6), m)
     root = (vectors @ ((q * m) @ q.T)) * jnp.sqrt(values)
     return root @ root.T

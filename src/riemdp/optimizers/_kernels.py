@@ -23,6 +23,7 @@ from ..manifolds import (
     SPDAffineInvariant,
     Sphere,
 )
+from ..manifolds import _decompositions as decompositions
 from ..manifolds import _spectral as spectral
 from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..problems._frechet import SquaredDistanceGradient
@@ -231,7 +232,7 @@ class AffineInvariantMean(AbstractKernel):
         n, k, _ = batch.shape
         right = (batch.reshape(n * k, k) @ state.T).reshape(n, k, k)
         m = (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ state.T).reshape(n, k, k)
-        values, vectors = jnp.linalg.eigh(m, symmetrize_input=False)
+        values, vectors = decompositions.eigh(m)
         return -2.0 * jnp.log(values), vectors
 
     def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:

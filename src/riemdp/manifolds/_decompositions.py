@@ -1,0 +1,188 @@
+"""Eigenvalues and singular values, checked where they do not come from LAPACK.
+
+The sensitivity rests on them: a wrong decomposition measures a wrong distance, and a record far
+outside the ball is kept. On the CPU LAPACK says when it did not converge. Solvers of accelerators
+iterate a limited number of times (cuSOLVER's batched Jacobi method up to 32 rows), and some of them
+returned what they had without a word. So on a machine with any device besides the CPU every
+decomposition is multiplied out, and a matrix for which that does not come back is decomposed again,
+by LAPACK on the host. What was decomposed again shows in the time alone.
+
+Whether there is such a device is a public fact, and on the CPU alone the programs are those without
+a check.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.extend.backend
+import jax.numpy as jnp
+import numpy as np
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Float, PyTree
+
+from ._base import EPS
+
+Matrix = Float[Array, "*batch m n"]
+Parts = tuple[Array, ...]
+
+# What a decomposition may miss, in units of rounding times rows: A Q by RESIDUAL, relative to the
+# largest eigenvalue, and Q^T Q by ORTHOGONALITY. Eigenvalues err by no more than the residual, so
+# these are the two terms of `AbstractSPD._resolution`. LAPACK stays below 2.9 and 4.2.
+RESIDUAL, ORTHOGONALITY = 4.0, 8.0
+
+
+def lapack_alone() -> bool:
+    """Whether every decomposition comes from LAPACK: a public fact of the machine, False where JAX
+    has any device besides the CPU, whichever is in use.
+    """
+    return set(jax.extend.backend.backends()) <= {"cpu"}
+
+
+def eigh(a: Matrix) -> tuple[Array, Array]:
+    """Ascending eigenvalues and eigenvectors of a symmetric matrix, of which the lower half is
+    read.
+    """
+    found = jnp.linalg.eigh(a, symmetrize_input=False)
+    parts = found.eigenvalues, found.eigenvectors
+    if lapack_alone():
+        return parts
+    low = jnp.tril(a)
+    whole = low + _transpose(jnp.tril(a, -1))
+    values, q = _checked(np.linalg.eigh, whole, wrong(whole, q=parts[1], values=parts[0]), parts)
+    return values, q
+
+
+def eigvalsh(a: Matrix) -> Array:
+    """Ascending eigenvalues of a symmetric matrix, of which the lower half is read."""
+    # Without eigenvectors there is nothing to multiply out.
+    return jnp.linalg.eigvalsh(a, symmetrize_input=False) if lapack_alone() else eigh(a)[0]
+
+
+def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
+    """Left singular vectors, descending singular values, right singular vectors as rows."""
+    u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
+    if lapack_alone():
+        return u, s, vt
+    some = s.shape[-1]
+    left = a @ _transpose(vt)[..., :some]
+    bad = wrong(a, q=u, values=s, moved=left) | _skewed(vt)
+    solve = functools.partial(np.linalg.svd, full_matrices=full_matrices)
+    u, s, vt = _checked(solve, a, bad, (u, s, vt))
+    return u, s, vt
+
+
+def singular_values(a: Matrix) -> Array:
+    """Descending singular values."""
+    return jnp.linalg.svd(a, compute_uv=False) if lapack_alone() else svd(a, False)[1]
+
+
+def wrong(
+    a: Matrix, q: Matrix, values: Float[Array, "*batch k"], moved: Matrix | None = None
+) -> Bool[Array, "*batch"]:
+    """Which finite matrices were decomposed wrongly: `moved`, by default a q, is not q times the
+    values, or the columns of q are not orthonormal.
+    """
+    moved = a @ q if moved is None else moved
+    size = jnp.max(jnp.abs(values), axis=-1)[..., None, None]
+    size = jnp.where(size > 0.0, size, 1.0)
+    gap = (moved - q[..., : values.shape[-1]] * values[..., None, :]) / size
+    limit = RESIDUAL * EPS * max(a.shape[-2:])
+    # What is not a number satisfies no inequality.
+    right = (jnp.sum(gap**2, axis=(-2, -1)) <= limit**2) & ~_skewed(q)
+    return jnp.all(jnp.isfinite(a), axis=(-2, -1)) & ~right
+
+
+def _skewed(q: Matrix) -> Bool[Array, "*batch"]:
+    """Whether the columns, or the rows of a wide matrix, are not orthonormal."""
+    q = q if q.shape[-2] >= q.shape[-1] else _transpose(q)
+    gap = _transpose(q) @ q - jnp.eye(q.shape[-1], dtype=q.dtype)
+    limit = ORTHOGONALITY * EPS * q.shape[-2]
+    return ~(jnp.sum(gap**2, axis=(-2, -1)) <= limit**2)
+
+
+def _transpose(a: Matrix) -> Matrix:
+    return jnp.swapaxes(a, -1, -2)
+
+
+def _checked(
+    solve: Callable[[np.ndarray], Any], a: Matrix, bad: Bool[Array, "*batch"], parts: Parts
+) -> Parts:
+    """The parts of a decomposition: of bad matrices those of LAPACK, and NaN of matrices that are
+    not finite, of which a solver may make anything. What was right keeps its derivative.
+    """
+    finite = jnp.all(jnp.isfinite(a), axis=(-2, -1))
+    shapes = tuple((part.shape[bad.ndim :], part.dtype) for part in parts)
+    usual = tuple(jnp.where(_expand(finite, part), part, jnp.nan) for part in parts)
+    solved = functools.partial(_on_host, solve, shapes)
+    fixed = where_rare(bad, solved, jax.lax.stop_gradient(usual), a, bad)
+    kept = finite & ~bad
+    return tuple(
+        jnp.where(_expand(kept, old), old, new) for new, old in zip(fixed, parts, strict=True)
+    )
+
+
+def _on_host(
+    solve: Callable[[np.ndarray], Any],
+    shapes: Sequence[tuple[tuple[int, ...], Any]],
+    a: Matrix,
+    bad: Bool[Array, "*batch"],
+) -> Parts:
+    """NumPy's decomposition of the bad matrices; NaN where LAPACK has none, which is never an
+    error: it would be an event of a record.
+    """
+
+    def run(a: Any, bad: Any) -> Any:
+        a, bad = np.asarray(a), np.asarray(bad)
+        parts = tuple(np.full(bad.shape + shape, np.nan, dtype) for shape, dtype in shapes)
+        for where in map(tuple, np.argwhere(bad)):
+            try:
+                found = solve(a[where])
+            except np.linalg.LinAlgError:
+                continue
+            for part, one in zip(parts, found, strict=True):
+                part[where] = one
+        return parts
+
+    results = tuple(jax.ShapeDtypeStruct(bad.shape + shape, dtype) for shape, dtype in shapes)
+    return jax.pure_callback(run, results, a, bad)
+
+
+# ------------------------------------------------------------------------------------------------
+# rarely needed refinements
+def _expand(flag: Array, leaf: Array) -> Array:
+    return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
+
+
+def where_rare(
+    flag: Array, refine: Callable[..., Any], usual: PyTree[Array], *operands: Array
+) -> Any:
+    """`refine(*operands)` where `flag`, `usual` elsewhere; the refinement runs only if some flag is
+    up, also under vmap.
+
+    `flag` has the full batch shape; every leaf of `usual` and every operand leads with that shape.
+    Carries no derivative.
+    """
+
+    @custom_vmap
+    def run(flag: Array, usual: PyTree[Array], *operands: Array) -> Any:
+        def yes() -> Any:
+            def choose(new: Array, old: Array) -> Array:
+                return jnp.where(flag.reshape(flag.shape + (1,) * (old.ndim - flag.ndim)), new, old)
+
+            return jax.tree.map(choose, refine(*operands), usual)
+
+        return jax.lax.cond(jnp.any(flag), yes, lambda: usual)
+
+    @run.def_vmap
+    def _rule(axis_size: int, batched: Sequence[bool], *arguments: PyTree[Array]) -> Any:
+        def lead(x: Array, b: bool) -> Array:
+            return x if b else jnp.broadcast_to(x, (axis_size, *x.shape))
+
+        full = jax.tree.map(lead, arguments, tuple(batched))
+        return run(*full), jax.tree.map(lambda _: True, usual)
+
+    return jax.lax.stop_gradient(run(*jax.lax.stop_gradient((flag, usual, *operands))))

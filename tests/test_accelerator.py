@@ -1,0 +1,378 @@
+"""What has to hold on an accelerator, each test on three devices.
+
+"cpu" is the CPU as it is; "checked" the CPU with the programs of a machine that has an accelerator,
+where every decomposition is multiplied out; "accelerator" (marker `gpu`) the first other device of
+JAX, skipped where there is none. Bodies and limits are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.extend.backend
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+import riemdp
+from riemdp.domains._clamp import slack
+from riemdp.domains._radial import holds_ball
+from riemdp.manifolds import _decompositions as decompositions
+from riemdp.manifolds import _spectral as sp
+from riemdp.optimizers import DPRGD
+from tests.domains.rounding import means, values
+from tests.domains.test_rounding import FEW, MARGIN
+
+EPS = np.finfo(np.float64).eps
+KINDS = ("cpu", "checked", "accelerator")
+
+
+def _accelerator() -> Any:
+    platforms = jax.extend.backend.backends()
+    return next((jax.devices(p)[0] for p in platforms if p != "cpu"), None)
+
+
+@contextlib.contextmanager
+def _alone(alone: bool) -> Iterator[None]:
+    """The programs of a machine with the CPU alone, or those of one with an accelerator."""
+    platforms = dict.fromkeys(["cpu"] if alone else ["cpu", "cuda"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax.extend.backend, "backends", lambda: platforms)
+        jax.clear_caches()  # programs that were compiled under the other answer
+        yield
+    jax.clear_caches()
+
+
+@contextlib.contextmanager
+def on(kind: str) -> Iterator[None]:
+    """The default device of JAX, and its programs."""
+    device = _accelerator() if kind == "accelerator" else jax.devices("cpu")[0]
+    if device is None:
+        pytest.skip("JAX sees no device besides the CPU here")
+    programs = _alone(False) if kind == "checked" else contextlib.nullcontext()
+    with programs, jax.default_device(device):
+        yield
+
+
+def case(kind: str, *others: Any) -> Any:
+    """A parameter set, marked `gpu` where it needs an accelerator."""
+    return pytest.param(kind, *others, marks=pytest.mark.gpu if kind == "accelerator" else ())
+
+
+devices = pytest.mark.parametrize("kind", [case(kind) for kind in KINDS])
+
+
+def of_the_cpu(make: Any) -> Any:
+    """The same on the CPU, with its own programs."""
+    with jax.default_device(jax.devices("cpu")[0]):
+        return make()
+
+
+# ------------------------------------------------------------------------------ decompositions
+def matrices(k: int, n: int = 64) -> np.ndarray:
+    """SPD(k): of condition 1e10, with few different eigenvalues, the identity, and others."""
+    rng = np.random.default_rng(k)
+    q = np.linalg.qr(rng.normal(size=(4 * n, k, k)))[0]
+    values = np.concatenate(
+        [
+            np.tile(np.geomspace(1.0, 1e10, k), (n, 1)),
+            rng.choice([1.0, 3.0], size=(n, k)),
+            np.ones((n, k)),
+            rng.uniform(0.1, 2.0, size=(n, k)),
+        ]
+    )
+    x = (q * values[:, None, :]) @ q.swapaxes(1, 2)
+    return (x + x.swapaxes(1, 2)) / 2
+
+
+def misses(x: np.ndarray, values: Any, q: Any) -> tuple[float, float]:
+    """The largest residuals |A Q - Q L| and |Q^T Q - I|, as shares of their limits."""
+    values, q = np.asarray(values), np.asarray(q)
+    k = x.shape[-1]
+    left = np.linalg.norm(x @ q - q * values[:, None, :], axis=(1, 2)) / np.abs(values).max(-1)
+    skew = np.linalg.norm(q.swapaxes(1, 2) @ q - np.eye(k), axis=(1, 2))
+    # the two terms of AbstractSPD._resolution: 4 for the spread, 8 for what has none
+    return float(left.max() / (4.0 * EPS * k)), float(skew.max() / (8.0 * EPS * k))
+
+
+@devices
+@pytest.mark.parametrize("k", [3, 11, 40])
+def test_a_decomposition_multiplies_out(kind, k):
+    x = matrices(k)
+    with on(kind):
+        eig = jax.jit(sp.spectrum)(x)
+        low = jax.jit(sp.eigenvalues)(x)
+    # half as much again for the order of the sums, which is NumPy's here
+    assert max(misses(x, eig.values, eig.q)) <= 1.5
+    np.testing.assert_allclose(low, np.linalg.eigvalsh(x), rtol=0, atol=1e10 * 8.0 * EPS * k)
+
+
+@devices
+def test_singular_values_multiply_out(kind):
+    x = np.random.default_rng(0).normal(size=(50, 7, 4))
+    with on(kind):
+        thin = jax.jit(lambda a: decompositions.svd(a, full_matrices=False))(x)
+        whole = jax.jit(decompositions.svd)(x.swapaxes(1, 2))
+        values = jax.jit(decompositions.singular_values)(x)
+    np.testing.assert_allclose((thin[0] * thin[1][:, None, :]) @ thin[2], x, atol=1e-14)
+    back = (whole[0] * whole[1][:, None, :]) @ whole[2][:, :4]
+    np.testing.assert_allclose(back, x.swapaxes(1, 2), atol=1e-14)
+    for found in (thin[1], whole[1], values):
+        np.testing.assert_allclose(found, np.linalg.svd(x, compute_uv=False), atol=1e-14)
+
+
+FAULTS = {
+    # what a solver returns that stops early: orthogonal vectors that are not quite eigenvectors
+    "unconverged": lambda values, q: (values, q + 1e-6 * jnp.roll(q, 1, axis=-1)),
+    "skewed": lambda values, q: (values, q.at[..., 0].multiply(1.0 + 1e-6)),
+    "an eigenvalue": lambda values, q: (values.at[..., -1].multiply(1.0 - 1e-6), q),
+    "a small eigenvalue": lambda values, q: (values.at[..., 0].multiply(3.0), q),
+    "not a number": lambda values, q: (jnp.full_like(values, jnp.nan), q),
+}
+
+
+@contextlib.contextmanager
+def broken(fault: str, record: int) -> Iterator[None]:
+    """A solver of the device that errs in one record of a batch and says nothing."""
+    real = jnp.linalg.eigh
+
+    def eigh(a: Any, **options: Any) -> Any:
+        found = real(a, **options)
+        if a.ndim < 3 or len(a) <= record:
+            return found
+        values, q = FAULTS[fault](found.eigenvalues, found.eigenvectors)
+        here = jnp.arange(len(a)) == record
+        return type(found)(
+            jnp.where(here[:, None], values, found.eigenvalues),
+            jnp.where(here[:, None, None], q, found.eigenvectors),
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jnp.linalg, "eigh", eigh)
+        patch.setattr(jnp.linalg, "eigvalsh", lambda a, **options: eigh(a, **options).eigenvalues)
+        yield
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_solver_that_stops_early_is_seen_and_its_matrices_decomposed_again(fault):
+    x = matrices(11, 8)[8:]  # condition at most 20: a small eigenvalue is seen too
+    record = 20
+    with broken(fault, record):
+        # without the check the limits of test_a_decomposition_multiplies_out do not hold
+        with _alone(True):
+            eig = sp.spectrum(x)
+            assert not max(misses(x, eig.values, eig.q)) <= 1.5
+            assert not np.allclose(eig.values, np.linalg.eigvalsh(x), rtol=1e-9) or (
+                fault in ("unconverged", "skewed")
+            )
+        with _alone(False):
+            eig, values = jax.jit(sp.spectrum)(x), jax.jit(sp.eigenvalues)(x)
+            by_one = jax.jit(jax.vmap(decompositions.eigh))(x[None])[0][0]
+    assert max(misses(x, eig.values, eig.q)) <= 1.5
+    for found in (values, by_one):
+        np.testing.assert_allclose(found, np.linalg.eigvalsh(x), rtol=1e-13)
+    flags = np.asarray(decompositions.wrong(x, *FAULTS[fault](eig.values, eig.q)[::-1]))
+    assert flags.all()
+    assert not np.asarray(decompositions.wrong(x, eig.q, eig.values)).any()
+
+
+def test_singular_values_that_stop_early_are_found_again():
+    x = np.random.default_rng(0).normal(size=(20, 5, 4))
+    real = jnp.linalg.svd
+    for part in range(3):
+        with pytest.MonkeyPatch.context() as patch:
+
+            def svd(a: Any, part: int = part, **options: Any) -> Any:
+                found = list(real(a, **options))
+                found[part] = found[part].at[7, 0].multiply(1.0 + 1e-6)
+                return found
+
+            patch.setattr(jnp.linalg, "svd", svd)
+            with _alone(False):
+                u, s, vt = jax.jit(lambda a: decompositions.svd(a, full_matrices=False))(x)
+            wrong = svd(x, full_matrices=False)[part]
+            assert not np.allclose(wrong, (u, s, vt)[part], rtol=0, atol=1e-8)
+        np.testing.assert_allclose((u * s[:, None, :]) @ vt, x, atol=1e-14)
+        np.testing.assert_allclose(s, np.linalg.svd(x, compute_uv=False), atol=1e-14)
+
+
+def test_what_has_no_decomposition_is_not_a_number_and_no_error():
+    """An exception would be an event of one record."""
+    x = np.stack([np.eye(3), np.full((3, 3), np.nan), np.diag([np.inf, 1.0, 1.0]), np.eye(3)])
+
+    def refuse(a: np.ndarray) -> Any:
+        raise np.linalg.LinAlgError("Eigenvalues did not converge")
+
+    with pytest.MonkeyPatch.context() as patch, broken("unconverged", 3):
+        patch.setattr(np.linalg, "eigh", refuse)
+        with _alone(False):
+            values, q = jax.jit(decompositions.eigh)(x)
+    np.testing.assert_array_equal(values[0], 1.0)
+    assert np.isfinite(np.asarray(q[0])).all()
+    assert np.isnan(np.asarray(values[1:])).all()
+    assert np.isnan(np.asarray(q[1:])).all()
+
+
+def test_what_was_right_keeps_its_derivative():
+    x = jnp.asarray(matrices(4, 8)[-8:])
+    with _alone(True):
+        expected = jax.grad(lambda a: jnp.sum(decompositions.eigh(a)[0] ** 3))(x)
+    with _alone(False):
+        found = jax.grad(lambda a: jnp.sum(decompositions.eigh(a)[0] ** 3))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_machine_decides_alone():
+    """Backends of JAX, whichever of them is in use; and nothing is added where LAPACK is alone."""
+    x = np.eye(3)[None]
+    for platforms, alone in ((("cpu",), True), (("cpu", "cuda"), False), (("tpu", "cpu"), False)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(jax.extend.backend, "backends", lambda p=platforms: dict.fromkeys(p))
+            assert decompositions.lapack_alone() is alone
+            jax.clear_caches()
+            program = str(jax.make_jaxpr(decompositions.eigh)(x))
+            assert ("pure_callback" in program) is not alone
+            space = riemdp.SPDAffineInvariant(3)
+            assert bool(holds_ball(space, jnp.eye(3), 1.0, 1e-6)) is alone
+    jax.clear_caches()
+
+
+# ------------------------------------------------------------------------------------ the ball
+def distances(center: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Affine-invariant distances from the generalised eigenvalues of SciPy."""
+    return np.array(
+        [np.linalg.norm(np.log(scipy.linalg.eigvalsh(one, center))) for one in np.asarray(x)]
+    )
+
+
+def far_and_near(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """A centre of SPD(4), and records from half the radius to twenty times the radius away."""
+    rng = np.random.default_rng(5)
+    center = np.diag([1.0, 2.0, 0.5, 4.0])
+    v = rng.normal(size=(n, 4, 4))
+    v = v + v.swapaxes(1, 2)
+    v *= (np.geomspace(0.5, 10.0, n) / np.linalg.norm(v, axis=(1, 2)))[:, None, None]
+    values, q = np.linalg.eigh(v)
+    root = np.sqrt(center)
+    x = root @ ((q * np.exp(values)[:, None, :]) @ q.swapaxes(1, 2)) @ root
+    return center, (x + x.swapaxes(1, 2)) / 2
+
+
+@devices
+@pytest.mark.parametrize("radius", [0.5, 3.0])
+def test_every_record_ends_in_the_ball(kind, radius):
+    center, x = far_and_near()
+    ball, space = riemdp.Ball(center, radius), riemdp.SPDAffineInvariant(4)
+    before = distances(center, x)
+    assert np.sum(before > radius) > 10
+    with on(kind):
+        moved = np.asarray(ball.clamp(space, x))
+    after = distances(center, moved)
+    assert after.max() <= radius + slack(radius)
+    inside = before < radius * (1.0 - 1e-9)
+    np.testing.assert_array_equal(moved[inside], x[inside])
+    np.testing.assert_allclose(after[~inside], radius, rtol=1e-6)
+
+
+def test_a_record_that_is_decomposed_wrongly_does_not_stay_outside_the_ball(monkeypatch):
+    """The planted twin: without the check the same clamp leaves it where it was."""
+    monkeypatch.setitem(FAULTS, "shrunk", lambda values, q: (0.01 * values, q))
+    center, x = far_and_near()
+    radius, record = 3.0, 50
+    ball, space = riemdp.Ball(center, radius), riemdp.SPDAffineInvariant(4)
+    with broken("shrunk", record):
+        with _alone(True):
+            moved = np.asarray(ball.clamp(space, x))
+        assert distances(center, moved)[record] > 2.0 * radius
+        with _alone(False):
+            moved = np.asarray(ball.clamp(space, x))
+    assert distances(center, moved).max() <= radius + slack(radius)
+
+
+@devices
+def test_a_record_is_moved_alike_at_every_place_and_among_any_others(kind):
+    """Bit for bit: else one record would move the others."""
+    center, x = far_and_near()
+    ball, space = riemdp.Ball(center, 1.0), riemdp.SPDAffineInvariant(4)
+    with on(kind):
+        moved = np.asarray(ball.clamp(space, x))
+        turned = np.asarray(ball.clamp(space, np.roll(x, 17, axis=0)))
+        others = x.copy()
+        others[::2] = np.nan
+        among = np.asarray(ball.clamp(space, others))
+    np.testing.assert_array_equal(np.roll(turned, -17, axis=0), moved)
+    np.testing.assert_array_equal(among[1::2], moved[1::2])
+
+
+# Checked, only the decompositions differ from those of domains/test_rounding.py.
+DECOMPOSED = [place for place in FEW if place.name in ("SPDAffineInvariant", "Grassmann")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [*(case("checked", place) for place in DECOMPOSED), *(case("accelerator", p) for p in FEW)],
+    ids=str,
+)
+def test_rounding_is_a_tenth_of_its_bound(kind, place):
+    """The sensitivity pays for this much."""
+    with on(kind):
+        assert values(place, 9).share < MARGIN
+        if place.means:
+            assert means(place, 2).share < MARGIN
+
+
+# ------------------------------------------------------------------------------------ releases
+def a_mean() -> np.ndarray:
+    center, x = far_and_near()
+    ball, space = riemdp.Ball(center, 1.0), riemdp.SPDAffineInvariant(4)
+    budget = riemdp.Budget(1.0, 1e-6)
+    release = riemdp.private_frechet_mean(
+        space, x, ball, budget, mechanism="wrapped-gaussian", rng=3
+    )
+    return np.asarray(release.value)
+
+
+def three_steps() -> np.ndarray:
+    center, x = far_and_near()
+    space = riemdp.SPDAffineInvariant(4)
+    problem = riemdp.problems.frechet_mean(space)
+    found = riemdp.private_minimize(
+        problem, x, center, DPRGD(3, 0.5, 1.0), riemdp.Budget(1.0, 1e-6), rng=3
+    )
+    return np.asarray(found.value)
+
+
+@devices
+# A coordinate that another rounding carries across a limit of the lattice moves a step by 1e-9.
+@pytest.mark.parametrize(("make", "near"), [(a_mean, 1e-9), (three_steps, 1e-8)])
+def test_a_seeded_release_has_the_value_of_the_cpu(kind, make, near):
+    expected = of_the_cpu(make)
+    with on(kind):
+        found = make()
+    np.testing.assert_allclose(found, expected, rtol=near, atol=near)
+
+
+@devices
+def test_noise_is_drawn_on_the_host(kind, monkeypatch):
+    def draws(seed: int | None) -> list[Any]:
+        source = riemdp.noise_source(seed)
+        return [source.normals((100,)), source.rounded_normals(2.0**32, (100,)), source.gammas(3.0)]
+
+    keys = []
+    real = secrets.randbits
+    monkeypatch.setattr(secrets, "randbits", lambda bits: keys.append(bits) or real(bits))
+    expected = draws(7)
+    with on(kind):
+        found = draws(7)
+        assert not keys
+        secret, again = draws(None), draws(None)
+    assert keys == [256, 256]  # a key from the operating system for each source
+    for one, other in zip(found, expected, strict=True):
+        assert isinstance(one, (np.ndarray, float))
+        np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(secret[0], again[0])
