@@ -137,20 +137,14 @@ def real(
     remedy: str | None = None,
 ) -> float:
     """Check that a public scalar is a real number in the stated range, and return it as a float."""
+    if _is_real(value) and not _is_bool(value):
+        x = float(value)
+        outside = x <= above or x < at_least or x > at_most
+        outside |= x >= below and not math.isinf(below)
+        if not (math.isnan(x) or (finite and math.isinf(x)) or outside):
+            return x
     wanted = remedy or _range_in_words(above, at_least, below, at_most, finite)
-    if _is_bool(value) or not _is_real(value):
-        raise invalid(name, value, wanted)
-    x = float(value)
-    if (
-        math.isnan(x)
-        or (finite and math.isinf(x))
-        or x <= above
-        or x < at_least
-        or x > at_most
-        or (x >= below and not math.isinf(below))
-    ):
-        raise invalid(name, value, wanted)
-    return x
+    raise invalid(name, value, wanted)
 
 
 # Squares of numbers in this range, and sums of them, neither underflow nor overflow in float64.
@@ -189,14 +183,12 @@ def integer(
     remedy: str | None = None,
 ) -> int:
     """Check that a public count is a whole number in the stated range, and return it as an int."""
+    if isinstance(value, numbers.Integral) and not _is_bool(value):
+        n = int(value)
+        if n >= at_least and (at_most is None or n <= at_most):
+            return n
     top = "" if at_most is None else f" and at most {at_most}"
-    wanted = remedy or f"give a whole number that is at least {at_least}{top}"
-    if _is_bool(value) or not isinstance(value, numbers.Integral):
-        raise invalid(name, value, wanted)
-    n = int(value)
-    if n < at_least or (at_most is not None and n > at_most):
-        raise invalid(name, value, wanted)
-    return n
+    raise invalid(name, value, remedy or f"give a whole number that is at least {at_least}{top}")
 
 
 def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:

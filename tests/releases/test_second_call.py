@@ -1,26 +1,31 @@
-"""A second call of a public release, with other records and a ball of its own, traces nothing; and
-the plan that "auto" asks is made once.
+"""A second call of a public release, with other records and a ball of its own, traces nothing; what
+is public of it is made once, and nothing of the records is kept.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
+import weakref
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget
-from riemdp.releases import _plan
+from riemdp import Ball, Budget, InvalidArgument
+from riemdp.estimators import PrivateMDM
+from riemdp.mechanisms._counted import plan_count
+from riemdp.releases import _plan, _remembered
 
 SPACE = riemdp.Lorentz(3)
 BUDGET = Budget(1.0, 1e-6)
 TRACED: list[str] = []
 
 
-def _note(event: str, _: float, **__: object) -> None:
+def _note(event: str, duration_secs: float, **kwargs: object) -> None:
     if event == "/jax/core/compile/jaxpr_trace_duration":
         TRACED.append(event)
 
@@ -47,6 +52,9 @@ RELEASES: dict[str, Callable[[np.ndarray], object]] = {
         SPACE, X, _ball(), BUDGET, mechanism="tangent-mean", rng=0
     ),
     "variance": lambda X: riemdp.private_frechet_variance(SPACE, X, _ball(), BUDGET, rng=0),
+    "minimize": lambda X: riemdp.private_minimize(
+        riemdp.problems.frechet_mean(SPACE), X, SPACE.origin, riemdp.DPRGD(3, 0.1, 1.0), BUDGET
+    ),
     "ball": lambda X: riemdp.private_ball(SPACE, X, riemdp.AdaptiveBall(), BUDGET, rng=0),
 }
 
@@ -96,3 +104,61 @@ def test_a_plan_is_remembered_for_the_same_public_facts_only(monkeypatch) -> Non
     ]
     assert len(asked) == 1 + len(others)
     assert _plan._remembered.cache_info().maxsize is not None
+
+
+def _mechanism(ball: Ball, n: int = 400, budget: Budget = BUDGET, **choice: Any) -> object:
+    name, shown = choice.pop("name", "wrapped-gaussian"), choice.pop("shown", n)
+    local = ball.on(SPACE).frame.local
+    shares = plan_count(budget, n, choice.pop("count_outside", None))
+    return _remembered.counted_mechanism(name, local, n, shares, shown, **choice)[0]
+
+
+def test_a_mechanism_is_remembered_for_the_same_public_facts_only() -> None:
+    ball = _ball()
+    first = _mechanism(ball)
+    assert _mechanism(ball) is first
+    others = [
+        _mechanism(Ball(np.array(SPACE.origin), 1.1)),
+        _mechanism(ball, n=401),
+        _mechanism(ball, budget=Budget(1.0, 1e-7)),
+        _mechanism(ball, name="wrapped-laplace"),
+        _mechanism(ball, shown=None),
+        _mechanism(ball, count_outside=False),
+        _mechanism(ball, adjacency="add-or-remove-one"),
+        _mechanism(ball, tolerance=1e-6),
+        _mechanism(ball, calibration="classical"),
+        _mechanism(ball, shrink=True),
+        _mechanism(ball, weights=np.ones(400)),
+    ]
+    assert len({id(made) for made in (first, *others)}) == 1 + len(others)
+    for kept in (_remembered._query, _remembered._counted, _remembered._chosen):
+        assert kept.cache_info().maxsize is not None
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "wrapped-gaussian", "k-norm-gradient"])
+def test_nothing_of_the_records_is_remembered(mechanism) -> None:
+    line = riemdp.Euclidean(1)
+    ball = Ball(np.zeros(1), 1.0)
+    X = np.linspace(-1.0, 1.0, 40)[:, None]
+    release = riemdp.private_frechet_mean(line, X, ball, BUDGET, mechanism=mechanism)
+    seen = weakref.ref(X)
+    del X
+    gc.collect()
+    assert seen() is None
+    kept = [o for o in gc.get_objects() if isinstance(o, riemdp.mechanisms.MeanGradient)]
+    assert kept == [], release
+
+
+def test_what_was_refused_is_refused_after_what_equals_it() -> None:
+    X, ball = _records(1), _ball()
+    riemdp.private_frechet_mean(SPACE, X, ball, BUDGET, count_outside=True)
+    with pytest.raises(InvalidArgument, match="count_outside"):
+        riemdp.private_frechet_mean(SPACE, X, ball, BUDGET, count_outside=1)  # type: ignore
+    matrices, labels = np.tile(np.eye(2), (200, 1, 1)), np.arange(200) % 2
+    for wanted, fits in ((True, True), (1, False), ([], False)):
+        model = PrivateMDM(ball=Ball(np.eye(2), 1.0), budget=BUDGET, count_outside=wanted)  # type: ignore
+        if fits:
+            model.fit(matrices, labels)
+            continue
+        with pytest.raises(InvalidArgument, match="count_outside"):
+            model.fit(matrices, labels)

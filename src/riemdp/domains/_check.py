@@ -6,6 +6,7 @@ not private. Indices count from 0, and no message shows a value.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -15,7 +16,7 @@ from jaxtyping import Array
 
 from .._errors import HERMITIAN, InvalidArgument
 from ..manifolds import AbstractManifold, Product
-from ..manifolds._base import Point, RecordsLike
+from ..manifolds._base import Point, RecordsLike, _compiled
 from ._door import LOOSE, admit_records, in_stretches
 
 _CHUNK = 4096
@@ -67,15 +68,16 @@ def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
     bad: np.ndarray = np.zeros(n, dtype=bool)
     for leaf in leaves:
         bad |= ~np.isfinite(leaf.reshape(n, -1)).all(axis=1)
-    origin = manifold.origin
+    origin = manifold.origin if bad.any() else None
     for start in range(0, n, _CHUNK):
         part = slice(start, start + _CHUNK)
         fine = ~bad[part]
-        safe = jax.tree.map(
-            lambda x, o, p=part, f=fine: _where(f, np.asarray(x)[p], o), records, origin
-        )
+        safe = jax.tree.map(lambda x, p=part: np.asarray(x)[p], records)
+        if origin is not None:
+            safe = jax.tree.map(functools.partial(_where, fine), safe, origin)
         size = len(fine)
-        bad[part] |= ~np.asarray(manifold.belongs(_padded(safe, size), LOOSE))[:size]
+        belongs = _compiled(manifold, "_belongs", _padded(safe, size), LOOSE)
+        bad[part] |= ~np.asarray(belongs)[:size]
     return [
         InvalidRecord(int(i), _reason(manifold, records, X, int(i))) for i in np.flatnonzero(bad)
     ]

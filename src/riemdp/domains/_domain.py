@@ -323,7 +323,7 @@ class Frame:
         near = point
         for power in range(1, 81):
             found, valid = carried_back(manifold, self.domain.center, near)
-            if bool(valid):
+            if np.asarray(valid):
                 return found
             v = space.log(self.local.center, point)
             shorter = jax.tree.map(lambda leaf, share=0.5**power: share * leaf, v)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..domains._door import admit_in_parts, admit_labels, admit_records
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
+from ..manifolds._spd_by_name import METRICS
 from ..mechanisms import AbstractMechanism
 from ..mechanisms._counted import Counted, plan_count
 from ..mechanisms._labelled import Labelled, LabelledInBall
@@ -195,6 +197,14 @@ def matrix_space(
             f"argument `X` has shape {given}; give symmetric positive definite matrices of the"
             f" size of the ball's centre, shape (n, {size}, {size})"
         )
+    return _space(size, one_of("metric", metric, tuple(METRICS)))
+
+
+@functools.lru_cache(maxsize=64)
+def _space(size: int, metric: str) -> AbstractManifold:
+    """`spd`, which gives the same object for the same matrices: looking up what was compiled for it
+    is then quicker.
+    """
     return spd(size, metric)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, Self, cast
 
@@ -27,14 +28,14 @@ from ..mechanisms import Release
 from ..mechanisms._base import PointMechanism
 from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
 from ..mechanisms._counted import Counted, plan_count, warn_outside
-from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
-from ..releases._choices import COMPARED, NEED_GRADIENT, Moving, build
-from ..statistics import FrechetMean, Records, TangentMean
+from ..releases._choices import COMPARED, NEED_GRADIENT, Moving
+from ..releases._remembered import counted_mechanism, mean_query
+from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled
 from ._shared import ManifoldRecords, check_seed
@@ -309,23 +310,18 @@ class PrivateMDM(
     ) -> _Releases:
         assert self.budget is not None
         streamed = isinstance(clamped, Stream)
+        plans = [plan_count(self.budget, n, self.count_outside) for n in sizes]
         name = self._name(domain, min(sizes), self.budget)
         local = domain.frame.local
-        there = Ball._of(local)
-        plans = [plan_count(self.budget, n, self.count_outside) for n in sizes]
         mechanisms = [
-            Counted(
-                build(name, MeanFacts(local.manifold, there, n, plan.rest, streamed=streamed)),
-                plan,
-                n,
-            )
+            counted_mechanism(name, local, n, plan, n, streamed=streamed)[0]
             for n, plan in zip(sizes, plans, strict=True)
         ]
         values = [
-            FrechetMean(domain, n, streamed=streamed).value(
+            mean_query(domain, n, streamed=streamed).value(
                 of_stream(clamped.chosen(np.flatnonzero(flags), n))
                 if isinstance(clamped, Stream)
-                else Records(jnp.asarray(clamped[flags]))
+                else Records(clamped[flags])
             )
             for flags, n in zip(own, sizes, strict=True)
         ]
@@ -344,16 +340,13 @@ class PrivateMDM(
             )
         m = integer("min_class_size", self.min_class_size, at_least=1)
         half = half_budget(self.budget)
+        plan = plan_count(half, m, self.count_outside)
         name = self._name(domain, m, half)
         local = domain.frame.local
-        plan = plan_count(half, m, self.count_outside)
-        there = Ball._of(local)
-        # how many records a class has is private
+        # made for m, and shown without it: the sizes of the classes are private
         streamed = isinstance(clamped, Stream)
-        facts = MeanFacts(local.manifold, there, m, plan.rest, streamed=streamed)
-        mechanism = Counted(build(name, facts), plan, None)
-        # made for m: the sizes of the classes are private
-        query = FrechetMean(domain, m, streamed=streamed)
+        mechanism, _ = counted_mechanism(name, local, m, plan, None, streamed=streamed)
+        query = mean_query(domain, m, streamed=streamed)
         # Every class is solved as n + 1 entries, those of other classes with share 0: were the
         # arrays as long as the classes, JAX would compile anew for each size, and one label would
         # decide how often.
@@ -378,25 +371,7 @@ class PrivateMDM(
     def _name(self, domain: Domain, n: int, budget: Budget) -> str:
         if self.mechanism != "auto":
             return self.mechanism
-        manifold = domain.manifold
-        rows = [
-            r
-            for r in plan_private_mean(
-                manifold,
-                Ball._of(domain),
-                n,
-                budget,
-                count_outside=self.count_outside,
-            )
-            if r.mechanism in MECHANISMS and r.eligible
-        ]
-        known = [(r.typical_error, r.mechanism) for r in rows if r.typical_error is not None]
-        if not known:
-            raise InvalidArgument(
-                f"argument `budget` = {budget}: no mechanism with a formula is available on"
-                f" {manifold!r}; name one"
-            )
-        return min(known)[1]
+        return _best(domain, n, budget, self.count_outside)
 
     # ---------------------------------------------------------------- using the means
     def transform(self, X: RecordsLike) -> np.ndarray:
@@ -465,3 +440,21 @@ def half_budget(budget: Budget) -> Budget:
     # This delta belongs to epsilon / 2 and may be larger than the budget's: it only names the
     # Gaussian to calibrate.
     return Budget(budget.epsilon / 2, gaussian(z).delta(budget.epsilon / 2) or budget.delta / 2)
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def _best(domain: Domain, n: int, budget: Budget, count_outside: bool | None) -> str:
+    """The mechanism of the smallest stated error: a function of public facts."""
+    ball, manifold = Ball._of(domain), domain.manifold
+    rows = [
+        r
+        for r in plan_private_mean(manifold, ball, n, budget, count_outside=count_outside)
+        if r.mechanism in MECHANISMS and r.eligible
+    ]
+    known = [(r.typical_error, r.mechanism) for r in rows if r.typical_error is not None]
+    if not known:
+        raise InvalidArgument(
+            f"argument `budget` = {budget}: no mechanism with a formula is available on"
+            f" {manifold!r}; name one"
+        )
+    return min(known)[1]

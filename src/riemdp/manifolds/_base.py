@@ -545,6 +545,8 @@ def _coerce_array(
 ) -> Float[Array, "*batch *shape"]:
     if isinstance(x, jax.Array) and x.dtype == jnp.float64:
         array = x
+    elif type(x) is np.ndarray and x.dtype == np.float64:
+        array = jnp.asarray(x)
     else:
         try:
             array = jnp.asarray(x)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
-from ._base import AbstractManifold
+from ._base import AbstractManifold, _compiled
 from ._numerics import (
     all_finite,
     asinhc_sqrt,
@@ -106,7 +106,8 @@ class Lorentz(AbstractManifold):
         """
         mean = np.tensordot(np.asarray(weights), np.asarray(records), axes=1)
         with np.errstate(all="ignore"):  # far records: no start then, and no warning
-            return self.project(jnp.asarray(mean / np.sqrt(mean[0] ** 2 - np.sum(mean[1:] ** 2))))
+            start = mean / np.sqrt(mean[0] ** 2 - np.sum(mean[1:] ** 2))
+        return _compiled(self, "_project", start)
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = self._inner(p, v, v)[..., None]

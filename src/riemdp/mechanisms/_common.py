@@ -294,7 +294,7 @@ def _shortened(
     manifold: AbstractManifold, base: Point, v: Tangent, x: Point, valid: Bool[Array, ""]
 ) -> Point:
     for _ in range(80):
-        if bool(valid):
+        if np.asarray(valid):
             return x
         v = jax.tree.map(lambda leaf: leaf / 2, v)
         x, valid = _exp_and_check(manifold, base, v)

@@ -14,6 +14,7 @@ Proof: docs/proofs/private-ball.md.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import warnings
 from typing import Any, ClassVar
@@ -144,6 +145,13 @@ def plan_count(budget: Budget, n: int, wanted: bool | None) -> CountPlan:
     Raises:
         InvalidArgument: `wanted` is none of these.
     """
+    if wanted is not None and not isinstance(wanted, bool):
+        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
+    return _planned(budget, n, wanted)
+
+
+@functools.lru_cache(maxsize=256)
+def _planned(budget: Budget, n: int, wanted: bool | None) -> CountPlan:
     nothing = CountPlan(budget, 0.0, 0.0, budget)
     p = share_of_count(PureNoise(budget.epsilon), n, wanted)
     epsilon = budget.epsilon * (1.0 - p) * (1.0 - _MARGIN[1]) if p else budget.epsilon
@@ -165,8 +173,6 @@ def plan_count(budget: Budget, n: int, wanted: bool | None) -> CountPlan:
 
 def share_of_count(noise: Noise, n: int, wanted: bool | None) -> float:
     """What a count takes of mu^2 or of epsilon; see `plan_count`."""
-    if wanted is not None and not isinstance(wanted, bool):
-        raise invalid("count_outside", wanted, "give True, False or None (where it is useful)")
     if wanted is False:
         return 0.0
     share = min(MOST, max(LEAST, noise.share_of_count(PRECISE * n)))
@@ -209,12 +215,16 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
         self.share = plan.beside(inner)
         alone = Budget(plan.budget.epsilon) if _is_pure(inner) else plan.budget
         self.noise = BudgetedNoise(alone)
+        self._guarantee = self._of_both()
         if plan.rest != plan.budget:
             self._check()
 
     @property
     def guarantee(self) -> Guarantee:
         """Of both together."""
+        return self._guarantee
+
+    def _of_both(self) -> Guarantee:
         if self.plan.rest == self.plan.budget:  # nothing is counted
             return self.inner.guarantee
         adjacency = self.inner.guarantee.adjacency

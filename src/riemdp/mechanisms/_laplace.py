@@ -19,7 +19,6 @@ import math
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._errors import magnitude, one_of
@@ -146,7 +145,7 @@ class RiemannianLaplace(PureMechanism):
         else:
             view = View() if domain is None else View(domain.center, domain.radius)
             drawn = draw(manifold, value, self.scale, 1, source, view=view)
-        point = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[0]), drawn)
+        point = jax.tree.map(lambda leaf: np.asarray(leaf)[0], drawn)
         point = point if domain is None else domain.clamp_point(point)
         return point, self._seen(point)
 

@@ -294,7 +294,8 @@ class Guarantee:
         """The same guarantee, whose `str()` quotes epsilon at this delta (at 0: at 1e-5, unless it
         is pure).
         """
-        return replace(self, quoted_delta=delta if delta > 0 else None)
+        quoted = delta if delta > 0 else None
+        return self if quoted == self.quoted_delta else replace(self, quoted_delta=quoted)
 
     def __str__(self) -> str:
         if not self.parts:

@@ -5,6 +5,7 @@ public constants.
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -274,12 +275,31 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")
 
 
+def _form(function: Callable[[Any, Any], Any], w: Point, z: Record) -> Any:
+    """The shapes that a function returns, without a record. To trace it takes longer than a short
+    run; a formula of this package, which depends on nothing else, is traced once for its arguments'
+    shapes.
+    """
+    if not isinstance(function, Formula):
+        return jax.eval_shape(function, w, z)
+    leaves, tree = jax.tree.flatten((w, z))
+    return _form_of_formula(function, tree, tuple((x.shape, np.dtype(x.dtype)) for x in leaves))
+
+
+@functools.lru_cache(maxsize=256)
+def _form_of_formula(
+    formula: Formula, tree: Any, leaves: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+) -> Any:
+    w, z = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
+    return jax.eval_shape(formula, w, z)
+
+
 def check_loss_shape(problem: Problem, w: Point, z: Record) -> None:
     """Raise, naming `loss`, unless the loss of one record is a scalar (checked by shapes only; no
     record is read).
     """
     try:
-        out = jax.eval_shape(problem.loss, w, z)
+        out = _form(problem.loss, w, z)
     except Exception as error:  # a user's function may raise anything
         raise InvalidArgument(
             f"argument `loss` cannot be evaluated on one record of this data: {_first_line(error)}."
@@ -299,7 +319,8 @@ def check_gradient_shape(problem: Problem, w: Point, z: Record) -> None:
     """
     name = "loss" if problem.gradient is None else "gradient"
     try:
-        out = jax.eval_shape(problem.riemannian_gradient, w, z)
+        given = problem.gradient
+        out = _form(problem.riemannian_gradient if given is None else given, w, z)
     except Exception as error:  # a user's function may raise anything
         raise InvalidArgument(
             f"argument `{name}` gives no gradient for one record of this data:"

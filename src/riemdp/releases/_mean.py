@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
-import warnings
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from .. import problems
-from .._errors import SlowSamplerWarning, integer, invalid, one_of, real
-from ..domains import AdaptiveBall, Ball, Domain, Frame
+from .._errors import integer, invalid, one_of, real
+from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._names import names_of
 from ..domains._stream import Stream
@@ -22,10 +20,8 @@ from ..mechanisms import (
     AdaptiveMean,
     MeanGradient,
     Release,
-    RiemannianLaplace,
     TangentMeanNoise,
 )
-from ..mechanisms._base import PointMechanism
 from ..mechanisms._common import CALIBRATIONS
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
@@ -36,8 +32,7 @@ from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import about_people
 from ..randomness import NoiseSource
-from ..sampling._laplace import warn_if_slow
-from ..statistics import AmbientMean, FrechetMean
+from ..statistics import AmbientMean
 from ..statistics._people import People
 from ..statistics._sensitivity import (
     ADD_REMOVE,
@@ -59,7 +54,7 @@ from ._choices import (
 )
 from ._people import charged, of_groups
 from ._people import facts as people_facts
-from ._plan import made_plan
+from ._remembered import chosen, counted_mechanism, mean_query
 
 
 def private_frechet_mean(
@@ -263,11 +258,9 @@ def private_frechet_mean(
     moving = Moving(clamp_release, calibration == "classical")
     shown = n if adjacency == REPLACE_ONE else None  # how many records there are, where public
     if mechanism == "auto":
-        asked = MeanFacts(manifold, ball, n, budget, **choice)
-        plan = made_plan(asked, budget, moving.wanted, count_outside)
-        name = plan.best().mechanism
-        details |= {"chosen_by": "auto", "plan": str(plan)}
-    local, built = domain.frame.local, None
+        name, plan = chosen(manifold, ball, n, budget, clamp_release, count_outside, **choice)
+        details |= {"chosen_by": "auto", "plan": plan}
+    local, built, slack = domain.frame.local, None, None
     if name in EXTRINSIC:
         # These baselines add arrays of the user's space, so they do not move to another frame.
         local, ambient = domain, AmbientMean(domain, n, **public)
@@ -287,71 +280,26 @@ def private_frechet_mean(
         if grouped is not None:
             release = dataclasses.replace(release, guarantee=release.guarantee.for_people())
     else:
-        query = _query(domain, n, tolerance, public)
+        query = mean_query(domain, n, tolerance=tolerance, **public)
         # From here on the records are touched again only by the solver; what decides and what is
         # stated is a function of public numbers.
         prepared = query.prepare(records, own)
         gradient = None
         if name in NEED_GRADIENT:
             gradient = MeanGradient(local.manifold, prepared.points, prepared.shares)
-        built = _built(name, local, n, shares.rest, gradient, shrink, choice)
+        both, built = counted_mechanism(
+            name, local, n, shares, shown, shrink=shrink, gradient=gradient, **choice
+        )
         value = query.value(prepared), (grouped or prepared).count_outside
-        both = charged(Counted(built, shares, shown), grouped)
-        release = both.release(value, rng, ledger=ledger)
-        release = _framed(release, domain, query.error_bound)
+        release = charged(both, grouped).release(value, rng, ledger=ledger)
+        slack = query.error_bound
     warn_of(release.guarantee, budget.delta, n)
     warn_outside(release.details.get("outside"))
     if built is not None:
         release = moving.applied(release, built, local)
-    release = _finished(release, details, local, domain.frame)._named(names_of(X))
+    release = _finished(release, details, local, domain, slack)._named(names_of(X))
     release._warn_of_noise()
     return release
-
-
-def _query(domain: Domain, n: int, tolerance: float | None, public: dict[str, Any]) -> FrechetMean:
-    """The query; remembered for a domain, where it is known to be the same again."""
-    if public["weights"] is not None:
-        return FrechetMean(domain, n, tolerance=tolerance, **public)
-    return _remembered_query(domain, n, tolerance, public["adjacency"], public["streamed"])
-
-
-@functools.lru_cache(maxsize=64)
-def _remembered_query(
-    domain: Domain, n: int, tolerance: float | None, adjacency: str, streamed: bool
-) -> FrechetMean:
-    return FrechetMean(domain, n, tolerance=tolerance, adjacency=adjacency, streamed=streamed)
-
-
-def _built(
-    name: str,
-    local: Domain,
-    n: int,
-    budget: Budget,
-    gradient: MeanGradient | None,
-    shrink: bool | None,
-    choice: dict[str, Any],
-) -> PointMechanism:
-    """The mechanism, from public facts; remembered unless it holds the records' gradient."""
-    if gradient is None and choice["weights"] is None:
-        asked = (name, local, n, budget, shrink, *choice.items())
-        made = _remembered_mechanism(*asked)
-        if isinstance(made, RiemannianLaplace):
-            warn_if_slow(made.manifold, made.tries)
-        return made
-    facts = MeanFacts(
-        local.manifold, Ball._of(local), n, budget, gradient=gradient, shrink=shrink, **choice
-    )
-    return build(name, facts)
-
-
-@functools.lru_cache(maxsize=64)
-def _remembered_mechanism(
-    name: str, local: Domain, n: int, budget: Budget, shrink: bool | None, *choice: tuple[str, Any]
-) -> PointMechanism:
-    facts = MeanFacts(local.manifold, Ball._of(local), n, budget, shrink=shrink, **dict(choice))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SlowSamplerWarning)  # said at every call
-        return build(name, facts)
 
 
 def _adaptive(
@@ -476,20 +424,19 @@ def _counted(
     return admit_in_parts(manifold, "X", X)
 
 
-def _finished(release: Release, details: dict[str, Any], local: Domain, frame: Frame) -> Release:
-    """The release in the user's space, with more public facts: post-processing."""
-    value = release.value
-    if local is not frame.domain:
-        value = frame.back(value)
-    return dataclasses.replace(release, value=value, details={**release.details, **details})
-
-
-def _framed(release: Release, domain: Domain, slack: float) -> Release:
-    """The release with what it shows of the mean told in the user's space."""
-    seen = release.observation
-    if seen is None:
-        return release
-    return dataclasses.replace(release, observation=seen.within(domain, slack))
+def _finished(
+    release: Release, details: dict[str, Any], local: Domain, domain: Domain, slack: float | None
+) -> Release:
+    """The release in the user's space, with more public facts: post-processing. With `slack`, a
+    bound of the solver's error, so is what it shows of the mean.
+    """
+    value, seen = release.value, release.observation
+    if local is not domain:
+        value = domain.frame.back(value)
+    if seen is not None and slack is not None:
+        seen = seen.within(domain, slack)
+    details = {**release.details, **details}
+    return dataclasses.replace(release, value=value, observation=seen, details=details)
 
 
 def _check_budget(name: str, budget: Budget) -> None:

@@ -163,8 +163,7 @@ def solve(
         else:
             found = gradient_mean(manifold, X, weights, start, tol, MAX_PASSES)
         _warn_of_spread(manifold, found.value, found.spread)
-    value = jax.tree.map(jnp.asarray, found.value)
-    return MeanResult(value, found.residual, found.passes, found.residual <= tol)
+    return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
 
 
 def _arithmetic_mean(X: np.ndarray, w: Any | None) -> tuple[np.ndarray, float]:
@@ -200,7 +199,7 @@ def _start(manifold: AbstractManifold, X: Point, w: Array) -> Any:
     heaviest record.
     """
     start = manifold._mean_start(w, X)
-    if start is not None and bool(manifold.belongs(start)):
+    if start is not None and np.asarray(manifold.belongs(start)):
         return start
     heaviest = int(np.argmax(w))
     return jax.tree.map(lambda x: x[heaviest], X)
@@ -266,7 +265,7 @@ def _normalised(weights: ArrayLike | None, n: int) -> Any | None:
 
 
 def _or_equal(w: Any | None, n: int) -> Any:
-    return jnp.asarray(np.full(n, 1.0 / n) if w is None else w)
+    return np.full(n, 1.0 / n) if w is None else np.asarray(w)
 
 
 def _in_place(manifold: AbstractManifold, X: Point) -> bool:

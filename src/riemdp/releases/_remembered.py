@@ -1,0 +1,152 @@
+"""What releases of one kind of mean have in common: the query, the mechanism with its count, and
+what "auto" chooses.
+
+Each is a function of public facts, made once for equal facts. Domains are compared by identity: a
+`Ball` gives the same one each time. What holds the records' own gradient is made anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any, cast
+
+from .._errors import SlowSamplerWarning
+from ..domains import Ball, Domain
+from ..manifolds import AbstractManifold
+from ..mechanisms import MeanGradient, RiemannianLaplace
+from ..mechanisms._base import PointMechanism
+from ..mechanisms._counted import Counted, CountPlan
+from ..mechanisms._for_mean import MeanFacts
+from ..privacy import Budget
+from ..sampling._laplace import warn_if_slow
+from ..statistics import FrechetMean
+from ..statistics._sensitivity import REPLACE_ONE
+from ._choices import build
+from ._plan import made_plan
+
+
+def mean_query(
+    domain: Domain,
+    n: int,
+    *,
+    tolerance: float | None = None,
+    weights: Any = None,
+    adjacency: str = REPLACE_ONE,
+    streamed: bool = False,
+) -> FrechetMean:
+    """The query of a Frechet mean; see `FrechetMean`."""
+    if weights is not None:
+        return FrechetMean(
+            domain, n, adjacency=adjacency, weights=weights, tolerance=tolerance, streamed=streamed
+        )
+    return _query(domain, n, tolerance, adjacency, streamed)
+
+
+@functools.lru_cache(maxsize=64)
+def _query(
+    domain: Domain, n: int, tolerance: float | None, adjacency: str, streamed: bool
+) -> FrechetMean:
+    return FrechetMean(domain, n, tolerance=tolerance, adjacency=adjacency, streamed=streamed)
+
+
+def counted_mechanism(
+    name: str,
+    local: Domain,
+    n: int,
+    shares: CountPlan,
+    shown: int | None,
+    *,
+    shrink: bool | None = None,
+    gradient: MeanGradient | None = None,
+    **choice: Any,
+) -> tuple[Counted, PointMechanism]:
+    """A mechanism for a Frechet mean with the count of what lies outside beside it, and the
+    mechanism alone.
+
+    Args:
+        name: Of the mechanism.
+        local: The domain in its frame.
+        n: The public number of records, or its lower bound.
+        shares: How the budget is shared.
+        shown: The number of records, where it is public.
+        shrink: As for `MeanFacts`.
+        gradient: The private gradient, for the mechanism that draws by it.
+        **choice: Further fields of `MeanFacts`.
+    """
+    asked = (name, local, n, shares, shown, shrink)
+    if gradient is None and choice.get("weights") is None:
+        made = _counted(*asked, *choice.items())
+    else:
+        made = _made(*asked, gradient=gradient, **choice)
+    inner = cast(PointMechanism, made.inner)
+    if isinstance(inner, RiemannianLaplace):
+        warn_if_slow(inner.manifold, inner.tries)
+    return made, inner
+
+
+@functools.lru_cache(maxsize=64)
+def _counted(
+    name: str,
+    local: Domain,
+    n: int,
+    shares: CountPlan,
+    shown: int | None,
+    shrink: bool | None,
+    *choice: tuple[str, Any],
+) -> Counted:
+    return _made(name, local, n, shares, shown, shrink, **dict(choice))
+
+
+def _made(
+    name: str,
+    local: Domain,
+    n: int,
+    shares: CountPlan,
+    shown: int | None,
+    shrink: bool | None,
+    **choice: Any,
+) -> Counted:
+    facts = MeanFacts(local.manifold, Ball._of(local), n, shares.rest, shrink=shrink, **choice)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SlowSamplerWarning)  # said at every release
+        return Counted(build(name, facts), shares, shown)
+
+
+def chosen(
+    manifold: AbstractManifold,
+    ball: Ball,
+    n: int,
+    budget: Budget,
+    clamp_release: bool | None,
+    count_outside: bool | None,
+    **choice: Any,
+) -> tuple[str, str]:
+    """The mechanism that "auto" chooses, and the plan that decided, as text.
+
+    Args:
+        manifold: The space.
+        ball: The public ball.
+        n: The public number of records, or its lower bound.
+        budget: What the release may spend.
+        clamp_release: As for `made_plan`.
+        count_outside: As for `made_plan`.
+        **choice: Further fields of `MeanFacts`.
+    """
+    find = _chosen if choice.get("weights") is None else _chosen.__wrapped__
+    return find(manifold, ball, n, budget, clamp_release, count_outside, *choice.items())
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def _chosen(
+    manifold: AbstractManifold,
+    ball: Ball,
+    n: int,
+    budget: Budget,
+    clamp_release: bool | None,
+    count_outside: bool | None,
+    *choice: tuple[str, Any],
+) -> tuple[str, str]:
+    facts = MeanFacts(manifold, ball, n, budget, **dict(choice))
+    plan = made_plan(facts, budget, clamp_release, count_outside)
+    return plan.best().mechanism, str(plan)
