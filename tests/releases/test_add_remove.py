@@ -12,7 +12,7 @@ import pytest
 
 import riemdp as R
 from riemdp.audit import gaussian_mu_lower_bound
-from riemdp.releases import _mean
+from riemdp.releases import _remembered
 from riemdp.statistics import (
     FrechetMean,
     Records,
@@ -167,7 +167,7 @@ def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
     claimed = 1 / R.gaussian_noise_multiplier(R.Budget(3.0, 1e-3))
     assert guarantee.adjacency == AR
     assert gaussian_mu_lower_bound(one, none, confidence=1 - 1e-6) <= claimed
-    prepare, build = FrechetMean.prepare, _mean.build
+    prepare, build = FrechetMean.prepare, _remembered.build
 
     def not_filled_up(query, X, weights=None):
         data = prepare(query, X, weights)
@@ -179,7 +179,7 @@ def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
 
     for where, name, fault in (
         (FrechetMean, "prepare", not_filled_up),
-        (_mean, "build", noise_for_many_more),
+        (_remembered, "build", noise_for_many_more),
     ):
         with monkeypatch.context() as planted:
             planted.setattr(where, name, fault)
