@@ -225,7 +225,7 @@ def test_the_loss_of_a_transcript_is_that_of_one_gaussian():
     assert transcript(2.0, noise=0.5) > 6.0
 
 
-def advantage(kind, releases=250):
+def advantage(kind, releases=2000):
     """The mu that an attacker proves from the class means, for a record that changes sides."""
     budget = Budget(6.0, 1e-5)
     n = 60

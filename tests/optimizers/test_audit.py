@@ -43,12 +43,16 @@ CLIPS = {
 
 
 def _clip_cases():
-    """All of them; by default the fault that is hardest to see, on every optimiser."""
+    """All of them; by default the fault that is hardest to see, on every optimiser. As published,
+    differences of clipped gradients are averaged: there a late clip is none that lacks.
+    """
     for name in ALL:
+        published = name == "DPRSVRG-as-published"
         for fault in CLIPS:
+            if published and fault == "after-averaging":
+                continue
             quick = (
-                fault == ("after-averaging" if name != "DPRGD" else "inverted")
-                and name != "DPRSVRG-as-published"
+                fault == ("after-averaging" if name != "DPRGD" else "inverted") and not published
             )
             yield pytest.param(
                 name, fault, marks=[] if quick else [pytest.mark.slow], id=f"{name}-{fault}"

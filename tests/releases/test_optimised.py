@@ -58,7 +58,9 @@ def test_a_run_comes_near_the_mean_and_is_charged_exactly(space, name):
         float(manifold.dist(truth, release.value)) < NEAR[name] * away
     )  # planted: the centre, a run of no step, is at `away`
     # charged: what the release states, no more, and that is within the budget and nearly all of it
-    assert ledger.spent == release.guarantee
+    stated, spent = release.guarantee, ledger.spent
+    assert spent.epsilon(LARGE.delta) == pytest.approx(stated.epsilon(LARGE.delta), rel=1e-12)
+    assert (spent.adjacency, spent.unit) == (stated.adjacency, stated.unit)
     assert release.guarantee.adjacency == "replace-one"
     assert 0.95 * LARGE.epsilon < release.guarantee.epsilon(LARGE.delta) <= LARGE.epsilon
     assert release.details["n"] == N
