@@ -75,8 +75,9 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
     n = len(X)
     w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights)
     try:
-        start = np.linalg.cholesky(_symmetric(np.tensordot(w, X, axes=1)))
         with in_threads(-(-n // _part(X))) as each:
+            # Inside, so that the sum does not depend on how many threads the library would take.
+            start = np.linalg.cholesky(_symmetric(np.tensordot(w, X, axes=1)))
             for size in SUBSAMPLES:
                 chosen = (np.arange(size) * n) // size
                 if n < 4 * size or not np.sum(w[chosen]) > 0:

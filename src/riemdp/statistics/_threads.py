@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,6 +13,20 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 Each = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
+
+# The libraries' limit belongs to the process: two pools at once would each give back what they
+# found, and the later one finds the limit of the earlier.
+_turn = threading.RLock()
+
+
+def _forget() -> None:
+    """A fork copies a lock that a thread holds, but not the thread that would give it back."""
+    global _turn
+    _turn = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def cores() -> int:
@@ -30,6 +45,7 @@ def in_threads(parts: int) -> Iterator[Each]:
         return
     controller = _controller()
     with (  # small matrices take twice as long where each thread starts more of them
+        _turn,
         controller.limit(limits=1, user_api="blas"),
         ThreadPoolExecutor(workers, initializer=_alone, initargs=(controller,)) as pool,
     ):
