@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import riemdp as R
-from riemdp.randomness import noise_source
-from riemdp.sampling import riemannian_laplace
+from riemdp.randomness import _source, noise_source
+from riemdp.sampling import _laplace, _spectral, riemannian_laplace
 from riemdp.sampling._laplace import draw
 from riemdp.sampling._radial import log_sinc, log_sinhc
 from riemdp.sampling._spectral import affine_tangents
@@ -480,3 +480,52 @@ def test_draws_come_in_blocks_without_seams():
         _laplace._BLOCK = old
     assert parts.shape == whole.shape
     assert ks_p_value(manifold.dist(manifold.origin, parts), oracles.sphere(2, 0.1)) > ALPHA
+
+
+def test_draws_of_two_threads_have_the_law_and_share_nothing(monkeypatch) -> None:
+    asked = []
+    normals = R.NoiseSource.normals
+
+    def watched(self, shape=(), helper=None):
+        asked.append(helper is not None)
+        return normals(self, shape, helper)
+
+    monkeypatch.setattr(R.NoiseSource, "normals", watched)
+    count = 2 * (_source.PARALLEL // 3) + 3  # odd: the halves differ in length
+    x = np.asarray(riemannian_laplace(None, R.Euclidean(3), np.zeros(3), 0.7, (count,)))
+    assert sorted(asked) == [False, False, True]  # two halves
+    length = np.linalg.norm(x, axis=1)
+    assert ks_p_value(length, gamma(3, 0.7)) > ALPHA
+    heights = x / length[:, None]
+    for axis in range(3):  # Archimedes: uniform on [-1, 1]
+        for rows in (heights[: count // 2], heights[count // 2 :]):
+            assert ks_p_value(rows[:, axis], lambda h: 0.5 + 0.5 * h) > ALPHA
+    assert np.unique(np.round(heights, 12), axis=0).shape == x.shape
+    # planted: a half that nobody has drawn
+    heights[count // 2 :] = heights[: count // 2 + 1]
+    heights[: count // 2] = 0.0
+    assert ks_p_value(heights[:, 0], lambda h: 0.5 + 0.5 * h) < ALPHA
+
+
+def test_what_is_tried_out_is_bounded_where_points_are_large(monkeypatch) -> None:
+    made = []
+
+    def counted(self, manifold, eta, tries, source):
+        made.append(tries)
+        return np.zeros(tries), np.ones(tries, dtype=bool)
+
+    monkeypatch.setattr(_laplace.Truncation, "_propose", counted)
+    for k, most in ((3, 2048), (100, 256), (200, 64)):
+        made.clear()
+        space = R.SPDAffineInvariant(k)
+        _laplace.truncation(space, 0.0031 + 1e-6 * k, R.Ball(np.eye(k), 0.7))
+        assert made
+        assert all(64 <= tries <= most for tries in made)
+
+
+def test_the_expected_tries_do_not_depend_on_how_many_are_held_at_once(monkeypatch) -> None:
+    ask = _spectral.expected_tries_affine.__wrapped__
+    whole = ask(4, 0.2, 3.0)
+    monkeypatch.setattr(_spectral, "_BLOCK", 16 * 100)
+    assert ask(4, 0.2, 3.0) == pytest.approx(whole, rel=1e-12)
+    assert whole > 1.01

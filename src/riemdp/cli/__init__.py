@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from .._version import __version__
 from ._compiled import keep_compiled
 from ._interrupts import heard, leave
+from ._memory import give_back_early
 
 __all__ = ["main"]
 
@@ -32,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     if arguments is None:
         keep_compiled()
+        give_back_early()
     try:
         with heard(last=arguments is None) as interrupts, interrupts.translated():
             from ._app import app

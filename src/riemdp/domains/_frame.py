@@ -42,7 +42,7 @@ def frame_center(manifold: AbstractManifold, center: Point) -> Point:
 
 def _there(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     if _is_flat(manifold):
-        return manifold._to_coordinates(center, manifold._log(center, x))
+        return manifold._log_coordinates(center, x)
     if isinstance(manifold, Product):
         parts = zip(manifold.manifolds, center, x, strict=True)
         return tuple(_there(m, c, part) for m, c, part in parts)
@@ -51,7 +51,7 @@ def _there(manifold: AbstractManifold, center: Point, x: Point) -> Point:
 
 def _here(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     if _is_flat(manifold):
-        return manifold._exp(center, manifold._from_coordinates(center, x))
+        return manifold._exp_coordinates(center, x)
     if isinstance(manifold, Product):
         parts = zip(manifold.manifolds, center, x, strict=True)
         return tuple(_here(m, c, part) for m, c, part in parts)

@@ -177,8 +177,15 @@ class AbstractManifold(eqx.Module):
     def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
         """Below this length `_log` inverts `_exp`. Sensitivities rest on it."""
 
-    # ---------------------------------------------------------------- formulas that follow from
-    # these; spaces replace them by closed forms
+    # ---------------------------------------------------------------- what follows from these
+    def _log_coordinates(self, p: Point, q: Point) -> Float[Array, "*batch dim"]:
+        """Coordinates of log_p(q)."""
+        return self._to_coordinates(p, self._log(p, q))
+
+    def _exp_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Point:
+        """Inverse of `_log_coordinates`."""
+        return self._exp(p, self._from_coordinates(p, c))
+
     def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
         v = self._log(p, q)
         return self._inner(p, v, v)
@@ -303,7 +310,7 @@ class AbstractManifold(eqx.Module):
         return self.transport_is_parallel
 
     def _mean_start(self, weights: Array, records: Point) -> Point | None:
-        """Where the iteration for a Frechet mean starts, if better than at the heaviest record."""
+        """Where the search for a mean starts, if that is a point; else at the heaviest record."""
         return None
 
     def _why_not(self, record: np.ndarray) -> str:
@@ -319,12 +326,12 @@ class AbstractManifold(eqx.Module):
 
     def _to_origin(self, p: Point, x: Point) -> Point:
         o = self.origin
-        return self._exp(o, self._from_coordinates(o, self._to_coordinates(p, self._log(p, x))))
+        return self._exp_coordinates(o, self._log_coordinates(p, x))
 
     def _from_origin(self, p: Point, x: Point) -> Point:
         """Inverse of `_to_origin`."""
         o = self.origin
-        return self._exp(p, self._from_coordinates(p, self._to_coordinates(o, self._log(o, x))))
+        return self._exp_coordinates(p, self._log_coordinates(o, x))
 
     def _resolution(self, center: Point, radius: float) -> float:
         """Bound of the rounding errors in the ball: of a residual |mean logarithm| anywhere in it,

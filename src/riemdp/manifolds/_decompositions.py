@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, PyTree
+from threadpoolctl import ThreadpoolController
 
 from ._base import EPS
 
@@ -42,10 +44,30 @@ def lapack_alone() -> bool:
     return set(jax.extend.backend.backends()) <= {"cpu"}
 
 
+@functools.cache
+def _one_thread_each() -> None:
+    """Keep each call of LAPACK in the thread that JAX makes it from.
+
+    JAX decomposes the matrices of a batch in as many threads as there are cores, each by SciPy's
+    LAPACK. From 64 rows or so that starts threads of its own for every matrix, which wait for each
+    other: 64 matrices of 100 rows take thirty times as long on two cores. So SciPy's library is
+    told to stay in one thread, when the first decomposition is compiled and JAX loads it. NumPy
+    has a library of its own where both come as wheels, and keeps its threads; where they share
+    one, nothing is changed.
+    """
+    import scipy.linalg.cython_lapack  # noqa: F401  what JAX calls
+
+    for library in ThreadpoolController().lib_controllers:
+        folders = Path(library.filepath).parts[-3:-1]
+        if library.user_api == "blas" and any(f.startswith("scipy") for f in folders):
+            library.set_num_threads(1)
+
+
 def eigh(a: Matrix) -> tuple[Array, Array]:
     """Ascending eigenvalues and eigenvectors of a symmetric matrix, of which the lower half is
     read.
     """
+    _one_thread_each()
     found = jnp.linalg.eigh(a, symmetrize_input=False)
     parts = found.eigenvalues, found.eigenvectors
     if lapack_alone():
@@ -58,12 +80,14 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
 
 def eigvalsh(a: Matrix) -> Array:
     """Ascending eigenvalues of a symmetric matrix, of which the lower half is read."""
+    _one_thread_each()
     # Without eigenvectors there is nothing to multiply out.
     return jnp.linalg.eigvalsh(a, symmetrize_input=False) if lapack_alone() else eigh(a)[0]
 
 
 def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """Left singular vectors, descending singular values, right singular vectors as rows."""
+    _one_thread_each()
     u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
     if lapack_alone():
         return u, s, vt
@@ -77,6 +101,7 @@ def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
 
 def singular_values(a: Matrix) -> Array:
     """Descending singular values."""
+    _one_thread_each()
     return jnp.linalg.svd(a, compute_uv=False) if lapack_alone() else svd(a, False)[1]
 
 

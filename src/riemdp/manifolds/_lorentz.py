@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
-from ._base import AbstractManifold, _compiled
+from ._base import AbstractManifold
 from ._numerics import (
     all_finite,
     asinhc_sqrt,
@@ -104,10 +104,8 @@ class Lorentz(AbstractManifold):
         """The point of the hyperboloid that is nearest to the arithmetic mean in Minkowski space
         (`project` would keep the space coordinates).
         """
-        mean = np.tensordot(np.asarray(weights), np.asarray(records), axes=1)
-        with np.errstate(all="ignore"):  # far records: no start then, and no warning
-            start = mean / np.sqrt(mean[0] ** 2 - np.sum(mean[1:] ** 2))
-        return _compiled(self, "_project", start)
+        mean = jnp.tensordot(weights, records, axes=1)
+        return self._project(mean / jnp.sqrt(mean[0] ** 2 - jnp.sum(mean[1:] ** 2)))
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = self._inner(p, v, v)[..., None]

@@ -102,7 +102,7 @@ class PoincareBall(AbstractManifold):
 
     def _mean_start(self, weights: Array, records: Array) -> Array | None:
         """The projected arithmetic mean."""
-        return self.project(jnp.tensordot(weights, records, axes=1))
+        return self._project(jnp.tensordot(weights, records, axes=1))
 
     def _exp(self, p: Array, v: Array) -> Array:
         # p (+) y with y = tanh(|v| / a) v / |v|, a = 1 - |p|^2. The Mobius sum is p + a (y + |y|^2

@@ -201,12 +201,16 @@ class Product(AbstractManifold):
         )
 
     def _to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
-        parts = self._each("_to_coordinates", p, v)
-        batch = jnp.broadcast_shapes(*(c.shape[:-1] for c in parts))
-        return jnp.concatenate([jnp.broadcast_to(c, batch + c.shape[-1:]) for c in parts], axis=-1)
+        return _joined(self._each("_to_coordinates", p, v))
 
     def _from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent:
         return self._each("_from_coordinates", p, self._split(c, [m.dim for m in self.manifolds]))
+
+    def _log_coordinates(self, p: Point, q: Point) -> Float[Array, "*batch dim"]:
+        return _joined(self._each("_log_coordinates", p, q))
+
+    def _exp_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Point:
+        return self._each("_exp_coordinates", p, self._split(c, [m.dim for m in self.manifolds]))
 
     def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
         smallest, *others = self._each("_injectivity_radius", p)
@@ -244,3 +248,9 @@ class Product(AbstractManifold):
         return jnp.broadcast_shapes(
             *(m._batch_shape(e) for m, e in zip(self.manifolds, p, strict=True))
         )
+
+
+def _joined(parts: tuple[Array, ...]) -> Array:
+    """Coordinates of the factors, one behind the other."""
+    batch = jnp.broadcast_shapes(*(c.shape[:-1] for c in parts))
+    return jnp.concatenate([jnp.broadcast_to(c, batch + c.shape[-1:]) for c in parts], axis=-1)

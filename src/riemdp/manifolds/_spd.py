@@ -130,7 +130,7 @@ class AbstractSPD(AbstractManifold):
 
     def _mean_start(self, weights: Array, records: Array) -> Array | None:
         """The projected arithmetic mean."""
-        return self.project(jnp.tensordot(weights, records, axes=1))
+        return self._project(jnp.tensordot(weights, records, axes=1))
 
     def _belongs(self, x: Matrix, atol: float) -> Bool[Array, "*batch"]:
         finite = jnp.all(jnp.isfinite(x), axis=(-2, -1))

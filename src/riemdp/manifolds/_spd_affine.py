@@ -99,6 +99,11 @@ class SPDAffineInvariant(AbstractSPD):
         lower, m, eig = relative_spectrum(p, q)
         return congruence(lower, sp.apply("log", m, eig))
 
+    def _log_coordinates(self, p: Matrix, q: Matrix) -> Float[Array, "*batch dim"]:
+        # the frame in which the logarithm is found is the one of the coordinates
+        _, m, eig = relative_spectrum(p, q)
+        return sp.pack(sp.apply("log", m, eig))
+
     def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         return safe_sqrt(self._squared_dist(p, q))
 

@@ -89,17 +89,19 @@ class SPDLogEuclidean(AbstractSPD):
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
         p, v = sp.sym(p), sp.sym(v)
         eig = sp.spectrum(p)
-        y, h = sp.apply("log", p, eig), sp.apply("log", p, eig, v)
-        end = sp.spectrum(y + h)
-        direct = sp.apply("exp", y + h, end)
-        better = p + sp.difference(
-            "exp", end, sp.Spectrum(eig.q, jnp.log(eig.values), eig.offset), h
-        )
-        return _corrected(direct, better, h)
+        return _end(p, eig, sp.apply("log", p, eig, v))
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
         y, eig = _logarithm(p)
         return sp.apply("exp", y, eig, _log_difference(p, q))
+
+    # The frame is the one in which logarithms are differences: neither derivative is needed.
+    def _log_coordinates(self, p: Matrix, q: Matrix) -> Float[Array, "*batch dim"]:
+        return sp.pack(_log_difference(p, q))
+
+    def _exp_coordinates(self, p: Matrix, c: Float[Array, "*batch dim"]) -> Matrix:
+        p = sp.sym(p)
+        return _end(p, sp.spectrum(p), sp.unpack(c, self.k))
 
     def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         return safe_sqrt(self._squared_dist(p, q))
@@ -127,6 +129,17 @@ def _logarithm(p: Matrix) -> tuple[Matrix, sp.Spectrum]:
     p = sp.sym(p)
     eig = sp.spectrum(p)
     return sp.apply("log", p, eig), sp.Spectrum(eig.q, jnp.log(eig.values), eig.offset)
+
+
+def _end(p: Matrix, eig: sp.Spectrum, h: Matrix) -> Matrix:
+    """exp(log p + h), from the decomposition of p. Where h is small the end comes from p, which
+    keeps the digits of h.
+    """
+    y = sp.apply("log", p, eig)
+    end = sp.spectrum(y + h)
+    direct = sp.apply("exp", y + h, end)
+    better = p + sp.difference("exp", end, sp.Spectrum(eig.q, jnp.log(eig.values), eig.offset), h)
+    return _corrected(direct, better, h)
 
 
 def _log_difference(p: Matrix, q: Matrix) -> Matrix:

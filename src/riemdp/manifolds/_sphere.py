@@ -98,11 +98,6 @@ class Sphere(AbstractManifold):
     def _why_not(self, record: np.ndarray) -> str:
         return "does not have length 1"
 
-    def _mean_start(self, weights: Array, records: Array) -> Array | None:
-        """The projected arithmetic mean, unless it is the centre."""
-        mean = np.tensordot(np.asarray(weights), np.asarray(records), axes=1)
-        return None if np.linalg.norm(mean) < 1e-8 else self.project(jnp.asarray(mean))
-
     def _exp(self, p: Array, v: Array) -> Array:
         s = dot(v, v)[..., None]
         end = cos_sqrt(s) * p + sinc_sqrt(s) * v

@@ -176,8 +176,8 @@ def _admit(
     point = _moved_in(manifold, *ball, value)
     if base is None:
         return point, flags
-    v = manifold._log(base, point)
-    return (manifold._to_coordinates(base, v) if coordinates else v), flags
+    to_base = manifold._log_coordinates if coordinates else manifold._log
+    return to_base(base, point), flags
 
 
 def _moved_in(

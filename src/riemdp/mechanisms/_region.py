@@ -151,7 +151,7 @@ def _coordinates(
 ) -> Array:
     safe, valid = readable(home, base if center is None else center, x)
     local = safe if center is None else carried(home, center, safe)
-    v = space._to_coordinates(base, space._log(base, local))
+    v = space._log_coordinates(base, local)
     return jnp.where(valid[..., None], v, jnp.nan)
 
 

@@ -89,7 +89,7 @@ def _mean_squares(
     manifold: AbstractManifold, base: Point, truth: Float[Array, " d"], noise: Float[Array, "m d"]
 ) -> Float[Array, " shares"]:
     def end(y: Array) -> Point:
-        return manifold._exp(base, manifold._from_coordinates(base, y))
+        return manifold._exp_coordinates(base, y)
 
     target = end(truth)
 

@@ -120,19 +120,18 @@ class NoiseSource:
             local.process = here
         return local.generator
 
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[np.random.Generator]:
+    def _turn(self) -> contextlib.AbstractContextManager[np.random.Generator]:
         """The generator, alone: one thread at a time for a seeded stream; other threads have
         generators of their own.
         """
-        generator = (
-            self.generator
-        )  # refuses before it waits: after a fork the lock may be held by a thread that is gone
-        if self._seeded is None:
+        # refuses before it waits: after a fork the lock may be held by a thread that is gone
+        generator = self.generator
+        return contextlib.nullcontext(generator) if self._seeded is None else self._alone(generator)
+
+    @contextlib.contextmanager
+    def _alone(self, generator: np.random.Generator) -> Iterator[np.random.Generator]:
+        with self._lock:
             yield generator
-        else:
-            with self._lock:
-                yield generator
 
     # ---------------------------------------------------------------- laws
     def normals(

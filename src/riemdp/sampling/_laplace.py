@@ -37,10 +37,11 @@ from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
 from ._exponential import exponentials_of_directions
 from ._far import PublicBall, UnboundBall, View, affine_points, hyperbolic_points, widest_ball
-from ._points import direction_and_exp, directions
+from ._points import direction_and_exp, directions, normals
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
+_PILOT = 1 << 20  # floats of the draws that tell how many tries a truncated one takes
 _FROM_ORIGIN = View()
 
 
@@ -194,10 +195,9 @@ def warn_if_slow(manifold: AbstractManifold, tries: float) -> None:
         " is acceptable"
     )
     if tries > HOPELESS:
-        raise InvalidArgument(
-            f"exact sampling on {manifold!r} would take about {tries:.3g} tries a draw; use"
-            f" {remedy}"
-        )
+        many = "far too many" if math.isinf(tries) else f"about {tries:.3g}"
+        why = f"exact sampling on {manifold!r} would take {many} tries a draw; use {remedy}"
+        raise InvalidArgument(why)
     if tries > SLOW:
         warnings.warn(
             f"exact sampling on {manifold!r} takes about {tries:.0f} tries a draw at this scale;"
@@ -313,7 +313,8 @@ class Truncation:
     the ball, the second needs at most exp(2 radius / sigma) proposals wherever eta lies.
 
     `tries` is the expected number of proposals a draw takes for eta on the edge of the ball, where
-    it is largest: a pilot run from a fixed public seed. Infinite if no draw of it landed inside.
+    it is largest: a pilot run of 64 to 2048 draws from a fixed public seed. Infinite if none of
+    them landed inside.
     """
 
     ball: PublicBall
@@ -401,13 +402,13 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
     v = manifold.tangent_from_normals(ball.center, z)
     factor = 0.999999 * radius / float(manifold.norm(ball.center, v))
     edge = manifold.exp(ball.center, jax.tree.map(lambda leaf: factor * leaf, v))
-    ways = []
+    ways, pilot = [], max(64, min(2048, _PILOT // manifold.noise_size))
     for from_center, cutoff in ((True, radius), (False, 2 * radius)):
         radial = expected_tries(manifold, sigma, eta=ball.center, cutoff=cutoff)
         tries = math.inf
         if radial <= HOPELESS:
             way = Truncation(ball, sigma, from_center, math.inf)
-            kept = float(np.mean(way._propose(manifold, edge, 2048, source)[1]))
+            kept = float(np.mean(way._propose(manifold, edge, pilot, source)[1]))
             tries = math.inf if kept == 0.0 else radial / kept
         ways.append(Truncation(ball, sigma, from_center, tries))
         if tries <= 4.0:
@@ -480,7 +481,7 @@ def _(
     manifold: Lorentz | PoincareBall, eta: Point, law: _Law, count: int, source: NoiseSource
 ) -> Point:
     radii = _radial.hyperbolic_radii(manifold.dim, law.sigma, count, source, law.cutoff)
-    z = source.normals((radii.size, manifold.noise_size))
+    z = normals(source, (radii.size, manifold.noise_size))
     points = direction_and_exp(manifold, eta, radii, z)
     return hyperbolic_points(
         manifold, eta, points, lambda index: directions(manifold, eta, z[index]), radii, law.view
@@ -538,9 +539,8 @@ def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSourc
 def _by_radius(
     manifold: AbstractManifold, eta: Point, radii: np.ndarray, source: NoiseSource
 ) -> Point:
-    return direction_and_exp(
-        manifold, eta, radii, source.normals((radii.size, manifold.noise_size))
-    )
+    z = normals(source, (radii.size, manifold.noise_size))
+    return direction_and_exp(manifold, eta, radii, z)
 
 
 def _unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:

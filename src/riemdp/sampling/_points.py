@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import functools
+import math
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
+from numpy.typing import NDArray
 
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point, Tangent
+from ..randomness import NoiseSource
+from ..randomness._source import PARALLEL
+
+
+def normals(source: NoiseSource, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Standard normals, many of them by two threads."""
+    if math.prod(shape) < PARALLEL:
+        return source.normals(shape)
+    with ThreadPoolExecutor(1) as helper:
+        return source.normals(shape, helper)
 
 
 @functools.partial(jax.jit, static_argnums=0)

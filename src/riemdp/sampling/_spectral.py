@@ -130,8 +130,12 @@ def expected_tries_affine(k: int, scale: float, cutoff: float) -> float:
         return 1.0
     source, proposal = noise_source(20240), affine_proposal(k, scale, cutoff)
     r = proposal.hull.draw(source, 512)
-    u = np.linalg.eigvalsh(symmetric_directions(k, 512, source))
-    return 1 / max(float(np.mean(np.exp(np.minimum(proposal.log_ratio(r, u), 0.0)))), 1e-300)
+    rows, ratios = max(1, _BLOCK // k**2), np.empty(512)
+    for start in range(0, 512, rows):
+        some = r[start : start + rows]
+        u = np.linalg.eigvalsh(symmetric_directions(k, some.size, source))
+        ratios[start : start + rows] = proposal.log_ratio(some, u)
+    return 1 / max(float(np.mean(np.exp(np.minimum(ratios, 0.0)))), 1e-300)
 
 
 class GrassmannProposal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
+from ..domains._clamp import choose
 from ..domains._door import admit_manifold
 from ..domains._frame import BLOCK
 from ..manifolds import (
@@ -155,13 +157,12 @@ def solve(
             found = affine_mean(X, w, tol, MAX_PASSES)
     if found is None:
         weights = _or_equal(w, n)
-        start = _start(manifold, X, weights)
         if isinstance(manifold, Sphere):
-            found = sphere_mean(X, weights, start, tol, MAX_PASSES)
-        elif manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0:
-            found = newton_mean(manifold, X, weights, start, tol, MAX_PASSES)
+            found = sphere_mean(X, weights, tol, MAX_PASSES)
         else:
-            found = gradient_mean(manifold, X, weights, start, tol, MAX_PASSES)
+            hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
+            method = newton_mean if hyperbolic else gradient_mean
+            found = method(manifold, X, weights, _start(manifold, X, weights), tol, MAX_PASSES)
         _warn_of_spread(manifold, found.value, found.spread)
     return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
 
@@ -194,15 +195,14 @@ def _flat_mean(manifold: AbstractManifold, X: Point, w: Array) -> tuple[Point, f
     return p, float(manifold.norm(p, weighted_sum(w, manifold.log(p, X))))
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _start(manifold: AbstractManifold, X: Point, w: Array) -> Any:
     """A point to start from: the projected arithmetic mean where that means something, else the
     heaviest record.
     """
+    heaviest = jax.tree.map(lambda x: x[jnp.argmax(w)], X)
     start = manifold._mean_start(w, X)
-    if start is not None and np.asarray(manifold.belongs(start)):
-        return start
-    heaviest = int(np.argmax(w))
-    return jax.tree.map(lambda x: x[heaviest], X)
+    return heaviest if start is None else choose(manifold._belongs(start, 1e-8), start, heaviest)
 
 
 def _warn_of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> None:

@@ -165,8 +165,8 @@ def _mean(manifold: AbstractManifold, points: Point, weights: Array, start: Poin
 
     def body(state: tuple[Array, Point, Array, Array, Array]) -> Any:
         k, p, y, f, step = state
-        q = manifold._exp(p, manifold._from_coordinates(p, step * y))
-        logs = manifold._to_coordinates(q, manifold._log(q, points))
+        q = manifold._exp_coordinates(p, step * y)
+        logs = manifold._log_coordinates(q, points)
         logs = jnp.where((weights > 0)[:, None] & jnp.isfinite(logs), logs, 0.0)
         y_q, f_q = weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
         square = jnp.sum(y**2)  # f is 2 F

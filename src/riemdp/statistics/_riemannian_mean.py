@@ -32,12 +32,13 @@ def newton_mean(
     matrix of logarithms a step.
     """
 
-    def look(p: Point) -> View[Any]:
+    # A step is given as the point it leads to: one compiled program for a pass and what follows.
+    def look(p: Point) -> View[Point]:
         descent, step, facts = _newton_pass(manifold, p, X, w, tol)
         residual, spread = np.asarray(facts).tolist()
         return View(residual, spread, descent, lambda: (step, math.inf))
 
-    return damped_newton(look, manifold.exp, start, tol, max_passes)
+    return damped_newton(look, lambda _, end: end, start, tol, max_passes)
 
 
 def gradient_mean(
@@ -143,4 +144,5 @@ def _newton_pass(
     )
     spread = jnp.sqrt(jnp.max(jnp.where(w > 0, squares, 0.0)))
     descent = gradient / jnp.maximum(1.0, jnp.max(across))
-    return descent, manifold._to_tangent(p, step), jnp.stack([size, spread])
+    ends = (manifold._exp(p, v) for v in (descent, manifold._to_tangent(p, step)))
+    return *ends, jnp.stack([size, spread])

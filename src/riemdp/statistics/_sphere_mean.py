@@ -24,9 +24,7 @@ FLATTEST = 0.05
 NUMBERS = 1 << 17  # of records that are looked at together: a megabyte
 
 
-def sphere_mean(
-    X: ArrayLike, w: ArrayLike, start: ArrayLike, tol: float, max_passes: int
-) -> Found[np.ndarray]:
+def sphere_mean(X: ArrayLike, w: ArrayLike, tol: float, max_passes: int) -> Found[np.ndarray]:
     """The mean of unit vectors X (n, d) with weights w (n,) summing to 1."""
     X, w = np.asarray(X), np.asarray(w)
 
@@ -60,7 +58,14 @@ def sphere_mean(
         # No Hessian exceeds 1, so the gradient step always descends.
         return View(size, spread, gradient, newton)
 
-    return damped_newton(look, _move, np.asarray(start), tol, max_passes)
+    return damped_newton(look, _move, _start(X, w), tol, max_passes)
+
+
+def _start(X: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The direction of the arithmetic mean, unless that is the centre; else the heaviest record."""
+    mean = w @ X
+    length = float(np.linalg.norm(mean))
+    return mean / length if length >= 1e-8 else X[int(np.argmax(w))]
 
 
 def _combined(

@@ -64,7 +64,7 @@ def streamed_affine_mean(
 @functools.partial(jax.jit, static_argnums=0)
 def ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
     """The points at these coordinates of the tangent space at `base`."""
-    return manifold._exp(base, manifold._from_coordinates(base, y))
+    return manifold._exp_coordinates(base, y)
 
 
 def _sums(

@@ -24,9 +24,7 @@ from jaxtyping import Array
 from ..domains import Domain
 from ..domains._stream import Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, SPDAffineInvariant
-from ..manifolds import _spectral as sp
 from ..manifolds._base import Point
-from ..manifolds._spd_affine import relative_spectrum
 from ._affine_mean import NotSuitable, affine_inverse
 from ._streamed_affine import ends, streamed_affine_mean, suits
 from ._sums import weighted_sum
@@ -297,24 +295,17 @@ def _log_sums(
 def _compiled_log_sums(
     manifold: AbstractManifold, points: Point, records: Point, weights: Array
 ) -> Array:
-    return jax.lax.map(lambda p: weighted_pairwise(_logs(manifold, p, records), weights), points)
+    def one(point: Point) -> Array:
+        return weighted_pairwise(manifold._log_coordinates(point, records), weights)
+
+    return jax.lax.map(one, points)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _means_of_few(
     manifold: AbstractManifold, points: Point, records: Point, shares: Array
 ) -> Array:
-    return jax.lax.map(lambda p: weighted_sum(shares, _logs(manifold, p, records)), points)
+    def one(point: Point) -> Array:
+        return weighted_sum(shares, manifold._log_coordinates(point, records))
 
-
-@functools.singledispatch
-def _logs(manifold: AbstractManifold, point: Point, records: Point) -> Array:
-    """Orthonormal coordinates of the records' logarithms at a point."""
-    return manifold._to_coordinates(point, manifold._log(point, records))
-
-
-@_logs.register
-def _(manifold: SPDAffineInvariant, point: Array, records: Array) -> Array:
-    # the frame in which the logarithm is found is the one of the coordinates
-    _, m, eig = relative_spectrum(point, records)
-    return sp.pack(sp.apply("log", m, eig))
+    return jax.lax.map(one, points)

@@ -107,7 +107,7 @@ def _log_flagged(
 ) -> tuple[jax.Array, jax.Array]:
     """`log_coordinates`, and which records have a logarithm."""
     safe, valid = readable(manifold, center, records)
-    y = manifold._to_coordinates(center, manifold._log(center, safe))
+    y = manifold._log_coordinates(center, safe)
     valid &= jnp.isfinite(jnp.sum(y**2, axis=-1))
     return choose(valid, y, jnp.zeros_like(y)), valid
 

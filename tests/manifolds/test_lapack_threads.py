@@ -1,0 +1,44 @@
+"""JAX decomposes a batch in several threads: LAPACK starts none of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+WORK = """
+import json
+import numpy as np
+from pathlib import Path
+from threadpoolctl import threadpool_info
+import riemdp
+import scipy.linalg.cython_lapack
+
+def threads():
+    blas = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    return {Path(one["filepath"]).parent.name: one["num_threads"] for one in blas}
+
+before = threads()
+space = riemdp.SPDAffineInvariant(3)
+space.dist(np.eye(3), 2.0 * np.eye(3))
+print(json.dumps([before, threads()]))
+"""
+
+
+def test_only_the_library_that_jax_calls_keeps_to_one_thread() -> None:
+    environment = os.environ | {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WORK],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    before, after = json.loads(done.stdout.splitlines()[-1])
+    if not {"scipy.libs", "numpy.libs"} <= set(before):
+        pytest.skip("SciPy and NumPy have no libraries of their own here")
+    assert before == {"scipy.libs": 2, "numpy.libs": 2}
+    assert after == {"scipy.libs": 1, "numpy.libs": 2}
