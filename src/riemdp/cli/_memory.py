@@ -13,8 +13,8 @@ def give_back_early() -> None:
     """Have malloc map every large array by itself, so that the system has it back when it is freed.
 
     For a process that runs one command. By itself glibc puts arrays of up to 32 MB side by side
-    once such a one was freed, and what is left between them stays with the process: a quarter of
-    the peak memory of a mean of large matrices that are read from a file. It is not slower. Nothing
+    once such a one was freed, and what is left between them stays with the process: a sixth of the
+    peak memory of a mean of large matrices that are read from a file. It is not slower. Nothing
     happens where malloc is another one.
     """
     with contextlib.suppress(OSError, TypeError, AttributeError):
