@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 WORK = """
-import ctypes, re, sys
+import re, sys
 from pathlib import Path
 import numpy as np
 from riemdp.cli._memory import give_back_early

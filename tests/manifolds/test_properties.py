@@ -49,7 +49,7 @@ def test_batches_and_compiled_formulas_agree_with_single_points(case: Case) -> N
         assert report.ok, str(report)
 
 
-@over_cases()
+@over_cases(where="has_log")
 def test_coordinates_of_logarithms_are_the_logarithms_coordinates(case: Case) -> None:
     m = case.manifold
     p = m.random_point(jax.random.key(1), (4,))
@@ -58,12 +58,8 @@ def test_coordinates_of_logarithms_are_the_logarithms_coordinates(case: Case) ->
     size = jnp.array([1e-9, 0.05, 0.3, 0.6]) * min(1.0, case.radius or 1.0) / length
     v = jax.tree.map(lambda x: x * size.reshape((-1,) + (1,) * (x.ndim - 1)), v)
     q = m.exp(p, v)
-    try:
-        expected = m.to_coordinates(p, m.log(p, q))
-    except NotImplementedError:
-        return
     c = m._log_coordinates(p, q)
-    np.testing.assert_allclose(c, expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(c, m.to_coordinates(p, m.log(p, q)), rtol=0, atol=1e-9)
     end = m._exp_coordinates(p, c)
     for ours, theirs in zip(jax.tree.leaves(end), jax.tree.leaves(q), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-8)

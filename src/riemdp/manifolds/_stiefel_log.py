@@ -62,7 +62,7 @@ def _solve(
     manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
 ) -> tuple[Array, Array, Array]:
     def gap(c: Array) -> Array:
-        return (manifold._exp(p, manifold._from_coordinates(p, c)) - q).ravel()
+        return (manifold._exp_coordinates(p, c) - q).ravel()
 
     def size(e: Array) -> Array:
         return jnp.sqrt(jnp.sum(e * e))
