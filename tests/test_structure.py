@@ -61,7 +61,6 @@ FACES = {
 LATE = {
     "jinja2",
     "PIL",
-    "cryptography",
     "dask",
     "flwr",
     "jax",

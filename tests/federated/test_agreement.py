@@ -463,7 +463,8 @@ def test_the_commands_of_a_site(tmp_path):
 
 
 def test_a_key_pair_stays_at_its_site(tmp_path):
-    ed = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.x25519")
+    from cryptography.hazmat.primitives.asymmetric import x25519 as ed
+
     code, public = _run("key", tmp_path / "north.key")
     private = bytes.fromhex((tmp_path / "north.key").read_text())
     made = ed.X25519PrivateKey.from_private_bytes(private).public_key()
@@ -475,7 +476,6 @@ def test_a_key_pair_stays_at_its_site(tmp_path):
 
 
 def test_sites_that_share_noise_sign_each_others_keys(tmp_path):
-    pytest.importorskip("cryptography")
     from riemdp.federated._agent import answer_sum, keys_of
 
     text = TEXT.replace("agents-per-round = 2", "agents-per-round = 3")

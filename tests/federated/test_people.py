@@ -17,8 +17,6 @@ from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
 from riemdp.optimizers._people import by_person
 from tests.statistical import ALPHA, gaussian_p_value
 
-pytest.importorskip("cryptography")
-
 SPHERE = riemdp.Sphere(3)
 NORTH = np.eye(3)[2]
 BALL = riemdp.Ball(NORTH, 0.7)

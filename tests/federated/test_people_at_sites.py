@@ -28,8 +28,6 @@ from tests.statistical import ALPHA, gaussian_p_value
 
 from .deployment import isolated
 
-pytest.importorskip("cryptography")
-
 SPACE = riemdp.Euclidean(30)
 START = np.zeros(30)
 CLIP, RATE = 0.8, 0.25

@@ -29,8 +29,6 @@ from riemdp.mechanisms._search_sites import Ask, NoiseOfSites, SearchSite
 from riemdp.privacy import Ledger, gaussian_noise_multiplier
 from tests.statistical import ALPHA, coverage_p_value, gaussian_p_value
 
-pytest.importorskip("cryptography")
-
 SPACE = riemdp.SPDLogEuclidean(2)
 SEARCH = AdaptiveBall()
 BUDGET = Budget(1.0, 1e-6)

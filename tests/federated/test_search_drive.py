@@ -33,8 +33,6 @@ from riemdp.privacy import Ledger
 from .test_search import ALL, SITES, SPACE
 from .test_search_sites import NAMES, SIZES, TEXT, agreed, site, written
 
-pytest.importorskip("cryptography")
-
 
 class Killed(BaseException):
     """The server's process ends here."""

@@ -30,8 +30,6 @@ from .test_search import ASKS, HOSTILE, SEARCH, SITES, SPACE, tangents
 from .test_search_drive import Mail, commanded, run
 from .test_search_sites import NAMES, TEXT, agreed, asked, ledger, site, written
 
-pytest.importorskip("cryptography")
-
 PEOPLE = TEXT.replace("epsilon = 1.0", "epsilon = 8.0").replace(
     "delta = 1e-6", 'delta = 1e-6\nunit = "person"'
 )

@@ -29,8 +29,6 @@ from tests.statistical import ALPHA, gaussian_p_value
 
 from .test_search import CENTER, SITES, SPACE, tangents
 
-pytest.importorskip("cryptography")
-
 NAMES = ("a", "b", "c")
 SIZES = tuple(len(x) for x in SITES)
 BUDGET = Budget(1.0, 1e-6)

@@ -30,8 +30,6 @@ from riemdp.federated._secure_sum import (
 from riemdp.mechanisms._shared_sum import SharedSum
 from tests.statistical import ALPHA, gaussian_p_value
 
-pytest.importorskip("cryptography")
-
 AGREEMENT = hashlib.sha256(b"one").hexdigest()
 NAMES = ("clinic", "hospital", "practice")
 PLAN = SharedSum(3, 1, 4, 2.0, 1.5)
@@ -270,7 +268,8 @@ def test_a_server_with_keys_of_its_own_that_steals_files_later_opens_nothing() -
     """It puts its fresh keys in the place of all others, keeps what the site sent, and steals the
     site's long-term key when the site's fresh key is gone. Of each mask it lacks a product.
     """
-    x25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.x25519")
+    from cryptography.hazmat.primitives.asymmetric import x25519
+
     stolen, relayed = b"\1" * 32, b"\2" * 32
     for name in ("clinic", "practice"):  # before and after the other in the order of names
         site, other = Keys(name, stolen, b"\3" * 32), Keys.new("hospital")

@@ -19,8 +19,6 @@ from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
 from riemdp.optimizers._plan import plan_optimizer
 from riemdp.privacy import Ledger
 
-pytest.importorskip("cryptography")
-
 SPHERE = riemdp.Sphere(3)
 NORTH = np.eye(3)[2]
 BALL = riemdp.Ball(NORTH, 0.7)

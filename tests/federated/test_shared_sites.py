@@ -20,8 +20,6 @@ from riemdp.privacy import Ledger
 from .deployment import isolated
 from .shared_deployment import AGREEMENT
 
-pytest.importorskip("cryptography")
-
 SPHERE = riemdp.Sphere(3)
 NORTH = np.eye(3)[2]
 NAMES = ("a", "b", "c")

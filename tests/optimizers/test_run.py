@@ -251,12 +251,9 @@ def _spied(monkeypatch):
     seen = []
     original = noise_source(0).__class__.normals
 
-    def spy(source, shape=(), helper=None):
-        out = original(source, shape, helper)
-        if (
-            helper is None or source.reproducible or out.size < _source.PARALLEL
-        ):  # else it is seen as two halves
-            seen.append(np.array(out).reshape(-1, M.noise_size))
+    def spy(source, shape=()):
+        out = original(source, shape)
+        seen.append(np.array(out).reshape(-1, M.noise_size))
         return out
 
     monkeypatch.setattr(type(noise_source(0)), "normals", spy)
@@ -360,11 +357,11 @@ def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path
 
 
 def test_noise_drawn_ahead_is_dropped_at_an_interrupt_and_never_used_again(monkeypatch):
-    """Two threads draw the next block while a block runs. What an interrupt leaves of it is charged
+    """A thread draws the next block while a block runs. What an interrupt leaves of it is charged
     and in no later run.
     """
     monkeypatch.setattr(_driver, "_rows", lambda *_: 64)
-    monkeypatch.setattr(_source, "PARALLEL", 1)
+    monkeypatch.setattr(_source, "_MANY", 1)
     seen = _spied(monkeypatch)
     source = noise_source()
     with monkeypatch.context() as inner:

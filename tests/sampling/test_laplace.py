@@ -4,6 +4,8 @@ tests reject.
 
 from __future__ import annotations
 
+import threading
+
 import jax
 import numpy as np
 import pytest
@@ -482,29 +484,42 @@ def test_draws_come_in_blocks_without_seams():
     assert ks_p_value(manifold.dist(manifold.origin, parts), oracles.sphere(2, 0.1)) > ALPHA
 
 
-def test_draws_of_two_threads_have_the_law_and_share_nothing(monkeypatch) -> None:
-    asked = []
-    normals = R.NoiseSource.normals
+def test_many_draws_take_lengths_and_directions_in_two_threads(monkeypatch) -> None:
+    threads = set()
+    normals, gammas = R.NoiseSource.normals, R.NoiseSource.gammas
 
-    def watched(self, shape=(), helper=None):
-        asked.append(helper is not None)
-        return normals(self, shape, helper)
+    def watched(law):
+        def drawn(self, *given):
+            threads.add((law.__name__, threading.get_ident() == here))
+            return law(self, *given)
 
-    monkeypatch.setattr(R.NoiseSource, "normals", watched)
-    count = 2 * (_source.PARALLEL // 3) + 3  # odd: the halves differ in length
+        return drawn
+
+    here = threading.get_ident()
+    monkeypatch.setattr(R.NoiseSource, "normals", watched(normals))
+    monkeypatch.setattr(R.NoiseSource, "gammas", watched(gammas))
+    count = _source.PARALLEL // 3 + 3
     x = np.asarray(riemannian_laplace(None, R.Euclidean(3), np.zeros(3), 0.7, (count,)))
-    assert sorted(asked) == [False, False, True]  # two halves
+    assert threads == {("normals", True), ("gammas", False)}
     length = np.linalg.norm(x, axis=1)
     assert ks_p_value(length, gamma(3, 0.7)) > ALPHA
     heights = x / length[:, None]
     for axis in range(3):  # Archimedes: uniform on [-1, 1]
-        for rows in (heights[: count // 2], heights[count // 2 :]):
-            assert ks_p_value(rows[:, axis], lambda h: 0.5 + 0.5 * h) > ALPHA
+        assert ks_p_value(heights[:, axis], lambda h: 0.5 + 0.5 * h) > ALPHA
     assert np.unique(np.round(heights, 12), axis=0).shape == x.shape
     # planted: a half that nobody has drawn
-    heights[count // 2 :] = heights[: count // 2 + 1]
+    heights[count // 2 :] = heights[: count - count // 2]
     heights[: count // 2] = 0.0
     assert ks_p_value(heights[:, 0], lambda h: 0.5 + 0.5 * h) < ALPHA
+    # lengths and directions have nothing to do with each other
+    order = np.argsort(length)
+    for rows in np.array_split(np.abs(x[order, 0]) / length[order], 4):
+        assert ks_p_value(rows, lambda h: h) > ALPHA
+    # a seeded source draws alone, and draws the same whatever else runs
+    threads.clear()
+    again = [riemannian_laplace(7, R.Euclidean(3), np.zeros(3), 0.7, (count,)) for _ in range(2)]
+    np.testing.assert_array_equal(*again)
+    assert threads == {("normals", True), ("gammas", True)}
 
 
 def test_what_is_tried_out_is_bounded_where_points_are_large(monkeypatch) -> None:

@@ -51,6 +51,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import x25519
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+from cryptography.hazmat.primitives.kdf import hkdf
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, RiemdpError, invalid
@@ -62,7 +66,6 @@ _LABEL = b"riemdp secure sum 2"
 NUMBERS = 1 << 63  # the number of a question is below this one
 _RUN_KEY = "riemdp-run-key"
 _HEX = re.compile(r"[0-9a-f]{64}")
-_REMEDY = "secure sums need the package `cryptography`: install riemdp[federated]"
 
 
 # ------------------------------------------------------------------------------------------ keys
@@ -352,7 +355,6 @@ def _common(question: Question, count: int) -> tuple[bytes, bytes]:
 
 def _key(secret: bytes, common: tuple[bytes, bytes], first: str, second: str) -> bytes:
     """The key of the mask of one pair in one sum, 256 bits."""
-    hashes, _, _, hkdf = _modules()
     salt, info = common
     names = b"".join(len(n.encode()).to_bytes(4, "big") + n.encode() for n in (first, second))
     return hkdf.HKDF(hashes.SHA256(), length=32, salt=salt, info=info + names).derive(secret)
@@ -360,28 +362,17 @@ def _key(secret: bytes, common: tuple[bytes, bytes], first: str, second: str) ->
 
 def _mask(key: bytes, count: int) -> Words:
     """ChaCha20's keystream as numbers; the key is used for nothing else."""
-    ciphers = _modules()[2]
-    stream = ciphers.Cipher(ciphers.algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+    stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
     return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64)
 
 
-# ---------------------------------------------------------------------------- the package's names
-def _modules() -> tuple[Any, Any, Any, Any]:
-    try:
-        from cryptography.hazmat.primitives import ciphers, hashes
-        from cryptography.hazmat.primitives.asymmetric import x25519
-        from cryptography.hazmat.primitives.kdf import hkdf
-    except ImportError as error:
-        raise RiemdpError(_REMEDY) from error
-    return hashes, x25519, ciphers, hkdf
-
-
+# ---------------------------------------------------------------------------- the package's keys
 def _new_private() -> bytes:
-    return _modules()[1].X25519PrivateKey.generate().private_bytes_raw()
+    return x25519.X25519PrivateKey.generate().private_bytes_raw()
 
 
 def _private(content: bytes) -> Any:
-    return _modules()[1].X25519PrivateKey.from_private_bytes(content)
+    return x25519.X25519PrivateKey.from_private_bytes(content)
 
 
 def _public(private: Any) -> bytes:
@@ -389,4 +380,4 @@ def _public(private: Any) -> bytes:
 
 
 def _as_public(content: bytes) -> Any:
-    return _modules()[1].X25519PublicKey.from_public_bytes(content)
+    return x25519.X25519PublicKey.from_public_bytes(content)

@@ -346,7 +346,7 @@ class PrivateDraws:
             if gradient.scale is not None:
                 normals = self.source.rounded_normals(gradient.scale, size, self.helper)
             elif rows > 0 and gradient.sigma > 0:
-                normals = self.source.normals(size, self.helper)
+                normals = self.source.normals(size)
             batches = gradient.batches.draw(self.source, self.records, rows)
             drawn.append(Randomness(normals, *batches))
         return drawn

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,12 @@ from randomgen import ChaCha
 from .._errors import RiemdpError, check_float64, integer, invalid
 from ._discrete import discrete_gaussians
 from ._discrete_laplace import laplace_integer, laplace_vector
+from ._many import KEY, many_normals
 from ._rounded import rounded_normals
 
 _ROUNDS = 20
-PARALLEL = 1 << 15  # from how many normals on a second thread is worth while
+PARALLEL = 1 << 15  # from how many numbers on a second thread is worth while
+_MANY = 1 << 10  # from how many normals on a key of their own is
 _BLOCK = 1 << 22  # how many integers `subsets` handles at a time
 
 # Counts the forks between the first process and this one.
@@ -134,24 +136,15 @@ class NoiseSource:
             yield generator
 
     # ---------------------------------------------------------------- laws
-    def normals(
-        self, shape: int | tuple[int, ...] = (), helper: Executor | None = None
-    ) -> NDArray[np.float64]:
-        """Independent standard normals; many of them (and keyed by the operating system) half in
-        the helper's thread.
-
-        A seeded source draws alone: it is one stream, whose numbers must not depend on how threads
-        take turns. Rows that an interrupt leaves undelivered are dropped.
+    def normals(self, shape: int | tuple[int, ...] = ()) -> NDArray[np.float64]:
+        """Independent standard normals. Many of them come from a key of their own, which is faster,
+        unless the source is seeded: a seed is one stream, however it is cut.
         """
-        if helper is not None and self._is_shared(shape):
-            return _by_two(self.normals, shape, helper)
+        count = shape if isinstance(shape, int) else math.prod(shape)
+        if count >= _MANY and not self.reproducible:
+            return many_normals(secrets.token_bytes(KEY), count).reshape(shape)
         with self._turn() as generator:
             return np.asarray(generator.standard_normal(shape))
-
-    def _is_shared(self, shape: int | tuple[int, ...]) -> TypeGuard[tuple[int, ...]]:
-        """Whether two threads draw numbers of this shape."""
-        large = not isinstance(shape, int) and math.prod(shape) >= PARALLEL and shape[0] > 1
-        return large and not self.reproducible
 
     def rounded_normals(
         self, scale: float, shape: int | tuple[int, ...] = (), helper: Executor | None = None
@@ -163,7 +156,9 @@ class NoiseSource:
         Args:
             scale: From 1 to 2^41, with at most 28 significant bits.
             shape: Of the result.
-            helper: As for `normals`.
+            helper: Draws half of many integers in its thread, if keyed by the operating system. A
+                seeded source draws alone: it is one stream, whose numbers must not depend on how
+                threads take turns. Rows that an interrupt leaves undelivered are dropped.
 
         Source:
             Proof: docs/proofs/lattice.md.
@@ -173,9 +168,11 @@ class NoiseSource:
             >>> riemdp.noise_source(7).rounded_normals(2.0**32, 3).dtype
             dtype('int64')
         """
-        if helper is not None and self._is_shared(shape):
-            return _by_two(partial(self.rounded_normals, scale), shape, helper)
         count = shape if isinstance(shape, int) else math.prod(shape)
+        rows = () if isinstance(shape, int) else shape
+        many = count >= PARALLEL and rows[:1] > (1,)
+        if helper is not None and many and not self.reproducible:
+            return _by_two(partial(self.rounded_normals, scale), rows, helper)
         with self._turn() as generator:
             return rounded_normals(generator, scale, count).reshape(shape)
 
@@ -284,7 +281,7 @@ class NoiseSource:
         if not self.reproducible:
             return [NoiseSource() for _ in range(count)]
         with self._turn() as generator:
-            seeds = [generator.bytes(32) for _ in range(count)]
+            seeds = [generator.bytes(KEY) for _ in range(count)]
         return [NoiseSource(int.from_bytes(seed, "big")) for seed in seeds]
 
     def key(self) -> Any:

@@ -5,10 +5,10 @@ sigma). Never a Markov chain.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import warnings
 from collections.abc import Callable
+from functools import lru_cache, partial, singledispatch
 from typing import Any
 
 import jax
@@ -37,7 +37,7 @@ from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
 from ._exponential import exponentials_of_directions
 from ._far import PublicBall, UnboundBall, View, affine_points, hyperbolic_points, widest_ball
-from ._points import direction_and_exp, directions, normals
+from ._points import direction_and_exp, directions, radii_and_normals
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
@@ -393,7 +393,7 @@ class _Hashed:
         return isinstance(other, _Hashed) and self._key == other._key
 
 
-@functools.lru_cache(maxsize=256)
+@lru_cache(maxsize=256)
 def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Truncation:
     ball = hashed.ball
     radius = float(ball.radius)
@@ -427,7 +427,7 @@ class _Law:
     view: View
 
 
-@functools.singledispatch
+@singledispatch
 def _draw(
     manifold: AbstractManifold, eta: Point, law: _Law, count: int, source: NoiseSource
 ) -> Point:
@@ -458,14 +458,14 @@ def _sampler(manifold: AbstractManifold) -> Any:
 
 @_draw.register
 def _(manifold: Euclidean, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
-    return _by_radius(manifold, eta, radii, source)
+    radii = partial(_radial.flat_radii, manifold.dim, law.sigma, count, source, law.cutoff)
+    return _by_radius(manifold, eta, radii, count, source)
 
 
 @_draw.register
 def _(manifold: Product, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = _radial.flat_radii(manifold.dim, law.sigma, count, source, law.cutoff)
-    return _by_radius(manifold, eta, radii, source)
+    radii = partial(_radial.flat_radii, manifold.dim, law.sigma, count, source, law.cutoff)
+    return _by_radius(manifold, eta, radii, count, source)
 
 
 @_draw.register
@@ -480,8 +480,8 @@ def _(manifold: SPDLogEuclidean, eta: Point, law: _Law, count: int, source: Nois
 def _(
     manifold: Lorentz | PoincareBall, eta: Point, law: _Law, count: int, source: NoiseSource
 ) -> Point:
-    radii = _radial.hyperbolic_radii(manifold.dim, law.sigma, count, source, law.cutoff)
-    z = normals(source, (radii.size, manifold.noise_size))
+    lengths = partial(_radial.hyperbolic_radii, manifold.dim, law.sigma, count, source, law.cutoff)
+    radii, z = radii_and_normals(lengths, source, (count, manifold.noise_size))
     points = direction_and_exp(manifold, eta, radii, z)
     return hyperbolic_points(
         manifold, eta, points, lambda index: directions(manifold, eta, z[index]), radii, law.view
@@ -491,8 +491,8 @@ def _(
 @_draw.register(Sphere)
 @_draw.register(Stiefel)
 def _(manifold: Sphere | Stiefel, eta: Point, law: _Law, count: int, source: NoiseSource) -> Point:
-    radii = _radial.sphere_radii(manifold.dim, law.sigma, count, source, law.cutoff)
-    return _by_radius(manifold, eta, radii, source)
+    radii = partial(_radial.sphere_radii, manifold.dim, law.sigma, count, source, law.cutoff)
+    return _by_radius(manifold, eta, radii, count, source)
 
 
 @_draw.register
@@ -537,10 +537,10 @@ def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSourc
 
 # -------------------------------------------------------------------- helpers
 def _by_radius(
-    manifold: AbstractManifold, eta: Point, radii: np.ndarray, source: NoiseSource
+    manifold: AbstractManifold, eta: Point, radii: Any, count: int, source: NoiseSource
 ) -> Point:
-    z = normals(source, (radii.size, manifold.noise_size))
-    return direction_and_exp(manifold, eta, radii, z)
+    lengths, z = radii_and_normals(radii, source, (count, manifold.noise_size))
+    return direction_and_exp(manifold, eta, lengths, z)
 
 
 def _unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:

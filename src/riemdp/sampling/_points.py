@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -18,12 +19,18 @@ from ..randomness import NoiseSource
 from ..randomness._source import PARALLEL
 
 
-def normals(source: NoiseSource, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Standard normals, many of them by two threads."""
-    if math.prod(shape) < PARALLEL:
-        return source.normals(shape)
+def radii_and_normals(
+    radii: Callable[[], NDArray[np.float64]], source: NoiseSource, shape: tuple[int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lengths and normals for directions: two independent draws, at the same time where they are
+    many. A seeded source is one stream, whose numbers come one after another.
+    """
+    if source.reproducible or math.prod(shape) < PARALLEL:
+        return radii(), source.normals(shape)
     with ThreadPoolExecutor(1) as helper:
-        return source.normals(shape, helper)
+        lengths = helper.submit(radii)
+        z = source.normals(shape)
+        return lengths.result(), z
 
 
 @functools.partial(jax.jit, static_argnums=0)
