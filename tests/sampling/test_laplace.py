@@ -523,24 +523,64 @@ def test_many_draws_take_lengths_and_directions_in_two_threads(monkeypatch) -> N
 
 
 def test_what_is_tried_out_is_bounded_where_points_are_large(monkeypatch) -> None:
-    made = []
+    made: dict[bool, list[int]] = {}
 
     def counted(self, manifold, eta, tries, source):
-        made.append(tries)
+        made.setdefault(self.from_center, []).append(tries)
         return np.zeros(tries), np.ones(tries, dtype=bool)
 
     monkeypatch.setattr(_laplace.Truncation, "_propose", counted)
     for k, most in ((3, 2048), (100, 256), (200, 64)):
         made.clear()
-        space = R.SPDAffineInvariant(k)
-        _laplace.truncation(space, 0.0031 + 1e-6 * k, R.Ball(np.eye(k), 0.7))
+        space, ball = R.SPDAffineInvariant(k), R.Ball(np.eye(k), 0.7)
+        way = _laplace.truncation(space, 0.0031 + 1e-6 * k, ball)
         assert made
-        assert all(64 <= tries <= most for tries in made)
+        assert all(64 <= sum(tries) <= most for tries in made.values())
+        made.clear()
+        way.draw(space, np.eye(k), 5, noise_source(1))
+        assert sum(made[way.from_center]) == 16
+        assert all(tries * space.dim <= 1 << 20 for tries in made[way.from_center])
 
 
-def test_the_expected_tries_do_not_depend_on_how_many_are_held_at_once(monkeypatch) -> None:
+def test_spectra_of_directions_have_one_law_with_and_without_the_matrices(monkeypatch) -> None:
+    k, count = 6, 4000
+    dense = _spectral.direction_spectra(k, count, noise_source(1))
+    monkeypatch.setattr(_spectral, "_DENSE", 0)
+    found = _spectral.direction_spectra(k, count, noise_source(2))
+    assert found.shape == dense.shape
+    assert np.all(np.diff(found, axis=1) >= 0)
+    np.testing.assert_allclose(np.sum(found**2, axis=1), 1.0, rtol=1e-12)
+    marks = (
+        lambda u: u[:, 0],
+        lambda u: u[:, -1] - u[:, 0],
+        lambda u: u[:, 2],
+        lambda u: np.sum(u, axis=1),
+        lambda u: np.sum(u**4, axis=1),
+    )
+    for mark in marks:
+        assert two_sample_p_value(mark(found), mark(dense)) > ALPHA
+    # planted: beside the diagonal what stands there for Hermitian matrices
+    source = noise_source(2)
+    own = source.gammas
+    monkeypatch.setattr(type(source), "gammas", lambda self, a, shape: own(2 * a, shape))
+    other = _spectral.direction_spectra(k, count, source)
+    assert min(two_sample_p_value(mark(other), mark(dense)) for mark in marks) < ALPHA
+
+
+def test_the_expected_tries_do_not_depend_on_how_many_are_looked_at_at_once(monkeypatch) -> None:
     ask = _spectral.expected_tries_affine.__wrapped__
     whole = ask(4, 0.2, 3.0)
-    monkeypatch.setattr(_spectral, "_BLOCK", 16 * 100)
+    monkeypatch.setattr(_spectral, "_PAIRS", 6 * 100)
     assert ask(4, 0.2, 3.0) == pytest.approx(whole, rel=1e-12)
     assert whole > 1.01
+
+
+def test_the_expected_tries_are_what_a_draw_takes() -> None:
+    """Of large matrices they stand on spectra that were found without the matrices."""
+    for k in (8, 40):
+        scale = 0.9 / k**1.5
+        proposal, source = _spectral.affine_proposal(k, scale, 2.0), noise_source(5)
+        r = proposal.hull.draw(source, 2000)
+        u = np.linalg.eigvalsh(_spectral.symmetric_directions(k, 2000, source))
+        share = float(np.mean(np.exp(proposal.log_ratio(r, u))))
+        assert _spectral.expected_tries_affine(k, scale, 2.0) == pytest.approx(1 / share, rel=0.03)

@@ -17,7 +17,8 @@ from scipy import special
 
 from .._errors import real
 from ..manifolds import AbstractManifold, Lorentz, Sphere
-from ..sampling._laplace import is_flat, laplace_scale_limit, radial_log_density
+from ..sampling._laplace import is_flat, laplace_scale_limit
+from ..sampling._radial_density import radial_log_density
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ..mechanisms._base import PointMechanism
 from ..mechanisms._error_law import ErrorLaw
 from ..mechanisms._wrapped import AbstractWrapped
 from ..randomness import noise_source
-from ..sampling._spectral import symmetric_directions
+from ..sampling._spectral import direction_spectra, symmetric_directions
 
 POSITION = 0.5  # the mean is taken to lie this share of the radius away from the public centre
 _DRAWS = 256
@@ -68,21 +68,23 @@ def _affine_square(k: int, distance: float, lengths: ErrorLaw) -> float:
     """
     count = max(24, min(_DRAWS, _FLOATS // k**2))
     source = noise_source(20246)
-    a = distance * symmetric_directions(k, count, source)
     steps = np.array([lengths.quantile((i + 0.5) / count) for i in range(count)])
-    xi = steps[:, None, None] * symmetric_directions(k, count, source)
-    (w, q), (v, p) = np.linalg.eigh(a), np.linalg.eigh(a + xi)
-    if (
-        max(np.max(np.abs(w)), np.max(np.abs(v))) > 15.0
-    ):  # the product below has a condition beyond 10^13
-        return math.inf
-    product = (
-        np.exp(0.5 * v)[:, :, None] * (np.swapaxes(p, 1, 2) @ q) * np.exp(-0.5 * w)[:, None, :]
-    )
-    logs = 2 * np.log(np.linalg.svd(product, compute_uv=False))
+    # a stands in the frame of its eigenvectors: that of xi is isotropic in any
+    w, squares = distance * direction_spectra(k, count, source), np.empty(count)
+    rows = max(1, _FLOATS // k**2)
+    for i in range(0, count, rows):
+        some = slice(i, min(i + rows, count))
+        moved = steps[some, None, None] * symmetric_directions(k, some.stop - i, source)
+        moved[:, np.arange(k), np.arange(k)] += w[some]
+        v, p = np.linalg.eigh(moved)
+        if max(np.max(np.abs(w)), np.max(np.abs(v))) > 15.0:
+            return math.inf  # the product below has a condition beyond 10^13
+        product = np.exp(0.5 * v)[:, :, None] * np.swapaxes(p, 1, 2) * np.exp(-0.5 * w[some, None])
+        logs = 2 * np.log(np.linalg.svd(product, compute_uv=False))
+        squares[some] = np.sum(logs**2, axis=1)
     # the mean of the strata stands below the mean square of the lengths by what lies in the last
     # tail
-    return float(np.mean(np.sum(logs**2, axis=1)) * lengths.mean_square / np.mean(steps**2))
+    return float(np.mean(squares) * lengths.mean_square / np.mean(steps**2))
 
 
 def _right_angle(manifold: AbstractManifold, radius: float, distance: float) -> float:

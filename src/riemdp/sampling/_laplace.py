@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable
 from functools import lru_cache, partial, singledispatch
 from typing import Any
 
@@ -42,6 +41,7 @@ from ._points import direction_and_exp, directions, radii_and_normals
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
 _PILOT = 1 << 20  # floats of the draws that tell how many tries a truncated one takes
+_TOGETHER = 1 << 20  # floats of such draws that are held at once
 _FROM_ORIGIN = View()
 
 
@@ -163,7 +163,7 @@ def expected_tries(
         source = noise_source(20241)
         r = proposal.hull.draw(source, 256)
         normal = source.normals((256, manifold.m - p, p))
-        pilot = proposal.log_ratio(r, _unit_singular_values(normal, p) * r[:, None])
+        pilot = proposal.log_ratio(r, _spectral.unit_singular_values(normal, p) * r[:, None])
     if isinstance(manifold, SPDBuresWasserstein):
         at = np.eye(manifold.k) if eta is None else np.asarray(eta)
         pilot = _spectral.BuresProposal(at, float(sigma)).propose(256, noise_source(20242), cutoff)[
@@ -205,65 +205,6 @@ def warn_if_slow(manifold: AbstractManifold, tries: float) -> None:
             SlowSamplerWarning,
             stacklevel=3,
         )
-
-
-def radial_log_density(manifold: AbstractManifold, sigma: float) -> tuple[Any, float, bool]:
-    """(log density of d(x, eta) up to a constant, its upper end, whether it is an average over
-    fixed public directions), on homogeneous curved spaces with a sampler.
-    """
-    power = manifold.dim - 1
-    if isinstance(manifold, Lorentz | PoincareBall):
-        return lambda r: power * _radial.log_sinh(r) - r / sigma, math.inf, False
-    if isinstance(manifold, Sphere | Stiefel):
-        return lambda r: power * np.log(np.sin(r)) - r / sigma, math.pi, False
-    source = noise_source(20244)
-    if isinstance(manifold, SPDAffineInvariant):
-        k = manifold.k
-        affine = _spectral.affine_proposal(k, float(sigma), math.inf)
-        # Fewer directions in high dimension: there the ratio hardly depends on them (and each costs
-        # k (k - 1) / 2 terms).
-        many = max(64, min(512, 50_000 // max(affine.pairs, 1)))
-        u = np.linalg.eigvalsh(_spectral.symmetric_directions(k, many, source))
-        mean = _direction_average(lambda r: affine.log_ratio(np.full(many, r), u))
-        return (
-            lambda r: power * np.log(r) - r / sigma + affine.envelope(r) + mean(r),
-            math.inf,
-            True,
-        )
-    if isinstance(manifold, Grassmann):
-        p = min(manifold.r, manifold.m - manifold.r)
-        grassmann = _spectral.grassmann_proposal(manifold.m, p, float(sigma), math.inf)
-        s = _unit_singular_values(source.normals((512, manifold.m - p, p)), p)
-        mean = _direction_average(lambda r: grassmann.log_ratio(np.full(512, r), r * s))
-        return (
-            lambda r: power * np.log(r) - r / sigma + grassmann.envelope(r) + mean(r),
-            grassmann.end,
-            True,
-        )
-    raise NotImplementedError(f"no radial density is known on {manifold!r}")
-
-
-def _direction_average(log_ratio: Callable[[float], np.ndarray]) -> Any:
-    """r -> log of the average of exp(log_ratio(r)) over directions, for arrays of r; interpolated
-    on 150 nodes when long.
-    """
-
-    def one(r: float) -> float:
-        values = log_ratio(r)
-        top = np.max(values)
-        return -np.inf if np.isneginf(top) else float(top + np.log(np.mean(np.exp(values - top))))
-
-    def average(r: np.ndarray) -> np.ndarray:
-        if r.size <= 400:
-            return np.array([one(float(x)) for x in r])
-        nodes = np.concatenate(
-            [np.geomspace(r[0], r[-1], 50)[:-1], np.linspace(r[0], r[-1], 101)[1:]]
-        )
-        nodes = np.sort(nodes)
-        at = np.maximum(np.array([one(float(x)) for x in nodes]), -1e30)
-        return np.interp(r, nodes, at)
-
-    return average
 
 
 # -------------------------------------------------------------------- draws
@@ -336,9 +277,12 @@ class Truncation:
         have = tried = 0
         tries = _batch_size(math.ceil(1.2 * count))
         while have < count:
-            points, keep = self._propose(manifold, eta, tries, source)
-            accepted.append(jax.tree.map(lambda leaf, keep=keep: np.asarray(leaf)[keep], points))
-            have, tried = have + int(np.sum(keep)), tried + tries
+            for some in _in_parts(manifold, tries):
+                points, keep = self._propose(manifold, eta, some, source)
+                accepted.append(
+                    jax.tree.map(lambda leaf, keep=keep: np.asarray(leaf)[keep], points)
+                )
+                have, tried = have + int(np.sum(keep)), tried + some
             if warn and have < count and tried >= 4096 and tried > SLOW * max(have, 1):
                 warn_if_slow(manifold, tried / max(have, 0.5))
                 warn = False
@@ -408,8 +352,11 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
         tries = math.inf
         if radial <= HOPELESS:
             way = Truncation(ball, sigma, from_center, math.inf)
-            kept = float(np.mean(way._propose(manifold, edge, pilot, source)[1]))
-            tries = math.inf if kept == 0.0 else radial / kept
+            kept = sum(
+                int(np.sum(way._propose(manifold, edge, some, source)[1]))
+                for some in _in_parts(manifold, pilot)
+            )
+            tries = radial * pilot / kept if kept else math.inf
         ways.append(Truncation(ball, sigma, from_center, tries))
         if tries <= 4.0:
             break
@@ -526,7 +473,7 @@ def _(manifold: Grassmann, eta: Point, law: _Law, count: int, source: NoiseSourc
         z = source.normals((tries, manifold.m, manifold.r))
         u = z - w @ (w.T @ z)
         u /= np.sqrt(np.sum(u * u, axis=(1, 2)))[:, None, None]
-        return proposal.log_ratio(r, r[:, None] * _unit_singular_values(u, p)), (
+        return proposal.log_ratio(r, r[:, None] * _spectral.unit_singular_values(u, p)), (
             r[:, None, None] * u,
         )
 
@@ -543,16 +490,18 @@ def _by_radius(
     return direction_and_exp(manifold, eta, lengths, z)
 
 
-def _unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:
-    unit = u / np.sqrt(np.sum(u * u, axis=(1, 2)))[:, None, None]
-    return np.linalg.svd(unit, compute_uv=False)[:, :p]
-
-
 def is_flat(manifold: AbstractManifold) -> bool:
     """Whether lengths of draws have a Gamma law: flat spaces and products of such."""
     if isinstance(manifold, Product):
         return all(is_flat(m) for m in manifold.manifolds)
     return isinstance(manifold, Euclidean | SPDLogEuclidean)
+
+
+def _in_parts(manifold: AbstractManifold, tries: int) -> list[int]:
+    """Sizes of parts, as many draws as are wanted in all, few of them where points are large."""
+    most = 1 << max(0, (_TOGETHER // manifold.noise_size).bit_length() - 1)
+    whole, rest = divmod(tries, most)
+    return [most] * whole + [rest] * (rest > 0)
 
 
 def _batch_size(tries: int) -> int:

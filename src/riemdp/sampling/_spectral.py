@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy import linalg
 
 from ..randomness import NoiseSource, noise_source
 from ._exponential import packed_positions
@@ -23,7 +24,9 @@ from ._radial import flat_radii, log_sinc, log_sinhc
 # Acceptance ratios are compared with the envelope raised by this much, so that rounding cannot make
 # one exceed 1.
 SLACK = 1e-9
-_BLOCK = 1 << 23  # floats that one batch of proposals may hold
+_BLOCK = 1 << 21  # floats that one batch of proposals may hold
+_PAIRS = 1 << 18  # gaps between eigenvalues that are looked at together
+_DENSE = 32  # rows up to which a dense decomposition is the faster one
 
 
 def affine_scale_limit(k: int) -> float:
@@ -95,8 +98,12 @@ class AffineProposal:
         """log of the acceptance probability for eigenvalues `u` (q, k) of unit directions and radii
         `r` (q,).
         """
-        gaps = np.abs(u[:, self.rows] - u[:, self.columns]) * (r / 2)[:, None]
-        return np.sum(log_sinhc(gaps), axis=1) - self.envelope(r) - SLACK
+        bent, step = np.empty(len(u)), max(1, _PAIRS // max(1, self.pairs))
+        for i in range(0, len(u), step):
+            some = u[i : i + step]
+            gaps = np.abs(some[:, self.rows] - some[:, self.columns])
+            bent[i : i + step] = np.sum(log_sinhc(gaps * (r[i : i + step] / 2)[:, None]), axis=1)
+        return bent - self.envelope(r) - SLACK
 
 
 @functools.lru_cache(maxsize=64)
@@ -124,18 +131,20 @@ def affine_tangents(
 @functools.lru_cache(maxsize=256)
 def expected_tries_affine(k: int, scale: float, cutoff: float) -> float:
     """Expected proposals an accepted draw needs: the mean ratio over 512 proposals from a fixed
-    public seed.
+    public seed; over fewer where matrices are large, where it hardly depends on the direction.
     """
     if k == 1:
         return 1.0
-    source, proposal = noise_source(20240), affine_proposal(k, scale, cutoff)
-    r = proposal.hull.draw(source, 512)
-    rows, ratios = max(1, _BLOCK // k**2), np.empty(512)
-    for start in range(0, 512, rows):
-        some = r[start : start + rows]
-        u = np.linalg.eigvalsh(symmetric_directions(k, some.size, source))
-        ratios[start : start + rows] = proposal.log_ratio(some, u)
+    proposal, u = affine_proposal(k, scale, cutoff), _public_spectra(k)
+    ratios = proposal.log_ratio(proposal.hull.draw(noise_source(20240), len(u)), u)
     return 1 / max(float(np.mean(np.exp(np.minimum(ratios, 0.0)))), 1e-300)
+
+
+@functools.lru_cache(maxsize=16)
+def _public_spectra(k: int) -> np.ndarray:
+    """Eigenvalues of directions from a fixed public seed, the same ones for every scale."""
+    count = max(64, min(512, (1 << 22) // (k * k)))
+    return direction_spectra(k, count, noise_source(20241))
 
 
 class GrassmannProposal:
@@ -196,6 +205,24 @@ def symmetric_directions(k: int, count: int, source: NoiseSource) -> np.ndarray:
     return s
 
 
+def direction_spectra(k: int, count: int, source: NoiseSource) -> np.ndarray:
+    """Eigenvalues (count, k) of draws of `symmetric_directions`, ascending.
+
+    Those of large ones are found without the matrices. Reflections that take an isotropic
+    symmetric matrix to tridiagonal form leave N(0, 1) on its diagonal and beside it the lengths of
+    what was left of each column, independent of each other (Trotter 1984, Dumitriu and Edelman
+    2002), in a time that is quadratic and not cubic in k.
+    """
+    if k <= _DENSE:
+        return np.linalg.eigvalsh(symmetric_directions(k, count, source))
+    diagonal = source.normals((count, k))
+    # the length of j variables N(0, 1/2) is the root of a Gamma variable of shape j / 2
+    beside = np.sqrt(source.gammas(np.arange(k - 1, 0, -1) / 2, (count, k - 1)))
+    found = (linalg.eigvalsh_tridiagonal(d, e) for d, e in zip(diagonal, beside, strict=True))
+    values = np.stack(list(found))
+    return values / np.sqrt(np.sum(values**2, axis=1))[:, None]
+
+
 def symmetric_normals(k: int, count: int, source: NoiseSource) -> np.ndarray:
     """Isotropic Gaussian symmetric matrices: diagonal N(0, 1), off-diagonal N(0, 1/2), from k (k +
     1) / 2 normals each.
@@ -203,6 +230,11 @@ def symmetric_normals(k: int, count: int, source: NoiseSource) -> np.ndarray:
     z = source.normals((count, k * (k + 1) // 2))
     z[:, k:] *= math.sqrt(0.5)
     return np.take(z, packed_positions(k), axis=1).reshape(count, k, k)
+
+
+def unit_singular_values(u: np.ndarray, p: int) -> np.ndarray:
+    unit = u / np.sqrt(np.sum(u * u, axis=(1, 2)))[:, None, None]
+    return np.linalg.svd(unit, compute_uv=False)[:, :p]
 
 
 class BuresProposal:
