@@ -177,6 +177,40 @@ def test_affine_bound_without_a_last_pass_is_a_bound(tol):
         assert result.residual <= tol
 
 
+def test_the_bound_after_a_newton_step_holds_for_each_record_and_is_no_luxury():
+    """Eigenvalues and a step found by hill climbing: what a step leaves of the gradient of one
+    record is below its bound, and would be above a tenth of it (planted).
+    """
+    rng = np.random.default_rng(3)
+
+    def share(logs, direction, length):
+        s = (direction + direction.T) * length / np.linalg.norm(direction + direction.T)
+        gaps = np.maximum(np.abs(logs[:, None] - logs[None, :]) / 2, 1e-9)
+        kernel = gaps / np.tanh(gaps)
+        values, q = np.linalg.eigh(s)
+        back = (q * np.exp(-values / 2)) @ q.T
+        values, q = np.linalg.eigh((back * np.exp(logs)) @ back)
+        left = (q * np.log(values)) @ q.T - np.diag(logs) + kernel * s
+        return np.linalg.norm(left) / _affine_mean.residual_after(s, 0.0, float(kernel.max()))
+
+    highest = 0.0
+    for k, spread, length in ((2, 13.0, 1e-3), (3, 13.0, 0.1), (2, 6.0, 0.5), (5, 3.0, 0.01)):
+        logs, direction = rng.uniform(-spread / 2, spread / 2, k), rng.normal(size=(k, k))
+        best, stride = share(logs, direction, length), 0.5
+        for _ in range(300):
+            near = logs + 0.3 * stride * spread * rng.normal(size=k)
+            near = np.clip(near, -spread / 2, spread / 2)
+            turned = direction / np.linalg.norm(direction) + stride * rng.normal(size=(k, k))
+            found = share(near, turned, length)
+            if found > best:
+                best, logs, direction = found, near, turned
+            else:
+                stride *= 0.98
+        assert best < 1.0
+        highest = max(highest, best)
+    assert highest > 0.1
+
+
 def test_affine_mean_is_the_same_through_subsamples_and_threads(monkeypatch):
     X = _wishart(1100, 4)
     plain = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)

@@ -13,10 +13,12 @@ nothing has to be compiled.
 The passes are few because the iteration starts at the mean of an evenly spaced subsample of public
 size, found in the same way; and because the last step needs none. Along a step S the gradient of
 one record is -A(t), A = log(e^(-tS/2) Y e^(-tS/2)), with A' = -f(ad A) S and f(x) = (x/2)
-coth(x/2). Since f is |x|/2 rounded off at scale 1, whose divided differences act on operators of
-norm up to log(1e6) with norm below 1.6 (Kato's bound for |x|), |A''| <= 2 * 2 |A'| |S| <= 4 f_max
-|S|^2. So the residual after a Newton step is at most the residual of the linear system plus 2 f_max
-|S|^2, a bound that suffices when the step is short. (What is seen on data is 40 times less.)
+coth(x/2). f is |x|/2 rounded off at scale 1, and its divided differences act on operators of norm
+up to log(1e6) with norm below 1.6 (Kato's bound for |x|). The norm of ad A' is the difference of
+two eigenvalues of A', at most sqrt(2) |A'|; and |A'| <= h |S|, where h = f of the difference of the
+extreme eigenvalues of A, which move by |S| at most. So |A''| <= 2.3 (h + |S|) |S|^2, and the
+residual after a Newton step is at most that of the linear system plus 1.15 (mean h + |S|) |S|^2, a
+bound that suffices when the step is short. (What is seen on data is 20 times less.)
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ SUBSAMPLES = (256, 2048)  # public sizes; records are chosen by position, whatev
 # records handled at once, or so many that they are these numbers; public, so that rounding does not
 # depend on the number of cores
 PART, NUMBERS = 1024, 1 << 17
+_ROUGH = 0.5  # the residual of a subsample's mean, in units of its sampling error
+_SEEN = 10.0  # how far below its bound the residual after a step is on data
 _ACCURACY = 1e-6  # of the inverse of a Hessian
 SPREAD_FOR_PLAIN_EIGH = (
     1e-6  # smallest ratio of eigenvalues for which eigh of Y gives log Y to about 1e-10
@@ -53,13 +57,14 @@ class NotSuitable(Exception):
 
 @dataclass
 class _Part:
-    """A part of the data seen from the current point: eigenvectors as rows, and theta coth theta
-    times the weight.
+    """A part of the data seen from the current point: eigenvectors as rows, theta coth theta times
+    the weight, and its largest entries added up.
     """
 
     rows: Array
     kernel: Array
     gradient: Array
+    hessian: float
     ratio: float
     spread: float
 
@@ -82,9 +87,8 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
                 chosen = (np.arange(size) * n) // size
                 if n < 4 * size or not np.sum(w[chosen]) > 0:
                     break
-                # A tolerance far below the sampling error of the subsample would be wasted.
                 shares = w[chosen] / np.sum(w[chosen])
-                start = _newton(X[chosen], shares, start, 1e-3, 12, each).value
+                start = _newton(X[chosen], shares, start, _ROUGH, 12, each, sample=size).value
             found = _newton(X, w, start, tol, max_passes, each)
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
@@ -92,9 +96,19 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
 
 
 def _newton(
-    X: Array, w: Array, start: Array, tol: float, max_passes: int, each: Each
+    X: Array,
+    w: Array,
+    start: Array,
+    tol: float,
+    max_passes: int,
+    each: Each,
+    sample: int | None = None,
 ) -> Found[Array]:
-    """Damped Newton iteration from the factor `start`; the value found is the mean's factor."""
+    """Damped Newton iteration from the factor `start`; the value found is the mean's factor.
+
+    Of a sample the mean is a start and nothing more: residuals are in units of its sampling error,
+    below which accuracy would be wasted, and one after a step is what is seen on data.
+    """
     # Whitened once: afterwards every factor is near the identity, so rounding does not grow with
     # the condition of the mean.
     blocks = _whitened(X, w, start, each)
@@ -106,14 +120,17 @@ def _newton(
         if not math.isfinite(residual) or not ratio > SPREAD_FOR_PLAIN_EIGH:
             raise NotSuitable
 
+        unit = 1.0 if sample is None else max(spread, 1e-300) / math.sqrt(sample)
+
         def newton() -> tuple[Array, float]:
             # Far from the mean a rough step is enough (the next pass repairs it); the last one has
             # to reach the tolerance.
-            forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol)
+            forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol * unit)
             step, left = _solve(parts, gradient, forcing, each)
-            return step, residual_after(step, left, -math.log(ratio) / math.sqrt(2.0))
+            after = residual_after(step, left, math.fsum(p.hessian for p in parts))
+            return step, after / (unit if sample is None else _SEEN * unit)
 
-        return View(residual, spread, gradient / hessian_within(spread), newton)
+        return View(residual / unit, spread, gradient / hessian_within(spread), newton)
 
     found = damped_newton(look, _move, eye, tol, max_passes)
     return replace(found, value=start @ found.value)
@@ -127,11 +144,13 @@ def hessian_within(distance: float) -> float:
     return reach / math.tanh(reach) if reach > 1e-8 else 1.0
 
 
-def residual_after(step: Array, left: float, distance: float) -> float:
-    """Bound of the residual after a Newton step that leaves `left` of its linear system, of records
-    within this distance.
+def residual_after(step: Array, left: float, hessian: float) -> float:
+    """Bound of the residual after a Newton step that leaves `left` of its linear system.
+
+    `hessian` is a mean, with the records' weights, of bounds of their Hessians before the step.
     """
-    return left + 2.0 * hessian_within(distance) * float(np.sum(step**2))
+    square = float(np.sum(step**2))
+    return left + 1.15 * (hessian + math.sqrt(square)) * square
 
 
 def _part(X: Array) -> int:
@@ -170,12 +189,14 @@ def _decompose(inverse: Array | None, Y: Array, w: Array) -> _Part:
     rows = np.ascontiguousarray(q.swapaxes(1, 2))
     weighted = (w[:, None] * logs)[:, :, None] * rows
     gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
+    reach = np.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
+    hessian = float(w @ (reach / np.tanh(reach)))
     theta = np.abs(0.5 * (logs[:, :, None] - logs[:, None, :]))
     np.maximum(theta, 1e-8, out=theta)  # where the kernel is 1 in float64
     kernel = np.divide(w[:, None, None] * theta, np.tanh(theta), out=theta)
     ratio = float(np.min(values[:, 0] / values[:, -1]))
     spread = float(np.sqrt(np.max(np.sum(logs**2, axis=1))))
-    return _Part(rows, kernel, gradient, ratio, spread)
+    return _Part(rows, kernel, gradient, hessian, ratio, spread)
 
 
 def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tuple[Array, float]:
@@ -203,11 +224,12 @@ def _move(factor: Array, step: Array) -> Array:
 
 
 def _congruence(a: Array, X: Array) -> Array:
-    """a X a^T of symmetric matrices, by two products of large matrices."""
+    """a X a^T of symmetric matrices, by two products of large matrices; symmetric but for rounding
+    (a decomposition reads one half).
+    """
     k = len(a)
     half = (X.reshape(-1, k) @ a.T).reshape(X.shape)
-    y = (half.swapaxes(1, 2).reshape(-1, k) @ a.T).reshape(X.shape)
-    return 0.5 * (y + y.swapaxes(1, 2))
+    return (half.swapaxes(1, 2).reshape(-1, k) @ a.T).reshape(X.shape)
 
 
 def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[Array], Array]:

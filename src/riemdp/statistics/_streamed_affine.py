@@ -50,8 +50,7 @@ def streamed_affine_mean(
         def newton() -> tuple[np.ndarray, float]:
             step = np.linalg.solve(hessian, gradient)
             left = float(np.linalg.norm(gradient - hessian @ step))
-            length = float(np.linalg.norm(step))
-            return step, residual_after(step, left, spread + length)
+            return step, residual_after(step, left, hessian_within(spread))
 
         return View(residual, spread, gradient / hessian_within(spread), newton)
 
