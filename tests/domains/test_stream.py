@@ -16,9 +16,9 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
-from riemdp.domains import _sources, _stream
+from riemdp.domains import _memory, _sources, _stream
 from riemdp.domains._sources import Held
-from riemdp.domains._stream import Total, pairwise_sum, streamed_error
+from riemdp.domains._stream import Total, pairwise_sum, source_of, stream_of, streamed_error
 from riemdp.statistics import (
     AmbientMean,
     FrechetMean,
@@ -468,3 +468,27 @@ def test_a_ball_whose_mean_is_not_sure_to_be_found_is_refused(tmp_path) -> None:
             query.prepare(np.asarray(there))
         else:
             query.prepare(there)
+
+
+def test_freed_arrays_go_back_around_a_pass(tmp_path, monkeypatch) -> None:
+    given: list[int] = []
+    monkeypatch.setattr(_stream, "give_back", lambda: given.append(1))
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((40, 2)))
+    source = source_of(np.load(path, mmap_mode="r"))
+    assert source is not None
+    records = stream_of(source, np.asarray)
+    records.mean(lambda x: x)
+    assert len(given) == 2
+    monkeypatch.setattr(_stream, "_OFTEN", -1.0)  # after every part
+    given.clear()
+    records.mean(lambda x: x)
+    assert len(given) == 3
+
+
+def test_another_malloc_keeps_what_it_keeps(monkeypatch) -> None:
+    def none(_: object) -> object:
+        return object()  # a library that has no such function
+
+    monkeypatch.setattr(_memory.ctypes, "CDLL", none)
+    _memory.give_back()

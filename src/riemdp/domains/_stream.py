@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import math
 import mmap
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,11 +23,13 @@ import numpy as np
 
 from ..manifolds._base import Point
 from ._cluster import OnCluster
+from ._memory import give_back
 from ._sources import AbstractReader, AbstractSource, Held, MappedFile, Sliced, Sums
 
 ENTRIES = 1 << 19  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
 _ULP = 2.0**-53
+_OFTEN = 0.2  # seconds after which freed arrays go back to the system, which takes a fiftieth
 
 Step = Callable[[Point], tuple[Any, Any]]  # records -> points, and which lay outside
 Part = Callable[[Point, np.ndarray, jax.Array], Sums]  # points, outside, weights -> their sum
@@ -287,8 +290,14 @@ class Stream:
         weights = None if self.weights is None else _Slice(self.weights)
         work = _Work(self.admit, self.step, part, self.rows, weights)
         total = Total()
+        give_back()  # what was left before the pass, by the compiler too
+        given = time.monotonic()
         for sums in self.source.totals(work, self.rows):
             total.merge(sums)
+            if time.monotonic() - given > _OFTEN:
+                give_back()
+                given = time.monotonic()
+        give_back()
         if self.filler is not None:
             point, weight = self.filler
             one = jax.tree.map(lambda x: jnp.asarray(x)[None], point)

@@ -27,6 +27,7 @@ from ..domains._clamp import alike, moving
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
 from ..domains._frame import MOST_TERMS, summation_error
+from ..domains._memory import give_back
 from ..domains._sources import Unreadable
 from ..domains._stream import Stream, streamed_error
 from ..manifolds._base import Point, RecordsLike, Tangent
@@ -452,6 +453,7 @@ def mean_in_ball(
             warnings.simplefilter("ignore", RiemdpWarning)  # a warning would depend on the records
             if isinstance(points, Stream):
                 found = streamed_mean(domain, points, tolerance, MAX_PASSES, mean_in_ball)
+                give_back()  # the sample that the mean started from
             else:
                 n = int(jax.tree.leaves(points)[0].shape[0])
                 found = solve(domain.manifold, points, shares, n, tolerance).value

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ..domains import Domain
+from ..domains._memory import give_back
 from ..domains._stream import Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point
@@ -64,13 +65,16 @@ def streamed_mean(
     if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
         return _end(manifold, domain.center, look(_stacked(domain.center))[0])
     some = records.thinned(max(1, min(_SAMPLE, _NUMBERS // records.source.entries)))
-    held = some.held()
+    give_back()
+    held, count = some.held(), some.n
+    if held is not None:
+        some = records  # the sample as it was read is not needed any more
     rough = functools.partial(_rough_inverse, manifold, records, held)
     if held is None:
         start = domain.center
-        if some.n < records.n:
+        if count < records.n:
             start = _found(domain, some, rough, start, 1e-3 * domain.radius, max_passes)
-    elif some.n == records.n:  # its residual is measured again below, with compensated sums
+    elif count == records.n:  # its residual is measured again below, with compensated sums
         start = in_memory(domain, *held, tolerance)
     else:
         start = in_memory(domain, *held, 1e-6 * min(1.0, domain.radius))
