@@ -111,6 +111,46 @@ def descent(x: np.ndarray, radius: float, scale: float, steps: int = 5) -> np.nd
     return p
 
 
+def variance(x: np.ndarray, radius: float, scale: float) -> float:
+    """Mean squared distance from the identity, of distances up to the radius."""
+    squares = np.sum(np.log(np.linalg.eigvalsh(x)) ** 2, axis=1)
+    return float(np.minimum(squares, radius**2).mean() + scale * rng.normal())
+
+
+def wrapped(x: np.ndarray, scale: float) -> np.ndarray:
+    """A point of the hyperbolic plane with Gaussian noise in the tangent space at the origin."""
+    origin = np.array([1.0, 0.0, 0.0])
+    v, _ = logs_at(origin, x[None])
+    return exp_at(origin, v[0] + scale * np.concatenate([[0.0], rng.normal(size=2)]))
+
+
+# ------------------------------------------------------------------ the sphere, by hand
+def along_sphere(p: np.ndarray, v: np.ndarray) -> np.ndarray:
+    length = np.sqrt(np.sum(v**2, -1, keepdims=True))
+    return np.cos(length) * p + np.sin(length) / np.maximum(length, 1e-300) * v
+
+
+def sphere_logs(p: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    cosine = np.clip(x @ p, -1.0, 1.0)
+    distance = np.arccos(cosine)
+    factor = np.where(distance > 0, distance / np.maximum(np.sin(distance), 1e-300), 1.0)
+    return factor[:, None] * (x - cosine[:, None] * p), distance
+
+
+def sphere_mean(x: np.ndarray, center: np.ndarray, radius: float, scale: float) -> np.ndarray:
+    v, distance = sphere_logs(center, x)
+    share = np.minimum(1.0, radius / np.maximum(distance, 1e-300))
+    inside, p = along_sphere(center, share[:, None] * v), center
+    for _ in range(50):
+        step = sphere_logs(p, inside)[0].mean(0)
+        p = along_sphere(p, step)
+        if np.linalg.norm(step) < 1e-10:
+            break
+    u = rng.normal(size=3)
+    u -= (u @ p) * p
+    return along_sphere(p, rng.gamma(2.0, scale) / np.linalg.norm(u) * u)
+
+
 def epsilon_of(mu: float, delta: float) -> float:
     def gap(epsilon: float) -> float:
         low = math.exp(epsilon + float(special.log_ndtr(-epsilon / mu - mu / 2)))
@@ -143,6 +183,26 @@ def pairs() -> Iterator[tuple[str, Callable[[], Any], Callable[[], Any]]]:
         "private mean, 200 SPD(5), log-Euclidean",
         lambda: mean(flat, x, ball, GAUSSIAN),
         lambda: flat_mean(x, 1.0, 0.03),
+    )
+    north = np.array([0.0, 0.0, 1.0])
+    cap = north + 0.2 * rng.normal(size=(50, 3))
+    cap /= np.linalg.norm(cap, axis=1)[:, None]
+    sphere, cap_ball = riemdp.Sphere(3), Ball(north, 0.5)
+    yield (
+        "private mean, 50 points of the sphere",
+        lambda: mean(sphere, cap, cap_ball, PURE),
+        lambda: sphere_mean(cap, north, 0.5, 0.02),
+    )
+    yield (
+        "private variance, 200 SPD(5), affine-invariant",
+        lambda: riemdp.private_frechet_variance(affine, x, ball, GAUSSIAN),
+        lambda: variance(x, 1.0, 0.03),
+    )
+    mechanism = riemdp.WrappedGaussian(plane, plane.origin, sensitivity=0.04, budget=GAUSSIAN)
+    yield (
+        "one release by WrappedGaussian, a point of the hyperbolic plane",
+        lambda: mechanism.release(points[0]),
+        lambda: wrapped(points[0], 0.2),
     )
     problem, steps = riemdp.problems.frechet_mean(affine), DPRGD(steps=5, clip_norm=2.0)
     yield (

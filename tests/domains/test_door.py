@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
+from riemdp.domains import _door
 from riemdp.domains._door import admit_labels, admit_point, admit_records
 
 GARBAGE = [
@@ -102,6 +103,28 @@ def test_only_the_form_of_the_whole_is_refused_and_no_value_is_shown(whole):
 )
 def test_a_label_changes_no_other_label(labels, expected):
     assert admit_labels("y", labels, [0, 1]).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (np.array([3, -1, 7, 3, 0]), [3, -1]),
+        (np.array([0, 1, 2, 255], dtype=np.uint8), [1, 0, -1, 255]),
+        (np.array([0, 2**64 - 1, 2**53, 2**53 + 1], dtype=np.uint64), [-1, 2**53 - 1, 0]),
+        (np.array([0, 2**53, 2**53 + 1, 2**53 - 1]), [2**53 + 1, 2**53]),
+        (np.array([0, 1, 2]), [False, True]),
+        (np.array([0, 1, 2]), [np.int8(2), 1.0]),
+        (np.array([0, 1, 2]), ["1", 2]),
+        (np.array([0, 1, 1]), [1, True, 0]),
+        (np.array([], dtype=int), [0, 1]),
+    ],
+    ids=str,
+)
+def test_whole_labels_all_at_once_are_those_read_one_by_one(labels, classes, monkeypatch):
+    at_once = admit_labels("y", labels, classes)
+    assert at_once.tolist() == admit_labels("y", list(labels), classes).tolist()
+    monkeypatch.setattr(_door, "_FEW_CLASSES", -1)
+    assert at_once.tolist() == admit_labels("y", labels, classes).tolist()
 
 
 def test_classes_of_text_and_of_both_kinds():

@@ -202,6 +202,15 @@ def test_exact_decisions_are_those_of_the_fast_path(monkeypatch: pytest.MonkeyPa
         assert np.array_equal(draws(2.0**10, 4000), fast)
 
 
+def test_few_exact_decisions_are_those_of_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = [noise_source(seed).rounded_normals(2.0**10, 30) for seed in range(60)]
+    for name, value in (("GUARD", 1e9), ("_SLACK", np.uint64(1 << 62))):
+        with monkeypatch.context() as patch:
+            patch.setattr(_rounded, name, value)
+            again = [noise_source(seed).rounded_normals(2.0**10, 30) for seed in range(60)]
+        assert np.array_equal(few, again)
+
+
 def test_bits_are_drawn_until_the_curve_decides() -> None:
     """From no bits at all a strip is kept as often as its share under the curve."""
     generator, strips = noise_source(3).generator, _rounded.strips()
@@ -237,9 +246,12 @@ def test_bits_are_drawn_until_the_integer_is_decided() -> None:
     assert _rounded._exactly_rounded(generator, 7, (above, 55), 8.0) == 4
 
 
-def test_numpys_exponential_is_as_good_as_the_guard_needs() -> None:
+@pytest.mark.parametrize("exponential", [np.exp, np.vectorize(math.exp)], ids=["numpy", "math"])
+def test_the_exponential_is_as_good_as_the_guard_needs(
+    exponential: Callable[[np.ndarray], np.ndarray],
+) -> None:
     x = np.concatenate([np.linspace(0.0, 13.0, 4001), np.geomspace(1e-9, 13.0, 1000)])
-    computed = np.exp(-0.5 * x * x)
+    computed = exponential(-0.5 * x * x)
     with mpmath.workdps(30):
         error = max(
             abs(float(mpmath.exp(-(mpmath.mpf(float(a)) ** 2) / 2) - mpmath.mpf(float(b))))

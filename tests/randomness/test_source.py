@@ -9,6 +9,8 @@ import logging
 import multiprocessing
 import os
 import pickle
+import secrets
+import signal
 import subprocess
 import sys
 import threading
@@ -185,6 +187,65 @@ def test_threads_of_a_system_source_have_their_own_generators() -> None:
     thread.start()
     thread.join()
     assert other[0] is not source.generator
+
+
+def test_each_source_has_a_key_of_its_own_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot of a process that is resumed twice has the key of the last source in it, and the
+    next source must not go on with its stream: it draws a key, whatever was drawn before.
+    """
+    first, second = noise_source(), noise_source()
+    drawn = [*first.normals(8), *second.normals(8), *first.normals(8), *second.normals(8)]
+    assert len(set(drawn)) == 32
+    asked = []
+
+    def bits(count: int) -> int:
+        asked.append(count)
+        return 2**count // 3
+
+    monkeypatch.setattr(secrets, "randbits", bits)
+    streams = []
+    for used in (0, 1, 7, 100):
+        source = noise_source()
+        streams.append(source.rounded_normals(2.0**32, 40).tolist())
+        source.normals(used)
+        source.integers(0, 10, used)
+        source.generator.random(used, dtype=np.float32)
+    assert asked == 4 * [256]
+    assert all(stream == streams[0] for stream in streams)
+    monkeypatch.undo()
+    assert noise_source().rounded_normals(2.0**32, 40).tolist() != streams[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore")
+def test_a_forked_child_needs_no_lock_of_its_parent() -> None:
+    """A thread that was given a generator, against the advice, may hold its lock for ever in a
+    child, where it is gone.
+    """
+    source = noise_source()
+    source.normals(1)
+    lock, held, done = source.generator.bit_generator.lock, threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        try:
+            signal.alarm(20)  # the end of a child that waits
+            source.normals(2)
+            noise_source().normals(2)
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    done.set()
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def _child(source: NoiseSource, queue: multiprocessing.Queue) -> None:

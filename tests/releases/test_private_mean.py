@@ -232,10 +232,10 @@ def test_the_public_tolerance_is_added_whatever_residual_was_realised(monkeypatc
     tolerances = []
     solver = _query.solve
 
-    def watched(manifold, X, w, n, tol):
+    def watched(manifold, X, w, n, tol, **options):
         tolerances.append(tol)
         return dataclasses.replace(
-            solver(manifold, X, w, n, tol), residual=tol * tolerances.count(tol) / 10
+            solver(manifold, X, w, n, tol, **options), residual=tol * tolerances.count(tol) / 10
         )
 
     monkeypatch.setattr(_query, "solve", watched)
@@ -425,7 +425,7 @@ def test_a_mean_that_was_not_found_is_no_event(monkeypatch, value):
     data = np.tile([1.0, 0, 0], (N, 1))
     honest = R.private_frechet_mean(manifold, data, ball, BUDGET, mechanism="wrapped-laplace")
 
-    def stuck(*_):
+    def stuck(*_, **__):
         if isinstance(value, Exception):
             raise value
         return statistics.MeanResult(

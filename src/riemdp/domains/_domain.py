@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -24,9 +25,12 @@ from ._door import admit_point
 from ._frame import (
     MOST_TERMS,
     carried_back,
+    carried_back_each,
     carrying,
     frame_center,
     frame_space,
+    moved_and_read,
+    seen_from,
     summation_error,
 )
 from ._stream import streamed_error
@@ -301,6 +305,16 @@ class Frame:
         """
         return self.moving(records)
 
+    def clamp_read(self, records: Point) -> tuple[Point, Bool[Array, " n"], Bool[Array, " n"]]:
+        """The same, and for each record whether it is a point of the user's space at all, by one
+        program: for the holder of the data, who wants to be told.
+        """
+        d, local = self.domain, self.local
+        space = None if self.is_identity else local.manifold
+        return moved_and_read(
+            d.manifold, space, d.center, self._at, local.center, d.radius, records
+        )
+
     @functools.cached_property
     def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:
         """`clamp_flagged` as a function of the records alone."""
@@ -308,8 +322,13 @@ class Frame:
         if self.is_identity:
             return functools.partial(moving, d.manifold, d.center, d.radius)
         return functools.partial(
-            carrying, d.manifold, local.manifold, d.center, local.center, d.radius
+            carrying, d.manifold, local.manifold, d.center, self._at, local.center, d.radius
         )
+
+    @functools.cached_property
+    def _at(self) -> Any:
+        """The center as points are carried from it and to it."""
+        return seen_from(self.domain.manifold, self.domain.center)
 
     def back(self, point: Point) -> Point:
         """A released point of the frame, in the user's space: post-processing.
@@ -322,10 +341,20 @@ class Frame:
         space, manifold = self.local.manifold, self.domain.manifold
         near = point
         for power in range(1, 81):
-            found, valid = carried_back(manifold, self.domain.center, near)
+            found, valid = carried_back(manifold, self._at, near)
             if np.asarray(valid):
                 return found
             v = space.log(self.local.center, point)
             shorter = jax.tree.map(lambda leaf, share=0.5**power: share * leaf, v)
             near = space.exp(self.local.center, shorter)
         return self.domain.center
+
+    def back_each(self, points: Sequence[Point]) -> list[Point]:
+        """The same for several released points, by one program where float64 holds them all."""
+        if not self.is_identity and len(points) > 1:
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *points)
+            found, valid = carried_back_each(self.domain.manifold, self._at, stacked)
+            if np.all(valid):
+                ends = jax.tree.map(np.asarray, found)
+                return [jax.tree.map(lambda x, i=i: x[i], ends) for i in range(len(points))]
+        return [self.back(point) for point in points]

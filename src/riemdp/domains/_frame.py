@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..manifolds import AbstractManifold, Euclidean, Product
 from ..manifolds._base import Point
-from ._clamp import LOOSE, choose, flagged_batch, in_parts, readable
+from ._clamp import LOOSE, choose, clamp_flagged, flagged_batch, in_parts, readable
 
 
 def _is_flat(manifold: AbstractManifold) -> bool:
@@ -40,27 +41,37 @@ def frame_center(manifold: AbstractManifold, center: Point) -> Point:
     return manifold.origin if manifold._moves_to_origin else center
 
 
-def _there(manifold: AbstractManifold, center: Point, x: Point) -> Point:
+@functools.partial(jax.jit, static_argnums=0)
+def seen_from(manifold: AbstractManifold, center: Point) -> Any:
+    """What is needed of the center to carry points, worked out once."""
     if _is_flat(manifold):
-        return manifold._log_coordinates(center, x)
+        return manifold._prepared(center)
     if isinstance(manifold, Product):
-        parts = zip(manifold.manifolds, center, x, strict=True)
+        return tuple(seen_from(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
+    return center
+
+
+def _there(manifold: AbstractManifold, at: Any, x: Point) -> Point:
+    if _is_flat(manifold):
+        return manifold._log_coordinates_from(at, x)
+    if isinstance(manifold, Product):
+        parts = zip(manifold.manifolds, at, x, strict=True)
         return tuple(_there(m, c, part) for m, c, part in parts)
-    return manifold._to_origin(center, x) if manifold._moves_to_origin else x
+    return manifold._to_origin(at, x) if manifold._moves_to_origin else x
 
 
-def _here(manifold: AbstractManifold, center: Point, x: Point) -> Point:
+def _here(manifold: AbstractManifold, at: Any, x: Point) -> Point:
     if _is_flat(manifold):
-        return manifold._exp_coordinates(center, x)
+        return manifold._exp_coordinates_from(at, x)
     if isinstance(manifold, Product):
-        parts = zip(manifold.manifolds, center, x, strict=True)
+        parts = zip(manifold.manifolds, at, x, strict=True)
         return tuple(_here(m, c, part) for m, c, part in parts)
-    return manifold._from_origin(center, x) if manifold._moves_to_origin else x
+    return manifold._from_origin(at, x) if manifold._moves_to_origin else x
 
 
 def carried(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     """Points of the space, in the frame of the center."""
-    return _there(manifold, center, x)
+    return _there(manifold, seen_from(manifold, center), x)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -68,40 +79,72 @@ def carried_and_clamped(
     manifold: AbstractManifold,
     space: AbstractManifold,
     center: Point,
+    at: Any,
     there: Point,
     radius: float,
     records: Point,
 ) -> tuple[Point, jax.Array]:
     """Records carried to `there` and moved into the ball, and which of them lay outside it or were
-    no points.
+    no points; `at` is the center as `seen_from`.
     """
 
     def one_part(x: Point) -> tuple[Point, jax.Array]:
         safe, valid = readable(manifold, center, x)
-        moved = choose(valid, _there(manifold, center, safe), there)
+        moved = choose(valid, _there(manifold, at, safe), there)
         clamped, outside = flagged_batch(space, there, radius, moved)
         return clamped, outside | ~valid
 
     return in_parts(manifold, one_part, records)
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def moved_and_read(
+    manifold: AbstractManifold,
+    space: AbstractManifold | None,
+    center: Point,
+    at: Any,
+    there: Point,
+    radius: float,
+    records: Point,
+) -> tuple[Point, jax.Array, jax.Array]:
+    """What `carried_and_clamped` gives (`clamp_flagged`, where there is no other space), and which
+    records are points of the space.
+    """
+    if space is None:
+        moved = clamp_flagged(manifold, center, radius, records)
+    else:
+        moved = carried_and_clamped(manifold, space, center, at, there, radius, records)
+    valid = in_parts(manifold, lambda x: readable(manifold, center, x)[1], records)
+    return *moved, valid
+
+
 def carrying(
     manifold: AbstractManifold,
     space: AbstractManifold,
     center: Point,
+    at: Any,
     there: Point,
     radius: float,
     records: Point,
 ) -> tuple[Point, jax.Array]:
     """`carried_and_clamped` as a plain function, which can be sent to another process."""
-    return carried_and_clamped(manifold, space, center, there, radius, records)
+    return carried_and_clamped(manifold, space, center, at, there, radius, records)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def carried_back(manifold: AbstractManifold, center: Point, x: Point) -> tuple[Point, jax.Array]:
-    found = _here(manifold, center, x)
+def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, jax.Array]:
+    """A point of the frame in the space, and whether float64 holds it there; `at` is the center as
+    `seen_from`.
+    """
+    found = _here(manifold, at, x)
     finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(found)]))
     return found, finite & jnp.all(manifold._belongs(found, LOOSE))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def carried_back_each(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, jax.Array]:
+    """The same for several points."""
+    return jax.vmap(lambda one: carried_back(manifold, at, one))(x)
 
 
 BLOCK = 4096  # terms that are added at a time

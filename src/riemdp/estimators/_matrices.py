@@ -126,7 +126,9 @@ def admit_labelled(
     in_parts: bool = False,
 ) -> LabelledMatrices:
     """The matrices and labels of a classifier's `fit`, all checked before anything is spent.
-    `in_parts`: matrices of a file stay there, if the ball is public and nobody's are together.
+
+    `in_parts`: if the ball is public and nobody's are together, matrices of a file stay there, and
+    for those in memory the caller looks out for damaged ones, where it moves them.
     """
     one_of("labels", estimator.labels, ("public", "private"))
     if groups is not None and estimator.labels != "private":
@@ -150,7 +152,8 @@ def admit_labelled(
             f"argument `y` has {len(labels)} labels and `X` has {n} matrices; give one label for"
             " each matrix"
         )
-    refuse_damaged(estimator, manifold, X)
+    if not stays or isinstance(matrices, Stream):
+        refuse_damaged(estimator, manifold, X)
     return LabelledMatrices(manifold, ball, matrices, labels, classes, members)
 
 

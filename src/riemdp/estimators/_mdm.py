@@ -37,7 +37,7 @@ from ..releases._choices import COMPARED, NEED_GRADIENT, Moving
 from ..releases._remembered import counted_mechanism, mean_query
 from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
-from ._matrices import LabelledMatrices, admit_labelled
+from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
 from ._shared import ManifoldRecords, check_seed
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
@@ -210,7 +210,7 @@ class PrivateMDM(
         means, releases = (
             self._jointly(admitted, ball, source)
             if isinstance(ball, AdaptiveBall) or groups is not None
-            else self._in_public_ball(admitted, ball, source)
+            else self._in_public_ball(admitted, X, ball, source)
         )
         self.manifold_ = admitted.manifold
         self.classes_ = admitted.classes
@@ -259,7 +259,7 @@ class PrivateMDM(
         return list(release.value), [release]
 
     def _in_public_ball(
-        self, admitted: LabelledMatrices, ball: Ball, source: NoiseSource
+        self, admitted: LabelledMatrices, X: RecordsLike, ball: Ball, source: NoiseSource
     ) -> tuple[list[Any], list[Release]]:
         """Each class mean by itself, in a public ball."""
         domain = ball.on(admitted.manifold)
@@ -269,8 +269,10 @@ class PrivateMDM(
         if isinstance(given, Stream):
             clamped, outside = given.moved(frame.moving), np.zeros(given.n, dtype=bool)
         else:
-            points, flags = frame.clamp_flagged(given)
+            points, flags, valid = frame.clamp_read(given)
             clamped, outside = np.asarray(points), np.asarray(flags)
+            if not np.all(valid):
+                refuse_damaged(self, admitted.manifold, X)
         own = [labels == i for i in range(classes)]
         if self.labels == "public":
             mechanisms, values, whole = self._public(domain, clamped, own, admitted.sizes())
@@ -291,7 +293,10 @@ class PrivateMDM(
             moving.applied(r, cast(PointMechanism, m.inner), local)
             for m, r in zip(mechanisms, releases, strict=True)
         ]
-        releases = [dataclasses.replace(r, value=frame.back(r.value)) for r in releases]
+        there = frame.back_each([r.value for r in releases])
+        releases = [
+            dataclasses.replace(r, value=value) for r, value in zip(releases, there, strict=True)
+        ]
         if any(r.guarantee != m.guarantee for m, r in zip(mechanisms, releases, strict=True)):
             raise AssertionError(
                 "a class was released under another guarantee than the one that was charged"

@@ -22,7 +22,8 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, PyTree
 from numpy.typing import ArrayLike as NumPyArrayLike
 
-from .._errors import HERMITIAN, InvalidArgument, real, shape_hint
+from .._errors import real
+from ._arrays import coerce_array
 
 # Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
 Point: TypeAlias = PyTree[Float[Array, "..."]]
@@ -185,6 +186,22 @@ class AbstractManifold(eqx.Module):
     def _exp_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Point:
         """Inverse of `_log_coordinates`."""
         return self._exp(p, self._from_coordinates(p, c))
+
+    # The same four from `_prepared(p)`: what they need of a base point that stays, worked out once.
+    def _prepared(self, p: Point) -> Any:
+        return p
+
+    def _to_coordinates_from(self, at: Any, v: Tangent) -> Float[Array, "*batch dim"]:
+        return self._to_coordinates(at, v)
+
+    def _from_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Tangent:
+        return self._from_coordinates(at, c)
+
+    def _log_coordinates_from(self, at: Any, q: Point) -> Float[Array, "*batch dim"]:
+        return self._log_coordinates(at, q)
+
+    def _exp_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Point:
+        return self._exp_coordinates(at, c)
 
     def _squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
         v = self._log(p, q)
@@ -351,7 +368,7 @@ class AbstractManifold(eqx.Module):
     # replaces it by its own)
     def _coerce(self, name: str, x: Point) -> Any:
         """Turn array-like input into a float64 array and check its trailing shape."""
-        return _coerce_array(name, x, self.shape, self)
+        return coerce_array(name, x, self.shape, self)
 
     # ---------------------------------------------------------------- public operations, final
     def exp(self, p: Point, v: Tangent) -> Point:
@@ -501,7 +518,7 @@ class AbstractManifold(eqx.Module):
         Returns:
             Tangent vectors (*batch, *shape).
         """
-        z = _coerce_array("z", z, (self.noise_size,), self, " (noise_size)")
+        z = coerce_array("z", z, (self.noise_size,), self, " (noise_size)")
         return _compiled(self, "_tangent_from_normals", self._coerce("p", p), z)
 
     def to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
@@ -514,7 +531,7 @@ class AbstractManifold(eqx.Module):
         """The tangent vector at `p` with coordinates `c` (*batch, dim): the inverse of
         `to_coordinates`, with the same frame.
         """
-        c = _coerce_array("c", c, (self.dim,), self, " (dim)")
+        c = coerce_array("c", c, (self.dim,), self, " (dim)")
         return _compiled(self, "_from_coordinates", self._coerce("p", p), c)
 
     def injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
@@ -545,39 +562,6 @@ def _root(square: Array) -> Array:
     """A square root whose derivative at 0 is 0; NaN stays NaN."""
     nothing = square <= 0.0
     return jnp.where(nothing, 0.0, jnp.sqrt(jnp.where(nothing, 1.0, square)))
-
-
-def _coerce_array(
-    name: str, x: Point, trailing: tuple[int, ...], owner: object, what: str = ""
-) -> Float[Array, "*batch *shape"]:
-    if isinstance(x, jax.Array) and x.dtype == jnp.float64:
-        array = x
-    elif type(x) is np.ndarray and x.dtype == np.float64:
-        array = jnp.asarray(x)
-    else:
-        try:
-            array = jnp.asarray(x)
-        except (TypeError, ValueError, OverflowError):
-            # Without the cause: its message may quote an entry of a private record.
-            raise InvalidArgument(
-                f"argument `{name}` is a {type(x).__name__} that is not an array of real numbers;"
-                f" {owner}{what} needs one with trailing shape {trailing}"
-            ) from None
-        is_complex = jnp.issubdtype(array.dtype, jnp.complexfloating)
-        if is_complex or not jnp.issubdtype(array.dtype, jnp.number):
-            raise InvalidArgument(
-                f"argument `{name}` has dtype {array.dtype}; {owner}{what} needs real numbers"
-                " (float64)" + (f"; {HERMITIAN}" if is_complex else "")
-            )
-        array = array.astype(jnp.float64)
-    n = len(trailing)
-    if array.ndim < n or array.shape[array.ndim - n :] != trailing:
-        raise InvalidArgument(
-            f"argument `{name}` has shape {array.shape}; {owner}{what} needs trailing shape"
-            f" {trailing} (leading axes are batch axes)"
-            + shape_hint(name, array.shape, trailing, type(x).__name__)
-        )
-    return array
 
 
 def held(value: Any) -> Any:

@@ -204,13 +204,32 @@ class Product(AbstractManifold):
         return _joined(self._each("_to_coordinates", p, v))
 
     def _from_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Tangent:
-        return self._each("_from_coordinates", p, self._split(c, [m.dim for m in self.manifolds]))
+        return self._each("_from_coordinates", p, self._parts(c))
 
     def _log_coordinates(self, p: Point, q: Point) -> Float[Array, "*batch dim"]:
         return _joined(self._each("_log_coordinates", p, q))
 
     def _exp_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Point:
-        return self._each("_exp_coordinates", p, self._split(c, [m.dim for m in self.manifolds]))
+        return self._each("_exp_coordinates", p, self._parts(c))
+
+    def _prepared(self, p: Point) -> Any:
+        return self._each("_prepared", p)
+
+    def _to_coordinates_from(self, at: Any, v: Tangent) -> Float[Array, "*batch dim"]:
+        return _joined(self._each("_to_coordinates_from", at, v))
+
+    def _from_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Tangent:
+        return self._each("_from_coordinates_from", at, self._parts(c))
+
+    def _log_coordinates_from(self, at: Any, q: Point) -> Float[Array, "*batch dim"]:
+        return _joined(self._each("_log_coordinates_from", at, q))
+
+    def _exp_coordinates_from(self, at: Any, c: Float[Array, "*batch dim"]) -> Point:
+        return self._each("_exp_coordinates_from", at, self._parts(c))
+
+    def _parts(self, c: Float[Array, "*batch dim"]) -> Any:
+        """The coordinates of each factor."""
+        return self._split(c, [m.dim for m in self.manifolds])
 
     def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
         smallest, *others = self._each("_injectivity_radius", p)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,14 @@ Matrix = Float[Array, "*batch k k"]
 
 # below this ratio of extreme eigenvalues the spectrum comes from singular values of a factor
 SPREAD_FOR_SVD = 1e-5
+
+
+class _Seen(NamedTuple):
+    """A base point p = L L^T, with L and its inverse."""
+
+    p: Matrix
+    lower: Matrix
+    inverse: Matrix
 
 
 class SPDAffineInvariant(AbstractSPD):
@@ -84,25 +92,37 @@ class SPDAffineInvariant(AbstractSPD):
     _widest_ball: ClassVar[float] = 16.0
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
-        lower = _factor(p)
-        s = congruence(inverse_factor(lower), sp.sym(v))
-        eig = sp.spectrum(s)
-        # Near p add L (expm(S) - I) L^T to p, which keeps tangent vectors of 1e-12; far away form L
-        # expm(S) L^T.
-        near = (jnp.max(jnp.abs(eig.values), axis=-1) < 1.0).astype(s.dtype)
-        return sp.sym(
-            near[..., None, None] * sp.sym(p)
-            + congruence(lower, sp.apply("exp", s, eig, offset=near))
-        )
+        at = self._prepared(p)
+        return _end(at, congruence(at.inverse, sp.sym(v)))
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
         lower, m, eig = relative_spectrum(p, q)
         return congruence(lower, sp.apply("log", m, eig))
 
+    # the frame of the coordinates is the one in which ends and logarithms are found
     def _log_coordinates(self, p: Matrix, q: Matrix) -> Float[Array, "*batch dim"]:
-        # the frame in which the logarithm is found is the one of the coordinates
-        _, m, eig = relative_spectrum(p, q)
+        return self._log_coordinates_from(self._prepared(p), q)
+
+    def _exp_coordinates(self, p: Matrix, c: Float[Array, "*batch dim"]) -> Matrix:
+        return self._exp_coordinates_from(self._prepared(p), c)
+
+    def _prepared(self, p: Matrix) -> _Seen:
+        p = sp.sym(p)
+        lower = jnp.linalg.cholesky(p, symmetrize_input=False)
+        return _Seen(p, lower, inverse_factor(lower))
+
+    def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
+        return sp.pack(congruence(at.inverse, sp.sym(v)))
+
+    def _from_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
+        return congruence(at.lower, sp.unpack(c, self.k))
+
+    def _log_coordinates_from(self, at: _Seen, q: Matrix) -> Float[Array, "*batch dim"]:
+        m, eig = _relative_to(at, q)
         return sp.pack(sp.apply("log", m, eig))
+
+    def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
+        return _end(at, sp.unpack(c, self.k))
 
     def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         return safe_sqrt(self._squared_dist(p, q))
@@ -155,10 +175,13 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     points, so nothing cancels. Where M is ill-conditioned its small eigenvalues are the squared
     singular values of L^-1 chol(q) instead, which keeps twice as many digits.
     """
-    p, q = sp.sym(p), sp.sym(q)
-    lower = jnp.linalg.cholesky(p, symmetrize_input=False)
-    inverse = inverse_factor(lower)
-    e = congruence(inverse, q - p)
+    lower = _factor(p)
+    return lower, *_relative_to(_Seen(sp.sym(p), lower, inverse_factor(lower)), q)
+
+
+def _relative_to(at: _Seen, q: Matrix) -> tuple[Matrix, sp.Spectrum]:
+    q, inverse = sp.sym(q), at.inverse
+    e = congruence(inverse, q - at.p)
     m = e + jnp.eye(e.shape[-1], dtype=e.dtype)
     eig = sp.spectrum(e)
     ones = jnp.ones(e.shape[:-2], e.dtype)
@@ -176,7 +199,18 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     eig = decompositions.where_rare(
         poor, refine, usual, jnp.broadcast_to(inverse, e.shape), jnp.broadcast_to(q, e.shape)
     )
-    return lower, m, eig
+    return m, eig
+
+
+def _end(at: _Seen, s: Matrix) -> Matrix:
+    """The end of the tangent vector L S L^T."""
+    eig = sp.spectrum(s)
+    # Near p add L (expm(S) - I) L^T to p, which keeps tangent vectors of 1e-12; far away form L
+    # expm(S) L^T.
+    near = (jnp.max(jnp.abs(eig.values), axis=-1) < 1.0).astype(s.dtype)
+    return sp.sym(
+        near[..., None, None] * at.p + congruence(at.lower, sp.apply("exp", s, eig, offset=near))
+    )
 
 
 @jax.custom_jvp

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float
@@ -16,6 +18,27 @@ Matrix = Float[Array, "*batch k k"]
 # distance below which differences of logarithms and exponentials are taken from the difference of
 # their arguments
 NEAR = 0.1
+
+
+class _Seen(NamedTuple):
+    """A base point, with one eigendecomposition of it.
+
+    Attributes:
+        p: The point, symmetric.
+        eig: Its decomposition.
+        y: Its logarithm.
+        slopes: The derivative of exp at y, in the frame of the eigenvectors.
+    """
+
+    p: Matrix
+    eig: sp.Spectrum
+    y: Matrix
+    slopes: Matrix
+
+    @property
+    def log_eig(self) -> sp.Spectrum:
+        """The decomposition of the logarithm."""
+        return sp.Spectrum(self.eig.q, jnp.log(self.eig.values), self.eig.offset)
 
 
 class SPDLogEuclidean(AbstractSPD):
@@ -66,12 +89,10 @@ class SPDLogEuclidean(AbstractSPD):
         return True
 
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
-        p = sp.sym(p)
-        return sp.apply("log", p, sp.spectrum(p), sp.sym(v))
+        return _to_frame(self._prepared(p), v)
 
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
-        y, eig = _logarithm(p)
-        return sp.apply("exp", y, eig, sp.sym(s))
+        return _from_frame(self._prepared(p), s)
 
     def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         return jnp.sum(self._to_frame(p, u) * self._to_frame(p, v), axis=(-2, -1))
@@ -87,35 +108,50 @@ class SPDLogEuclidean(AbstractSPD):
         return sp.sym((q @ (slopes * sp.unpack(z, self.k))) @ sp.transpose(q))
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
-        p, v = sp.sym(p), sp.sym(v)
-        eig = sp.spectrum(p)
-        return _end(p, eig, sp.apply("log", p, eig, v))
+        at = self._prepared(p)
+        return _end(at, _to_frame(at, v))
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
-        y, eig = _logarithm(p)
-        return sp.apply("exp", y, eig, _log_difference(p, q))
+        at = self._prepared(p)
+        return _from_frame(at, _log_difference(at, q))
 
     # The frame is the one in which logarithms are differences: neither derivative is needed.
     def _log_coordinates(self, p: Matrix, q: Matrix) -> Float[Array, "*batch dim"]:
-        return sp.pack(_log_difference(p, q))
+        return self._log_coordinates_from(self._prepared(p), q)
 
     def _exp_coordinates(self, p: Matrix, c: Float[Array, "*batch dim"]) -> Matrix:
+        return self._exp_coordinates_from(self._prepared(p), c)
+
+    def _prepared(self, p: Matrix) -> _Seen:
         p = sp.sym(p)
-        return _end(p, sp.spectrum(p), sp.unpack(c, self.k))
+        eig = sp.spectrum(p)
+        return _Seen(p, eig, sp.apply("log", p, eig), sp.exp_slopes(jnp.log(eig.values)))
+
+    def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
+        return sp.pack(_by_entry(at.eig.q, 1.0 / at.slopes, sp.sym(v)))
+
+    def _from_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
+        return _by_entry(at.eig.q, at.slopes, sp.unpack(c, self.k))
+
+    def _log_coordinates_from(self, at: _Seen, q: Matrix) -> Float[Array, "*batch dim"]:
+        return sp.pack(_log_difference(at, q))
+
+    def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
+        return _end(at, sp.unpack(c, self.k))
 
     def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         return safe_sqrt(self._squared_dist(p, q))
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        return jnp.sum(_log_difference(p, q) ** 2, axis=(-2, -1))
+        return jnp.sum(_log_difference(self._prepared(p), q) ** 2, axis=(-2, -1))
 
     def _transport(self, p: Matrix, q: Matrix, v: Matrix) -> Matrix:
         return self._from_frame(q, self._to_frame(p, v))
 
     def _egrad_to_rgrad(self, p: Matrix, g: Matrix) -> Matrix:
         # D exp is self-adjoint for the trace product, hence the gradient is D exp[D exp[g]].
-        y, eig = _logarithm(p)
-        return sp.apply("exp", y, eig, sp.apply("exp", y, eig, sp.sym(g)))
+        at = self._prepared(p)
+        return _from_frame(at, _from_frame(at, g))
 
     def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
         return jnp.full(p.shape[:-2], jnp.inf)
@@ -124,32 +160,35 @@ class SPDLogEuclidean(AbstractSPD):
         return jnp.zeros(jnp.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
 
 
-def _logarithm(p: Matrix) -> tuple[Matrix, sp.Spectrum]:
-    """log p together with its decomposition, from one eigendecomposition of p."""
-    p = sp.sym(p)
-    eig = sp.spectrum(p)
-    return sp.apply("log", p, eig), sp.Spectrum(eig.q, jnp.log(eig.values), eig.offset)
+def _to_frame(at: _Seen, v: Matrix) -> Matrix:
+    return sp.apply("log", at.p, at.eig, sp.sym(v))
 
 
-def _end(p: Matrix, eig: sp.Spectrum, h: Matrix) -> Matrix:
-    """exp(log p + h), from the decomposition of p. Where h is small the end comes from p, which
-    keeps the digits of h.
-    """
-    y = sp.apply("log", p, eig)
-    end = sp.spectrum(y + h)
-    direct = sp.apply("exp", y + h, end)
-    better = p + sp.difference("exp", end, sp.Spectrum(eig.q, jnp.log(eig.values), eig.offset), h)
+def _from_frame(at: _Seen, s: Matrix) -> Matrix:
+    return sp.apply("exp", at.y, at.log_eig, sp.sym(s))
+
+
+def _by_entry(q: Matrix, factors: Matrix, v: Matrix) -> Matrix:
+    """A symmetric matrix multiplied entry by entry, in the frame of the columns of q."""
+    return sp.sym(q @ (factors * (sp.transpose(q) @ v @ q)) @ sp.transpose(q))
+
+
+def _end(at: _Seen, h: Matrix) -> Matrix:
+    """exp(log p + h). Where h is small the end comes from p, which keeps the digits of h."""
+    end = sp.spectrum(at.y + h)
+    direct = sp.apply("exp", at.y + h, end)
+    better = at.p + sp.difference("exp", end, at.log_eig, h)
     return _corrected(direct, better, h)
 
 
-def _log_difference(p: Matrix, q: Matrix) -> Matrix:
+def _log_difference(at: _Seen, q: Matrix) -> Matrix:
     """log q - log p. Near p it comes from q - p, which is exact there, and so loses nothing to
     cancellation.
     """
-    p, q = sp.sym(p), sp.sym(q)
-    start, end = sp.spectrum(p), sp.spectrum(q)
-    direct = sp.apply("log", q, end) - sp.apply("log", p, start)
-    return _corrected(direct, sp.difference("log", end, start, q - p), direct)
+    q = sp.sym(q)
+    end = sp.spectrum(q)
+    direct = sp.apply("log", q, end) - at.y
+    return _corrected(direct, sp.difference("log", end, at.eig, q - at.p), direct)
 
 
 def _corrected(direct: Matrix, better: Matrix, size: Matrix) -> Matrix:

@@ -219,6 +219,10 @@ class PureMechanism(PointMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """(epsilon, 0) under `adjacency`."""
+        return self._guarantee
+
+    @functools.cached_property
+    def _guarantee(self) -> Guarantee:
         return pure(self.budget.epsilon, adjacency=self.adjacency)
 
     def _check_epsilon(self) -> float:

@@ -19,12 +19,13 @@ from ..domains import Ball, Domain
 from ..domains._clamp import INSIDE, choose, clamp
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds import _decompositions as decompositions
-from ..manifolds._base import Point, Tangent
+from ..manifolds._base import Point, Tangent, _compiled
 from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier
 
 Floats = NDArray[np.float64]
 
+_HALVINGS = 80  # of a noisy tangent vector whose end float64 cannot hold
 CALIBRATIONS = ("analytic", "classical")
 ADJACENCIES = ("replace-one", "add-or-remove-one")  # the first is the default everywhere
 
@@ -121,10 +122,10 @@ def admitted(
     domain: Domain | None,
     base: Point = None,
     *,
-    coordinates: bool = False,
+    at: Any = None,
 ) -> Point:
     """Validate one private point, move it into `domain` if given, and return it (or its log at
-    `base`, or the orthonormal coordinates of that).
+    `base`; or, from what is `prepared` of a base, the orthonormal coordinates of that).
 
     The move takes no two values farther apart (`Domain.fold`), so that the sensitivity of the value
     given is that of the value moved. Proof: docs/proofs/gaussian.md, Lemma 9.
@@ -134,8 +135,8 @@ def admitted(
     """
     checked = _single(manifold, name, value)
     ball = (None, None, None) if domain is None else (domain.center, domain.radius, domain.fold)
-    result, flags = _admit(manifold, coordinates, checked, ball, base)
-    finite, belongs = np.asarray(flags)
+    result, flags = _admit(manifold, checked, ball, base, at)
+    finite, belongs = np.asarray(flags).tolist()
     if not finite:
         raise _not_finite(name)
     if not belongs:
@@ -147,10 +148,11 @@ def admitted(
 
 
 def _single(manifold: AbstractManifold, name: str, value: Point) -> Point:
-    # unbound calls: equinox wraps bound methods anew at every access, as costly as the noise
-    kind = type(manifold)
-    checked = kind._coerce(manifold, name, value)
-    if kind._batch_shape(manifold, checked) != ():
+    # as it is: a compiled function takes it over faster than JAX makes an array of it
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == manifold.shape:
+        return value
+    checked = manifold._coerce(name, value)
+    if manifold._batch_shape(checked) != ():
         raise InvalidArgument(
             f"argument `{name}` has batch axes; a release is of one value of {manifold!r}"
         )
@@ -164,20 +166,54 @@ def _not_finite(name: str) -> InvalidArgument:
     )
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=0)
 def _admit(
     manifold: AbstractManifold,
-    coordinates: bool,
     value: Point,
     ball: tuple[Point, float | None, float | None],
     base: Point,
+    at: Any,
 ) -> tuple[Point, Bool[Array, "2"]]:
     flags = jnp.array([_all_finite(value), jnp.all(manifold._belongs(value, 1e-6))])
     point = _moved_in(manifold, *ball, value)
-    if base is None:
-        return point, flags
-    to_base = manifold._log_coordinates if coordinates else manifold._log
-    return to_base(base, point), flags
+    if at is not None:
+        return manifold._log_coordinates_from(at, point), flags
+    return (point if base is None else manifold._log(base, point)), flags
+
+
+def tangent_coordinates(
+    manifold: AbstractManifold, name: str, value: Tangent, point: Point, at: Any
+) -> tuple[Floats, bool]:
+    """The coordinates of one finite private vector at a public point, of which `at` is `prepared`,
+    and whether it is tangent there (to an error of 1e-6).
+
+    Raises:
+        InvalidArgument: Not one finite array. The message never shows the value.
+    """
+    checked = _single(manifold, name, value)
+    coordinates, flags = _coordinates(manifold, checked, point, at)
+    finite, tangent = np.asarray(flags).tolist()
+    if not finite:
+        raise _not_finite(name)
+    return np.asarray(coordinates), tangent
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _coordinates(
+    manifold: AbstractManifold, value: Tangent, point: Point, at: Any
+) -> tuple[Array, Bool[Array, "2"]]:
+    flags = jnp.array([_all_finite(value), jnp.all(manifold._is_tangent(point, value, 1e-6))])
+    return manifold._to_coordinates_from(at, value), flags
+
+
+def prepared(manifold: AbstractManifold, base: Point) -> Any:
+    """What formulas need of a public base, worked out once and for all."""
+    return _compiled(manifold, "_prepared", base)
+
+
+def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
+    """The tangent vector with these coordinates, where `at` is `prepared`."""
+    return _compiled(manifold, "_from_coordinates_from", at, y)
 
 
 def _moved_in(
@@ -228,23 +264,31 @@ def wrap(
         length: Length of the noise.
     """
     noisy, (x, valid), y = _noisy_exp(manifold, base, v, z, length)
-    return _shortened(manifold, base, noisy, x, valid), np.asarray(y)
+    for _ in range(_HALVINGS):
+        if np.asarray(valid):
+            return x, np.asarray(y)
+        noisy = jax.tree.map(lambda leaf: leaf / 2, noisy)
+        x, valid = _exp_and_check(manifold, base, noisy)
+    return base, np.asarray(y)
 
 
-def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray) -> Point:
+def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: Any = None) -> Point:
     """Exp_base of the tangent vector with the released orthonormal coordinates y, always a valid
-    point, as in `wrap`.
+    point, as in `wrap`. `at` is what is `prepared` of a base that stays.
     """
-    v, (x, valid) = _end_of(manifold, base, y)
-    return _shortened(manifold, base, v, x, valid)
+    for _ in range(_HALVINGS):
+        x, valid = _end_of(manifold, base, y, at)
+        if np.asarray(valid):
+            return x
+        y = y / 2
+    return base
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _end_of(
-    manifold: AbstractManifold, base: Point, y: Array
-) -> tuple[Tangent, tuple[Point, Bool[Array, ""]]]:
-    v = manifold._from_coordinates(base, y)
-    return v, exp_everywhere(manifold, base, v)
+    manifold: AbstractManifold, base: Point, y: Array, at: Any
+) -> tuple[Point, Bool[Array, ""]]:
+    return end_everywhere(manifold, base, y, at)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -268,12 +312,27 @@ def _exp_and_check(
 def exp_everywhere(
     manifold: AbstractManifold, base: Point, v: Tangent
 ) -> tuple[Point, Bool[Array, ""]]:
+    """Exp_base(v), and whether it is a valid point."""
     x = (
         _bures_wasserstein_exp(base, v)
         if isinstance(manifold, SPDBuresWasserstein)
         else manifold._exp(base, v)
     )
-    return x, _all_finite(x) & jnp.all(manifold._belongs(x, 1e-6))
+    return x, _is_valid(manifold, x)
+
+
+def end_everywhere(
+    manifold: AbstractManifold, base: Point, y: Array, at: Any = None
+) -> tuple[Point, Bool[Array, ""]]:
+    """The same for the coordinates of a tangent vector."""
+    if isinstance(manifold, SPDBuresWasserstein):
+        return exp_everywhere(manifold, base, manifold._from_coordinates(base, y))
+    x = manifold._exp_coordinates(base, y) if at is None else manifold._exp_coordinates_from(at, y)
+    return x, _is_valid(manifold, x)
+
+
+def _is_valid(manifold: AbstractManifold, x: Point) -> Bool[Array, ""]:
+    return _all_finite(x) & jnp.all(manifold._belongs(x, 1e-6))
 
 
 def _bures_wasserstein_exp(w: Array, u: Array) -> Array:
@@ -288,17 +347,6 @@ def _bures_wasserstein_exp(w: Array, u: Array) -> Array:
     m = jnp.where(jnp.abs(m) < 1e-6, jnp.where(m < 0, -1e-6, 1e-6), m)
     root = (vectors @ ((q * m) @ q.T)) * jnp.sqrt(values)
     return root @ root.T
-
-
-def _shortened(
-    manifold: AbstractManifold, base: Point, v: Tangent, x: Point, valid: Bool[Array, ""]
-) -> Point:
-    for _ in range(80):
-        if np.asarray(valid):
-            return x
-        v = jax.tree.map(lambda leaf: leaf / 2, v)
-        x, valid = _exp_and_check(manifold, base, v)
-    return base
 
 
 def clamp_point(manifold: AbstractManifold, ball: Ball, point: Point) -> Point:

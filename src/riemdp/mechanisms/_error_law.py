@@ -196,6 +196,7 @@ def riemannian_laplace_law(manifold: AbstractManifold, scale: float) -> ErrorLaw
     return _radial_law(manifold, scale)
 
 
+@functools.lru_cache(maxsize=256)
 def riemannian_laplace_bound(manifold: AbstractManifold, scale: float) -> ErrorLaw | None:
     """A law of lengths that are never shorter, in distribution, than the distance under exp(-d/s).
 

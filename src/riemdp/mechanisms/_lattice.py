@@ -108,8 +108,8 @@ def _steps(values: Floats, exponent: int) -> NDArray[np.int64]:
     """The nearest points of the grid; 0 for what is not a number."""
     with np.errstate(over="ignore"):
         steps = np.rint(np.ldexp(values, -exponent))
-    steps = np.clip(np.where(np.isnan(steps), 0.0, steps), -_FARTHEST, _FARTHEST)
-    return steps.astype(np.int64)
+    steps = np.where(np.isnan(steps), 0.0, steps)
+    return np.minimum(np.maximum(steps, -_FARTHEST), _FARTHEST).astype(np.int64)
 
 
 def noise_of_integer(deviation: float, source: NoiseSource) -> float:

@@ -21,10 +21,10 @@ from jaxtyping import Array, Bool
 from .._errors import InvalidArgument, integer, one_of, real
 from ..domains import Domain
 from ..domains._clamp import readable
-from ..domains._frame import carried, carried_back
+from ..domains._frame import carried, carried_back, seen_from
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, held
-from ._common import Floats, end_of, exp_everywhere
+from ._common import Floats, end_everywhere, end_of
 from ._error_law import ErrorLaw
 
 OF = ("sample", "population")
@@ -136,10 +136,10 @@ def _ends(
     home: AbstractManifold, space: AbstractManifold, center: Point, base: Point, ys: Array
 ) -> tuple[Point, Array]:
     def end(y: Array) -> tuple[Point, Array]:
-        local, valid = exp_everywhere(space, base, space._from_coordinates(base, y))
+        local, valid = end_everywhere(space, base, y)
         if center is None:
             return local, valid
-        found, held = carried_back(home, center, local)
+        found, held = carried_back(home, seen_from(home, center), local)
         return found, valid & held
 
     return jax.vmap(end)(ys)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from .._errors import invalid, magnitude, one_of
@@ -20,7 +19,15 @@ from ..privacy import Budget, Guarantee, gaussian
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
 from ._base import PointMechanism
-from ._common import ADJACENCIES, CALIBRATIONS, Floats, gaussian_multiplier, one_value
+from ._common import (
+    ADJACENCIES,
+    CALIBRATIONS,
+    Floats,
+    from_coordinates,
+    gaussian_multiplier,
+    prepared,
+    tangent_coordinates,
+)
 from ._error_law import ChiLaw, gaussian_law
 from ._lattice import added, grid_of, on_grid
 
@@ -93,6 +100,10 @@ class TangentGaussian(PointMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Of one release; sigma is `noise_multiplier` sensitivities, rounded up."""
+        return self._guarantee
+
+    @functools.cached_property
+    def _guarantee(self) -> Guarantee:
         return gaussian(self.noise_multiplier, adjacency=self.adjacency)
 
     @property
@@ -113,8 +124,8 @@ class TangentGaussian(PointMechanism):
         return LATTICE if isinstance(self.manifold, Euclidean) else IDEALISED
 
     def _admit(self, value: Point) -> Floats:
-        checked = one_value(self.manifold, "value", value)
-        if not bool(self.manifold.is_tangent(self.at, checked, 1e-6)):
+        found, tangent = tangent_coordinates(self.manifold, "value", value, self.at, self._prepared)
+        if not tangent:
             raise invalid(
                 "at",
                 "the given point",
@@ -122,10 +133,15 @@ class TangentGaussian(PointMechanism):
                 "`manifold.to_tangent`. Nothing was spent",
             )
         # what rounding left of a normal part of the value has no coordinates, and gets no noise
-        return np.asarray(self.manifold.to_coordinates(self.at, checked))
+        return found
+
+    @functools.cached_property
+    def _prepared(self) -> Any:
+        return prepared(self.manifold, self.at)
 
     def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Tangent, None]:
-        return self.manifold.from_coordinates(self.at, added(value, self.scale, source)), None
+        y = added(value, self.scale, source)
+        return from_coordinates(self.manifold, self._prepared, y), None
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""

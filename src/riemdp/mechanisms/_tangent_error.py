@@ -7,6 +7,7 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from jaxtyping import Array
 from ..domains import Ball, Domain
 from ..manifolds._base import Point
 from ._base import PointMechanism
-from ._common import Floats
+from ._common import Floats, prepared
 from ._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
 from ._region import Observation
 
@@ -35,10 +36,15 @@ class AbstractTangentNoise(PointMechanism):
         """The noisy coordinates at the base, with the law of their error."""
         return Observation(self.manifold, self.base, y, self.length_law, self._slack)
 
-    @property
+    @functools.cached_property
     def _slack(self) -> float:
         """What rounding adds to the length of the noise, where a bound is known."""
         return 0.0
+
+    @functools.cached_property
+    def _at_base(self) -> Any:
+        """What is `prepared` of the base."""
+        return prepared(self.manifold, self.base)
 
     @property
     def _domain(self) -> Domain | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -30,6 +29,7 @@ from ._private_ball import OfRecords
 from ._region import Observation
 
 _LINE = Euclidean()
+_ORIGIN = np.zeros(())
 _PLACE = "the noisy number that was released"
 
 
@@ -145,8 +145,8 @@ def noisy_number(
     noisy = noise.added(_as_vector(query.value(terms)), scale, source)
     law = noise.lengths(scale, 1)
     slack = query.error_bound + noise.slack(scale, 1)
-    seen = Observation(_LINE, _LINE.origin, noisy, law, slack, place=_PLACE)
-    value = jnp.clip(jnp.asarray(noisy[0]), 0.0, query.largest)
+    seen = Observation(_LINE, _ORIGIN, noisy, law, slack, place=_PLACE)
+    value = np.asarray(min(max(float(noisy[0]), 0.0), query.largest))
     bounded = capped(law, query.largest)
     return Drawn(value, scale, query.sensitivity, bounded, {**(facts or {})}, seen)
 

@@ -106,7 +106,7 @@ class AbstractWrapped(AbstractTangentNoise):
         """What the scale pays for rounding."""
         return self.rounding if self.arithmetic == LATTICE else 0.0
 
-    @property
+    @functools.cached_property
     def _slack(self) -> float:
         if not self._on_grid:
             return 0.0
@@ -114,11 +114,10 @@ class AbstractWrapped(AbstractTangentNoise):
         return slack_of(self.scale, self.manifold.dim) + value
 
     def _admit(self, value: Point) -> Any:
-        coordinates = self._on_grid
-        found = admitted(
-            self.manifold, "value", value, self._domain, self.base, coordinates=coordinates
-        )
-        return np.asarray(found) if coordinates else found
+        if not self._on_grid:
+            return admitted(self.manifold, "value", value, self._domain, self.base)
+        at = self._at_base
+        return np.asarray(admitted(self.manifold, "value", value, self._domain, at=at))
 
     @property
     def _details(self) -> dict[str, Any]:
@@ -209,6 +208,10 @@ class WrappedGaussian(AbstractWrapped):
     @property
     def guarantee(self) -> Guarantee:
         """Of one release; sigma is `noise_multiplier` tangent sensitivities, rounded up."""
+        return self._guarantee
+
+    @functools.cached_property
+    def _guarantee(self) -> Guarantee:
         return gaussian(self.noise_multiplier, adjacency=self.adjacency)
 
     @property
@@ -219,7 +222,7 @@ class WrappedGaussian(AbstractWrapped):
     def _noisy(self, value: Floats, source: NoiseSource) -> tuple[Point, Observation]:
         y = added(value, self.scale, source)
         kept = james_stein(y, self.scale, math.inf) if self.shrink else y
-        return end_of(self.manifold, self.base, kept), self._seen(y)
+        return end_of(self.manifold, self.base, kept, self._at_base), self._seen(y)
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> WrappedGaussian:

@@ -96,7 +96,7 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
     def _noisy(self, value: Any, source: NoiseSource) -> tuple[Point, Observation]:
         if self._on_grid:
             y = added_laplace(value, self.scale, source)
-            return end_of(self.manifold, self.base, y), self._seen(y)
+            return end_of(self.manifold, self.base, y, self._at_base), self._seen(y)
         z = source.normals((self.manifold.noise_size,))
         length = self.scale * float(source.gammas(float(self.manifold.dim)))
         point, y = wrap(self.manifold, self.base, value, z, length)

@@ -162,10 +162,50 @@ def _few(generator: np.random.Generator, scale: float, count: int) -> Integers:
         else:
             others.append(place)
     if others:
-        left = np.array([words[place] for place in others], dtype=np.uint64)
-        strip, negative = (left & _LOW8).astype(np.intp), (left >> _U8 & _ONE).astype(np.int64)
-        out[others] = _finished(generator, scale, strip, negative, left >> _U9)
+        out[others] = _finished_few(generator, scale, [words[place] for place in others])
     return out
+
+
+def _finished_few(generator: np.random.Generator, scale: float, words: list[int]) -> list[int]:
+    """The same as `_finished`, from the same words."""
+    factors, shift = _factors(scale)
+    inner, half, slack = _inner(), 1 << (shift - 1), int(_SLACK)
+    outer = [word >> 9 >= inner[word & 0xFF] for word in words]
+    second = iter(_words(generator, sum(outer)).tolist())
+    out, again = [0] * len(words), []
+    decided: list[tuple[bool, bool, int]] = []  # kept, unsure, the second word
+    for word, is_outer in zip(words, outer, strict=True):
+        v = next(second) if is_outer else 0
+        gap = _gap_of(word & 0xFF, word >> 9, v) if is_outer else math.inf
+        decided.append((gap > 0.0, abs(gap) < GUARD, v))
+    for place, (word, (kept, unsure, v)) in enumerate(zip(words, decided, strict=True)):
+        strip, u = word & 0xFF, word >> 9
+        halved = (u * factors[strip] >> 32) + half
+        magnitude, bits = halved >> shift, (u, _BITS)
+        if unsure:
+            kept, bits = _exactly_below(generator, strip, bits, (v, 64))
+        if kept and (unsure or magnitude != (halved + slack) >> shift):
+            magnitude = _exactly_rounded(generator, strip, bits, scale)
+        if kept:
+            out[place] = -magnitude if word & 0x100 else magnitude
+        else:
+            again.append(place)
+    if again:
+        for place, found in zip(again, _few(generator, scale, len(again)).tolist(), strict=True):
+            out[place] = found
+    return out
+
+
+def _gap_of(strip: int, u: int, v: int) -> float:
+    """`_gap` of one point."""
+    width, bottom, per_height = _floats()
+    x = (u + 0.5) * 2.0**-_BITS * width[strip]
+    return (math.exp(-0.5 * x * x) - bottom[strip]) * per_height[strip] - v * 2.0**-64
+
+
+@functools.cache
+def _floats() -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(values.tolist()) for values in strips().floats)
 
 
 @functools.cache
@@ -189,7 +229,9 @@ def _block(generator: np.random.Generator, scale: float, count: int) -> Integers
     magnitude, decided = _rounded(strip, u, scale)
     out = (magnitude ^ -negative) + negative
     others = np.flatnonzero(~((u < strips().inner[strip]) & decided))
-    if others.size:
+    if 0 < others.size <= _MOST_FEW:
+        out[others] = _finished_few(generator, scale, words[others].tolist())
+    elif others.size:
         out[others] = _finished(generator, scale, strip[others], negative[others], u[others])
     return out
 

@@ -42,6 +42,9 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
+# Of each thread: the generator that its sources share, and the process it was made in.
+_own = threading.local()
+
 
 def _process() -> tuple[int, int]:
     """What a source remembers of the process it was made in. The count sees a child that was given
@@ -79,6 +82,10 @@ class NoiseSource:
     - *Never shared*: each thread has its own key; a forked child draws a new key. A seeded source
       is one stream behind a lock, and refuses to work in a forked child, where it would repeat the
       parent's noise.
+    - *Never reused*: each source draws a key of its own in each thread, so that no release goes on
+      with the stream of the one before, also where a snapshot of the process is resumed twice. The
+      sources of one thread hand over one generator: a new key takes the place of the last one,
+      which stays in memory until then.
     - *Seeded*: `reproducible` is True; what is released with it must not be published as private.
 
     `rounded_normals`, `discrete_gaussians` and `laplace_integers` are exact integers. All others
@@ -118,7 +125,7 @@ class NoiseSource:
             return self._seeded
         local, here = self._local, _process()
         if getattr(local, "process", None) != here:
-            local.generator = _generator(secrets.randbits(256))
+            local.generator = _with_new_key(here)
             local.process = here
         return local.generator
 
@@ -343,6 +350,21 @@ def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
 
 def _generator(key: int) -> np.random.Generator:
     return np.random.Generator(_SealedChaCha(key=key, rounds=_ROUNDS))  # type: ignore[arg-type]
+
+
+def _with_new_key(here: tuple[int, int]) -> np.random.Generator:
+    """The generator of this thread, with a new key from the operating system. To make one takes
+    several times as long as to change its key.
+    """
+    key = secrets.randbits(256)
+    if getattr(_own, "process", None) != here:
+        # of another process: its lock may be held by a thread that is gone
+        _own.generator, _own.process = _generator(key), here
+    else:
+        bits = _own.generator.bit_generator
+        with bits.lock:
+            bits.seed(key=key)  # counter 0, and nothing of the stream before is left
+    return _own.generator
 
 
 def _key_of_seed(seed: int) -> int:

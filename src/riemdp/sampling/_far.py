@@ -14,10 +14,11 @@ eta, the direction and the length, and forget eta then.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point, Tangent
+from ._points import direction_and_exp, directions
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
 # point (condition 2 x 10^14), and none is beyond +-300.
@@ -97,25 +99,28 @@ def affine_points(
     Which of two algorithms works a point out depends on eta; the point does not, up to rounding.
     """
     k = eta.shape[-1]
-    center = np.eye(k) if view.center is None else np.asarray(view.center, dtype=np.float64)
     half = np.asarray(np.linalg.cholesky(eta), dtype=np.float64)
-    root = np.asarray(np.linalg.cholesky(center), dtype=np.float64)
+    root: NDArray[np.float64] | None = None
+    if view.center is not None:
+        center = np.asarray(view.center, dtype=np.float64)
+        root = np.asarray(np.linalg.cholesky(center), dtype=np.float64)
     far = _maybe_far(half, root, w)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         factor = (half @ q) * np.exp(0.5 * w)[:, None, :]
         points = factor @ np.swapaxes(factor, -1, -2)
     for i in np.nonzero(far)[0]:
-        points[i] = _affine_from_public_point(half, q[i], w[i], root, view.reach)
+        about = np.eye(k) if root is None else root
+        points[i] = _affine_from_public_point(half, q[i], w[i], about, view.reach)
     return points
 
 
 def _maybe_far(
-    half: NDArray[np.float64], root: NDArray[np.float64], w: NDArray[np.float64]
+    half: NDArray[np.float64], root: NDArray[np.float64] | None, w: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Whether the logs of the eigenvalues of x about the public point may spread over `_PLAIN`."""
     k = w.shape[-1]
     spreads, largest = np.ptp(w, axis=1), np.max(np.abs(w), axis=1)
-    seen = half if np.array_equal(root, np.eye(k)) else np.linalg.solve(root, half)
+    seen = half if root is None else np.linalg.solve(root, half)
     # log of the norm, and from below of the smallest singular value, by the determinant
     top = 0.5 * math.log(float(np.sum(seen * seen)))
     log_det = float(np.sum(np.log(np.abs(np.diagonal(seen)))))
@@ -169,25 +174,30 @@ def _affine_limits(center: NDArray[np.float64]) -> tuple[float, float]:
 def hyperbolic_points(
     manifold: AbstractManifold,
     eta: Point,
-    points: Point,
-    direction_of: Callable[[np.ndarray], Tangent],
     radii: NDArray[np.float64],
+    z: NDArray[np.float64],
     view: View,
 ) -> Any:
-    """`points` = exp_eta(r u), those that float64 cannot hold shortened towards the public point.
-
-    `direction_of(index)` gives the unit tangent vectors u at eta of some of the draws.
+    """exp_eta(r u), u the unit tangent vectors at eta that the normals `z` point to; what float64
+    cannot hold is shortened towards the public point.
     """
     center = view.center_on(manifold)
-    distance = float(manifold.dist(center, eta))
+    points, apart = _points_and_distance(manifold, eta, radii, z, center)
+    distance = float(np.asarray(apart))
     (far,) = np.nonzero(radii + distance > _PLAIN)
     if not far.size:
         return points
     limit = min(held_distance(manifold, view), view.reach * (1 - 1e-12))
-    moved = _hyperbolic_from_public_point(
-        manifold, eta, direction_of(far), radii[far], center, limit
-    )
+    u = directions(manifold, eta, z[far])
+    moved = _hyperbolic_from_public_point(manifold, eta, u, radii[far], center, limit)
     return jnp.asarray(points).at[far].set(moved)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _points_and_distance(
+    manifold: AbstractManifold, eta: Point, radii: Array, z: Array, center: Point
+) -> tuple[Point, Array]:
+    return direction_and_exp(manifold, eta, radii, z), manifold._dist(center, eta)
 
 
 def _hyperbolic_from_public_point(

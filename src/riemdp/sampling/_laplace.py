@@ -36,7 +36,7 @@ from ..randomness import NoiseSource, noise_source
 from . import _radial, _spectral
 from ._exponential import exponentials_of_directions
 from ._far import PublicBall, UnboundBall, View, affine_points, hyperbolic_points, widest_ball
-from ._points import direction_and_exp, directions, radii_and_normals
+from ._points import direction_and_exp, radii_and_normals
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
@@ -429,10 +429,7 @@ def _(
 ) -> Point:
     lengths = partial(_radial.hyperbolic_radii, manifold.dim, law.sigma, count, source, law.cutoff)
     radii, z = radii_and_normals(lengths, source, (count, manifold.noise_size))
-    points = direction_and_exp(manifold, eta, radii, z)
-    return hyperbolic_points(
-        manifold, eta, points, lambda index: directions(manifold, eta, z[index]), radii, law.view
-    )
+    return hyperbolic_points(manifold, eta, radii, z, law.view)
 
 
 @_draw.register(Sphere)

@@ -95,9 +95,12 @@ def log_sinhc(x: np.ndarray) -> np.ndarray:
     """log(sinh x / x), even, 0 at 0, without overflow or cancellation."""
     x = np.abs(x)
     near = x < 0.02
-    y = np.where(near, 1.0, x)
     x2 = x * x
-    return np.where(near, x2 / 6 - x2 * x2 / 180 + x2 * x2 * x2 / 2835, log_sinh(y) - np.log(y))
+    series = x2 / 6 - x2 * x2 / 180 + x2 * x2 * x2 / 2835
+    if near.all():  # as where the scale is small
+        return series
+    y = np.where(near, 1.0, x)
+    return np.where(near, series, log_sinh(y) - np.log(y))
 
 
 def log_sinc(x: np.ndarray) -> np.ndarray:

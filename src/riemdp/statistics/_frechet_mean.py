@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import warnings
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
-from ..domains._clamp import choose
 from ..domains._door import admit_manifold
 from ..domains._frame import BLOCK
 from ..manifolds import (
@@ -129,10 +127,17 @@ def frechet_mean(
 
 
 def solve(
-    manifold: AbstractManifold, X: Point, w: Array | np.ndarray | None, n: int, tol: float
+    manifold: AbstractManifold,
+    X: Point,
+    w: Array | np.ndarray | None,
+    n: int,
+    tol: float,
+    *,
+    warn: bool = True,
 ) -> MeanResult:
     """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
-    not reached, the value is the point of the smallest residual.
+    not reached, the value is the point of the smallest residual. `warn`: where it may be one of
+    several.
     """
     if n == 1:
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
@@ -144,7 +149,7 @@ def solve(
         return MeanResult(value, residual, 2, residual <= tol)
     if isinstance(manifold, Product):
         parts = [
-            solve(factor, x, w, n, tol / math.sqrt(len(manifold.manifolds)))
+            solve(factor, x, w, n, tol / math.sqrt(len(manifold.manifolds)), warn=warn)
             for factor, x in zip(manifold.manifolds, X, strict=True)
         ]
         residual = math.hypot(*(part.residual for part in parts))
@@ -162,8 +167,9 @@ def solve(
         else:
             hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
             method = newton_mean if hyperbolic else gradient_mean
-            found = method(manifold, X, weights, _start(manifold, X, weights), tol, MAX_PASSES)
-        _warn_of_spread(manifold, found.value, found.spread)
+            found = method(manifold, X, weights, tol, MAX_PASSES)
+        if warn:
+            _warn_of_spread(manifold, found.value, found.spread)
     return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
 
 
@@ -193,16 +199,6 @@ def _flat_mean(manifold: AbstractManifold, X: Point, w: Array) -> tuple[Point, f
     for _ in range(2):
         p = manifold.exp(p, weighted_sum(w, manifold.log(p, X)))
     return p, float(manifold.norm(p, weighted_sum(w, manifold.log(p, X))))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _start(manifold: AbstractManifold, X: Point, w: Array) -> Any:
-    """A point to start from: the projected arithmetic mean where that means something, else the
-    heaviest record.
-    """
-    heaviest = jax.tree.map(lambda x: x[jnp.argmax(w)], X)
-    start = manifold._mean_start(w, X)
-    return heaviest if start is None else choose(manifold._belongs(start, 1e-8), start, heaviest)
 
 
 def _warn_of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> None:

@@ -456,7 +456,7 @@ def mean_in_ball(
                 give_back()  # the sample that the mean started from
             else:
                 n = int(jax.tree.leaves(points)[0].shape[0])
-                found = solve(domain.manifold, points, shares, n, tolerance).value
+                found = solve(domain.manifold, points, shares, n, tolerance, warn=False).value
     except Unreadable:
         raise
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..domains._clamp import choose
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
-from ._newton import Found, View, damped_newton
+from ._newton import Found
 from ._sums import weighted_sum
 
 
 def newton_mean(
-    manifold: AbstractManifold, X: Point, w: Array, start: Point, tol: float, max_passes: int
+    manifold: AbstractManifold, X: Point, w: Array, tol: float, max_passes: int
 ) -> Found[Point]:
     """The mean on a space of constant curvature kappa < 0.
 
@@ -31,18 +32,72 @@ def newton_mean(
     sqrt(-kappa) d, so Newton's equation is solved by conjugate gradients with two products with the
     matrix of logarithms a step.
     """
+    value, facts = _newton_mean(manifold, X, w, tol, max_passes)
+    residual, spread, passes = np.asarray(facts).tolist()
+    return Found(value, residual, int(passes), spread)
 
-    # A step is given as the point it leads to: one compiled program for a pass and what follows.
-    def look(p: Point) -> View[Point]:
-        descent, step, facts = _newton_pass(manifold, p, X, w, tol)
-        residual, spread = np.asarray(facts).tolist()
-        return View(residual, spread, descent, lambda: (step, math.inf))
 
-    return damped_newton(look, lambda _, end: end, start, tol, max_passes)
+class _State(NamedTuple):
+    """Of Newton's method: where it looks next; the lowest residual seen, with its point and spread;
+    the residual that is allowed, and where to go from the best point if it is exceeded.
+    """
+
+    passes: Array
+    point: Point
+    lowest: Array
+    best: Point
+    spread: Array
+    allowed: Array
+    descent: Point
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _newton_mean(
+    manifold: AbstractManifold, X: Point, w: Array, tol: float | Array, max_passes: int | Array
+) -> tuple[Point, Array]:
+    """`damped_newton` with a step given as the point it leads to: one compiled program for all
+    passes, because the call of one takes longer than a pass over a few records.
+    """
+
+    def unfinished(state: _State) -> Array:
+        return (state.passes < max_passes) & ~(state.lowest <= tol)
+
+    def look(state: _State) -> _State:
+        descent, end, residual, spread = _newton_pass(manifold, state.point, X, w, tol)
+        first = state.passes == 0
+        lower = first | (residual < state.lowest)
+        newton = first | (residual < state.allowed)
+        # Where Newton overshot: back to the best point; twice as much is allowed next time.
+        return _State(
+            state.passes + 1,
+            jnp.where(newton, end, state.descent),
+            jnp.where(lower, residual, state.lowest),
+            jnp.where(lower, state.point, state.best),
+            jnp.where(lower, spread, state.spread),
+            jnp.where(newton, residual, 2.0 * state.allowed),
+            jnp.where(newton, descent, state.descent),
+        )
+
+    start, inf = mean_start(manifold, X, w), jnp.asarray(math.inf)
+    zero = jnp.asarray(0)
+    state = jax.lax.while_loop(
+        unfinished, look, _State(zero, start, inf, start, jnp.asarray(0.0), inf, start)
+    )
+    return state.best, jnp.stack([state.lowest, state.spread, state.passes.astype(jnp.float64)])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def mean_start(manifold: AbstractManifold, X: Point, w: Array) -> Any:
+    """A point to start from: the projected arithmetic mean where that means something, else the
+    heaviest record.
+    """
+    heaviest = jax.tree.map(lambda x: x[jnp.argmax(w)], X)
+    start = manifold._mean_start(w, X)
+    return heaviest if start is None else choose(manifold._belongs(start, 1e-8), start, heaviest)
 
 
 def gradient_mean(
-    manifold: AbstractManifold, X: Point, w: Array, start: Point, tol: float, max_passes: int
+    manifold: AbstractManifold, X: Point, w: Array, tol: float, max_passes: int
 ) -> Found[Point]:
     """The mean anywhere: p <- exp_p(a G(p)), a chosen by Barzilai and Borwein.
 
@@ -50,7 +105,7 @@ def gradient_mean(
     Alvarez-Esteban et al. 2016). The step is taken back to a smaller one whenever the residual
     grows.
     """
-    p, length = start, 1.0
+    p, length = mean_start(manifold, X, w), 1.0
     gradient, residual, spread = _pass(manifold, p, X, w)
     best = (float(residual), p, gradient, float(spread))
     longest, idle, passes = 1.0, 0, 1
@@ -107,10 +162,12 @@ def _next_length(
     return jnp.where((below > 0) & jnp.isfinite(ratio), ratio, length)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _newton_pass(
     manifold: AbstractManifold, p: Point, X: Point, w: Array, tol: float | Array
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any]:
+    """The ends of a step that descends and of Newton's step, the residual at p, and the largest
+    distance of a record that has weight.
+    """
     kappa = manifold.curvature_bounds[1]
     logs = manifold._log(p, X)
     squares = manifold._inner(p, logs, logs)
@@ -145,4 +202,4 @@ def _newton_pass(
     spread = jnp.sqrt(jnp.max(jnp.where(w > 0, squares, 0.0)))
     descent = gradient / jnp.maximum(1.0, jnp.max(across))
     ends = (manifold._exp(p, v) for v in (descent, manifold._to_tangent(p, step)))
-    return *ends, jnp.stack([size, spread])
+    return *ends, size, spread

@@ -82,7 +82,7 @@ class FrechetVariance(AbstractQuery):
         if isinstance(records, Stream):
             step = functools.partial(_cut_distances, d.manifold, d.center, d.radius)
             return Records(records.moved(step))
-        return self.cut(distances_from(d.manifold, d.center, jax.tree.map(jnp.asarray, records)))
+        return Records(_terms(d.manifold, d.center, d.radius, records))
 
     def cut(self, distances: Array) -> Records:
         """Distances from the centre (n,), each cut off at the radius and squared."""
@@ -99,6 +99,13 @@ def distances_from(manifold: AbstractManifold, center: Point, records: Point) ->
     safe, valid = readable(manifold, center, records)
     distance = manifold._dist(center, safe)
     return jnp.where(valid & ~jnp.isnan(distance), distance, 0.0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _terms(
+    manifold: AbstractManifold, center: Point, radius: float, records: Point
+) -> Float[Array, " n"]:
+    return _cut(distances_from(manifold, center, records), radius)
 
 
 def _cut(distances: Array, radius: float) -> Array:
