@@ -4,11 +4,18 @@ of them, which a pass gives beside the mean logarithm where matrices are small.
 The formulas are those of `_affine_mean`, and so is the bound of the residual after a step that
 saves the last pass. What the bound needs of the records, how far they lie from the current point,
 is a public fact: they lie in the ball.
+
+The Hessian of a record with logarithm A takes S to f(ad A) S, f(x) = (x / 2) coth(x / 2). With a
+polynomial in place of f, even and of degree 6, it is a sum of A^i S A^j, so the Hessian of all is
+found from a matrix of second moments of A, A^2 and A^3 in the time of a few products. In the frame
+of A's eigenvectors both multiply the entries of S, so their difference has the norm of its largest
+entry: the mean of these over the records is part of the bound.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import jax
@@ -25,8 +32,10 @@ from ..manifolds._spd_affine import relative_spectrum
 from ._affine_mean import hessian_within, packing, residual_after
 from ._newton import Found, View, damped_newton
 
-_MOST = 21  # dimensions in which the Hessian costs less than the decompositions
-_TOGETHER = 1024  # records whose rotated bases are in memory
+_MOST = 528  # dimensions in which the Hessian costs less than the decompositions
+_DEGREES = 4  # coefficients of the polynomial, of even degrees
+_WIDER = 1.3  # where it is fitted, in units of how wide records were
+_CLOSE = 0.25  # the error of the Hessian up to which it has no small eigenvalue
 
 
 def suits(manifold: AbstractManifold) -> bool:
@@ -41,15 +50,29 @@ def streamed_affine_mean(
     manifold = domain.manifold
     assert isinstance(manifold, SPDAffineInvariant)
 
+    widest = math.sqrt(2.0) * domain.radius
+
     def look(point: Point) -> View[np.ndarray]:
-        sums, weight = records.sums(functools.partial(_sums, manifold, point))
-        gradient, hessian = (np.asarray(leaf) / weight for leaf in sums)
-        residual = float(np.linalg.norm(gradient))
+        nonlocal widest
         spread = domain.radius + float(manifold.dist(domain.center, point))
+        widest = min(widest, math.sqrt(2.0) * spread)
+        series = fitted(widest)
+        part = functools.partial(_sums, manifold, point, jnp.asarray(series))
+        sums, weight = records.sums(part)
+        gradient, second, one_sided, marks = (np.asarray(leaf) / weight for leaf in sums)
+        missed, width = float(marks[0]), float(marks[1]) ** 0.125
+        if math.isfinite(width) and width > 0.0:
+            widest = _WIDER * width
+        residual = float(np.linalg.norm(gradient))
 
         def newton() -> tuple[np.ndarray, float]:
+            hessian = assembled(manifold.k, float(series[0]), second, one_sided)
+            if not missed < _CLOSE:  # no Hessian has an eigenvalue below 1
+                values, q = np.linalg.eigh(hessian)
+                hessian = (q * np.maximum(values, 1.0)) @ q.T
             step = np.linalg.solve(hessian, gradient)
             left = float(np.linalg.norm(gradient - hessian @ step))
+            left += missed * float(np.linalg.norm(step)) if missed < _CLOSE else math.inf
             return step, residual_after(step, left, hessian_within(spread))
 
         return View(residual, spread, gradient / hessian_within(spread), newton)
@@ -66,35 +89,89 @@ def ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
     return manifold._exp_coordinates(base, y)
 
 
+def fitted(width: float) -> np.ndarray:
+    """Coefficients of 1, x^2, x^4 and x^6: f(x) on [-width, width] but for a small error."""
+    width = max(width, 0.1)
+    nodes = width * np.cos(np.pi * (np.arange(_DEGREES) + 0.5) / (2 * _DEGREES))
+    return np.linalg.solve(np.vander((nodes / width) ** 2, increasing=True), _f(nodes)) / width ** (
+        2.0 * np.arange(_DEGREES)
+    )
+
+
+def _f(x: np.ndarray) -> np.ndarray:
+    half = np.maximum(np.abs(0.5 * x), 1e-8)
+    return half / np.tanh(half)
+
+
+def assembled(k: int, constant: float, second: np.ndarray, one_sided: np.ndarray) -> np.ndarray:
+    """The matrix, in orthonormal coordinates, of S -> constant S + W S + S W + sum X S Y, from W
+    and the sum of the products of the entries of X and Y.
+    """
+    i, j, scale = packing(k)
+    place = np.empty((k, k), dtype=np.intp)
+    place[i, j] = place[j, i] = np.arange(i.size)
+    a, d, b, c = i[:, None], j[:, None], i, j
+    total = sum(
+        second[place[p, q], place[r, s]]
+        for p, q, r, s in ((a, b, c, d), (a, c, b, d), (d, b, c, a), (d, c, b, a))
+    )
+    one = np.eye(k)
+    for p, q, r, s in ((a, b, c, d), (a, c, b, d), (d, b, c, a), (d, c, b, a)):
+        total = total + one_sided[p, q] * one[r, s] + one[p, q] * one_sided[r, s]
+    found = 0.25 * (scale[:, None] * scale) * total
+    return 0.5 * (found + found.T) + constant * np.eye(i.size)
+
+
 def _sums(
-    manifold: SPDAffineInvariant, point: Point, records: Point, _: Any, weights: Array
-) -> tuple[Array, Array]:
-    return _compiled_sums(manifold, point, records, weights)
+    manifold: SPDAffineInvariant,
+    point: Point,
+    series: Array,
+    records: Point,
+    _: Any,
+    weights: Array,
+) -> tuple[Array, ...]:
+    return _compiled_sums(manifold, point, series, records, weights)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _compiled_sums(
-    manifold: SPDAffineInvariant, point: Array, records: Array, weights: Array
-) -> tuple[Array, Array]:
-    """Weighted sums of logarithms and of Hessians, in coordinates of the frame of `point`."""
+    manifold: SPDAffineInvariant, point: Array, series: Array, records: Array, weights: Array
+) -> tuple[Array, ...]:
+    """Weighted sums of logarithms, in coordinates of the frame of `point`, and of what the Hessian
+    is assembled from; of the largest errors of its entries, and of the eighth powers of how far
+    eigenvalues lie apart.
+    """
     _, m, eig = relative_spectrum(point, records)
-    gradient = weighted_pairwise(sp.pack(sp.apply("log", m, eig)), weights)
+    log = sp.apply("log", m, eig)
+    gradient = weighted_pairwise(sp.pack(log), weights)
     one = eig.offset[..., None] == 1.0
     logs = jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
-    a, b, scale = packing(manifold.k)
-    theta = jnp.maximum(jnp.abs(0.5 * (logs[:, a] - logs[:, b])), 1e-8)  # 1 in float64 below that
-    weight = weights[:, None]  # what has none may be anything
-    kernel = jnp.where(weight == 0.0, 0.0, weight * theta / jnp.tanh(theta))
-
-    def some(part: tuple[Array, Array]) -> Array:
-        # H = sum over a <= b of kernel_ab E_ab E_ab^T, E_ab = (q_a q_b^T + q_b q_a^T) / sqrt(2)
-        q, kernel = part
-        i, j = a[:, None], b[:, None]
-        entries = q[:, i, a] * q[:, j, b] + q[:, i, b] * q[:, j, a]
-        packed = (0.5 * scale[:, None] * scale) * entries
-        packed = jnp.where(kernel[:, None, :] == 0.0, 0.0, packed)
-        return jnp.einsum("nix,nx,njx->ij", packed, kernel, packed)
-
-    rows = min(_TOGETHER, records.shape[0])
-    parts = (x.reshape(-1, rows, *x.shape[1:]) for x in (eig.q, kernel))
-    return gradient, jnp.sum(jax.lax.map(some, tuple(parts)), axis=0)
+    none = weights == 0.0  # what has no weight may be anything
+    logs = jnp.where(none[:, None], 0.0, logs)
+    log = jnp.where(none[:, None, None], 0.0, log)
+    i, j, _scale = packing(manifold.k)
+    gaps = jnp.abs(logs[:, i] - logs[:, j])
+    theta = jnp.maximum(0.5 * gaps, 1e-8)  # f is 1 in float64 below that
+    squares = gaps**2
+    c0, c1, c2, c3 = (series[n] for n in range(_DEGREES))
+    polynomial = c0 + squares * (c1 + squares * (c2 + squares * c3))
+    missed = jnp.max(jnp.abs(theta / jnp.tanh(theta) - polynomial), axis=1)
+    width = (logs[:, -1] - logs[:, 0]) ** 8
+    marks = weighted_pairwise(jnp.stack([missed, width], axis=1), weights)
+    # (x - y)^2, ^4 and ^6 multiplied out, of products with a power of x or y alone
+    square = log @ log
+    cube, fourth = square @ log, square @ square
+    heavy = weights[:, None, None]
+    left = jnp.concatenate([part[:, i, j] for part in (log, square, cube)])
+    right = jnp.concatenate(
+        [
+            part[:, i, j]
+            for part in (
+                heavy * (-2.0 * c1 * log - 8.0 * c2 * cube - 12.0 * c3 * (fourth @ log)),
+                heavy * (6.0 * c2 * square + 30.0 * c3 * fourth),
+                heavy * (-20.0 * c3 * cube),
+            )
+        ]
+    )
+    one_sided = c1 * square + c2 * fourth + c3 * (fourth @ square)
+    return gradient, left.T @ right, jnp.sum(heavy * one_sided, axis=0), marks
