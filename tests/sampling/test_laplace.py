@@ -4,6 +4,9 @@ tests reject.
 
 from __future__ import annotations
 
+import math
+import subprocess
+import sys
 import threading
 
 import jax
@@ -13,7 +16,7 @@ from scipy import stats
 
 import riemdp as R
 from riemdp.randomness import _source, noise_source
-from riemdp.sampling import _laplace, _spectral, riemannian_laplace
+from riemdp.sampling import _far, _laplace, _spectral, riemannian_laplace
 from riemdp.sampling._laplace import draw
 from riemdp.sampling._radial import log_sinc, log_sinhc
 from riemdp.sampling._spectral import affine_tangents
@@ -525,7 +528,7 @@ def test_many_draws_take_lengths_and_directions_in_two_threads(monkeypatch) -> N
 def test_what_is_tried_out_is_bounded_where_points_are_large(monkeypatch) -> None:
     made: dict[bool, list[int]] = {}
 
-    def counted(self, manifold, eta, tries, source):
+    def counted(self, manifold, eta, tries, source, *, rough=False):
         made.setdefault(self.from_center, []).append(tries)
         return np.zeros(tries), np.ones(tries, dtype=bool)
 
@@ -584,3 +587,72 @@ def test_the_expected_tries_are_what_a_draw_takes() -> None:
         u = np.linalg.eigvalsh(_spectral.symmetric_directions(k, 2000, source))
         share = float(np.mean(np.exp(proposal.log_ratio(r, u))))
         assert _spectral.expected_tries_affine(k, scale, 2.0) == pytest.approx(1 / share, rel=0.03)
+
+
+@pytest.mark.parametrize(("radius", "sigma"), [(8.0, 0.32), (8.0, 0.08)])
+def test_a_plan_proposes_no_more_than_a_bounded_number(monkeypatch, radius, sigma):
+    """Lengths about the edge of this ball take 40 000 proposals each, and half of such points lie
+    where only arithmetic of many digits holds them: neither is worked out 2000 times for a plan.
+    """
+    space, proposed = R.SPDAffineInvariant(10), []
+    plain = _spectral.symmetric_directions
+
+    def counted(k, count, source):
+        proposed.append(count * k * k)
+        return plain(k, count, source)
+
+    monkeypatch.setattr(_spectral, "symmetric_directions", counted)
+    monkeypatch.setattr(_far, "_affine_from_public_point", lambda *_: 1 / 0)
+    _laplace._truncation.cache_clear()
+    way = _laplace.truncation(space, sigma, R.Ball(np.eye(10), radius))
+    assert math.isinf(way.tries)
+    assert 0 < sum(proposed) < 1 << 25
+
+
+def test_draws_that_are_released_are_worked_out_where_float64_does_not_hold_them(monkeypatch):
+    """Beside the plan, which only counts them."""
+    space, seen = R.SPDAffineInvariant(3), []
+    exact = _far._affine_from_public_point
+    monkeypatch.setattr(
+        _far, "_affine_from_public_point", lambda *a: (seen.append(0), exact(*a))[1]
+    )
+    ball, edge = R.Ball(np.eye(3), 10.0), np.diag(np.exp([9.9, 0.0, 0.0]))
+    way = _laplace.Truncation(ball, 1.0, False, 1.0)
+    way._propose(space, edge, 64, noise_source(3))
+    assert seen
+    seen.clear()
+    way._propose(space, edge, 64, noise_source(3), rough=True)
+    assert not seen
+
+
+LATE = """
+import math
+import subprocess
+import sys
+import threading
+import numpy as np
+import riemdp
+from riemdp.statistics import _threads
+_threads.cores = lambda: 2
+space, X = riemdp.SPDAffineInvariant(2), np.tile(np.diag([1.0, 2.0]), (3000, 1, 1))
+sphere = riemdp.Sphere(30)
+ball, budget = riemdp.Ball(np.eye(2), 2.0), riemdp.Budget(1.0, 1e-6)
+
+def use():
+    riemdp.private_frechet_mean(space, X, ball, budget, mechanism="wrapped-gaussian")
+    drawn = riemdp.sampling.riemannian_laplace(None, sphere, sphere.origin, 0.1, 2000)
+    return len(np.unique(np.asarray(drawn)[:, 1]))
+
+def late():
+    threading.main_thread().join()
+    print("drawn", use(), flush=True)
+
+use()
+threading.Thread(target=late).start()
+"""
+
+
+def test_a_thread_draws_after_the_main_one_has_ended():
+    command = [sys.executable, "-W", "ignore", "-c", LATE]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "drawn 2000\n", done.stderr

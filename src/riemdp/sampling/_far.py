@@ -59,11 +59,14 @@ class View:
     """The public point that far draws are shortened towards, and how far from it they may stay.
 
     `center` None means the origin of the manifold. `reach` may be infinite: then draws are
-    shortened only where float64 cannot hold them.
+    shortened only where float64 cannot hold them. `rough`: they are only counted, from a public
+    point; whoever is beyond what float64 holds may stand anywhere outside the widest ball, or be
+    no point.
     """
 
     center: Any = None
     reach: float = math.inf
+    rough: bool = False
 
     def center_on(self, manifold: AbstractManifold) -> Any:
         """The public point."""
@@ -108,6 +111,8 @@ def affine_points(
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         factor = (half @ q) * np.exp(0.5 * w)[:, None, :]
         points = factor @ np.swapaxes(factor, -1, -2)
+    if view.rough:
+        return points
     for i in np.nonzero(far)[0]:
         about = np.eye(k) if root is None else root
         points[i] = _affine_from_public_point(half, q[i], w[i], about, view.reach)

@@ -40,7 +40,8 @@ from ._points import direction_and_exp, radii_and_normals
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
-_PILOT = 1 << 20  # floats of the draws that tell how many tries a truncated one takes
+_PILOT = 1 << 20  # floats of the draws that tell how many tries a truncated one takes,
+_PROPOSED = 1 << 23  # and of what is proposed for them
 _TOGETHER = 1 << 20  # floats of such draws that are held at once
 _FROM_ORIGIN = View()
 
@@ -254,8 +255,8 @@ class Truncation:
     the ball, the second needs at most exp(2 radius / sigma) proposals wherever eta lies.
 
     `tries` is the expected number of proposals a draw takes for eta on the edge of the ball, where
-    it is largest: a pilot run of 64 to 2048 draws from a fixed public seed. Infinite if none of
-    them landed inside.
+    it is largest: a pilot run of 16 to 2048 draws from a fixed public seed. Infinite if none of
+    them landed inside, or if each of them would take too many proposals for such a run.
     """
 
     ball: PublicBall
@@ -291,10 +292,16 @@ class Truncation:
         return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *accepted)
 
     def _propose(
-        self, manifold: AbstractManifold, eta: Point, tries: int, source: NoiseSource
+        self,
+        manifold: AbstractManifold,
+        eta: Point,
+        tries: int,
+        source: NoiseSource,
+        *,
+        rough: bool = False,
     ) -> tuple[Point, NDArray[np.bool_]]:
         center, radius = self.ball.center, float(self.ball.radius)
-        view = View(center)
+        view = View(center, rough=rough)
         if not self.from_center:
             points = draw(manifold, eta, self.sigma, tries, source, 2 * radius, view)
             return points, np.asarray(manifold.dist(center, points)) <= radius
@@ -346,14 +353,19 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
     v = manifold.tangent_from_normals(ball.center, z)
     factor = 0.999999 * radius / float(manifold.norm(ball.center, v))
     edge = manifold.exp(ball.center, jax.tree.map(lambda leaf: factor * leaf, v))
-    ways, pilot = [], max(64, min(2048, _PILOT // manifold.noise_size))
+    most = max(64, min(2048, _PILOT // manifold.noise_size))
+    ways: list[Truncation] = []
     for from_center, cutoff in ((True, radius), (False, 2 * radius)):
         radial = expected_tries(manifold, sigma, eta=ball.center, cutoff=cutoff)
+        pilot = min(
+            most, max(64 if radial <= 4.0 else 0, int(_PROPOSED / (radial * manifold.noise_size)))
+        )
         tries = math.inf
-        if radial <= HOPELESS:
+        # A way whose lengths alone take more tries than the other way is not the faster one.
+        if pilot >= 16 and not any(way.tries <= radial for way in ways):
             way = Truncation(ball, sigma, from_center, math.inf)
             kept = sum(
-                int(np.sum(way._propose(manifold, edge, some, source)[1]))
+                int(np.sum(way._propose(manifold, edge, some, source, rough=True)[1]))
                 for some in _in_parts(manifold, pilot)
             )
             tries = radial * pilot / kept if kept else math.inf

@@ -28,9 +28,12 @@ def radii_and_normals(
     if source.reproducible or math.prod(shape) < PARALLEL:
         return radii(), source.normals(shape)
     with ThreadPoolExecutor(1) as helper:
-        lengths = helper.submit(radii)
+        try:
+            lengths = helper.submit(radii).result
+        except RuntimeError:  # no thread starts: the main one has ended, or there are too many
+            lengths = radii
         z = source.normals(shape)
-        return lengths.result(), z
+        return lengths(), z
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -49,7 +49,19 @@ def in_threads(parts: int) -> Iterator[Each]:
         controller.limit(limits=1, user_api="blas"),
         ThreadPoolExecutor(workers, initializer=_alone, initargs=(controller,)) as pool,
     ):
-        yield pool.map
+        yield functools.partial(_each, pool)
+
+
+def _each(
+    pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: Iterable[Any]
+) -> list[Any]:
+    """`pool.map`; alone where no thread starts: the main one has ended, or there are too many."""
+    todo = list(items)
+    try:
+        found = pool.map(function, todo)
+    except RuntimeError:
+        return [function(item) for item in todo]
+    return list(found)
 
 
 def _alone(controller: ThreadpoolController) -> None:
