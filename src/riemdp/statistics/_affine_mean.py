@@ -161,7 +161,12 @@ def _whitened(X: Array, w: Array, start: Array, each: Each) -> list[tuple[Array,
     """The records seen from the factor `start`, part by part, with their weights."""
     inverse, size = np.linalg.inv(start), _part(X)
     cuts = range(0, len(X), size)
-    return list(each(lambda i: (_congruence(inverse, X[i : i + size]), w[i : i + size]), cuts))
+
+    def seen(i: int) -> tuple[Array, Array]:
+        y = _congruence(inverse, X[i : i + size])
+        return 0.5 * (y + y.swapaxes(1, 2)), w[i : i + size]  # records may be so but for 1e-6
+
+    return list(each(seen, cuts))
 
 
 def _look(
