@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from .._programs import for_one_point, for_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._radial import holds_ball, radially
@@ -56,7 +57,13 @@ def clamp(manifold: AbstractManifold, center: Point, radius: float | Array, x: P
     return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part)[0], x)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@for_one_point(0)
+def clamp_one(manifold: AbstractManifold, center: Point, radius: float | Array, x: Point) -> Point:
+    """One point moved radially into the ball."""
+    return flagged_batch(manifold, center, radius, x)[0]
+
+
+@for_records(0)
 def clamp_flagged(
     manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
 ) -> tuple[Point, Array]:

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool
 from .._errors import InvalidArgument, invalid
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ._clamp import clamp, contains, moving, slack
+from ._clamp import clamp, clamp_one, contains, moving, slack
 from ._door import admit_point
 from ._frame import (
     MOST_TERMS,
@@ -68,7 +68,7 @@ class Domain:
         """One point moved radially into the ball: the enforced domain of a value, or
         post-processing of a release.
         """
-        return self.clamp(point)
+        return clamp_one(self.manifold, self.center, self.radius, point)
 
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
         """Whether each point belongs to the manifold and lies within the radius of the center."""

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._errors import InvalidArgument, shape_hint
+from .._programs import for_one_point
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ._sources import AbstractSource, Held, side_by_side
@@ -33,7 +34,7 @@ NO_CLASS = -1
 _FEW_CLASSES = 64  # so many are compared with all labels at once
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@for_one_point(0)
 def _admitted(manifold: AbstractManifold, point: Point) -> tuple[Array, Point, Array]:
     """Whether a point belongs loosely, the point carried onto the space, whether it holds there."""
     repaired = manifold._repair(point)

@@ -15,7 +15,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from .._programs import for_one_point
 from ..manifolds import AbstractManifold, Euclidean, Product
 from ..manifolds._base import Point
 from ._clamp import LOOSE, choose, clamp_flagged, flagged_batch, in_parts, readable
@@ -35,7 +37,7 @@ def frame_space(manifold: AbstractManifold) -> AbstractManifold:
 
 def frame_center(manifold: AbstractManifold, center: Point) -> Point:
     if _is_flat(manifold):
-        return jnp.zeros(manifold.dim)
+        return jnp.asarray(np.zeros(manifold.dim))
     if isinstance(manifold, Product):
         return tuple(frame_center(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
     return manifold.origin if manifold._moves_to_origin else center
@@ -111,11 +113,11 @@ def moved_and_read(
     records are points of the space.
     """
     if space is None:
-        moved = clamp_flagged(manifold, center, radius, records)
+        points, outside = clamp_flagged(manifold, center, radius, records)
     else:
-        moved = carried_and_clamped(manifold, space, center, at, there, radius, records)
+        points, outside = carried_and_clamped(manifold, space, center, at, there, radius, records)
     valid = in_parts(manifold, lambda x: readable(manifold, center, x)[1], records)
-    return *moved, valid
+    return points, outside, valid
 
 
 def carrying(
@@ -131,7 +133,7 @@ def carrying(
     return carried_and_clamped(manifold, space, center, at, there, radius, records)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@for_one_point(0)
 def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, jax.Array]:
     """A point of the frame in the space, and whether float64 holds it there; `at` is the center as
     `seen_from`.

@@ -7,6 +7,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
@@ -54,7 +55,7 @@ class Euclidean(AbstractManifold):
 
     @property
     def origin(self) -> Array:
-        return jnp.zeros(self.lengths)
+        return jnp.asarray(np.zeros(self.lengths))
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from . import _decompositions as decompositions
@@ -330,7 +331,7 @@ def carry(p: Array, q: Array, v: Array) -> Array:
 
 def first_columns(m: int, r: int) -> Float[Array, "m r"]:
     """The frame of the first r coordinate axes."""
-    return jnp.eye(m, r)
+    return jnp.asarray(np.eye(m, r))
 
 
 def to_first_columns(p: Array, v: Array) -> Array:

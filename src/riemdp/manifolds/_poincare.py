@@ -73,7 +73,7 @@ class PoincareBall(AbstractManifold):
     @property
     def origin(self) -> Array:
         """The centre of the ball."""
-        return jnp.zeros(self.n)
+        return jnp.asarray(np.zeros(self.n))
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:

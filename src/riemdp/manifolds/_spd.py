@@ -49,7 +49,7 @@ class AbstractSPD(AbstractManifold):
 
     @property
     def origin(self) -> Matrix:
-        return jnp.eye(self.k, dtype=jnp.float64)
+        return jnp.asarray(np.eye(self.k))
 
     @abstractmethod
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:

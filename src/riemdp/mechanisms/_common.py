@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, invalid
+from .._programs import for_one_point
 from ..domains import Ball, Domain
-from ..domains._clamp import INSIDE, choose, clamp
+from ..domains._clamp import INSIDE, choose, clamp, clamp_one
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds import _decompositions as decompositions
 from ..manifolds._base import Point, Tangent, _compiled
@@ -166,7 +167,7 @@ def _not_finite(name: str) -> InvalidArgument:
     )
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@for_one_point(0)
 def _admit(
     manifold: AbstractManifold,
     value: Point,
@@ -351,4 +352,4 @@ def _bures_wasserstein_exp(w: Array, u: Array) -> Array:
 
 def clamp_point(manifold: AbstractManifold, ball: Ball, point: Point) -> Point:
     """One point moved radially into the ball: post-processing of a release."""
-    return clamp(manifold, ball.center, ball.radius, jax.tree.map(jnp.asarray, point))
+    return clamp_one(manifold, ball.center, ball.radius, jax.tree.map(jnp.asarray, point))

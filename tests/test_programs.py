@@ -1,0 +1,61 @@
+"""Programs with options of their own: under transformations, and where options are not known."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import _programs
+from riemdp.domains._clamp import clamp, clamp_flagged, clamp_one
+
+SPACES = [riemdp.Lorentz(3), riemdp.Sphere(4), riemdp.SPDAffineInvariant(3)]
+
+
+def far(space):
+    return space.random_point(jax.random.key(0), (5,)), space.origin
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_the_value_is_that_of_the_usual_program(space):
+    x, center = far(space)
+    for radius in (0.01, 0.5, 5.0):
+        usual = np.asarray(clamp(space, center, radius, x))
+        moved, outside = clamp_flagged(space, center, radius, x)
+        np.testing.assert_allclose(moved, usual, rtol=1e-12, atol=1e-14)
+        assert np.array_equal(outside, np.asarray(space.dist(center, x)) > radius)
+        one = clamp_one(space, center, radius, x[0])
+        np.testing.assert_allclose(one, usual[0], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_it_is_a_part_of_other_programs(space):
+    x, center = far(space)
+    alone = np.asarray(clamp_one(space, center, 0.5, x[0]))
+    inside = jax.jit(lambda y: clamp_one(space, center, 0.5, y))(x[0])
+    np.testing.assert_allclose(inside, alone, rtol=1e-12, atol=1e-14)
+    each = jax.vmap(lambda y: clamp_one(space, center, 0.5, y))(x)
+    np.testing.assert_allclose(each[0], alone, rtol=1e-12, atol=1e-14)
+    # none of its arguments shows that it is traced
+    shifted = jax.jit(lambda y: y + clamp_one(space, center, 0.5, x[0]))(0.0)
+    np.testing.assert_allclose(shifted, alone, rtol=1e-12, atol=1e-14)
+    slope = jax.grad(lambda y: jnp.sum(clamp_one(space, center, 9.0, y)))(x[0])
+    assert np.all(np.isfinite(slope))
+
+
+def test_options_that_a_version_of_the_compiler_does_not_know_are_left_out(monkeypatch):
+    monkeypatch.setattr(_programs, "_PLAIN", {"xla_an_option_of_another_time": True})
+    doubled = _programs.for_one_point()(lambda x: 2.0 * x)
+    assert float(doubled(1.5)) == 3.0
+    assert not _programs._known((("xla_an_option_of_another_time", True),))
+    assert _programs._known(tuple(_programs._OLDER.items()))
+
+
+def test_an_error_of_the_function_is_its_own():
+    def refuse(x):
+        raise ValueError("not this one")
+
+    with pytest.raises(ValueError, match="not this one"):
+        _programs.for_one_point()(refuse)(1.0)
