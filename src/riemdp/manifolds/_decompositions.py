@@ -58,9 +58,13 @@ def _one_thread_each() -> None:
     import scipy.linalg.cython_lapack  # noqa: F401  what JAX calls
 
     for library in ThreadpoolController().lib_controllers:
-        folders = Path(library.filepath).parts[-3:-1]
-        if library.user_api == "blas" and any(f.startswith("scipy") for f in folders):
+        if library.user_api == "blas" and of_scipy(library.filepath):
             library.set_num_threads(1)
+
+
+def of_scipy(path: str) -> bool:
+    """Whether a library came with SciPy, for its use alone."""
+    return any(folder.startswith("scipy") for folder in Path(path).parts[-3:-1])
 
 
 def eigh(a: Matrix) -> tuple[Array, Array]:

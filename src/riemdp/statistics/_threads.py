@@ -12,6 +12,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from ..manifolds._decompositions import of_scipy
+
 Each = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
 
 # The libraries' limit belongs to the process: two pools at once would each give back what they
@@ -46,7 +48,7 @@ def in_threads(parts: int) -> Iterator[Each]:
     controller = _controller()
     with (  # small matrices take twice as long where each thread starts more of them
         _turn,
-        controller.limit(limits=1, user_api="blas"),
+        controller.limit(limits=1),
         ThreadPoolExecutor(workers, initializer=_alone, initargs=(controller,)) as pool,
     ):
         yield functools.partial(_each, pool)
@@ -65,10 +67,24 @@ def _each(
 
 
 def _alone(controller: ThreadpoolController) -> None:
-    """Some libraries keep a limit for each thread."""
-    controller.limit(limits=1, user_api="blas")
+    """Some libraries keep a limit for each thread. What belongs to the process is not set here: a
+    thread that starts late, after an interrupt, would leave it behind.
+    """
+    own = [one.filepath for one in controller.lib_controllers if not _of_process(one.info())]
+    if own:
+        controller.select(filepath=own).limit(limits=1)
+
+
+def _of_process(library: dict[str, Any]) -> bool:
+    """Whether one limit counts for all threads."""
+    return library["internal_api"] == "openblas" and library.get("threading_layer") == "pthreads"
 
 
 @functools.cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # it looks through all libraries of the process
+    """NumPy's library. That of SciPy, which JAX calls, keeps to one thread for good
+    (`manifolds._decompositions`): who gives it back what it had would undo that.
+    """
+    libraries = ThreadpoolController()  # it looks through all libraries of the process
+    blas = [one.filepath for one in libraries.lib_controllers if one.user_api == "blas"]
+    return libraries.select(filepath=[path for path in blas if not of_scipy(path)])
