@@ -11,9 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from .._version import __version__
-from ._compiled import keep_compiled
 from ._interrupts import heard, leave
-from ._memory import give_back_early
 
 __all__ = ["main"]
 
@@ -31,11 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"riemdp {__version__}")
         return
 
-    if arguments is None:
-        keep_compiled()
-        give_back_early()
     try:
+        # Everything else is imported once an interrupt has an answer.
         with heard(last=arguments is None) as interrupts, interrupts.translated():
+            if arguments is None:
+                from ._compiled import keep_compiled
+                from ._memory import give_back_early
+
+                keep_compiled()
+                give_back_early()
             from ._app import app
 
             app(args=words, prog_name="riemdp")
