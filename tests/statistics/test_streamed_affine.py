@@ -164,6 +164,119 @@ def test_how_often_the_records_are_read(tmp_path, monkeypatch, k, most) -> None:
     assert residual(np.asarray(found), X) <= query.tolerance
 
 
+# ------------------------------------------------------------------------- larger matrices
+def commuting(k: int, a: float, aside: np.ndarray) -> np.ndarray:
+    """Two matrices whose logarithms cancel but for `aside`: their widest gap is 2a."""
+    v = np.diag(np.r_[a, np.zeros(k - 2), -a])
+    values, q = np.linalg.eigh(np.stack([v, 2.0 * aside - v]))
+    return (q * np.exp(values)[:, None, :]) @ q.swapaxes(1, 2)
+
+
+def seen(folder, X: np.ndarray, point: np.ndarray, weights: np.ndarray | None = None):
+    """The mean logarithm of X in a file at the point, and the bound of the Hessian there."""
+    space = riemdp.SPDAffineInvariant(X.shape[-1])
+    query = FrechetMean(Ball(np.eye(space.k), 14.0).on(space), len(X))
+    stream = query.prepare(mapped(folder, X)).points
+    assert isinstance(stream, _stream.Stream)
+    stream = stream.weighted(weights, None)
+    return _streamed_affine.bent_logs(space, stream, jnp.asarray(point))
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("size", [0.3, 1.2])
+def test_a_pass_gives_gradient_and_a_bound_of_the_hessian(tmp_path, k, size) -> None:
+    X = matrices(k, 17, size)
+    point, X, w = X[0], X[1:], np.random.default_rng(0).uniform(0.0, 1.0, 16)
+    w[3] = 0.0
+    gradient, hessian = differentiated(k, X, w / w.sum(), point)
+    found, bend = seen(tmp_path, X, point, w)
+    np.testing.assert_allclose(found, gradient, atol=1e-11)
+    values = np.linalg.eigvalsh(np.asarray(hessian))
+    assert values[0] >= 1.0 - 1e-9
+    assert values[-1] <= 1.0 + bend + 1e-9
+
+
+@pytest.mark.parametrize("a", [0.05, 0.5, 3.0])
+def test_the_bound_of_the_hessian_is_reached(tmp_path, a) -> None:
+    X = commuting(3, a, np.zeros((3, 3)))
+    _, hessian = differentiated(3, X, np.full(2, 0.5), np.eye(3))
+    _, bend = seen(tmp_path, X, np.eye(3))
+    values = np.linalg.eigvalsh(np.asarray(hessian))
+    assert bend == pytest.approx(values[-1] - 1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("a", [0.5, 3.0])
+@pytest.mark.parametrize("place", [(0, 0), (0, 2)])
+def test_the_bound_after_a_gradient_step_holds_and_is_reached(tmp_path, a, place) -> None:
+    """Along the diagonal the Hessian is 1, in the corner the largest that it can be; a step chosen
+    for both leaves the same of both.
+    """
+    aside = np.zeros((3, 3))
+    aside[place] = aside[place[::-1]] = 1e-6
+    X = commuting(3, a, aside)
+    gradient, bend = seen(tmp_path, X, np.eye(3))
+    step, bound = _affine_mean.gradient_step(gradient, bend)
+    end = _streamed_affine.ends(riemdp.SPDAffineInvariant(3), jnp.eye(3), jnp.asarray(step))
+    left = residual(np.asarray(end), X)
+    assert left <= bound
+    assert left > 0.99 * bound
+
+
+@pytest.mark.parametrize("size", [0.02, 0.3, 1.2])
+@pytest.mark.parametrize("far", [1e-6, 1e-3, 0.1, 1.0])
+def test_the_bound_after_a_gradient_step_is_a_bound(tmp_path, size, far) -> None:
+    """Also where the step is long."""
+    space = riemdp.SPDAffineInvariant(3)
+    X = matrices(3, 40, size)
+    mean = np.asarray(riemdp.frechet_mean(space, X).value)
+    for seed in range(4):
+        v = np.random.default_rng(seed).normal(size=6)
+        start = space.exp(mean, space.from_coordinates(mean, far * v))
+        gradient, bend = seen(tmp_path, X, np.asarray(start))
+        step, bound = _affine_mean.gradient_step(gradient, bend)
+        end = _streamed_affine.ends(space, start, jnp.asarray(step))
+        assert residual(np.asarray(end), X) <= bound + 1e-13
+
+
+@pytest.mark.parametrize(
+    ("size", "tolerance", "saved"),
+    [
+        (0.1, 1e-4, False),
+        (0.1, 1e-6, True),
+        (0.3, 1e-4, True),
+        (0.3, 1e-6, True),
+        (1.2, 1e-6, False),
+    ],
+)
+def test_a_last_pass_is_saved_where_the_bound_says_so(
+    tmp_path, monkeypatch, tolerance, size, saved
+) -> None:
+    k, n = 7, 600
+    X = matrices(k, n, size)
+    monkeypatch.setattr(_streamed_affine, "_MOST", 1)  # as in larger dimensions
+    bounds, looks = [], []
+    step_of, look = _streamed_mean.gradient_step, _streamed_mean.bent_logs
+
+    def stepped(gradient, bend):
+        bounds.append(step_of(gradient, bend))
+        return bounds[-1]
+
+    def looked(*given):
+        looks.append(look(*given))
+        return looks[-1]
+
+    monkeypatch.setattr(_streamed_mean, "gradient_step", stepped)
+    monkeypatch.setattr(_streamed_mean, "bent_logs", looked)
+    space = riemdp.SPDAffineInvariant(k)
+    query = FrechetMean(Ball(np.eye(k), 12.0).on(space), n, tolerance=tolerance)
+    found = query.value(query.prepare(mapped(tmp_path, X)))
+    assert query.tolerance is not None
+    true, last = residual(np.asarray(found), X), float(np.linalg.norm(looks[-1][0]))
+    assert true <= query.tolerance
+    assert (last > query.tolerance) == saved
+    assert not saved or true <= bounds[-1][1] <= query.tolerance
+
+
 def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) -> None:
     """The tolerance is part of the sensitivity."""
     k, n = 3, 600

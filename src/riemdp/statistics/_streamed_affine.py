@@ -83,6 +83,17 @@ def streamed_affine_mean(
     return damped_newton(look, move, start, tolerance, max_passes)
 
 
+def bent_logs(
+    manifold: SPDAffineInvariant, records: Stream, point: Point
+) -> tuple[np.ndarray, float]:
+    """The mean logarithm at the point, in coordinates, and a bound of what the largest eigenvalue
+    of the Hessian there exceeds 1 by: one pass.
+    """
+    sums, weight = records.sums(functools.partial(_bent_sums, manifold, point))
+    gradient, bend = (np.asarray(leaf) / weight for leaf in sums)
+    return gradient, float(bend)
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
     """The points at these coordinates of the tangent space at `base`."""
@@ -144,8 +155,7 @@ def _compiled_sums(
     _, m, eig = relative_spectrum(point, records)
     log = sp.apply("log", m, eig)
     gradient = weighted_pairwise(sp.pack(log), weights)
-    one = eig.offset[..., None] == 1.0
-    logs = jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
+    logs = _logs(eig)
     none = weights == 0.0  # what has no weight may be anything
     logs = jnp.where(none[:, None], 0.0, logs)
     log = jnp.where(none[:, None, None], 0.0, log)
@@ -175,3 +185,30 @@ def _compiled_sums(
     )
     one_sided = c1 * square + c2 * fourth + c3 * (fourth @ square)
     return gradient, left.T @ right, jnp.sum(heavy * one_sided, axis=0), marks
+
+
+def _logs(eig: sp.Spectrum) -> Array:
+    """Logarithms of eigenvalues, in increasing order."""
+    one = eig.offset[..., None] == 1.0
+    return jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
+
+
+def _bent_sums(
+    manifold: SPDAffineInvariant, point: Point, records: Point, _: Any, weights: Array
+) -> tuple[Array, ...]:
+    return _compiled_bent_sums(manifold, point, records, weights)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled_bent_sums(
+    manifold: SPDAffineInvariant, point: Array, records: Array, weights: Array
+) -> tuple[Array, ...]:
+    """Weighted sums of logarithms, in coordinates of the frame of `point`, and of what no
+    eigenvalue of the Hessian of a record exceeds 1 by: f of how far its eigenvalues lie apart.
+    """
+    _, m, eig = relative_spectrum(point, records)
+    logs = _logs(eig)
+    theta = jnp.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
+    bend = theta / jnp.tanh(theta) - 1.0
+    terms = sp.pack(sp.apply("log", m, eig)), bend
+    return weighted_pairwise(terms, weights)

@@ -4,7 +4,9 @@ One pass gives the mean logarithm at a point. The Newton equation is solved with
 few hundred records, chosen by their places, found by differences (of SPD matrices by a formula),
 and corrected after each pass (Broyden 1965). Where that leads nowhere, because these records are
 unlike the others, it is solved with the Hessian of all records; for small SPD matrices it always
-is (`_streamed_affine`). Sums are compensated: see `domains._stream.streamed_error`.
+is (`_streamed_affine`). In larger ones a pass gives a bound of their Hessian beside the gradient,
+and a step along that needs no pass after it where the bound says that it ends at the mean. Sums are
+compensated: see `domains._stream.streamed_error`.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from ..domains._memory import give_back
 from ..domains._stream import Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point
-from ._affine_mean import NotSuitable, affine_inverse
-from ._streamed_affine import ends, streamed_affine_mean, suits
+from ._affine_mean import NotSuitable, affine_inverse, gradient_step
+from ._streamed_affine import bent_logs, ends, streamed_affine_mean, suits
 from ._sums import weighted_sum
 
 _SAMPLE = 16384  # records whose mean the iteration starts from,
@@ -161,14 +163,17 @@ def _search(
     shrink, idle, exact = 1.0, 0, False
     for _ in range(max_passes):
         point = chart.point(here)
-        at_point = look(_stacked(point))
+        at_point, bend = _seen(manifold, records, point)
         residual = float(np.linalg.norm(at_point))
         if residual <= tolerance:
             return point
+        step, bound = gradient_step(at_point, bend)
+        if bound <= tolerance:
+            return ends(manifold, point, jnp.asarray(step))
         if best is None:
             first = inverse = rough(chart, size)
-        gradient = chart.seen_from_start(_stacked(point), at_point)[0]
-        found = _Found(residual, point, at_point[0], here, gradient)
+        gradient = chart.seen_from_start(_stacked(point), at_point[None])[0]
+        found = _Found(residual, point, at_point, here, gradient)
         if best is None or residual < best.residual:
             if best is not None:
                 inverse = inverse.corrected(here - best.y, best.gradient - gradient)
@@ -195,6 +200,15 @@ def _search(
         here = best.y + step * min(1.0, domain.radius / length if length > 0 else 1.0)
     assert best is not None
     return best.point
+
+
+def _seen(manifold: AbstractManifold, records: Stream, point: Point) -> tuple[np.ndarray, float]:
+    """The mean logarithm at the point, and what the Hessian there exceeds 1 by at most: infinite
+    where no bound is known.
+    """
+    if isinstance(manifold, SPDAffineInvariant):
+        return bent_logs(manifold, records, point)
+    return mean_logs(manifold, records, _stacked(point))[0], math.inf
 
 
 class _Found(NamedTuple):
