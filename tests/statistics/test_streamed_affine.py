@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import threading
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -311,6 +312,21 @@ def test_records_that_mislead_the_sample(tmp_path, seed) -> None:
     found, there = (query.value(query.prepare(x)) for x in (mapped(tmp_path, X), X))
     assert query.tolerance is not None
     assert float(space.dist(found, there)) <= 2 * query.tolerance
+
+
+def test_what_a_pass_kept_is_gone_before_the_next() -> None:
+    """Of large matrices it is as much as all that is held of the records."""
+    views: list[weakref.ref[_newton.View[float]]] = []
+
+    def look(point: float) -> _newton.View[float]:
+        assert all(one() is None for one in views)
+        view = _newton.View(abs(point), 1.0, 0.1, lambda: (-0.5 * point, np.inf))
+        views.append(weakref.ref(view))
+        return view
+
+    found = _newton.damped_newton(look, lambda x, step: x + step, 1.0, 1e-3, 30)
+    assert found.residual <= 1e-3
+    assert len(views) > 5
 
 
 # ------------------------------------------------------------------------------- threads

@@ -82,6 +82,7 @@ def damped_newton(
             # Newton overshot: back to the best point; twice as much is allowed next time.
             allowed *= 2.0
             point = move(origin, descent)
+        del view  # what it kept of the records for its step, before the next pass keeps as much
     assert lowest is not None
     return dataclasses.replace(lowest, passes=max_passes)
 
