@@ -18,7 +18,9 @@ up to log(1e6) with norm below 1.6 (Kato's bound for |x|). The norm of ad A' is 
 two eigenvalues of A', at most sqrt(2) |A'|; and |A'| <= h |S|, where h = f of the difference of the
 extreme eigenvalues of A, which move by |S| at most. So |A''| <= 2.3 (h + |S|) |S|^2, and the
 residual after a Newton step is at most that of the linear system plus 1.15 (mean h + |S|) |S|^2, a
-bound that suffices when the step is short. (What is seen on data is 20 times less.)
+bound that suffices when the step is short. (What is seen on data is 20 times less. The largest
+|A''| / (h |S|^2) that a search for it found is .7, for matrices up to 8 x 8 whose log-eigenvalues
+lie up to 45 apart: farther than the argument reaches, and as far as records of a stream may.)
 """
 
 from __future__ import annotations
