@@ -126,10 +126,13 @@ def _newton(
 
         def newton() -> tuple[Array, float]:
             # Far from the mean a rough step is enough (the next pass repairs it); the last one has
-            # to reach the tolerance.
-            forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol * unit)
+            # to reach the tolerance, and leaves what its length does not take of it (no step is
+            # longer than the gradient: Hessians are at least 1).
+            hessian = math.fsum(p.hessian for p in parts)
+            spared = 0.95 * tol * unit - residual_after(gradient, 0.0, hessian)
+            forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol * unit, spared)
             step, left = _solve(parts, gradient, forcing, each)
-            after = residual_after(step, left, math.fsum(p.hessian for p in parts))
+            after = residual_after(step, left, hessian)
             return step, after / (unit if sample is None else _SEEN * unit)
 
         return View(residual / unit, spread, gradient / hessian_within(spread), newton)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
@@ -278,7 +277,7 @@ def _check_records(manifold: AbstractManifold, records: Point, n: int) -> None:
             lengths = np.sqrt(np.einsum("ij,ij->i", records, records))
         bad = n - int(np.sum(np.abs(lengths - 1.0) <= _LOOSE))
     else:
-        bad = n - int(jnp.sum(manifold.belongs(records, _LOOSE)))
+        bad = n - int(np.count_nonzero(np.asarray(manifold.belongs(records, _LOOSE))))
     if bad:
         raise InvalidArgument(
             f"argument `X`: {bad} of {n} records are not finite points of {manifold!r} (relative"
