@@ -27,31 +27,33 @@ def for_one_point(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]
     Args:
         static: Positions of the static arguments.
     """
-    return functools.partial(_compiled, static, lambda _: _PLAIN)
+    return functools.partial(_compiled, static, _PLAIN, lambda _: True)
 
 
 def for_records(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Compile a function of a manifold, its first argument, and many of its points."""
-    return functools.partial(_compiled, static, lambda m: _OLDER if len(m.shape) == 1 else None)
+    return functools.partial(_compiled, static, _OLDER, lambda manifold: len(manifold.shape) == 1)
 
 
 def _compiled(
-    static: tuple[int, ...], options: Callable[[Any], dict[str, Any] | None], f: Callable[..., R]
+    static: tuple[int, ...],
+    options: dict[str, Any],
+    suits: Callable[[Any], bool],
+    f: Callable[..., R],
 ) -> Callable[..., R]:
     usual = jax.jit(f, static_argnums=static)
-    quick: dict[tuple[tuple[str, Any], ...], Callable[..., R]] = {}
+
+    @functools.cache
+    def quick() -> Callable[..., R]:
+        known = options if _known(tuple(options.items())) else None
+        return jax.jit(f, static_argnums=static, compiler_options=known)
 
     @functools.wraps(f)
     def call(*arguments: Any) -> R:
-        chosen = options(arguments[0])
-        if chosen is None or any(map(_is_traced, arguments)):
+        if not suits(arguments[0]) or any(map(_is_traced, arguments)):
             return usual(*arguments)
-        key = tuple(chosen.items())
-        if key not in quick:
-            known = chosen if _known(key) else None
-            quick[key] = jax.jit(f, static_argnums=static, compiler_options=known)
         try:
-            return quick[key](*arguments)
+            return quick()(*arguments)
         except ValueError as error:
             # A program has options, a part of one has none: the arguments did not show that this
             # call is a part.

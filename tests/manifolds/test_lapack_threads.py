@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-WORK = """
+START = """
 import json
 import numpy as np
 from pathlib import Path
@@ -20,7 +20,8 @@ import scipy.linalg.cython_lapack
 def threads():
     blas = [one for one in threadpool_info() if one["user_api"] == "blas"]
     return {Path(one["filepath"]).parent.name: one["num_threads"] for one in blas}
-
+"""
+WORK = """
 before = threads()
 space = riemdp.SPDAffineInvariant(3)
 space.dist(np.eye(3), 2.0 * np.eye(3))
@@ -28,37 +29,32 @@ print(json.dumps([before, threads()]))
 """
 
 
-def test_only_the_library_that_jax_calls_keeps_to_one_thread() -> None:
+def _limits(work: str) -> list[dict[str, int]]:
+    """What a process that does this work says of its libraries' threads, twice."""
     environment = os.environ | {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", WORK],
+        [sys.executable, "-W", "ignore", "-c", START + work],
         env=environment,
         check=True,
         capture_output=True,
         text=True,
     )
-    before, after = json.loads(done.stdout.splitlines()[-1])
-    if not {"scipy.libs", "numpy.libs"} <= set(before):
+    found = json.loads(done.stdout.splitlines()[-1])
+    if not {"scipy.libs", "numpy.libs"} <= set(found[0]):
         pytest.skip("SciPy and NumPy have no libraries of their own here")
+    return found
+
+
+def test_only_the_library_that_jax_calls_keeps_to_one_thread() -> None:
+    before, after = _limits(WORK)
     assert before == {"scipy.libs": 2, "numpy.libs": 2}
     assert after == {"scipy.libs": 1, "numpy.libs": 2}
 
 
 LATE = """
-import json
-import numpy as np
-from pathlib import Path
-from threadpoolctl import threadpool_info
-import riemdp
-import scipy.linalg.cython_lapack
 from riemdp.statistics import _threads
 
 _threads.cores = lambda: 2
-
-def threads():
-    blas = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    return {Path(one["filepath"]).parent.name: one["num_threads"] for one in blas}
-
 seen = []
 with _threads.in_threads(2) as each:
     list(each(lambda _: seen.append(threads()), range(2)))
@@ -68,16 +64,6 @@ print(json.dumps([seen[0], threads()]))
 
 
 def test_threads_that_end_give_nothing_back_to_the_library_that_jax_calls() -> None:
-    environment = os.environ | {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", LATE],
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    inside, after = json.loads(done.stdout.splitlines()[-1])
-    if not {"scipy.libs", "numpy.libs"} <= set(inside):
-        pytest.skip("SciPy and NumPy have no libraries of their own here")
+    inside, after = _limits(LATE)
     assert inside == {"scipy.libs": 2, "numpy.libs": 1}
     assert after == {"scipy.libs": 1, "numpy.libs": 2}
