@@ -366,7 +366,7 @@ def _mask(key: bytes, count: int) -> Words:
     return np.frombuffer(stream.update(bytes(8 * count)), dtype="<u8").astype(np.uint64)
 
 
-# ---------------------------------------------------------------------------- private and public keys
+# ----------------------------------------------------------------------- private and public keys
 def _new_private() -> bytes:
     return x25519.X25519PrivateKey.generate().private_bytes_raw()
 

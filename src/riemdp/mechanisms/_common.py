@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -265,23 +266,34 @@ def wrap(
         length: Length of the noise.
     """
     noisy, (x, valid), y = _noisy_exp(manifold, base, v, z, length)
-    for _ in range(_HALVINGS):
-        if np.asarray(valid):
-            return x, np.asarray(y)
-        noisy = jax.tree.map(lambda leaf: leaf / 2, noisy)
-        x, valid = _exp_and_check(manifold, base, noisy)
-    return base, np.asarray(y)
+    end = functools.partial(_exp_and_check, manifold, base)
+    return _shortened(end, noisy, x, valid, base), np.asarray(y)
 
 
 def end_of(manifold: AbstractManifold, base: Point, y: Array | np.ndarray, at: Any = None) -> Point:
     """Exp_base of the tangent vector with the released orthonormal coordinates y, always a valid
     point, as in `wrap`. `at` is what is `prepared` of a base that stays.
     """
+
+    def end(shorter: Any) -> tuple[Point, Bool[Array, ""]]:
+        return _end_of(manifold, base, shorter, at)
+
+    return _shortened(end, y, *end(y), base)
+
+
+def _shortened(
+    end: Callable[[Any], tuple[Point, Bool[Array, ""]]],
+    v: Any,
+    x: Point,
+    valid: Bool[Array, ""],
+    base: Point,
+) -> Point:
+    """x = end(v) or, where it is not valid, the end of the first of v / 2, v / 4, .. that is."""
     for _ in range(_HALVINGS):
-        x, valid = _end_of(manifold, base, y, at)
         if np.asarray(valid):
             return x
-        y = y / 2
+        v = jax.tree.map(lambda leaf: leaf / 2, v)
+        x, valid = end(v)
     return base
 
 
