@@ -115,9 +115,9 @@ def test_far_centres_are_shifted_not_squared():
 
 def test_seeded_draws_do_not_depend_on_threads_and_blocks_do_not_repeat(monkeypatch):
     center, lengths = np.diag([0.3, -0.2, 0.1]), np.full(3 * ex._BLOCK + 5, 0.5)
-    monkeypatch.setattr(ex, "_cores", lambda: 3)
+    monkeypatch.setattr(ex, "cores", lambda: 3)
     several = ex.exponentials_of_directions(center, lengths, noise_source(7))
-    monkeypatch.setattr(ex, "_cores", lambda: 1)
+    monkeypatch.setattr(ex, "cores", lambda: 1)
     np.testing.assert_array_equal(
         several, ex.exponentials_of_directions(center, lengths, noise_source(7))
     )
@@ -130,7 +130,7 @@ def test_seeded_draws_do_not_depend_on_threads_and_blocks_do_not_repeat(monkeypa
 
 
 def test_a_failure_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(ex, "_cores", lambda: 2)
+    monkeypatch.setattr(ex, "cores", lambda: 2)
     monkeypatch.setattr(ex._Workspace, "exponential", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         ex.exponentials_of_directions(np.zeros((2, 2)), np.ones(2 * ex._BLOCK), noise_source(1))

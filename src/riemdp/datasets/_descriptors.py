@@ -7,7 +7,6 @@ vectors plus eta times the identity.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, one_of, real
+from .._parallel import cores, each
 from ..domains import Ball
 
 # Half a megabyte a feature plane: the nine planes of a chunk stay in a core's cache.
@@ -68,10 +68,7 @@ def covariance_descriptors(
     k = 9 if x.ndim == 3 else 11
     if n == 0:
         return jnp.zeros((0, k, k))
-    workers = max(
-        1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    workers = workers if threads is None else max(1, int(threads))
+    workers = cores() if threads is None else max(1, int(threads))
     step = max(1, _CHUNK_PIXELS // (x.shape[1] * x.shape[2]))
     result = np.empty((n, k, k))
 
@@ -83,8 +80,8 @@ def covariance_descriptors(
             work(start)
     else:
         # NumPy releases the interpreter lock inside its loops.
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(work, range(0, n, step)))
+        with ThreadPoolExecutor(workers - 1) as pool:
+            each(pool, workers - 1, work, range(0, n, step))
     return jnp.asarray(result)
 
 

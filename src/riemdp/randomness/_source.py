@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from randomgen import ChaCha
 
 from .._errors import RiemdpError, check_float64, integer, invalid
+from .._parallel import each
 from ._discrete import discrete_gaussians
 from ._discrete_laplace import laplace_integer, laplace_vector
 from ._many import KEY, many_normals
@@ -310,11 +311,11 @@ class NoiseSource:
 def _by_two(
     draw: Callable[[tuple[int, ...]], NDArray[Any]], shape: tuple[int, ...], helper: Executor
 ) -> NDArray[Any]:
-    """Half of the rows drawn in the helper's thread."""
+    """Half of the rows drawn in the helper's thread, if it has one."""
     half = shape[0] // 2
-    others = helper.submit(draw, (shape[0] - half, *shape[1:]))
-    mine = draw((half, *shape[1:]))
-    return np.concatenate([mine, others.result()])
+    return np.concatenate(
+        each(helper, 1, draw, [(rows, *shape[1:]) for rows in (half, shape[0] - half)])
+    )
 
 
 def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import functools
 import math
-import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.polynomial import chebyshev, polynomial
 from scipy import special
 
+from .._parallel import cores, each, together
 from ..randomness import NoiseSource
 
 # Degree 4m from m + 2 products serves matrices with spectrum in [-radius, radius]: relative error
@@ -188,18 +189,18 @@ def exponentials_of_directions(
     traceless = center - shift * np.eye(k)
     starts = range(0, count, _BLOCK)
     sources = [source] * len(starts) if len(starts) <= 1 else source.children(len(starts))
-    jobs = iter(
-        [(s, start, min(count, start + _BLOCK)) for s, start in zip(sources, starts, strict=True)]
-    )
+    jobs = [
+        (s, start, min(count, start + _BLOCK)) for s, start in zip(sources, starts, strict=True)
+    ]
 
-    def work(_: int) -> None:
+    def work(left: Iterator[tuple[NoiseSource, int, int]]) -> None:
         block = min(count, _BLOCK)
         pieces = -(-block // max(1, _CHUNK // k**2))
         space, draw = (
             _Workspace(k, -(-block // pieces)),
             _Directions(k),
         )  # of one size, without a small one left over
-        for child, start, stop in jobs:  # threads take the next block from one iterator
+        for child, start, stop in left:
             for low in range(start, stop, space.count):
                 n = min(space.count, stop - low)
                 draw(lengths[low : low + n], child, space.powers[0, :n])
@@ -207,16 +208,16 @@ def exponentials_of_directions(
                     space.powers[0, :n] += traceless
                 space.exponential(n, shift, out[low : low + n])
 
-    threads = min(len(sources), _cores()) if k <= _BLAS_IS_SERIAL else 1
+    threads = min(len(sources), cores()) if k <= _BLAS_IS_SERIAL else 1
     if threads <= 1:
-        work(0)
+        work(iter(jobs))
     else:
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(threads - 1) as pool:
             # Memory is allocated at once: new pages that are met one by one cost several times as
             # much in virtual machines.
             pieces = np.array_split(out.reshape(-1), threads)
-            list(pool.map(lambda piece: piece[::_PAGE].fill(0.0), pieces))
-            list(pool.map(work, range(threads)))
+            each(pool, threads - 1, lambda piece: piece[::_PAGE].fill(0.0), pieces)
+            together(pool, threads - 1, work, jobs)
     return out
 
 
@@ -260,10 +261,6 @@ class _Directions:
             math.sqrt(0.5) * factors
         )  # an entry off the diagonal stands twice in the matrix
         np.take(z, self.position, axis=1, out=out.reshape(lengths.size, -1), mode="clip")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _aligned(shape: tuple[int, ...]) -> np.ndarray:

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from .._parallel import each
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point, Tangent
 from ..randomness import NoiseSource
@@ -27,13 +28,10 @@ def radii_and_normals(
     """
     if source.reproducible or math.prod(shape) < PARALLEL:
         return radii(), source.normals(shape)
-    with ThreadPoolExecutor(1) as helper:
-        try:
-            lengths = helper.submit(radii).result
-        except RuntimeError:  # no thread starts: the main one has ended, or there are too many
-            lengths = radii
-        z = source.normals(shape)
-        return lengths(), z
+    laws: list[Callable[[], NDArray[np.float64]]] = [radii, lambda: source.normals(shape)]
+    with ThreadPoolExecutor(1) as pool:
+        lengths, z = each(pool, 1, lambda law: law(), laws)
+    return lengths, z
 
 
 @functools.partial(jax.jit, static_argnums=0)

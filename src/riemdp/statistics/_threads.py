@@ -12,9 +12,10 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+from .._parallel import cores, each
 from ..manifolds._decompositions import of_scipy
 
-Each = Callable[..., Iterable[Any]]  # `map`, or that of a pool of threads
+Each = Callable[..., Iterable[Any]]  # `map`, or the same in several threads
 
 # The libraries' limit belongs to the process: two pools at once would each give back what they
 # found, and the later one finds the limit of the earlier.
@@ -31,13 +32,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def cores() -> int:
-    """How many this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @contextlib.contextmanager
 def in_threads(parts: int) -> Iterator[Each]:
     """`map` in as many threads as there are cores, and parts of the work."""
@@ -49,21 +43,9 @@ def in_threads(parts: int) -> Iterator[Each]:
     with (  # small matrices take twice as long where each thread starts more of them
         _turn,
         controller.limit(limits=1),
-        ThreadPoolExecutor(workers, initializer=_alone, initargs=(controller,)) as pool,
+        ThreadPoolExecutor(workers - 1, initializer=_alone, initargs=(controller,)) as pool,
     ):
-        yield functools.partial(_each, pool)
-
-
-def _each(
-    pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: Iterable[Any]
-) -> list[Any]:
-    """`pool.map`; alone where no thread starts: the main one has ended, or there are too many."""
-    todo = list(items)
-    try:
-        found = pool.map(function, todo)
-    except RuntimeError:
-        return [function(item) for item in todo]
-    return list(found)
+        yield functools.partial(each, pool, workers - 1)
 
 
 def _alone(controller: ThreadpoolController) -> None:

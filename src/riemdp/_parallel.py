@@ -1,0 +1,72 @@
+"""Work that threads share. Whoever asks for it takes part, and does all of it where no thread
+starts.
+
+No thread starts where there are too many already, or after the main one has ended. A draw that
+raised then would have spent its budget for nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def cores() -> int:
+    """How many this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def each(pool: Executor, helpers: int, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """`function` of each item, in their order, found here and in up to `helpers` threads."""
+
+    def work(left: Iterator[tuple[int, T]]) -> list[tuple[int, R]]:
+        return [(place, function(item)) for place, item in left]
+
+    parts = together(pool, helpers, work, enumerate(items))
+    return [found for _, found in sorted(itertools.chain(*parts), key=lambda one: one[0])]
+
+
+def together(
+    pool: Executor, helpers: int, work: Callable[[Iterator[T]], R], items: Iterable[T]
+) -> list[R]:
+    """What `work` returns here, and in each of up to `helpers` threads of the pool that took part.
+
+    `work` is given what is left of the items. Each item is handed out once, to one thread: which
+    one is settled before anything is drawn for it, and no two draw the same words for it.
+    """
+    left = deque(items)
+
+    def share() -> R:
+        try:
+            return work(_handed_out(left))
+        except BaseException:
+            left.clear()  # nobody goes on with what will not be used
+            raise
+
+    others: list[Future[R]] = []
+    for _ in range(min(helpers, len(left) - 1)):
+        try:
+            others.append(pool.submit(share))
+        except RuntimeError:
+            # The pool keeps what it was given although its thread did not start. A thread of it
+            # that begins this later finds nothing left.
+            break
+    here = share()
+    # all is handed out: who has not begun has nothing to do, and may never begin
+    return [here] + [other.result() for other in others if not other.cancel()]
+
+
+def _handed_out(left: deque[T]) -> Iterator[T]:
+    with contextlib.suppress(IndexError):
+        while True:
+            yield left.popleft()

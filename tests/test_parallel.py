@@ -1,0 +1,143 @@
+"""Work that threads share: each part is done once, also where some of the threads do not start."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from riemdp import noise_source
+from riemdp._parallel import each, together
+from riemdp.randomness import _rounded
+from riemdp.randomness._source import PARALLEL
+from riemdp.sampling import _exponential, _points
+
+MANY = range(200)
+
+
+def done_twice(work) -> list:
+    """What `work(pool, note)` has noted more than once."""
+    noted: list = []
+    with ThreadPoolExecutor(3) as pool:
+        work(pool, noted.append)
+    return [item for item, times in Counter(noted).items() if times > 1]
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3])
+def test_each_item_is_done_once_however_many_threads_start(threads_that_start, start):
+    threads_that_start(start)
+    done: list[int] = []
+
+    def double(item: int) -> int:
+        done.append(item)
+        return 2 * item
+
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(3):  # what was left waiting begins in the second call, if ever
+            assert each(pool, 3, double, MANY) == [2 * item for item in MANY]
+            assert sorted(done) == list(MANY)
+            done.clear()
+
+
+def test_a_fallback_that_starts_again_is_seen(threads_that_start):
+    """Planted: whoever does all of it alone after the second thread fails repeats the first's."""
+
+    failed = threading.Event()
+
+    def alone(pool, note) -> None:
+        def later(item: int) -> None:
+            failed.wait(60)  # a thread that is idle takes the next item, and no other one starts
+            note(item)
+
+        try:
+            list(pool.map(later, MANY))
+        except RuntimeError:
+            failed.set()
+            list(map(note, MANY))
+
+    threads_that_start(1)
+    assert done_twice(alone)
+    threads_that_start(1)
+    assert not done_twice(lambda pool, note: each(pool, 3, note, MANY))
+
+
+def test_whoever_asks_takes_part():
+    both = threading.Barrier(2, timeout=60)
+    with ThreadPoolExecutor(1) as pool:
+        found = each(pool, 1, lambda _: (both.wait(), threading.get_ident()), range(2))
+    assert {thread for _, thread in found} > {threading.get_ident()}
+
+
+def test_a_pool_that_has_ended_or_is_busy_is_not_waited_for():
+    with ThreadPoolExecutor(1) as pool:
+        assert each(pool, 1, abs, [-1, -2]) == [1, 2]
+    assert each(pool, 1, abs, [-1, -2]) == [1, 2]
+    assert each(pool, 1, abs, []) == []
+    leave = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(leave.wait, 60)
+        assert each(pool, 1, abs, [-1, -2]) == [1, 2]
+        leave.set()
+
+
+def test_a_failure_is_raised_and_ends_the_others():
+    begun: list[int] = []
+    both = threading.Barrier(2, timeout=60)
+
+    def fail(left) -> None:
+        begun.append(next(left))
+        both.wait()
+        raise ZeroDivisionError
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
+        together(pool, 1, fail, MANY)
+    assert sorted(begun) == [0, 1]
+
+
+# -----------------------------------------------------------------------------
+# draws
+@pytest.mark.parametrize("start", [0, 1])
+def test_seeded_draws_are_the_same_numbers_where_threads_do_not_start(
+    monkeypatch, threads_that_start, start
+):
+    monkeypatch.setattr(_exponential, "cores", lambda: 3)
+    center, lengths = np.diag([0.3, -0.2]), np.full(4 * _exponential._BLOCK + 5, 0.5)
+
+    def draws(rng: int | None) -> np.ndarray:
+        source = noise_source(rng)
+        return _exponential.exponentials_of_directions(center, lengths, source)
+
+    usual = draws(7)
+    threads_that_start(start)
+    np.testing.assert_array_equal(draws(7), usual)
+    threads_that_start(start)
+    fresh = draws(None)
+    assert len(np.unique(fresh[:, 0, 1])) == len(lengths)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_no_word_is_used_twice_where_a_thread_does_not_start(
+    monkeypatch, threads_that_start, start
+):
+    words, draw = [], _rounded._words
+
+    def watched(generator, count: int):
+        words.append(draw(generator, count))
+        return words[-1]
+
+    monkeypatch.setattr(_rounded, "_words", watched)
+    threads_that_start(start)
+    source, shape = noise_source(), (PARALLEL, 2)
+    with ThreadPoolExecutor(1) as helper:
+        drawn = [source.rounded_normals(2.0**40, shape, helper) for _ in range(2)]
+    used = np.concatenate(words)
+    assert len(np.unique(used)) == len(used) >= 4 * PARALLEL
+    assert [one.shape for one in drawn] == [shape, shape]
+    assert len(np.unique(drawn)) > 4 * PARALLEL - 20
+    # lengths and directions of a draw
+    lengths, z = _points.radii_and_normals(lambda: source.uniforms(PARALLEL), source, shape)
+    assert len(np.unique(lengths)) == PARALLEL
+    assert len(np.unique(z)) == 2 * PARALLEL
