@@ -161,6 +161,9 @@ class SPDAffineInvariant(AbstractSPD):
 
 def congruence(a: Matrix, s: Matrix) -> Matrix:
     """a s a^T, exactly symmetric."""
+    if a.ndim == 2 < s.ndim:
+        # one matrix for all of them: two products of large matrices, the second of the transposes
+        return sp.sym(sp.transpose(s @ a.T) @ a.T)
     return sp.sym(a @ s @ sp.transpose(a))
 
 

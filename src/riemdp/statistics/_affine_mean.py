@@ -26,6 +26,7 @@ lie up to 45 apart: farther than the argument reaches, and as far as records of 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,10 +60,11 @@ class NotSuitable(Exception):
 
 @dataclass
 class _Part:
-    """A part of the data seen from the current point: eigenvectors as rows, theta coth theta times
-    the weight, and its largest entries added up.
+    """A part of the data seen from the current point: its weight, eigenvectors as rows, theta coth
+    theta times the weight, and its largest entries added up.
     """
 
+    weight: float
     rows: Array
     kernel: Array
     gradient: Array
@@ -180,7 +182,8 @@ def _whitened(X: Array, w: Array, start: Array, each: Each) -> list[tuple[Array,
     cuts = range(0, len(X), size)
 
     def seen(i: int) -> tuple[Array, Array]:
-        y = _congruence(inverse, X[i : i + size])
+        part = X[i : i + size]
+        y = _congruence(inverse, part, _room(part.shape, inverse.dtype))
         return 0.5 * (y + y.swapaxes(1, 2)), w[i : i + size]  # records may be so but for 1e-6
 
     return list(each(seen, cuts))
@@ -203,40 +206,53 @@ def _look(
 
 
 def _decompose(inverse: Array | None, Y: Array, w: Array) -> _Part:
-    values, q = np.linalg.eigh(Y if inverse is None else _congruence(inverse, Y))
+    room = _room(Y.shape, Y.dtype)
+    values, q = np.linalg.eigh(Y if inverse is None else _congruence(inverse, Y, room))
+    first, second = room
     if not values[:, 0].min() > 0:
         raise np.linalg.LinAlgError
     k = Y.shape[-1]
     logs = np.log(values)
     rows = np.ascontiguousarray(q.swapaxes(1, 2))
-    weighted = (w[:, None] * logs)[:, :, None] * rows
+    weighted = np.multiply((w[:, None] * logs)[:, :, None], rows, out=first)
     gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
     reach = np.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
     hessian = float(w @ (reach / np.tanh(reach)))
-    theta = np.abs(0.5 * (logs[:, :, None] - logs[:, None, :]))
+    theta = np.subtract(logs[:, :, None], logs[:, None, :])
+    np.abs(np.multiply(theta, 0.5, out=theta), out=theta)
     np.maximum(theta, 1e-8, out=theta)  # where the kernel is 1 in float64
-    kernel = np.divide(w[:, None, None] * theta, np.tanh(theta), out=theta)
+    bent = np.tanh(theta, out=second)
+    theta *= w[:, None, None]
+    kernel = np.divide(theta, bent, out=theta)
     ratio = float(np.min(values[:, 0] / values[:, -1]))
     spread = float(np.sqrt(np.max(np.sum(logs**2, axis=1))))
-    return _Part(rows, kernel, gradient, hessian, ratio, spread)
+    return _Part(float(np.sum(w)), rows, kernel, gradient, hessian, ratio, spread)
 
 
 def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tuple[Array, float]:
     """(S, |G - H S|) with the second at most `target`, by conjugate gradients; one product with H
     costs a tenth of a pass.
+
+    H takes the identity to a multiple of it, the weight of all records, and so takes what is
+    orthogonal to it to the like: the flat factor of the space needs no product.
     """
     k = len(gradient)
 
     def product(part: _Part, s: Array) -> Array:
         rows, s = part.rows, s.astype(part.rows.dtype)
-        inside = np.matmul((rows.reshape(-1, k) @ s).reshape(rows.shape), rows.swapaxes(1, 2))
+        half, inside = _room(rows.shape, rows.dtype)
+        np.matmul(rows.reshape(-1, k), s, out=half.reshape(-1, k))
+        np.matmul(half, rows.swapaxes(1, 2), out=inside)
         inside *= part.kernel
-        return rows.reshape(-1, k).T @ np.matmul(inside, rows).reshape(-1, k)
+        np.matmul(inside, rows, out=half)
+        return rows.reshape(-1, k).T @ half.reshape(-1, k)
 
     def hessian(s: Array) -> Array:
         return _symmetric(pairwise(list(each(lambda part: product(part, s), parts))))
 
-    return conjugate_gradients(hessian, gradient, target, most=40)
+    flat = np.trace(gradient) / k * np.eye(k)
+    step, left = conjugate_gradients(hessian, gradient - flat, target, most=40)
+    return step + flat / math.fsum(part.weight for part in parts), left
 
 
 def _move(factor: Array, step: Array) -> Array:
@@ -245,13 +261,36 @@ def _move(factor: Array, step: Array) -> Array:
     return factor @ (q * np.exp(0.5 * values)) @ q.T
 
 
-def _congruence(a: Array, X: Array) -> Array:
+def _congruence(a: Array, X: Array, room: Array) -> Array:
     """a X a^T of symmetric matrices, by two products of large matrices; symmetric but for rounding
-    (a decomposition reads one half).
+    (a decomposition reads one half). It is the first of the two arrays of `room`.
     """
     k = len(a)
-    half = (X.reshape(-1, k) @ a.T).reshape(X.shape)
-    return (half.swapaxes(1, 2).reshape(-1, k) @ a.T).reshape(X.shape)
+    first, second = room
+    np.matmul(X.reshape(-1, k), a.T, out=first.reshape(-1, k))
+    np.copyto(second, first.swapaxes(1, 2))
+    np.matmul(second.reshape(-1, k), a.T, out=first.reshape(-1, k))
+    return first
+
+
+class _Room(threading.local):
+    """Work space that a thread keeps from part to part: to allocate it anew takes up to half as
+    long as what is done in it.
+    """
+
+    def __init__(self) -> None:
+        self.held = np.empty(0)
+
+
+_of_thread = _Room()
+
+
+def _room(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Two arrays of this shape, which hold anything, until the thread asks again."""
+    size = 2 * math.prod(shape)
+    if _of_thread.held.size < size or _of_thread.held.dtype != dtype:
+        _of_thread.held = np.empty(size, dtype)
+    return _of_thread.held[:size].reshape(2, *shape)
 
 
 def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[Array], Array]:
