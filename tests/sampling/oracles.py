@@ -55,6 +55,44 @@ def affine_2(s, end=None, n=700):
     return cdf_from_weights(r.ravel(), log_density.ravel()), cdf_from_grid(rho[0], marginal)
 
 
+def affine_beyond(k, s, end):
+    """The probability that a Laplace draw on SPD(k) affine-invariant, k = 2 or 3, is longer than
+    `end`: Weyl's integration formula in polar coordinates of the eigenvalues, the radius integrated
+    in closed form, the angles numerically, in 40 digits.
+    """
+    import mpmath as mp
+
+    def radial(rate, low):
+        """The integral of r^(k-1) e^(-rate r) from low."""
+        if k == 2:
+            return mp.exp(-rate * low) * (low / rate + 1 / rate**2)
+        return mp.exp(-rate * low) * (low**2 / rate + 2 * low / rate**2 + 2 / rate**3)
+
+    def above(low, a, b):
+        """Products of 2 sinh(r g / 2), g the gaps, are sums of exponentials."""
+        if k == 2:
+            slopes = [mp.sqrt(0.5) * mp.sin(a)]
+        else:
+            g, h = (mp.sqrt(2) * mp.sin(a) * mp.sin(x) for x in (b, mp.pi / 3 - b))
+            slopes = [g + h, -g, -h]
+        return mp.fsum(radial(1 / s - x, low) - radial(1 / s + x, low) for x in slopes)
+
+    with mp.workdps(40):
+        s = mp.mpf(s)
+        rule = mp.calculus.quadrature.GaussLegendre(mp.mp)
+        nodes = rule.get_nodes(0, mp.pi / 2, 5, mp.mp.prec)
+        if k == 2:
+            angles = [(a, 0, weight) for a, weight in nodes]
+        else:
+            others = rule.get_nodes(0, mp.pi / 6, 4, mp.mp.prec)
+            angles = [(a, b, mp.sin(a) * v * w) for a, v in nodes for b, w in others]
+        beyond, whole = (
+            mp.fsum(weight * above(mp.mpf(low), a, b) for a, b, weight in angles)
+            for low in (end, 0)
+        )
+        return beyond / whole
+
+
 def bures_distance_2(a, b):
     """Bures-Wasserstein distances of 2 x 2 matrices: tr sqrt(M) = sqrt(tr M + 2 sqrt(det M)), M = A
     B.

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
-from scipy import special
 
 from .._errors import InvalidArgument, SlowSamplerWarning, invalid, real
 from ..manifolds import (
@@ -177,16 +176,15 @@ def far_probability(manifold: AbstractManifold, sigma: float) -> float:
     """An upper bound on the probability that an untruncated draw lies farther from the footpoint
     than `widest_ball(manifold)`: distances to such draws are not known well enough in float64 to
     accept or reject them.
+
+    Proved, rounding of the bound included, in `AffineProposal.tail` and `hyperbolic_tail`.
     """
     end = widest_ball(manifold)
     if math.isinf(end):
         return 0.0
     if isinstance(manifold, SPDAffineInvariant):
-        proposal = _spectral.affine_proposal(manifold.k, float(sigma), math.inf)
-        tries = _spectral.expected_tries_affine(manifold.k, float(sigma), math.inf)
-        return min(1.0, tries * proposal.tail(end))
-    a = (1 / sigma - (manifold.dim - 1)) / 2
-    return float(special.betainc(a, float(manifold.dim), math.exp(-2 * end)))
+        return _spectral.affine_proposal(manifold.k, float(sigma), math.inf).tail(end)
+    return _radial.hyperbolic_tail(manifold.dim, float(sigma), end)
 
 
 def warn_if_slow(manifold: AbstractManifold, tries: float) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -39,6 +40,23 @@ def hyperbolic_radii(
         log_g = np.log(source.gammas(a + 1, (count,))) + np.log(source.uniforms((count,))) / a
         return 0.5 * np.logaddexp(0.0, np.log(source.gammas(float(dim), (count,))) - log_g)
     return hyperbolic_hull(dim, scale, cutoff).draw(source, count)
+
+
+def hyperbolic_tail(dim: int, scale: float, end: float) -> float:
+    """An upper bound on the probability that a draw without cutoff is longer than `end`.
+
+    With a = (1/s - d + 1) / 2 the probability is that of a Beta(a, d) variable below e^{-2 end}.
+    Its density is at most t^{a-1} / B(a, d), and a B(a, d) is the product of j / (j + a) over
+    j < d: the bound is e^{-2 a end} times the product of 1 + a / j.
+    """
+    exact = (1 / Fraction(scale) - (dim - 1)) / 2  # near the limit of s the difference is small
+    if exact <= 0:
+        return 1.0
+    a = float(exact)
+    fall, rise = 2 * a * end, float(np.sum(np.log1p(a / np.arange(1, dim))))
+    # each of the two errs by less than a hundredth of this part of it
+    logarithm = rise - fall + 1e-13 * (rise + fall)
+    return math.nextafter(math.exp(min(0.0, logarithm)), 1.0)
 
 
 def sphere_radii(

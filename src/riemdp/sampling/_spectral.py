@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from scipy import linalg
@@ -26,6 +27,8 @@ from ._radial import flat_radii, log_sinc, log_sinhc
 SLACK = 1e-9
 _BLOCK = 1 << 21  # floats that one batch of proposals may hold
 _PAIRS = 1 << 18  # gaps between eigenvalues that are looked at together
+# A term of a logarithm that float64 computes errs by less than a tenth of this part of it.
+_ROUNDING = 1e-14
 _DENSE = 32  # rows up to which a dense decomposition is the faster one
 
 
@@ -69,27 +72,43 @@ class AffineProposal:
         self.hull = TangentHull(log_density, slope, 0.0, cutoff, self.dim * scale)
         self._log_density, self._slope = log_density, slope
 
-    def tail(self, r: float) -> float:
-        """An upper bound on the probability that a proposed radius exceeds r.
+    def tail(self, end: float) -> float:
+        """An upper bound on the probability that a draw of the law is longer than `end`.
 
-        The log-density is concave: beyond r it stays below its tangent at r, and between two nodes
+        The length has density r^{d-1} e^{-r/s} J(r), J the mean over directions. Above `end`,
+        J <= e^env, and the logarithm of what that makes of the density is concave, hence below its
+        tangent at `end`. The integral of the whole is at least that of any part with J replaced by
+        `_mean_at_least`: this log-density is concave too, so that between two nodes the density is
         above the smaller of its values there.
         """
-        fall = self._slope(r)
+        power, at = self.dim - 1, np.array([end])
+        size = power / end + 1 / self.scale + self.slope_limit + self.pairs * (self.c + 2 / end)
+        fall = self._slope(end) + _ROUNDING * size
         if not fall < 0:
             return 1.0
-        # nodes up to r, and up to where a narrow law has its mass: any part of [0, r] is a bound
-        inside = max(self._log_mass(r), self._log_mass(min(r, 64 * self.dim * self.scale)))
-        end = float(self._log_density(np.array([r]))[0])
-        return math.exp(min(0.0, end - math.log(-fall) - inside))
-
-    def _log_mass(self, end: float) -> float:
-        """A lower bound of the logarithm of the integral of the density over [0, end]."""
-        grid = np.linspace(0.0, end, 4001)[1:]
-        values = self._log_density(grid)
+        outside = float(self._log_density(at)[0] + self._error(at)[0]) - math.log(-fall)
+        # where the mass is, first coarsely
+        width = self.dim * self.scale
+        grid = np.geomspace(1e-3 * width, 4 * end + 64 * width, 4001)
+        values = self._log_density_at_least(grid)
+        (near,) = np.nonzero(values > np.max(values) - 40.0)
+        low, high = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, grid.size - 1)]
+        grid = np.linspace(low, high, 4001)
+        values = self._log_density_at_least(grid) - self._error(grid)
         lower = np.minimum(values[1:], values[:-1])
         top = float(np.max(lower))
-        return top + math.log(float(np.sum(np.exp(lower - top))) * (grid[1] - grid[0]))
+        whole = top + math.log(float(np.sum(np.exp(lower - top) * np.diff(grid))))
+        # 1e-9 for what exp, the sum and the distances between nodes err by
+        return math.nextafter(math.exp(min(0.0, outside - whole + 1e-9)), 1.0)
+
+    def _log_density_at_least(self, r: np.ndarray) -> np.ndarray:
+        power, (n, c) = self.dim - 1, _mean_at_least(self.k)
+        return power * np.log(r) - r / self.scale + n * log_sinhc(c * r)
+
+    def _error(self, r: np.ndarray) -> np.ndarray:
+        """What rounding may add to a log-density: ten times the sum of the errors of its terms."""
+        terms = self.dim * (np.abs(np.log(r)) + 1) + r / self.scale + self.slope_limit * r
+        return _ROUNDING * (terms + self.pairs * (self.c * r + 5))
 
     def envelope(self, r: np.ndarray) -> np.ndarray:
         return np.minimum(self.pairs * log_sinhc(self.c * r), self.slope_limit * r)
@@ -104,6 +123,27 @@ class AffineProposal:
             gaps = np.abs(some[:, self.rows] - some[:, self.columns])
             bent[i : i + step] = np.sum(log_sinhc(gaps * (r[i : i + step] / 2)[:, None]), axis=1)
         return bent - self.envelope(r) - SLACK
+
+
+@functools.lru_cache(maxsize=64)
+def _mean_at_least(k: int) -> tuple[float, float]:
+    """(n, c) such that the mean over directions of the product of sinhc(r g / 2), g the gaps of the
+    eigenvalues, is at least sinhc(c r)^n for all r; n is at most the number of gaps.
+
+    With y = r^2 g^2 / 4 let f(y) = log sinhc(sqrt y), which is the sum of log(1 + y / (j pi)^2)
+    over j >= 1: f(y) / y is convex. The logarithm of the mean is at least the mean of the logarithm
+    (Jensen), a sum over gaps of y times f(y) / y: at least what it is with f(y) / y taken where the
+    mean of y with weights y lies (Jensen once more). The mean m of the sum of g^2, and that of
+    g^4, called q, come from moments of a symmetric matrix of normals, by Stein's identity; then
+    n = m^2 / q and c^2 = q / (4 m).
+    """
+    if k == 1:
+        return 0.0, 0.0
+    dim = k * (k + 1) // 2
+    fourth = Fraction(k * (2 * k**3 + 5 * k**2 + 5 * k), 4)  # k E tr S^4
+    m = k - Fraction(k, dim)
+    q = (fourth - 12 * dim) / (dim * (dim + 2)) + 3
+    return float(m * m / q), math.sqrt(q / (4 * m))
 
 
 @functools.lru_cache(maxsize=64)
