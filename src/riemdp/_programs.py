@@ -50,22 +50,18 @@ def _compiled(
 
     @functools.wraps(f)
     def call(*arguments: Any) -> R:
-        if not suits(arguments[0]) or any(map(_is_traced, arguments)):
+        if not suits(arguments[0]) or isinstance(arguments[-1], Tracer):
             return usual(*arguments)
         try:
             return quick()(*arguments)
         except ValueError as error:
-            # A program has options, a part of one has none: the arguments did not show that this
-            # call is a part.
+            # A program has options, a part of one has none: the last argument did not show that
+            # this call is a part.
             if "compiler_options" not in str(error):
                 raise
             return usual(*arguments)
 
     return call
-
-
-def _is_traced(x: Any) -> bool:
-    return isinstance(x, Tracer) or (isinstance(x, tuple) and any(map(_is_traced, x)))
 
 
 @functools.cache

@@ -118,16 +118,10 @@ def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
 
 
 def admitted(
-    manifold: AbstractManifold,
-    name: str,
-    value: Point,
-    domain: Domain | None,
-    base: Point = None,
-    *,
-    at: Any = None,
+    manifold: AbstractManifold, name: str, value: Point, domain: Domain | None, base: Point = None
 ) -> Point:
     """Validate one private point, move it into `domain` if given, and return it (or its log at
-    `base`; or, from what is `prepared` of a base, the orthonormal coordinates of that).
+    `base`).
 
     The move takes no two values farther apart (`Domain.fold`), so that the sensitivity of the value
     given is that of the value moved. Proof: docs/proofs/gaussian.md, Lemma 9.
@@ -136,9 +130,28 @@ def admitted(
         InvalidArgument: Not one finite point of the manifold. The message never shows the value.
     """
     checked = _single(manifold, name, value)
-    ball = (None, None, None) if domain is None else (domain.center, domain.radius, domain.fold)
-    result, flags = _admit(manifold, checked, ball, base, at)
-    finite, belongs = np.asarray(flags).tolist()
+    result, flags = _admit(manifold, checked, _ball(domain), base)
+    _check_flags(manifold, name, *np.asarray(flags).tolist())
+    return result
+
+
+def admitted_coordinates(
+    manifold: AbstractManifold, name: str, value: Point, domain: Domain | None, at: Any
+) -> Floats:
+    """The same, as orthonormal coordinates of the log at a public base, of which `at` is
+    `prepared`.
+    """
+    checked = _single(manifold, name, value)
+    found = np.asarray(_admit_coordinates(manifold, checked, _ball(domain), at))
+    _check_flags(manifold, name, *found[-2:].tolist())
+    return found[:-2]
+
+
+def _ball(domain: Domain | None) -> tuple[Point, float | None, float | None]:
+    return (None, None, None) if domain is None else (domain.center, domain.radius, domain.fold)
+
+
+def _check_flags(manifold: AbstractManifold, name: str, finite: float, belongs: float) -> None:
     if not finite:
         raise _not_finite(name)
     if not belongs:
@@ -146,7 +159,6 @@ def admitted(
             f"argument `{name}` is not a point of {manifold!r} (its equations fail by more than"
             " 1e-6). Nothing was spent"
         )
-    return result
 
 
 def _single(manifold: AbstractManifold, name: str, value: Point) -> Point:
@@ -174,13 +186,26 @@ def _admit(
     value: Point,
     ball: tuple[Point, float | None, float | None],
     base: Point,
-    at: Any,
 ) -> tuple[Point, Bool[Array, "2"]]:
-    flags = jnp.array([_all_finite(value), jnp.all(manifold._belongs(value, 1e-6))])
     point = _moved_in(manifold, *ball, value)
-    if at is not None:
-        return manifold._log_coordinates_from(at, point), flags
-    return (point if base is None else manifold._log(base, point)), flags
+    return (point if base is None else manifold._log(base, point)), _flags(manifold, value)
+
+
+@for_one_point(0)
+def _admit_coordinates(
+    manifold: AbstractManifold,
+    value: Point,
+    ball: tuple[Point, float | None, float | None],
+    at: Any,
+) -> Array:
+    y = manifold._log_coordinates_from(at, _moved_in(manifold, *ball, value))
+    # in one array: the host takes over one faster than two
+    return jnp.concatenate([y, _flags(manifold, value).astype(y.dtype)])
+
+
+def _flags(manifold: AbstractManifold, value: Point) -> Bool[Array, "2"]:
+    """Whether the value is finite, and whether it is a point of the space."""
+    return jnp.array([_all_finite(value), jnp.all(manifold._belongs(value, 1e-6))])
 
 
 def tangent_coordinates(
@@ -193,19 +218,18 @@ def tangent_coordinates(
         InvalidArgument: Not one finite array. The message never shows the value.
     """
     checked = _single(manifold, name, value)
-    coordinates, flags = _coordinates(manifold, checked, point, at)
-    finite, tangent = np.asarray(flags).tolist()
+    found = np.asarray(_coordinates(manifold, checked, point, at))
+    finite, tangent = found[-2:].tolist()
     if not finite:
         raise _not_finite(name)
-    return np.asarray(coordinates), tangent
+    return found[:-2], bool(tangent)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _coordinates(
-    manifold: AbstractManifold, value: Tangent, point: Point, at: Any
-) -> tuple[Array, Bool[Array, "2"]]:
+def _coordinates(manifold: AbstractManifold, value: Tangent, point: Point, at: Any) -> Array:
+    y = manifold._to_coordinates_from(at, value)
     flags = jnp.array([_all_finite(value), jnp.all(manifold._is_tangent(point, value, 1e-6))])
-    return manifold._to_coordinates_from(at, value), flags
+    return jnp.concatenate([y, flags.astype(y.dtype)])
 
 
 def prepared(manifold: AbstractManifold, base: Point) -> Any:

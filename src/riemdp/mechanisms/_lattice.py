@@ -105,11 +105,10 @@ def added_laplace(y: Array | Floats, scale: float, source: NoiseSource) -> Float
 
 
 def _steps(values: Floats, exponent: int) -> NDArray[np.int64]:
-    """The nearest points of the grid; 0 for what is not a number."""
-    with np.errstate(over="ignore"):
-        steps = np.rint(np.ldexp(values, -exponent))
-    steps = np.where(np.isnan(steps), 0.0, steps)
-    return np.minimum(np.maximum(steps, -_FARTHEST), _FARTHEST).astype(np.int64)
+    """The nearest points of the grid, up to the farthest; 0 for what is not a number."""
+    far = math.ldexp(_FARTHEST, min(exponent, 962))  # finite
+    steps = np.rint(np.ldexp(np.minimum(np.maximum(values, -far), far), -exponent))
+    return np.where(np.isnan(steps), 0.0, steps).astype(np.int64)
 
 
 def noise_of_integer(deviation: float, source: NoiseSource) -> float:

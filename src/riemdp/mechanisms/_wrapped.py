@@ -33,6 +33,7 @@ from ._common import (
     CALIBRATIONS,
     Floats,
     admitted,
+    admitted_coordinates,
     end_of,
     gaussian_multiplier,
     needs_log,
@@ -116,8 +117,7 @@ class AbstractWrapped(AbstractTangentNoise):
     def _admit(self, value: Point) -> Any:
         if not self._on_grid:
             return admitted(self.manifold, "value", value, self._domain, self.base)
-        at = self._at_base
-        return np.asarray(admitted(self.manifold, "value", value, self._domain, at=at))
+        return admitted_coordinates(self.manifold, "value", value, self._domain, self._at_base)
 
     @property
     def _details(self) -> dict[str, Any]:

@@ -32,12 +32,12 @@ def sphere_mean(X: ArrayLike, w: ArrayLike, tol: float, max_passes: int) -> Foun
         cosines, stretch = np.empty(len(w)), np.empty(len(w))
 
         def weigh(seen: np.ndarray, some: slice) -> np.ndarray:
-            cosines[some] = np.clip(seen, -1.0, 1.0)
+            cosines[some] = np.maximum(np.minimum(seen, 1.0), -1.0)
             stretch[some] = _angle_over_sine(cosines[some])
             return w[some] * stretch[some]
 
         gradient = _across(p, _combined(X, p, weigh))
-        size = float(np.linalg.norm(gradient))
+        size = _length(gradient)
         spread = float(np.arccos(np.min(np.where(w > 0, cosines, 1.0))))
 
         def newton() -> tuple[np.ndarray, float]:
@@ -64,7 +64,7 @@ def sphere_mean(X: ArrayLike, w: ArrayLike, tol: float, max_passes: int) -> Foun
 def _start(X: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The direction of the arithmetic mean, unless that is the centre; else the heaviest record."""
     mean = w @ X
-    length = float(np.linalg.norm(mean))
+    length = _length(mean)
     return mean / length if length >= 1e-8 else X[int(np.argmax(w))]
 
 
@@ -75,21 +75,18 @@ def _combined(
     fixed and at most `BLOCK`, so that the rounding error has a public bound.
     """
     rows = min(BLOCK, max(16, NUMBERS // X.shape[1]))
+    if len(X) <= rows:
+        return weigh(X @ v, slice(None)) @ X
     cuts = [slice(i, i + rows) for i in range(0, len(X), rows)]
     return pairwise([weigh(X[some] @ v, some) @ X[some] for some in cuts])
 
 
 def _angle_over_sine(cosines: np.ndarray) -> np.ndarray:
-    """theta / sin theta from cos theta; at t = 1 - cos near 0 by its series, which has no
-    cancellation.
+    """theta / sin theta from cos theta. Near 0 the sine is rounded; so is theta, found from it, and
+    the quotient is right.
     """
-    t = 1.0 - cosines
-    near = t < 1e-4
-    safe = np.where(near, 0.5, cosines)
-    sine = np.sqrt(np.maximum((1.0 - safe) * (1.0 + safe), 1e-30))
-    return np.where(
-        near, 1.0 + t * (1.0 / 3.0 + t * (2.0 / 15.0 + t * 2.0 / 35.0)), np.arccos(safe) / sine
-    )
+    sine = np.sqrt(np.maximum((1.0 - cosines) * (1.0 + cosines), 1e-30))
+    return np.arctan2(sine, cosines) / sine
 
 
 def _across(p: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -98,6 +95,10 @@ def _across(p: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def _move(p: np.ndarray, v: np.ndarray) -> np.ndarray:
-    length = float(np.linalg.norm(v))
+    length = _length(v)
     moved = math.cos(length) * p + (math.sin(length) / length if length > 0 else 1.0) * v
-    return moved / np.linalg.norm(moved)
+    return moved / _length(moved)
+
+
+def _length(v: np.ndarray) -> float:
+    return math.sqrt(v @ v)
