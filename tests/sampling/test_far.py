@@ -323,6 +323,47 @@ def test_the_faster_way_to_truncate_is_taken_and_a_ball_beyond_float64_is_refuse
         truncation(manifold, 2.0, R.Ball(np.eye(3), 20.0))
 
 
+@pytest.mark.parametrize("from_center", [True, False])
+@pytest.mark.parametrize(
+    ("manifold", "wide"),
+    [
+        (R.Euclidean(1), 2.0),
+        (R.Euclidean(2), 2.0),
+        (R.Euclidean(6), 2.0),
+        (R.Lorentz(4), 4.0),
+        (R.SPDAffineInvariant(3), 3.3),
+        (R.SPDAffineInvariant(5), 0.2),
+    ],
+    ids=str,
+)
+def test_no_more_proposals_are_kept_than_the_bound_says(manifold, wide, from_center):
+    from riemdp.sampling import _laplace
+
+    center, radius, count = manifold.origin, 1.0, 1 << 14
+    v = manifold.tangent_from_normals(center, np.arange(1.0, manifold.noise_size + 1))
+    edge = manifold.exp(center, v * (0.999999 * radius / float(manifold.norm(center, v))))
+    way = _laplace.Truncation(R.Ball(center, radius), radius / wide, from_center, 1.0)
+    kept = np.asarray(way._propose(manifold, edge, count, R.noise_source(3))[1])
+    error = 6 * math.sqrt((np.mean(kept) + 1 / count) / count)
+    bound = dict(zip((True, False), _laplace._most_kept(manifold.dim, wide), strict=True))
+    assert np.mean(kept) <= bound[from_center] + error
+    if manifold.dim == 6:  # planted: the bound for a wider ball, or for more dimensions
+        wrong = _laplace._most_kept(*((6, 2 * wide) if from_center else (9, wide)))
+        assert np.mean(kept) > wrong[not from_center] + error
+
+
+def test_nothing_is_tried_out_where_a_bound_shows_that_it_is_in_vain(monkeypatch):
+    from riemdp.sampling import _laplace
+
+    monkeypatch.setattr(_laplace, "draw", lambda *_: pytest.fail("drawn"))
+    monkeypatch.setattr(_laplace, "expected_tries", lambda *_, **__: pytest.fail("drawn"))
+    space = R.SPDAffineInvariant(30)
+    assert _laplace.truncation(space, 0.133, R.Ball(np.eye(30), 4.0)).tries == math.inf
+    # planted: spheres are not Hadamard spaces
+    with pytest.raises(pytest.fail.Exception):
+        _laplace.truncation(R.Sphere(30), 0.01, R.Ball(R.Sphere(30).origin, 1.0))
+
+
 def test_k_norm_draws_from_the_ball_where_its_proposals_would_leave_float64():
     from riemdp.sampling._laplace import far_probability
 

@@ -538,6 +538,7 @@ def test_what_is_tried_out_is_bounded_where_points_are_large(monkeypatch) -> Non
         return np.zeros(tries), np.ones(tries, dtype=bool)
 
     monkeypatch.setattr(_laplace.Truncation, "_propose", counted)
+    monkeypatch.setattr(_laplace, "_most_kept", lambda *_: (1.0, 1.0))  # else nothing is tried out
     for k, most in ((3, 2048), (100, 256), (200, 64)):
         made.clear()
         space, ball = R.SPDAffineInvariant(k), R.Ball(np.eye(k), 0.7)
@@ -608,6 +609,7 @@ def test_a_plan_proposes_no_more_than_a_bounded_number(monkeypatch, radius, sigm
 
     monkeypatch.setattr(_spectral, "symmetric_directions", counted)
     monkeypatch.setattr(_far, "_affine_from_public_point", lambda *_: 1 / 0)
+    monkeypatch.setattr(_laplace, "_most_kept", lambda *_: (1.0, 1.0))  # else nothing is tried out
     _laplace._truncation.cache_clear()
     way = _laplace.truncation(space, sigma, R.Ball(np.eye(10), radius))
     assert math.isinf(way.tries)

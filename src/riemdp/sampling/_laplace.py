@@ -254,7 +254,8 @@ class Truncation:
 
     `tries` is the expected number of proposals a draw takes for eta on the edge of the ball, where
     it is largest: a pilot run of 16 to 2048 draws from a fixed public seed. Infinite if none of
-    them landed inside, or if each of them would take too many proposals for such a run.
+    them landed inside, or if each of them would take too many proposals for such a run. There is no
+    run where a bound shows that it would be in vain (`_most_kept`).
     """
 
     ball: PublicBall
@@ -346,6 +347,9 @@ class _Hashed:
 def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Truncation:
     ball = hashed.ball
     radius = float(ball.radius)
+    shares = _most_kept(manifold.dim, radius / sigma) if manifold.is_hadamard else (1.0, 1.0)
+    if max(shares) * HOPELESS < 1.0:
+        return Truncation(ball, sigma, True, math.inf)
     source = noise_source(20243)
     z = source.normals((manifold.noise_size,))
     v = manifold.tangent_from_normals(ball.center, z)
@@ -353,14 +357,15 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
     edge = manifold.exp(ball.center, jax.tree.map(lambda leaf: factor * leaf, v))
     most = max(64, min(2048, _PILOT // manifold.noise_size))
     ways: list[Truncation] = []
-    for from_center, cutoff in ((True, radius), (False, 2 * radius)):
+    for from_center, cutoff, share in zip((True, False), (radius, 2 * radius), shares, strict=True):
         radial = expected_tries(manifold, sigma, eta=ball.center, cutoff=cutoff)
         pilot = min(
             most, max(64 if radial <= 4.0 else 0, int(_PROPOSED / (radial * manifold.noise_size)))
         )
         tries = math.inf
         # A way whose lengths alone take more tries than the other way is not the faster one.
-        if pilot >= 16 and not any(way.tries <= radial for way in ways):
+        faster = not any(way.tries <= radial for way in ways)
+        if pilot >= 16 and faster and share * HOPELESS >= 1.0:
             way = Truncation(ball, sigma, from_center, math.inf)
             kept = sum(
                 int(np.sum(way._propose(manifold, edge, some, source, rough=True)[1]))
@@ -371,6 +376,27 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
         if tries <= 4.0:
             break
     return min(ways, key=lambda way: way.tries)
+
+
+def _most_kept(dim: int, wide: float) -> tuple[float, float]:
+    """Upper bounds on the shares of proposals that are kept for eta on the edge of a ball with
+    radius / sigma = `wide` on a Hadamard manifold, from the centre and from eta.
+
+    A triangle with two sides and the angle t between them has a third side that is at least that of
+    the flat one. From the centre, proposals on the edge are the likeliest to be kept, with
+    probability exp(-2 wide sin(t / 2)) at most. From eta, a proposal of length 2 radius u lies
+    outside unless u <= cos t. Volume makes it longer than a flat one, of density
+    u^{d-1} e^{-2 wide u} on [0, 1], which falls below c with probability at most
+    c^d e^{2 wide (1 - c)}.
+    """
+    angle = (np.arange(4000) + 0.5) * (math.pi / 4000)
+    size = (dim - 2) * np.log(np.sin(angle))
+    c = np.maximum(np.cos(angle), 1e-300)
+    inside = np.minimum(0.0, dim * np.log(c) + 2 * wide * (1 - c))
+    logs = (-2 * wide * np.sin(angle / 2), np.where(angle < math.pi / 2, inside, -np.inf))
+    weight = np.exp(size - np.max(size))
+    center, eta = (float(np.sum(weight * np.exp(kept)) / np.sum(weight)) for kept in logs)
+    return (center, eta) if dim > 1 else (1.0, 1.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
