@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from riemdp import InvalidArgument, noise_source
-from riemdp.randomness import _rounded
+from riemdp.randomness import _rounded, _source
 from tests.statistical import ALPHA
 
 Draw = Callable[[float, int], np.ndarray]
@@ -264,10 +264,49 @@ def test_the_exponential_is_as_good_as_the_guard_needs(
 def test_a_few_draws_are_those_of_arrays(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     few = noise_source(6)
     one_by_one = [few.rounded_normals(scale, count) for count in range(33) for _ in range(20)]
-    monkeypatch.setattr(_rounded, "_MOST_FEW", -1)
+    monkeypatch.setattr(_rounded, "MOST_FEW", -1)
     many = noise_source(6)
     arrays = [many.rounded_normals(scale, count) for count in range(33) for _ in range(20)]
     assert all(np.array_equal(a, b) for a, b in zip(one_by_one, arrays, strict=True))
+
+
+def test_a_few_private_draws_are_a_function_of_the_systems_words_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each word is asked for once, and none comes from a generator."""
+    handed: list[bytes] = []
+
+    def urandom(count: int) -> bytes:
+        handed.append(noise_source(len(handed)).generator.bytes(count))
+        return handed[-1]
+
+    monkeypatch.setattr(_source.os, "urandom", urandom)
+    monkeypatch.setattr(_source, "_with_new_key", lambda *_: pytest.fail("a key"))
+    found = [noise_source().rounded_normals(1.0, count) for count in range(33) for _ in range(9)]
+
+    class Again:
+        """The same words once more."""
+
+        bit_generator: Any
+        words = np.frombuffer(b"".join(handed), np.uint64)
+        used = 0
+
+        def random_raw(self, count: int) -> np.ndarray:
+            self.used += count
+            return self.words[self.used - count : self.used]
+
+    again = Again()
+    again.bit_generator = again
+    same = [_rounded.rounded_normals(again, 1.0, count) for count in range(33) for _ in range(9)]
+    assert all(np.array_equal(a, b) for a, b in zip(found, same, strict=True))
+    assert again.used == again.words.size > sum(range(33)) * 9
+
+
+def test_a_few_private_draws_have_the_law() -> None:
+    z = np.concatenate([noise_source().rounded_normals(2.0**32, 32) for _ in range(2000)])
+    assert stats.kstest(z / 2.0**32, "norm").pvalue > ALPHA
+    # a word that came twice would be two equal integers: by chance one pair in a few runs
+    assert z.size - np.unique(z).size <= 4
 
 
 # ------------------------------------------------------------------------------------------------

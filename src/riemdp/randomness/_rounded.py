@@ -26,7 +26,7 @@ import functools
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,7 @@ _SCALE_BITS = 28  # significant bits of a scale
 MOST_SCALE = 2.0**41
 GUARD = 2.0**-30
 _BLOCK = 1 << 15  # draws at a time: what fits into a processor's cache
-_MOST_FEW = 32  # so few draws are faster without arrays
+MOST_FEW = 32  # so few draws are faster without arrays
 
 _U8, _U9, _U16, _U32 = (np.uint64(n) for n in (8, 9, 16, 32))
 _ONE, _LOW8, _LOW16 = np.uint64(1), np.uint64(0xFF), np.uint64(0xFFFF)
@@ -49,6 +49,21 @@ _ONE, _LOW8, _LOW16 = np.uint64(1), np.uint64(0xFF), np.uint64(0xFFFF)
 _SLACK = np.uint64(257)
 
 Words = NDArray[np.uint64]
+
+
+class RawWords(Protocol):
+    """Independent uniform words of 64 bits."""
+
+    def random_raw(self, count: int, /) -> Any: ...
+
+
+class Generator(Protocol):
+    """What holds such words, as a generator of NumPy does."""
+
+    @property
+    def bit_generator(self) -> RawWords: ...
+
+
 Integers = NDArray[np.int64]
 
 
@@ -76,7 +91,7 @@ def scale_up(x: float) -> float:
     return math.ldexp(math.ceil(math.ldexp(mantissa, _SCALE_BITS)), exponent - _SCALE_BITS)
 
 
-def rounded_normals(generator: np.random.Generator, scale: float, count: int) -> Integers:
+def rounded_normals(generator: Generator, scale: float, count: int) -> Integers:
     """`count` independent integers with the law of round(scale N), N standard normal.
 
     Raises:
@@ -87,7 +102,7 @@ def rounded_normals(generator: np.random.Generator, scale: float, count: int) ->
     out = np.empty(count, dtype=np.int64)
     for start in range(0, count, _BLOCK):
         size = min(_BLOCK, count - start)
-        block = _few if size <= _MOST_FEW else _block
+        block = _few if size <= MOST_FEW else _block
         out[start : start + _BLOCK] = block(generator, scale, size)
     return out
 
@@ -141,11 +156,11 @@ def _crossing(height: float) -> float:
 
 
 # -------------------------------------------------------------------- draws
-def _words(generator: np.random.Generator, count: int) -> Words:
+def _words(generator: Generator, count: int) -> Words:
     return np.asarray(generator.bit_generator.random_raw(count))
 
 
-def _few(generator: np.random.Generator, scale: float, count: int) -> Integers:
+def _few(generator: Generator, scale: float, count: int) -> Integers:
     """The same draws as `_block`, from the same words."""
     factors, shift = _factors(scale)
     inner = _inner()
@@ -166,7 +181,7 @@ def _few(generator: np.random.Generator, scale: float, count: int) -> Integers:
     return out
 
 
-def _finished_few(generator: np.random.Generator, scale: float, words: list[int]) -> list[int]:
+def _finished_few(generator: Generator, scale: float, words: list[int]) -> list[int]:
     """The same as `_finished`, from the same words."""
     factors, shift = _factors(scale)
     inner, half, slack = _inner(), 1 << (shift - 1), int(_SLACK)
@@ -221,7 +236,7 @@ def _factors(scale: float) -> tuple[tuple[int, ...], int]:
     return tuple(whole * width for width in strips().width.tolist()), 59 - exponent
 
 
-def _block(generator: np.random.Generator, scale: float, count: int) -> Integers:
+def _block(generator: Generator, scale: float, count: int) -> Integers:
     words = _words(generator, count)
     strip = (words & _LOW8).astype(np.intp)
     negative = ((words >> _U8) & _ONE).astype(np.int64)
@@ -229,7 +244,7 @@ def _block(generator: np.random.Generator, scale: float, count: int) -> Integers
     magnitude, decided = _rounded(strip, u, scale)
     out = (magnitude ^ -negative) + negative
     others = np.flatnonzero(~((u < strips().inner[strip]) & decided))
-    if 0 < others.size <= _MOST_FEW:
+    if 0 < others.size <= MOST_FEW:
         out[others] = _finished_few(generator, scale, words[others].tolist())
     elif others.size:
         out[others] = _finished(generator, scale, strip[others], negative[others], u[others])
@@ -252,7 +267,7 @@ def _rounded(strip: NDArray[np.intp], u: Words, scale: float) -> tuple[Integers,
 
 
 def _finished(
-    generator: np.random.Generator,
+    generator: Generator,
     scale: float,
     strip: NDArray[np.intp],
     negative: Integers,
@@ -297,15 +312,13 @@ def _gap(strip: NDArray[np.intp], u: Words, v: Words) -> NDArray[np.float64]:
 _Bits = tuple[int, int]  # the first bits of a uniform number, and how many they are
 
 
-def _more(generator: np.random.Generator, bits: _Bits) -> _Bits:
+def _more(generator: Generator, bits: _Bits) -> _Bits:
     """64 bits more."""
     value, count = bits
     return (value << 64) | int(_words(generator, 1)[0]), count + 64
 
 
-def _exactly_below(
-    generator: np.random.Generator, strip: int, u: _Bits, v: _Bits
-) -> tuple[bool, _Bits]:
+def _exactly_below(generator: Generator, strip: int, u: _Bits, v: _Bits) -> tuple[bool, _Bits]:
     """Whether the point (U, V) of a strip is under the curve, and the bits of U that are known."""
     width = Fraction(int(strips().width[strip]), 1 << _WIDTH_BITS)
     bottom, height = strips().bottom[strip], strips().height[strip]
@@ -332,7 +345,7 @@ def _density(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
     return value - error, value + error
 
 
-def _exactly_rounded(generator: np.random.Generator, strip: int, u: _Bits, scale: float) -> int:
+def _exactly_rounded(generator: Generator, strip: int, u: _Bits, scale: float) -> int:
     """round(scale x) from the bits of U, with more where they do not decide."""
     factor = Fraction(scale) * int(strips().width[strip]) / (1 << _WIDTH_BITS)
     while True:

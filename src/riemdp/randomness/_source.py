@@ -24,7 +24,7 @@ from .._parallel import each
 from ._discrete import discrete_gaussians
 from ._discrete_laplace import laplace_integer, laplace_vector
 from ._many import KEY, many_normals
-from ._rounded import rounded_normals
+from ._rounded import MOST_FEW, rounded_normals
 
 _ROUNDS = 20
 PARALLEL = 1 << 15  # from how many numbers on a second thread is worth while
@@ -71,6 +71,20 @@ class _SealedChaCha(ChaCha):
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
+class _System:
+    """Words of the operating system itself: a few take less time than a key for a generator."""
+
+    @property
+    def bit_generator(self) -> _System:
+        return self
+
+    def random_raw(self, count: int) -> NDArray[np.uint64]:
+        return np.frombuffer(os.urandom(8 * count), np.uint64)
+
+
+_SYSTEM = _System()
+
+
 class NoiseSource:
     """Random numbers for releases (keyed by the operating system) or for simulation (keyed by a
     seed).
@@ -86,7 +100,8 @@ class NoiseSource:
     - *Never reused*: each source draws a key of its own in each thread, so that no release goes on
       with the stream of the one before, also where a snapshot of the process is resumed twice. The
       sources of one thread hand over one generator: a new key takes the place of the last one,
-      which stays in memory until then.
+      which stays in memory until then. A few integers need no key: their words come from the
+      operating system.
     - *Seeded*: `reproducible` is True; what is released with it must not be published as private.
 
     `rounded_normals`, `discrete_gaussians` and `laplace_integers` are exact integers. All others
@@ -181,6 +196,8 @@ class NoiseSource:
         many = count >= PARALLEL and rows[:1] > (1,)
         if helper is not None and many and not self.reproducible:
             return _by_two(partial(self.rounded_normals, scale), rows, helper)
+        if count <= MOST_FEW and not self.reproducible:
+            return rounded_normals(_SYSTEM, scale, count).reshape(shape)
         with self._turn() as generator:
             return rounded_normals(generator, scale, count).reshape(shape)
 
