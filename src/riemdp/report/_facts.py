@@ -256,7 +256,7 @@ class ReportFacts:
                 "source": (
                     "a seed (not private)"
                     if self.reproducible
-                    else "ChaCha20 keyed by the operating system"
+                    else "the operating system, or ChaCha20 keyed by it"
                 ),
             },
             "ledger": self.ledger,
@@ -445,8 +445,8 @@ class ReportFacts:
                 "Randomness",
                 "a seed given by the user; reproducible, therefore not private"
                 if self.reproducible
-                else "cryptographic: ChaCha20 with a 256-bit key from the operating system, not"
-                " kept",
+                else "cryptographic: the operating system, or ChaCha20 with a 256-bit key from it,"
+                " not kept",
             ),
             ("Made with", ", ".join(f"{k} {v}" for k, v in self.versions.items())),
             (
