@@ -385,3 +385,21 @@ def test_agrees_with_pyriemann(metric):
     theirs = reference(X) if metric == "logeuclid" else reference(X, tol=1e-12, maxiter=300)
     ours = np.asarray(frechet_mean(riemdp.spd(5, metric), X).value)
     np.testing.assert_allclose(ours, theirs, atol=1e-7)
+
+
+def test_a_mean_inside_another_of_the_same_thread_changes_nothing(monkeypatch):
+    """As where the handler of a signal computes one: no work space is that of both."""
+    space, X = SPDAffineInvariant(6), _wishart(900, 6)
+    alone = np.asarray(frechet_mean(space, X, tol=1e-11).value)
+    copyto, inside, interrupts = np.copyto, [], []
+
+    def interrupted(to, given):
+        copyto(to, given)
+        if not inside:
+            inside.append(True)
+            interrupts.append(frechet_mean(space, X[::-1] + np.eye(6)))
+            inside.clear()
+
+    monkeypatch.setattr(_affine_mean.np, "copyto", interrupted)
+    assert np.array_equal(np.asarray(frechet_mean(space, X, tol=1e-11).value), alone)
+    assert interrupts

@@ -42,6 +42,7 @@ _BLOCK = 1 << 24  # floats of normals drawn at once
 _PILOT = 1 << 20  # floats of the draws that tell how many tries a truncated one takes,
 _PROPOSED = 1 << 23  # and of what is proposed for them
 _TOGETHER = 1 << 20  # floats of such draws that are held at once
+_VAIN = 1e-3  # proposals kept of HOPELESS ones, below which no pilot asks how many
 _FROM_ORIGIN = View()
 
 
@@ -348,7 +349,7 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
     ball = hashed.ball
     radius = float(ball.radius)
     shares = _most_kept(manifold.dim, radius / sigma) if manifold.is_hadamard else (1.0, 1.0)
-    if max(shares) * HOPELESS < 1.0:
+    if max(shares) * HOPELESS < _VAIN:
         return Truncation(ball, sigma, True, math.inf)
     source = noise_source(20243)
     z = source.normals((manifold.noise_size,))
@@ -365,7 +366,7 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
         tries = math.inf
         # A way whose lengths alone take more tries than the other way is not the faster one.
         faster = not any(way.tries <= radial for way in ways)
-        if pilot >= 16 and faster and share * HOPELESS >= 1.0:
+        if pilot >= 16 and faster and share * HOPELESS >= _VAIN:
             way = Truncation(ball, sigma, from_center, math.inf)
             kept = sum(
                 int(np.sum(way._propose(manifold, edge, some, source, rough=True)[1]))
@@ -379,8 +380,11 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
 
 
 def _most_kept(dim: int, wide: float) -> tuple[float, float]:
-    """Upper bounds on the shares of proposals that are kept for eta on the edge of a ball with
-    radius / sigma = `wide` on a Hadamard manifold, from the centre and from eta.
+    """The shares of proposals that are kept for eta on the edge of a ball with radius / sigma =
+    `wide` on a Hadamard manifold, from the centre and from eta, at most, if all directions are
+    equally likely. So they are on flat and hyperbolic spaces. On others the cosine of an angle has
+    nearly the same variance, and `_VAIN` leaves room for the rest: what is decided is public, and
+    exact draws stay exact.
 
     A triangle with two sides and the angle t between them has a third side that is at least that of
     the flat one. From the centre, proposals on the edge are the likeliest to be kept, with

@@ -25,10 +25,10 @@ lie up to 45 apart: farther than the argument reaches, and as far as records of 
 
 from __future__ import annotations
 
+import contextlib
 import math
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ Array = np.ndarray
 
 SUBSAMPLES = (256, 2048)  # public sizes; records are chosen by position, whatever their values
 # records handled at once, or so many that they are these numbers; public, so that rounding does not
-# depend on the number of cores
+# depend on the number of threads here
 PART, NUMBERS = 1024, 1 << 17
 _ROUGH = 0.5  # the residual of a subsample's mean, in units of its sampling error
 _SEEN = 10.0  # how far below its bound the residual after a step is on data
@@ -56,6 +56,31 @@ class NotSuitable(Exception):
     """The records are too ill-conditioned relative to their mean for this method; the caller uses
     the general one.
     """
+
+
+@dataclass
+class _Work:
+    """What does the work on parts of the data, and the space it does it in.
+
+    To allocate such space anew for each part takes up to half as long as what is done in it.
+    """
+
+    each: Each
+    free: list[Array] = field(default_factory=list[Array])
+
+    @contextlib.contextmanager
+    def room(self, part: Array) -> Iterator[tuple[Array, Array]]:
+        """Two arrays like the part, which hold anything, for one user at a time."""
+        size = 2 * part.size
+        try:
+            held = self.free.pop()
+        except IndexError:
+            held = np.empty(0)
+        if held.size < size or held.dtype != part.dtype:
+            held = np.empty(size, part.dtype)
+        first, second = held[:size].reshape(2, *part.shape)
+        yield first, second
+        self.free.append(held)
 
 
 @dataclass
@@ -85,6 +110,7 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
     w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights)
     try:
         with in_threads(-(-n // _part(X))) as each:
+            work = _Work(each)
             # Inside, so that the sum does not depend on how many threads the library would take.
             start = np.linalg.cholesky(_symmetric(np.tensordot(w, X, axes=1)))
             for size in SUBSAMPLES:
@@ -92,8 +118,8 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
                 if n < 4 * size or not np.sum(w[chosen]) > 0:
                     break
                 shares = w[chosen] / np.sum(w[chosen])
-                start = _newton(X[chosen], shares, start, _ROUGH, 12, each, sample=size).value
-            found = _newton(X, w, start, tol, max_passes, each)
+                start = _newton(X[chosen], shares, start, _ROUGH, 12, work, sample=size).value
+            found = _newton(X, w, start, tol, max_passes, work)
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
     return replace(found, value=_symmetric(found.value @ found.value.T))
@@ -105,7 +131,7 @@ def _newton(
     start: Array,
     tol: float,
     max_passes: int,
-    each: Each,
+    work: _Work,
     sample: int | None = None,
 ) -> Found[Array]:
     """Damped Newton iteration from the factor `start`; the value found is the mean's factor.
@@ -115,11 +141,11 @@ def _newton(
     """
     # Whitened once: afterwards every factor is near the identity, so rounding does not grow with
     # the condition of the mean.
-    blocks = _whitened(X, w, start, each)
+    blocks = _whitened(X, w, start, work)
     eye = np.eye(X.shape[-1])
 
     def look(factor: Array) -> View[Array]:
-        parts, gradient, residual = _look(factor, blocks, each, first=factor is eye)
+        parts, gradient, residual = _look(factor, blocks, work, first=factor is eye)
         spread, ratio = max(p.spread for p in parts), min(p.ratio for p in parts)
         if not math.isfinite(residual) or not ratio > SPREAD_FOR_PLAIN_EIGH:
             raise NotSuitable
@@ -133,7 +159,7 @@ def _newton(
             hessian = math.fsum(p.hessian for p in parts)
             spared = 0.95 * tol * unit - residual_after(gradient, 0.0, hessian)
             forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol * unit, spared)
-            step, left = _solve(parts, gradient, forcing, each)
+            step, left = _solve(parts, gradient, forcing, work)
             after = residual_after(step, left, hessian)
             return step, after / (unit if sample is None else _SEEN * unit)
 
@@ -176,23 +202,24 @@ def _part(X: Array) -> int:
     return min(PART, max(4, NUMBERS // X.shape[-1] ** 2))
 
 
-def _whitened(X: Array, w: Array, start: Array, each: Each) -> list[tuple[Array, Array]]:
+def _whitened(X: Array, w: Array, start: Array, work: _Work) -> list[tuple[Array, Array]]:
     """The records seen from the factor `start`, part by part, with their weights."""
     inverse, size = np.linalg.inv(start), _part(X)
     cuts = range(0, len(X), size)
 
     def seen(i: int) -> tuple[Array, Array]:
         part = X[i : i + size]
-        y = _congruence(inverse, part, _room(part.shape, inverse.dtype))
-        return 0.5 * (y + y.swapaxes(1, 2)), w[i : i + size]  # records may be so but for 1e-6
+        with work.room(part) as room:
+            y = _congruence(inverse, part, room)
+            return 0.5 * (y + y.swapaxes(1, 2)), w[i : i + size]  # records may be so but for 1e-6
 
-    return list(each(seen, cuts))
+    return list(work.each(seen, cuts))
 
 
 def _look(
     factor: Array,
     blocks: list[tuple[Array, Array]],
-    each: Each,
+    work: _Work,
     *,
     first: bool = False,
 ) -> tuple[list[_Part], Array, float]:
@@ -200,36 +227,36 @@ def _look(
     norm.
     """
     inverse = None if first else np.linalg.inv(factor)
-    parts = list(each(lambda block: _decompose(inverse, *block), blocks))
+    parts = list(work.each(lambda block: _decompose(work, inverse, *block), blocks))
     gradient = _symmetric(pairwise([p.gradient for p in parts]))
     return parts, gradient, float(np.linalg.norm(gradient))
 
 
-def _decompose(inverse: Array | None, Y: Array, w: Array) -> _Part:
-    room = _room(Y.shape, Y.dtype)
-    values, q = np.linalg.eigh(Y if inverse is None else _congruence(inverse, Y, room))
-    first, second = room
-    if not values[:, 0].min() > 0:
-        raise np.linalg.LinAlgError
-    k = Y.shape[-1]
-    logs = np.log(values)
-    rows = np.ascontiguousarray(q.swapaxes(1, 2))
-    weighted = np.multiply((w[:, None] * logs)[:, :, None], rows, out=first)
-    gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
+def _decompose(work: _Work, inverse: Array | None, Y: Array, w: Array) -> _Part:
+    with work.room(Y) as (first, second):
+        seen = Y if inverse is None else _congruence(inverse, Y, (first, second))
+        values, q = np.linalg.eigh(seen)
+        if not values[:, 0].min() > 0:
+            raise np.linalg.LinAlgError
+        k = Y.shape[-1]
+        logs = np.log(values)
+        rows = np.ascontiguousarray(q.swapaxes(1, 2))
+        weighted = np.multiply((w[:, None] * logs)[:, :, None], rows, out=first)
+        gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
+        theta = np.subtract(logs[:, :, None], logs[:, None, :])
+        np.abs(np.multiply(theta, 0.5, out=theta), out=theta)
+        np.maximum(theta, 1e-8, out=theta)  # where the kernel is 1 in float64
+        bent = np.tanh(theta, out=second)
+        theta *= w[:, None, None]
+        kernel = np.divide(theta, bent, out=theta)
     reach = np.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
     hessian = float(w @ (reach / np.tanh(reach)))
-    theta = np.subtract(logs[:, :, None], logs[:, None, :])
-    np.abs(np.multiply(theta, 0.5, out=theta), out=theta)
-    np.maximum(theta, 1e-8, out=theta)  # where the kernel is 1 in float64
-    bent = np.tanh(theta, out=second)
-    theta *= w[:, None, None]
-    kernel = np.divide(theta, bent, out=theta)
     ratio = float(np.min(values[:, 0] / values[:, -1]))
     spread = float(np.sqrt(np.max(np.sum(logs**2, axis=1))))
     return _Part(float(np.sum(w)), rows, kernel, gradient, hessian, ratio, spread)
 
 
-def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tuple[Array, float]:
+def _solve(parts: list[_Part], gradient: Array, target: float, work: _Work) -> tuple[Array, float]:
     """(S, |G - H S|) with the second at most `target`, by conjugate gradients; one product with H
     costs a tenth of a pass.
 
@@ -240,15 +267,15 @@ def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tu
 
     def product(part: _Part, s: Array) -> Array:
         rows, s = part.rows, s.astype(part.rows.dtype)
-        half, inside = _room(rows.shape, rows.dtype)
-        np.matmul(rows.reshape(-1, k), s, out=half.reshape(-1, k))
-        np.matmul(half, rows.swapaxes(1, 2), out=inside)
-        inside *= part.kernel
-        np.matmul(inside, rows, out=half)
-        return rows.reshape(-1, k).T @ half.reshape(-1, k)
+        with work.room(rows) as (half, inside):
+            np.matmul(rows.reshape(-1, k), s, out=half.reshape(-1, k))
+            np.matmul(half, rows.swapaxes(1, 2), out=inside)
+            inside *= part.kernel
+            np.matmul(inside, rows, out=half)
+            return rows.reshape(-1, k).T @ half.reshape(-1, k)
 
     def hessian(s: Array) -> Array:
-        return _symmetric(pairwise(list(each(lambda part: product(part, s), parts))))
+        return _symmetric(pairwise(list(work.each(lambda part: product(part, s), parts))))
 
     flat = np.trace(gradient) / k * np.eye(k)
     step, left = conjugate_gradients(hessian, gradient - flat, target, most=40)
@@ -261,7 +288,7 @@ def _move(factor: Array, step: Array) -> Array:
     return factor @ (q * np.exp(0.5 * values)) @ q.T
 
 
-def _congruence(a: Array, X: Array, room: Array) -> Array:
+def _congruence(a: Array, X: Array, room: tuple[Array, Array]) -> Array:
     """a X a^T of symmetric matrices, by two products of large matrices; symmetric but for rounding
     (a decomposition reads one half). It is the first of the two arrays of `room`.
     """
@@ -273,26 +300,6 @@ def _congruence(a: Array, X: Array, room: Array) -> Array:
     return first
 
 
-class _Room(threading.local):
-    """Work space that a thread keeps from part to part: to allocate it anew takes up to half as
-    long as what is done in it.
-    """
-
-    def __init__(self) -> None:
-        self.held = np.empty(0)
-
-
-_of_thread = _Room()
-
-
-def _room(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Two arrays of this shape, which hold anything, until the thread asks again."""
-    size = 2 * math.prod(shape)
-    if _of_thread.held.size < size or _of_thread.held.dtype != dtype:
-        _of_thread.held = np.empty(size, dtype)
-    return _of_thread.held[:size].reshape(2, *shape)
-
-
 def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[Array], Array]:
     """The inverse of the Hessian of F at a point, as a map of coordinates of its frame.
 
@@ -301,8 +308,9 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
     """
     try:
         factor = np.linalg.cholesky(np.asarray(point))
-        blocks = _whitened(np.asarray(X), weights, factor, map)
-        parts = [_rounded(_decompose(None, *block)) for block in blocks]
+        work = _Work(map)
+        blocks = _whitened(np.asarray(X), weights, factor, work)
+        parts = [_rounded(_decompose(work, None, *block)) for block in blocks]
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
     # finite where the smallest ratio is: no part has an infinite eigenvalue then
@@ -316,7 +324,7 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
     def inverse(y: Array) -> Array:
         s = np.empty((k, k))
         s[rows, columns] = s[columns, rows] = y / scale
-        step, _ = _solve(parts, s, _ACCURACY * float(np.linalg.norm(s)), map)
+        step, _ = _solve(parts, s, _ACCURACY * float(np.linalg.norm(s)), work)
         return step[rows, columns] * scale
 
     return inverse
