@@ -43,8 +43,8 @@ class MeanResult:
         value: The mean, a NumPy array of the manifold's shape (a tuple on a `Product`).
         residual: |grad F| at `value`, F = 1/2 sum_i w_i d^2: the length of the mean logarithm, or
             an upper bound of it where no pass follows the last Newton step. The distance to the
-            exact mean is at most residual / h, with h = 1 on Hadamard spaces. Rounding is not in it:
-            up to 1e-7 for matrices of condition 1e9.
+            exact mean is at most residual / h, with h = 1 on Hadamard spaces. Rounding is not in
+            it: up to 1e-7 for matrices of condition 1e9.
         iterations: Passes over the data.
         converged: Whether residual <= tol.
     """
