@@ -44,8 +44,7 @@ def _(manifold: SPDAffineInvariant, center: Array, x: Array) -> Seen:
     # One decomposition of each matrix gives both its logarithm and what lies on the way.
     center = sp.sym(center)
     lower, _, eig = relative_spectrum(center, x)
-    one = eig.offset[..., None] == 1.0
-    logs = jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
+    logs = sp.logs(eig)
 
     def at(share: Array) -> Array:
         t = share[..., None] * logs

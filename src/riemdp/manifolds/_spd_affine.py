@@ -221,9 +221,7 @@ def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
     # Values need no eigenvectors; the compiler drops their use here, and the derivative rule takes
     # the matrix form.
     _, _, eig = relative_spectrum(p, q)
-    one = eig.offset[..., None] == 1.0
-    logs = jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
-    return jnp.sum(logs**2, axis=-1)
+    return jnp.sum(sp.logs(eig) ** 2, axis=-1)
 
 
 @_squared_dist.defjvp

@@ -65,6 +65,12 @@ def spectrum(a: Matrix) -> Spectrum:
     return Spectrum(q, values, jnp.zeros(values.shape[:-1], values.dtype))
 
 
+def logs(eig: Spectrum) -> Float[Array, "*batch k"]:
+    """Logarithms of the eigenvalues, in their order."""
+    one = eig.offset[..., None] == 1.0
+    return jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
+
+
 # ------------------------------------------------------------------------------------------------
 # scalar functions Each function has: values f(x; c), first divided differences, and Taylor
 # coefficients f^(m)(x)/m!. x are `values`, c `offset`.

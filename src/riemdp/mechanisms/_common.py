@@ -188,7 +188,8 @@ def _admit(
     base: Point,
 ) -> tuple[Point, Bool[Array, "2"]]:
     point = _moved_in(manifold, *ball, value)
-    return (point if base is None else manifold._log(base, point)), _flags(manifold, value)
+    result = point if base is None else manifold._log(base, point)
+    return result, _flags(value, manifold._belongs(value, 1e-6))
 
 
 @for_one_point(0)
@@ -199,13 +200,17 @@ def _admit_coordinates(
     at: Any,
 ) -> Array:
     y = manifold._log_coordinates_from(at, _moved_in(manifold, *ball, value))
-    # in one array: the host takes over one faster than two
-    return jnp.concatenate([y, _flags(manifold, value).astype(y.dtype)])
+    return _with_flags(y, value, manifold._belongs(value, 1e-6))
 
 
-def _flags(manifold: AbstractManifold, value: Point) -> Bool[Array, "2"]:
-    """Whether the value is finite, and whether it is a point of the space."""
-    return jnp.array([_all_finite(value), jnp.all(manifold._belongs(value, 1e-6))])
+def _flags(value: Any, belongs: Bool[Array, "*batch"]) -> Bool[Array, "2"]:
+    """Whether the value is finite, and whether it belongs to the space."""
+    return jnp.array([_all_finite(value), jnp.all(belongs)])
+
+
+def _with_flags(y: Array, value: Any, belongs: Bool[Array, "*batch"]) -> Array:
+    """Coordinates and flags in one array: the host takes over one faster than two."""
+    return jnp.concatenate([y, _flags(value, belongs).astype(y.dtype)])
 
 
 def tangent_coordinates(
@@ -228,8 +233,7 @@ def tangent_coordinates(
 @functools.partial(jax.jit, static_argnums=0)
 def _coordinates(manifold: AbstractManifold, value: Tangent, point: Point, at: Any) -> Array:
     y = manifold._to_coordinates_from(at, value)
-    flags = jnp.array([_all_finite(value), jnp.all(manifold._is_tangent(point, value, 1e-6))])
-    return jnp.concatenate([y, flags.astype(y.dtype)])
+    return _with_flags(y, value, manifold._is_tangent(point, value, 1e-6))
 
 
 def prepared(manifold: AbstractManifold, base: Point) -> Any:

@@ -256,7 +256,7 @@ class Truncation:
     `tries` is the expected number of proposals a draw takes for eta on the edge of the ball, where
     it is largest: a pilot run of 16 to 2048 draws from a fixed public seed. Infinite if none of
     them landed inside, or if each of them would take too many proposals for such a run. There is no
-    run where a bound shows that it would be in vain (`_most_kept`).
+    run where that is sure to be so (`_most_kept`).
     """
 
     ball: PublicBall

@@ -111,7 +111,8 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
     try:
         with in_threads(-(-n // _part(X))) as each:
             work = _Work(each)
-            # Inside, so that the sum does not depend on how many threads the library would take.
+            # Inside: where there are several parts the library keeps to one thread, and the sum
+            # does not depend on how many it would take.
             start = np.linalg.cholesky(_symmetric(np.tensordot(w, X, axes=1)))
             for size in SUBSAMPLES:
                 chosen = (np.arange(size) * n) // size

@@ -155,7 +155,7 @@ def _compiled_sums(
     _, m, eig = relative_spectrum(point, records)
     log = sp.apply("log", m, eig)
     gradient = weighted_pairwise(sp.pack(log), weights)
-    logs = _logs(eig)
+    logs = sp.logs(eig)
     none = weights == 0.0  # what has no weight may be anything
     logs = jnp.where(none[:, None], 0.0, logs)
     log = jnp.where(none[:, None, None], 0.0, log)
@@ -187,12 +187,6 @@ def _compiled_sums(
     return gradient, left.T @ right, jnp.sum(heavy * one_sided, axis=0), marks
 
 
-def _logs(eig: sp.Spectrum) -> Array:
-    """Logarithms of eigenvalues, in increasing order."""
-    one = eig.offset[..., None] == 1.0
-    return jnp.where(one, jnp.log1p(eig.values), jnp.log(jnp.where(one, 1.0, eig.values)))
-
-
 def _bent_sums(
     manifold: SPDAffineInvariant, point: Point, records: Point, _: Any, weights: Array
 ) -> tuple[Array, ...]:
@@ -207,7 +201,7 @@ def _compiled_bent_sums(
     eigenvalue of the Hessian of a record exceeds 1 by: f of how far its eigenvalues lie apart.
     """
     _, m, eig = relative_spectrum(point, records)
-    logs = _logs(eig)
+    logs = sp.logs(eig)
     theta = jnp.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
     bend = theta / jnp.tanh(theta) - 1.0
     terms = sp.pack(sp.apply("log", m, eig)), bend
