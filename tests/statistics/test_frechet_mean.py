@@ -211,6 +211,41 @@ def test_the_bound_after_a_newton_step_holds_for_each_record_and_is_no_luxury():
     assert highest > 0.1
 
 
+def test_kernel_of_the_hessian_is_that_of_fifty_digits():
+    """Of eigenvalues as far apart as the method takes, equal, one rounding apart, and about the
+    ratio where a series takes over.
+    """
+    mpmath = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(0)
+    edge = (1.0 - _affine_mean._NEAR) / (1.0 + _affine_mean._NEAR)
+    one = np.nextafter(1.0, 2.0)
+    values = np.sort(
+        np.concatenate(
+            [
+                np.exp(rng.uniform(-6.9, 6.9, (40, 4))),
+                np.exp(rng.normal(0, 1, (20, 1)) + 1e-3 * rng.standard_normal((20, 4))),
+                [[1.0, 1.0, one, one * one], [3.0] * 4, [1e-6, 1e-6, 1.0, 1.0]],
+                [
+                    [edge * (1 - 1e-12), edge, edge * (1 + 1e-12), 1.0],
+                    [1e-303, 1e-300, 1e300, 1e303],
+                ],
+            ]
+        ),
+        axis=1,
+    )
+    w = rng.uniform(0.5, 2.0, len(values))
+
+    def exact(a, b):
+        theta = abs(mpmath.log(mpmath.mpf(a)) - mpmath.log(mpmath.mpf(b))) / 2
+        return float(theta * mpmath.coth(theta)) if theta else 1.0
+
+    with mpmath.workdps(50), np.errstate(over="raise", divide="raise", invalid="raise"):
+        truth = np.array([[[exact(a, b) for b in row] for a in row] for row in values])
+        found = _affine_mean._kernel(values, np.log(values), w)
+    truth *= w[:, None, None]
+    np.testing.assert_allclose(found, truth, rtol=5e-13)
+
+
 def test_affine_mean_is_the_same_through_subsamples_and_threads(monkeypatch):
     X = _wishart(1100, 4)
     plain = np.asarray(frechet_mean(SPDAffineInvariant(4), X, tol=1e-12).value)

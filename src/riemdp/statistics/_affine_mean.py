@@ -47,6 +47,9 @@ PART, NUMBERS = 1024, 1 << 17
 _ROUGH = 0.5  # the residual of a subsample's mean, in units of its sampling error
 _SEEN = 10.0  # how far below its bound the residual after a step is on data
 _ACCURACY = 1e-5  # of the inverse of a Hessian
+# tanh theta below which a series of three terms gives theta coth theta: it misses 1.5e-13 there,
+# and so does the difference of two logarithms
+_NEAR = 1e-2
 SPREAD_FOR_PLAIN_EIGH = (
     1e-6  # smallest ratio of eigenvalues for which eigh of Y gives log Y to about 1e-10
 )
@@ -234,8 +237,9 @@ def _look(
 
 
 def _decompose(work: _Work, inverse: Array | None, Y: Array, w: Array) -> _Part:
-    with work.room(Y) as (first, second):
-        seen = Y if inverse is None else _congruence(inverse, Y, (first, second))
+    with work.room(Y) as room:
+        first, _ = room
+        seen = Y if inverse is None else _congruence(inverse, Y, room)
         values, q = np.linalg.eigh(seen)
         if not values[:, 0].min() > 0:
             raise np.linalg.LinAlgError
@@ -244,17 +248,34 @@ def _decompose(work: _Work, inverse: Array | None, Y: Array, w: Array) -> _Part:
         rows = np.ascontiguousarray(q.swapaxes(1, 2))
         weighted = np.multiply((w[:, None] * logs)[:, :, None], rows, out=first)
         gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
-        theta = np.subtract(logs[:, :, None], logs[:, None, :])
-        np.abs(np.multiply(theta, 0.5, out=theta), out=theta)
-        np.maximum(theta, 1e-8, out=theta)  # where the kernel is 1 in float64
-        bent = np.tanh(theta, out=second)
-        theta *= w[:, None, None]
-        kernel = np.divide(theta, bent, out=theta)
     reach = np.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
     hessian = float(w @ (reach / np.tanh(reach)))
     ratio = float(np.min(values[:, 0] / values[:, -1]))
     spread = float(np.sqrt(np.max(np.sum(logs**2, axis=1))))
+    kernel = _kernel(values, logs, w)
     return _Part(float(np.sum(w)), rows, kernel, gradient, hessian, ratio, spread)
+
+
+def _kernel(values: Array, logs: Array, w: Array) -> Array:
+    """w theta coth theta of all pairs of eigenvalues (n, k), with theta half the difference of their
+    logarithms: (n, k, k).
+
+    With r the ratio of two eigenvalues tanh theta is (1 - r) / (1 + r). Each pair is computed once,
+    and of all records together: a fifth of the time of arrays (n, k, k) and of tanh.
+    """
+    n, k = values.shape
+    i, j = np.triu_indices(k, 1)
+    values, logs = np.ascontiguousarray(values.T), np.ascontiguousarray(logs.T)
+    ratio = values[i] / values[j]
+    tanh = (1.0 - ratio) / (1.0 + ratio)
+    square = tanh * tanh
+    series = 1.0 + square * (1.0 / 3.0 + 0.2 * square)
+    plain = 0.5 * (logs[j] - logs[i]) / np.maximum(tanh, 1e-300)
+    pairs = w * np.where(tanh < _NEAR, series, plain)
+    kernel = np.empty((n, k, k))
+    kernel[:, i, j] = kernel[:, j, i] = pairs.T
+    kernel[:, range(k), range(k)] = w[:, None]
+    return kernel
 
 
 def _solve(parts: list[_Part], gradient: Array, target: float, work: _Work) -> tuple[Array, float]:
