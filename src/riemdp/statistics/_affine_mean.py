@@ -257,7 +257,7 @@ def _decompose(work: _Work, inverse: Array | None, Y: Array, w: Array) -> _Part:
 
 
 def _kernel(values: Array, logs: Array, w: Array) -> Array:
-    """w theta coth theta of all pairs of eigenvalues (n, k), with theta half the difference of their
+    """w theta coth theta of all pairs of eigenvalues (n, k), theta half the difference of their
     logarithms: (n, k, k).
 
     With r the ratio of two eigenvalues tanh theta is (1 - r) / (1 + r). Each pair is computed once,
