@@ -4,6 +4,9 @@ functions behind `check`).
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -135,3 +138,16 @@ def test_the_table_has_unique_names_and_hashable_instances() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
     assert len({case.manifold for case in CASES}) == len(CASES)
     assert all("(" in repr(case.manifold) for case in CASES)
+
+
+@over_cases()
+def test_equal_spaces_have_equal_hashes_however_they_were_made(case: Case) -> None:
+    m = case.manifold
+    leaves, structure = jax.tree.flatten(m)
+    for other in (
+        copy.deepcopy(m),
+        pickle.loads(pickle.dumps(m)),
+        jax.tree.unflatten(structure, leaves),
+    ):
+        assert other == m
+        assert hash(other) == hash(m)

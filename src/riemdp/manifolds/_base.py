@@ -9,10 +9,12 @@ formulas, written for leading batch axes that broadcast.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
+import operator
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import equinox as eqx
@@ -86,6 +88,10 @@ class AbstractManifold(eqx.Module):
 
     def __repr__(self) -> str:
         return _name(self)
+
+    def __hash__(self) -> int:
+        # asked for at each call of a program; a module's own takes four times as long
+        return hash((type(self), _fields(type(self))(self)))
 
     # ---------------------------------------------------------------- facts about the space
     @property
@@ -556,6 +562,13 @@ class AbstractManifold(eqx.Module):
 
     def _unavailable(self, operation: str, instead: str) -> NotImplementedError:
         return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
+
+
+@functools.cache
+def _fields(kind: type[AbstractManifold]) -> Callable[[AbstractManifold], object]:
+    """What reads the fields of a manifold."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    return operator.attrgetter(*names) if names else lambda _: ()
 
 
 def _root(square: Array) -> Array:

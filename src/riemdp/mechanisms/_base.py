@@ -223,7 +223,8 @@ class PureMechanism(PointMechanism):
 
     @functools.cached_property
     def _guarantee(self) -> Guarantee:
-        return pure(self.budget.epsilon, adjacency=self.adjacency)
+        found = pure(self.budget.epsilon, adjacency=self.adjacency)
+        return found.quoted_at(self.budget.delta)
 
     def _check_epsilon(self) -> float:
         """Read `epsilon`, a number or a `Budget`, and fix it and `budget`."""

@@ -212,7 +212,8 @@ class WrappedGaussian(AbstractWrapped):
 
     @functools.cached_property
     def _guarantee(self) -> Guarantee:
-        return gaussian(self.noise_multiplier, adjacency=self.adjacency)
+        found = gaussian(self.noise_multiplier, adjacency=self.adjacency)
+        return found.quoted_at(self.budget.delta)
 
     @property
     def sigma(self) -> float:
