@@ -1,4 +1,4 @@
-"""Faults 4, 10, 11, 12, 19, 23, 29 to 32 and the gaps: attacks on mechanisms and
+"""Faults 4, 10, 11, 12, 19, 23, 29 to 32, 36, 37 and the gaps: attacks on mechanisms and
 `private_frechet_mean`.
 """
 
@@ -590,3 +590,60 @@ def test_fault_32_there_is_no_jump_at_the_cut_locus_nor_at_the_boundary():
     )
     admitted = [np.asarray(mechanism._admit(x)) for x in ([1.0, 0.0], [1.0 + 1e-15, 0.0])]
     assert np.linalg.norm(np.subtract(*admitted)) < 1e-14
+
+
+# ------------------------------------------------------------------------------------------------
+# fault 36: a Dask array whose blocks hold other records than it says
+@pytest.mark.parametrize("mechanism", ["wrapped-gaussian", "tangent-mean", "dp-rgd", "dp-rsgd"])
+def test_fault_36_a_dask_array_holds_the_records_that_it_says(mechanism):
+    """Before: with 10 of 10 000 left, one record moved a mean by 990 times its sensitivity."""
+    dask_array = pytest.importorskip("dask.array")
+    space, n = riemdp.SPDAffineInvariant(2), 2000
+    x = np.exp(0.1 * np.cos(np.arange(n)))[:, None, None] * np.eye(2)
+    said = dask_array.from_array(x, chunks=(500, 2, 2))
+    few = said.map_blocks(lambda block: block[block[:, 0, 0] > 1.1])
+    ball, budget = Ball(np.eye(2), 1.0), Budget(1.0, 1e-6)
+    ledger = riemdp.Ledger(Budget(9.0, 1e-4))
+    with pytest.raises(InvalidArgument, match="compute_chunk_sizes"):
+        private_frechet_mean(space, few, ball, budget, mechanism=mechanism, ledger=ledger)
+    if not mechanism.startswith("dp"):  # an optimiser reads while it draws
+        assert ledger.spent.epsilon(1e-6) == 0.0
+    counted = few.compute_chunk_sizes()
+    made = private_frechet_mean(space, counted, ball, budget, mechanism=mechanism, rng=1)
+    held = private_frechet_mean(
+        space, np.asarray(counted), ball, budget, mechanism=mechanism, rng=1
+    )
+    np.testing.assert_allclose(made.value, held.value, atol=1e-9)
+
+
+def test_fault_36_masked_entries_of_a_dask_array_are_no_records():
+    dask_array = pytest.importorskip("dask.array")
+    space, n = riemdp.Euclidean(2), 900
+    masked = np.ma.MaskedArray(np.full((n, 2), 0.5), mask=np.zeros((n, 2), bool))
+    masked[::3] = np.ma.masked
+    options = {"mechanism": "wrapped-gaussian", "rng": 1}
+    ball, budget = Ball(np.zeros(2), 1.0), Budget(1.0, 1e-6)
+    held = private_frechet_mean(space, masked, ball, budget, **options)
+    blocks = dask_array.from_array(masked, chunks=(200, 2))
+    made = private_frechet_mean(space, blocks, ball, budget, **options)
+    np.testing.assert_allclose(made.value, held.value, atol=1e-9)
+    assert made.details["outside"].count == held.details["outside"].count > n // 4
+
+
+# ------------------------------------------------------------------------------------------------
+# fault 37: what NumPy was told to raise
+@pytest.mark.parametrize("length", [0.0, 1e-160, 1e-310])
+@pytest.mark.parametrize("mapped", [False, True])
+def test_fault_37_no_record_raises_what_numpy_was_told_to_raise(length, mapped, tmp_path):
+    """Before: without a ball a record 1e-160 from the centre was an error, after the charge."""
+    space, n = riemdp.Lorentz(2), 600
+    angle = np.arange(n)
+    x = 0.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    x[0] = [length, 0.0]
+    if mapped:
+        np.save(tmp_path / "x.npy", x)
+        x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    ball, search = Ball(space.origin, 1.0), riemdp.AdaptiveBall(outer=Ball(space.origin, 3.0))
+    with np.errstate(all="raise"):
+        private_frechet_mean(space, x, search, Budget(2.0, 1e-5))
+        private_frechet_mean(space, x, ball, Budget(1.0), mechanism="k-norm-gradient")

@@ -175,3 +175,13 @@ def test_the_command_line_reads_hdf5_and_zarr(tmp_path, capsys) -> None:
         assert not ended.value.code
         said.append(np.array(json.loads(capsys.readouterr().out)["mean"]))
     assert max(np.max(np.abs(mean - said[0])) for mean in said) < 1e-9
+
+
+def test_a_child_forked_in_a_pass_has_a_lock_of_its_own() -> None:
+    from riemdp.domains import _cluster
+
+    with _cluster._ONE:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if _cluster._ONE.acquire(blocking=False) else 1)
+        assert os.waitpid(child, 0)[1] == 0

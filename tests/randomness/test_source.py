@@ -132,9 +132,32 @@ def test_bad_rng_is_named(rng: object) -> None:
         noise_source(rng)  # type: ignore[arg-type]
 
 
-def test_a_source_is_passed_through() -> None:
+def test_a_seeded_source_is_passed_through() -> None:
     source = noise_source(3)
     assert noise_source(source) is source
+
+
+def test_every_release_of_one_source_has_a_key_of_its_own(monkeypatch) -> None:
+    """A snapshot that is resumed twice would draw the same noise in both lives otherwise."""
+    keys = []
+    honest = secrets.randbits
+    monkeypatch.setattr(secrets, "randbits", lambda bits: keys.append(bits) or honest(bits))
+    source = noise_source()
+    space = riemdp.Euclidean(40)
+    mechanism = riemdp.WrappedGaussian(
+        space, np.zeros(40), sensitivity=0.1, budget=riemdp.Budget(1.0, 1e-6)
+    )
+    for releases in (1, 2, 3):
+        mechanism.release(np.zeros(40), rng=source)
+        assert len(keys) == releases
+
+
+def test_a_source_has_no_children_whose_seed_can_be_read() -> None:
+    for source in (noise_source(), noise_source(1)):
+        with pytest.raises(TypeError, match="children"):
+            source.generator.spawn(1)
+        with pytest.raises(TypeError, match="seed"):
+            _ = source.generator.bit_generator.seed_seq
 
 
 # ------------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def mean(
 
     budget = privacy.Budget(epsilon, delta)
     outputs = Outputs(out, report, as_json, "mean")
-    outputs.check()
+    outputs.check(file, groups, center, outer_center, ledger)
     _check_adjacency(adjacency, n_min, show_clamped)
     of_people = given_groups(groups, groups_column)
     if of_people:

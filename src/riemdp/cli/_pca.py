@@ -78,7 +78,7 @@ def pca(
     bound = magnitude("row_norm", row_norm, power=2)
     one_of("mechanism", mechanism, MECHANISMS)
     outputs = Outputs(out, report, as_json, "components")
-    outputs.check()
+    outputs.check(file, groups, ledger)
     if given_groups(groups, groups_column):
         check_people(show_clamped, max_records_per_person)
     loaded = read_records(file, Reading(key=key, header=header, groups_column=groups_column))

@@ -54,8 +54,10 @@ class Outputs:
     key: str
     names: tuple[str, ...] | None = None  # of the value's last axis, from the columns of a table
 
-    def check(self) -> None:
-        """Refuse names that cannot be written, before anything is computed."""
+    def check(self, *inputs: str | Path | None) -> None:
+        """Refuse names that cannot be written, or that are among the files that are read, before
+        anything is computed.
+        """
         for option, path in (("--out", self.out), ("--report", self.report)):
             if path is not None and path.is_dir():
                 raise InputProblem(f"{option} {path} is a folder", "name a file in it")
@@ -69,6 +71,12 @@ class Outputs:
                 f"--report {self.report} does not end in .html", "give a name like report.html"
             )
         targets = [t.resolve() for t in self._targets()]
+        for given in inputs:
+            if given is not None and Path(given).resolve() in targets:
+                raise InputProblem(
+                    f"{given} is read by this command and would be overwritten",
+                    "give --out and --report other names (the report writes a .json beside it)",
+                )
         if len(set(targets)) != len(targets):
             raise InputProblem(
                 "--out and --report would write the same file", "give different names"
@@ -131,7 +139,7 @@ def released(
     Returns:
         The release, its report and the content of --json.
     """
-    outputs.check()
+    outputs.check(ledger_path)
     interrupts = current()
     with contextlib.ExitStack() as last, outputs.reserved() as parts:
         ledger = None if ledger_path is None else opened(ledger_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,10 +12,24 @@ import jax
 import numpy as np
 
 from .._errors import InvalidArgument
-from ._sources import AbstractSource, Sums, Unreadable, reported, spread_out
+from ._sources import AbstractSource, Sums, Unreadable, reported, spread_out, unmasked
 
 # one block at a time in a process: compiled eigendecompositions share their threads
 _ONE = threading.Lock()
+
+
+def _forget() -> None:
+    """A fork copies a lock that a thread holds, but not the thread that would give it back."""
+    global _ONE
+    _ONE = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+class Miscounted(Exception):
+    """A block that does not hold the records that the array says it holds."""
 
 
 class OnCluster(AbstractSource):
@@ -30,7 +45,10 @@ class OnCluster(AbstractSource):
                 "argument `X` is a Dask array whose blocks have unknown sizes; call"
                 " X.compute_chunk_sizes() first"
             )
-        self.array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+        # Noise is for as many records as the array says. Dask believes what it is told of blocks.
+        nothing = np.empty((0,) * array.ndim, array.dtype)
+        counted = array.map_blocks(_counted, dtype=array.dtype, meta=nothing)
+        self.array = counted.rechunk(dict.fromkeys(range(1, array.ndim), -1))
         self.n = int(array.shape[0])
 
     @property
@@ -52,21 +70,25 @@ class OnCluster(AbstractSource):
             for block, first, size in zip(blocks, firsts, sizes, strict=True)
             if size
         ]
-        try:
-            found = dask.compute(*tasks)
-        except Exception as error:  # an error of a worker may show what a record holds
-            why = type(error).__name__
-        else:
-            reported(self.n, self.n)
-            return found
-        raise self._unreadable(why)
+        found = self._tried(lambda: dask.compute(*tasks))
+        reported(self.n, self.n)
+        return found
 
-    def _unreadable(self, why: str) -> Unreadable:
-        return Unreadable(
-            f"argument `{self.called}`: a block of the Dask array cannot be read or reduced"
-            f" ({why}); try {self.called}.sum().compute(), and see that the workers have riemdp"
-            " installed"
-        )
+    def _tried(self, compute: Callable[[], Any]) -> Any:
+        name = self.called
+        try:
+            return compute()
+        except Miscounted:
+            why = (
+                "does not hold the records that the array says it holds (a filter of blocks changes"
+                f" how many there are); call {name}.compute_chunk_sizes() first"
+            )
+        except Exception as error:  # an error of a worker may show what a record holds
+            why = (
+                f"cannot be read or reduced ({type(error).__name__}); try {name}.sum().compute(),"
+                " and see that the workers have riemdp installed"
+            )
+        raise Unreadable(f"argument `{name}`: a block of the Dask array {why}")
 
     def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
         import dask.array  # type: ignore[reportMissingImports]
@@ -74,19 +96,23 @@ class OnCluster(AbstractSource):
         stretches = spread_out(self.n, size)
         some = dask.array.concatenate([self.array[start:stop] for start, stop in stretches])
         places = np.concatenate([np.arange(start, stop) for start, stop in stretches])
-        return OnCluster(some.rechunk({0: -1}).persist()), places
+        return OnCluster(self._tried(some.rechunk({0: -1}).persist)), places
 
     def fetched(self, start: int, stop: int) -> Any:
-        try:
-            return np.asarray(self.array[start:stop])
-        except Exception as error:
-            why = type(error).__name__
-        raise self._unreadable(why)
+        return self._tried(lambda: np.asarray(self.array[start:stop]))
 
     def chosen(self, places: np.ndarray) -> AbstractSource:
         some = OnCluster(self.array[places])
         some.called = self.called
         return some
+
+
+def _counted(block: Any, block_info: Any = None) -> np.ndarray:
+    """The block as an array of as many records as it was said to hold, masked entries as NaN."""
+    found = unmasked(block)
+    if block_info and found.shape != tuple(block_info[None]["chunk-shape"]):
+        raise Miscounted
+    return found
 
 
 def _run(work: Callable[[Any, int], tuple[Sums, Sums]], block: Any, first: int) -> Any:

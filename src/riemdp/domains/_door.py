@@ -24,7 +24,7 @@ from .._errors import InvalidArgument, shape_hint
 from .._programs import for_one_point
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
-from ._sources import AbstractSource, Held, side_by_side
+from ._sources import AbstractSource, Held, as_float64, side_by_side, unmasked
 from ._stream import Stream, source_of, stream_of
 
 LOOSE = 1e-6  # relative error up to which a public point is taken to be meant to lie on the space
@@ -293,9 +293,9 @@ def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
             f" array of shape (n, *{shape})"
         )
     refuse_large(name, X)
-    array = _unmasked(X)
+    array = unmasked(X)
     if array.dtype.kind in "fiub":
-        return _with_trailing(manifold, name, _float64(array), type(X).__name__)
+        return _with_trailing(manifold, name, as_float64(array), type(X).__name__)
     if array.ndim == 0:
         raise InvalidArgument(
             f"argument `{name}` is a single object; give records of {manifold!r} as a list or as an"
@@ -330,9 +330,9 @@ def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
         records: Any = X
     elif hasattr(X, "__array__") and not isinstance(X, str | bytes | Mapping):
         refuse_large(name, X)
-        array = _unmasked(X)
+        array = unmasked(X)
         if array.dtype.kind in "fiub":
-            return _float64(array)
+            return as_float64(array)
         if array.ndim == 0 or array.dtype.kind not in "OcUS":
             raise _no_records(name, X)
         if shape is None and array.ndim > 1:
@@ -417,26 +417,6 @@ def _plain(x: object) -> np.ndarray:
     if isinstance(x, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(x), np.nan, np.asarray(x.data, dtype=np.float64))
     return np.asarray(x)
-
-
-def _unmasked(X: Any) -> np.ndarray:
-    """Many records as an array, masked entries as NaN. Entries that are no numbers stay what they
-    are: they are read record by record.
-    """
-    array = np.asarray(X)
-    if not isinstance(X, np.ma.MaskedArray):
-        return array
-    masked = np.ma.getmaskarray(X)
-    if array.dtype.kind in "fiub":
-        return np.where(masked, np.nan, _float64(array))
-    objects = array.astype(object)
-    objects[masked] = None
-    return objects
-
-
-def _float64(array: np.ndarray) -> np.ndarray:
-    with np.errstate(all="ignore"):  # a warning would depend on one record
-        return array.astype(np.float64, copy=False)
 
 
 def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:

@@ -49,6 +49,26 @@ class Unreadable(InvalidArgument):
     """Records that could not be read. Nothing of them is in the message."""
 
 
+def unmasked(X: Any) -> np.ndarray:
+    """Many records as an array, masked entries as NaN. Entries that are no numbers stay what they
+    are: they are read record by record.
+    """
+    array = np.asarray(X)
+    if not isinstance(X, np.ma.MaskedArray):
+        return array
+    masked = np.ma.getmaskarray(X)
+    if array.dtype.kind in "fiub":
+        return np.where(masked, np.nan, as_float64(array))
+    objects = array.astype(object)
+    objects[masked] = None
+    return objects
+
+
+def as_float64(array: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):  # a warning would depend on one record
+        return array.astype(np.float64, copy=False)
+
+
 class AbstractSource(abc.ABC):
     """n records, given to a function part by part.
 

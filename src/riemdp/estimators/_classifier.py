@@ -220,7 +220,8 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: RecordsLike) -> np.ndarray:
         """The class with the largest score, for each matrix."""
-        return self.classes_[np.argmax(self._scores(X), axis=1)]
+        largest = np.argmax(self._scores(X), axis=1)  # says so where nothing was fitted
+        return self.classes_[largest]
 
     def predict_proba(self, X: RecordsLike) -> np.ndarray:
         """Softmax of the scores, shape (n, classes): for the rule "discriminant" the probabilities

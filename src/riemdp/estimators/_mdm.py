@@ -397,7 +397,8 @@ class PrivateMDM(
 
     def predict(self, X: RecordsLike) -> np.ndarray:
         """The class whose mean is nearest, for each matrix."""
-        return self.classes_[np.argmin(self.transform(X), axis=1)]
+        nearest = np.argmin(self.transform(X), axis=1)  # says so where nothing was fitted
+        return self.classes_[nearest]
 
     def predict_proba(self, X: RecordsLike) -> np.ndarray:
         """Softmax of minus the squared distances, as in pyRiemann."""

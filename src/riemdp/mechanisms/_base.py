@@ -110,10 +110,12 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             BudgetExceeded: The ledger refuses. Nothing was spent.
         """
         source = noise_source(rng)
-        admitted = self._admit(value)
         guarantee = self.guarantee
-        charge(guarantee, ledger)
-        drawn = self._draw(admitted, source)
+        # Where NumPy is told to raise, one record that underflows would decide about an error.
+        with np.errstate(all="ignore"):
+            admitted = self._admit(value)
+            charge(guarantee, ledger)
+            drawn = self._draw(admitted, source)
         return self._told(drawn, guarantee, reproducible=source.reproducible)
 
     def _told(self, drawn: Drawn, guarantee: Guarantee, *, reproducible: bool) -> Release:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from .._errors import InvalidArgument, invalid
 from . import _filter
@@ -84,6 +85,14 @@ def to_json(budget: Budget, state: State, register: tuple[Entry, ...] = ()) -> s
         "register": [entry.to_dict() for entry in register],
     }
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def is_ledger(path: Path) -> bool:
+    """Whether a file holds a ledger."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["format"] == _FORMAT
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def from_json(text: str) -> tuple[Budget, State, tuple[Entry, ...]]:

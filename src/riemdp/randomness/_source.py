@@ -68,6 +68,16 @@ class _SealedChaCha(ChaCha):
     def state(self) -> NoReturn:  # type: ignore[override]
         raise TypeError("the state of a noise source is not shown: it contains the key")
 
+    @property
+    def seed_seq(self) -> NoReturn:  # type: ignore[override]
+        raise TypeError("a noise source has no seed sequence: children of it would show their seed")
+
+    def spawn(self, n_children: int) -> NoReturn:  # type: ignore[override]
+        raise TypeError(
+            "a noise source has no children, whose seed could be read: make a new one with"
+            " riemdp.noise_source()"
+        )
+
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
@@ -340,8 +350,9 @@ def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
 
     Args:
         rng: None (fresh 256-bit key from the operating system: the only choice for a release), a
-            non-negative integer seed (reproducible, **not private**), or a `NoiseSource`, which is
-            returned as it is.
+            non-negative integer seed (reproducible, **not private**), or a `NoiseSource`: a seeded
+            one is returned as it is, and in place of one keyed by the operating system a new one,
+            so that every release has a key of its own.
 
     Raises:
         InvalidArgument: `rng` is something else.
@@ -354,7 +365,7 @@ def noise_source(rng: int | NoiseSource | None = None) -> NoiseSource:
     """
     check_float64()
     if isinstance(rng, NoiseSource):
-        return rng
+        return NoiseSource() if type(rng) is NoiseSource and not rng.reproducible else rng
     if rng is None:
         return NoiseSource()
     remedy = (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .._errors import invalid
 from .._files import staged
+from ..privacy._ledger_state import is_ledger
 from ._facts import ReportFacts
 from ._language import ENGLISH, language_of
 from ._page import render
@@ -69,6 +70,13 @@ class PrivacyReport(ReportFacts):
                 "give a file name that ends in .html; the JSON is written beside it",
             )
         beside = target.with_suffix(".json")
+        if is_ledger(beside):
+            raise invalid(
+                "path",
+                str(path),
+                f"{beside} is a ledger, which the JSON beside the page would overwrite; give"
+                " another name",
+            )
         with staged(target, beside) as (page_file, json_file):
             page_file.write_text(self.html(), encoding="utf-8")
             json_file.write_text(self.to_json(), encoding="utf-8")

@@ -55,6 +55,9 @@ def _density(x: float) -> float:
     return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
 
+_ABSURD = 1e14  # a separation in standard deviations
+
+
 @functools.lru_cache(maxsize=65536)
 def gaussian_epsilon(delta: float, mu: float) -> float:
     """The smallest epsilon >= 0 with delta(epsilon) <= delta, for a mu-GDP Gaussian release
@@ -68,6 +71,8 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
         return 0.0
     # P(loss > e) bounds delta(e); the loss is N(mu^2/2, mu^2), and its tail is below exp(-t^2/2).
     high = mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1e-300
+    if mu > _ABSURD:  # float64 does not tell the two apart; a part in 1e12 is 50 deviations or more
+        return high * (1 + 1e-12)
     root = _solve(lambda e: _log(gaussian_delta(e, mu)) - math.log(delta), 0.0, high)
     step = max(root, 1e-300) * 1e-15
     while gaussian_delta(root, mu) > delta:
@@ -86,6 +91,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     level = math.log(1 / delta)
     # Below: the tail bound above solved for mu. Above: doubled until it fails.
     low = _SQRT2 * epsilon / (math.sqrt(level + epsilon) + math.sqrt(level))
+    if low > _ABSURD:
+        return low * (1 - 1e-12)
     while gaussian_delta(epsilon, low) > delta:
         low /= 2
     high = 2 * low
