@@ -636,14 +636,35 @@ def test_fault_36_masked_entries_of_a_dask_array_are_no_records():
 @pytest.mark.parametrize("mapped", [False, True])
 def test_fault_37_no_record_raises_what_numpy_was_told_to_raise(length, mapped, tmp_path):
     """Before: without a ball a record 1e-160 from the centre was an error, after the charge."""
-    space, n = riemdp.Lorentz(2), 600
-    angle = np.arange(n)
-    x = 0.5 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    x[0] = [length, 0.0]
-    if mapped:
-        np.save(tmp_path / "x.npy", x)
-        x = np.load(tmp_path / "x.npy", mmap_mode="r")
-    ball, search = Ball(space.origin, 1.0), riemdp.AdaptiveBall(outer=Ball(space.origin, 3.0))
+    space = riemdp.Lorentz(3)
+    x = 0.1 * np.random.default_rng(0).standard_normal((600, 3))
+    x[0] = [0.0, length, 0.0]
+
+    def given(records):
+        if not mapped:
+            return records
+        np.save(tmp_path / "x.npy", records)
+        return np.load(tmp_path / "x.npy", mmap_mode="r")
+
     with np.errstate(all="raise"):
-        private_frechet_mean(space, x, search, Budget(2.0, 1e-5))
-        private_frechet_mean(space, x, ball, Budget(1.0), mechanism="k-norm-gradient")
+        private_frechet_mean(space, given(x), None, Budget(5.0, 1e-5))
+        riemdp.private_ball(space, given(x), riemdp.AdaptiveBall(), Budget(5.0, 1e-5))
+        x[1:] = 0.0
+        ball = Ball(space.origin, 1.0)
+        private_frechet_mean(space, given(x), ball, Budget(1.0), mechanism="k-norm-gradient")
+
+
+@pytest.mark.parametrize("where", ["_admit", "_draw"])
+def test_fault_37_release_ignores_what_numpy_was_told(where, monkeypatch):
+    mechanism = WrappedGaussian(
+        riemdp.Euclidean(2), np.zeros(2), sensitivity=0.1, budget=Budget(1.0, 1e-6)
+    )
+    honest = getattr(WrappedGaussian, where)
+
+    def underflowing(*arguments):
+        assert np.all(np.full(2, 1e-200) ** 2 == 0.0)
+        return honest(*arguments)
+
+    monkeypatch.setattr(WrappedGaussian, where, underflowing)
+    with np.errstate(all="raise"):
+        mechanism.release(np.zeros(2))

@@ -16,7 +16,7 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean
-from riemdp.domains import _memory, _sources, _stream
+from riemdp.domains import _cluster, _memory, _sources, _stream
 from riemdp.domains._sources import Held
 from riemdp.domains._stream import Total, pairwise_sum, source_of, stream_of, streamed_error
 from riemdp.statistics import (
@@ -493,3 +493,15 @@ def test_another_malloc_keeps_what_it_keeps(monkeypatch) -> None:
 
     monkeypatch.setattr(_memory.ctypes, "CDLL", none)
     _memory.give_back()
+
+
+def test_blocks_of_a_dask_array_are_counted_and_masked_entries_are_none() -> None:
+    block = np.arange(6.0).reshape(3, 2)
+    said = {None: {"chunk-shape": (3, 2)}}
+    np.testing.assert_array_equal(_cluster._counted(block, block_info=said), block)
+    for other in (block[:2], np.concatenate([block, block]), block[:, :1], block[None]):
+        with pytest.raises(_cluster.Miscounted):
+            _cluster._counted(other, block_info=said)
+    masked = np.ma.MaskedArray(block, mask=block == 3.0)
+    found = _cluster._counted(masked, block_info=said)
+    np.testing.assert_array_equal(np.isnan(found), block == 3.0)
