@@ -212,6 +212,36 @@ def test_spent_ledger(riemdp, scans):
     assert 0 < shown["spent_epsilon"] <= 1.5
 
 
+@pytest.mark.parametrize("command", ["mean", "pca"])
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        ("--out", "book.json"),
+        ("--report", "book.html"),
+        ("--out", "records.npy"),
+        ("--out", "link.json"),
+    ],
+)
+def test_no_output_takes_the_place_of_what_is_read(command, outputs, riemdp, tmp_path):
+    """The report writes a .json beside it, which took the place of a ledger with its charges."""
+    book, records = tmp_path / "book.json", tmp_path / "records.npy"
+    np.save(records, spd_records() if command == "mean" else np.zeros((60, 3)))
+    riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+    (tmp_path / "link.json").symlink_to(book)
+    before = book.read_bytes(), records.read_bytes()
+    options = (
+        GOOD
+        if command == "mean"
+        else ("--components", 1, "--row-norm", 1, "--epsilon", 1, "--delta", 1e-6)
+    )
+    option, name = outputs
+    run = riemdp(command, records, *options, "--ledger", book, option, tmp_path / name)
+    assert run.code == 2
+    assert "would be overwritten" in run.err
+    assert (book.read_bytes(), records.read_bytes()) == before
+    assert not (tmp_path / "book.html").exists()
+
+
 def _book_and_names(riemdp, scans):
     book = scans.with_name("book.json")
     riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)

@@ -505,3 +505,14 @@ def test_blocks_of_a_dask_array_are_counted_and_masked_entries_are_none() -> Non
     masked = np.ma.MaskedArray(block, mask=block == 3.0)
     found = _cluster._counted(masked, block_info=said)
     np.testing.assert_array_equal(np.isnan(found), block == 3.0)
+
+
+def test_a_file_that_is_replaced_between_two_reads_is_an_error(tmp_path) -> None:
+    path, other = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(path, np.zeros((10, 2)))
+    np.save(other, np.ones((10, 2)))
+    reader = _sources.MappedFile(np.load(path, mmap_mode="r"))
+    np.testing.assert_array_equal(reader.fetched(0, 5), np.zeros((5, 2)))
+    other.replace(path)
+    with pytest.raises(InvalidArgument, match="rows 5 to 9"):
+        reader.fetched(5, 10)

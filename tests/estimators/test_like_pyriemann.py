@@ -164,6 +164,16 @@ def test_transformers(kind):
         made(kind).transform(X)
 
 
+@pytest.mark.parametrize(
+    "kind", [riemdp.estimators.PrivateMDM, riemdp.estimators.PrivateTSClassifier]
+)
+def test_a_classifier_that_was_not_fitted_says_so(kind):
+    new = kind(budget=riemdp.Budget(1.0, 1e-5))
+    for ask in (new.predict, new.predict_proba, lambda x: new.score(x, Y)):
+        with pytest.raises(NotFittedError):
+            ask(X)
+
+
 @pytest.mark.parametrize("kind", [PrivateFrechetMean, PrivatePGA])
 def test_transformers_that_are_told_the_space(kind):
     """The same for those that work on any space: containers, pipelines, a second fit, clones."""

@@ -11,6 +11,7 @@ import pytest
 from scipy.special import log_ndtr
 
 from riemdp import gaussian, participation, pure, subsampled_gaussian
+from riemdp.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 
 N, STEPS, DELTA = 2000, 600, 1e-6
 SEEN = -math.expm1(STEPS * math.log1p(-1 / N))  # that the record is in at least one batch of one
@@ -90,3 +91,14 @@ def test_noise_of_no_size_is_no_privacy():
     for sampling in ("poisson", "without-replacement"):
         for z in (1e-160, 1e-100):
             assert run(z, sampling).delta(50.0) == pytest.approx(SEEN, rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [1e20, 1e27, 1e29, 1e33, 1e100, 1e300])
+@pytest.mark.parametrize("delta", [1e-5, 1e-300])
+def test_absurd_budgets_have_noise_within_them(epsilon, delta):
+    """Before: "there is no zero between the two points", after the charge."""
+    mu = gaussian_mu(epsilon, delta)
+    spent = gaussian_epsilon(delta, mu)
+    assert epsilon * (1 - 1e-9) <= spent <= epsilon
+    assert spent >= mu * mu / 2
+    assert gaussian(1e-150).epsilon(delta) >= 5e299

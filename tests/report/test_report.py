@@ -187,6 +187,13 @@ def test_saved_whole_or_not_at_all(tmp_path):
         report.save(tmp_path / "missing" / "r.html")
     with pytest.raises(InvalidArgument, match="path"):
         report.save(tmp_path / "r.pdf")
+    book = tmp_path / "book.json"
+    Ledger(Budget(1.0), path=book)
+    charged = book.read_bytes()
+    with pytest.raises(InvalidArgument, match="ledger"):
+        report.save(tmp_path / "book.html")
+    assert book.read_bytes() == charged
+    assert not (tmp_path / "book.html").exists()
 
 
 def test_staged_files_leave_nothing_behind_on_failure(tmp_path):

@@ -248,6 +248,7 @@ class MappedFile(AbstractReader):
     def __init__(self, array: np.memmap[Any, Any]):
         self.n, self.shape, self.dtype = len(array), array.shape[1:], array.dtype
         self.path, self.offset = os.fspath(str(array.filename)), int(array.offset)
+        self.file: tuple[int, int] | None = None  # which one was read first
 
     @property
     def form(self) -> Any:
@@ -258,6 +259,10 @@ class MappedFile(AbstractReader):
         if start == stop:
             return part
         with open(self.path, "rb", buffering=0) as stream:
+            found = os.fstat(stream.fileno())
+            self.file = self.file or (found.st_dev, found.st_ino)
+            if self.file != (found.st_dev, found.st_ino):
+                raise OSError("another file has taken its place")  # other records, in mid-release
             stream.seek(self.offset + start * self.dtype.itemsize * math.prod(self.shape))
             view = memoryview(part.data).cast("B")
             while len(view):
