@@ -71,7 +71,7 @@ def check_reach(scale: float, farthest: float | None) -> None:
     """Refuse noise so small, beside the distance that a value may have from the base, that the
     integers of its grid do not reach it: the value would be moved there.
     """
-    if farthest is not None and farthest > 2.0**60 * grid_of(scale):
+    if farthest is not None and farthest > _FARTHEST * grid_of(scale):
         raise invalid(
             "budget",
             f"with noise of {scale:.3g}",
