@@ -281,20 +281,3 @@ def test_rounding_of_a_second_moment_is_within_its_bound() -> None:
     plain = math.sqrt(2) * bound**2 / n
     assert error < (second_moment_sensitivity(bound, n) - plain) / 2
     assert plain < second_moment_sensitivity(bound, n) < plain * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("kind", [riemdp.WrappedGaussian, riemdp.WrappedLaplace])
-def test_noise_that_integers_do_not_reach_is_refused(kind):
-    """Before: a value of (.6, .3) was released as (.06, .06) with an error bar of 1e-9."""
-    space, ball = riemdp.Euclidean(2), riemdp.Ball(np.zeros(2), 1.0)
-    pure = kind is riemdp.WrappedLaplace
-    value = np.array([0.6, 0.3])
-
-    def made(sensitivity):
-        budget = riemdp.Budget(1.0) if pure else riemdp.Budget(1.0, 1e-6)
-        name = {"epsilon": budget} if pure else {"budget": budget}
-        return kind(space, np.zeros(2), sensitivity=sensitivity, ball=ball, **name)
-
-    np.testing.assert_allclose(made(3e-8).release(value).value, value, atol=1e-6)
-    with pytest.raises(riemdp.InvalidArgument, match="budget"):
-        made(1e-11)

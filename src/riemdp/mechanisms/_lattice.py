@@ -67,19 +67,6 @@ def on_grid(multiplier: float, sensitivity: float, dim: int) -> float:
     )
 
 
-def check_reach(scale: float, farthest: float | None) -> None:
-    """Refuse noise so small, beside the distance that a value may have from the base, that the
-    integers of its grid do not reach it: the value would be moved there.
-    """
-    if farthest is not None and farthest > _FARTHEST * grid_of(scale):
-        raise invalid(
-            "budget",
-            f"with noise of {scale:.3g}",
-            f"noise below a 5e8th of the largest distance of a value, {farthest:.3g}, is beyond"
-            " integers of 64 bits; give a smaller budget or a smaller ball",
-        )
-
-
 def has_laplace_grid(dim: int) -> bool:
     """Whether pure noise of this many coordinates is made of integers; else it is float64."""
     return dim <= MOST_DIMENSIONS

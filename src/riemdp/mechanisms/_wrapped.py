@@ -41,7 +41,7 @@ from ._common import (
 )
 from ._error_law import ChiLaw, ErrorLaw, gaussian_law
 from ._for_mean import MeanFacts
-from ._lattice import MOST_ROUNDING, added, check_reach, grid_of, on_grid, slack_of
+from ._lattice import MOST_ROUNDING, added, grid_of, on_grid, slack_of
 from ._region import Observation
 from ._shrinking import james_stein, never_worse_shrunk
 from ._tangent_error import AbstractTangentNoise
@@ -203,7 +203,6 @@ class WrappedGaussian(AbstractWrapped):
         self._check_public()
         z = gaussian_multiplier(self.budget, self.calibration)
         scale = on_grid(z, self.tangent_sensitivity + self._bounded, self.manifold.dim)
-        check_reach(scale, self.largest_distance)
         self._settle(noise_multiplier=z, scale=scale)
 
     @property

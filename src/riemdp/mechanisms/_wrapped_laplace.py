@@ -23,7 +23,7 @@ from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, end_of, wrap
 from ._error_law import GammaLaw, laplace_law
 from ._for_mean import MeanFacts
-from ._lattice import added_laplace, check_reach, has_laplace_grid, on_grid
+from ._lattice import added_laplace, has_laplace_grid, on_grid
 from ._region import Observation
 from ._wrapped import AbstractWrapped
 
@@ -87,7 +87,6 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
         if self._on_grid:
             most = self.tangent_sensitivity + self._bounded
             scale = on_grid(1.0 / epsilon, most, self.manifold.dim)
-            check_reach(scale, self.largest_distance)
         self._settle(scale=scale)
 
     @property
