@@ -7,4 +7,4 @@ file=${1:-agreement.toml}
 of=$(suffix "$file")
 flwr run app lo --stream \
   --run-config "agreement=\"$PWD/$file\" result-path=\"$PWD/result$of.npz\" state-path=\"$PWD/state$of\""
-riemdp federated report "$file" "result$of.npz" --out "report$of.html"
+riemdp federated report "$file" "result$of.npz" --out "report$of.html" --force

@@ -199,7 +199,7 @@ def test_spent_ledger(riemdp, scans):
     assert riemdp("mean", scans, *GOOD, "--ledger", book, "--out", out).code == 0
     first, before = out.read_bytes(), book.read_bytes()
     for _ in range(3):
-        run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", out)
+        run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", out, "--force")
         if run.code == 3:
             break
         first, before = out.read_bytes(), book.read_bytes()
@@ -240,6 +240,49 @@ def test_no_output_takes_the_place_of_what_is_read(command, outputs, riemdp, tmp
     assert "would be overwritten" in run.err
     assert (book.read_bytes(), records.read_bytes()) == before
     assert not (tmp_path / "book.html").exists()
+
+
+@pytest.mark.parametrize("command", ["mean", "pca"])
+def test_an_earlier_release_is_replaced_by_force_only(command, riemdp, tmp_path):
+    """A second run in the same folder took the place of a value that had been paid for."""
+    book, records = tmp_path / "book.json", tmp_path / "records.npy"
+    np.save(records, spd_records() if command == "mean" else np.zeros((60, 3)))
+    options = (
+        GOOD
+        if command == "mean"
+        else ("--components", 1, "--row-norm", 1, "--epsilon", 1, "--delta", 1e-6)
+    )
+    riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+    unspent = book.read_bytes()
+    for option, taken in (("--out", "v.npz"), ("--report", "r.html"), ("--report", "r.json")):
+        (tmp_path / taken).write_text("kept")
+        given = (option, tmp_path / ("r.html" if option == "--report" else taken))
+        run = riemdp(command, records, *options, "--ledger", book, *given)
+        assert run.code == 2
+        assert f"{option} {given[1]}" in run.err
+        assert taken in run.err
+        assert "exists already" in run.err
+        assert "--force" in run.err
+        assert (tmp_path / taken).read_text() == "kept"
+        assert book.read_bytes() == unspent
+        if taken == "r.html":  # so that the JSON alone is in the way next
+            (tmp_path / taken).unlink()
+    outputs = ("--out", tmp_path / "v.npz", "--report", tmp_path / "r.html")
+    run = riemdp(command, records, *options, "--ledger", book, *outputs, "--force")
+    assert run.code == 0, run.err
+    assert (tmp_path / "v.npz").read_bytes()[:2] == b"PK"
+    assert (tmp_path / "r.json").read_text() != "kept"
+
+
+def test_no_other_ledger_is_replaced_even_by_force(riemdp, scans):
+    book = scans.with_name("other.json")
+    riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)
+    before = book.read_bytes()
+    for given in (("--out", book), ("--report", book.with_suffix(".html"))):
+        run = riemdp("mean", scans, *GOOD, *given, "--force")
+        assert run.code == 2
+        assert "is a ledger" in run.err
+        assert book.read_bytes() == before
 
 
 def _book_and_names(riemdp, scans):

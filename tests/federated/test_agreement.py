@@ -535,6 +535,9 @@ def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
     assert told["guarantee"]["epsilon"] == pytest.approx(epsilon, rel=1e-6)
     assert told["records"] == 120
     assert hashlib.sha256(path.read_bytes()).hexdigest() in page.read_text()
+    code, said = _run("report", tmp_path / "agreement.toml", path, "--out", page)
+    assert code == 2
+    assert "exists already" in said
     assert "spring" in page.read_text()
 
     facts = json.loads((tmp_path / "result.json").read_text())
@@ -544,5 +547,5 @@ def test_the_report_of_a_run_is_made_from_the_servers_files(tmp_path):
         ("sizes", None, "not what a server wrote"),
     ):
         (tmp_path / "result.json").write_text(json.dumps(facts | {key: lie}))
-        code, said = _run("report", tmp_path / "agreement.toml", path, "--out", page)
+        code, said = _run("report", tmp_path / "agreement.toml", path, "--out", page, "--force")
         assert (code, words in " ".join(said.split())) == (2, True)

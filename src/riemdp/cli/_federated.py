@@ -231,6 +231,7 @@ def report(
         Path, typer.Argument(help="What the server wrote: result.npz.", show_default=False)
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page, a name that ends in .html.")],
+    force: o.Force = False,
 ) -> None:
     """The privacy report of a federated run, from what its server wrote. Reads no record.
 
@@ -240,7 +241,10 @@ def report(
     from ..federated._search_agreement import SearchAgreement, read_agreement
     from ..federated._told import told_result
     from ..report import privacy_report
+    from ._release import pages_of, refuse_taken
 
+    if not force:
+        refuse_taken(*pages_of("--out", out))
     agreed = read_agreement(file)
     if isinstance(agreed, SearchAgreement):
         _report_of_search(agreed, result, out)

@@ -39,6 +39,7 @@ def mean(
     n_min: o.LeastRecords = None,
     out: o.Out = None,
     report: o.Report = None,
+    force: o.Force = False,
     as_json: o.Json = False,
     ledger: o.LedgerOption = None,
     key: o.Key = None,
@@ -78,7 +79,7 @@ def mean(
     from ._spaces import ball_for, space_for
 
     budget = privacy.Budget(epsilon, delta)
-    outputs = Outputs(out, report, as_json, "mean")
+    outputs = Outputs(out, report, as_json, "mean", force)
     outputs.check(file, groups, center, outer_center, ledger)
     _check_adjacency(adjacency, n_min, show_clamped)
     of_people = given_groups(groups, groups_column)

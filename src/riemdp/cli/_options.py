@@ -166,6 +166,9 @@ Report = Annotated[
     Path | None,
     typer.Option("--report", help="Write the privacy report (.html, and .json beside it)."),
 ]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace files of --out and --report that exist already.")
+]
 LanguageOption = Annotated[
     Language,
     typer.Option("--language", help="Language of the page of --report; the JSON is English."),

@@ -43,6 +43,7 @@ def pca(
     mechanism: Mechanism = "auto",
     out: o.Out = None,
     report: o.Report = None,
+    force: o.Force = False,
     as_json: o.Json = False,
     ledger: o.LedgerOption = None,
     key: o.Key = None,
@@ -77,7 +78,7 @@ def pca(
     budget = privacy.Budget(epsilon, delta)
     bound = magnitude("row_norm", row_norm, power=2)
     one_of("mechanism", mechanism, MECHANISMS)
-    outputs = Outputs(out, report, as_json, "components")
+    outputs = Outputs(out, report, as_json, "components", force)
     outputs.check(file, groups, ledger)
     if given_groups(groups, groups_column):
         check_people(show_clamped, max_records_per_person)

@@ -19,6 +19,7 @@ from .._files import staged
 from ..domains._check import check_records, summary
 from ..manifolds import AbstractManifold
 from ..privacy import Ledger, described
+from ..privacy._ledger_state import is_ledger
 from ._exits import InputProblem, OutputProblem
 from ._interrupts import current
 from ._ledger_file import opened
@@ -44,6 +45,23 @@ def refuse_invalid(manifold: AbstractManifold, records: np.ndarray, file: Path) 
         )
 
 
+def pages_of(option: str, report: Path) -> list[tuple[str, Path]]:
+    """The two files of a report, each with the words of the option that names it."""
+    beside = report.with_suffix(".json")
+    return [(option, report), (f"{option} {report} writes {beside.name} beside it, and", beside)]
+
+
+def refuse_taken(*targets: tuple[str, Path]) -> None:
+    """Refuse names of files that exist. What was released is paid for and cannot be had again."""
+    for option, path in targets:
+        if path.exists():
+            raise InputProblem(
+                f"{option} {path} exists already",
+                "give another name; or give --force, and it is replaced (a released value that is"
+                " lost can only be paid for once more)",
+            )
+
+
 @dataclasses.dataclass
 class Outputs:
     """Where the result goes. `check` refuses bad names before anything is computed."""
@@ -52,11 +70,12 @@ class Outputs:
     report: Path | None
     as_json: bool
     key: str
+    force: bool = False  # whether files that exist are replaced
     names: tuple[str, ...] | None = None  # of the value's last axis, from the columns of a table
 
     def check(self, *inputs: str | Path | None) -> None:
-        """Refuse names that cannot be written, or that are among the files that are read, before
-        anything is computed.
+        """Refuse names that cannot be written, that are among the files that are read, or that are
+        taken, before anything is computed.
         """
         for option, path in (("--out", self.out), ("--report", self.report)):
             if path is not None and path.is_dir():
@@ -81,14 +100,19 @@ class Outputs:
             raise InputProblem(
                 "--out and --report would write the same file", "give different names"
             )
+        for target in targets:
+            if is_ledger(target):
+                raise InputProblem(
+                    f"{target} is a ledger and would be overwritten", "give another name"
+                )
+        if not self.force:
+            refuse_taken(*(() if self.out is None else (("--out", self.out),)), *self._pages())
+
+    def _pages(self) -> list[tuple[str, Path]]:
+        return [] if self.report is None else pages_of("--report", self.report)
 
     def _targets(self) -> list[Path]:
-        targets = [] if self.out is None else [self.out]
-        return (
-            targets
-            if self.report is None
-            else [*targets, self.report, self.report.with_suffix(".json")]
-        )
+        return [*([] if self.out is None else [self.out]), *(path for _, path in self._pages())]
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[list[Path]]:
