@@ -5,7 +5,8 @@ A vector y is rounded to the grid, k = y / g to the nearest integers, and k + ro
 released, N standard normal and s = sigma / g. That is round(k + s N), a function of the Gaussian
 mechanism on the rounded vector. Laplace noise is k + Z, P(Z = j) proportional to exp(-|j| / t).
 Rounding moves each coordinate by at most g / 2, so two neighbours by at most g sqrt(dim) more,
-which `on_grid` adds to the sensitivity. Which numbers can come out is the same for all data.
+which `on_grid` adds to the sensitivity. float64 holds k and the noise, so it rounds their exact
+sum once. Which numbers can come out is the same for all data.
 Proofs: docs/proofs/lattice.md, docs/proofs/discrete-laplace.md.
 """
 
@@ -24,7 +25,8 @@ from ..randomness._rounded import scale_up
 from ._common import Floats
 
 FINENESS = 32  # a standard deviation is 2^32 to 2^33 steps of the grid
-_FARTHEST = 2.0**61  # steps: farther coordinates are moved there, which takes no two further apart
+_FARTHEST = 1022  # coordinates beyond 2^1022 steps are moved there: no two go further apart
+_HELD = 1 << 53  # float64 holds every integer up to here
 # A bound of the rounding of a value up to this share of its sensitivity is added to it. A larger
 # one is not, and the release is called idealised.
 MOST_ROUNDING = 1e-3
@@ -87,7 +89,7 @@ def added(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
     exponent = exponent_of_grid(scale)
     values = np.asarray(y, dtype=np.float64)
     noise = source.rounded_normals(math.ldexp(scale, -exponent), values.shape)
-    return np.ldexp((_steps(values, exponent) + noise).astype(np.float64), exponent)
+    return np.ldexp(_sum(_steps(values, exponent), noise), exponent)
 
 
 def added_laplace(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
@@ -100,15 +102,27 @@ def added_laplace(y: Array | Floats, scale: float, source: NoiseSource) -> Float
     values = np.asarray(y, dtype=np.float64)
     # 28 significant bits above 2^32: a whole number
     noise = source.laplace_integers(int(math.ldexp(scale, -exponent)), values.size)
-    steps = _steps(values, exponent) + noise.reshape(values.shape)
-    return np.ldexp(steps.astype(np.float64), exponent)
+    return np.ldexp(_sum(_steps(values, exponent), noise.reshape(values.shape)), exponent)
 
 
-def _steps(values: Floats, exponent: int) -> NDArray[np.int64]:
-    """The nearest points of the grid, up to the farthest; 0 for what is not a number."""
-    far = math.ldexp(_FARTHEST, min(exponent, 962))  # finite
+def _steps(values: Floats, exponent: int) -> Floats:
+    """The nearest points of the grid, as whole numbers, up to the farthest; 0 for what is not a
+    number.
+    """
+    far = math.ldexp(1.0, _FARTHEST + min(exponent, 0))  # finite, in steps too
     steps = np.rint(np.ldexp(np.minimum(np.maximum(values, -far), far), -exponent))
-    return np.where(np.isnan(steps), 0.0, steps).astype(np.int64)
+    return np.where(np.isnan(steps), 0.0, steps)
+
+
+def _sum(steps: Floats, noise: NDArray[np.int64]) -> Floats:
+    """The exact sum, rounded to float64: a function of the exact sum alone. 64-bit integers would
+    hold values up to a few 1e8 deviations only.
+    """
+    if np.all(np.abs(noise) <= _HELD):
+        return steps + noise  # both are exact in float64, which rounds their sum once
+    # noise that float64 itself would round: hardly ever, and then in whole numbers of any size
+    pairs = zip(steps.ravel().tolist(), noise.ravel().tolist(), strict=True)
+    return np.array([float(int(k) + z) for k, z in pairs]).reshape(steps.shape)
 
 
 def noise_of_integer(deviation: float, source: NoiseSource) -> float:
