@@ -160,13 +160,13 @@ def test_bad_file(kind, said, riemdp, tmp_path):
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
-        ({"--epsilon": 0}, 2, "`epsilon`"),
-        ({"--epsilon": "nan"}, 2, "`epsilon`"),
-        ({"--delta": 1}, 2, "`delta`"),
+        ({"--epsilon": 0}, 2, "--epsilon"),
+        ({"--epsilon": "nan"}, 2, "--epsilon"),
+        ({"--delta": 1}, 2, "--delta 1.0"),
         ({"--delta": 0}, 2, "delta > 0"),
-        ({"--radius": -1}, 2, "`radius`"),
+        ({"--radius": -1}, 2, "--radius -1.0"),
         ({"--metric": "euclid"}, 2, "--metric"),
-        ({"--mechanism": "magic"}, 2, "`mechanism`"),
+        ({"--mechanism": "magic"}, 2, "--mechanism"),
         ({"--center": "nowhere.npy"}, 2, "--center nowhere.npy"),
         ({"--center": "diag:-1"}, 2, "diag:A"),
         ({"--out": "m.xls"}, 2, "use one of .npy, .npz, .csv, .json"),
@@ -283,6 +283,120 @@ def test_no_other_ledger_is_replaced_even_by_force(riemdp, scans):
         assert run.code == 2
         assert "is a ledger" in run.err
         assert book.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--epsilon", -1), "--epsilon -1.0 is not usable"),
+        (("--epsilon", 1, "--radius", 0), "--radius 0.0 is not usable"),
+        (("--epsilon", 1, "--outer-radius", -1), "--outer-radius -1.0 is not usable"),
+        (("--epsilon", 1, "--radius", 1, "--seed", -1), "'--seed': -1"),
+        (
+            ("--epsilon", 1, "--radius", 1, "--delta", 1e-6, "--dispersion-share", 2),
+            "--dispersion-share 2.0 is not usable",
+        ),
+        (
+            ("--epsilon", 1, "--radius", 1, "--mechanism", "wrapped-gaussian"),
+            "--epsilon 1.0 --delta 0.0 is not usable",
+        ),
+        (
+            ("--epsilon", 1, "--outer-radius", 1, "--outer-center", "none.npy"),
+            "--outer-center none.npy",
+        ),
+        # the library's sentence inside another one: Sphere(3) allows a smaller radius only
+        (("--space", "sphere", "--epsilon", 1, "--radius", 2), "--radius 2.0 is not usable"),
+    ],
+)
+def test_messages_name_what_was_typed(riemdp, scans, words, said):
+    """They named arguments of Python: `rng`, `share`, `radius` for --outer-radius."""
+    if "sphere" in words:
+        np.save(scans, np.eye(3))
+    run = riemdp("mean", scans, *words)
+    assert run.code == 2
+    assert said in run.err
+    assert "argument `" not in run.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--eta", 1e-3), "--eta is for a folder of images"),
+        (("--channels", 1), "--channels is for a folder of images"),
+        (("--record-shape", "3x3"), "--record-shape is for a folder of npy or csv files"),
+        (("--key", "a"), "--key is for files that may hold several arrays"),
+        (("--no-header",), "--header or --no-header is for text tables"),
+        (("--space", "euclidean", "--metric", "log-euclidean"), "--metric log-euclidean is for"),
+    ],
+)
+def test_options_that_would_change_nothing_are_refused(riemdp, scans, words, said):
+    run = riemdp("mean", scans, "--epsilon", 1, "--radius", 2, *words)
+    assert run.code == 2
+    assert said in run.err
+    # nothing is wrong with any of them where it does apply
+    assert riemdp("mean", scans, "--epsilon", 1, "--radius", 2, "--metric", "riemann").code == 0
+
+
+def test_a_search_refuses_what_it_would_ignore(riemdp, scans):
+    for option in ("--clamp-release", "--no-shrink"):
+        run = riemdp("mean", scans, "--epsilon", 1, option)
+        assert run.code == 2
+        assert f"{option} needs --radius" in run.err
+
+
+def test_the_key_of_labels_is_not_one_of_records(riemdp, scans):
+    people = scans.with_name("people.npz")
+    np.savez(people, a=np.arange(60) // 2, b=np.zeros(60))
+    run = riemdp("mean", scans, *GOOD, "--groups", people, "--key", "a")
+    assert run.code == 0, run.err
+
+
+def test_a_folder_of_two_kinds_of_files(riemdp, tmp_path):
+    """The message named an argument that the command line does not have."""
+    np.save(tmp_path / "a.npy", np.eye(3))
+    np.savetxt(tmp_path / "b.csv", np.eye(3), delimiter=",")
+    run = riemdp("mean", tmp_path, "--epsilon", 1, "--radius", 2)
+    assert run.code == 2
+    assert "holds .csv and .npy files" in run.err
+    assert "ending=" not in run.err
+    (tmp_path / "b.csv").unlink()
+    np.save(tmp_path / "b.npy", np.eye(2))
+    for more in ((), ("--record-shape", "3x3")):
+        run = riemdp("mean", tmp_path, "--epsilon", 1, "--radius", 2, *more)
+        assert run.code == 2
+        assert "shape=" not in run.err
+        assert "on_invalid" not in run.err
+
+
+def test_frames_without_a_logarithm_are_refused_before_anything_else(riemdp, tmp_path):
+    np.save(tmp_path / "frames.npy", np.stack([np.eye(4)[:, :2]] * 5))
+    for command in (
+        ("mean", tmp_path / "frames.npy", "--epsilon", 1, "--radius", 0.5),
+        ("plan", "--size", "4x2", "--records", 9, "--radius", 0.5),
+    ):
+        run = riemdp(*command, "--space", "stiefel")
+        assert run.code == 2
+        assert "have no private mean" in run.err
+        assert "--space grassmann" in run.err
+    run = riemdp("plan", "--size", "4x4", "--records", 9, "--radius", 0.5, "--space", "stiefel")
+    assert run.code == 0, run.err
+
+
+def test_a_name_that_is_none_is_corrected_once(riemdp):
+    for words in (("maen",), ("ledger", "shw")):
+        assert riemdp(*words).err.count("Did you mean") == 1
+
+
+def test_a_plan_replaces_no_picture(riemdp, tmp_path):
+    picture = tmp_path / "plan.png"
+    picture.write_text("kept")
+    words = ("plan", "--size", 3, "--records", 100, "--radius", 2, "--plot", picture)
+    run = riemdp(*words)
+    assert run.code == 2
+    assert "exists already" in run.err
+    assert picture.read_text() == "kept"
+    assert riemdp(*words, "--force").code == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def _book_and_names(riemdp, scans):

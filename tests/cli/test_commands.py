@@ -197,7 +197,7 @@ def test_mean_that_protects_the_number_of_records(riemdp, scans):
     riemdp("ledger", "create", book, "--epsilon", 2, "--delta", 1e-5)
     for bad, word in (
         ((), "--n-min"),
-        (("--n-min", 0), "n_min"),
+        (("--n-min", 0), "--n-min 0"),
         (("--n-min", 40, "--show-clamped"), "--show-clamped"),
         (("--n-min", 40, "--adjacency", "replace-one"), "--n-min"),
         (("--adjacency", "other"), "adjacency"),

@@ -178,6 +178,9 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Write the picture too (.png, .svg or .pdf).")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a file of --plot that exists already.")
+    ] = False,
     as_json: o.Json = False,
 ) -> None:
     """How many records a private mean needs, or what its error from noise is.
@@ -216,6 +219,10 @@ def plan(
         raise InputProblem(
             f"--plot {plot} has an ending that is not known", "use .png, .svg or .pdf"
         )
+    if plot is not None and not force:
+        from ._release import refuse_taken
+
+        refuse_taken(("--plot", plot))
     assert records is not None  # with a radius
     table = releases.plan_private_mean(manifold, ball, records, budgets)
     if plot is not None:

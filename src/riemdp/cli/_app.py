@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from click import UsageError
 from typer.core import TyperGroup
 
 from .._version import __version__
@@ -30,6 +31,16 @@ class Overview(TyperGroup):
             typer.echo(ctx.get_help())
             ctx.exit(USAGE)
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command. Typer, and click from 8.4 on, each add what an unknown name is like."""
+        try:
+            return super().resolve_command(ctx, args)
+        except UsageError as error:
+            # The message is Typer's, and has them; what click adds comes with its own class.
+            raise UsageError(error.message, error.ctx) from None
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write usage, help, options and commands."""

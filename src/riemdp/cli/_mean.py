@@ -57,7 +57,7 @@ def mean(
     max_records_per_person: o.RecordsPerPerson = None,
     groups: o.Groups = None,
     groups_column: o.GroupsColumn = None,
-    eta: o.Eta = 1e-6,
+    eta: o.Eta = None,
     seed: o.Seed = None,
 ) -> None:
     """Release the private mean of the records in FILE.
@@ -88,7 +88,12 @@ def mean(
     if dispersion_share is not None:
         _check_dispersion(mechanism, adjacency, radius)
     if radius is None:
-        _check_search(mechanism, adjacency, bool(count_outside))
+        others = {
+            "--count-outside": bool(count_outside),
+            "--clamp-release": bool(clamp_release),
+            "--no-shrink": shrink is False,
+        }
+        _check_search(mechanism, adjacency, others)
     reading = Reading(
         key=key,
         eta=eta,
@@ -98,6 +103,7 @@ def mean(
         to_center=record_shape is not None and on_invalid is o.OnInvalid.to_center,
         in_parts=not of_people,
         groups_column=groups_column,
+        key_of_groups=groups is not None and groups.suffix.lower() == ".npz",
     )
     loaded = read_records(file, reading)
     manifold, records = space_for(space.value, metric.value, loaded.array, upper=upper)
@@ -216,12 +222,12 @@ def _check_dispersion(mechanism: str, adjacency: o.Adjacency, radius: float | No
             )
 
 
-def _check_search(mechanism: str, adjacency: o.Adjacency, count_outside: bool) -> None:
+def _check_search(mechanism: str, adjacency: o.Adjacency, others: dict[str, bool]) -> None:
     """Refuse, before the data are read, what a search for a ball does not go with."""
     for option, given in (
         (f"--mechanism {mechanism}", mechanism != "auto"),
         (f"--adjacency {adjacency.value}", adjacency is o.Adjacency.add_or_remove_one),
-        ("--count-outside", count_outside),
+        *others.items(),
     ):
         if given:
             raise InputProblem(

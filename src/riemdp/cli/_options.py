@@ -105,7 +105,8 @@ OuterRadius = Annotated[
         "--outer-radius",
         help=(
             "Without --radius: public radius of the ball in which the search begins, chosen without"
-            " the data. It may be far too large; Euclidean space needs it."
+            " the data. It may be far too large; Euclidean space needs it. Records beyond it are"
+            " moved into it, so one that is too small makes the result wrong, without a warning."
         ),
         show_default=False,
     ),
@@ -178,7 +179,10 @@ LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", help="Charge this ledger file (see `riemdp ledger create`)."),
 ]
-Key = Annotated[str | None, typer.Option("--key", help="Name of the array in an npz or mat file.")]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", help="Name of the array in an npz, mat, HDF5 or Zarr file."),
+]
 Header = Annotated[
     bool | None,
     typer.Option(
@@ -243,13 +247,22 @@ GroupsColumn = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--seed", help="Reproducible noise, for trying out. NOT PRIVATE: never publish it."
+        "--seed",
+        min=0,
+        help="Reproducible noise, for trying out. NOT PRIVATE: never publish it.",
     ),
 ]
 RecordIs = Annotated[
     str, typer.Option("--record-is", help="What one record is, in words, for the report.")
 ]
-Eta = Annotated[float, typer.Option("--eta", help="Public regulariser of image descriptors.")]
+Eta = Annotated[
+    float | None,
+    typer.Option(
+        "--eta",
+        help="For a folder of images: public regulariser of their descriptors. 1e-6 without it.",
+        show_default=False,
+    ),
+]
 ShowClamped = Annotated[
     bool,
     typer.Option(

@@ -82,7 +82,13 @@ def pca(
     outputs.check(file, groups, ledger)
     if given_groups(groups, groups_column):
         check_people(show_clamped, max_records_per_person)
-    loaded = read_records(file, Reading(key=key, header=header, groups_column=groups_column))
+    reading = Reading(
+        key=key,
+        header=header,
+        groups_column=groups_column,
+        key_of_groups=groups is not None and groups.suffix.lower() == ".npz",
+    )
+    loaded = read_records(file, reading)
     rows, outputs.names = loaded.array, loaded.names
     if rows.ndim != 2:
         raise InputProblem(

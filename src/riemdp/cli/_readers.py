@@ -47,7 +47,7 @@ class Reading:
 
     Attributes:
         key: The name of an array in an npz or mat file.
-        eta: The regulariser of image descriptors.
+        eta: The regulariser of image descriptors; None: `ETA`.
         header: Whether the first line of a text table names the columns; None: if no cell of it is
             a number.
         channels: 1 (grey) or 3 (colour), for all images of a folder.
@@ -56,16 +56,42 @@ class Reading:
         to_center: Whether a file of such a folder that cannot be read counts as the centre.
         in_parts: Whether records may stay in their file, to be read in parts.
         groups_column: The column of a text table that says whose each record is, or None.
+        key_of_groups: Whether `key` names an array in a file of labels, too.
     """
 
     key: str | None = None
-    eta: float = 1e-6
+    eta: float | None = None
     header: bool | None = None
     channels: int | None = None
     shape: tuple[int, ...] | None = None
     to_center: bool = False
     in_parts: bool = False
     groups_column: str | None = None
+    key_of_groups: bool = False
+
+    def check(self, source: Path, kind: str) -> None:
+        """Refuse options that do not apply to this kind of input: they would change nothing, and
+        whoever gives one expects that it does.
+        """
+        for name, (option, of, kinds) in _FOR.items():
+            elsewhere = name == "key" and self.key_of_groups
+            if getattr(self, name) is not None and kind not in kinds and not elsewhere:
+                raise InputProblem(f"{option} is for {of}, and {source} is not one", "leave it out")
+
+
+ETA = 1e-6
+_IMAGES, _ARRAYS = "images", "arrays"  # in a folder
+_FOR = {  # of an option: its name, what it is for, and for which kinds of input
+    "key": (
+        "--key",
+        "files that may hold several arrays (npz, mat, HDF5, Zarr)",
+        (".npz", ".mat", ".h5", ".hdf5", ".zarr"),
+    ),
+    "header": ("--header or --no-header", "text tables (csv, tsv, txt)", TABLES),
+    "channels": ("--channels", "a folder of images", (_IMAGES,)),
+    "eta": ("--eta", "a folder of images", (_IMAGES,)),
+    "shape": ("--record-shape", "a folder of npy or csv files", (_ARRAYS,)),
+}
 
 
 def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
@@ -123,6 +149,7 @@ def read_records(path: str | Path, reading: Reading | None = None) -> Loaded:
             )
         if source.stat().st_size == 0:
             raise InputProblem(f"{source} is an empty file", "write the records to it first")
+        reading.check(source, suffix)
         loaded = reader[suffix](source, reading)
     except PermissionError as error:
         raise InputProblem(
@@ -390,20 +417,26 @@ def _folder(source: Path, reading: Reading) -> Loaded:
         for p in source.iterdir()
         if p.suffix.lower() in ENDINGS and not p.name.startswith(".") and p.is_file()
     ]
-    if images and arrays:
+    kinds = sorted({p.suffix.lower() for p in arrays})
+    if (images and arrays) or len(kinds) > 1:
+        held = " and ".join([*(["images"] if images else []), *kinds])
         raise InputProblem(
-            f"the folder {source} holds images and {' or '.join(ENDINGS)} files",
+            f"the folder {source} holds {held} files",
             "keep the records alone in a folder, as files of one kind",
         )
     if images:
+        reading.check(source, _IMAGES)
         return _images(images, reading)
     if not arrays:
         raise _no_records(source)
+    reading.check(source, _ARRAYS)
     how = "center" if reading.to_center else "raise"
     try:
         array = read_folder(source, shape=reading.shape, on_invalid=how)
     except InvalidArgument as error:
         problem = str(error).removeprefix("argument `folder`: ")
+        problem = problem.replace("shape=(...)", "--record-shape")
+        problem = problem.replace('on_invalid="center"', "--on-invalid center")
         raise InputProblem(
             problem,
             "--record-shape 3x3 gives the public shape of one record; with it, --on-invalid center"
@@ -440,10 +473,11 @@ def _images(files: list[Path], reading: Reading) -> Loaded:
                 f"record {index} ({file.name}) cannot be read as an image", "remove or replace it"
             ) from error
     kind = "grey" if mode == "L" else "colour"
-    array = np.asarray(covariance_descriptors(np.stack(pixels), eta=reading.eta))
+    eta = ETA if reading.eta is None else reading.eta
+    array = np.asarray(covariance_descriptors(np.stack(pixels), eta=eta))
     return Loaded(
         array,
-        f"covariance descriptors of {len(files)} {kind} images (eta = {reading.eta:g})",
+        f"covariance descriptors of {len(files)} {kind} images (eta = {eta:g})",
         reading.channels,
     )
 

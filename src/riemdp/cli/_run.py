@@ -101,10 +101,12 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             say_error(error.problem, error.remedy)
             raise typer.Exit(error.code) from None
         except BudgetExceeded as error:
-            say_error(str(error), "give a smaller epsilon, or agree on a larger total budget")
+            say_error(str(error), "give a smaller --epsilon, or agree on a larger total budget")
             raise typer.Exit(_exits.BUDGET) from None
         except (DataUnavailable, RiemdpError, NotImplementedError) as error:
-            say_error(str(error))
+            from ._typed import as_typed
+
+            say_error(as_typed(str(error)))
             raise typer.Exit(_exits.USAGE) from None
         except BrokenPipeError:
             sys.stderr.close()  # the reader went away; Python would complain once more at exit

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from .. import manifolds
+from .._errors import magnitude
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._spd import AbstractSPD
 from ._exits import InputProblem
 from ._readers import read_records
+from ._typed import typed
 
 
 def space_for(
@@ -32,6 +34,11 @@ def space_for(
         raise InputProblem(
             "--upper is for positive definite matrices, one triangle a row",
             "leave it out, or write one upper triangle a line",
+        )
+    if space != "spd" and typed("metric"):
+        raise InputProblem(
+            f"--metric {metric} is for positive definite matrices, and --space is {space}",
+            "leave it out",
         )
     n, rest = array.shape[0], array.shape[1:]
     flat = (space == "spd" and array.ndim == 2) or (space == "euclidean" and not rest)
@@ -59,6 +66,13 @@ def space_for(
         if array.ndim != 3 or rest[0] < rest[1]:
             raise InputProblem(
                 f"the array has shape {array.shape}", f"{space} needs shape (n, m, r) with m >= r"
+            )
+        if space == "stiefel" and 1 < rest[1] < rest[0]:
+            raise InputProblem(
+                f"frames of {rest[1]} vectors in {rest[0]} dimensions have no private mean: every"
+                " mechanism for it needs the logarithm of Stiefel(m, r), which has no closed form"
+                " for 1 < r < m",
+                "if the records are meant as subspaces, give --space grassmann",
             )
         kind = manifolds.Stiefel if space == "stiefel" else manifolds.Grassmann
         return kind(*rest), array
@@ -152,9 +166,9 @@ def ball_for(
             " budget",
         )
     if outer_radius is not None:
-        return AdaptiveBall(
-            outer=Ball(centre_for(manifold, outer_center or "identity"), outer_radius)
-        )
+        magnitude("outer_radius", outer_radius)  # checked here under the name of its option
+        center = centre_for(manifold, outer_center or "identity", "--outer-center")
+        return AdaptiveBall(outer=Ball(center, outer_radius))
     if not math.isfinite(manifold._search_radius(manifold.origin)):
         raise InputProblem(
             f"{manifold!r} has no unit of its own, so no search for a ball can begin",
@@ -165,7 +179,7 @@ def ball_for(
     return AdaptiveBall()
 
 
-def centre_for(manifold: AbstractManifold, words: str) -> Any:
+def centre_for(manifold: AbstractManifold, words: str, option: str = "--center") -> Any:
     """The public centre: "identity" or "origin" is the canonical point, "diag:A" is A times the
     identity, else a file.
     """
@@ -179,13 +193,13 @@ def centre_for(manifold: AbstractManifold, words: str) -> Any:
         usable = factor > 0 and math.isfinite(factor) and isinstance(manifold, AbstractSPD)
         if not usable:
             raise InputProblem(
-                f"--center {words} is not usable",
+                f"{option} {words} is not usable",
                 "give diag:A with a number A > 0, for positive definite matrices",
             )
         return factor * np.asarray(manifold.origin)
     if not Path(words).exists():
         raise InputProblem(
-            f"--center {words} is neither a word nor a file",
+            f"{option} {words} is neither a word nor a file",
             "give identity, diag:A, or a file with one public point",
         )
     point = read_records(words).array
