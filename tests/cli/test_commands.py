@@ -80,6 +80,37 @@ def test_mean_writes_value_report_and_ledger(riemdp, scans):
     assert spent["not_in_register"] == 0
 
 
+@pytest.mark.parametrize("ending", ["npz", "json"])
+def test_a_released_file_holds_what_is_needed_to_use_it(riemdp, scans, ending):
+    """The ball and the error bar were printed, and lost with the terminal."""
+    file = scans.with_name(f"m.{ending}")
+    for more in (("--radius", 2), (), ("--radius", 2, "--dispersion-share", 0.3)):
+        options = ("--epsilon", 5, "--delta", 1e-6, "--metric", "log-euclidean", *more)
+        run = riemdp("mean", scans, *options, "--out", file, "--json", "--force")
+        assert run.code == 0, run.err
+        said = json.loads(run.out)
+        region, ball = said["confidence_region"], said["ball"]
+        assert len(said["population_regions"]) == (1 if "--dispersion-share" in more else 0)
+        if ending == "json":
+            assert all(json.loads(file.read_text())[k] == said[k] for k in ("mean", "ball"))
+            assert json.loads(file.read_text())["confidence_region"] == region
+            assert json.loads(file.read_text())["population_regions"] == said["population_regions"]
+            continue
+        with np.load(file) as held:
+            assert np.array_equal(held["mean"], said["mean"])
+            assert np.array_equal(held["ball_center"], ball["center"])
+            assert held["ball_radius"] == ball["radius"]
+            assert bool(held["ball_found_privately"]) is ball["found_privately"]
+            assert np.array_equal(held["confidence_region_center"], region["center"])
+            assert held["confidence_region_radius"] == region["radius"]
+            assert held["confidence_region_level"] == 0.95
+            assert str(held["confidence_region_of"]) == region["of"]
+            known = [name for name in held.files if name.startswith("population")]
+        assert ("population_regions_0_radius" in known) is ("--dispersion-share" in more)
+        # and it is read back, as a public centre of the next release, without a --key
+        assert np.array_equal(read_records(file).array, said["mean"])
+
+
 def test_two_runs_differ_and_seeded_runs_agree(riemdp, scans):
     # With much noise, shrinking gives the centre itself, and two runs may well agree in it.
     little_noise = (*GOOD, "--epsilon", 20)

@@ -141,6 +141,20 @@ def mean(
         given |= {"mechanism": mechanism, "adjacency": adjacency.value, "n_min": n_min}
         return releases.private_frechet_mean(manifold, records, ball, budget, **given)
 
+    def beside(result: Release) -> dict[str, Any]:
+        used = result.details["ball"]
+        return {
+            "ball": {
+                "center": np.asarray(used.center).tolist(),
+                "radius": float(used.radius),
+                "found_privately": isinstance(ball, AdaptiveBall),
+            },
+            "confidence_region": _region(result),
+            "population_regions": [_described(r) for r in result._population_regions()],
+        }
+
+    outputs.beside = beside
+
     def describe(
         result: Release, checksum: str | None, charged: Ledger | None
     ) -> tuple[PrivacyReport, dict[str, Any]]:
@@ -157,13 +171,7 @@ def mean(
         )
         return page, {
             "mean": np.asarray(result.value).tolist(),
-            "confidence_region": _region(result),
-            "population_regions": [_described(r) for r in result._population_regions()],
-            "ball": {
-                "center": np.asarray(used.center).tolist(),
-                "radius": float(used.radius),
-                "found_privately": isinstance(ball, AdaptiveBall),
-            },
+            **beside(result),
             **({} if outputs.names is None else {"names": list(outputs.names)}),
             "report": page.to_dict(),
             "files": [str(p) for p in (out, report) if p is not None],

@@ -161,7 +161,14 @@ LeastRecords = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", "-o", help="Write the released value (.npy, .npz, .csv or .json)."),
+    typer.Option(
+        "--out",
+        "-o",
+        help=(
+            "Write the released value (.npy, .npz, .csv or .json). An npz or json file also holds"
+            " the ball and the error bar of a mean."
+        ),
+    ),
 ]
 Report = Annotated[
     Path | None,

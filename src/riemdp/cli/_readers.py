@@ -25,6 +25,9 @@ from ._exits import InputProblem
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".webp", ".pgm", ".ppm"}
 FORMATS = (".npy", ".npz", ".csv", ".tsv", ".txt", ".parquet", ".mat", ".h5", ".hdf5", ".zarr")
 TABLES = (".csv", ".tsv", ".txt")
+# In an npz file that this command wrote: the value, and what may stand beside it.
+VALUES = {"mean", "components"}
+BESIDE = ("names", "ball_", "confidence_region_", "population_regions_")
 LARGE = 1 << 26  # bytes from which an npy file is read in parts
 
 
@@ -184,7 +187,11 @@ def _npz(source: Path, reading: Reading) -> Loaded:
     _fits(source, source.stat().st_size)
     archive = _load_numpy(source)
     with archive:
-        name = _chosen(source, sorted(archive.files), reading.key)
+        names, key = sorted(archive.files), reading.key
+        values = [name for name in names if not name.startswith(BESIDE)]
+        if key is None and len(values) == 1 and values[0] in VALUES:
+            key = values[0]  # a released file is read back without --key
+        name = _chosen(source, names, key)
         try:
             return Loaded(archive[name], f"array {name!r} of {source.name}")
         except ValueError as error:

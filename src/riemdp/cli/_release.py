@@ -8,7 +8,7 @@ import dataclasses
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,6 +71,7 @@ class Outputs:
     as_json: bool
     key: str
     force: bool = False  # whether files that exist are replaced
+    beside: Callable[[Any], dict[str, Any]] | None = None  # what npz and json hold beside the value
     names: tuple[str, ...] | None = None  # of the value's last axis, from the columns of a table
 
     def check(self, *inputs: str | Path | None) -> None:
@@ -173,7 +174,8 @@ def released(
         content = checksum = None
         if outputs.out is not None:
             ending = outputs.out.suffix.lower()
-            content = serialised(ending, outputs.key, result.value, outputs.names)
+            beside = {} if outputs.beside is None else outputs.beside(result)
+            content = serialised(ending, outputs.key, result.value, outputs.names, beside)
             checksum = hashlib.sha256(content).hexdigest()
         report, machine = describe(result, checksum, ledger)
         pages = None if outputs.report is None else (report.html(), report.to_json())
@@ -193,15 +195,19 @@ def released(
 
 
 def serialised(
-    ending: str, key: str, value: ArrayLike, names: tuple[str, ...] | None = None
+    ending: str,
+    key: str,
+    value: ArrayLike,
+    names: tuple[str, ...] | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The released value as the bytes of a file of this kind, with the names of its last axis (not
-    in npy, which has no place for them).
+    in npy, which has no place for them) and, in npz and json, what was released beside it.
     """
-    array = np.asarray(value)
+    array, more = np.asarray(value), dict(beside or {})
     if ending == ".json":
         told = {} if names is None else {"names": list(names)}
-        return (json.dumps({key: array.tolist()} | told) + "\n").encode()
+        return (json.dumps({key: array.tolist()} | told | more) + "\n").encode()
     if ending == ".csv":
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")
@@ -215,5 +221,20 @@ def serialised(
         np.save(stream, array, allow_pickle=False)
     else:
         told = {} if names is None else {"names": np.array(names)}
-        np.savez(stream, allow_pickle=False, **{key: array}, **told)
+        np.savez(stream, allow_pickle=False, **{key: array}, **told, **_arrays(more))
     return stream.getvalue()
+
+
+def _arrays(facts: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Facts for JSON as arrays of an npz file, in which facts about one thing begin with its name.
+    Those that are not known are left out.
+    """
+    found: dict[str, np.ndarray] = {}
+    for name, fact in facts.items():
+        if isinstance(fact, Mapping):
+            found |= {f"{name}_{k}": array for k, array in _arrays(fact).items()}
+        elif isinstance(fact, list) and fact and isinstance(fact[0], Mapping):
+            found |= _arrays({f"{name}_{i}": one for i, one in enumerate(fact)})
+        elif fact is not None and fact != []:
+            found[name] = np.asarray(fact)
+    return found
