@@ -241,7 +241,8 @@ def test_kernel_of_the_hessian_is_that_of_fifty_digits():
 
     with mpmath.workdps(50), np.errstate(over="raise", divide="raise", invalid="raise"):
         truth = np.array([[[exact(a, b) for b in row] for a in row] for row in values])
-        found = _affine_mean._kernel(values, np.log(values), w)
+        found = np.empty((*values.shape, 4))
+        _affine_mean._kernel(values, np.log(values), w, out=found)
     truth *= w[:, None, None]
     np.testing.assert_allclose(found, truth, rtol=5e-13)
 
@@ -385,6 +386,41 @@ def test_bad_records_are_refused_without_showing_them(X, word):
             frechet_mean(metric, X)
         assert word in str(caught.value)
         assert "5." not in str(caught.value)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.diag([1.0, 1.0, math.nan]),
+        np.diag([1.0, math.inf, 1.0]),
+        np.diag([1.0, 1.0, -1e-3]),
+        np.diag([1.0, 1.0, 0.0]),
+        np.eye(3) + np.eye(3, k=1) * 2e-6,
+        np.eye(3) * 1e-200 * (1.0 + np.eye(3, k=2) * 1e-3) - np.eye(3) * 1e-150,
+    ],
+)
+def test_one_bad_record_of_many_matrices_is_refused_whatever_its_weight(bad, weight):
+    """The solver looks at the records itself, in a pass that it makes in any case."""
+    X, weights = _wishart(1500, 3), np.ones(1500)
+    X[1234], weights[1234] = bad, weight
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidArgument, match="1 of 1500"):
+            frechet_mean(SPDAffineInvariant(3), X, weights=weights)
+
+
+def test_matrices_are_taken_as_they_lie_and_stay_so():
+    X = _wishart(300, 3)
+    X[7] += 1e-8 * np.triu(np.ones((3, 3)), 1)  # as symmetric as rounding elsewhere leaves records
+    kept = X.copy()
+    plain = frechet_mean(SPDAffineInvariant(3), X, tol=1e-12).value
+    np.testing.assert_array_equal(X, kept)
+    for other in (X.tolist(), np.asfortranarray(X), X.astype(">f8"), np.repeat(X, 2, axis=0)[::2]):
+        found = frechet_mean(SPDAffineInvariant(3), other, tol=1e-12).value
+        np.testing.assert_allclose(found, plain, rtol=1e-12)
+    single = frechet_mean(SPDAffineInvariant(3), X[:1]).value
+    assert not np.shares_memory(single, X)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ def coerce_array(
     elif type(x) is np.ndarray and x.dtype == np.float64:
         array = jnp.asarray(x)
     else:
+        if isinstance(x, np.ndarray) and not x.dtype.isnative:  # as files of other machines hold it
+            x = x.astype(x.dtype.newbyteorder("="))
         try:
             array = jnp.asarray(x)
         except (TypeError, ValueError, OverflowError):

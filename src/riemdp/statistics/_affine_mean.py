@@ -26,13 +26,14 @@ lie up to 45 apart: farther than the argument reaches, and as far as records of 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ._newton import Found, View, conjugate_gradients, damped_newton
 from ._sums import pairwise
@@ -43,13 +44,14 @@ Array = np.ndarray
 SUBSAMPLES = (256, 2048)  # public sizes; records are chosen by position, whatever their values
 # records handled at once, or so many that they are these numbers; public, so that rounding does not
 # depend on the number of threads here
-PART, NUMBERS = 1024, 1 << 17
+PART, NUMBERS = 1024, 1 << 16
 _ROUGH = 0.5  # the residual of a subsample's mean, in units of its sampling error
 _SEEN = 10.0  # how far below its bound the residual after a step is on data
 _ACCURACY = 1e-5  # of the inverse of a Hessian
 # tanh theta below which a series of three terms gives theta coth theta: it misses 1.5e-13 there,
 # and so does the difference of two logarithms
 _NEAR = 1e-2
+LOOSE = 1e-6  # relative error up to which a record is taken to lie on the space
 SPREAD_FOR_PLAIN_EIGH = (
     1e-6  # smallest ratio of eigenvalues for which eigh of Y gives log Y to about 1e-10
 )
@@ -87,9 +89,24 @@ class _Work:
 
 
 @dataclass
+class _Block:
+    """A part of the data in the frame of the start: records and weights, and room for what a look
+    keeps of them.
+
+    The room is part of one array, taken once for all looks. Anew for each it would be memory that
+    the system has to clear first, page by page, which took up to half as long as all the rest.
+    """
+
+    records: Array
+    weights: Array
+    rows: Array
+    kernel: Array
+
+
+@dataclass
 class _Part:
-    """A part of the data seen from the current point: its weight, eigenvectors as rows, theta coth
-    theta times the weight, and its largest entries added up.
+    """A block seen from the current point: its weight, eigenvectors as rows, theta coth theta times
+    the weight, and its largest entries added up. The next look takes their place.
     """
 
     weight: float
@@ -105,8 +122,8 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
     """The mean of X (n, k, k), with normalised weights (n,) or None. Deterministic.
 
     Raises:
-        NotSuitable: A record is not positive definite, or its spectrum relative to the mean is
-            wider than 1e6.
+        NotSuitable: A record is not finite, not symmetric or not positive definite, or its spectrum
+            relative to the mean is wider than 1e6.
     """
     X = np.asarray(X)
     n = len(X)
@@ -206,23 +223,44 @@ def _part(X: Array) -> int:
     return min(PART, max(4, NUMBERS // X.shape[-1] ** 2))
 
 
-def _whitened(X: Array, w: Array, start: Array, work: _Work) -> list[tuple[Array, Array]]:
-    """The records seen from the factor `start`, part by part, with their weights."""
+def _whitened(
+    X: Array, w: Array, start: Array, work: _Work, kept: DTypeLike = np.float64
+) -> list[_Block]:
+    """The records seen from the factor `start`, part by part; looks at them keep numbers of type
+    `kept`.
+    """
     inverse, size = np.linalg.inv(start), _part(X)
-    cuts = range(0, len(X), size)
+    if kept == X.dtype:  # one array: the system gives large pages to it, but not to its two ends
+        room = np.empty((3, *X.shape))
+        records, rows, kernel = room[0], room[1], room[2]
+    else:
+        records, rows, kernel = np.empty(X.shape), np.empty(X.shape, kept), np.empty(X.shape, kept)
 
-    def seen(i: int) -> tuple[Array, Array]:
-        part = X[i : i + size]
-        with work.room(part) as room:
-            y = _congruence(inverse, part, room)
-            return 0.5 * (y + y.swapaxes(1, 2)), w[i : i + size]  # records may be so but for 1e-6
+    def seen(i: int) -> _Block:
+        part = slice(i, i + size)
+        x = X[part]
+        with work.room(x) as spare:
+            if not _all_symmetric(x, spare[0]):
+                raise NotSuitable
+            y = _congruence(inverse, x, spare)
+            np.add(y, y.swapaxes(1, 2), out=records[part])  # x may be symmetric but for 1e-6
+        records[part] *= 0.5
+        return _Block(records[part], w[part], rows[part], kernel[part])
 
-    return list(work.each(seen, cuts))
+    return list(work.each(seen, range(0, len(X), size)))
+
+
+def _all_symmetric(X: Array, room: Array) -> bool:
+    """As `belongs` of the space finds it; False for NaN."""
+    n = len(X)
+    size = np.abs(X, out=room).reshape(n, -1).max(axis=1)
+    error = np.abs(np.subtract(X, X.swapaxes(1, 2), out=room), out=room).reshape(n, -1).max(axis=1)
+    return bool(np.all(error <= LOOSE * size))
 
 
 def _look(
     factor: Array,
-    blocks: list[tuple[Array, Array]],
+    blocks: list[_Block],
     work: _Work,
     *,
     first: bool = False,
@@ -231,51 +269,62 @@ def _look(
     norm.
     """
     inverse = None if first else np.linalg.inv(factor)
-    parts = list(work.each(lambda block: _decompose(work, inverse, *block), blocks))
+    parts = list(work.each(lambda block: _decompose(work, inverse, block), blocks))
     gradient = _symmetric(pairwise([p.gradient for p in parts]))
     return parts, gradient, float(np.linalg.norm(gradient))
 
 
-def _decompose(work: _Work, inverse: Array | None, Y: Array, w: Array) -> _Part:
-    with work.room(Y) as room:
+def _decompose(work: _Work, inverse: Array | None, block: _Block) -> _Part:
+    w, rows = block.weights, block.rows
+    with work.room(block.records) as room:
         first, _ = room
-        seen = Y if inverse is None else _congruence(inverse, Y, room)
+        seen = block.records if inverse is None else _congruence(inverse, block.records, room)
         values, q = np.linalg.eigh(seen)
         if not values[:, 0].min() > 0:
             raise np.linalg.LinAlgError
-        k = Y.shape[-1]
+        k = rows.shape[-1]
         logs = np.log(values)
-        rows = np.ascontiguousarray(q.swapaxes(1, 2))
+        rows[...] = q.swapaxes(1, 2)
         weighted = np.multiply((w[:, None] * logs)[:, :, None], rows, out=first)
         gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
     reach = np.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
     hessian = float(w @ (reach / np.tanh(reach)))
     ratio = float(np.min(values[:, 0] / values[:, -1]))
     spread = float(np.sqrt(np.max(np.sum(logs**2, axis=1))))
-    kernel = _kernel(values, logs, w)
-    return _Part(float(np.sum(w)), rows, kernel, gradient, hessian, ratio, spread)
+    _kernel(values, logs, w, out=block.kernel)
+    return _Part(float(np.sum(w)), rows, block.kernel, gradient, hessian, ratio, spread)
 
 
-def _kernel(values: Array, logs: Array, w: Array) -> Array:
-    """w theta coth theta of all pairs of eigenvalues (n, k), theta half the difference of their
-    logarithms: (n, k, k).
+def _kernel(values: Array, logs: Array, w: Array, out: Array) -> None:
+    """Into `out` (n, k, k) w theta coth theta of all pairs of eigenvalues (n, k), theta half the
+    difference of their logarithms.
 
-    With r the ratio of two eigenvalues tanh theta is (1 - r) / (1 + r). Each pair is computed once,
-    and of all records together: a fifth of the time of arrays (n, k, k) and of tanh.
+    tanh theta is the difference of two eigenvalues over their sum. Each pair is computed once, and
+    of all records together: a fifth of the time of arrays (n, k, k) and of tanh.
     """
     n, k = values.shape
-    i, j = np.triu_indices(k, 1)
+    i, j, place = _pairs(k)
     values, logs = np.ascontiguousarray(values.T), np.ascontiguousarray(logs.T)
-    ratio = values[i] / values[j]
-    tanh = (1.0 - ratio) / (1.0 + ratio)
+    less, more = values[i], values[j]
+    tanh = (more - less) / (more + less)
     square = tanh * tanh
     series = 1.0 + square * (1.0 / 3.0 + 0.2 * square)
     plain = 0.5 * (logs[j] - logs[i]) / np.maximum(tanh, 1e-300)
-    pairs = w * np.where(tanh < _NEAR, series, plain)
-    kernel = np.empty((n, k, k))
-    kernel[:, i, j] = kernel[:, j, i] = pairs.T
-    kernel[:, range(k), range(k)] = w[:, None]
-    return kernel
+    found = np.empty((len(i) + 1, n))
+    np.multiply(w, np.where(tanh < _NEAR, series, plain), out=found[:-1])
+    found[-1] = w
+    out.reshape(n, -1)[...] = found[place].T
+
+
+@functools.lru_cache(maxsize=16)
+def _pairs(k: int) -> tuple[Array, Array, Array]:
+    """All i < j, and which pair each entry of a matrix (k, k), by rows, belongs to: those of the
+    diagonal to the one after the last.
+    """
+    i, j = np.triu_indices(k, 1)
+    place = np.full((k, k), len(i))
+    place[i, j] = place[j, i] = np.arange(len(i))
+    return i, j, place.ravel()
 
 
 def _solve(parts: list[_Part], gradient: Array, target: float, work: _Work) -> tuple[Array, float]:
@@ -331,8 +380,9 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
     try:
         factor = np.linalg.cholesky(np.asarray(point))
         work = _Work(map)
-        blocks = _whitened(np.asarray(X), weights, factor, work)
-        parts = [_rounded(_decompose(work, None, *block)) for block in blocks]
+        # half the memory: digits that the inverse of an estimate has no use for
+        blocks = _whitened(np.asarray(X), weights, factor, work, kept=np.float32)
+        parts = [_decompose(work, None, block) for block in blocks]
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
     # finite where the smallest ratio is: no part has an infinite eigenvalue then
@@ -350,11 +400,6 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
         return step[rows, columns] * scale
 
     return inverse
-
-
-def _rounded(part: _Part) -> _Part:
-    """The part in half the memory: digits that the inverse of an estimate has no use for."""
-    return replace(part, rows=part.rows.astype(np.float32), kernel=part.kernel.astype(np.float32))
 
 
 def packing(k: int) -> tuple[Array, Array, Array]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +26,7 @@ from ..manifolds import (
     Sphere,
 )
 from ..manifolds._base import Point, held
-from ._affine_mean import NotSuitable, affine_mean
+from ._affine_mean import LOOSE, NotSuitable, affine_mean
 from ._newton import Found
 from ._riemannian_mean import gradient_mean, newton_mean
 from ._sphere_mean import sphere_mean
@@ -32,7 +34,6 @@ from ._sums import pairwise, weighted_sum
 
 # public and fixed: how long the iteration may run does not depend on an option that looks at data
 MAX_PASSES = 200
-_LOOSE = 1e-6  # relative error up to which a record is taken to lie on the space
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,10 @@ def frechet_mean(
     records = X if _in_place(manifold, X) else manifold._coerce("X", X)
     n = _count(manifold, records)
     w = _normalised(weights, n)
-    _check_records(manifold, records, n)
-    result = solve(manifold, records, w, n, tol)
+    check = functools.partial(_check_records, manifold, records, n)
+    if n == 1 or not _solver_checks(manifold, records):
+        check()
+    result = solve(manifold, records, w, n, tol, check=check)
     if not result.converged:
         warnings.warn(
             f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"
@@ -134,10 +137,12 @@ def solve(
     tol: float,
     *,
     warn: bool = True,
+    check: Callable[[], None] | None = None,
 ) -> MeanResult:
     """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
     not reached, the value is the point of the smallest residual. `warn`: where it may be one of
-    several.
+    several. `check`: what refuses records that are not on the space. It is called where the method
+    of `SPDAffineInvariant`, which takes no others, does not suit them.
     """
     if n == 1:
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
@@ -161,6 +166,8 @@ def solve(
         with contextlib.suppress(NotSuitable):
             found = affine_mean(X, w, tol, MAX_PASSES)
     if found is None:
+        if check is not None:
+            check()
         weights = _or_equal(w, n)
         if isinstance(manifold, Sphere):
             found = sphere_mean(X, weights, tol, MAX_PASSES)
@@ -269,19 +276,26 @@ def _in_place(manifold: AbstractManifold, X: Point) -> bool:
     over them.
     """
     plain = type(X) is np.ndarray and X.dtype == np.float64
-    return plain and isinstance(manifold, Sphere) and X.shape[1:] == manifold.shape
+    solver = isinstance(manifold, Sphere | SPDAffineInvariant)
+    return plain and solver and X.shape[1:] == manifold.shape
+
+
+def _solver_checks(manifold: AbstractManifold, records: Point) -> bool:
+    """Whether the solver finds what `_check_records` would, in a pass that it makes in any case."""
+    own = isinstance(manifold, SPDAffineInvariant) and manifold.k > 1
+    return own and bool(np.all(np.isfinite(np.asarray(records))))
 
 
 def _check_records(manifold: AbstractManifold, records: Point, n: int) -> None:
-    if _in_place(manifold, records):
+    if isinstance(manifold, Sphere) and _in_place(manifold, records):
         with np.errstate(all="ignore"):
             lengths = np.sqrt(np.einsum("ij,ij->i", records, records))
-        bad = n - int(np.sum(np.abs(lengths - 1.0) <= _LOOSE))
+        bad = n - int(np.sum(np.abs(lengths - 1.0) <= LOOSE))
     else:
-        bad = n - int(np.count_nonzero(np.asarray(manifold.belongs(records, _LOOSE))))
+        bad = n - int(np.count_nonzero(np.asarray(manifold.belongs(records, LOOSE))))
     if bad:
         raise InvalidArgument(
             f"argument `X`: {bad} of {n} records are not finite points of {manifold!r} (relative"
-            f" error above {_LOOSE:g}); remove or repair them, or for a private release clamp them"
+            f" error above {LOOSE:g}); remove or repair them, or for a private release clamp them"
             " with riemdp.Ball(center, radius).clamp(manifold, X)"
         )
