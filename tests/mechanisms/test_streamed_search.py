@@ -9,6 +9,7 @@ import riemdp
 from riemdp import AdaptiveBall, Budget, InvalidArgument, Ledger
 from riemdp.domains import _sources, _stream
 from riemdp.domains._door import admit_in_parts
+from riemdp.domains._mapped import MappedFile
 from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._search_records import SearchRecords
 from riemdp.mechanisms._streamed_search import StreamedRecords
@@ -76,9 +77,14 @@ def test_records_are_never_all_in_memory(both, monkeypatch) -> None:
     riemdp.private_ball(SPACE, both[1], AdaptiveBall(), BUDGET, rng=1)
 
 
-def test_what_cannot_be_read_after_the_charge_gives_no_value(both, tmp_path) -> None:
-    ledger = Ledger(Budget(2.0, 1e-5))
-    (tmp_path / "x.npy").unlink()
+def test_what_cannot_be_read_after_the_charge_gives_no_value(both, tmp_path, monkeypatch) -> None:
+    ledger, read = Ledger(Budget(2.0, 1e-5)), MappedFile.read
+
+    def gone(self: MappedFile, start: int, stop: int):
+        (tmp_path / "x.npy").unlink(missing_ok=True)
+        return read(self, start, stop)
+
+    monkeypatch.setattr(MappedFile, "read", gone)
     with pytest.raises(InvalidArgument, match="cannot be read"):
         riemdp.private_ball(SPACE, both[1], AdaptiveBall(), BUDGET, ledger=ledger)
     assert ledger.spent.epsilon(1e-6) > 0.9

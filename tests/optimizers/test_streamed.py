@@ -19,7 +19,7 @@ import pytest
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean, private_minimize
 from riemdp.domains import _door, _sources, _stream
-from riemdp.domains._sources import MappedFile
+from riemdp.domains._mapped import MappedFile
 from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, AbstractOptimizer, _streamed
 from riemdp.optimizers._minimize import replicate
 from tests.domains.test_stream import Damaged, mapped

@@ -126,7 +126,7 @@ def admit_in_parts(
     columns: list[Any] = [X]
     if isinstance(manifold, Product):
         columns = list(cast("Sequence[Any]", X)) if isinstance(X, tuple | list) else []
-    found = [source_of(column) for column in columns]
+    found = [source_of(column, name) for column in columns]
     in_parts = len(columns) == len(factors) and any(found)
     if not in_parts or not all(map(stacks_in_one_array, factors)):
         return admit_records(manifold, name, cast("RecordsLike", X), at_least=at_least)
@@ -171,7 +171,7 @@ def admit_stack_in_parts(
         stream = X
     else:
         columns = list(X) if isinstance(X, tuple) or (several and isinstance(X, list)) else [X]
-        found = [source_of(column) for column in columns]
+        found = [source_of(column, name) for column in columns]
         if not any(found):
             return None
         sources: list[AbstractSource] = []
@@ -292,8 +292,7 @@ def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
             f"argument `{name}` is {_form(X)}; give records of {manifold!r} as a list or as an"
             f" array of shape (n, *{shape})"
         )
-    refuse_large(name, X)
-    array = unmasked(X)
+    array = unmasked(taken(name, X))
     if array.dtype.kind in "fiub":
         return _with_trailing(manifold, name, as_float64(array), type(X).__name__)
     if array.ndim == 0:
@@ -329,8 +328,7 @@ def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
     if isinstance(X, list | tuple):
         records: Any = X
     elif hasattr(X, "__array__") and not isinstance(X, str | bytes | Mapping):
-        refuse_large(name, X)
-        array = unmasked(X)
+        array = unmasked(taken(name, X))
         if array.dtype.kind in "fiub":
             return as_float64(array)
         if array.ndim == 0 or array.dtype.kind not in "OcUS":
@@ -347,12 +345,16 @@ def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
     return _rows(records, shape)
 
 
-def refuse_large(name: str, X: Any) -> None:
-    """Raise, from its shape, where an array of a file is about to be taken into memory and is
-    larger than `WHOLE`.
+def taken(name: str, X: Any) -> Any:
+    """What is given is taken into memory: X itself, or what a mapped file holds.
+
+    Raises:
+        InvalidArgument: From its shape, where an array of a file is larger than `WHOLE`; or a
+            mapped file cannot be read.
     """
-    if source_of(X) is None:
-        return
+    source = source_of(X, name)
+    if source is None:
+        return X
     size = 8 * math.prod(X.shape)
     if size > WHOLE:
         raise InvalidArgument(
@@ -360,6 +362,10 @@ def refuse_large(name: str, X: Any) -> None:
             f" memory here, {size / 2**30:.3g} GiB; give numpy.asarray({name}) if there is so much,"
             " or a function that reads records in parts (docs/scale.md)"
         )
+    if not isinstance(X, np.memmap):
+        return X
+    source.called = name
+    return source.fetched(0, source.n)
 
 
 def _no_records(name: str, X: Any) -> InvalidArgument:

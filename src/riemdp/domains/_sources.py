@@ -7,8 +7,6 @@ import contextlib
 import contextvars
 import functools
 import math
-import mmap
-import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -188,7 +186,7 @@ def _rows(x: np.ndarray, places: np.ndarray) -> np.ndarray:
     return x[places]
 
 
-def _form(shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
+def form_of(shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(tuple(shape), np.float64)
 
 
@@ -205,7 +203,7 @@ class Held(AbstractReader):
 
     @property
     def form(self) -> Any:
-        return jax.tree.map(lambda leaf: _form(leaf.shape[1:]), self.whole)
+        return jax.tree.map(lambda leaf: form_of(leaf.shape[1:]), self.whole)
 
     def read(self, start: int, stop: int) -> Any:
         return jax.tree.map(lambda leaf: leaf[start:stop], self.whole)
@@ -215,7 +213,7 @@ class Held(AbstractReader):
 
 
 class Sliced(AbstractReader):
-    """The rows of anything that is indexed like an array: HDF5, Zarr, a mapped file."""
+    """The rows of anything that is indexed like an array: HDF5, Zarr."""
 
     def __init__(self, array: Any):
         self.array, self.n = array, int(array.shape[0])
@@ -226,54 +224,13 @@ class Sliced(AbstractReader):
 
     @property
     def form(self) -> Any:
-        return _form(self.array.shape[1:])
+        return form_of(self.array.shape[1:])
 
     def read(self, start: int, stop: int) -> Any:
-        part = np.array(self.array[start:stop])
-        mapped = getattr(self.array, "_mmap", None)
-        if mapped is not None and self.array.mode in ("r", "r+"):
-            with contextlib.suppress(AttributeError, ValueError, OSError):
-                mapped.madvise(mmap.MADV_DONTNEED)  # or the pages would count as memory of ours
-        return part
+        return np.array(self.array[start:stop])
 
     def lengths(self, part: Any) -> set[int]:
         return {len(part)} if part.shape[1:] == tuple(self.array.shape[1:]) else set()
-
-
-class MappedFile(AbstractReader):
-    """The rows of a whole `numpy.memmap`, read from its file: a page that has gone missing is an
-    error then, and not the end of the process.
-    """
-
-    def __init__(self, array: np.memmap[Any, Any]):
-        self.n, self.shape, self.dtype = len(array), array.shape[1:], array.dtype
-        self.path, self.offset = os.fspath(str(array.filename)), int(array.offset)
-        self.file: tuple[int, int] | None = None  # which one was read first
-
-    @property
-    def form(self) -> Any:
-        return _form(self.shape)
-
-    def read(self, start: int, stop: int) -> Any:
-        part = np.empty((stop - start, *self.shape), dtype=self.dtype)
-        if start == stop:
-            return part
-        with open(self.path, "rb", buffering=0) as stream:
-            found = os.fstat(stream.fileno())
-            self.file = self.file or (found.st_dev, found.st_ino)
-            if self.file != (found.st_dev, found.st_ino):
-                raise OSError("another file has taken its place")  # other records, in mid-release
-            stream.seek(self.offset + start * self.dtype.itemsize * math.prod(self.shape))
-            view = memoryview(part.data).cast("B")
-            while len(view):
-                got = stream.readinto(view)
-                if not got:
-                    raise EOFError
-                view = view[got:]
-        return part
-
-    def lengths(self, part: Any) -> set[int]:
-        return {len(part)}
 
 
 class Columns(AbstractReader):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import mmap
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +22,9 @@ import numpy as np
 
 from ..manifolds._base import Point
 from ._cluster import OnCluster
+from ._mapped import source_of_map
 from ._memory import give_back
-from ._sources import AbstractReader, AbstractSource, Held, MappedFile, Sliced, Sums
+from ._sources import AbstractReader, AbstractSource, Held, Sliced, Sums
 
 ENTRIES = 1 << 19  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
@@ -103,17 +103,17 @@ def streamed_error(rows: int = MOST_ROWS) -> float:
     return _ULP * (max(rows - 1, 1).bit_length() + 7)
 
 
-def source_of(X: object) -> AbstractSource | None:
+def source_of(X: object, called: str = "X") -> AbstractSource | None:
     """Where these records are to be read from in parts; None for records in memory.
 
-    It is decided by the type of X, never by what it holds or how much.
+    It is decided by the type of X, never by what it holds or how much; `called` is the name of the
+    argument, for errors.
     """
     shape, kind = getattr(X, "shape", None), getattr(getattr(X, "dtype", None), "kind", "")
     if not (isinstance(shape, tuple) and shape and kind and kind in "fiub"):
         return None
     if isinstance(X, np.memmap):
-        plain = isinstance(X.base, mmap.mmap) and X.flags.c_contiguous and X.filename is not None
-        return MappedFile(X) if plain and X.mode in ("r", "r+") else Sliced(X)
+        return source_of_map(X, called)
     package = type(X).__module__.partition(".")[0]
     if package in ("h5py", "zarr"):
         return Sliced(X)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
 from ..domains._check import refuse_invalid
-from ..domains._door import admit_stack, refuse_large
+from ..domains._door import admit_stack, taken
 from ..domains._frame import MOST_TERMS
 from ..domains._names import names_of
 from ..manifolds import Euclidean
@@ -319,7 +319,7 @@ def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
     if isinstance(X, list | tuple):
         read = admit_stack("X", X, shape)
     else:
-        refuse_large("X", X)
+        X = taken("X", X)
         table = np.asarray(X)
         if table.dtype.kind == "c":
             raise InvalidArgument("Complex data not supported: argument `X` holds complex numbers")

@@ -15,7 +15,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
-from ..domains._door import refuse_large
+from ..domains._door import taken
 from ..domains._frame import MOST_TERMS
 from ..domains._names import names_of
 from ..manifolds import Sphere
@@ -99,8 +99,7 @@ def private_principal_eigenvector(
     one_of("method", method, METHODS)
     r = magnitude("row_norm", row_norm, power=2)
     check_budget(budget)
-    refuse_large("data", data)
-    rows = np.asarray(data)
+    rows = np.asarray(taken("data", data))
     if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] == 0 or rows.shape[1] < 2:
         raise invalid(
             "data", data, "give an array of real numbers of shape (n, d), n >= 1 and d >= 2"

@@ -1,0 +1,234 @@
+"""Mapped files: read from their file in every layout, so that one that was made shorter is an error
+and not the end of the process; and the file is the one that is mapped, whatever its name leads to.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball, Budget, InvalidArgument, private_frechet_mean
+from riemdp.domains import _mapped, _sources
+from riemdp.domains._door import taken
+from riemdp.domains._mapped import Map, MappedFile
+from riemdp.domains._stream import source_of
+
+PLANE = riemdp.Euclidean(2)
+BALL, BUDGET = Ball(np.zeros(2), 1.0), Budget(1.0, 1e-6)
+RNG = np.random.default_rng(0)
+
+LAYOUTS = {
+    "whole": (np.arange, lambda M: M),
+    "rows": (np.arange, lambda M: M[7:50]),
+    "every third": (np.arange, lambda M: M[1::3]),
+    "few": (np.arange, lambda M: M[::70]),
+    "backwards": (np.arange, lambda M: M[::-1]),
+    "backwards in all": (np.arange, lambda M: M[::-2, ::-1, ::-1]),
+    "one column": (np.arange, lambda M: M[:, :, 1]),
+    "transposed": (np.arange, lambda M: M.transpose(0, 2, 1)),
+    "columns first": (np.arange, lambda M: M.transpose(2, 0, 1)),
+    "one row": (np.arange, lambda M: M[3:4]),
+    "another type": (lambda n: np.arange(n).astype(">i2"), lambda M: M[2:]),
+    "reshaped": (np.arange, lambda M: M.reshape(-1, 2)),
+    "repeated": (np.arange, lambda M: np.broadcast_to(M[3], (9, 4, 3), subok=True)),
+}
+
+
+@pytest.fixture(autouse=True)
+def short_stretches(monkeypatch):
+    """So that small files are read in several."""
+    monkeypatch.setattr(_mapped, "_STRETCH", 256)
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "w+", "c"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_is_read_as_it_is(tmp_path, name, order, mode):
+    numbers, part = LAYOUTS[name]
+    X = np.asarray(numbers(200 * 4 * 3)).reshape(200, 4, 3)
+    offset = 3 * 4096 + 40  # into a page that the map does not begin with
+    kept = np.memmap(
+        tmp_path / "x", dtype=X.dtype, mode="w+", offset=offset, shape=X.shape, order=order
+    )
+    kept[:] = X
+    M = (
+        kept
+        if mode == "w+"
+        else np.memmap(
+            tmp_path / "x", dtype=X.dtype, mode=mode, offset=offset, shape=X.shape, order=order
+        )
+    )
+    seen = part(M)
+    source = source_of(seen)
+    assert source is not None
+    from_file = isinstance(seen, np.memmap) and seen._mmap is not None and seen.size > 0
+    assert isinstance(source, MappedFile) == (from_file and mode != "c")
+    n = source.n
+    for start, stop in ((0, n), (n // 3, n // 2), (n // 2, n // 2)):
+        read = source.fetched(start, stop)
+        np.testing.assert_array_equal(read, np.asarray(seen)[start:stop])
+        assert read.dtype == X.dtype
+
+
+def test_what_was_written_to_a_copy_of_the_map_is_what_is_read(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((50, 2)))
+    M = np.load(tmp_path / "x.npy", mmap_mode="c")
+    M[20:] = 1.0
+    source = source_of(M)
+    assert isinstance(source, Map)
+    for _ in range(2):
+        np.testing.assert_array_equal(source.fetched(10, 30), np.asarray(M)[10:30])
+
+
+@pytest.mark.parametrize("how", ["replaced", "by a shorter one", "deleted", "renamed"])
+@pytest.mark.parametrize("known", [True, False])
+def test_the_file_that_is_mapped_is_read(tmp_path, monkeypatch, how, known):
+    """Before: the file that had taken its name was read, or none."""
+    path, other = tmp_path / "x.npy", tmp_path / "y.npy"
+    X = RNG.normal(size=(60, 2))
+    np.save(path, X)
+    M = np.load(path, mmap_mode="r")
+    np.save(other, np.ones((10 if how == "by a shorter one" else 60, 2)))
+    if how == "deleted":
+        path.unlink()
+    elif how == "renamed":
+        path.rename(tmp_path / "z.npy")
+    else:
+        other.replace(path)
+    if not known:
+        monkeypatch.setattr(_mapped, "_MAPS", os.fspath(tmp_path / "none"))
+    source = source_of(M)
+    assert source is not None
+    if not known and how == "replaced":  # nothing says which file is mapped
+        np.testing.assert_array_equal(source.fetched(0, 60), np.ones((60, 2)))
+        return
+    if not known and how == "by a shorter one":
+        with pytest.raises(InvalidArgument, match="cannot be read"):
+            source.fetched(0, 60)
+        return
+    assert isinstance(source, Map)
+    np.testing.assert_array_equal(source.fetched(0, 60), X)
+    a, b = (
+        private_frechet_mean(PLANE, x, BALL, BUDGET, mechanism="wrapped-gaussian", rng=0)
+        for x in (X, M)
+    )
+    np.testing.assert_allclose(a.value, b.value, atol=1e-9)
+
+
+def test_a_file_that_takes_the_place_later_is_an_error(tmp_path):
+    path, other = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(path, np.zeros((10, 2)))
+    np.save(other, np.ones((10, 2)))
+    source = source_of(np.load(path, mmap_mode="r"))
+    other.replace(path)  # before the first read
+    assert isinstance(source, MappedFile)
+    with pytest.raises(InvalidArgument, match="rows 0 to 4"):
+        source.fetched(0, 5)
+
+
+@pytest.mark.parametrize("part", [lambda M: M, lambda M: M[::2], lambda M: M[:40]])
+def test_a_shorter_file_is_an_error_whichever_rows_are_wanted(tmp_path, monkeypatch, part):
+    monkeypatch.setattr(_sources, "_NEAR", 2)  # a row is read alone
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((60, 2)))
+    seen = part(np.load(path, mmap_mode="r"))
+    source = source_of(seen)
+    os.truncate(path, 128 + 30 * 16)
+    assert isinstance(source, MappedFile)
+    for places in ([0], [2], [19]):
+        with pytest.raises(InvalidArgument, match="EOFError"):
+            source.at(np.array(places))
+    with pytest.raises(InvalidArgument, match="`data` maps a file that has become shorter"):
+        source_of(seen, "data")
+
+
+def test_a_part_that_is_still_there_is_read(tmp_path):
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(120.0).reshape(60, 2))
+    M = np.load(path, mmap_mode="r")
+    os.truncate(path, 128 + 30 * 16)
+    source = source_of(M[:30])
+    assert source is not None
+    np.testing.assert_array_equal(source.fetched(0, 30), np.arange(60.0).reshape(30, 2))
+
+
+def test_what_is_taken_into_memory_is_read_once(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((30, 2)))
+    M = np.load(tmp_path / "x.npy", mmap_mode="r+")
+    held = taken("X", M[::2])
+    M[:] = 5.0
+    np.testing.assert_array_equal(held, np.ones((15, 2)))
+    assert taken("X", held) is held
+
+
+# ------------------------------------------------------------------------------------------------
+# in processes of their own, which end where a page is missing
+USES = {
+    "mean": "riemdp.private_frechet_mean(space, X, ball, budget)",
+    "tangent mean": "riemdp.private_frechet_mean(space, X, ball, budget, mechanism='tangent-mean')",
+    "steps": "riemdp.private_frechet_mean(space, X, ball, budget, mechanism='dp-rsgd')",
+    "people": "riemdp.private_frechet_mean(space, X, ball, budget, groups=list(range(len(X))))",
+    "search": "riemdp.private_ball(space, X, riemdp.AdaptiveBall(ball), budget)",
+    "eigenvector": "riemdp.optimizers.private_principal_eigenvector(X, budget)",
+    "components": "riemdp.estimators.PrivatePCA(1, budget=budget, row_norm=1.0).fit(X)",
+}
+PROGRAM = """
+import os, sys
+import numpy as np
+import riemdp
+
+path, order, part, use, when = sys.argv[1:]
+X = np.lib.format.open_memmap(
+    path, mode="w+", dtype=float, shape=(200_000, 2), fortran_order=order == "F"
+)
+X[:] = 0.1
+del X
+X = np.load(path, mmap_mode="c" if part == "copy" else "r")
+if part == "slice":
+    X = X[1::2]
+if when == "unlinked":
+    os.link(path, path + ".2")
+    os.unlink(path)
+    path += ".2"
+space, ball, budget = riemdp.Euclidean(2), riemdp.Ball([0.0, 0.0], 1.0), riemdp.Budget(1.0, 1e-6)
+ledger = riemdp.Ledger(riemdp.Budget(9.0, 1e-4))
+os.truncate(path, 100_000)
+with ledger:
+    try:
+        USE
+    except riemdp.InvalidArgument as error:
+        assert "shorter" in str(error), error
+        assert ledger.spent.epsilon(1e-6) == 0.0
+        print("refused")
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "part", "use", "when"),
+    [
+        *[("F", "whole", use, "named") for use in USES],
+        ("C", "whole", "mean", "named"),
+        ("C", "slice", "mean", "named"),
+        ("C", "slice", "steps", "named"),
+        ("C", "copy", "mean", "named"),
+        ("F", "slice", "mean", "unlinked"),
+    ],
+)
+def test_a_file_that_was_made_shorter_does_not_end_the_process(tmp_path, order, part, use, when):
+    """Before: SIGBUS, where the layout was not that of C or a part was given."""
+    path = tmp_path / "x.npy"
+    program = textwrap.dedent(PROGRAM).replace("USE", USES[use])
+    done = subprocess.run(
+        [sys.executable, "-c", program, os.fspath(path), order, part, use, when],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "refused"), done.stderr[-2000:]
