@@ -26,6 +26,21 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def of_process(make: Callable[[], T]) -> Callable[[], T]:
+    """What `make` makes, once in this process and anew in a child: a fork copies a lock that a
+    thread holds, but not the thread that would give it back.
+    """
+    held = make()
+
+    def anew() -> None:
+        nonlocal held
+        held = make()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=anew)
+    return lambda: held
+
+
 def each(pool: Executor, helpers: int, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`function` of each item, in their order, found here and in up to `helpers` threads."""
 

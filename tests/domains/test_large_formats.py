@@ -180,8 +180,8 @@ def test_the_command_line_reads_hdf5_and_zarr(tmp_path, capsys) -> None:
 def test_a_child_forked_in_a_pass_has_a_lock_of_its_own() -> None:
     from riemdp.domains import _cluster
 
-    with _cluster._ONE:
+    with _cluster._one():
         child = os.fork()
         if child == 0:
-            os._exit(0 if _cluster._ONE.acquire(blocking=False) else 1)
+            os._exit(0 if _cluster._one().acquire(blocking=False) else 1)
         assert os.waitpid(child, 0)[1] == 0

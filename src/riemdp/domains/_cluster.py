@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -12,20 +11,11 @@ import jax
 import numpy as np
 
 from .._errors import InvalidArgument
+from .._parallel import of_process
 from ._sources import AbstractSource, Sums, Unreadable, reported, spread_out, unmasked
 
 # one block at a time in a process: compiled eigendecompositions share their threads
-_ONE = threading.Lock()
-
-
-def _forget() -> None:
-    """A fork copies a lock that a thread holds, but not the thread that would give it back."""
-    global _ONE
-    _ONE = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+_one = of_process(threading.Lock)
 
 
 class Miscounted(Exception):
@@ -107,14 +97,14 @@ class OnCluster(AbstractSource):
         return some
 
 
-def _counted(block: Any, block_info: Any = None) -> np.ndarray:
+def _counted(block: Any, block_info: Any) -> np.ndarray:
     """The block as an array of as many records as it was said to hold, masked entries as NaN."""
     found = unmasked(block)
-    if block_info and found.shape != tuple(block_info[None]["chunk-shape"]):
+    if found.shape != tuple(block_info[None]["chunk-shape"]):
         raise Miscounted
     return found
 
 
 def _run(work: Callable[[Any, int], tuple[Sums, Sums]], block: Any, first: int) -> Any:
-    with _ONE:
+    with _one():
         return work(np.asarray(block), first)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,24 +11,14 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from .._parallel import cores, each
+from .._parallel import cores, each, of_process
 from ..manifolds._decompositions import of_scipy
 
 Each = Callable[..., Iterable[Any]]  # `map`, or the same in several threads
 
 # The libraries' limit belongs to the process: two pools at once would each give back what they
 # found, and the later one finds the limit of the earlier.
-_turn = threading.RLock()
-
-
-def _forget() -> None:
-    """A fork copies a lock that a thread holds, but not the thread that would give it back."""
-    global _turn
-    _turn = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+_turn = of_process(threading.RLock)
 
 
 @contextlib.contextmanager
@@ -41,7 +30,7 @@ def in_threads(parts: int) -> Iterator[Each]:
         return
     controller = _controller()
     with (  # small matrices take twice as long where each thread starts more of them
-        _turn,
+        _turn(),
         controller.limit(limits=1),
         ThreadPoolExecutor(workers - 1, initializer=_alone, initargs=(controller,)) as pool,
     ):
