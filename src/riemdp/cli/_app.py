@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from click import UsageError
 from typer.core import TyperGroup
 
 from .._version import __version__
 from . import _account, _experiments, _federated, _mean, _pca
 from ._exits import USAGE
+from ._typed import Command
 
 if TYPE_CHECKING:
     import click
+
+# of the click that Typer uses: some bring their own
+UsageError: type[click.UsageError] = cast("Any", typer.BadParameter.__base__)
 
 EXITS = (
     "Exit codes: 0 done; 2 unusable input or option; 3 the ledger's budget would be exceeded; 4"
@@ -98,20 +101,20 @@ def _options(
     pass
 
 
-app.command("mean")(_mean.mean)
-app.command("pca")(_pca.pca)
-app.command("plan")(_account.plan)
-app.command("calibrate")(_account.calibrate)
-app.command("guarantee")(_account.guarantee)
-app.command("demo")(_experiments.demo)
-app.command("experiments", context_settings={"ignore_unknown_options": True})(
+app.command("mean", cls=Command)(_mean.mean)
+app.command("pca", cls=Command)(_pca.pca)
+app.command("plan", cls=Command)(_account.plan)
+app.command("calibrate", cls=Command)(_account.calibrate)
+app.command("guarantee", cls=Command)(_account.guarantee)
+app.command("demo", cls=Command)(_experiments.demo)
+app.command("experiments", cls=Command, context_settings={"ignore_unknown_options": True})(
     _experiments.experiments
 )
-ledger.command("create")(_account.ledger_create)
-ledger.command("show")(_account.ledger_show)
+ledger.command("create", cls=Command)(_account.ledger_create)
+ledger.command("show", cls=Command)(_account.ledger_show)
 app.add_typer(ledger, name="ledger")
-federated.command("agree")(_federated.agree)
-federated.command("status")(_federated.status)
-federated.command("report")(_federated.report)
-federated.command("key")(_federated.key)
+federated.command("agree", cls=Command)(_federated.agree)
+federated.command("status", cls=Command)(_federated.status)
+federated.command("report", cls=Command)(_federated.report)
+federated.command("key", cls=Command)(_federated.key)
 app.add_typer(federated, name="federated")

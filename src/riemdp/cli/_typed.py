@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
 import re
+from typing import TYPE_CHECKING, Any
 
-import click
-from click.core import ParameterSource
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    import click
 
 # Arguments whose option has another name.
 _OTHERS = {
@@ -20,9 +24,29 @@ _BUDGET = re.compile(r"argument `budget` = Budget\(epsilon=([^,()]+), delta=([^,
 _NAMED = re.compile(r"argument `([A-Za-z_.]+)`( =)?")
 
 
+# Kept here: which click has the context differs from one Typer to the next.
+_running: contextvars.ContextVar[click.Context | None] = contextvars.ContextVar(
+    "running", default=None
+)
+
+
+class Command(TyperCommand):
+    """A command whose messages can say what was typed."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it."""
+        token = _running.set(ctx)
+        try:
+            return super().invoke(ctx)
+        finally:
+            _running.reset(token)
+
+
 def typed(name: str) -> bool:
     """Whether a parameter of the command that runs was given, and not left at its default."""
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+    context = _running.get()
+    source = None if context is None else context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def as_typed(message: str) -> str:
@@ -30,7 +54,7 @@ def as_typed(message: str) -> str:
 
     An argument that no option gives keeps its name.
     """
-    context = click.get_current_context(silent=True)
+    context = _running.get()
     options = {} if context is None else _options_of(context.command)
 
     def option(found: re.Match[str]) -> str:
@@ -41,4 +65,5 @@ def as_typed(message: str) -> str:
 
 
 def _options_of(command: click.Command) -> dict[str, str]:
-    return {p.name: p.opts[0] for p in command.params if isinstance(p, click.Option) and p.name}
+    options = (p for p in command.params if p.param_type_name == "option")
+    return {p.name: p.opts[0] for p in options if p.name}
