@@ -89,7 +89,8 @@ def added(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
     exponent = exponent_of_grid(scale)
     values = np.asarray(y, dtype=np.float64)
     noise = source.rounded_normals(math.ldexp(scale, -exponent), values.shape)
-    return np.ldexp(_sum(_steps(values, exponent), noise), exponent)
+    # below 2^37: float64 holds both terms, and rounds their sum once
+    return np.ldexp(_steps(values, exponent) + noise, exponent)
 
 
 def added_laplace(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
