@@ -96,6 +96,11 @@ HERMITIAN = (
 )
 
 
+def counted(n: int, one: str, many: str = "") -> str:
+    """A number and what is counted: "1 record", "1,200 records"."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
 def shape_hint(name: str, shape: tuple[int, ...], wanted: tuple[int, ...], kind: str = "") -> str:
     """What to do about records of another shape, "" where nothing is obvious.
 

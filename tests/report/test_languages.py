@@ -19,6 +19,7 @@ from riemdp import Ball, Budget
 from riemdp.estimators import _matrices
 from riemdp.federated._accounting import ONE_SITE
 from riemdp.mechanisms import BASELINES, FOR_MEANS
+from riemdp.mechanisms._base import EITHER
 from riemdp.mechanisms._shared_sum import SharedSum
 from riemdp.optimizers import OPTIMIZERS, _people
 from riemdp.releases import _clipping
@@ -228,7 +229,8 @@ def test_all_mechanisms_have_german_words():
     )
     for kind in kinds:
         unknown: list[str] = []
-        say(kind.words, unknown.append)
+        for law in ("Gaussian noise", "Laplace noise"):
+            say(kind.words.replace(EITHER, law), unknown.append)
         assert unknown == [], kind
 
 
@@ -300,3 +302,55 @@ def test_a_report_about_people_speaks_of_people(all_reports):
         assert [w for w in right if w not in text] == []
         assert [w for w in wrong if w in text] == []
     assert "stands for one person" in re.sub(r"[ \n]+", " ", all_reports["wrapped"][1])
+
+
+@pytest.mark.parametrize(("delta", "law"), [(1e-5, "Gaussian"), (0.0, "Laplace")])
+def test_a_release_names_the_law_that_was_drawn(delta, law):
+    """It said "Gaussian or Laplace noise", and left the reader to guess."""
+    budget = Budget(2.0, delta)
+    rows, own = np.tile(X, (5, 1)), np.arange(2000)
+    releases = (
+        mean(mechanism="tangent-mean", budget=budget),
+        mean(mechanism="tangent-mean", budget=budget, groups=np.arange(400) // 2),
+        mean(n=2000, ball=SEARCH, budget=budget),
+        mean(n=2000, ball=SEARCH, budget=budget, groups=own),
+        quiet(riemdp.private_frechet_variance, SPACE, X, BALL, budget),
+        quiet(riemdp.private_frechet_variance, SPACE, rows, SEARCH, budget),
+        quiet(riemdp.private_clipping_bound, SPACE, X, BALL, 5.0, budget),
+        quiet(riemdp.private_tangent_covariance, SPACE, X, BALL, budget),
+    )
+    for release in releases:
+        assert f"{law} noise on the" in release.words, release.mechanism
+        assert " or " not in release.words
+
+
+def test_one_record_is_not_1_records():
+    """The page said "1 records", and in German "aus 1 Datensätze"."""
+    say = language_of("de").say
+    for n, groups, english, german in (
+        (1, None, "1 record; ", "1 Datensatz; "),
+        (1, np.zeros(1), "1 person, ", "1 Person, "),
+        (400, None, "400 records; ", "400 Datensätzen; "),  # a dative, after "hergestellt aus"
+    ):
+        report = privacy_report(mean(n=n, groups=groups))
+        made = dict(report.rows)["Made from"]
+        assert made.startswith(english)
+        assert say(made).startswith(german)
+    moved = dict(privacy_report(mean(), clamped=1).rows)["Clipping"]
+    assert "1 of 400 records was moved" in moved
+    assert "1 von 400 Datensätzen wurde verschoben" in say(moved)
+    moved = dict(privacy_report(mean(n=1), clamped=1).rows)["Clipping"]
+    assert "1 of 1 record was moved" in moved
+    assert "1 von 1 Datensatz wurde verschoben" in say(moved)
+
+
+def test_the_error_bar_of_components_is_about_their_matrix():
+    """It spoke of a noisy vector that was released at a centre; there is neither."""
+    report = privacy_report(pca(row_norm=1.0))
+    assert report.region is not None
+    assert report.region.subject == "the second-moment matrix of the clipped rows"
+    assert "of the noisy matrix whose leading eigenvectors were released" in report.region.sentence
+    assert "centre" not in report.region.sentence
+    unknown: list[str] = []
+    language_of("de").say(report.region.sentence, unknown.append)
+    assert unknown == []

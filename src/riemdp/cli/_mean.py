@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._errors import counted
 from . import _options as o
 from ._exits import InputProblem
 from ._run import command, print_json
@@ -115,7 +116,7 @@ def mean(
     if isinstance(ball, AdaptiveBall):
         n = rows if people is None else people
         plan = releases.plan_private_mean(manifold, ball, n, budget)
-        _check_count(n, plan.need, budget, "records" if people is None else "people")
+        _check_count(n, plan.need, budget, people is not None)
     if on_invalid is o.OnInvalid.refuse:
         refuse_invalid(manifold, records, file)
 
@@ -245,12 +246,14 @@ def _check_search(mechanism: str, adjacency: o.Adjacency, others: dict[str, bool
             )
 
 
-def _check_count(n: int, need: int, budget: Budget, of: str) -> None:
+def _check_count(n: int, need: int, budget: Budget, of_people: bool) -> None:
     """Refuse a file with too few records for a search: n and the budget decide, both public."""
     if n < need:
+        found = counted(n, "person", "people") if of_people else counted(n, "record")
+        found += " is" if n == 1 else " are"
         slack = " or a --delta above 0" if budget.delta == 0 else ""
         raise InputProblem(
-            f"{n} {of} are too few to find a ball privately with this budget; {need} are needed",
+            f"{found} too few to find a ball privately with this budget; {need:,} are needed",
             f"give a larger epsilon{slack}; or give --radius, the public radius of a ball chosen"
             " without looking at the records; `riemdp plan` says what each would cost",
         )

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._errors import HERMITIAN, InvalidArgument
+from .._errors import HERMITIAN, InvalidArgument, counted
 from ..datasets import covariance_descriptors, read_folder
 from ..datasets._folder import ENDINGS
 from ._exits import InputProblem
@@ -284,7 +284,8 @@ def _csv(source: Path, reading: Reading) -> Loaded:
         raise InputProblem(f"{source} has a header and no records", "write one record a line")
     return Loaded(
         np.array(rows),
-        f"{len(rows)} lines of {source.name}" + (", first line taken as header" if header else ""),
+        f"{counted(len(rows), 'line')} of {source.name}"
+        + (", first line taken as header" if header else ""),
         names=tuple(_cells(first, separator)) if header else None,
     )
 
@@ -305,7 +306,7 @@ def _csv_of_people(source: Path, name: str, lines: list[tuple[int, str]], separa
         rows.append(_row(source, i, cells, len(head) - 1))
     if not rows:
         raise InputProblem(f"{source} has a header and no records", "write one record a line")
-    note = f"{len(rows)} lines of {source.name}, whose they are by the column {name!r}"
+    note = f"{counted(len(rows), 'line')} of {source.name}, whose they are by the column {name!r}"
     return Loaded(np.array(rows), note, groups=labels, names=tuple(head[:at] + head[at + 1 :]))
 
 
@@ -381,7 +382,8 @@ def _parquet(source: Path, reading: Reading) -> Loaded:
     if not columns:
         raise InputProblem(f"{source} has no columns", "write one record a row")
     names = tuple(table.column_names)
-    return Loaded(np.stack(columns, axis=1), f"{table.num_rows} rows of {source.name}", names=names)
+    note = f"{counted(table.num_rows, 'row')} of {source.name}"
+    return Loaded(np.stack(columns, axis=1), note, names=names)
 
 
 def _mat(source: Path, reading: Reading) -> Loaded:
@@ -449,7 +451,7 @@ def _folder(source: Path, reading: Reading) -> Loaded:
             "--record-shape 3x3 gives the public shape of one record; with it, --on-invalid center"
             " counts files that are no such array as the centre",
         ) from error
-    return Loaded(array, f"{len(array)} files of the folder {source.name}, by name")
+    return Loaded(array, f"{counted(len(array), 'file')} of the folder {source.name}, by name")
 
 
 def _images(files: list[Path], reading: Reading) -> Loaded:
@@ -484,7 +486,7 @@ def _images(files: list[Path], reading: Reading) -> Loaded:
     array = np.asarray(covariance_descriptors(np.stack(pixels), eta=eta))
     return Loaded(
         array,
-        f"covariance descriptors of {len(files)} {kind} images (eta = {eta:g})",
+        f"covariance descriptors of {counted(len(files), kind + ' image')} (eta = {eta:g})",
         reading.channels,
     )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._errors import counted
 from ..report._words import (
     bias_sentence,
     epsilon_and_delta,
@@ -93,7 +94,8 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
         rows.append(
             (
                 "one person",
-                f"up to {people:,} records: {group_sentence(page.guarantee, people, page.delta)}",
+                f"up to {counted(people, 'record')}:"
+                f" {group_sentence(page.guarantee, people, page.delta)}",
             )
         )
     if page.error_from_noise is not None:

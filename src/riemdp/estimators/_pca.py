@@ -39,6 +39,8 @@ from ._shared import ON_INVALID, Spending, check_seed, refuse_weights, required
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 PRIVATE = "private"  # a row norm that is found with a share of the budget
 LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
+_MOMENT = "the second-moment matrix of the clipped rows"
+_NOISY_MOMENT = "the noisy matrix whose leading eigenvectors were released"
 _REMEDY = 'correct them, or give on_invalid="center" to count each as a row of zeros'
 
 
@@ -243,10 +245,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         }
         if isinstance(release, OptimizationResult):
             return dataclasses.replace(release, value=self.components_, details=details)
+        seen = release.observation
+        if seen is not None:
+            seen = dataclasses.replace(seen, subject=_MOMENT, place=_NOISY_MOMENT)
         return dataclasses.replace(
             release,
             value=self.components_,
             mechanism=name,
+            observation=seen,
             words=f"{release.words}, then its leading eigenvectors",
             error_law=None,
             details=details,

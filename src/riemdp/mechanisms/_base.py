@@ -47,6 +47,10 @@ class Drawn:
     observation: Observation | None = None
 
 
+EITHER = "Gaussian or Laplace noise"  # Laplace for delta = 0, Gaussian for others
+_LAWS = {False: "Laplace noise", True: "Gaussian noise"}
+
+
 class AbstractMechanism(abc.ABC, Generic[Value]):
     """One release: a private value goes in, a noisy one comes out, under `guarantee`.
 
@@ -56,7 +60,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
 
     name: ClassVar[str]
     words: ClassVar[str] = ""
-    """What the mechanism does, in a report."""
+    """What the mechanism does, in a report; for `EITHER` a release says the law that it drew."""
 
     @property
     @abc.abstractmethod
@@ -79,7 +83,9 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     @property
     def _called(self) -> tuple[str, str]:
         """Name and words that a release carries."""
-        return self.name, self.words
+        if EITHER not in self.words or self.quoted_budget is None:
+            return self.name, self.words
+        return self.name, self.words.replace(EITHER, _LAWS[self.quoted_budget.delta > 0.0])
 
     @abc.abstractmethod
     def _admit(self, value: Any) -> Value:

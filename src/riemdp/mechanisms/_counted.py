@@ -247,7 +247,7 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
 
     @property
     def _called(self) -> tuple[str, str]:
-        return self.inner.name, self.inner.words
+        return self.inner._called
 
     def _check(self) -> None:
         """What the value spends, and what the count spends, is no more than the whole."""

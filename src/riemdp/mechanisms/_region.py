@@ -54,6 +54,7 @@ class Observation:
         place: What the coordinates stand for, in words.
         at_released_point: Whether `base` is the released point itself, and `law` that of a
             distance.
+        subject: What the noisy vector shows, in words; "" where that is what the release is of.
     """
 
     manifold: AbstractManifold
@@ -64,6 +65,7 @@ class Observation:
     domain: Domain | None = None
     place: str = "the noisy vector that was released at the centre"
     at_released_point: bool = False
+    subject: str = ""
 
     def within(self, domain: Domain, slack: float) -> Observation:
         """The same, taken in the frame of this domain, of a value known up to `slack`."""

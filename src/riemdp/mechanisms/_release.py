@@ -292,6 +292,8 @@ class Release:
     @property
     def _subject(self) -> str:
         """What a confidence region is of."""
+        if self.observation is not None and self.observation.subject:
+            return self.observation.subject
         query = str(self.details.get("query", ""))
         people = "people" in self.details
         if query.startswith("mean of clipped"):

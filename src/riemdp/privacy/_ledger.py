@@ -18,6 +18,7 @@ from .._errors import (
     RiemdpError,
     RiemdpWarning,
     check_float64,
+    counted,
     invalid,
 )
 from .._files import locked, write_text
@@ -239,8 +240,9 @@ class Ledger:
                 spent = self._state.spent.epsilon(self._budget.delta)
                 raise BudgetExceeded(
                     f"this release would exceed the ledger's budget {self._budget}:"
-                    f" {self._state.charges} releases have spent epsilon {spent:.6g} at delta"
-                    f" {self._budget.delta:g}. Nothing was released or charged"
+                    f" {counted(self._state.charges, 'release')}"
+                    f" {'has' if self._state.charges == 1 else 'have'} spent epsilon {spent:.6g} at"
+                    f" delta {self._budget.delta:g}. Nothing was released or charged"
                     + self._remedy(guarantee)
                 )
             if self._path is not None:

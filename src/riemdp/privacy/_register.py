@@ -13,6 +13,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from .. import _html
+from .._errors import counted
 from ._budget import Budget
 from ._guarantee import Guarantee
 
@@ -100,7 +101,7 @@ def html(budget: Budget, spent: Guarantee, charges: int, register: Sequence[Entr
         [e.when, e.who, e.what, f"{e.guarantee.epsilon(delta):.4g}", e.file, e.sha256[:16]]
         for e in last
     ]
-    caption = f"Last {len(last)} of {len(register)} releases"
+    caption = f"Last {len(last)} of {counted(len(register), 'release')}"
     return table + _html.grid(caption, _HEAD, cells)
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._errors import counted
 from ..privacy._arithmetic import LATTICE, in_words
 from ..privacy._cautions import cautions
 from ..privacy._guarantee import PERSON
@@ -351,9 +352,10 @@ class ReportFacts:
         """What was released and how: (name, text)."""
         clamped = ""
         if self.clamped is not None:
+            moved = "was" if 1 in (self.clamped, self.records) else "were"
             clamped = (
-                f" {self.clamped:,} of {self.records:,} records were moved (declared public by the"
-                " publisher)."
+                f" {self.clamped:,} of {counted(self.records, 'record')} {moved} moved (declared"
+                " public by the publisher)."
             )
         words = OF_PEOPLE if self.of_people else ADJACENCY
         rows: list[tuple[str, str | None]] = [
@@ -382,11 +384,11 @@ class ReportFacts:
         return [(name, text) for name, text in rows if text is not None]
 
     def _made_from(self) -> str:
+        least = "at least " if self.at_least else ""
         if self.of_people:
-            return (
-                f"{self.records_in_words} people, {self.person_is}; one record is {self.record_is}"
-            )
-        return f"{self.records_in_words} records; one record is {self.record_is}"
+            people = counted(self.records, "person", "people")
+            return f"{least}{people}, {self.person_is}; one record is {self.record_is}"
+        return f"{least}{counted(self.records, 'record')}; one record is {self.record_is}"
 
     def _outside(self) -> str | None:
         return None if self.outside is None else outside_sentence(self.outside)
@@ -418,7 +420,7 @@ class ReportFacts:
         k = self.max_records_per_person
         if k is None or not self.guarantee.is_private:
             return None
-        count = "one record" if k == 1 else f"up to {k:,} records"
+        count = "one record" if k == 1 else f"up to {counted(k, 'record')}"
         return f"one person with {count}: {group_sentence(self.guarantee, k, self.delta)}"
 
     def _budget(self) -> str | None:

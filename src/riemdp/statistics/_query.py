@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import InvalidArgument, RiemdpWarning, integer, invalid, one_of, real
+from .._errors import InvalidArgument, RiemdpWarning, counted, integer, invalid, one_of, real
 from ..domains import Domain, Frame
 from ..domains._clamp import alike, moving
 from ..domains._domain import over_sin
@@ -465,7 +465,9 @@ def mean_in_ball(
 
 
 def other_count(count: int, n: int) -> InvalidArgument:
-    return InvalidArgument(f"argument `X` has {count} records; this query is made for n = {n}")
+    return InvalidArgument(
+        f"argument `X` has {counted(count, 'record')}; this query is made for n = {n}"
+    )
 
 
 def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
