@@ -189,6 +189,26 @@ def test_chunks_do_not_change_the_sum():
             )
 
 
+@pytest.mark.parametrize("center", [None, 0.1 * np.eye(3)])
+def test_many_records_have_the_sum_of_few(center):
+    """Products of each record, and of tall matrices; a record of weight 0 may hold anything."""
+    m = SPDAffineInvariant(3)
+    n = _kernels._MANY + 50
+    x, start = spread(m, n=n)
+    x = jnp.asarray(x).at[7].set(jnp.nan).at[9].set(-jnp.eye(3))
+    weights = jnp.asarray(RNG.uniform(0.1, 1.0, n)).at[jnp.array([7, 9])].set(0.0)
+    kernel = _kernels.choose_kernel(problems.frechet_mean(m), False)
+    state = kernel.start(start)
+
+    def total(part):
+        _, parts = kernel.gradients(state, x[part], center)
+        return np.asarray(kernel.combine(state, parts, weights[part], center))
+
+    few = sum(total(slice(i, i + 51)) for i in range(0, n, 51))
+    assert np.linalg.norm(few) > 1.0
+    np.testing.assert_allclose(total(slice(n)), few, atol=1e-11)
+
+
 # ------------------------------------------------------------------------------------------------
 # the law of the noise
 NOISY = [

@@ -35,6 +35,7 @@ Frame: TypeAlias = PyTree[Array]  # a tangent vector at it, in whatever form
 Parts: TypeAlias = PyTree[Array]  # per-record gradients, in whatever form `combine` needs
 
 _FEW = 12  # products of many matrices up to this size are quicker written out
+_MANY = 256  # from so many records on, products of each are quicker than one of tall matrices
 
 
 class AbstractKernel(eqx.Module):
@@ -265,8 +266,11 @@ class AffineInvariantMean(AbstractKernel):
         scaled = jnp.where(kept, weights[:, None] * logs, 0.0)
         vectors = jnp.where(kept[..., None], vectors, 0.0)  # a record of weight 0 may hold NaN
         n, k, _ = vectors.shape
-        rows = jnp.swapaxes(vectors, 1, 2).reshape(n * k, k)
-        total = rows.T @ (scaled.reshape(n * k, 1) * rows)
+        if n < _MANY:
+            rows = jnp.swapaxes(vectors, 1, 2).reshape(n * k, k)
+            total = rows.T @ (scaled.reshape(n * k, 1) * rows)
+        else:
+            total = jnp.sum((vectors * scaled[:, None, :]) @ jnp.swapaxes(vectors, 1, 2), axis=0)
         return total if center is None else total - jnp.sum(weights) * center
 
     def noise(self, state: State, normals: Array) -> Frame:
