@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..randomness import noise_source
 from ..releases import private_frechet_mean
 from ..statistics._membership import Membership
 from ._matrices import composable, refuse_damaged, space_of
-from ._shared import ManifoldRecords, check_seed, check_size
+from ._shared import ManifoldRecords, check_seed, check_size, cost_of
 
 
 class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
@@ -191,6 +192,11 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         self._record_spending(whole, budget)
         warn_of(whole, budget.delta, min(sizes))
         return self
+
+    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
+        """That of one Gaussian release with the whole budget, or of one pure release."""
+        assert self.budget is not None
+        return cost_of(self.budget)
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Matrices re-centred by the mean of the target domain, shape (n, k, k): not private."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 from typing import Any, Self
 
 import jax.numpy as jnp
@@ -24,7 +25,7 @@ from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
 from ..mechanisms._of_people import OfPeople
 from ..mechanisms._second_moment import AdaptiveSecondMoment
 from ..optimizers import DPRGD, OptimizationResult, private_minimize
-from ..privacy import Budget
+from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..problems import principal_subspace
 from ..statistics._membership import Membership
@@ -34,7 +35,7 @@ from ..statistics._second_moment import (
     second_moment,
     second_moment_sensitivity,
 )
-from ._shared import ON_INVALID, Spending, check_seed, refuse_weights, required
+from ._shared import ON_INVALID, Spending, check_seed, cost_of, refuse_weights, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 PRIVATE = "private"  # a row norm that is found with a share of the budget
@@ -206,6 +207,11 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         self._record_spending(release.guarantee, self.budget)
         warn_of(release.guarantee, self.budget.delta, n)
         return self
+
+    def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:
+        """That of one Gaussian release with the whole budget, or of one pure release."""
+        assert self.budget is not None
+        return cost_of(self.budget)
 
     def _mechanism(self, d: int, found: bool) -> str:
         """What is used for d columns, from public facts."""

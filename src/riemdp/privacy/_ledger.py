@@ -216,6 +216,19 @@ class Ledger:
             state = self._state.after(guarantee, self._plans)
             return guarantee.is_private and _filter.admits(state.filtered, self._budget)
 
+    def _fits_in_turn(self, releases: Sequence[Guarantee]) -> bool:
+        """Whether all of these would be granted, each charged by itself in this order. Several
+        kinds may cost more so than `fits` says of their composition, which is one release.
+        """
+        with self._synchronised():
+            state = self._state
+            for guarantee in map(as_guarantee, releases):
+                own = guarantee.for_people() if _of_people.get() else guarantee
+                if not own.is_private:
+                    return False
+                state = state.after(own, self._plans)
+            return _filter.admits(state.filtered, self._budget)
+
     # ---------------------------------------------------------------- spending
     def spend(self, guarantee: Guarantee, *, of: Guarantee | None = None) -> None:
         """Charge one release.
