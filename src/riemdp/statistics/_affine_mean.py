@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -236,8 +237,7 @@ def _whitened(
     else:
         records, rows, kernel = np.empty(X.shape), np.empty(X.shape, kept), np.empty(X.shape, kept)
 
-    def seen(i: int) -> _Block:
-        part = slice(i, i + size)
+    def seen(part: slice) -> _Block:
         x = X[part]
         with work.room(x) as spare:
             if not _all_symmetric(x, spare[0]):
@@ -247,7 +247,17 @@ def _whitened(
         records[part] *= 0.5
         return _Block(records[part], w[part], rows[part], kernel[part])
 
-    return list(work.each(seen, range(0, len(X), size)))
+    return list(work.each(seen, _cuts(len(X), size)))
+
+
+def _cuts(n: int, size: int) -> list[slice]:
+    """n records in parts of that size, the first ones smaller: threads that begin at the same time
+    with equal parts stay in step, and wait for each other wherever one of them needs Python.
+    """
+    ends = [0]
+    while ends[-1] < n:
+        ends.append(ends[-1] + max(1, size * min(len(ends), 4) // 4))
+    return [slice(start, min(end, n)) for start, end in itertools.pairwise(ends)]
 
 
 def _all_symmetric(X: Array, room: Array) -> bool:
