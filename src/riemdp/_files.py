@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import uuid
@@ -23,6 +24,28 @@ else:
         fcntl.flock(handle, fcntl.LOCK_EX)
 
 
+NO_ROOM = "make room there and try again"
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+@contextlib.contextmanager
+def _named(targets: dict[str, Path]) -> Iterator[None]:
+    """Let an error of the operating system name the file that a user knows, not the one beside it
+    that is written in its place: the keys of `targets`. A full disk gets the remedy, too.
+    """
+    try:
+        yield
+    except OSError as error:
+        of = targets.get(str(error.filename))
+        full = error.errno in _FULL and error.filename is None  # writing names no file
+        if full and targets:
+            of = next(iter(targets.values()))
+        if of is None:
+            raise
+        remedy = f"; {NO_ROOM}" if error.errno in _FULL else ""
+        raise OSError(error.errno, f"{error.strerror}{remedy}", str(of)) from error
+
+
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which other processes respect. The operating system drops it when
@@ -30,8 +53,11 @@ def locked(path: Path) -> Iterator[None]:
 
     The lock is on a file beside `path`, because `path` itself is replaced.
     """
-    with open(path.with_name(path.name + ".lock"), "a+b") as handle:
-        _lock(handle)
+    beside = path.with_name(path.name + ".lock")
+    with contextlib.ExitStack() as stack:
+        with _named({str(beside): path}):
+            handle = stack.enter_context(open(beside, "a+b"))
+            _lock(handle)
         yield
 
 
@@ -48,7 +74,8 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
     one: the file that it points to is replaced.
     """
     made: list[tuple[Path, Path]] = []
-    try:
+    named: dict[str, Path] = {}
+    with _named(named), _removed(made):
         for given in targets:
             # A link is followed: os.replace would put a file in place of the link and leave the
             # file that it stands for as it was.
@@ -59,6 +86,7 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
                 raise PermissionError(f"{target} exists and may not be overwritten")
             # The suffix stays at the end, for writers (NumPy's, matplotlib's) that go by it.
             part = target.with_name(f".{target.stem}.part-{uuid.uuid4().hex}{target.suffix}")
+            named[str(part)] = target
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
             made.append((part, target))
         yield tuple(part for part, _ in made)
@@ -71,6 +99,13 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
             os.replace(part, target)
         for folder in {target.parent for _, target in made}:
             _sync(folder)
+
+
+@contextlib.contextmanager
+def _removed(made: list[tuple[Path, Path]]) -> Iterator[None]:
+    """Leave no temporary file behind."""
+    try:
+        yield
     finally:
         for part, _ in made:
             part.unlink(missing_ok=True)

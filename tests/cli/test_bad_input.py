@@ -5,6 +5,7 @@ no value of a record.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -397,6 +398,20 @@ def test_a_plan_replaces_no_picture(riemdp, tmp_path):
     assert picture.read_text() == "kept"
     assert riemdp(*words, "--force").code == 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_full_disk_is_told_as_one(riemdp, scans, monkeypatch):
+    """It said to check the name, the folder and its permissions."""
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    run = riemdp("mean", scans, *GOOD, "--out", scans.with_name("m.npz"))
+    assert run.code == 4
+    assert f"{os.strerror(errno.ENOSPC)}: {scans.with_name('m.npz')}" in " ".join(run.err.split())
+    assert "make room there" in run.err
+    assert "permissions" not in run.err
 
 
 def _book_and_names(riemdp, scans):

@@ -268,6 +268,28 @@ def test_a_label_outside_the_classes_and_an_empty_class():
     assert alone.guarantee_ == fitted.guarantee_  # a third class costs nothing: a pair touches two
 
 
+def test_class_means_are_one_array():
+    """Like pyRiemann's: it was a list."""
+    fitted = mdm().fit(X, Y)
+    assert isinstance(fitted.covmeans_, np.ndarray)
+    assert fitted.covmeans_.shape == (2, 2, 2)
+    with pytest.raises(InvalidArgument, match="no record of class 7;"):
+        mdm(classes=[7, 8]).fit(X, (Y == "left") + 8)
+
+
+def test_a_worker_process_refuses_to_spend_beside_the_ledger():
+    """It spent, and advised to use a ledger: that of the process that had started it."""
+    with warnings.catch_warnings(), riemdp.Ledger(Budget(5.0, 1e-4)) as ledger:
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="a worker process would not charge the ledger"):
+            cross_val_score(mdm(), X, Y, cv=2, n_jobs=2, error_score="raise")
+        assert ledger.charges == 0
+        assert np.all(np.isfinite(cross_val_score(mdm(), X, Y, cv=2)))
+        assert ledger.charges == 2
+        copied = pickle.loads(pickle.dumps(clone(mdm())))
+    assert copied.fit(X, Y) is copied  # in this process nothing is in the way
+
+
 def test_pure_budget():
     fitted = private_labels(budget=Budget(2.0), mechanism="wrapped-laplace").fit(X, Y)
     assert fitted.guarantee_.epsilon(0.0) == pytest.approx(2.0)

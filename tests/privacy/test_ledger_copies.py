@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from pathlib import Path
 
 import jax
@@ -155,3 +157,34 @@ def test_errors_are_reached_from_the_package_that_raises_them() -> None:
         pure(-1.0)
     with pytest.raises(riemdp.privacy.BudgetExceeded):
         Ledger(Budget(1.0)).spend(pure(2.0))
+
+
+def test_errors_of_the_system_name_the_ledger_and_not_a_file_beside_it(tmp_path, monkeypatch):
+    """They named team.json.lock, and a temporary file; a full disk was told without advice."""
+    (tmp_path / "there").mkdir()
+    book = tmp_path / "there" / "team.json"
+    ledger = Ledger(Budget(2.0), path=book)
+    before = book.read_bytes()
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="make room") as told:
+        ledger.spend(pure(0.5))
+    monkeypatch.undo()
+    assert (told.value.errno, told.value.filename) == (errno.ENOSPC, str(book))
+    assert "nothing is released" in str(told.value)
+    assert book.read_bytes() == before
+    assert ledger.spent.epsilon(0.0) == 0.0
+    ledger.spend(pure(0.5))  # there is room again
+    shutil.rmtree(book.parent)
+    with pytest.raises(FileNotFoundError) as told:
+        ledger.spend(pure(0.5))
+    assert told.value.filename == str(book)
+    with pytest.raises(FileNotFoundError) as told:
+        write_text(book, "")
+    assert told.value.filename == str(book)
+    with pytest.raises(OSError, match="other") as told, staged(tmp_path / "a.txt"):
+        raise OSError(errno.EIO, "other", "b.txt")  # an error of the body is its own
+    assert told.value.filename == "b.txt"

@@ -20,6 +20,7 @@ from riemdp import (
     Euclidean,
     InvalidArgument,
     Ledger,
+    PrivatePCA,
     WrappedGaussian,
     WrappedLaplace,
     privacy,
@@ -352,3 +353,16 @@ def test_one_person_with_several_records():
     assert f"one person with up to 5 records: epsilon {rounded_up(whole)}" in page
     assert "roughly k times" not in page
     assert rounded_up(release.guarantee.group(2).epsilon(1e-5)) in page
+
+
+def test_an_estimator_is_no_release_and_the_error_says_what_is():
+    """It was an AttributeError."""
+    model = PrivatePCA(n_components=1, row_norm=1.0, budget=BUDGET)
+    with pytest.raises(InvalidArgument, match="not fitted; call fit, and give its `release_`"):
+        privacy_report(model)  # type: ignore[arg-type]
+    model.fit(np.zeros((50, 3)))
+    with pytest.raises(InvalidArgument, match="it is an estimator; give its `release_`"):
+        privacy_report(model)  # type: ignore[arg-type]
+    assert privacy_report(model.release_).records == 50
+    with pytest.raises(InvalidArgument, match=r"`release`.*give a Release"):
+        privacy_report(np.zeros(3))  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import typer
 
 from .._errors import BudgetExceeded, DataUnavailable, RiemdpError, RiemdpWarning
+from .._files import NO_ROOM
 from . import _exits
 from ._exits import CommandError
 from ._interrupts import Interrupts, heard
@@ -112,9 +113,11 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             sys.stderr.close()  # the reader went away; Python would complain once more at exit
             raise typer.Exit(_exits.OUTPUT) from None
         except OSError as error:
+            problem = f"{error.strerror or error}: {error.filename or ''}".rstrip(": ")
+            full = NO_ROOM in problem
             say_error(
-                f"{error.strerror or error}: {error.filename or ''}".rstrip(": "),
-                "check the name, the folder and its permissions"
+                problem.replace(f"; {NO_ROOM}", ""),
+                (NO_ROOM if full else "check the name, the folder and its permissions")
                 + (
                     ". The ledger is charged: noise had been drawn. No value was shown"
                     if interrupts is not None and interrupts.charged and not interrupts.placed

@@ -53,7 +53,8 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         labels: "public" or "private", see the guarantee below. Private labels cost no more noise.
         classes: The possible labels, public. Required for private labels, because which labels
             occur is then private. A label that equals none belongs to no class, and changes nothing
-            for the other records.
+            for the other records. Where labels are private nothing says so, because which occur is:
+            compare `classes` with the labels that the data's description names.
         on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
             raises an error that says which ones, before anything is spent. Whether it is raised
             depends on the records, so show it only to their holder. "center" counts them as the

@@ -90,9 +90,9 @@ class LabelledMatrices:
         """How many records each class has, where labels are public; none of them 0."""
         found = [int(np.count_nonzero(self.labels == i)) for i in range(len(self.classes))]
         if min(found) == 0:
+            missing = np.asarray(self.classes).tolist()[found.index(0)]
             raise InvalidArgument(
-                f"argument `y` has no record of class {self.classes[found.index(0)]!r}; leave it"
-                " out of `classes`"
+                f"argument `y` has no record of class {missing!r}; leave it out of `classes`"
             )
         return found
 

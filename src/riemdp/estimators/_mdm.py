@@ -72,7 +72,9 @@ class PrivateMDM(
         labels: "public" or "private", see the guarantee below.
         classes: The possible labels, public. Required for private labels, because which labels
             occur is then private. A label is compared with them one by one, by what it says: one
-            that equals none belongs to no class, and changes nothing for the other records.
+            that equals none belongs to no class, and changes nothing for the other records. Where
+            labels are private nothing says so, because which occur is: compare `classes` with the
+            labels that the data's description names.
         min_class_size: Public m >= 1, required for private labels in a public `Ball`, and without
             effect elsewhere. A class with fewer records is
             filled up with copies of the centre, so the guarantee does not depend on m being right;
@@ -93,7 +95,7 @@ class PrivateMDM(
 
     Attributes:
         classes_: The classes.
-        covmeans_: The released mean of each class, a list.
+        covmeans_: The released mean of each class, stacked: shape (classes, k, k).
         ball_: The ball: the public one, or the one that was found privately.
         guarantee_: The `Guarantee` of all means together.
         releases_: The `Release` of each mean; without a public `Ball`, and with `groups`, one of
@@ -215,7 +217,7 @@ class PrivateMDM(
         self.manifold_ = admitted.manifold
         self.classes_ = admitted.classes
         self.releases_ = [release._named(names_of(X)) for release in releases]
-        self.covmeans_ = [np.asarray(m) for m in means]
+        self.covmeans_ = np.stack([np.asarray(m) for m in means])
         counts = [r.details.get("outside") for r in releases]
         self.outside_ = None if counts.count(None) == len(counts) else counts
         self.reproducible_ = source.reproducible
@@ -399,7 +401,7 @@ class PrivateMDM(
             query = TangentMean(domain, len(matrices))
             y = np.asarray(query.prepare(matrices).points)
             return np.linalg.norm(y[:, None] - self._coordinates[None], axis=-1)
-        means = jnp.asarray(np.stack(self.covmeans_))
+        means = jnp.asarray(self.covmeans_)
         return np.asarray(self.manifold_.dist(means[None], jnp.asarray(matrices)[:, None]))
 
     def predict(self, X: RecordsLike) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 import warnings
 from collections.abc import Collection
 from typing import Any
@@ -20,6 +21,7 @@ from ..statistics import FrechetMean
 
 ON_INVALID = ("raise", "center")
 REMEDY = 'correct them, or give on_invalid="center" to count each as the centre'
+_LEFT = "_cloned_beside_ledger_of"  # of a clone: the process whose ledger its fits should charge
 _unrecorded = 0  # fits of this process that no ledger was charged for
 
 
@@ -47,6 +49,17 @@ class Spending:
             raise AttributeError("nothing has been spent: call fit first")
         return spent[0].compose(*spent[1:])
 
+    def __sklearn_clone__(self) -> Any:
+        """A clone that knows whether a ledger of this process is at work: a worker process (n_jobs)
+        that fits it would not charge that ledger. It is pickled where no ledger is seen, in a
+        thread of joblib's.
+        """
+        made = super().__sklearn_clone__()  # type: ignore[misc]
+        left = self.__dict__.get(_LEFT) if Ledger.current() is None else os.getpid()
+        if left is not None:
+            made.__dict__[_LEFT] = left
+        return made
+
     def _record_spending(self, guarantee: Guarantee, budget: Budget) -> None:
         """Remember what a fit cost; the first fit that no ledger was charged for warns."""
         global _unrecorded
@@ -60,7 +73,8 @@ class Spending:
                 f" delta {budget.delta:g}, and no ledger adds up what is spent. Every fit spends"
                 " again: cross_val_score with 5 folds would spend 5 times. To keep a total, work"
                 " inside `with riemdp.Ledger(riemdp.Budget(epsilon, delta)):`, or call"
-                " riemdp.session_ledger(riemdp.Budget(epsilon, delta)) once; this is said once",
+                " riemdp.session_ledger(riemdp.Budget(epsilon, delta)) once, with n_jobs=1: other"
+                " threads and processes do not see a ledger in memory. This is said once",
                 RiemdpWarning,
                 stacklevel=3,
             )
@@ -104,7 +118,16 @@ def cost_of_named(mechanism: str, budget: Budget, adjacency: str = REPLACE_ONE) 
 
 
 def required(estimator: object, **parameters: object) -> None:
-    """Raise for the first parameter that was not given, or is of the wrong kind."""
+    """Raise for the first parameter that was not given, or is of the wrong kind; and in a worker
+    process, where the ledger would not be charged at which the fit was begun.
+    """
+    # a worker's parent is the process that sent it the estimator
+    if estimator.__dict__.get(_LEFT) == os.getppid() and Ledger.current() is None:
+        raise InvalidArgument(
+            f"{type(estimator).__name__}: argument `n_jobs` is not 1, and a worker process would"
+            " not charge the ledger of the process that started it; give n_jobs=1. Nothing was"
+            " spent"
+        )
     kinds = {
         "budget": (Budget, "give budget=riemdp.Budget(epsilon, delta)"),
         "ball": (

@@ -260,8 +260,17 @@ class Ledger:
                 )
             if self._path is not None:
                 # On disk before in memory: a charge that cannot be recorded is not granted.
-                self._register, self._own_entry = self._entered(guarantee, plans)
-                write_text(self._path, to_json(self._budget, state, self._register), _MODE)
+                register, entry = self._entered(guarantee, plans)
+                try:
+                    write_text(self._path, to_json(self._budget, state, register), _MODE)
+                except OSError as error:
+                    raise OSError(
+                        error.errno,
+                        f"{error.strerror or error}. The ledger could not be written, so nothing is"
+                        " released",
+                        str(self._path),
+                    ) from error
+                self._register, self._own_entry = register, entry
             self._state = state
 
     @contextlib.contextmanager

@@ -89,8 +89,10 @@ def privacy_report(
         only.
 
     Raises:
-        InvalidArgument: an argument contradicts the release, or `records` is not known.
+        InvalidArgument: an argument contradicts the release, `records` is not known, or `release`
+            is none.
     """
+    _check_release(release)
     known = getattr(release, "details", None) or {}
     guarantee = release.guarantee
     facts = _Facts(known)
@@ -163,6 +165,21 @@ def privacy_report(
         language=one_of("language", language, LANGUAGES),
         much_noise=_much_noise(release, None if ball is None else float(ball.radius)),
     )
+
+
+def _check_release(release: object) -> None:
+    """Refuse what is no release: an estimator holds one, or several, once it is fitted."""
+    if hasattr(release, "guarantee") and hasattr(release, "reproducible"):
+        return
+    remedy = "give a Release or an OptimizationResult"
+    if hasattr(release, "fit"):
+        held = [name for name in ("release_", "releases_") if hasattr(release, name)]
+        remedy = f"it is an estimator; give its `{held[0]}`" if held else _NOT_FITTED
+        remedy += ", one report each" if held == ["releases_"] else ""
+    raise invalid("release", type(release).__name__, remedy)
+
+
+_NOT_FITTED = "it is an estimator that is not fitted; call fit, and give its `release_`"
 
 
 class _Facts:
