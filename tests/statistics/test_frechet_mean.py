@@ -410,6 +410,20 @@ def test_one_bad_record_of_many_matrices_is_refused_whatever_its_weight(bad, wei
             frechet_mean(SPDAffineInvariant(3), X, weights=weights)
 
 
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 0.0, 1.0 + 2e-6, -1e200])
+@pytest.mark.parametrize("as_given", [np.asarray, jax.numpy.asarray])
+def test_one_bad_record_of_many_unit_vectors_is_refused_whatever_its_weight(bad, weight, as_given):
+    X = np.random.default_rng(0).normal([1.0, 0.0, 0.0], 0.1, (50_000, 3))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    weights = np.ones(len(X))
+    X[44_444], weights[44_444] = [0.0, bad, 0.0], weight
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidArgument, match="1 of 50000"):
+            frechet_mean(Sphere(3), as_given(X), weights=weights)
+
+
 def test_matrices_are_taken_as_they_lie_and_stay_so():
     X = _wishart(300, 3)
     X[7] += 1e-8 * np.triu(np.ones((3, 3)), 1)  # as symmetric as rounding elsewhere leaves records

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from ._newton import Found, View, conjugate_gradients, damped_newton
+from ._sphere_mean import LOOSE
 from ._sums import pairwise
 from ._threads import Each, in_threads
 
@@ -52,7 +53,6 @@ _ACCURACY = 1e-5  # of the inverse of a Hessian
 # tanh theta below which a series of three terms gives theta coth theta: it misses 1.5e-13 there,
 # and so does the difference of two logarithms
 _NEAR = 1e-2
-LOOSE = 1e-6  # relative error up to which a record is taken to lie on the space
 SPREAD_FOR_PLAIN_EIGH = (
     1e-6  # smallest ratio of eigenvalues for which eigh of Y gives log Y to about 1e-10
 )

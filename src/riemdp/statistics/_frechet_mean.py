@@ -26,10 +26,10 @@ from ..manifolds import (
     Sphere,
 )
 from ..manifolds._base import Point, held
-from ._affine_mean import LOOSE, NotSuitable, affine_mean
+from ._affine_mean import NotSuitable, affine_mean
 from ._newton import Found
 from ._riemannian_mean import gradient_mean, newton_mean
-from ._sphere_mean import sphere_mean
+from ._sphere_mean import LOOSE, is_unit, sphere_mean
 from ._sums import pairwise, weighted_sum
 
 # public and fixed: how long the iteration may run does not depend on an option that looks at data
@@ -141,8 +141,8 @@ def solve(
 ) -> MeanResult:
     """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
     not reached, the value is the point of the smallest residual. `warn`: where it may be one of
-    several. `check`: what refuses records that are not on the space. It is called where the method
-    of `SPDAffineInvariant`, which takes no others, does not suit them.
+    several. `check`: what refuses records that are not on the space. It is called where a method
+    that looks at them itself finds one that seems not to be.
     """
     if n == 1:
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
@@ -166,12 +166,12 @@ def solve(
         with contextlib.suppress(NotSuitable):
             found = affine_mean(X, w, tol, MAX_PASSES)
     if found is None:
-        if check is not None:
-            check()
         weights = _or_equal(w, n)
         if isinstance(manifold, Sphere):
-            found = sphere_mean(X, weights, tol, MAX_PASSES)
+            found = sphere_mean(X, weights, tol, MAX_PASSES, check)
         else:
+            if check is not None:
+                check()
             hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
             method = newton_mean if hyperbolic else gradient_mean
             found = method(manifold, X, weights, tol, MAX_PASSES)
@@ -282,15 +282,15 @@ def _in_place(manifold: AbstractManifold, X: Point) -> bool:
 
 def _solver_checks(manifold: AbstractManifold, records: Point) -> bool:
     """Whether the solver finds what `_check_records` would, in a pass that it makes in any case."""
-    own = isinstance(manifold, SPDAffineInvariant) and manifold.k > 1
-    return own and bool(np.all(np.isfinite(np.asarray(records))))
+    if isinstance(manifold, SPDAffineInvariant) and manifold.k > 1:
+        return bool(np.all(np.isfinite(np.asarray(records))))
+    return isinstance(manifold, Sphere)
 
 
 def _check_records(manifold: AbstractManifold, records: Point, n: int) -> None:
     if isinstance(manifold, Sphere) and _in_place(manifold, records):
         with np.errstate(all="ignore"):
-            lengths = np.sqrt(np.einsum("ij,ij->i", records, records))
-        bad = n - int(np.sum(np.abs(lengths - 1.0) <= LOOSE))
+            bad = n - int(np.count_nonzero(is_unit(records)))
     else:
         bad = n - int(np.count_nonzero(np.asarray(manifold.belongs(records, LOOSE))))
     if bad:

@@ -21,11 +21,27 @@ from ._sums import pairwise
 
 # smallest b used: beyond a right angle the true one is negative, this keeps a descent direction
 FLATTEST = 0.05
+LOOSE = 1e-6  # relative error up to which a record is taken to lie on a space
 NUMBERS = 1 << 17  # of records that are looked at together: a megabyte
 
 
-def sphere_mean(X: ArrayLike, w: ArrayLike, tol: float, max_passes: int) -> Found[np.ndarray]:
-    """The mean of unit vectors X (n, d) with weights w (n,) summing to 1."""
+def sphere_mean(
+    X: ArrayLike,
+    w: ArrayLike,
+    tol: float,
+    max_passes: int,
+    check: Callable[[], None] | None = None,
+) -> Found[np.ndarray]:
+    """The mean of unit vectors X (n, d) with weights w (n,) summing to 1.
+
+    Args:
+        X: The records.
+        w: Their weights.
+        tol: The iteration ends when the residual is at most this.
+        max_passes: It ends after so many passes in any case.
+        check: What refuses records that are no unit vectors; called where one seems to be none. To
+            look at them by itself would take another pass. None: they have been looked at.
+    """
     X, w = np.asarray(X), np.asarray(w)
 
     def look(p: np.ndarray) -> View[np.ndarray]:
@@ -58,27 +74,42 @@ def sphere_mean(X: ArrayLike, w: ArrayLike, tol: float, max_passes: int) -> Foun
         # No Hessian exceeds 1, so the gradient step always descends.
         return View(size, spread, gradient, newton)
 
-    return damped_newton(look, _move, _start(X, w), tol, max_passes)
+    return damped_newton(look, _move, _start(X, w, check), tol, max_passes)
 
 
-def _start(X: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _start(X: np.ndarray, w: np.ndarray, check: Callable[[], None] | None) -> np.ndarray:
     """The direction of the arithmetic mean, unless that is the centre; else the heaviest record."""
-    mean = w @ X
+    sums: list[np.ndarray] = []
+    fine = True
+    with np.errstate(all="ignore"):
+        for some in _cuts(X):
+            sums.append(w[some] @ X[some])
+            fine = fine and (check is None or bool(np.all(is_unit(X[some]))))
+    if check is not None and not fine:
+        check()
+    mean = pairwise(sums)
     length = _length(mean)
     return mean / length if length >= 1e-8 else X[int(np.argmax(w))]
+
+
+def is_unit(X: np.ndarray) -> np.ndarray:
+    """Whether each row has length 1, up to the error up to which a record lies on the sphere."""
+    return np.abs(np.sqrt(np.einsum("ij,ij->i", X, X)) - 1.0) <= LOOSE
+
+
+def _cuts(X: np.ndarray) -> list[slice]:
+    """A few records at a time, so that they are read from memory once. The number is fixed and at
+    most `BLOCK`, so that the rounding error has a public bound.
+    """
+    rows = min(BLOCK, max(16, NUMBERS // X.shape[1]))
+    return [slice(i, i + rows) for i in range(0, len(X), rows)]
 
 
 def _combined(
     X: np.ndarray, v: np.ndarray, weigh: Callable[[np.ndarray, slice], np.ndarray]
 ) -> np.ndarray:
-    """weigh(X v) X, a few records at a time, so that they are read from memory once. The number is
-    fixed and at most `BLOCK`, so that the rounding error has a public bound.
-    """
-    rows = min(BLOCK, max(16, NUMBERS // X.shape[1]))
-    if len(X) <= rows:
-        return weigh(X @ v, slice(None)) @ X
-    cuts = [slice(i, i + rows) for i in range(0, len(X), rows)]
-    return pairwise([weigh(X[some] @ v, some) @ X[some] for some in cuts])
+    """weigh(X v) X, read from memory once."""
+    return pairwise([weigh(X[some] @ v, some) @ X[some] for some in _cuts(X)])
 
 
 def _angle_over_sine(cosines: np.ndarray) -> np.ndarray:
