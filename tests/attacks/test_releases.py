@@ -668,3 +668,22 @@ def test_fault_37_release_ignores_what_numpy_was_told(where, monkeypatch):
     monkeypatch.setattr(WrappedGaussian, where, underflowing)
     with np.errstate(all="raise"):
         mechanism.release(np.zeros(2))
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+@pytest.mark.parametrize("record", [0.1, np.nan])
+def test_fault_37_no_record_raises_what_jax_was_told_to_raise(mapped, record, tmp_path):
+    """Before: with `jax_debug_nans` a record with NaN was an error in a search; and a mean of any
+    file was one, whose last part is filled up with NaN.
+    """
+    space, ball, budget = riemdp.SPDLogEuclidean(2), Ball(np.eye(2), 1.0), Budget(4.0, 1e-5)
+    x = np.tile(np.eye(2), (600, 1, 1))
+    x[0] *= record
+    np.save(tmp_path / "x.npy", x)
+    records = np.load(tmp_path / "x.npy", mmap_mode="r") if mapped else x
+    with jax.debug_nans(True):
+        for domain in (ball, None):
+            private_frechet_mean(space, records, domain, budget)
+        riemdp.private_clipping_bound(space, records, ball, 3.0, budget)
+        groups = np.arange(600) // 2
+        riemdp.private_clipping_bound(space, x, ball, 3.0, budget, groups=groups)

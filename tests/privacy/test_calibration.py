@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import time
 
+import numpy as np
 import pytest
 
+from riemdp import SPDAffineInvariant
+from riemdp.mechanisms._error_law import riemannian_laplace_law
 from riemdp.privacy import (
     Budget,
     Ledger,
@@ -132,3 +135,16 @@ def test_any_composition_can_be_calibrated() -> None:
 def test_bad_input(call, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_figures_are_found_where_numpy_is_told_to_raise() -> None:
+    """Chances far out underflow to 0, which stopped the accountant and with it DP-RSGD."""
+    batches = {"population": 1001, "batch_size": 9, "steps": 11}  # nothing kept from another test
+    with np.errstate(all="raise"):
+        made = subsampled_gaussian(1.03, **batches)
+        found = [made.epsilon(1e-6), made.delta(0.5), made.compose(gaussian(3.1, 20)).epsilon(1e-6)]
+        found.append(subsampled_gaussian_noise_multiplier(Budget(1.07, 1e-6), **batches))
+        # the law of an error, where a plan is made
+        law = riemannian_laplace_law(SPDAffineInvariant(3), 0.0713)
+    assert all(0.0 < x < 10.0 for x in found)
+    assert law.mean_square > 0.0

@@ -155,10 +155,11 @@ def _by_parts(move: Callable[[Point], Any], x: Point) -> tuple[list[Any], int]:
     n, entries = len(leaves[0]), sum(int(np.prod(leaf.shape[1:])) for leaf in leaves)
     rows = min(_ROWS, 1 << max(0, (_ALIKE // max(1, entries)).bit_length() - 1))
 
-    def part(leaf: Any, start: int) -> Array:
+    def part(leaf: Any, start: int) -> np.ndarray:
         given = leaf[start : start + rows]
         filling = np.full((rows - len(given), *given.shape[1:]), np.nan)
-        return jnp.asarray(np.concatenate([given, filling]))
+        # No array of JAX's: with `jax_debug_nans` it refuses to make one of a NaN.
+        return np.concatenate([given, filling])
 
     found = [
         move(jax.tree.map(functools.partial(part, start=start), x))

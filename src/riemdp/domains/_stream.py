@@ -153,12 +153,15 @@ class _Work:
         return total.parts
 
 
-def _filled(x: np.ndarray, rows: int) -> jax.Array:
-    """Records, filled up to `rows` rows with NaN."""
+def _filled(x: np.ndarray, rows: int) -> np.ndarray:
+    """Records, filled up to `rows` rows with NaN. They stay NumPy's until they are in a compiled
+    function: with `jax_debug_nans` JAX refuses to make an array of its own of a NaN, and one record
+    would decide about that error.
+    """
     lack = rows - len(x)
     if lack == 0:
-        return jnp.asarray(x)
-    return jnp.asarray(np.concatenate([x, np.full((lack, *x.shape[1:]), np.nan)]))
+        return x
+    return np.concatenate([x, np.full((lack, *x.shape[1:]), np.nan)])
 
 
 @dataclasses.dataclass(frozen=True)

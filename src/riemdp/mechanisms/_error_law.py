@@ -223,6 +223,7 @@ def riemannian_laplace_bound(manifold: AbstractManifold, scale: float) -> ErrorL
 
 
 @functools.lru_cache(maxsize=256)
+@np.errstate(under="ignore")  # densities far out are 0
 def _radial_law(manifold: AbstractManifold, scale: float) -> TabulatedLaw:
     log_density, end, numerical = radial_log_density(manifold, scale)
     grid = _support(log_density, end, manifold.dim * scale)

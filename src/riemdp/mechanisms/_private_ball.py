@@ -69,7 +69,10 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
         records, n = admit(self.manifold, "X", X)
         if n != self.n:
             raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
-        return records if isinstance(records, Stream) else jax.tree.map(jnp.asarray, records)
+        if isinstance(records, Stream):
+            return records
+        with jax.debug_nans(False):  # NaN is a record that is no point: one must raise nothing
+            return jax.tree.map(jnp.asarray, records)
 
     def _facts(self, records: SearchAnswers, found: SearchResult) -> dict[str, Any]:
         return {

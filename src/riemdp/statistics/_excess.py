@@ -117,7 +117,7 @@ class ClippingExcess(AbstractQuery):
         step = functools.partial(_excess, d.manifold, d.center, d.radius, self.reach)
         if isinstance(records, Stream):
             return Records(records.moved(step))
-        return Records(step(jax.tree.map(jnp.asarray, records))[0])
+        return Records(step(records)[0])
 
     def _of_people(self, records: Point, members: Membership) -> Records:
         """A person's term is a function of that person's records alone: sums are taken in their

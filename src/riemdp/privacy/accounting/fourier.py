@@ -105,6 +105,7 @@ def _mass(parts: tuple[Event, ...], of: Callable[[Event], float]) -> float:
     return -math.expm1(survive)
 
 
+@np.errstate(under="ignore")  # chances far out are 0
 def _moments(parts: tuple[Event, ...], of: Callable[[Event], Any]) -> Any:
     """K of a composition from that of one application of every part, `of(part)` (a float, or an
     array for many moments).
@@ -156,6 +157,7 @@ def is_asymmetric(parts: tuple[Event, ...]) -> bool:
     )
 
 
+@np.errstate(under="ignore")  # chances far out are 0
 def epsilon(parts: tuple[Event, ...], delta: float, accuracy: float = STABLE) -> float:
     """An upper bound on epsilon at `delta` > 0, refined until it changes by less than `accuracy`;
     both directions.
@@ -169,6 +171,7 @@ def epsilon(parts: tuple[Event, ...], delta: float, accuracy: float = STABLE) ->
     )
 
 
+@np.errstate(under="ignore")  # chances far out are 0
 def delta(parts: tuple[Event, ...], epsilon: float, accuracy: float = STABLE) -> float:
     """An upper bound on delta at `epsilon` >= 0; both directions."""
     parts = _grouped(parts)
