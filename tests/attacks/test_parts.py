@@ -39,7 +39,7 @@ def on_the_limit(count):
 
 
 @pytest.mark.parametrize("how", ["memory", "parts"])
-def test_one_more_record_does_not_move_the_others(tmp_path, how):
+def test_fault_33_one_more_record_does_not_move_the_others(tmp_path, how):
     """Equal records on the limit of what is a point: at another number of records a program of
     another size was compiled, which rounded otherwise, and all of them became the centre at once
     (the mean moved by 0.5 where its sensitivity was 0.015, the count of records outside by 1365).
@@ -58,7 +58,7 @@ def test_one_more_record_does_not_move_the_others(tmp_path, how):
 
 
 @pytest.mark.parametrize("space", [SPHERE, SPACE, riemdp.Lorentz(2), riemdp.Euclidean(3)], ids=repr)
-def test_a_record_is_clamped_alike_at_every_place_and_in_every_number(space):
+def test_fault_33_a_record_is_clamped_alike_at_every_place_and_in_every_number(space):
     query = FrechetMean(Ball(space.origin, 0.5).on(space), 10, adjacency="add-or-remove-one")
     rng = np.random.default_rng(0)
     v = rng.normal(size=(2048, space.dim))

@@ -22,7 +22,7 @@ ODD = ("other", b"other", 2j, 0.5, float("nan"), None, 2**70, 10**400, object())
     [[False, True], [0, 1], [0.5, 1.5], ["left", "right"], [2**53 + 1, 7], [np.float32(0.1), 3]],
     ids=str,
 )
-def test_one_label_does_not_move_the_others_through_the_type_of_an_array(classes, odd):
+def test_fault_34_one_label_does_not_move_the_others_through_the_type_of_an_array(classes, odd):
     """NumPy makes text, floats or complex numbers of all labels beside one of another type.
     Before: "other" in an array of True and False, and 2j in any array of numbers, left every other
     record without a class.
@@ -38,7 +38,7 @@ def test_one_label_does_not_move_the_others_through_the_type_of_an_array(classes
 
 
 @pytest.mark.parametrize("odd", ["other", 2j])
-def test_one_label_moves_the_sums_of_classes_by_no_more_than_the_sensitivity(odd):
+def test_fault_34_one_label_moves_the_sums_of_classes_by_no_more_than_the_sensitivity(odd):
     """Before: one label of text emptied both of the classes False and True."""
     a = np.random.default_rng(0).normal(size=(600, 2, 20))
     X = a @ a.transpose(0, 2, 1) / 20
