@@ -414,6 +414,16 @@ def test_a_full_disk_is_told_as_one(riemdp, scans, monkeypatch):
     assert "permissions" not in run.err
 
 
+def test_a_centre_among_several_arrays_is_not_chosen_by_the_key_of_the_records(riemdp, scans):
+    centres = scans.with_name("centres.npz")
+    np.savez(centres, a=np.eye(3), b=np.eye(3))
+    run = riemdp("mean", scans, "--epsilon", 1, "--radius", 2, "--center", centres)
+    assert run.code == 2
+    assert "holds several arrays" in run.err
+    assert "--key" not in run.err
+    assert "holds this one point alone" in " ".join(run.err.split())
+
+
 def _book_and_names(riemdp, scans):
     book = scans.with_name("book.json")
     riemdp("ledger", "create", book, "--epsilon", 5, "--delta", 1e-5)

@@ -194,3 +194,21 @@ def test_a_private_mean_may_be_shrunk():
         R.private_frechet_mean(
             space, X, ball, BUDGET, mechanism="wrapped-laplace", shrink=True, rng=1
         )
+
+
+@pytest.mark.parametrize("unit", [1e80, 1e99])
+def test_a_shrunk_mean_is_released_in_any_unit(unit):
+    """The fourth power of the noise overflowed, after the charge."""
+    space, X = R.Euclidean(3), np.random.default_rng(0).normal(size=(400, 3))
+
+    def made(scale):
+        return R.private_frechet_mean(
+            space,
+            scale * X,
+            R.Ball(np.zeros(3), 2.0 * scale),
+            R.Budget(1.0, 1e-6),
+            mechanism="wrapped-gaussian",
+            rng=0,
+        )
+
+    assert made(unit).expected_error == pytest.approx(unit * made(1.0).expected_error, rel=1e-6)

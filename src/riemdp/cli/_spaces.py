@@ -202,7 +202,14 @@ def centre_for(manifold: AbstractManifold, words: str, option: str = "--center")
             f"{option} {words} is neither a word nor a file",
             "give identity, diag:A, or a file with one public point",
         )
-    point = read_records(words).array
+    try:
+        point = read_records(words).array
+    except InputProblem as error:
+        if not error.remedy.startswith("say which with --key"):
+            raise
+        # --key is for the records
+        remedy = f"give a file of {option} that holds this one point alone"
+        raise InputProblem(error.problem, remedy) from None
     if point.shape == (1, *manifold.shape):
         point = point[0]
     if point.shape != tuple(manifold.shape):

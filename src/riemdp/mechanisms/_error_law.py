@@ -74,7 +74,8 @@ class ChiLaw(ErrorLaw):
             distance: A bound of |v|, or None.
         """
         lost = max(self.dim - 2, 0) * self.sigma**2
-        gain = lost**2 / (distance**2 + lost) if distance is not None and lost > 0 else 0.0
+        # not lost**2 / (...): the fourth power of a noise above 1e77 is beyond float64
+        gain = lost * (lost / (distance**2 + lost)) if distance is not None and lost > 0 else 0.0
         note = "James-Stein: never more than without shrinking on average"
         return ShrunkLaw(self.mean_square - gain, "upper bound", note, self, math.sqrt(lost))
 
