@@ -90,7 +90,7 @@ def test_a_pass_gives_gradient_and_hessian(k, width) -> None:
     error = float(np.linalg.norm(found - hessian, 2))
     assert error <= marks[0] + 1e-10
     assert k == 1 or error > 1e-3 * marks[0] > 1e-12
-    logs = _streamed_affine._f(np.linspace(-width, width, 999))
+    logs = _streamed_affine.bent(np.linspace(-width, width, 999))
     powers = np.vander(np.linspace(-width, width, 999) ** 2, 4, increasing=True)
     assert np.max(np.abs(powers @ series - logs)) < (1e-6 if width < 1.0 else 1e-4)
 

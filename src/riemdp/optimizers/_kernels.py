@@ -7,6 +7,7 @@ clipping, sensitivities or budgets; those are in `_noisy_gradient`.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -35,6 +36,7 @@ Frame: TypeAlias = PyTree[Array]  # a tangent vector at it, in whatever form
 Parts: TypeAlias = PyTree[Array]  # per-record gradients, in whatever form `combine` needs
 
 _FEW = 12  # products of many matrices up to this size are quicker written out
+_WORTH = 4096  # records from which on it pays to compile the longer program of half the products
 _MANY = 256  # from so many records on, products of each are quicker than one of tall matrices
 
 
@@ -239,6 +241,8 @@ class AffineInvariantMean(AbstractKernel):
     def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
         logs, vectors = self.logarithms(state, batch)
         scaled, k = vectors * logs[:, None, :], vectors.shape[-1]
+        if k <= _FEW and len(batch) >= _WORTH and center is None:
+            return _packed_products(scaled, vectors)
         if k <= _FEW:
             whole = jnp.zeros_like(vectors)
             for j in range(k):
@@ -349,6 +353,22 @@ class RankOne(_PointState):
         kept = weights[:, None] != 0.0
         scaled = jnp.where(kept, weights[:, None] * a, 0.0)
         return -2.0 * (z.T @ scaled - state @ (jnp.where(kept, a, 0.0).T @ scaled))
+
+
+def _packed_products(a: Array, b: Array) -> Array:
+    """`pack` of a b^T for matrices (n, k, k) whose products are symmetric: what it leaves out is
+    not computed.
+    """
+    k = a.shape[-1]
+
+    def rows(x: Array, y: Array) -> Array:
+        total = x[..., 0] * y[..., 0]
+        for j in range(1, k):
+            total = total + x[..., j] * y[..., j]
+        return total
+
+    above = [math.sqrt(2.0) * rows(a[:, i, None], b[:, i + 1 :]) for i in range(k - 1)]
+    return jnp.concatenate([rows(a, b), *above], axis=1)
 
 
 def gradient_function(problem: Problem) -> Callable[[Point, Any], Tangent]:

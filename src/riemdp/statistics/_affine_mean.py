@@ -29,7 +29,7 @@ import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,28 +65,58 @@ class NotSuitable(Exception):
 
 
 @dataclass
-class _Work:
+class Rooms:
+    """Memory that is free at the moment, of one mean, and the most that was asked for at a time."""
+
+    free: list[Array] = field(default_factory=list[Array])
+    most: int = 0
+
+
+_KEPT = 1 << 25  # bytes that are kept from one mean to the next
+_kept: list[Rooms] = []
+
+
+@contextlib.contextmanager
+def rooms() -> Iterator[Rooms]:
+    """Memory for one mean: that of the last one, where no other mean has it now. The system clears
+    every page of new memory first, which takes a tenth of the time of a mean.
+    """
+    try:
+        mine = _kept.pop()
+    except IndexError:
+        mine = Rooms()
+    yield mine
+    if sum(one.size for one in mine.free) <= _KEPT and not _kept:
+        _kept.append(mine)
+
+
+@dataclass
+class Work:
     """What does the work on parts of the data, and the space it does it in.
 
     To allocate such space anew for each part takes up to half as long as what is done in it.
     """
 
     each: Each
-    free: list[Array] = field(default_factory=list[Array])
+    rooms: Rooms = field(default_factory=Rooms)
 
     @contextlib.contextmanager
-    def room(self, part: Array) -> Iterator[tuple[Array, Array]]:
-        """Two arrays like the part, which hold anything, for one user at a time."""
-        size = 2 * part.size
-        try:
-            held = self.free.pop()
-        except IndexError:
-            held = np.empty(0)
-        if held.size < size or held.dtype != part.dtype:
-            held = np.empty(size, part.dtype)
-        first, second = held[:size].reshape(2, *part.shape)
-        yield first, second
-        self.free.append(held)
+    def room(self, part: Array, arrays: int = 2, kind: DTypeLike | None = None) -> Iterator[Array]:
+        """So many arrays like the part, or of numbers of another kind, which hold anything, for one
+        user at a time.
+        """
+        kind = np.dtype(part.dtype if kind is None else kind)
+        size = arrays * part.size * kind.itemsize
+        held = np.empty(0, np.uint8)
+        with contextlib.suppress(IndexError):
+            held = self.rooms.free.pop()
+        if held.size < size:
+            # The most that was asked for: one that is too small again would be memory that the
+            # system has to clear again.
+            self.rooms.most = max(self.rooms.most, size)
+            held = np.empty(self.rooms.most, np.uint8)
+        yield held[:size].view(kind).reshape(arrays, *part.shape)
+        self.rooms.free.append(held)
 
 
 @dataclass
@@ -130,21 +160,28 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
     n = len(X)
     w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights)
     try:
-        with in_threads(-(-n // _part(X))) as each:
-            work = _Work(each)
+        with in_threads(-(-n // _part(X))) as each, rooms() as room:
+            work = Work(each, room)
             # Inside: where there are several parts the library keeps to one thread, and the sum
             # does not depend on how many it would take.
-            start = np.linalg.cholesky(_symmetric(np.tensordot(w, X, axes=1)))
-            for size in SUBSAMPLES:
-                chosen = (np.arange(size) * n) // size
-                if n < 4 * size or not np.sum(w[chosen]) > 0:
-                    break
-                shares = w[chosen] / np.sum(w[chosen])
-                start = _newton(X[chosen], shares, start, _ROUGH, 12, work, sample=size).value
+            start = rough_mean(X, w, SUBSAMPLES, work)
             found = _newton(X, w, start, tol, max_passes, work)
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
-    return replace(found, value=_symmetric(found.value @ found.value.T))
+    return replace(found, value=symmetric(found.value @ found.value.T))
+
+
+def rough_mean(X: Array, w: Array, sizes: Sequence[int], work: Work) -> Array:
+    """The factor of a point near the mean: of evenly spaced subsamples of these public sizes."""
+    n = len(X)
+    start = np.linalg.cholesky(symmetric(np.tensordot(w, X, axes=1)))
+    for size in sizes:
+        chosen = (np.arange(size) * n) // size
+        if n < 4 * size or not np.sum(w[chosen]) > 0:
+            break
+        shares = w[chosen] / np.sum(w[chosen])
+        start = _newton(X[chosen], shares, start, _ROUGH, 12, work, sample=size).value
+    return start
 
 
 def _newton(
@@ -153,7 +190,7 @@ def _newton(
     start: Array,
     tol: float,
     max_passes: int,
-    work: _Work,
+    work: Work,
     sample: int | None = None,
 ) -> Found[Array]:
     """Damped Newton iteration from the factor `start`; the value found is the mean's factor.
@@ -187,7 +224,7 @@ def _newton(
 
         return View(residual / unit, spread, gradient / hessian_within(spread), newton)
 
-    found = damped_newton(look, _move, eye, tol, max_passes)
+    found = damped_newton(look, move, eye, tol, max_passes)
     return replace(found, value=start @ found.value)
 
 
@@ -225,7 +262,7 @@ def _part(X: Array) -> int:
 
 
 def _whitened(
-    X: Array, w: Array, start: Array, work: _Work, kept: DTypeLike = np.float64
+    X: Array, w: Array, start: Array, work: Work, kept: DTypeLike = np.float64
 ) -> list[_Block]:
     """The records seen from the factor `start`, part by part; looks at them keep numbers of type
     `kept`.
@@ -240,17 +277,17 @@ def _whitened(
     def seen(part: slice) -> _Block:
         x = X[part]
         with work.room(x) as spare:
-            if not _all_symmetric(x, spare[0]):
+            if not np.all(symmetric_to(x, spare[0], LOOSE)):
                 raise NotSuitable
-            y = _congruence(inverse, x, spare)
+            y = congruence(inverse, x, spare)
             np.add(y, y.swapaxes(1, 2), out=records[part])  # x may be symmetric but for 1e-6
         records[part] *= 0.5
         return _Block(records[part], w[part], rows[part], kernel[part])
 
-    return list(work.each(seen, _cuts(len(X), size)))
+    return list(work.each(seen, cuts(len(X), size)))
 
 
-def _cuts(n: int, size: int) -> list[slice]:
+def cuts(n: int, size: int) -> list[slice]:
     """n records in parts of that size, the first ones smaller: threads that begin at the same time
     with equal parts stay in step, and wait for each other wherever one of them needs Python.
     """
@@ -260,18 +297,18 @@ def _cuts(n: int, size: int) -> list[slice]:
     return [slice(start, min(end, n)) for start, end in itertools.pairwise(ends)]
 
 
-def _all_symmetric(X: Array, room: Array) -> bool:
-    """As `belongs` of the space finds it; False for NaN."""
+def symmetric_to(X: Array, room: Array, loose: float) -> Array:
+    """Which are symmetric, as `belongs` of the space finds it; False for what is not finite."""
     n = len(X)
     size = np.abs(X, out=room).reshape(n, -1).max(axis=1)
     error = np.abs(np.subtract(X, X.swapaxes(1, 2), out=room), out=room).reshape(n, -1).max(axis=1)
-    return bool(np.all(error <= LOOSE * size))
+    return error <= loose * size
 
 
 def _look(
     factor: Array,
     blocks: list[_Block],
-    work: _Work,
+    work: Work,
     *,
     first: bool = False,
 ) -> tuple[list[_Part], Array, float]:
@@ -280,15 +317,15 @@ def _look(
     """
     inverse = None if first else np.linalg.inv(factor)
     parts = list(work.each(lambda block: _decompose(work, inverse, block), blocks))
-    gradient = _symmetric(pairwise([p.gradient for p in parts]))
+    gradient = symmetric(pairwise([p.gradient for p in parts]))
     return parts, gradient, float(np.linalg.norm(gradient))
 
 
-def _decompose(work: _Work, inverse: Array | None, block: _Block) -> _Part:
+def _decompose(work: Work, inverse: Array | None, block: _Block) -> _Part:
     w, rows = block.weights, block.rows
     with work.room(block.records) as room:
         first, _ = room
-        seen = block.records if inverse is None else _congruence(inverse, block.records, room)
+        seen = block.records if inverse is None else congruence(inverse, block.records, room)
         values, q = np.linalg.eigh(seen)
         if not values[:, 0].min() > 0:
             raise np.linalg.LinAlgError
@@ -337,7 +374,7 @@ def _pairs(k: int) -> tuple[Array, Array, Array]:
     return i, j, place.ravel()
 
 
-def _solve(parts: list[_Part], gradient: Array, target: float, work: _Work) -> tuple[Array, float]:
+def _solve(parts: list[_Part], gradient: Array, target: float, work: Work) -> tuple[Array, float]:
     """(S, |G - H S|) with the second at most `target`, by conjugate gradients; one product with H
     costs a tenth of a pass.
 
@@ -356,25 +393,25 @@ def _solve(parts: list[_Part], gradient: Array, target: float, work: _Work) -> t
             return rows.reshape(-1, k).T @ half.reshape(-1, k)
 
     def hessian(s: Array) -> Array:
-        return _symmetric(pairwise(list(work.each(lambda part: product(part, s), parts))))
+        return symmetric(pairwise(list(work.each(lambda part: product(part, s), parts))))
 
     flat = np.trace(gradient) / k * np.eye(k)
     step, left = conjugate_gradients(hessian, gradient - flat, target, most=40)
     return step + flat / math.fsum(part.weight for part in parts), left
 
 
-def _move(factor: Array, step: Array) -> Array:
+def move(factor: Array, step: Array) -> Array:
     """A factor of L expm(step) L^T, namely L expm(step / 2)."""
     values, q = np.linalg.eigh(step)
     return factor @ (q * np.exp(0.5 * values)) @ q.T
 
 
-def _congruence(a: Array, X: Array, room: tuple[Array, Array]) -> Array:
+def congruence(a: Array, X: Array, room: Array) -> Array:
     """a X a^T of symmetric matrices, by two products of large matrices; symmetric but for rounding
-    (a decomposition reads one half). It is the first of the two arrays of `room`.
+    (a decomposition reads one half). It is the first of the two or more arrays of `room`.
     """
     k = len(a)
-    first, second = room
+    first, second = room[0], room[1]
     np.matmul(X.reshape(-1, k), a.T, out=first.reshape(-1, k))
     np.copyto(second, first.swapaxes(1, 2))
     np.matmul(second.reshape(-1, k), a.T, out=first.reshape(-1, k))
@@ -389,7 +426,7 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
     """
     try:
         factor = np.linalg.cholesky(np.asarray(point))
-        work = _Work(map)
+        work = Work(map)
         # half the memory: digits that the inverse of an estimate has no use for
         blocks = _whitened(np.asarray(X), weights, factor, work, kept=np.float32)
         parts = [_decompose(work, None, block) for block in blocks]
@@ -412,6 +449,7 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
     return inverse
 
 
+@functools.lru_cache(maxsize=32)
 def packing(k: int) -> tuple[Array, Array, Array]:
     """Coordinates of a symmetric matrix, as `manifolds._spectral.pack` gives them: rows and columns
     of its entries, and what multiplies them.
@@ -419,8 +457,11 @@ def packing(k: int) -> tuple[Array, Array, Array]:
     i, j = np.triu_indices(k, 1)
     diagonal = np.arange(k)
     scale = np.r_[np.ones(k), np.full(i.size, math.sqrt(2.0))]
-    return np.r_[diagonal, i], np.r_[diagonal, j], scale
+    found = np.r_[diagonal, i], np.r_[diagonal, j], scale
+    for one in found:  # it is kept
+        one.flags.writeable = False
+    return found
 
 
-def _symmetric(a: Array) -> Array:
+def symmetric(a: Array) -> Array:
     return 0.5 * (a + a.T)

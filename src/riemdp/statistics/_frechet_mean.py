@@ -28,6 +28,7 @@ from ..manifolds import (
 from ..manifolds._base import Point, held
 from ._affine_mean import NotSuitable, affine_mean
 from ._newton import Found
+from ._quick_affine import quick_affine_mean, suits
 from ._riemannian_mean import gradient_mean, newton_mean
 from ._sphere_mean import LOOSE, is_unit, sphere_mean
 from ._sums import pairwise, weighted_sum
@@ -163,8 +164,13 @@ def solve(
     found: Found[Any] | None = None
     if isinstance(manifold, SPDAffineInvariant):
         # Not suitable: so ill-conditioned that logarithms need the manifold's careful formulas.
-        with contextlib.suppress(NotSuitable):
-            found = affine_mean(X, w, tol, MAX_PASSES)
+        X = np.asarray(X)
+        if suits(n, manifold.k):
+            with contextlib.suppress(NotSuitable):
+                found = quick_affine_mean(X, w, tol, MAX_PASSES)
+        if found is None or found.residual > tol:
+            with contextlib.suppress(NotSuitable):
+                found = affine_mean(X, w, tol, MAX_PASSES)
     if found is None:
         weights = _or_equal(w, n)
         if isinstance(manifold, Sphere):

@@ -32,6 +32,8 @@ from ..domains._sources import Unreadable
 from ..domains._stream import Stream, streamed_error
 from ..manifolds._base import Point, RecordsLike, Tangent
 from ._frechet_mean import MAX_PASSES, solve
+from ._quick_affine import Seen, mean_of_seen
+from ._quick_clamp import quick_clamp, suits_clamp
 from ._sensitivity import (
     ADD_REMOVE,
     ADJACENCIES,
@@ -59,11 +61,13 @@ class Records:
             where the stream has them.
         outside: Which of the given records lay outside the ball or were no points, (n,); None where
             that was not looked at. As private as the records.
+        seen: What their mean begins with, where moving them gave that on the way.
     """
 
     points: Point
     shares: np.ndarray | None = None
     outside: Any = None
+    seen: Seen | None = None
 
     @property
     def count_outside(self) -> int:
@@ -315,6 +319,14 @@ class FrechetMean(AbstractMean):
     def _filler(self) -> Point:
         return self.frame.local.center
 
+    def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
+        if self.adjacency == REPLACE_ONE and weights is None and suits_clamp(self.domain, self.n):
+            records, count = self._admitted(X)
+            if count == self.n and not isinstance(records, Stream):
+                seen, outside = quick_clamp(self.domain, np.asarray(records), self.weights)
+                return Records(seen.records, self.weights, outside, seen)
+        return super().prepare(X, weights)
+
     def value(self, records: Records) -> Point:
         """The mean of prepared records, a point of `frame.local`, inside its ball.
 
@@ -322,7 +334,8 @@ class FrechetMean(AbstractMean):
         towards the center of a ball as small as the curvature requires, distances only shrink.
         """
         assert self.tolerance is not None
-        return mean_in_ball(self.frame.local, records.points, records.shares, self.tolerance)
+        local = self.frame.local
+        return mean_in_ball(local, records.points, records.shares, self.tolerance, records.seen)
 
     # ------------------------------------------------------------------ public numbers
     def _exact(self, tolerance: float) -> float:
@@ -442,11 +455,15 @@ def themselves(points: Point) -> Point:
 
 
 def mean_in_ball(
-    domain: Domain, points: Point | Stream, shares: np.ndarray | None, tolerance: float
+    domain: Domain,
+    points: Point | Stream,
+    shares: np.ndarray | None,
+    tolerance: float,
+    seen: Seen | None = None,
 ) -> Point:
     """The Frechet mean of points of the ball to the public tolerance, moved into the ball; the
     point with the smallest residual where the tolerance was not reached. Raises nothing, unless
-    records cannot be read.
+    records cannot be read. `seen`: the same points, as `quick_clamp` saw them.
     """
     try:
         with warnings.catch_warnings():
@@ -455,8 +472,10 @@ def mean_in_ball(
                 found = streamed_mean(domain, points, tolerance, MAX_PASSES, mean_in_ball)
                 give_back()  # the sample that the mean started from
             else:
-                n = int(jax.tree.leaves(points)[0].shape[0])
-                found = solve(domain.manifold, points, shares, n, tolerance, warn=False).value
+                found = None if seen is None else mean_of_seen(seen, tolerance, MAX_PASSES)
+                if found is None:
+                    n = int(jax.tree.leaves(points)[0].shape[0])
+                    found = solve(domain.manifold, points, shares, n, tolerance, warn=False).value
     except Unreadable:
         raise
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):

@@ -100,16 +100,16 @@ def ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
     return manifold._exp_coordinates(base, y)
 
 
-def fitted(width: float) -> np.ndarray:
-    """Coefficients of 1, x^2, x^4 and x^6: f(x) on [-width, width] but for a small error."""
+def fitted(width: float, terms: int = _DEGREES) -> np.ndarray:
+    """Coefficients of 1, x^2, x^4 and so on: f(x) on [-width, width] but for a small error."""
     width = max(width, 0.1)
-    nodes = width * np.cos(np.pi * (np.arange(_DEGREES) + 0.5) / (2 * _DEGREES))
-    return np.linalg.solve(np.vander((nodes / width) ** 2, increasing=True), _f(nodes)) / width ** (
-        2.0 * np.arange(_DEGREES)
-    )
+    nodes = width * np.cos(np.pi * (np.arange(terms) + 0.5) / (2 * terms))
+    powers = np.vander((nodes / width) ** 2, increasing=True)
+    return np.linalg.solve(powers, bent(nodes)) / width ** (2.0 * np.arange(terms))
 
 
-def _f(x: np.ndarray) -> np.ndarray:
+def bent(x: np.ndarray) -> np.ndarray:
+    """f."""
     half = np.maximum(np.abs(0.5 * x), 1e-8)
     return half / np.tanh(half)
 
@@ -119,18 +119,24 @@ def assembled(k: int, constant: float, second: np.ndarray, one_sided: np.ndarray
     and the sum of the products of the entries of X and Y.
     """
     i, j, scale = packing(k)
-    place = np.empty((k, k), dtype=np.intp)
-    place[i, j] = place[j, i] = np.arange(i.size)
     a, d, b, c = i[:, None], j[:, None], i, j
-    total = sum(
-        second[place[p, q], place[r, s]]
-        for p, q, r, s in ((a, b, c, d), (a, c, b, d), (d, b, c, a), (d, c, b, a))
-    )
+    total = np.take(second.ravel(), _orders(k)).sum(axis=0)
     one = np.eye(k)
     for p, q, r, s in ((a, b, c, d), (a, c, b, d), (d, b, c, a), (d, c, b, a)):
         total = total + one_sided[p, q] * one[r, s] + one[p, q] * one_sided[r, s]
     found = 0.25 * (scale[:, None] * scale) * total
     return 0.5 * (found + found.T) + constant * np.eye(i.size)
+
+
+@functools.lru_cache(maxsize=2)
+def _orders(k: int) -> np.ndarray:
+    """Where the products of entries that make one entry of the matrix stand: four of each."""
+    i, j, _scale = packing(k)
+    place = np.empty((k, k), dtype=np.int32)
+    place[i, j] = place[j, i] = np.arange(i.size)
+    a, d, b, c = i[:, None], j[:, None], i, j
+    pairs = ((a, b, c, d), (a, c, b, d), (d, b, c, a), (d, c, b, a))
+    return np.stack([place[p, q] * i.size + place[r, s] for p, q, r, s in pairs])
 
 
 def _sums(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from .._parallel import cores, each, of_process
@@ -23,13 +24,17 @@ _turn = of_process(threading.RLock)
 
 @contextlib.contextmanager
 def in_threads(parts: int) -> Iterator[Each]:
-    """`map` in as many threads as there are cores, and parts of the work."""
+    """`map` in as many threads as there are cores, and parts of the work. In none of them is a
+    rounding error an error or a warning, whatever NumPy was told: it would be an event of a record.
+    """
     workers = min(cores(), parts)
     if workers < 2:
-        yield map  # to start a thread takes as long as a small mean
+        with np.errstate(all="ignore"):
+            yield map  # to start a thread takes as long as a small mean
         return
     controller = _controller()
     with (  # small matrices take twice as long where each thread starts more of them
+        np.errstate(all="ignore"),
         _turn(),
         controller.limit(limits=1),
         ThreadPoolExecutor(workers - 1, initializer=_alone, initargs=(controller,)) as pool,
@@ -39,8 +44,10 @@ def in_threads(parts: int) -> Iterator[Each]:
 
 def _alone(controller: ThreadpoolController) -> None:
     """Some libraries keep a limit for each thread. What belongs to the process is not set here: a
-    thread that starts late, after an interrupt, would leave it behind.
+    thread that starts late, after an interrupt, would leave it behind. NumPy's word of what a
+    rounding error does is one for each thread.
     """
+    np.seterr(all="ignore")
     own = [one.filepath for one in controller.lib_controllers if not _of_process(one.info())]
     if own:
         controller.select(filepath=own).limit(limits=1)
