@@ -182,7 +182,7 @@ def inverses(w: Array, room: Array, out: Array) -> Array:
     definite = np.ones(len(w), bool)
     for j in range(len(a)):
         pivot = a[j, j]
-        definite &= pivot > 0.0  # False for NaN
+        definite &= (pivot > 0.0) & (pivot < np.inf)  # False for NaN
         row, last = a[j] / pivot, -1.0 / pivot
         np.multiply(a[:, j, None], row[None], out=spare)
         a -= spare

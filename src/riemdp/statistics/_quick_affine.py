@@ -52,7 +52,7 @@ DOUBLE: Kind = np.float64
 
 FEWEST = 2048  # records from which on this is faster
 SMALLEST, LARGEST = 4, 20  # rows of records for which it is
-PART, BYTES = 2048, 1 << 19  # records, and bytes of them, that are handled at once
+PART, BYTES = 1024, 1 << 19  # records, and bytes of them, that are handled at once
 _START = (256,)  # public sizes of subsamples
 _SAMPLED = 4  # one in so many parts says how the Hessian changes
 # the polynomial is fitted up to so many times the largest log-eigenvalue of this share of records

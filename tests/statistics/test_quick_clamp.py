@@ -1,0 +1,235 @@
+"""Only records near the edge of the ball are decomposed: the same records are moved, to the same
+points, and nobody's place shows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import riemdp
+from riemdp.domains import _frame
+from riemdp.statistics import FrechetMean, _quick_clamp
+
+N, K, RADIUS = 2100, 5, 2.5
+SPACE = riemdp.SPDAffineInvariant(K)
+
+
+def centre(condition: float = 30.0) -> np.ndarray:
+    q = np.linalg.qr(np.random.default_rng(7).standard_normal((K, K)))[0]
+    return (q * np.geomspace(1.0, 1.0 / condition, K)) @ q.T
+
+
+def at(distances: np.ndarray, center: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Points at these distances from a centre."""
+    rng = np.random.default_rng(seed)
+    v = rng.standard_normal((len(distances), K, K))
+    v = v + v.swapaxes(1, 2)
+    v *= (distances / np.linalg.norm(v, axis=(1, 2)))[:, None, None]
+    values, q = np.linalg.eigh(v)
+    lower = np.linalg.cholesky(center)
+    x = lower @ ((q * np.exp(values)[:, None, :]) @ q.swapaxes(1, 2)) @ lower.T
+    return 0.5 * (x + x.swapaxes(1, 2))
+
+
+def query(center: np.ndarray, radius: float = RADIUS, n: int = N, **more) -> FrechetMean:
+    return FrechetMean(riemdp.Ball(center, radius).on(SPACE), n, **more)
+
+
+def mixed(center: np.ndarray) -> np.ndarray:
+    """Records inside, at the edge, outside, and what is no record."""
+    x = at(np.linspace(0.0, 0.99 * RADIUS, N), center)
+    edge = RADIUS * (1.0 + np.r_[-(10.0 ** -np.arange(2.0, 9.0)), 10.0 ** -np.arange(2.0, 9.0)])
+    x[: len(edge)] = at(edge, center, seed=1)
+    x[20:24] = at(np.array([3.0, 4.0, 9.0, 30.0]), center, seed=2)
+    signs = np.diag([1.0, 1.0, 1.0, 1.0, -1.0])
+    x[30], x[31], x[32] = signs, np.zeros((K, K)), np.diag([1.0, 1.0, 1.0, 1.0, -0.5])
+    x[33], x[34] = np.nan, np.inf
+    x[35], x[36] = 1e308, 1e-300 * np.eye(K)
+    x[37] = x[37] + np.triu(np.full((K, K), 1e-8), 1)  # close enough to be projected
+    x[38] = x[38] + np.triu(np.full((K, K), 1e-4), 1)  # no point
+    x[39] = np.diag([1e8, 1.0, 1.0, 1.0, 1e-8])
+    x[40] = center @ signs @ center
+    return x
+
+
+def plainly(q: FrechetMean, x: np.ndarray):
+    """As records of smaller data sets are prepared."""
+    return super(FrechetMean, q).prepare(x)
+
+
+@pytest.mark.parametrize("condition", [1.0, 30.0, 1e6])
+def test_who_is_moved_and_where_to_are_decided_as_ever(condition) -> None:
+    center = centre(condition)
+    q = query(center)
+    x = mixed(center)
+    assert _quick_clamp.suits_clamp(q.domain, N)
+    quick, plain = q.prepare(x), plainly(q, x)
+    assert quick.seen is not None
+    assert plain.seen is None
+    np.testing.assert_array_equal(np.asarray(quick.outside), np.asarray(plain.outside))
+    assert quick.count_outside == plain.count_outside > 15
+    scale = np.exp(RADIUS) * 1e-15 * condition + 1e-14
+    np.testing.assert_allclose(quick.points, plain.points, atol=30 * scale)
+
+
+def test_what_is_no_record_counts_as_outside() -> None:
+    """Where all others are certainly inside, and it stands among them as the centre."""
+    center = centre()
+    q = query(center)
+    x = at(np.linspace(0.0, 0.5 * RADIUS, N), center)
+    x[5], x[6], x[7] = np.nan, -np.eye(K), np.zeros((K, K))
+    x[8] = np.diag([1.0, 1.0, 1.0, 1.0, -1.0])
+    prepared = q.prepare(x)
+    assert np.flatnonzero(prepared.outside).tolist() == [5, 6, 7, 8]
+    np.testing.assert_array_equal(prepared.points[5:9], np.tile(np.eye(K), (4, 1, 1)))
+
+
+@pytest.mark.parametrize("radius", [0.01, 0.3, 2.5, 6.0])
+def test_every_point_lies_in_the_ball(radius) -> None:
+    center = centre()
+    q = query(center, radius)
+    x = mixed(center)
+    x[100:200] = at(radius * np.linspace(0.999, 1.001, 100), center, seed=3)
+    x[200:300] = at(radius * (1.0 + np.linspace(-1e-4, 1e-4, 100)), center, seed=4)
+    points = np.asarray(q.prepare(x).points)
+    for y in points:
+        logs = np.log(scipy.linalg.eigvalsh(y))  # the frame's centre is the identity
+        assert np.linalg.norm(logs) <= radius * (1.0 + 1e-6) + 1e-14
+
+
+def test_a_record_is_clamped_alike_whatever_the_others_are() -> None:
+    center = centre()
+    q = query(center)
+    plain = at(np.linspace(0.0, 0.9 * RADIUS, N), center)
+    wild = mixed(center)
+    wild[500:] = at(np.full(N - 500, 9.0), center, seed=5)
+    own = at(RADIUS * np.array([0.3, 0.9999999, 1.0000001, 1.5]), center, seed=6)
+    found = []
+    for x in (plain, wild):
+        x[50:54] = own
+        prepared = q.prepare(x)
+        found.append((np.asarray(prepared.points)[50:54], np.asarray(prepared.outside)[50:54]))
+    np.testing.assert_array_equal(found[0][1], [False, False, True, True])
+    np.testing.assert_array_equal(found[0][1], found[1][1])
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-13)
+
+
+def test_how_many_are_decomposed_is_public_until_more_need_it(monkeypatch) -> None:
+    center = centre()
+    q = query(center)
+    counts: list[int] = []
+    honest = _frame.carrying
+
+    def counted(*arguments):
+        counts.append(len(arguments[-1]))
+        return honest(*arguments)
+
+    monkeypatch.setattr(type(q.domain.frame), "moving", property(lambda frame: moving))
+    d, local = q.domain, q.domain.frame.local
+
+    def moving(x):
+        return counted(d.manifold, local.manifold, d.center, d.frame._at, local.center, RADIUS, x)
+
+    for outside in (0, 1, 30, 33, 34, 66, 67, N):
+        x = at(np.linspace(0.0, 0.9 * RADIUS, N), center)
+        x[N - outside :] = at(np.full(outside, 4.0), center, seed=8)
+        q.prepare(x)
+    assert counts == [33, 33, 33, 33, 66, 66, 132, N]
+
+
+def test_no_record_is_an_event(monkeypatch) -> None:
+    """Nothing raises or warns, whatever NumPy and Python were told."""
+    center = centre()
+    q = query(center)
+    x = mixed(center)
+    plain = np.asarray(q.prepare(x).points)
+    with np.errstate(all="raise"):
+        prepared = q.prepare(x)
+        value = q.value(prepared)
+    np.testing.assert_array_equal(np.asarray(prepared.points), plain)
+    assert np.all(np.isfinite(np.asarray(value)))
+
+    def fails(*arguments):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(_quick_clamp, "logs_of", fails)
+    prepared = q.prepare(x)
+    np.testing.assert_allclose(np.asarray(prepared.points), plain, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(q.value(prepared)), np.asarray(value), atol=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mean_reaches_the_public_tolerance_and_is_that_of_decompositions(weighted) -> None:
+    center = centre()
+    w = np.random.default_rng(0).uniform(0.5, 1.0, N) if weighted else None
+    q = query(center, weights=w)
+    x = mixed(center)
+    quick, plain = q.prepare(x), plainly(q, x)
+    assert q.tolerance is not None
+    mean, other = (np.asarray(q.value(p)) for p in (quick, plain))
+    inverse = np.linalg.inv(np.linalg.cholesky(mean))
+    values, vectors = np.linalg.eigh(inverse @ np.asarray(quick.points) @ inverse.T)
+    logs = (vectors * np.log(values)[:, None, :]) @ vectors.swapaxes(1, 2)
+    shares = np.full(N, 1.0 / N) if w is None else w / np.sum(w)
+    left = np.linalg.norm(np.tensordot(shares, logs, axes=1))
+    assert left <= q.tolerance
+    assert float(SPACE.dist(mean, other)) <= 2.0 * q.tolerance
+    again = np.asarray(q.value(quick))
+    np.testing.assert_array_equal(again, mean)
+
+
+def test_one_record_moves_the_mean_by_no_more_than_the_sensitivity() -> None:
+    """Records at the edge, of which one goes to the other side, or is replaced by garbage."""
+    center = centre()
+    q = query(center)
+    direction = np.diag([1.0, 0.5, 0.0, -0.5, -1.0])
+    direction *= RADIUS * 1.5 / np.linalg.norm(direction)
+    lower = np.linalg.cholesky(center)
+
+    def end(t: float) -> np.ndarray:
+        return lower @ np.diag(np.exp(t * np.diag(direction))) @ lower.T
+
+    x = np.tile(end(1.0), (N, 1, 1))
+    base = q.value(q.prepare(x))
+    moved = []
+    for other in (end(-1.0), end(-40.0), np.full((K, K), np.nan), -end(1.0), 1e8 * end(1.0)):
+        neighbour = x.copy()
+        neighbour[1234] = other
+        moved.append(float(SPACE.dist(base, q.value(q.prepare(neighbour)))))
+    assert max(moved) <= q.sensitivity
+    assert moved[0] == pytest.approx(2.0 * RADIUS / N, rel=1e-6)  # attained
+
+
+def test_public_facts_decide_where_it_is_used(monkeypatch) -> None:
+    ball = riemdp.Ball(centre(), RADIUS).on(SPACE)
+    assert _quick_clamp.suits_clamp(ball, N)
+    assert not _quick_clamp.suits_clamp(ball, 2047)
+    assert not _quick_clamp.suits_clamp(riemdp.Ball(centre(), 6.1).on(SPACE), N)
+    assert not _quick_clamp.suits_clamp(riemdp.Ball(centre(), 0.009).on(SPACE), N)
+    assert not _quick_clamp.suits_clamp(riemdp.Ball(centre(1e9), 1.0).on(SPACE), N)
+    large = riemdp.SPDAffineInvariant(21)
+    assert not _quick_clamp.suits_clamp(riemdp.Ball(np.eye(21), 1.0).on(large), N)
+    flat = riemdp.SPDLogEuclidean(K)
+    assert not _quick_clamp.suits_clamp(riemdp.Ball(centre(), 1.0).on(flat), N)
+    monkeypatch.setattr(_quick_clamp, "lapack_alone", lambda: False)
+    assert not _quick_clamp.suits_clamp(ball, N)
+
+
+def test_a_release_is_that_of_decompositions(monkeypatch) -> None:
+    """With the same seed, to 1e-9; and the count of records outside is the same."""
+    center = centre()
+    x = mixed(center)
+    ball, budget = riemdp.Ball(center, RADIUS), riemdp.Budget(1.0, 1e-6)
+
+    def release():
+        return riemdp.private_frechet_mean(
+            SPACE, x, ball, budget, mechanism="wrapped-gaussian", rng=3
+        )
+
+    quick = release()
+    monkeypatch.setattr("riemdp.statistics._query.suits_clamp", lambda domain, n: False)
+    plain = release()
+    assert float(SPACE.dist(quick.value, plain.value)) <= 2e-9
+    assert quick.details["outside"] == plain.details["outside"]
