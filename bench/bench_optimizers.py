@@ -133,13 +133,13 @@ def main() -> None:
             )
         )
 
-    full = DPRGD(3, 0.1, 1.0)
+    full = DPRGD(9, 0.1, 1.0)
     floor = jax.jit(lambda a: jnp.linalg.eigh(a, symmetrize_input=False))
     rows.append(
         row(
-            f"full gradient of {N} SPD({K})",
-            None,
-            3,
+            f"full gradient of {N} SPD({K}), nine in a call",
+            1.1,
+            9,
             lambda: private_minimize(mean, x, jnp.eye(K), full, None, noise_std=0.05).value,
             lambda: jax.block_until_ready(floor(x)),
             1,

@@ -151,7 +151,9 @@ def test_the_bound_without_a_last_pass_is_a_bound(tmp_path, tolerance, size) -> 
     assert found.residual <= tolerance
 
 
-@pytest.mark.parametrize(("k", "most"), [(3, 2), (7, 2), (20, 2)])
+@pytest.mark.parametrize(
+    ("k", "most"), [(3, 2), (7, 2), (20, 2), pytest.param(40, 2, marks=pytest.mark.slow)]
+)
 def test_how_often_the_records_are_read(tmp_path, monkeypatch, k, most) -> None:
     n = 3000
     X = matrices(k, n, 0.2)

@@ -32,7 +32,7 @@ from ..manifolds._spd_affine import relative_spectrum
 from ._affine_mean import hessian_within, packing, residual_after
 from ._newton import Found, View, damped_newton
 
-_MOST = 528  # dimensions in which the Hessian costs less than the decompositions
+_MOST = 1275  # dimensions (50 rows) in which the Hessian costs less than a pass, and 120 MB
 _DEGREES = 4  # coefficients of the polynomial, of even degrees
 _WIDER = 1.3  # where it is fitted, in units of how wide records were
 _CLOSE = 0.25  # the error of the Hessian up to which it has no small eigenvalue
