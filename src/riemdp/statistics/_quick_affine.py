@@ -166,7 +166,7 @@ def mean_of_seen(seen: Seen, tol: float, max_passes: int) -> Array | None:
     """The mean of records as they are seen from the identity; None where that was not found, and
     decompositions may find it.
     """
-    with contextlib.suppress(NotSuitable, np.linalg.LinAlgError):
+    with contextlib.suppress(NotSuitable, np.linalg.LinAlgError, ArithmeticError):
         with in_threads(len(seen.parts[DOUBLE])) as each, rooms() as room:
             found = newton(seen, tol, max_passes, Work(each, room))
         if found.residual <= tol:
@@ -233,7 +233,8 @@ class _Newton:
         if too_rough or not math.isfinite(length + error):
             raise NotSuitable
         hessian = self.hessian([p.moments for p in parts], plan, missed)
-        self.remember(length)
+        # sums of what single precision holds may cancel to nothing
+        self.remember(max(length, _SINGLE if plan.kind is SINGLE else 1e-300))
 
         def step() -> tuple[Array, float]:
             found = np.linalg.solve(hessian, gradient)
@@ -364,7 +365,7 @@ def _look(
         lengths = np.sqrt(np.einsum("ni,ni->n", rows, rows)).astype(np.float64)
         half = np.maximum(lengths / math.sqrt(2.0), 1e-8)
         marks = np.stack([np.full(n, error), half / np.tanh(half), bend.missed(lengths)]) @ w
-        gradient = (w.astype(a.dtype) @ rows).reshape(k, k).astype(np.float64)
+        gradient = (w @ rows).reshape(k, k)
         found = _Part(gradient, marks, float(np.max(lengths)), None)
         if plan.kept is not None:
             plan.kept[part] = a

@@ -3,21 +3,26 @@ decomposed.
 
 A logarithm by products of matrices (`manifolds._quick_logs`) has a length with a known error. Where
 it is shorter than the radius by more than that, the record lies inside and stays what it is. All
-others pass the program of `Frame.moving`, as every record of a smaller data set does; so who is
-moved, where to, and who is counted are decided by that program.
+others pass a program that decomposes them and decides who is moved and where to. What is not
+symmetric, not positive definite or not finite passes that of `Frame.moving`, which a smaller data
+set passes as a whole.
 
-How many pass it would show in the time. It is the same public number, a share of all, unless more
-than so many need it; then twice as many, and so on.
+Which records pass them depends on all records, so it must not matter to any: the programs have one
+public size (`domains._clamp.alike`), and give a record that lies inside back bit for bit. How many
+pass shows in the time. It is the same public number, a share of all, unless more than so many need
+it; then twice as many, and so on.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import math
 
 import numpy as np
 
 from ..domains import Domain
-from ..domains._clamp import TIGHT
+from ..domains._clamp import TIGHT, alike_on_host, moving
 from ..manifolds import SPDAffineInvariant
 from ..manifolds._decompositions import lapack_alone
 from ..manifolds._quick_logs import LONGEST, inverses, series, widths
@@ -27,9 +32,10 @@ from ._threads import in_threads
 
 Array = np.ndarray
 
-_ACCURACY = 1e-6  # of the logarithms; the largest radius they are good for is `LONGEST`
+_ACCURACY = 1e-6  # of the logarithms
 _MARGIN = 1e-5  # beside the bound of their errors: how far inside a record is kept unseen, in radii
-_SMALLEST = 0.01  # radius for which single precision is fine enough
+# radii for which single precision is fine enough, and series reach a little farther
+_SMALLEST, _LARGEST = 0.01, LONGEST - 0.125
 _SHARE = 64  # one in so many records is decomposed in any case
 _CONDITION = 1e8  # of a center, up to which a record of the ball is well-conditioned where it lies
 
@@ -40,7 +46,7 @@ def suits_clamp(domain: Domain, n: int) -> bool:
     if not (isinstance(m, SPDAffineInvariant) and suits(n, m.k) and lapack_alone()):
         return False
     values = np.linalg.eigvalsh(np.asarray(domain.center))
-    return _SMALLEST <= domain.radius <= LONGEST and bool(values[-1] <= _CONDITION * values[0])
+    return _SMALLEST <= domain.radius <= _LARGEST and bool(values[-1] <= _CONDITION * values[0])
 
 
 def quick_clamp(domain: Domain, X: Array, w: Array | None) -> tuple[Seen, Array]:
@@ -54,11 +60,12 @@ def quick_clamp(domain: Domain, X: Array, w: Array | None) -> tuple[Seen, Array]
     """
     n, k, _ = X.shape
     shares = np.full(n, 1.0 / n) if w is None else w
-    radius, center = domain.radius, np.asarray(domain.center)
+    radius, center, local = domain.radius, np.asarray(domain.center), domain.frame.local
     whiten = np.linalg.inv(np.linalg.cholesky(0.5 * (center + center.T)))
     quick = series(radius, _ACCURACY)
     assert quick is not None
-    error = quick.error(k, SINGLE)
+    # a shorter series may miss all that it is allowed to
+    error = quick.error(k, SINGLE) + math.sqrt(k) * _ACCURACY
     near = (1.0 - _MARGIN) * radius - error
     with in_threads(-(-n // part_size(X))) as each, rooms() as room:
         work = Work(each, room)
@@ -73,15 +80,19 @@ def quick_clamp(domain: Domain, X: Array, w: Array | None) -> tuple[Seen, Array]
 
         order = np.argsort(-width, kind="stable")
         looked_at(order[np.count_nonzero(~(width <= quick.top)) :])
-        # The farthest ones, a public number of them, pass the program that decides.
+        # The farthest ones, a public number of them, pass the programs that decide.
         unsure, count = n - int(np.count_nonzero(length <= near)), -(-n // _SHARE)
         while count < unsure:
             count *= 2
         count = min(count, n)
         chosen = np.argpartition(length, n - count)[n - count :]
-        moved, flags = domain.frame.moving(X[chosen])
         outside = np.zeros(n, bool)
-        outside[chosen], records[chosen] = np.asarray(flags), np.asarray(moved)
+        no_point = chosen[~np.isfinite(width[chosen])]
+        for places, matrices, move in (
+            (chosen, records, functools.partial(moving, local.manifold, local.center, radius)),
+            (no_point, X, domain.frame.moving),  # what stands in their place has passed the first
+        ):
+            records[places], outside[places] = alike_on_host(move, matrices[places])
         here, there = records[chosen], np.empty((count, k, k))
         inverses(here, np.empty((2, k, k, count)), there)
         width[chosen] = widths(here, there, np.empty_like(here))
