@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 import riemdp
-from riemdp.statistics import FrechetMean, _quick_clamp, _threads
+from riemdp.statistics import FrechetMean, _quick_affine, _quick_clamp, _threads
 
 N, K, RADIUS = 2100, 5, 2.5
 SPACE = riemdp.SPDAffineInvariant(K)
@@ -202,9 +202,11 @@ def test_logarithms_that_cancel_in_single_precision_are_no_error(off) -> None:
 def test_no_record_is_an_event(monkeypatch, cores) -> None:
     """Nothing raises or warns, whatever NumPy and Python were told."""
     monkeypatch.setattr(_threads, "cores", lambda: cores)
+    monkeypatch.setattr(_quick_affine, "PART", 64)
     center = centre()
     q = query(center)
     x = mixed(center)
+    x[64::64] = 1e308  # in the parts of every thread
     plain = np.asarray(q.prepare(x).points)
     with np.errstate(all="raise"):
         prepared = q.prepare(x)
