@@ -38,7 +38,6 @@ from ._affine_mean import (
     rooms,
     rough_mean,
     symmetric,
-    symmetric_to,
 )
 from ._bend import ARRAYS, ROUNDED, Bend, Moments, bend, moments, product
 from ._newton import Found, View, damped_newton
@@ -318,7 +317,7 @@ def whitened(X: Array, whiten: Array, loose: float, work: Work) -> tuple[Array, 
         part = slice(first, first + size)
         x, here, there = X[part], records[part], back[part]
         with work.room(x) as spare:
-            bad = ~symmetric_to(x, spare[0], loose)  # also of what is not finite
+            bad = ~_symmetric_to(x, spare[0], loose)
             np.add(x, x.swapaxes(1, 2), out=here)
             here[bad] = 2.0 * np.eye(k)
             y = congruence(whiten, here, spare)
@@ -333,11 +332,23 @@ def whitened(X: Array, whiten: Array, loose: float, work: Work) -> tuple[Array, 
     return records, back, width
 
 
+def _symmetric_to(x: Array, room: Array, loose: float) -> Array:
+    """`symmetric_to` of matrices that are positive definite, whose largest entry stands on the
+    diagonal; of others it may be anything.
+    """
+    n, k, _ = x.shape
+    gap = np.subtract(x, x.swapaxes(1, 2), out=room).reshape(n, -1)
+    size = x.reshape(n, -1)[:, :: k + 1].max(axis=1)
+    return (size < np.inf) & (gap.max(axis=1) <= loose * size)  # False for NaN
+
+
 def _are_inverses(x: Array, y: Array, room: Array) -> Array:
     """Whether each product is the identity, as far as that of such matrices may be."""
-    product = np.matmul(x, y, out=room)
-    product -= np.eye(x.shape[-1])
-    return np.abs(product, out=product).reshape(len(x), -1).max(axis=1) <= _INVERSE
+    n, k, _ = x.shape
+    product = np.matmul(x, y, out=room).reshape(n, -1)
+    trace = product[:, :: k + 1].sum(axis=1)
+    # |P - I|^2 = |P|^2 - 2 tr P + k, to a rounding of k
+    return np.einsum("ni,ni->n", product, product) - 2.0 * trace + k <= _INVERSE**2
 
 
 def _look(
