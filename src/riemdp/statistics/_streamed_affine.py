@@ -100,12 +100,12 @@ def ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
     return manifold._exp_coordinates(base, y)
 
 
-def fitted(width: float, terms: int = _DEGREES) -> np.ndarray:
-    """Coefficients of 1, x^2, x^4 and so on: f(x) on [-width, width] but for a small error."""
+def fitted(width: float) -> np.ndarray:
+    """Coefficients of 1, x^2, x^4 and x^6: f(x) on [-width, width] but for a small error."""
     width = max(width, 0.1)
-    nodes = width * np.cos(np.pi * (np.arange(terms) + 0.5) / (2 * terms))
+    nodes = width * np.cos(np.pi * (np.arange(_DEGREES) + 0.5) / (2 * _DEGREES))
     powers = np.vander((nodes / width) ** 2, increasing=True)
-    return np.linalg.solve(powers, bent(nodes)) / width ** (2.0 * np.arange(terms))
+    return np.linalg.solve(powers, bent(nodes)) / width ** (2.0 * np.arange(_DEGREES))
 
 
 def bent(x: np.ndarray) -> np.ndarray:
