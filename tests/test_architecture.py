@@ -472,8 +472,8 @@ def test_a_rule_allows_what_is_right(rule, path, text):
 
 def test_the_table_of_packages_is_read():
     order = packages_in_order()
-    assert order[:5] == ["_errors", "_files", "_programs", "_parallel", "_html"]
-    assert order[5:7] == ["plots", "manifolds"]
+    assert order[:6] == ["_errors", "_files", "_scalars", "_programs", "_parallel", "_html"]
+    assert order[6:8] == ["plots", "manifolds"]
     assert order[-2:] == ["cli", "__main__"]
     assert (
         order.index("privacy")

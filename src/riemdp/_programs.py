@@ -13,11 +13,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
+import numpy as np
 from jax.core import Tracer
+
+from ._scalars import Formula, Unsupported
 
 R = TypeVar("R")
 _OLDER = {"xla_cpu_use_fusion_emitters": False}
 _PLAIN = {**_OLDER, "xla_backend_optimization_level": 0}
+_SHORT = 16  # entries of a vector, and
+_FEW = 96  # numbers in all, with which a formula is written out
+_FLOAT = np.dtype(np.float64)
 
 
 def for_one_point(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -27,12 +33,75 @@ def for_one_point(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]
     Args:
         static: Positions of the static arguments.
     """
-    return functools.partial(_compiled, static, _PLAIN, lambda _: True)
+
+    def compiled(f: Callable[..., R]) -> Callable[..., R]:
+        usual = _compiled(static, _PLAIN, lambda _: True, f)
+        return _in_scalars(f, usual) if static == (0,) else usual
+
+    return compiled
+
+
+def for_few_points(f: Callable[..., R]) -> Callable[..., R]:
+    """Compile a function of a manifold, its first argument, and of points that often are one."""
+    return _in_scalars(f, jax.jit(f, static_argnums=0))
 
 
 def for_records(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Compile a function of a manifold, its first argument, and many of its points."""
     return functools.partial(_compiled, static, _OLDER, lambda manifold: len(manifold.shape) == 1)
+
+
+def _in_scalars(f: Callable[..., R], usual: Callable[..., R]) -> Callable[..., R]:
+    """f written out where a point is a short vector and a formula can be, else the program."""
+    known: dict[Any, Formula | None] = {}
+
+    @functools.wraps(f)
+    def call(*arguments: Any) -> R:
+        manifold = arguments[0]
+        shape = manifold.shape
+        if len(shape) != 1 or not isinstance(shape[0], int) or shape[0] > _SHORT:
+            return usual(*arguments)
+        leaves, tree = jax.tree.flatten(arguments[1:])
+        given = _flat(leaves)
+        if given is None:
+            return usual(*arguments)
+        numbers, shapes = given
+        key = (manifold, tree, shapes)
+        if key not in known:
+            try:
+                known[key] = Formula(functools.partial(f, manifold), arguments[1:])
+            except Unsupported:
+                known[key] = None
+        formula = known[key]
+        if formula is not None:
+            try:
+                return formula(numbers)
+            except (ArithmeticError, ValueError):
+                pass  # an infinity or a NaN, which Python does not give
+        return usual(*arguments)
+
+    return call
+
+
+def _flat(leaves: list[Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
+    """The numbers in each leaf, and its shape; None where one is traced, no array of float64, or
+    where they are many.
+    """
+    numbers: list[Any] = []
+    shapes: list[Any] = []
+    for leaf in leaves:
+        if type(leaf) is float:
+            numbers.append((leaf,))
+            shapes.append(())
+            continue
+        if isinstance(leaf, Tracer) or getattr(leaf, "dtype", None) != _FLOAT:
+            return None
+        array = np.asarray(leaf)
+        if array.size > _FEW:
+            return None
+        numbers.append(array.ravel().tolist())
+        shapes.append(array.shape)
+    return numbers, tuple(shapes)
 
 
 def _compiled(

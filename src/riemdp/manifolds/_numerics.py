@@ -134,7 +134,7 @@ def normalised(x: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
     largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-1, keepdims=True))
     zero = largest == 0.0
     scaled = x / jnp.where(zero, 1.0, largest)
-    pole = jnp.zeros_like(x).at[..., 0].set(1.0)
+    pole = jnp.where(jnp.arange(x.shape[-1]) == 0, 1.0, 0.0)
     scaled = jnp.where(zero, pole, scaled)
     return scaled / jnp.sqrt(jnp.sum(scaled * scaled, axis=-1, keepdims=True))
 

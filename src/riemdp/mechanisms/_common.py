@@ -325,7 +325,7 @@ def _shortened(
     return base
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@for_one_point(0)
 def _end_of(
     manifold: AbstractManifold, base: Point, y: Array, at: Any
 ) -> tuple[Point, Bool[Array, ""]]:

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._parallel import each
+from .._programs import for_few_points
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point, Tangent
 from ..randomness import NoiseSource
@@ -34,7 +35,7 @@ def radii_and_normals(
     return lengths, z
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@for_few_points
 def direction_and_exp(manifold: AbstractManifold, eta: Point, radii: Array, z: Array) -> Point:
     """Exp_eta(r u) with u the unit tangent vector that the normals `z` (q, noise_size) point to:
     uniform directions.
