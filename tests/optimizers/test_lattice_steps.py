@@ -15,7 +15,8 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, noise_source, private_minimize, problems
-from riemdp.optimizers import plan_optimizer
+from riemdp.manifolds import _spectral as spectral
+from riemdp.optimizers import _kernels, plan_optimizer
 from riemdp.optimizers._kernels import Generic, choose_kernel
 from riemdp.optimizers._minimize import replicate
 from riemdp.optimizers._noisy_gradient import Batches, NoisyGradient, exact_sum, scale_of
@@ -394,3 +395,33 @@ def test_a_result_says_it():
         )
         assert found.details["arithmetic"] == said
         assert f"arithmetic: {said}" in str(found)
+
+
+@pytest.mark.parametrize("k", [1, 2, 11, 12, 13])
+def test_gradients_of_many_spd_matrices_are_those_of_few(k):
+    """Both sides of the sizes from which on arrays are arranged for LAPACK, about a center as well,
+    and at two states at once. A record that is not finite stays alone.
+    """
+    spd, n, lost = riemdp.SPDAffineInvariant(k), _kernels._WORTH, 17
+    kernel = _kernels.AffineInvariantMean(spd)
+    x = np.array(spd.random_point(jax.random.key(k), (n,)))
+    x[lost] = np.nan
+    state = kernel.start(spd.random_point(jax.random.key(50 + k)))
+    kept = np.flatnonzero(np.arange(n - 1) != lost)
+    coordinates = jax.jit(kernel.coordinates)
+    for center in (None, 0.1 * jnp.eye(k)):
+        many, few = (np.asarray(coordinates(state, some, center)) for some in (x, x[:-1]))
+        assert np.isnan(many[lost]).all()
+        atol = 1e-12 * np.abs(few[kept]).max()
+        np.testing.assert_allclose(many[kept], few[kept], rtol=0.0, atol=atol)
+    values, vectors = np.linalg.eigh(state @ x[kept] @ state.T)
+    logs = (vectors * (-2.0 * np.log(values))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    plain = np.asarray(spectral.pack(jnp.asarray(logs)))
+    # 2 R is the state at W / 4.
+    both = jax.jit(jax.vmap(kernel.coordinates, (0, None)))(jnp.stack([state, 2.0 * state]), x)
+    np.testing.assert_allclose(both[0][kept], plain, rtol=0.0, atol=1e-11)
+    moved = spectral.pack(-4.0 * np.log(2.0) * jnp.eye(k))
+    np.testing.assert_allclose(both[1][kept], plain + moved, rtol=0.0, atol=1e-11)
+    norms, _ = jax.jit(kernel.gradients)(state, x)
+    assert np.isnan(norms[lost])
+    np.testing.assert_allclose(norms[kept], np.linalg.norm(plain, axis=1), rtol=1e-11)

@@ -256,7 +256,7 @@ def test_a_last_pass_is_saved_where_the_bound_says_so(
 ) -> None:
     k, n = 7, 600
     X = matrices(k, n, size)
-    monkeypatch.setattr(_streamed_affine, "_MOST", 1)  # as in larger dimensions
+    monkeypatch.setattr(_streamed_affine, "MOST", 1)  # as in larger dimensions
     bounds, looks = [], []
     step_of, look = _streamed_mean.gradient_step, _streamed_mean.bent_logs
 
@@ -278,6 +278,34 @@ def test_a_last_pass_is_saved_where_the_bound_says_so(
     assert true <= query.tolerance
     assert (last > query.tolerance) == saved
     assert not saved or true <= bounds[-1][1] <= query.tolerance
+
+
+def test_a_mean_of_large_matrices_is_not_solved_for_what_noise_drowns(
+    tmp_path, monkeypatch
+) -> None:
+    """A public tolerance of .005 of the sensitivity adds 1 % to it; the mean takes two passes."""
+    k, n = 7, 600
+    X, ball = matrices(k, n, 0.1), Ball(np.eye(k), 1.0).on(riemdp.SPDAffineInvariant(k))
+    usual = FrechetMean(ball, n, streamed=True)
+    monkeypatch.setattr(_streamed_affine, "MOST", 27)  # as in larger dimensions
+    assert usual.tolerance is not None
+    assert FrechetMean(ball, n).tolerance == usual.tolerance < 1e-9
+    query = FrechetMean(ball, n, streamed=True)
+    assert query.tolerance == pytest.approx(0.005 * 2.0 / n, rel=1e-9)
+    assert query.sensitivity == pytest.approx(1.01 * usual.sensitivity, rel=1e-5)
+    assert FrechetMean(ball, 10**8, streamed=True).tolerance == usual.tolerance
+    assert FrechetMean(ball, n, streamed=True, tolerance=1e-7).tolerance == 1e-7
+
+    passes, sums = [], _stream.Stream.sums
+
+    def counted(stream, *given, **more):
+        passes.append(stream.n)
+        return sums(stream, *given, **more)
+
+    monkeypatch.setattr(_stream.Stream, "sums", counted)
+    found = query.value(query.prepare(mapped(tmp_path, X)))
+    assert passes.count(n) == 2
+    assert residual(np.asarray(found), X) <= query.tolerance
 
 
 def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) -> None:

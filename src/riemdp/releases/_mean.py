@@ -104,8 +104,9 @@ def private_frechet_mean(
         ledger: The `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
         weights: n public, non-negative weights of the records.
         tolerance: Public tolerance (above 0, below 1) on the gradient of F = 1/2 sum w_i d^2 that
-            the mean is solved to, default 1e-10 max(1, radius) and what float64 resolves; 2
-            tolerance / h is added to the sensitivity.
+            the mean is solved to, default 1e-10 max(1, radius) and what float64 resolves (of SPD
+            matrices of more than 50 rows in a file at least .005 of the sensitivity times h, which
+            is 1 % more noise and a pass less); 2 tolerance / h is added to the sensitivity.
         calibration: "analytic" or "classical" (Gaussian mechanisms, epsilon <= 1).
         optimizer: Settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record
             sensitivity from the ball where the space allows it, public defaults otherwise.

@@ -32,7 +32,7 @@ from ..manifolds._spd_affine import relative_spectrum
 from ._affine_mean import hessian_within, packing, residual_after
 from ._newton import Found, View, damped_newton
 
-_MOST = 1275  # dimensions (50 rows) in which the Hessian costs less than a pass, and 120 MB
+MOST = 1275  # dimensions (50 rows) in which the Hessian costs less than a pass, and 120 MB
 _DEGREES = 4  # coefficients of the polynomial, of even degrees
 _WIDER = 1.3  # where it is fitted, in units of how wide records were
 _CLOSE = 0.25  # the error of the Hessian up to which it has no small eigenvalue
@@ -40,7 +40,7 @@ _CLOSE = 0.25  # the error of the Hessian up to which it has no small eigenvalue
 
 def suits(manifold: AbstractManifold) -> bool:
     """Whether `streamed_affine_mean` is the method of this space."""
-    return isinstance(manifold, SPDAffineInvariant) and manifold.dim <= _MOST
+    return isinstance(manifold, SPDAffineInvariant) and manifold.dim <= MOST
 
 
 def streamed_affine_mean(

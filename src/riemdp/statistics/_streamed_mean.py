@@ -3,10 +3,11 @@
 One pass gives the mean logarithm at a point. The Newton equation is solved with the Hessian of a
 few hundred records, chosen by their places, found by differences (of SPD matrices by a formula),
 and corrected after each pass (Broyden 1965). Where that leads nowhere, because these records are
-unlike the others, it is solved with the Hessian of all records; for small SPD matrices it always
-is (`_streamed_affine`). In larger ones a pass gives a bound of their Hessian beside the gradient,
-and a step along that needs no pass after it where the bound says that it ends at the mean. Sums are
-compensated: see `domains._stream.streamed_error`.
+unlike the others, it is solved with the Hessian of all records; for small SPD matrices and on
+spaces of constant curvature it always is (`_streamed_affine`, `_streamed_constant`). Of larger SPD
+matrices a pass gives a bound of their Hessian beside the gradient, and a step along that needs no
+pass after it where the bound says that it ends at the mean. Sums are compensated: see
+`domains._stream.streamed_error`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from ..domains._stream import Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point
 from ._affine_mean import NotSuitable, affine_inverse, gradient_step
-from ._streamed_affine import bent_logs, ends, streamed_affine_mean, suits
+from ._newton import Found
+from ._streamed_affine import bent_logs, ends, streamed_affine_mean
+from ._streamed_affine import suits as suits_affine
+from ._streamed_constant import streamed_constant_mean
+from ._streamed_constant import suits as suits_constant
 from ._sums import weighted_sum
 
 _SAMPLE = 16384  # records whose mean the iteration starts from,
@@ -47,6 +52,7 @@ _FLATTEST = 0.05  # smallest eigenvalue that is believed of an estimated Hessian
 InMemory = Callable[[Domain, Point, np.ndarray, float], Point]
 Look = Callable[[Point], np.ndarray]  # stacked points -> the mean logarithm at each
 Rough = Callable[["_Chart", float], "_Inverse"]  # and the length of differences
+Newton = Callable[[Domain, Stream, Point, float, int], Found[Point]]
 
 
 def streamed_mean(
@@ -66,7 +72,10 @@ def streamed_mean(
     look = functools.partial(mean_logs, manifold, records)
     if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
         return _end(manifold, domain.center, look(_stacked(domain.center))[0])
-    some = records.thinned(max(1, min(_SAMPLE, _NUMBERS // records.source.entries)))
+    size = max(1, min(_SAMPLE, _NUMBERS // records.source.entries))
+    if size < records.n:  # a sample costs half a pass at most
+        size = min(size, (records.n + 1) // 2)
+    some = records.thinned(size)
     give_back()
     held, count = some.held(), some.n
     if held is not None:
@@ -86,12 +95,20 @@ def streamed_mean(
 def _found(
     domain: Domain, records: Stream, rough: Rough, start: Point, tolerance: float, max_passes: int
 ) -> Point:
-    if suits(domain.manifold):
-        found = streamed_affine_mean(domain, records, start, tolerance, max_passes)
+    newton = _newton(domain.manifold)
+    if newton is not None:
+        found = newton(domain, records, start, tolerance, max_passes)
         if found.residual <= tolerance:
             return found.value
         start = found.value
     return _search(domain, records, rough, start, tolerance, max_passes)
+
+
+def _newton(manifold: AbstractManifold) -> Newton | None:
+    """Newton's method, where a pass gives the Hessian of all records."""
+    if suits_affine(manifold):
+        return streamed_affine_mean
+    return streamed_constant_mean if suits_constant(manifold) else None
 
 
 def _rough_inverse(
@@ -147,6 +164,13 @@ def reaches(domain: Domain) -> bool:
     bent = 2.0 * domain.radius * math.sqrt(max(0.0, -lowest))
     largest = bent / math.tanh(bent) if bent > 0.0 else 1.0
     return largest <= _MOST_BENT * domain.strong_convexity
+
+
+def spares_passes(manifold: AbstractManifold) -> bool:
+    """Whether a coarser tolerance spares a pass, which takes long: in large SPD matrices, where the
+    bound of the residual after a step is a part of the residual before it.
+    """
+    return isinstance(manifold, SPDAffineInvariant) and not suits_affine(manifold)
 
 
 def _search(
