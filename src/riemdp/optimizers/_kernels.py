@@ -16,6 +16,8 @@ from typing import Any, ClassVar, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, PyTree
 
 from ..manifolds import (
@@ -36,7 +38,7 @@ Frame: TypeAlias = PyTree[Array]  # a tangent vector at it, in whatever form
 Parts: TypeAlias = PyTree[Array]  # per-record gradients, in whatever form `combine` needs
 
 _FEW = 12  # products of many matrices up to this size are quicker written out
-_WORTH = 4096  # records from which on it pays to compile the longer program of half the products
+_WORTH = 4096  # records from which on the layout of their arrays decides how long a step takes
 _MANY = 256  # from so many records on, products of each are quicker than one of tall matrices
 
 
@@ -230,19 +232,21 @@ class AffineInvariantMean(AbstractKernel):
         """Eigenvalues and -vectors of the gradients; NaN for a record that is not positive
         definite.
         """
-        # R X R^T by two products of tall matrices. It is symmetric up to rounding, and LAPACK reads
-        # its lower half only.
-        n, k, _ = batch.shape
-        right = (batch.reshape(n * k, k) @ state.T).reshape(n, k, k)
-        m = (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ state.T).reshape(n, k, k)
+        # R X R^T is symmetric up to rounding, and LAPACK reads its lower half only.
+        m = _products_of_many(state, batch) if _many_small(batch) else _products(state, batch)
         values, vectors = decompositions.eigh(m)
         return -2.0 * jnp.log(values), vectors
 
     def coordinates(self, state: State, batch: Batch, center: Frame = None) -> Array:
         logs, vectors = self.logarithms(state, batch)
+        if _many_small(batch):
+            # The products are quick where they are computed alone. XLA would merge them with what
+            # takes entries out of them, but not across a condition that it cannot foresee. This one
+            # is public: of a state that is not finite nothing is.
+            fine = jnp.isfinite(state[0, 0])
+            whole = jax.lax.cond(fine, _assembled, _nowhere, logs, _rows(vectors))
+            return _packed(whole if center is None else whole - center)
         scaled, k = vectors * logs[:, None, :], vectors.shape[-1]
-        if k <= _FEW and len(batch) >= _WORTH and center is None:
-            return _packed_products(scaled, vectors)
         if k <= _FEW:
             whole = jnp.zeros_like(vectors)
             for j in range(k):
@@ -355,20 +359,56 @@ class RankOne(_PointState):
         return -2.0 * (z.T @ scaled - state @ (jnp.where(kept, a, 0.0).T @ scaled))
 
 
-def _packed_products(a: Array, b: Array) -> Array:
-    """`pack` of a b^T for matrices (n, k, k) whose products are symmetric: what it leaves out is
-    not computed.
+def _many_small(batch: Array) -> bool:
+    """Whether it pays to arrange arrays as LAPACK takes and leaves them: a public fact."""
+    return batch.shape[-1] <= _FEW and len(batch) >= _WORTH
+
+
+def _products(r: Array, x: Array) -> Array:
+    """r x_i r^T of symmetric matrices x (n, k, k), by two products of tall matrices."""
+    n, k, _ = x.shape
+    right = (x.reshape(n * k, k) @ r.T).reshape(n, k, k)
+    return (jnp.swapaxes(right, 1, 2).reshape(n * k, k) @ r.T).reshape(n, k, k)
+
+
+def _products_of_many(r: Array, x: Array) -> Array:
+    """The same of many small matrices. The second product is written out: it then needs no
+    transposed copy of the first. LAPACK takes columns, and the columns of what is returned are the
+    rows of what was made: that needs no copy either.
     """
-    k = a.shape[-1]
+    n, k, _ = x.shape
+    right = (x.reshape(n * k, k) @ r.T).reshape(n, k, k)
+    whole = r[:, 0, None] * right[:, 0, None, :]
+    for j in range(1, k):
+        whole = whole + r[:, j, None] * right[:, j, None, :]
+    return jnp.swapaxes(whole, 1, 2)
 
-    def rows(x: Array, y: Array) -> Array:
-        total = x[..., 0] * y[..., 0]
-        for j in range(1, k):
-            total = total + x[..., j] * y[..., j]
-        return total
 
-    above = [math.sqrt(2.0) * rows(a[:, i, None], b[:, i + 1 :]) for i in range(k - 1)]
-    return jnp.concatenate([rows(a, b), *above], axis=1)
+def _rows(vectors: Array) -> Array:
+    """Eigenvectors (n, k, k) as rows, one after the other in memory: as LAPACK left them."""
+    return with_layout_constraint(jnp.swapaxes(vectors, 1, 2), Layout((0, 1, 2)))
+
+
+def _assembled(values: Array, rows: Array) -> Array:
+    """Symmetric matrices of these eigenvalues, and eigenvectors as rows."""
+    scaled = rows * values[:, :, None]
+    whole = scaled[:, 0, :, None] * rows[:, 0, None, :]
+    for j in range(1, rows.shape[-1]):
+        whole = whole + scaled[:, j, :, None] * rows[:, j, None, :]
+    return whole
+
+
+def _nowhere(values: Array, rows: Array) -> Array:
+    return jnp.full_like(rows, jnp.nan)
+
+
+def _packed(s: Array) -> Array:
+    """`spectral.pack` of matrices (n, k, k) in one pass, the coordinates of each side by side."""
+    k = s.shape[-1]
+    above = np.triu_indices(k, 1)
+    i, j = (np.concatenate([np.arange(k), index]) for index in above)
+    scale = np.where(i == j, 1.0, math.sqrt(2.0))
+    return with_layout_constraint(s[:, i, j] * scale, Layout((0, 1)))
 
 
 def gradient_function(problem: Problem) -> Callable[[Point, Any], Tangent]:
