@@ -164,3 +164,24 @@ def test_a_tangent_mean_needs_no_limit_of_curvature():
     assert query.sensitivity == pytest.approx(2 * 3.0 / 4)
     far = TangentMean(R.Domain(sphere, sphere.origin, 0.5), 1)
     assert float(sphere.norm(sphere.origin, far.value(far.prepare(x[:1])))) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-6, 0.05, 0.5, 2.0])
+def test_the_frame_of_the_identity_is_that_of_any_center(size):
+    """Records are carried from the identity by shorter formulas, with as many digits."""
+    space, k = R.SPDLogEuclidean(4), 4
+    y = np.random.default_rng(1).normal(size=(20, space.dim))
+    y *= size / np.linalg.norm(y, axis=1)[:, None]
+    X = np.asarray(space.exp(np.eye(k), space.from_coordinates(np.eye(k), y)))
+    frame = R.Ball(np.eye(k), 5.0).on(space).frame
+    assert jax.tree.leaves(frame._at) == []
+    carried = np.asarray(frame.clamp(X))
+    np.testing.assert_allclose(carried, y, rtol=0.0, atol=1e-14 * max(1.0, size) * size + 2e-16)
+    usual = space._log_coordinates_from(space._prepared(np.eye(k)), X)
+    np.testing.assert_allclose(carried, usual, rtol=0.0, atol=3e-14 * size)
+    for one, back in zip(carried, X, strict=True):
+        np.testing.assert_allclose(frame.back(one), back, rtol=0.0, atol=1e-14 * max(1.0, size))
+    other = R.Ball(1.5 * np.eye(k), 5.0).on(space).frame
+    assert jax.tree.leaves(other._at)
+    bad = -X[:1]
+    assert not np.any(np.asarray(frame.clamp(bad)))

@@ -59,3 +59,30 @@ def test_a_density_that_is_not_log_concave_is_caught_not_sampled():
 def test_a_density_that_does_not_decay_is_refused():
     with pytest.raises(ArithmeticError, match="does not decay"):
         TangentHull(lambda x: 0.1 * x, lambda x: 0.1, 0.0, np.inf)
+
+
+@pytest.mark.parametrize("name", HULLS)
+def test_one_draw_is_the_first_of_the_same_uniforms(name):
+    hull = HULLS[name]()
+    for seed in range(400):
+        u, v, w = noise_source(seed).uniforms((3, 16))
+        x, upper = hull._propose(u, v)
+        kept = np.log(w) < hull.log_f(x) - upper
+        one = hull.draw(noise_source(seed), 1)
+        assert one.shape == (1,)
+        np.testing.assert_allclose(one[0], x[kept][0], rtol=1e-12)
+
+
+def test_one_draw_follows_the_density():
+    hull = HULLS["S2"]()
+    source = noise_source(8)
+    x = np.concatenate([hull.draw(source, 1) for _ in range(5000)])
+    grid = np.linspace(1e-9, np.pi, 20_001)
+    law = cdf_from_grid(grid, hull.log_f(grid))
+    assert ks_p_value(x, law) > ALPHA
+    assert ks_p_value(1.2 * x, law) < ALPHA
+    bumpy = TangentHull(
+        lambda x: -x + 3 * np.sin(3 * x), lambda x: -1 + 9 * np.cos(3 * x), 0.0, np.inf
+    )
+    with pytest.raises(ArithmeticError, match="does not dominate"):
+        [bumpy.draw(source, 1) for _ in range(200)]

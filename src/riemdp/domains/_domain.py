@@ -30,7 +30,7 @@ from ._frame import (
     frame_center,
     frame_space,
     moved_and_read,
-    seen_from,
+    seen_from_public,
     summation_error,
 )
 from ._stream import streamed_error
@@ -328,7 +328,7 @@ class Frame:
     @functools.cached_property
     def _at(self) -> Any:
         """The center as points are carried from it and to it."""
-        return seen_from(self.domain.manifold, self.domain.center)
+        return seen_from_public(self.domain.manifold, self.domain.center)
 
     def back(self, point: Point) -> Point:
         """A released point of the frame, in the user's space: post-processing.
