@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import equinox as eqx
 import jax
@@ -47,6 +47,10 @@ class AbstractKernel(eqx.Module):
 
     A kernel has a *state* (the point in some form) and a *frame* form of tangent vectors at it.
     """
+
+    if not TYPE_CHECKING:
+        # Plain bound methods, as of a manifold: a kernel has no arrays in its fields.
+        __getattribute__ = object.__getattribute__
 
     manifold: eqx.AbstractVar[AbstractManifold]
     takes_data_as_they_are: ClassVar[bool] = True

@@ -32,7 +32,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -139,6 +139,11 @@ class NoisyGradient(eqx.Module):
     Guarantee:
         `guarantee(k)` for k answers, each with fresh noise and a fresh batch.
     """
+
+    if not TYPE_CHECKING:
+        # Plain bound methods, which nothing takes for a tree of numbers: a module's own take as
+        # long as a small step, at every access.
+        __getattribute__ = object.__getattribute__
 
     clip: float  # C, the largest norm of one record's contribution; inf in a run not private
     sigma: float  # standard deviation of the noise per orthonormal coordinate of the mean
