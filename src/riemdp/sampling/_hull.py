@@ -19,9 +19,7 @@ Vector = Callable[[np.ndarray], np.ndarray]
 # tangents together, so that it dominates f in floating point as well as in exact arithmetic. It
 # costs one try in 10^9.
 _SLACK = 1e-9
-_UNCOVERED = (
-    "internal error: the hull of a sampler does not dominate its density; please report it"
-)
+_UNCOVERED = "internal error: the hull of a sampler does not dominate its density; please report it"
 _DROPS = (0.15, 0.6, 1.5, 4.0)  # where tangents touch: log f this far below its largest value
 
 
