@@ -185,3 +185,13 @@ def test_the_frame_of_the_identity_is_that_of_any_center(size):
     assert jax.tree.leaves(other._at)
     bad = -X[:1]
     assert not np.any(np.asarray(frame.clamp(bad)))
+
+
+@pytest.mark.parametrize("small", [1.2e-4, 1e-13, 4.4e-18])
+def test_the_frame_of_the_identity_keeps_small_eigenvalues(small):
+    """They are lost where eigenvalues are taken less 1, and with them the record."""
+    space = R.SPDLogEuclidean(2)
+    frame = R.Ball(np.eye(2), 41.0).on(space).frame
+    carried, outside = frame.clamp_flagged(np.diag([small, 1.0])[None])
+    assert not np.any(outside)
+    np.testing.assert_allclose(carried[0], [np.log(small), 0.0, 0.0], rtol=1e-14, atol=1e-14)
