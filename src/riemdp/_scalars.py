@@ -13,7 +13,6 @@ are those of the C library.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -465,16 +464,8 @@ def _constant(value: np.ndarray) -> Array:
     return _atoms(value.ravel().tolist(), value.shape)
 
 
-@functools.singledispatch
 def _text(atom: Atom) -> str:
-    return repr(atom)
-
-
-@_text.register
-def _(atom: str) -> str:
-    return atom
-
-
-@_text.register
-def _(atom: float) -> str:
-    return f"({atom!r})" if atom < 0 or str(atom)[0] == "-" else repr(atom)
+    if isinstance(atom, str):
+        return atom
+    text = repr(atom)
+    return f"({text})" if text.startswith("-") else text

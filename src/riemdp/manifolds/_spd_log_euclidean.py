@@ -209,11 +209,7 @@ def _log(q: Matrix) -> Matrix:
     q = sp.sym(q)
     eig = sp.spectrum(q)
     direct = sp.apply("log", q, eig)
-    more = eig.values - 1.0
-    small = jnp.abs(more) < 1e-8
-    safe = jnp.where(small, 1.0, more)
-    slopes = jnp.where(small, 1.0 - 0.5 * more, jnp.log1p(safe) / safe)
-    quotient = (eig.q * slopes[..., None, :]) @ sp.transpose(eig.q)
+    quotient = (eig.q * sp.log_quotients(eig.values)[..., None, :]) @ sp.transpose(eig.q)
     return _corrected(direct, sp.sym(quotient @ (q - jnp.eye(q.shape[-1]))), direct)
 
 

@@ -109,6 +109,11 @@ def exp_slopes(values: Array) -> Array:
     return _exp_first(values[..., :, None], values[..., None, :], jnp.zeros(()), 0.0)
 
 
+def log_quotients(values: Array) -> Array:
+    """log(x) / (x - 1) at these values, also near 1."""
+    return _log_first(values, jnp.ones(()), jnp.zeros(()), 0.0)
+
+
 def _power_values(x: Array, c: Array, t: float) -> Array:
     return jnp.sqrt(x + c) if t == 0.5 else (x + c) ** t
 

@@ -77,10 +77,7 @@ def streamed_affine_mean(
 
         return View(residual, spread, gradient / hessian_within(spread), newton)
 
-    def move(point: Point, step: np.ndarray) -> Point:
-        return ends(manifold, point, jnp.asarray(step))
-
-    return damped_newton(look, move, start, tolerance, max_passes)
+    return damped_newton(look, functools.partial(ends, manifold), start, tolerance, max_passes)
 
 
 def bent_logs(
@@ -95,9 +92,9 @@ def bent_logs(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def ends(manifold: AbstractManifold, base: Point, y: Array) -> Point:
+def ends(manifold: AbstractManifold, base: Point, y: Array | np.ndarray) -> Point:
     """The points at these coordinates of the tangent space at `base`."""
-    return manifold._exp_coordinates(base, y)
+    return manifold._exp_coordinates(base, jnp.asarray(y))
 
 
 def fitted(width: float) -> np.ndarray:

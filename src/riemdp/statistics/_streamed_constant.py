@@ -80,10 +80,7 @@ def streamed_constant_mean(
         residual = float(np.linalg.norm(gradient))
         return View(residual, spread, gradient / steepest, newton)
 
-    def move(point: Point, step: np.ndarray) -> Point:
-        return ends(manifold, point, jnp.asarray(step))
-
-    return damped_newton(look, move, start, tolerance, max_passes)
+    return damped_newton(look, functools.partial(ends, manifold), start, tolerance, max_passes)
 
 
 def hessian_across(curvature: float, distance: float) -> float:

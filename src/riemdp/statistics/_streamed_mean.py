@@ -71,7 +71,7 @@ def streamed_mean(
     manifold = domain.manifold
     look = functools.partial(mean_logs, manifold, records)
     if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
-        return _end(manifold, domain.center, look(_stacked(domain.center))[0])
+        return ends(manifold, domain.center, look(_stacked(domain.center))[0])
     size = max(1, min(_SAMPLE, _NUMBERS // records.source.entries))
     if size < records.n:  # a sample costs half a pass at most
         size = min(size, (records.n + 1) // 2)
@@ -193,7 +193,7 @@ def _search(
             return point
         step, bound = gradient_step(at_point, bend)
         if bound <= tolerance:
-            return ends(manifold, point, jnp.asarray(step))
+            return ends(manifold, point, step)
         if best is None:
             first = inverse = rough(chart, size)
         gradient = chart.seen_from_start(_stacked(point), at_point[None])[0]
@@ -253,7 +253,7 @@ class _Chart:
 
     def point(self, y: np.ndarray) -> Point:
         """The point, or points, with these coordinates."""
-        return _end(self.manifold, self.start, y)
+        return ends(self.manifold, self.start, y)
 
     def seen_from_start(self, points: Point, y: np.ndarray) -> np.ndarray:
         """Coordinates at stacked points, carried to the start."""
@@ -309,10 +309,6 @@ def _inverse_hessian(chart: _Chart, look: Look, size: float, most: int) -> _Inve
 # ------------------------------------------------------------------ formulas
 def _stacked(point: Point) -> Point:
     return jax.tree.map(lambda x: jnp.asarray(x)[None], point)
-
-
-def _end(manifold: AbstractManifold, base: Point, y: np.ndarray) -> Point:
-    return ends(manifold, base, jnp.asarray(y))
 
 
 @functools.partial(jax.jit, static_argnums=0)
