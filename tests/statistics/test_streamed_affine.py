@@ -5,6 +5,7 @@ bound that saves the last pass, and what happens where a step leads nowhere.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import threading
@@ -23,6 +24,7 @@ from riemdp.manifolds._decompositions import of_scipy
 from riemdp.statistics import (
     FrechetMean,
     _affine_mean,
+    _look,
     _newton,
     _streamed_affine,
     _streamed_mean,
@@ -46,6 +48,12 @@ def matrices(k: int, n: int, size: float = 0.6) -> np.ndarray:
 def mapped(folder, X: np.ndarray) -> np.ndarray:
     np.save(folder / "x.npy", X)
     return np.load(folder / "x.npy", mmap_mode="r")
+
+
+def newton(domain, stream, start, tolerance: float, most: int):
+    look = _streamed_affine.AffineLook(domain.manifold, domain.center, domain.radius)
+    means = functools.partial(_look.means_of_stream, stream)
+    return _look.newton_of_means(look, means, start, tolerance, most)
 
 
 def residual(point: np.ndarray, X: np.ndarray) -> float:
@@ -105,7 +113,7 @@ def test_the_bound_holds_whatever_the_polynomial(tmp_path, monkeypatch, toleranc
     domain = Ball(np.eye(k), 12.0).on(riemdp.SPDAffineInvariant(k))
     stream = FrechetMean(domain, n).prepare(mapped(tmp_path, X)).points
     assert isinstance(stream, _stream.Stream)
-    found = _streamed_affine.streamed_affine_mean(domain, stream, domain.center, tolerance, 99)
+    found = newton(domain, stream, domain.center, tolerance, 99)
     assert residual(np.asarray(found.value), X) <= found.residual + 1e-13
     assert found.residual <= tolerance
 
@@ -146,7 +154,7 @@ def test_the_bound_without_a_last_pass_is_a_bound(tmp_path, tolerance, size) -> 
     domain = Ball(np.eye(k), 12.0).on(space)
     stream = FrechetMean(domain, n).prepare(mapped(tmp_path, X)).points
     assert isinstance(stream, _stream.Stream)
-    found = _streamed_affine.streamed_affine_mean(domain, stream, domain.center, tolerance, 50)
+    found = newton(domain, stream, domain.center, tolerance, 50)
     assert residual(np.asarray(found.value), X) <= found.residual + 1e-13
     assert found.residual <= tolerance
 
@@ -192,7 +200,8 @@ def test_a_pass_gives_gradient_and_a_bound_of_the_hessian(tmp_path, k, size) -> 
     point, X, w = X[0], X[1:], np.random.default_rng(0).uniform(0.0, 1.0, 16)
     w[3] = 0.0
     gradient, hessian = differentiated(k, X, w / w.sum(), point)
-    found, bend = seen(tmp_path, X, point, w)
+    found, bend, single = seen(tmp_path, X, point, w)
+    assert bend <= single
     np.testing.assert_allclose(found, gradient, atol=1e-11)
     values = np.linalg.eigvalsh(np.asarray(hessian))
     assert values[0] >= 1.0 - 1e-9
@@ -203,7 +212,7 @@ def test_a_pass_gives_gradient_and_a_bound_of_the_hessian(tmp_path, k, size) -> 
 def test_the_bound_of_the_hessian_is_reached(tmp_path, a) -> None:
     X = commuting(3, a, np.zeros((3, 3)))
     _, hessian = differentiated(3, X, np.full(2, 0.5), np.eye(3))
-    _, bend = seen(tmp_path, X, np.eye(3))
+    _, _, bend = seen(tmp_path, X, np.eye(3))
     values = np.linalg.eigvalsh(np.asarray(hessian))
     assert bend == pytest.approx(values[-1] - 1.0, rel=1e-6)
 
@@ -217,9 +226,9 @@ def test_the_bound_after_a_gradient_step_holds_and_is_reached(tmp_path, a, place
     aside = np.zeros((3, 3))
     aside[place] = aside[place[::-1]] = 1e-6
     X = commuting(3, a, aside)
-    gradient, bend = seen(tmp_path, X, np.eye(3))
-    step, bound = _affine_mean.gradient_step(gradient, bend)
-    end = _streamed_affine.ends(riemdp.SPDAffineInvariant(3), jnp.eye(3), jnp.asarray(step))
+    gradient, _, bend = seen(tmp_path, X, np.eye(3))
+    step, bound = _affine_mean.gradient_step(gradient, bend, bend)
+    end = _look.ends(riemdp.SPDAffineInvariant(3), jnp.eye(3), jnp.asarray(step))
     left = residual(np.asarray(end), X)
     assert left <= bound
     assert left > 0.99 * bound
@@ -235,9 +244,9 @@ def test_the_bound_after_a_gradient_step_is_a_bound(tmp_path, size, far) -> None
     for seed in range(4):
         v = np.random.default_rng(seed).normal(size=6)
         start = space.exp(mean, space.from_coordinates(mean, far * v))
-        gradient, bend = seen(tmp_path, X, np.asarray(start))
-        step, bound = _affine_mean.gradient_step(gradient, bend)
-        end = _streamed_affine.ends(space, start, jnp.asarray(step))
+        gradient, *bends = seen(tmp_path, X, np.asarray(start))
+        step, bound = _affine_mean.gradient_step(gradient, *bends)
+        end = _look.ends(space, start, jnp.asarray(step))
         assert residual(np.asarray(end), X) <= bound + 1e-13
 
 
@@ -260,8 +269,8 @@ def test_a_last_pass_is_saved_where_the_bound_says_so(
     bounds, looks = [], []
     step_of, look = _streamed_mean.gradient_step, _streamed_mean.bent_logs
 
-    def stepped(gradient, bend):
-        bounds.append(step_of(gradient, bend))
+    def stepped(*given):
+        bounds.append(step_of(*given))
         return bounds[-1]
 
     def looked(*given):
@@ -319,7 +328,7 @@ def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) ->
         asked.append(tol)
         return _newton.Found(start, 1.0, most, 1.0)
 
-    monkeypatch.setattr(_streamed_affine, "damped_newton", lost)
+    monkeypatch.setattr(_look, "damped_newton", lost)
     found = query.value(query.prepare(mapped(tmp_path, X)))
     assert asked == [query.tolerance]
     assert query.tolerance is not None

@@ -5,6 +5,7 @@ that are chosen to break either.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -15,7 +16,7 @@ import pytest
 import riemdp
 from riemdp import Ball
 from riemdp.domains import _sources, _stream
-from riemdp.statistics import FrechetMean, _newton, _streamed_constant, _streamed_mean
+from riemdp.statistics import FrechetMean, _look, _newton, _streamed_constant, _streamed_mean
 
 SPHERE, HYPERBOLIC, ROTATIONS = riemdp.Sphere(4), riemdp.Lorentz(4), riemdp.Stiefel(3, 3)
 SPACES = [
@@ -69,6 +70,12 @@ def streamed(folder, space, X: np.ndarray, radius: float):
     stream = FrechetMean(domain, len(X)).prepare(mapped(folder, X)).points
     assert isinstance(stream, _stream.Stream)
     return domain.frame.local, stream
+
+
+def newton(domain, stream, start, tolerance: float, most: int):
+    look = _streamed_constant.ConstantLook(domain.manifold, domain.center, domain.radius)
+    means = functools.partial(_look.means_of_stream, stream)
+    return _look.newton_of_means(look, means, start, tolerance, most)
 
 
 def residual(space, point, X: np.ndarray) -> float:
@@ -182,7 +189,7 @@ def test_the_residual_that_is_stated_is_never_below_the_true_one(
     y[:, 0] += 0.35 * radius
     X = placed(space, y)
     local, stream = streamed(tmp_path, space, X, radius)
-    found = _streamed_constant.streamed_constant_mean(local, stream, local.center, tolerance, 50)
+    found = newton(local, stream, local.center, tolerance, 50)
     assert residual(space, found.value, X) <= found.residual + 1e-13
     assert found.residual <= tolerance
 
@@ -192,9 +199,9 @@ def test_the_bound_holds_whatever_the_step(tmp_path, monkeypatch, space) -> None
     """One that is not Newton's costs passes and nothing else."""
     n, radius = 500, 0.7
     X = placed(space, lengths(n, 0.6 * radius) * directions(space, n) + 0.1)
-    monkeypatch.setattr(_streamed_constant, "_solved", lambda hessian, gradient, least: gradient)
+    monkeypatch.setattr(_streamed_constant, "solved", lambda hessian, gradient, least: gradient)
     local, stream = streamed(tmp_path, space, X, radius)
-    found = _streamed_constant.streamed_constant_mean(local, stream, local.center, 1e-8, 99)
+    found = newton(local, stream, local.center, 1e-8, 99)
     assert residual(space, found.value, X) <= found.residual + 1e-13
     assert found.residual <= 1e-8
     assert found.passes > 3
@@ -210,11 +217,11 @@ def test_how_far_records_lie_is_taken_from_the_ball(tmp_path, monkeypatch, space
         views.append((start, look(start)))
         return _newton.Found(start, 0.0, 1, 0.0)
 
-    monkeypatch.setattr(_streamed_constant, "damped_newton", looked)
+    monkeypatch.setattr(_look, "damped_newton", looked)
     local, stream = streamed(tmp_path, space, np.stack([space.origin] * 20), radius)
     y = 0.8 * radius * directions(space, 1)
     for start in (local.center, placed(space, y)[0]):
-        _streamed_constant.streamed_constant_mean(local, stream, start, 1e-9, 9)
+        newton(local, stream, start, 1e-9, 9)
         farthest = placed(space, -radius * directions(space, 1))[0]
         assert views[-1][1].spread >= float(space.dist(start, farthest)) - 1e-12
 
@@ -308,7 +315,7 @@ def test_a_start_from_which_records_lie_anywhere(tmp_path, space, far) -> None:
     reach = 8.0 if space.is_hadamard else float(space.injectivity_radius(space.origin))
     for start in (far * reach * directions(space, 1), -far * reach * directions(space, 1, 2)):
         point = placed(space, start)[0]
-        found = _streamed_constant.streamed_constant_mean(local, stream, point, 1e-9, 60)
+        found = newton(local, stream, point, 1e-9, 60)
         assert found.residual <= 1e-9
         assert residual(space, found.value, X) <= found.residual + 1e-13
 
@@ -324,7 +331,7 @@ def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) ->
         asked.append(tol)
         return _newton.Found(start, 1.0, most, 1.0)
 
-    monkeypatch.setattr(_streamed_constant, "damped_newton", lost)
+    monkeypatch.setattr(_look, "damped_newton", lost)
     found = query.value(query.prepare(mapped(tmp_path, X)))
     assert asked == [query.tolerance]
     assert query.tolerance is not None

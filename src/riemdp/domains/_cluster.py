@@ -48,19 +48,20 @@ class OnCluster(AbstractSource):
     def totals(
         self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int
     ) -> Iterable[tuple[Sums, Sums]]:
-        import dask  # type: ignore[reportMissingImports]
+        from dask.base import compute  # type: ignore[reportMissingImports]
+        from dask.delayed import delayed  # type: ignore[reportMissingImports]
 
         sizes = self.array.chunks[0]
         firsts = np.cumsum((0, *sizes[:-1]))
         blocks = self.array.to_delayed().ravel()
-        job = dask.delayed(work, pure=False, traverse=False)
-        run = dask.delayed(_run, pure=False)
+        job = delayed(work, pure=False, traverse=False)
+        run = delayed(_run, pure=False)
         tasks = [
             run(job, block, int(first))
             for block, first, size in zip(blocks, firsts, sizes, strict=True)
             if size
         ]
-        found = self._tried(lambda: dask.compute(*tasks))
+        found = self._tried(lambda: compute(*tasks))
         reported(self.n, self.n)
         return found
 

@@ -343,7 +343,11 @@ def rows_of(n: int, most: int) -> int:
     return min(most, 1 << max(4, (n - 1).bit_length() if n > 1 else 0))
 
 
+def most_rows(entries: int) -> int:
+    """The largest part of records of so many numbers, a power of two."""
+    return min(MOST_ROWS, 1 << max(2, (ENTRIES // entries).bit_length() - 1))
+
+
 def stream_of(source: AbstractSource, admit: Callable[[Any], Point]) -> Stream:
     """The records of a source, admitted part by part."""
-    most = min(MOST_ROWS, 1 << max(2, (ENTRIES // source.entries).bit_length() - 1))
-    return Stream(source, admit, rows_of(source.n, most))
+    return Stream(source, admit, rows_of(source.n, most_rows(source.entries)))

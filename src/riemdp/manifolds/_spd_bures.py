@@ -126,7 +126,7 @@ class SPDBuresWasserstein(AbstractSPD):
         return jnp.where(near[..., None, None], summed, product)
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
-        lower, difference = _root_difference(p, q)
+        lower, difference, _ = root_difference(p, q)
         half = lower @ difference @ inverse_factor(lower)
         return half + sp.transpose(half)
 
@@ -134,7 +134,7 @@ class SPDBuresWasserstein(AbstractSPD):
         return safe_sqrt(self._squared_dist(p, q))
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        lower, difference = _root_difference(p, q)
+        lower, difference, _ = root_difference(p, q)
         return jnp.sum((difference @ inverse_factor(lower)) ** 2, axis=(-2, -1))
 
     def _transport(self, p: Matrix, q: Matrix, v: Matrix) -> Matrix:
@@ -325,7 +325,7 @@ class SPDBuresWasserstein(AbstractSPD):
 
     def _transport_in_steps(self, p: Matrix, q: Matrix, v: Matrix, steps: Array) -> Matrix:
         p, q, v = sp.sym(p), sp.sym(q), sp.sym(v)
-        lower, difference = _root_difference(p, q)
+        lower, difference, _ = root_difference(p, q)
         step = congruence(sp.transpose(inverse_factor(lower)), difference)
         h = 1.0 / steps
         product = step @ p
@@ -354,9 +354,9 @@ def _smallest_roots(center: Matrix) -> np.ndarray:
     return np.sqrt(np.maximum(np.linalg.eigvalsh(np.asarray(center, dtype=np.float64))[:2], 0.0))
 
 
-def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
-    """L with p = L L^T, and K = (L^T q L)^1/2 - L^T L, so that L^-T K L^-1 = T - I for the optimal
-    transport map T from p to q.
+def root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
+    """L with p = L L^T; K = (L^T q L)^1/2 - L^T L, so that L^-T K L^-1 = T - I for the optimal
+    transport map T from p to q; and the decomposition of L^T q L.
 
     K is first a plain difference of roots S - C. Because K S + S K - K^2 = L^T (q - p) L, one step
     of that equation in the eigenbasis of S removes the cancellation where K is small against S (q -
@@ -391,7 +391,7 @@ def _root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix]:
     inside = sp.transpose(eig.q) @ k @ eig.q / (quarter[..., :, None] * quarter[..., None, :])
     small = jnp.sqrt(jnp.sum(inside**2, axis=(-2, -1))) < 0.25
     better = jnp.where(small[..., None, None], better, k)
-    return lower, direct + jax.lax.stop_gradient(better - direct)
+    return lower, direct + jax.lax.stop_gradient(better - direct), eig
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))

@@ -27,14 +27,17 @@ from ..manifolds import (
 )
 from ..manifolds._base import Point, held
 from ._affine_mean import NotSuitable, affine_mean
+from ._looks import mean_by_looks
+from ._looks import suits as suits_looks
 from ._newton import Found
 from ._quick_affine import quick_affine_mean, suits
-from ._riemannian_mean import gradient_mean, newton_mean
+from ._riemannian_mean import gradient_mean, mean_start, newton_mean
 from ._sphere_mean import LOOSE, is_unit, sphere_mean
 from ._sums import pairwise, weighted_sum
 
 # public and fixed: how long the iteration may run does not depend on an option that looks at data
 MAX_PASSES = 200
+MOST_SAMPLED = 1 << 14  # records that the mean of many starts from, or an eighth of them
 
 
 @dataclass(frozen=True)
@@ -178,12 +181,32 @@ def solve(
         else:
             if check is not None:
                 check()
-            hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
-            method = newton_mean if hyperbolic else gradient_mean
-            found = method(manifold, X, weights, tol, MAX_PASSES)
+            found = _of_many(manifold, X, w, n, tol, warn) if suits_looks(manifold, n) else None
+            if found is None or not found.residual <= tol:
+                hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
+                method = newton_mean if hyperbolic else gradient_mean
+                found = method(manifold, X, weights, tol, MAX_PASSES)
         if warn:
             _warn_of_spread(manifold, found.value, found.spread)
     return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
+
+
+def _of_many(
+    manifold: AbstractManifold, X: Point, w: Any | None, n: int, tol: float, warn: bool
+) -> Found[Any]:
+    """The mean of many records, from that of a sample to a hundredth of its sampling error."""
+    places = (np.arange(min(MOST_SAMPLED, n // 8)) * n) // min(MOST_SAMPLED, n // 8)
+    shares = np.ones(len(places)) if w is None else w[places]
+    if not np.any(shares):
+        shares = np.ones(len(places))
+    some, shares = jax.tree.map(lambda x: x[places], X), shares / np.sum(shares)
+    start = mean_start(manifold, some, shares)
+    error = float(np.mean(np.asarray(manifold.dist(start, some)))) / math.sqrt(len(places))
+    rough = solve(manifold, some, shares, len(places), max(tol, 1e-2 * error), warn=False).value
+    found = mean_by_looks(manifold, X, w, (some, shares), rough, tol, MAX_PASSES)
+    if not warn:
+        return found
+    return replace(found, spread=float(np.max(np.asarray(manifold.dist(found.value, X)))))
 
 
 def _arithmetic_mean(X: np.ndarray, w: Any | None) -> tuple[np.ndarray, float]:

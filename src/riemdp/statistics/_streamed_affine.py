@@ -23,50 +23,49 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..domains import Domain
-from ..domains._stream import Stream, weighted_pairwise
+from ..domains._stream import Part, Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds import _spectral as sp
 from ..manifolds._base import Point
 from ..manifolds._spd_affine import relative_spectrum
 from ._affine_mean import hessian_within, packing, residual_after
-from ._newton import Found, View, damped_newton
+from ._look import MOST, AbstractLook
+from ._newton import View
 
-MOST = 1275  # dimensions (50 rows) in which the Hessian costs less than a pass, and 120 MB
 _DEGREES = 4  # coefficients of the polynomial, of even degrees
 _WIDER = 1.3  # where it is fitted, in units of how wide records were
 _CLOSE = 0.25  # the error of the Hessian up to which it has no small eigenvalue
 
 
 def suits(manifold: AbstractManifold) -> bool:
-    """Whether `streamed_affine_mean` is the method of this space."""
+    """Whether `AffineLook` is for this space."""
     return isinstance(manifold, SPDAffineInvariant) and manifold.dim <= MOST
 
 
-def streamed_affine_mean(
-    domain: Domain, records: Stream, start: Point, tolerance: float, max_passes: int
-) -> Found[Point]:
-    """The mean of points of the ball, from `start`."""
-    manifold = domain.manifold
-    assert isinstance(manifold, SPDAffineInvariant)
+class AffineLook(AbstractLook[SPDAffineInvariant]):
+    """Looks at points of the ball."""
 
-    widest = math.sqrt(2.0) * domain.radius
+    def __init__(self, manifold: SPDAffineInvariant, center: Point, radius: float):
+        self.manifold, self.center, self.radius = manifold, center, radius
+        self._widest = math.sqrt(2.0) * radius
+        self._spread, self._series = math.inf, np.empty(0)
 
-    def look(point: Point) -> View[np.ndarray]:
-        nonlocal widest
-        spread = domain.radius + float(manifold.dist(domain.center, point))
-        widest = min(widest, math.sqrt(2.0) * spread)
-        series = fitted(widest)
-        part = functools.partial(_sums, manifold, point, jnp.asarray(series))
-        sums, weight = records.sums(part)
-        gradient, second, one_sided, marks = (np.asarray(leaf) / weight for leaf in sums)
+    def part(self, point: Point) -> Part:
+        self._spread = self.radius + float(self.manifold.dist(self.center, point))
+        self._widest = min(self._widest, math.sqrt(2.0) * self._spread)
+        self._series = fitted(self._widest)
+        return functools.partial(_sums, self.manifold, point, jnp.asarray(self._series))
+
+    def view(self, means: Any) -> View[np.ndarray]:
+        gradient, second, one_sided, marks = means
+        series, spread, k = self._series, self._spread, self.manifold.k
         missed, width = float(marks[0]), float(marks[1]) ** 0.125
         if math.isfinite(width) and width > 0.0:
-            widest = _WIDER * width
+            self._widest = _WIDER * width
         residual = float(np.linalg.norm(gradient))
 
         def newton() -> tuple[np.ndarray, float]:
-            hessian = assembled(manifold.k, float(series[0]), second, one_sided)
+            hessian = assembled(k, float(series[0]), second, one_sided)
             if not missed < _CLOSE:  # no Hessian has an eigenvalue below 1
                 values, q = np.linalg.eigh(hessian)
                 hessian = (q * np.maximum(values, 1.0)) @ q.T
@@ -77,24 +76,24 @@ def streamed_affine_mean(
 
         return View(residual, spread, gradient / hessian_within(spread), newton)
 
-    return damped_newton(look, functools.partial(ends, manifold), start, tolerance, max_passes)
-
 
 def bent_logs(
     manifold: SPDAffineInvariant, records: Stream, point: Point
-) -> tuple[np.ndarray, float]:
-    """The mean logarithm at the point, in coordinates, and a bound of what the largest eigenvalue
-    of the Hessian there exceeds 1 by: one pass.
+) -> tuple[np.ndarray, float, float]:
+    """The mean logarithm at the point, in coordinates, a bound of what the largest eigenvalue of
+    the Hessian there exceeds 1 by, and the mean of such bounds of single records: one pass.
+
+    f(x) is at most 1 + x^2 / 12, and (ad A)^2 S = A^2 S + S A^2 - 2 A S A at most twice the first
+    two terms, as quadratic forms: so the mean Hessian exceeds 1 by a third of the largest
+    eigenvalue of the mean A^2 at most. Where eigenvectors differ from record to record, that is a
+    quarter of what the records do one by one.
     """
     sums, weight = records.sums(functools.partial(_bent_sums, manifold, point))
-    gradient, bend = (np.asarray(leaf) / weight for leaf in sums)
-    return gradient, float(bend)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def ends(manifold: AbstractManifold, base: Point, y: Array | np.ndarray) -> Point:
-    """The points at these coordinates of the tangent space at `base`."""
-    return manifold._exp_coordinates(base, jnp.asarray(y))
+    gradient, bend, square = (np.asarray(leaf) / weight for leaf in sums)
+    together = (
+        float(np.linalg.eigvalsh(square)[-1]) / 3.0 if np.isfinite(square).all() else math.inf
+    )
+    return gradient, min(float(bend), together), float(bend)
 
 
 def fitted(width: float) -> np.ndarray:
@@ -200,12 +199,16 @@ def _bent_sums(
 def _compiled_bent_sums(
     manifold: SPDAffineInvariant, point: Array, records: Array, weights: Array
 ) -> tuple[Array, ...]:
-    """Weighted sums of logarithms, in coordinates of the frame of `point`, and of what no
-    eigenvalue of the Hessian of a record exceeds 1 by: f of how far its eigenvalues lie apart.
+    """Weighted sums of logarithms, in coordinates of the frame of `point`, of what no eigenvalue of
+    the Hessian of a record exceeds 1 by, f of how far its eigenvalues lie apart, and of squares.
     """
     _, m, eig = relative_spectrum(point, records)
     logs = sp.logs(eig)
     theta = jnp.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
     bend = theta / jnp.tanh(theta) - 1.0
-    terms = sp.pack(sp.apply("log", m, eig)), bend
-    return weighted_pairwise(terms, weights)
+    log = sp.apply("log", m, eig)
+    gradient, total = weighted_pairwise((sp.pack(log), bend), weights)
+    given = jnp.where((weights == 0.0)[:, None, None], 0.0, log)
+    heavy = weights[:, None, None] * given
+    rows = heavy.reshape(-1, manifold.k).T @ given.reshape(-1, manifold.k)
+    return gradient, total, sp.sym(rows)

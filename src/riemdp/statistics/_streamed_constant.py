@@ -40,47 +40,47 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..domains import Domain
-from ..domains._stream import Stream, weighted_pairwise
+from ..domains._stream import Part, weighted_pairwise
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ._newton import Found, View, damped_newton
-from ._sphere_mean import FLATTEST
-from ._streamed_affine import MOST, ends
+from ._look import MOST, AbstractLook, solved
+from ._newton import View
 
 _SERIES = 1e-4  # squares of x up to which three terms of a series give the Hessian
 
 
 def suits(manifold: AbstractManifold) -> bool:
-    """Whether `streamed_constant_mean` is the method of this space."""
+    """Whether `ConstantLook` is for this space."""
     lowest, highest = (float(k) for k in manifold.curvature_bounds)
     return lowest == highest != 0.0 and manifold.dim <= MOST
 
 
-def streamed_constant_mean(
-    domain: Domain, records: Stream, start: Point, tolerance: float, max_passes: int
-) -> Found[Point]:
-    """The mean of points of the ball, from `start`."""
-    manifold = domain.manifold
-    curvature = float(manifold.curvature_bounds[0])
+class ConstantLook(AbstractLook[AbstractManifold]):
+    """Looks at points of the ball."""
 
-    def look(point: Point) -> View[np.ndarray]:
-        spread = domain.radius + float(manifold.dist(domain.center, point))
-        sums, weight = records.sums(functools.partial(_sums, manifold, point))
-        gradient, across, second = (np.asarray(leaf) / weight for leaf in sums)
+    def __init__(self, manifold: AbstractManifold, center: Point, radius: float):
+        self.manifold, self.center, self.radius = manifold, center, radius
+        self._curvature = float(manifold.curvature_bounds[0])
+        self._spread = math.inf
+
+    def part(self, point: Point) -> Part:
+        self._spread = self.radius + float(self.manifold.dist(self.center, point))
+        return functools.partial(_sums, self.manifold, point)
+
+    def view(self, means: Any) -> View[np.ndarray]:
+        gradient, across, second = means
+        curvature, spread = self._curvature, self._spread
         # of any record the ball may hold
         flattest, steepest = sorted((1.0, hessian_across(curvature, spread)))
 
         def newton() -> tuple[np.ndarray, float]:
             hessian = second + float(across) * np.eye(len(second))
-            step = _solved(hessian, gradient, flattest)
+            step = solved(hessian, gradient, flattest)
             left = float(np.linalg.norm(gradient - hessian @ step))
             return step, residual_after(step, left, curvature, spread)
 
         residual = float(np.linalg.norm(gradient))
         return View(residual, spread, gradient / steepest, newton)
-
-    return damped_newton(look, functools.partial(ends, manifold), start, tolerance, max_passes)
 
 
 def hessian_across(curvature: float, distance: float) -> float:
@@ -102,14 +102,6 @@ def residual_after(step: np.ndarray, left: float, curvature: float, spread: floa
     if curvature > 0.0 and not math.sqrt(curvature) * farthest < 0.5 * math.pi:
         return math.inf
     return left + 0.5 * abs(curvature) * farthest * length**2
-
-
-def _solved(hessian: np.ndarray, gradient: np.ndarray, flattest: float) -> np.ndarray:
-    """Newton's step, along which F descends; `flattest` is below all eigenvalues."""
-    if flattest >= FLATTEST:
-        return np.linalg.solve(hessian, gradient)
-    values, q = np.linalg.eigh(hessian)
-    return q @ ((q.T @ gradient) / np.maximum(values, FLATTEST))
 
 
 def _sums(

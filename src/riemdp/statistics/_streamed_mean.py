@@ -1,12 +1,12 @@
 """The Frechet mean of records that are read in parts, on every space with a logarithm.
 
-One pass gives the mean logarithm at a point. The Newton equation is solved with the Hessian of a
-few hundred records, chosen by their places, found by differences (of SPD matrices by a formula),
-and corrected after each pass (Broyden 1965). Where that leads nowhere, because these records are
-unlike the others, it is solved with the Hessian of all records; for small SPD matrices and on
-spaces of constant curvature it always is (`_streamed_affine`, `_streamed_constant`). Of larger SPD
-matrices a pass gives a bound of their Hessian beside the gradient, and a step along that needs no
-pass after it where the bound says that it ends at the mean. Sums are compensated: see
+One pass gives the mean logarithm at a point and, where the dimension is not too large, the Hessian
+of all records (`_looks`), with which Newton's method takes two passes. Elsewhere the Newton
+equation is solved with the Hessian of a few hundred records, chosen by their places, found by
+differences (of SPD matrices by a formula), and corrected after each pass (Broyden 1965); where that
+leads nowhere, because these records are unlike the others, with that of all records by differences.
+Of larger SPD matrices a pass gives a bound of their Hessian beside the gradient, and a step along
+that needs no pass after it where the bound says that it ends at the mean. Sums are compensated: see
 `domains._stream.streamed_error`.
 """
 
@@ -26,19 +26,19 @@ from jaxtyping import Array
 
 from ..domains import Domain
 from ..domains._memory import give_back
-from ..domains._stream import Stream, weighted_pairwise
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point
 from ._affine_mean import NotSuitable, affine_inverse, gradient_step
-from ._newton import Found
-from ._streamed_affine import bent_logs, ends, streamed_affine_mean
+from ._look import Means, compiled_log_sums, ends, means_of_stream, newton_of_means, stacked
+from ._looks import look_for, means_in_memory
+from ._streamed_affine import bent_logs
 from ._streamed_affine import suits as suits_affine
-from ._streamed_constant import streamed_constant_mean
-from ._streamed_constant import suits as suits_constant
 from ._sums import weighted_sum
 
-_SAMPLE = 16384  # records whose mean the iteration starts from,
-_NUMBERS = 1 << 21  # or so many that they are these numbers
+_SAMPLE, _SHARE = 16384, 32  # records whose mean the iteration starts from, or one of so many,
+_NUMBERS = 1 << 21  # but at most so many that they are these numbers
+_ENOUGH = 4096  # records whose Hessian is as good as that of all for the first step
 _FEW, _LOGS = 512, 1 << 16  # records whose Hessian is used, or so many that it takes these logs
 _MOST_COLUMNS = 512  # in larger dimensions the Hessian of some records is taken for 1,
 _MOST_EXACT = 2048  # in larger ones than this that of all records too
@@ -52,7 +52,6 @@ _FLATTEST = 0.05  # smallest eigenvalue that is believed of an estimated Hessian
 InMemory = Callable[[Domain, Point, np.ndarray, float], Point]
 Look = Callable[[Point], np.ndarray]  # stacked points -> the mean logarithm at each
 Rough = Callable[["_Chart", float], "_Inverse"]  # and the length of differences
-Newton = Callable[[Domain, Stream, Point, float, int], Found[Point]]
 
 
 def streamed_mean(
@@ -71,8 +70,9 @@ def streamed_mean(
     manifold = domain.manifold
     look = functools.partial(mean_logs, manifold, records)
     if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
-        return ends(manifold, domain.center, look(_stacked(domain.center))[0])
-    size = max(1, min(_SAMPLE, _NUMBERS // records.source.entries))
+        return ends(manifold, domain.center, look(stacked(domain.center))[0])
+    size = max(_SAMPLE, records.n // _SHARE)
+    size = max(1, min(size, _NUMBERS // records.source.entries))
     if size < records.n:  # a sample costs half a pass at most
         size = min(size, (records.n + 1) // 2)
     some = records.thinned(size)
@@ -81,6 +81,7 @@ def streamed_mean(
     if held is not None:
         some = records  # the sample as it was read is not needed any more
     rough = functools.partial(_rough_inverse, manifold, records, held)
+    sample: Means | None = None
     if held is None:
         start = domain.center
         if count < records.n:
@@ -89,26 +90,28 @@ def streamed_mean(
         start = in_memory(domain, *held, tolerance)
     else:
         start = in_memory(domain, *held, 1e-6 * min(1.0, domain.radius))
-    return _found(domain, records, rough, start, tolerance, max_passes)
+        if count >= _ENOUGH:
+            sample = functools.partial(means_in_memory, *held, records.rows)
+    return _found(domain, records, rough, start, tolerance, max_passes, sample)
 
 
 def _found(
-    domain: Domain, records: Stream, rough: Rough, start: Point, tolerance: float, max_passes: int
+    domain: Domain,
+    records: Stream,
+    rough: Rough,
+    start: Point,
+    tolerance: float,
+    max_passes: int,
+    sample: Means | None = None,
 ) -> Point:
-    newton = _newton(domain.manifold)
-    if newton is not None:
-        found = newton(domain, records, start, tolerance, max_passes)
+    look = look_for(domain.manifold, domain.center, domain.radius)
+    if look is not None:
+        means = functools.partial(means_of_stream, records)
+        found = newton_of_means(look, means, start, tolerance, max_passes, sample)
         if found.residual <= tolerance:
             return found.value
         start = found.value
     return _search(domain, records, rough, start, tolerance, max_passes)
-
-
-def _newton(manifold: AbstractManifold) -> Newton | None:
-    """Newton's method, where a pass gives the Hessian of all records."""
-    if suits_affine(manifold):
-        return streamed_affine_mean
-    return streamed_constant_mean if suits_constant(manifold) else None
 
 
 def _rough_inverse(
@@ -187,16 +190,16 @@ def _search(
     shrink, idle, exact = 1.0, 0, False
     for _ in range(max_passes):
         point = chart.point(here)
-        at_point, bend = _seen(manifold, records, point)
+        at_point, *bends = _seen(manifold, records, point)
         residual = float(np.linalg.norm(at_point))
         if residual <= tolerance:
             return point
-        step, bound = gradient_step(at_point, bend)
+        step, bound = gradient_step(at_point, *bends)
         if bound <= tolerance:
             return ends(manifold, point, step)
         if best is None:
             first = inverse = rough(chart, size)
-        gradient = chart.seen_from_start(_stacked(point), at_point[None])[0]
+        gradient = chart.seen_from_start(stacked(point), at_point[None])[0]
         found = _Found(residual, point, at_point, here, gradient)
         if best is None or residual < best.residual:
             if best is not None:
@@ -226,13 +229,15 @@ def _search(
     return best.point
 
 
-def _seen(manifold: AbstractManifold, records: Stream, point: Point) -> tuple[np.ndarray, float]:
-    """The mean logarithm at the point, and what the Hessian there exceeds 1 by at most: infinite
-    where no bound is known.
+def _seen(
+    manifold: AbstractManifold, records: Stream, point: Point
+) -> tuple[np.ndarray, float, float]:
+    """The mean logarithm at the point, and what the Hessian there, and those of single records,
+    exceed 1 by at most: infinite where no bound is known.
     """
     if isinstance(manifold, SPDAffineInvariant):
         return bent_logs(manifold, records, point)
-    return mean_logs(manifold, records, _stacked(point))[0], math.inf
+    return mean_logs(manifold, records, stacked(point))[0], math.inf, math.inf
 
 
 class _Found(NamedTuple):
@@ -307,10 +312,6 @@ def _inverse_hessian(chart: _Chart, look: Look, size: float, most: int) -> _Inve
 
 
 # ------------------------------------------------------------------ formulas
-def _stacked(point: Point) -> Point:
-    return jax.tree.map(lambda x: jnp.asarray(x)[None], point)
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _carried(manifold: AbstractManifold, start: Point, points: Point, y: Array) -> Array:
     v = manifold._from_coordinates(points, y)
@@ -326,17 +327,7 @@ def mean_logs(manifold: AbstractManifold, records: Stream, points: Point) -> np.
 def _log_sums(
     manifold: AbstractManifold, points: Point, records: Point, _: Any, weights: Array
 ) -> Array:
-    return _compiled_log_sums(manifold, points, records, weights)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _compiled_log_sums(
-    manifold: AbstractManifold, points: Point, records: Point, weights: Array
-) -> Array:
-    def one(point: Point) -> Array:
-        return weighted_pairwise(manifold._log_coordinates(point, records), weights)
-
-    return jax.lax.map(one, points)
+    return compiled_log_sums(manifold, points, records, weights)
 
 
 @functools.partial(jax.jit, static_argnums=0)

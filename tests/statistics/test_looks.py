@@ -1,0 +1,456 @@
+"""Means by Newton's method on subspaces, rotations, Bures-Wasserstein spaces and products, read in
+parts or in memory: Hessians beside automatic differentiation, the bounds that save the last pass
+beside a search for what exceeds them, and records that are chosen to break either.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import riemdp
+from riemdp import Ball
+from riemdp.domains import _sources, _stream
+from riemdp.statistics import (
+    FrechetMean,
+    _frechet_mean,
+    _look,
+    _looks,
+    _newton,
+    _streamed_bures,
+    _streamed_mean,
+    _streamed_symmetric,
+)
+
+PLANES, ROTATIONS = riemdp.Grassmann(5, 2), riemdp.Stiefel(4, 4)
+BURES = riemdp.SPDBuresWasserstein(3)
+PAIR = riemdp.Product(riemdp.Sphere(4), riemdp.SPDAffineInvariant(2))
+MIXED = riemdp.Product(
+    BURES, riemdp.Euclidean(2), riemdp.Grassmann(4, 2), riemdp.SPDLogEuclidean(2)
+)
+SYMMETRIC = [
+    PLANES,
+    riemdp.Grassmann(4, 2),
+    riemdp.Grassmann(6, 4),  # more columns than rows
+    riemdp.Grassmann(30, 2),  # too tall for the term of the fourth degree
+    ROTATIONS,
+    riemdp.Stiefel(2, 2),
+    riemdp.Stiefel(5, 5),
+]
+SPACES = [*SYMMETRIC, BURES, riemdp.SPDBuresWasserstein(1), PAIR, MIXED]
+named = pytest.mark.parametrize("space", SPACES, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(_stream, "MOST_ROWS", 256)
+    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 1000)
+
+
+def radius_of(space, share: float) -> float:
+    """A share of the largest radius of a ball about the origin, or of 2 where there is none."""
+    limit = float(Ball(space.origin, 1e-3).on(space).convexity_limit)
+    return share * min(limit, 2.0)
+
+
+def placed(space, y: np.ndarray, base=None):
+    base = space.origin if base is None else base
+    points = space.exp(base, space.from_coordinates(base, jnp.asarray(y)))
+    return jax.tree.map(np.asarray, points)
+
+
+def directions(space, n: int, seed: int = 0) -> np.ndarray:
+    u = np.random.default_rng(seed).normal(size=(n, space.dim))
+    return u / np.linalg.norm(u, axis=1, keepdims=True)
+
+
+def cloud(space, n: int, radius: float, seed: int = 0):
+    """Records of the ball whose mean is not its centre."""
+    t = np.random.default_rng(seed).uniform(size=(n, 1))
+    return placed(
+        space, radius * (0.65 * t * directions(space, n, seed) + 0.3 * np.eye(1, space.dim))
+    )
+
+
+def mapped(folder, X):
+    def one(x):
+        path = folder / f"{len(list(folder.iterdir()))}.npy"
+        np.save(path, x)
+        return np.load(path, mmap_mode="r")
+
+    return jax.tree.map(one, X)
+
+
+def streamed(folder, space, X, radius: float):
+    domain = Ball(space.origin, radius).on(space)
+    n = len(jax.tree.leaves(X)[0])
+    stream = FrechetMean(domain, n).prepare(mapped(folder, X)).points
+    assert isinstance(stream, _stream.Stream)
+    return domain.frame.local, stream
+
+
+def residual(space, point, X, w=None) -> float:
+    mean = jax.tree.map(lambda v: np.average(np.asarray(v), axis=0, weights=w), space.log(point, X))
+    return float(space.norm(point, mean))
+
+
+def in_place(query: FrechetMean, X):
+    """The space that a mean is computed on, and the records there."""
+    return query.frame.local.manifold, query.prepare(X).points
+
+
+def newton(local, stream, start, tolerance: float, most: int = 50):
+    look = _looks.look_for(local.manifold, local.center, local.radius)
+    assert look is not None
+    means = functools.partial(_look.means_of_stream, stream)
+    return _look.newton_of_means(look, means, start, tolerance, most)
+
+
+def symmetric_sums(space, point, X, w, series):
+    errors = _streamed_symmetric.errors_within(series)
+    given = (jnp.asarray(one) for one in (point, series, errors, X, w))
+    sums = _streamed_symmetric._compiled_sums(space, *given)
+    gradient, *moments, marks = (np.asarray(leaf) for leaf in sums)
+    return gradient, _streamed_symmetric.assembled(space, float(series[0]), *moments), marks
+
+
+def bures_sums(point, X, w, margin: float = 2.0):
+    values, q = np.linalg.eigh(point)
+    z, factor = _streamed_bures.nodes(values, margin)
+    at = tuple(jnp.asarray(one) for one in (values, q, z, factor))
+    sums = _streamed_bures._compiled_sums(at, jnp.asarray(X), jnp.asarray(w))
+    log, moment, marks = (np.asarray(leaf) for leaf in sums)
+    return q @ log @ q.T, _streamed_bures.assembled(values, log, moment), marks
+
+
+# ------------------------------------------------------------------------------- which
+def test_which_spaces_have_a_look() -> None:
+    for space in (*SPACES, riemdp.Sphere(3), riemdp.SPDAffineInvariant(3), riemdp.Euclidean(3)):
+        assert _looks.look_for(space, space.origin, 1.0) is not None
+    others = (
+        riemdp.Grassmann(800, 2),  # Hessians too large
+        riemdp.SPDBuresWasserstein(21),
+        riemdp.SPDAffineInvariant(51),
+        riemdp.Product(riemdp.Sphere(3), riemdp.Sphere(2000)),
+    )
+    for space in others:
+        assert _looks.look_for(space, space.origin, 1.0) is None
+
+
+# ------------------------------------------------------------------------------- Hessians
+@pytest.mark.parametrize("space", SYMMETRIC, ids=str)
+@pytest.mark.parametrize("width", [0.4, 1.5])
+def test_a_pass_gives_gradient_and_hessian(space, width) -> None:
+    """With what the polynomial misses, stated."""
+    n, at = 16, placed(space, 0.1 * directions(space, 1, 9))[0]
+    t = np.r_[0.0, 1e-9, 1e-5, 1e-3, np.linspace(0.05, 1.0, n - 4)][:, None]
+    far = 0.7 if isinstance(space, riemdp.Grassmann) else 1.4
+    X, w = placed(space, far * t * directions(space, n), at), np.arange(1.0, n + 1.0)
+    w /= w.sum()
+    more = np.concatenate([X, np.full(X.shape, np.nan)])  # without weight it may be anything
+    tall = space == riemdp.Grassmann(30, 2)
+    series = _streamed_symmetric.fitted(width, 2 if tall else 3)
+    given = np.r_[w, np.zeros(n)]
+    gradient, hessian, marks = symmetric_sums(space, at, more, given, series)
+
+    def f(y):
+        end = space.exp(at, space.from_coordinates(at, y))
+        return 0.5 * jnp.sum(w * space.squared_dist(end, X))
+
+    zero = jnp.zeros(space.dim)
+    np.testing.assert_allclose(gradient, -jax.grad(f)(zero), atol=1e-11)
+    # at the point itself; elsewhere coordinates would bend
+    true = np.asarray(jax.jacfwd(jax.grad(f))(zero))
+    error = float(np.linalg.norm(hessian - true, 2))
+    assert error <= marks[0] + 1e-8
+    assert space.dim == 1 or error > 1e-3 * marks[0]
+    assert np.linalg.eigvalsh(true)[0] >= marks[2] - 1e-8
+    assert np.linalg.eigvalsh(true)[-1] <= 1.0 + 1e-8
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+@pytest.mark.parametrize("condition", [1.0, 300.0])
+def test_a_pass_gives_the_derivative_of_optimal_maps(k, condition) -> None:
+    rng = np.random.default_rng(k)
+    q = np.linalg.qr(rng.normal(size=(k, k)))[0]
+    point = (q * np.geomspace(1.0, 1.0 / condition, k)) @ q.T
+    factors = np.eye(k) + 0.25 * rng.normal(size=(8, k, k)) / math.sqrt(k)
+    X = factors @ point @ factors.swapaxes(1, 2)
+    w = np.arange(1.0, 9.0) / 36.0
+    more, given = np.concatenate([X, np.full(X.shape, np.nan)]), np.r_[w, np.zeros(8)]
+    margin = 1.3 * bures_sums(point, more, given)[2][3] ** 0.125  # as in a second pass
+    mean, derivative, marks = bures_sums(point, more, given, margin)
+
+    def maps(p):  # T p T = X, by another formula
+        root = np.linalg.cholesky(p)
+        inside = root.T @ X @ root
+        values, u = np.linalg.eigh(inside)
+        back = np.linalg.inv(root)
+        half = (u * np.sqrt(values)[:, None, :]) @ u.swapaxes(1, 2)
+        return np.einsum("n,nij->ij", w, back.T @ half @ back)
+
+    np.testing.assert_allclose(mean, maps(point) - np.eye(k), atol=1e-10 * condition)
+    space = riemdp.SPDBuresWasserstein(k)
+    values, q = np.linalg.eigh(point)
+    root = (q * np.sqrt(values)) @ q.T
+    images, steps, h = [], [], 1e-5
+    for y in np.eye(space.dim):
+        v = np.asarray(space.from_coordinates(point, y))
+        step = np.asarray(riemdp.manifolds._spectral.lyapunov(jnp.asarray(point), jnp.asarray(v)))
+        turn = [(np.eye(k) + s * step) @ point @ (np.eye(k) + s * step) for s in (h, -h)]
+        images.append((-(maps(turn[0]) - maps(turn[1])) / (2 * h) @ root).ravel())
+        steps.append((step @ root).ravel())
+    true = np.asarray(steps) @ np.asarray(images).T  # tr(L P A M) of all pairs
+    true = 0.5 * (true + true.T)
+    frame = np.asarray([_streamed_bures._in_frame(q, _look_scale(k), e) for e in np.eye(space.dim)])
+    found = frame.T @ derivative @ frame
+    error = float(np.linalg.norm(found - true, 2))
+    assert error <= marks[0] + 1e-6 * condition**0.5
+    assert marks[0] <= 1e-4
+
+
+def _look_scale(k: int) -> np.ndarray:
+    return _streamed_bures.packing(k)[2]
+
+
+@pytest.mark.parametrize("condition", [1.0, 30.0, 1e4])
+def test_what_nodes_leave_of_a_quotient(condition) -> None:
+    """1 / (x + y) as a sum of products, its error the stated share of it."""
+    values = np.geomspace(1e-3, 1e-3 * condition, 4)
+    z, factor = _streamed_bures.nodes(values, 2.0)
+    x = np.geomspace(values[0] / 3.0, 3.0 * values[-1], 200)  # also beyond what they are made for
+    phi = factor @ (1.0 / (x + z[:, None]))
+    share = np.prod((x - z[:, None]) / (x + z[:, None]), axis=0)
+    exact = 1.0 / (x[:, None] + x)
+    np.testing.assert_allclose(
+        (exact - phi.T @ phi) / exact, share[:, None] * share, atol=1e-9 * condition**0.5
+    )
+    assert len(z) <= 8
+
+
+# ------------------------------------------------------------------------------- the bounds
+def carried(space, end, start, v):
+    return np.asarray(space.to_coordinates(start, space.transport(end, start, v)))
+
+
+@pytest.mark.parametrize("space", [*SYMMETRIC[:3], ROTATIONS, riemdp.Stiefel(5, 5)], ids=str)
+def test_the_bound_of_subspaces_and_rotations_holds_for_each_record(space) -> None:
+    """What is left of a record's gradient after a step, beside what the Hessian says: hostile
+    directions are those that a search along the gradient of the ratio finds.
+    """
+    series = _streamed_symmetric.fitted(0.5, 3)
+    origin, length, worst = space.origin, 0.04, 0.0
+    rng = np.random.default_rng(0)
+    planes = isinstance(space, riemdp.Grassmann)
+
+    def left(y, u, t):
+        """Of one record in direction y at distance t, and a step along u."""
+        x = space.exp(origin, space.from_coordinates(origin, t * y))
+
+        def gradient(s):
+            end = space.exp(origin, space.from_coordinates(origin, s * u))
+            v = space.transport(end, origin, space.log(end, x))
+            return space.to_coordinates(origin, v)
+
+        h = 1e-3  # the derivative by differences: that of a derivative may not exist
+        slope = (8.0 * (gradient(h) - gradient(-h)) - gradient(2 * h) + gradient(-2 * h)) / (12 * h)
+        return jnp.linalg.norm(gradient(length) - gradient(0.0) - length * slope)
+
+    many = jax.jit(jax.vmap(left, in_axes=(0, 0, None)))
+    for t in (0.05, 0.5, 1.2) if planes else (0.1, 1.0, 2.0):
+        best, at = 0.0, rng.normal(size=(2, space.dim))
+        for step in range(25):
+            size = 1.0 if step < 5 else 0.3 * 0.9**step
+            tried = at + size * rng.normal(size=(64, 2, space.dim)) * np.linalg.norm(at) / 4.0
+            tried /= np.linalg.norm(tried, axis=2, keepdims=True)
+            found = np.asarray(many(tried[:, 0], tried[:, 1], t))
+            if found.max() > best:
+                best, at = float(found.max()), tried[int(np.argmax(found))]
+        x = placed(space, t * at[:1])
+        *_, marks = symmetric_sums(space, origin, x, np.ones(1), series)
+        assert best <= marks[1] * length**2 + 1e-9
+        worst = max(worst, best / (marks[1] * length**2))
+    assert worst > 0.05  # no luxury
+
+
+def test_the_bound_of_bures_holds_for_each_record() -> None:
+    rng, worst = np.random.default_rng(0), 0.0
+    for trial in range(400):
+        k = 2 + trial % 3
+        condition = 10.0 ** rng.uniform(0.0, 3.0)
+        q = np.linalg.qr(rng.normal(size=(k, k)))[0]
+        point = (q * np.geomspace(1.0, 1.0 / condition, k)) @ q.T
+        size = rng.choice([0.05, 0.3, 0.8]) / k
+        map_ = np.eye(k) + size * sum(np.outer(v, v) * s for v, s in zip(
+            rng.normal(size=(k, k)), rng.choice([-0.5, 1.0], k), strict=True))  # fmt: skip
+        if np.linalg.eigvalsh(map_)[0] < 0.05:
+            continue
+        X = map_ @ point @ map_
+        log, derivative, marks = bures_sums(point, X[None], np.ones(1))
+        u = np.linalg.eigvalsh(point)[0]
+        y = rng.normal(size=(k, k))
+        if trial % 2:  # along the smallest eigenvalue, where the space bends most
+            y = np.outer(q[:, -1], rng.normal(size=k))
+        step = y + y.T
+        step *= rng.uniform(0.1, 1.0) * 0.5 * math.sqrt(u / np.trace(step @ point @ step))
+        length = math.sqrt(np.trace(step @ point @ step))
+        after = (np.eye(k) + step) @ point @ (np.eye(k) + step)
+        root = np.linalg.cholesky(after)
+        values, v = np.linalg.eigh(root.T @ X @ root)
+        back = np.linalg.inv(root)
+        rest = back.T @ ((v * np.sqrt(values)) @ v.T) @ back - np.eye(k)
+        seen = math.sqrt(max(np.trace(rest @ after @ rest), 0.0))
+        values, q = np.linalg.eigh(point)
+        rows, columns, scale = _streamed_bures.packing(k)
+        weight = np.sqrt(0.5 * (values[rows] + values[columns])) * scale
+        s, g = (q.T @ step @ q)[rows, columns] * weight, (q.T @ log @ q)[rows, columns] * weight
+        left = float(np.linalg.norm(g - derivative @ s)) + marks[0] * length
+        share = length / math.sqrt(u)
+        bound = (1.0 + share) * (left + marks[1] * length**2 / math.sqrt(u) / (1.0 - share))
+        assert seen <= bound + 1e-12 * condition
+        worst = max(worst, (seen - left) / (bound - left))
+    assert worst > 0.2
+
+
+@named
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-5, 1e-9])
+def test_the_residual_that_is_stated_is_never_below_the_true_one(
+    tmp_path, space, tolerance
+) -> None:
+    n, radius = 1000, radius_of(space, 0.8)
+    X = cloud(space, n, radius)
+    local, stream = streamed(tmp_path, space, X, radius)
+    found = newton(local, stream, local.center, tolerance)
+    there, points = in_place(FrechetMean(Ball(space.origin, radius).on(space), n), X)
+    assert residual(there, found.value, points) <= found.residual + 1e-12
+    assert found.residual <= tolerance
+
+
+@named
+def test_the_bound_holds_whatever_the_step_and_the_polynomial(tmp_path, monkeypatch, space) -> None:
+    """They cost passes and nothing else."""
+    for module in (_streamed_symmetric, _streamed_bures):
+        monkeypatch.setattr(module, "solved", lambda hessian, gradient, least: 0.9 * gradient)
+    flat = np.array([1.0, 0.0, 0.0])
+    monkeypatch.setattr(_streamed_symmetric, "fitted", lambda width, terms: flat)
+    n, radius = 500, radius_of(space, 0.6)
+    X = cloud(space, n, radius)
+    local, stream = streamed(tmp_path, space, X, radius)
+    found = newton(local, stream, local.center, 1e-8, 99)
+    there, points = in_place(FrechetMean(Ball(space.origin, radius).on(space), n), X)
+    assert residual(there, found.value, points) <= found.residual + 1e-12
+    assert found.residual <= 1e-8
+    assert space == PAIR or found.passes > 3
+
+
+# ------------------------------------------------------------------------------- the mean
+@named
+def test_the_records_are_read_twice(tmp_path, monkeypatch, space) -> None:
+    monkeypatch.setattr(_streamed_mean, "_SAMPLE", 4096)  # enough of them for the first Hessian
+    n, radius = 16_000, radius_of(space, 0.5)
+    X = cloud(space, n, radius)
+    query = FrechetMean(Ball(space.origin, radius).on(space), n)
+    ends: list[int] = []
+    with _sources.watched(lambda read, n: ends.append(read) if read == n else None):
+        found = query.value(query.prepare(mapped(tmp_path, X)))
+    assert 1 <= len(ends) <= 2
+    assert query.tolerance is not None
+    there, points = in_place(query, X)
+    assert residual(there, found, points) <= query.tolerance
+    assert float(there.dist(found, query.value(query.prepare(X)))) <= 1e-9
+
+
+def hostile(space, kind: str, n: int, radius: float):
+    u, one = directions(space, n), np.tile(directions(space, 1, 5), (n, 1))
+    left = (np.arange(n) % 3 == 0)[:, None]
+    y = {
+        "all at the centre": np.zeros_like(u),
+        "all on the edge": radius * u,
+        "all the same, on the edge": radius * one,
+        "two opposite points": np.where(left, radius * one, -radius * one),
+        "one far from the others": np.where(
+            np.arange(n)[:, None] == 3, -radius * one, radius * one
+        ),
+        "the sample misleads": np.where(np.arange(n)[:, None] % 2, radius * one, -radius * u),
+        "tiny": 1e-9 * u,
+    }[kind]
+    return placed(space, y)
+
+
+@named
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "all at the centre",
+        "all on the edge",
+        "all the same, on the edge",
+        "two opposite points",
+        "one far from the others",
+        "the sample misleads",
+        "tiny",
+    ],
+)
+def test_the_public_tolerance_is_reached_whatever_the_records(tmp_path, space, kind) -> None:
+    n, radius = 600, radius_of(space, 0.95)
+    X = hostile(space, kind, n, radius)
+    query = FrechetMean(Ball(space.origin, radius).on(space), n)
+    records = query.prepare(mapped(tmp_path, X))
+    found = query.value(records)
+    assert query.tolerance is not None
+    there, points = in_place(query, X)
+    assert residual(there, found, points) <= query.tolerance + 1e-13
+
+
+def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) -> None:
+    """The tolerance is part of the sensitivity."""
+    asked = []
+
+    def lost(look, move, start, tol, most):
+        asked.append(tol)
+        return _newton.Found(start, 1.0, most, 1.0)
+
+    monkeypatch.setattr(_look, "damped_newton", lost)
+    monkeypatch.setattr(_looks, "MANY", 1000)
+    for space in (PLANES, BURES):
+        n, radius = 1500, radius_of(space, 0.5)
+        X = cloud(space, n, radius)
+        query = FrechetMean(Ball(space.origin, radius).on(space), n)
+        assert query.tolerance is not None
+        for given in (mapped(tmp_path, X), X):
+            asked.clear()
+            found = query.value(query.prepare(given))
+            assert query.tolerance in asked
+            assert residual(space, found, X) <= query.tolerance
+
+
+@pytest.mark.parametrize("space", [PLANES, ROTATIONS, BURES], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_records_in_memory_take_two_passes(monkeypatch, space, weighted) -> None:
+    n, radius = 20_000, radius_of(space, 0.5)
+    X = cloud(space, n, radius)
+    w = np.random.default_rng(1).integers(0, 3, n).astype(float) if weighted else None
+    if w is not None:
+        w[: n // 2 : 5] = 0.0
+    monkeypatch.setattr(_stream, "MOST_ROWS", 1 << 15)
+    found = riemdp.frechet_mean(space, X, weights=w)
+    assert found.converged
+    assert found.iterations == 2
+    assert residual(space, found.value, X, w) <= found.residual + 1e-13
+    monkeypatch.setattr(_frechet_mean, "suits_looks", lambda manifold, n: False)
+    other = riemdp.frechet_mean(space, X, weights=w)
+    assert other.iterations > 2
+    assert float(space.dist(found.value, other.value)) <= 3e-10
+
+
+def test_many_records_that_are_spread_too_widely_are_told_of() -> None:
+    n = 10_000
+    y = np.zeros((n, PLANES.dim))  # (3, 2): two angles of .6 each
+    y[::2, [0, 3]], y[1::2, [0, 3]] = 0.6, -0.6
+    y += 1e-3 * directions(PLANES, n)
+    with pytest.warns(riemdp.SpreadWarning):
+        riemdp.frechet_mean(PLANES, placed(PLANES, y))
