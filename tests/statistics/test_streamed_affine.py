@@ -212,9 +212,22 @@ def test_a_pass_gives_gradient_and_a_bound_of_the_hessian(tmp_path, k, size) -> 
 def test_the_bound_of_the_hessian_is_reached(tmp_path, a) -> None:
     X = commuting(3, a, np.zeros((3, 3)))
     _, hessian = differentiated(3, X, np.full(2, 0.5), np.eye(3))
-    _, _, bend = seen(tmp_path, X, np.eye(3))
+    _, together, bend = seen(tmp_path, X, np.eye(3))
     values = np.linalg.eigvalsh(np.asarray(hessian))
     assert bend == pytest.approx(values[-1] - 1.0, rel=1e-6)
+    assert together >= (values[-1] - 1.0) * (1.0 - 1e-6)
+
+
+def test_the_bound_of_the_mean_hessian_is_reached_by_small_matrices(tmp_path) -> None:
+    a = 1e-2
+    A = np.diag([a, -a, 0.0])
+    X = np.stack([np.diag(np.exp(np.diag(A))), np.diag(np.exp(-np.diag(A)))])
+    _, hessian = differentiated(3, X, np.full(2, 0.5), np.eye(3))
+    _, together, single = seen(tmp_path, X, np.eye(3))
+    values = np.linalg.eigvalsh(np.asarray(hessian))
+    assert together <= a**2 / 3.0 * (1.0 + 1e-9)
+    assert together == pytest.approx(values[-1] - 1.0, rel=1e-3)
+    assert single >= together
 
 
 @pytest.mark.parametrize("a", [0.5, 3.0])

@@ -104,8 +104,8 @@ def ends(manifold: AbstractManifold, base: Point, y: Array | np.ndarray) -> Poin
 
 
 def solved(hessian: np.ndarray, gradient: np.ndarray, flattest: float) -> np.ndarray:
-    """Newton's step, along which F descends; `flattest` is below all eigenvalues. It raises nothing:
-    that would be an event of the records.
+    """Newton's step, along which F descends; `flattest` is below all eigenvalues. It raises
+    nothing: that would be an event of the records.
     """
     if not np.isfinite(hessian).all():
         return gradient
