@@ -73,9 +73,10 @@ def frechet_mean(
     """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
 
     The method is a closed form on flat spaces (Euclidean, log-Euclidean), Newton's method on
-    affine-invariant SPD matrices, spheres and hyperbolic spaces, and gradient steps with safeguards
-    on all other spaces. Factors of a `Product` are solved one by one. The result does not depend on
-    chance, nor, but for rounding, on the number of cores.
+    affine-invariant SPD matrices, spheres and hyperbolic spaces (of many records also on subspaces,
+    rotations and Bures-Wasserstein matrices), and gradient steps with safeguards elsewhere. Factors
+    of a `Product` are solved one by one. The result does not depend on chance, nor, but for
+    rounding, on the number of cores.
 
     One record, equal records, or all weight on one record give that point. Antipodal points on a
     sphere give some stationary point, with a `SpreadWarning`.
