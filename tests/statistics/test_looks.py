@@ -372,8 +372,8 @@ def test_the_bound_after_one_step_is_a_bound(space) -> None:
         start = jax.tree.map(lambda x: jnp.asarray(x[0]), start)
         look = _looks.look_for(space, space.origin, 2.0 * reach)
         assert look is not None
-        for _ in range(2):  # what the first learns of widths, the second uses
-            view = look.view(_looks.means_in_memory(X, None, 4, look.part(start)))
+        look.view(_looks.means_in_memory(X, None, 4, look.part(start)))  # it learns widths
+        view = look.view(_looks.means_in_memory(X, None, 4, look.part(start)))
         step, bound = view.newton()
         after = residual(space, _look.ends(space, start, step), X)
         assert after <= bound + 1e-11
@@ -495,7 +495,11 @@ def test_nothing_that_is_known_of_a_sample_only_ends_the_search(space) -> None:
         assert found.residual <= tolerance
 
 
-@named
+@pytest.mark.parametrize(
+    ("space", "enough"),  # whether a sample gives the first Hessian
+    [(space, 1 << 40) for space in SPACES] + [(s, 100) for s in (PLANES, ROTATIONS, BURES, MIXED)],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "kind",
     [
@@ -508,7 +512,6 @@ def test_nothing_that_is_known_of_a_sample_only_ends_the_search(space) -> None:
         "tiny",
     ],
 )
-@pytest.mark.parametrize("enough", [100, 1 << 40])  # whether a sample gives the first Hessian
 def test_the_public_tolerance_is_reached_whatever_the_records(
     tmp_path, monkeypatch, space, kind, enough
 ) -> None:
