@@ -11,8 +11,9 @@ in the frame of N = (P^1/2 X P^1/2)^1/2, whose eigenvalues are nu; W = P^1/2 (L 
 (Differentiate T P T = X.) |L|^2 - D(L, L) is the Hessian, and Newton's equation for the mean of t
 is A L = mean of t, because maps are matrices whatever the point.
 
-With nodes z, 1 / (nu_i + nu_j) is a sum of products phi_m(nu_i) phi_m(nu_j) but for a share of it,
-the product of (nu - z) / (nu + z) over the nodes and over both nu (Cauchy's determinant). So D is a
+With nodes z_m, 1 / (nu_i + nu_j) is a sum of products phi_m(nu_i) phi_m(nu_j), phi_m(nu) =
+(2 z_m)^1/2 / (nu + z_m) times the product of (nu - z_l) / (nu + z_l), l < m, but for a share of it:
+that product over all nodes, for both nu (each term is a difference of two such shares). So D is a
 sum of tr(L Psi L t Psi t) - tr(L Psi t L Psi t), Psi = P^1/2 phi_m(N) P^1/2, and that of all
 records is found from matrices of second moments. Where T has its eigenvalues in [a, b], D(L, L) is
 at most (b^1/2 - a^1/2)^2 |L|^2: with U = P^1/2 L (T - c I) P^1/2, W is U - U^T for any c, and
@@ -81,8 +82,7 @@ class BuresLook(AbstractLook[SPDBuresWasserstein]):
 
     def part(self, point: Point) -> Part:
         self._values, self._q = np.linalg.eigh(np.asarray(point))
-        z, factor = nodes(self._values, self._margin)
-        at = self._values, self._q, z, factor
+        at = self._values, self._q, nodes(self._values, self._margin)
         return functools.partial(_sums, tuple(jnp.asarray(one) for one in at))
 
     def light(self, point: Point) -> Part:
@@ -125,10 +125,8 @@ def _in_frame(q: np.ndarray, scale: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (q @ s @ q.T)[rows, columns] * scale
 
 
-def nodes(values: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes z for eigenvalues of N about those of P, at most eight, and the matrix F with
-    phi(nu) = F (1 / (nu + z)): the inverse of the factor of 1 / (z + z^T).
-    """
+def nodes(values: np.ndarray, margin: float) -> np.ndarray:
+    """The nodes z for eigenvalues of N about those of P, at most eight."""
     margin = min(max(margin, 1.1), 1e3)
     low = max(float(values[0]), 1e-12 * float(values[-1]), 1e-300) / margin
     high = max(float(values[-1]), low) * margin
@@ -139,8 +137,7 @@ def nodes(values: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
         z = np.sqrt(low * high) * (high / low) ** (0.5 * angle)
         if np.max(np.prod(np.abs((x[:, None] - z) / (x[:, None] + z)), axis=1)) ** 2 < _MISSED:
             break
-    cauchy = 1.0 / (z[:, None] + z)
-    return z, np.linalg.inv(np.linalg.cholesky(cauchy))
+    return z
 
 
 def assembled(values: np.ndarray, log: np.ndarray, moment: np.ndarray) -> np.ndarray:
@@ -190,15 +187,15 @@ def _compiled_sums(at: tuple[Array, ...], records: Array, weights: Array) -> tup
     of marks: what it misses, what the bound takes of a record, a lower bound of its Hessian,
     and the eighth power of how far eigenvalues of N lie beyond those of P.
     """
-    values, q, z, factor = at
+    values, q, z = at
     n, k = len(records), len(values)
     t, root, eig = _maps(values, q, records, weights)
     log = weighted_pairwise(t, weights)
     nu = jnp.sqrt(jnp.maximum(eig.values, 0.0))
     rows = root[:, None] * eig.q
     a, b = _bounds(t, (rows / nu[:, None, :]) @ sp.transpose(rows))
-    far = jnp.abs((nu[:, :, None] - z) / (nu[:, :, None] + z))
-    share = jnp.max(jnp.prod(far, axis=2), axis=1) ** 2
+    far = (nu[:, :, None] - z) / (nu[:, :, None] + z)
+    share = jnp.max(jnp.abs(jnp.prod(far, axis=2)), axis=1) ** 2
     most = (jnp.sqrt(b) - jnp.sqrt(a)) ** 2
     beyond = jnp.maximum(nu[:, -1] / values[-1], values[0] / nu[:, 0])
     marks = jnp.stack([share * most, b, 1.0 - most, beyond**8], axis=1)
@@ -207,7 +204,7 @@ def _compiled_sums(at: tuple[Array, ...], records: Array, weights: Array) -> tup
     moment = jnp.zeros((k * k, k * k))
     heavy = weights[:, None, None]
     for m in range(len(z)):
-        phi = jnp.sum(factor[m] / (nu[:, :, None] + z), axis=2)
+        phi = jnp.sqrt(2.0 * z[m]) / (nu + z[m]) * jnp.prod(far[:, :, :m], axis=2)
         psi = (rows * phi[:, None, :]) @ sp.transpose(rows)
         one_sided = psi @ t
         both = heavy * (t @ one_sided)
