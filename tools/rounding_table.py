@@ -45,14 +45,16 @@ def main() -> None:
     for (name, where), group in groups.items():
         resolved, without = [], []
         for place in group:
-            found = values(place, VALUES)
-            (resolved if math.isfinite(found.bound) else without).append((place, found))
-        radii = sorted({place.radius for place, _ in resolved})
+            if place.values:
+                found = values(place, VALUES)
+                (resolved if math.isfinite(found.bound) else without).append((place, found))
+        for_means = [p for p in group if not p.values and p.domain.is_resolved]
+        radii = sorted({p.radius for p in [*(place for place, _ in resolved), *for_means]})
         none = sorted({place.radius for place, _ in without})
         shown = ", ".join(f"{r:.3g}" for r in radii) or "-"
         if none:
             shown += "; idealised: " + ", ".join(f"{r:.3g}" for r in none)
-        looked = [p for p in group if p.means and p in [place for place, _ in resolved]]
+        looked = [place for place, _ in resolved if place.means] + for_means
         errors = cells([found for _, found in resolved])
         residuals = cells([means(place, MEANS) for place in looked])
         lines.append([f"`{name}`", where, shown, *errors, *residuals])

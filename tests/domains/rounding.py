@@ -29,6 +29,7 @@ from riemdp.domains._frame import MOST_TERMS, summation_error
 from riemdp.manifolds import AbstractManifold, Product
 from riemdp.mechanisms import WrappedGaussian
 from riemdp.statistics._frechet_mean import solve
+from riemdp.statistics._looks import MANY, mean_by_looks, suits
 from riemdp.statistics._sums import weighted_sum
 from tests.manifolds.oracles import ORACLES
 from tests.manifolds.spd_oracles import apply, exact
@@ -141,6 +142,7 @@ class Place:
         center: A point of the space.
         radius: Of the ball.
         means: Whether means are looked at in this place; a frame carries other centres here.
+        values: Whether values are: a ball for them has less than half the injectivity radius.
     """
 
     name: str
@@ -149,11 +151,17 @@ class Place:
     center: Any
     radius: float
     means: bool = True
+    values: bool = True
 
     @property
     def size(self) -> int:
         """Rows of a matrix, or 0."""
         return getattr(self.space, "k", 0)
+
+    @property
+    def domain(self) -> Domain:
+        """Its ball."""
+        return Domain(self.space, jax.tree.map(jnp.asarray, self.center), self.radius)
 
     def __str__(self) -> str:
         return f"{self.space!r}, {self.where}, radius {self.radius:.3g}"
@@ -204,6 +212,13 @@ def places() -> Iterator[Place]:
             for share in (0.03, 0.95):
                 where = f"condition {condition:g}"
                 yield Place("SPDBuresWasserstein", bures, where, centre, share * limit)
+            # means alone may be taken in balls that come near the edge of the space
+            limit = min(0.31 * math.sqrt(values[0] + values[1]), math.sqrt(values[0]))
+            for share in (0.9, 0.9999):
+                where = f"condition {condition:g}, near the edge"
+                yield Place(
+                    "SPDBuresWasserstein", bures, where, centre, share * limit, values=False
+                )
     for n in (3, 20):
         sphere = R.Sphere(n)
         for radius in (1e-3, 0.1, 0.75):
@@ -304,9 +319,9 @@ def means(place: Place, count: int, seed: int = 0) -> Found:
     """The largest excess of the exact residual of a mean over the one that the solver states, for
     records at the edge, in one corner, and in two opposite ones.
     """
-    space, radius = place.space, place.radius
+    radius = place.radius
     rng = np.random.default_rng(seed)
-    domain = Domain(space, jax.tree.map(jnp.asarray, place.center), radius)
+    domain = place.domain
     local = domain.frame.local
     frame, center = local.manifold, local.center
     tolerance = 1e-10 * max(1.0, radius) + local.resolution
@@ -320,18 +335,42 @@ def means(place: Place, count: int, seed: int = 0) -> Found:
             one * np.where(np.arange(8) % 2, 1, -1)[:, None] + 1e-3 * u,
         )[i % 3]
         u *= 0.999 * radius / np.linalg.norm(u, axis=1, keepdims=True)
-        records = domain.frame.local.clamp(
-            frame.exp(center, frame.from_coordinates(center, jnp.asarray(u)))
-        )
-        found = solve(frame, records, None, 8, tolerance)
-        if not found.converged:
-            return Found(math.inf, math.inf, local.rounding)
-        with mpmath.workdps(DIGITS):
-            logs = [exact_log(frame, found.value, _at(records, j)) for j in range(8)]
-            mean = [mp.fsum(column) / 8 for column in zip(*logs, strict=True)]
-            residual = float(exact_length(frame, found.value, mean))
-        worst = max(worst, residual - found.residual)
+        points = frame.exp(center, frame.from_coordinates(center, jnp.asarray(u)))
+        if not place.values and i % 2:
+            points = _near_the_edge(np.asarray(center), radius, rng)
+        records = domain.frame.local.clamp(points)
+        for found in _solved(frame, center, records, tolerance):
+            if not found.residual <= tolerance:
+                return Found(math.inf, math.inf, local.rounding)
+            with mpmath.workdps(DIGITS):
+                logs = [exact_log(frame, found.value, _at(records, j)) for j in range(8)]
+                mean = [mp.fsum(column) / 8 for column in zip(*logs, strict=True)]
+                residual = float(exact_length(frame, found.value, mean))
+            worst = max(worst, residual - found.residual)
     return Found(worst / local.rounding, worst, local.rounding)
+
+
+def _solved(frame: AbstractManifold, center: Any, records: Any, tolerance: float) -> Iterator[Any]:
+    """The mean as it is found of few records, and as of many."""
+    yield solve(frame, records, None, 8, tolerance)
+    if suits(frame, MANY):
+        some = records, np.full(8, 1.0 / 8.0)
+        yield mean_by_looks(frame, records, None, some, center, tolerance, 200)
+
+
+def _near_the_edge(center: np.ndarray, radius: float, rng: np.random.Generator) -> np.ndarray:
+    """Eight matrices that are as singular as a ball about the center allows, their small
+    eigenvectors a little apart, towards the largest one.
+    """
+    values, q = np.linalg.eigh(center)
+    least = math.sqrt(values[0]) - 0.9999 * radius
+    room = math.sqrt(radius**2 - (math.sqrt(values[0]) - least) ** 2)
+    turn = 0.5 * room / math.sqrt(values[-1]) * rng.normal(size=(8, 1))
+    small = np.cos(turn) * q[:, 0] + np.sin(turn) * q[:, -1]
+    large = np.cos(turn) * q[:, -1] - np.sin(turn) * q[:, 0]
+    outer = lambda v: v[:, :, None] * v[:, None, :]  # noqa: E731
+    between = (q[:, 1:-1] * values[1:-1]) @ q[:, 1:-1].T
+    return between + least**2 * outer(small) + values[-1] * outer(large)
 
 
 def sums(count: int, copies: int, seed: int = 0) -> Found:

@@ -121,10 +121,8 @@ def symmetric_sums(space, point, X, w, series):
 
 def bures_sums(point, X, w, margin: float = 2.0, node: float | None = None):
     values, q = np.linalg.eigh(point)
-    z, factor = _streamed_bures.nodes(values, margin)
-    if node is not None:
-        z, factor = np.array([node]), np.array([[(2.0 * node) ** 0.5]])
-    at = tuple(jnp.asarray(one) for one in (values, q, z, factor))
+    z = _streamed_bures.nodes(values, margin) if node is None else np.array([node])
+    at = tuple(jnp.asarray(one) for one in (values, q, z))
     sums = _streamed_bures._compiled_sums(at, jnp.asarray(X), jnp.asarray(w))
     log, moment, marks = (np.asarray(leaf) for leaf in sums)
     return q @ log @ q.T, _streamed_bures.assembled(values, log, moment), marks
@@ -257,18 +255,20 @@ def _look_scale(k: int) -> np.ndarray:
     return _streamed_bures.packing(k)[2]
 
 
-@pytest.mark.parametrize("condition", [1.0, 30.0, 1e4])
-def test_what_nodes_leave_of_a_quotient(condition) -> None:
-    """1 / (x + y) as a sum of products, its error the stated share of it."""
+@pytest.mark.parametrize("condition", [1.0, 30.0, 1e4, 1e12])
+@pytest.mark.parametrize("margin", [1.3, 1e3])
+def test_what_nodes_leave_of_a_quotient(condition, margin) -> None:
+    """1 / (x + y) as a sum of products, its error the stated share of it: rounding at the nodes."""
     values = np.geomspace(1e-3, 1e-3 * condition, 4)
-    z, factor = _streamed_bures.nodes(values, 2.0)
-    x = np.geomspace(values[0] / 3.0, 3.0 * values[-1], 200)  # also beyond what they are made for
-    phi = factor @ (1.0 / (x + z[:, None]))
-    share = np.prod((x - z[:, None]) / (x + z[:, None]), axis=0)
-    exact = 1.0 / (x[:, None] + x)
-    np.testing.assert_allclose(
-        (exact - phi.T @ phi) / exact, share[:, None] * share, atol=1e-9 * condition**0.5
-    )
+    z = _streamed_bures.nodes(values, margin)
+    x = np.r_[z, np.geomspace(values[0] / 3.0, 3.0 * values[-1], 200)]
+    exact, found = 1.0 / (x[:, None] + x), np.zeros((len(x), len(x)))
+    before = np.ones(len(x))
+    for one in z:
+        phi = before * math.sqrt(2.0 * one) / (x + one)
+        found += phi[:, None] * phi
+        before *= (x - one) / (x + one)
+    np.testing.assert_allclose((exact - found) / exact, before[:, None] * before, atol=1e-14)
     assert len(z) <= 8
 
 
@@ -422,7 +422,7 @@ def test_the_bound_holds_whatever_the_step_and_the_polynomial(tmp_path, monkeypa
         monkeypatch.setattr(module, "solved", lambda hessian, gradient, least: 0.9 * gradient)
     flat = np.array([1.0, 0.0, 0.0])
     monkeypatch.setattr(_streamed_symmetric, "fitted", lambda width, terms: flat)
-    one = np.array([20.0]), np.array([[40.0**0.5]])
+    one = np.array([20.0])
     monkeypatch.setattr(_streamed_bures, "nodes", lambda values, margin: one)
     n, radius = 500, radius_of(space, 0.6)
     X = cloud(space, n, radius)
@@ -565,6 +565,29 @@ def test_many_records_in_memory_take_two_passes(monkeypatch, space, weighted) ->
     other = riemdp.frechet_mean(space, X, weights=w)
     assert other.iterations > 2
     assert float(space.dist(found.value, other.value)) <= 3e-10
+
+
+@pytest.mark.parametrize(
+    ("space", "wide"), [(riemdp.Grassmann(3, 1), 1.1), (riemdp.Stiefel(3, 3), 3.2)], ids=str
+)
+def test_in_memory_no_record_is_taken_to_be_near_the_start(monkeypatch, space, wide) -> None:
+    """Before, on spaces of constant curvature: the bound after a step was for records as far from
+    it as the start. The start is the mean of a sample, from which the others lie a little aside.
+    """
+    monkeypatch.setattr(_looks, "MANY", 1000)
+    n = 1608
+    sample = np.zeros(n, dtype=bool)
+    sample[(np.arange(n // 8) * n) // (n // 8)] = True
+    turn = np.empty(n)
+    turn[sample], turn[~sample] = np.arange(n // 8) % 3, np.arange(n - n // 8) % 3
+    y = np.zeros((n, space.dim))
+    y[:, 0], y[:, 1] = np.cos(turn * 2.0 * math.pi / 3.0), np.sin(turn * 2.0 * math.pi / 3.0)
+    y *= wide
+    y[~sample, :2] += 5e-4 * np.array([math.cos(0.4), math.sin(0.4)])
+    X = placed(space, y)
+    found = riemdp.frechet_mean(space, X)
+    assert found.converged
+    assert residual(space, found.value, X) <= found.residual + 1e-13
 
 
 def test_many_records_that_are_spread_too_widely_are_told_of() -> None:

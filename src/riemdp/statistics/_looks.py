@@ -41,20 +41,26 @@ def look_for(manifold: AbstractManifold, center: Point, radius: float) -> Abstra
         return AffineLook(manifold, center, radius)
     if _streamed_constant.suits(manifold):
         return ConstantLook(manifold, center, radius)
+    flat = tuple(manifold.curvature_bounds) == (0.0, 0.0)
+    return FlatLook(manifold) if manifold.is_hadamard and flat else _without_ball(manifold)
+
+
+def _without_ball(manifold: AbstractManifold) -> AbstractLook[Any] | None:
+    """A look that finds in a pass all that its bounds take of the records, so that they may lie
+    anywhere.
+    """
     if _streamed_symmetric.suits(manifold):
         return SymmetricLook(manifold)
     if isinstance(manifold, SPDBuresWasserstein) and _streamed_bures.suits(manifold):
         return BuresLook(manifold)
-    flat = tuple(manifold.curvature_bounds) == (0.0, 0.0)
-    return FlatLook(manifold) if manifold.is_hadamard and flat else None
+    return None
 
 
 def suits(manifold: AbstractManifold, n: int) -> bool:
     """Whether `mean_by_looks` is for n records of this space: where `_frechet_mean` has no other
     way to the Hessian of all, and there are many.
     """
-    bures = isinstance(manifold, SPDBuresWasserstein) and _streamed_bures.suits(manifold)
-    return n >= MANY and (bures or _streamed_symmetric.suits(manifold))
+    return n >= MANY and _without_ball(manifold) is not None
 
 
 def mean_by_looks(
@@ -69,7 +75,7 @@ def mean_by_looks(
     """The Frechet mean of records in memory with weights w (None: equal ones), from `start`, near
     the mean of `some` of them with their weights.
     """
-    look = look_for(manifold, start, 0.0)
+    look = _without_ball(manifold)
     assert look is not None
     rows = min(ROWS, most_rows(sum(x[0].size for x in jax.tree.leaves(X))))
     records = functools.partial(means_in_memory, X, w, rows)

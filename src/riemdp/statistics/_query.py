@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import InvalidArgument, RiemdpWarning, counted, integer, invalid, one_of, real
+from .._errors import InvalidArgument, counted, integer, invalid, one_of, real
 from ..domains import Domain, Frame
 from ..domains._clamp import alike, moving
 from ..domains._domain import over_sin
@@ -472,8 +472,9 @@ def mean_in_ball(
     records cannot be read. `seen`: the same points, as `quick_clamp` saw them.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RiemdpWarning)  # a warning would depend on the records
+        # What NumPy was told to warn of or to raise would depend on the records.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             if isinstance(points, Stream):
                 found = streamed_mean(domain, points, tolerance, MAX_PASSES, mean_in_ball)
                 give_back()  # the sample that the mean started from
