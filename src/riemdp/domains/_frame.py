@@ -24,12 +24,8 @@ from ..manifolds._spd_log_euclidean import AtIdentity
 from ._clamp import LOOSE, choose, clamp_flagged, flagged_batch, in_parts, readable
 
 
-def _is_flat(manifold: AbstractManifold) -> bool:
-    return manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0)
-
-
 def frame_space(manifold: AbstractManifold) -> AbstractManifold:
-    if _is_flat(manifold):
+    if manifold._is_flat:
         return Euclidean(manifold.dim)
     if isinstance(manifold, Product):
         return Product(*(frame_space(m) for m in manifold.manifolds))
@@ -37,7 +33,7 @@ def frame_space(manifold: AbstractManifold) -> AbstractManifold:
 
 
 def frame_center(manifold: AbstractManifold, center: Point) -> Point:
-    if _is_flat(manifold):
+    if manifold._is_flat:
         return jnp.asarray(np.zeros(manifold.dim))
     if isinstance(manifold, Product):
         return tuple(frame_center(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
@@ -47,7 +43,7 @@ def frame_center(manifold: AbstractManifold, center: Point) -> Point:
 @functools.partial(jax.jit, static_argnums=0)
 def seen_from(manifold: AbstractManifold, center: Point) -> Any:
     """What is needed of the center to carry points, worked out once."""
-    if _is_flat(manifold):
+    if manifold._is_flat:
         return manifold._prepared(center)
     if isinstance(manifold, Product):
         return tuple(seen_from(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
@@ -58,7 +54,7 @@ def seen_from_public(manifold: AbstractManifold, center: Point) -> Any:
     """The same of a center that is known by now, not traced: from the identity, which most are,
     matrices take half the time.
     """
-    if isinstance(manifold, Product) and not _is_flat(manifold):
+    if isinstance(manifold, Product) and not manifold._is_flat:
         pairs = zip(manifold.manifolds, center, strict=True)
         return tuple(seen_from_public(m, c) for m, c in pairs)
     if isinstance(manifold, SPDLogEuclidean) and np.array_equal(center, np.eye(manifold.k)):
@@ -67,7 +63,7 @@ def seen_from_public(manifold: AbstractManifold, center: Point) -> Any:
 
 
 def _there(manifold: AbstractManifold, at: Any, x: Point) -> Point:
-    if _is_flat(manifold):
+    if manifold._is_flat:
         return manifold._log_coordinates_from(at, x)
     if isinstance(manifold, Product):
         parts = zip(manifold.manifolds, at, x, strict=True)
@@ -76,7 +72,7 @@ def _there(manifold: AbstractManifold, at: Any, x: Point) -> Point:
 
 
 def _here(manifold: AbstractManifold, at: Any, x: Point) -> Point:
-    if _is_flat(manifold):
+    if manifold._is_flat:
         return manifold._exp_coordinates_from(at, x)
     if isinstance(manifold, Product):
         parts = zip(manifold.manifolds, at, x, strict=True)

@@ -307,11 +307,16 @@ class AbstractManifold(eqx.Module):
         """The point with these logarithms of its scale factors, otherwise like `p`."""
         return p
 
+    @property
+    def _is_flat(self) -> bool:
+        """Whether the space is isometric to a Euclidean one."""
+        return self.is_hadamard and tuple(self.curvature_bounds) == (0.0, 0.0)
+
     def _search_radius(self, p: Point) -> float:
         """The radius about p within which records are searched for unless a user says otherwise;
         infinite where the space has no unit of its own.
         """
-        if self.is_hadamard and self.curvature_bounds != (0.0, 0.0):
+        if self.is_hadamard and not self._is_flat:
             return 30.0
         return float(jnp.min(self._injectivity_radius(p)))
 

@@ -73,12 +73,6 @@ def _missing_log(
     return None
 
 
-def is_flat_hadamard(manifold: AbstractManifold) -> bool:
-    """Whether the space is isometric to a Euclidean one."""
-    flat = tuple(float(k) for k in manifold.curvature_bounds) == (0.0, 0.0)
-    return flat and manifold.is_hadamard
-
-
 def gaussian_multiplier(budget: Budget, calibration: str) -> float:
     """Noise multiplier for a budget with delta > 0.
 

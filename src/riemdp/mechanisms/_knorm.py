@@ -34,7 +34,7 @@ from ..sampling._laplace import (
 )
 from ..statistics._streamed_mean import mean_logs
 from ._base import PureMechanism, rounded_up
-from ._common import ADJACENCIES, admitted, is_flat_hadamard, optional_domain
+from ._common import ADJACENCIES, admitted, optional_domain
 from ._error_law import ErrorLaw, moved_in, riemannian_laplace_law
 from ._for_mean import MeanFacts
 from ._region import Observation, about
@@ -245,7 +245,7 @@ class KNormGradient(PureMechanism):
     def _seen(self, point: Point) -> Observation | None:
         # Only for the mean, on flat spaces, is |grad F| the distance itself.
         of_mean = isinstance(self.objective_gradient, MeanGradient) and self._h == 1.0
-        if self.truncated or not is_flat_hadamard(self.manifold) or not of_mean:
+        if self.truncated or not self.manifold._is_flat or not of_mean:
             return None
         return about(self.manifold, point, riemannian_laplace_law(self.manifold, self.scale))
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import noise_source
-from ._common import is_flat_hadamard
 
 Floats = NDArray[np.float64]
 
@@ -104,4 +103,4 @@ def never_worse_shrunk(manifold: AbstractManifold) -> bool:
     """Whether James-Stein shrinking is proved to lower the expected squared distance wherever the
     value lies: on flat Hadamard spaces of dimension 3 and more.
     """
-    return is_flat_hadamard(manifold) and manifold.dim > 2
+    return manifold._is_flat and manifold.dim > 2

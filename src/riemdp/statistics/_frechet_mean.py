@@ -154,7 +154,7 @@ def solve(
     if isinstance(manifold, Euclidean):
         value, residual = _arithmetic_mean(np.asarray(X), w)
         return MeanResult(value, residual, 2, residual <= tol)
-    if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
+    if manifold._is_flat:
         value, residual = _flat_mean(manifold, X, _or_equal(w, n))
         return MeanResult(value, residual, 2, residual <= tol)
     if isinstance(manifold, Product):

@@ -41,8 +41,7 @@ def look_for(manifold: AbstractManifold, center: Point, radius: float) -> Abstra
         return AffineLook(manifold, center, radius)
     if _streamed_constant.suits(manifold):
         return ConstantLook(manifold, center, radius)
-    flat = tuple(manifold.curvature_bounds) == (0.0, 0.0)
-    return FlatLook(manifold) if manifold.is_hadamard and flat else _without_ball(manifold)
+    return FlatLook(manifold) if manifold._is_flat else _without_ball(manifold)
 
 
 def _without_ball(manifold: AbstractManifold) -> AbstractLook[Any] | None:

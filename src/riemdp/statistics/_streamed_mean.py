@@ -69,7 +69,7 @@ def streamed_mean(
     """
     manifold = domain.manifold
     look = functools.partial(mean_logs, manifold, records)
-    if manifold.is_hadamard and tuple(manifold.curvature_bounds) == (0.0, 0.0):
+    if manifold._is_flat:
         return ends(manifold, domain.center, look(stacked(domain.center))[0])
     size = max(_SAMPLE, records.n // _SHARE)
     size = max(1, min(size, _NUMBERS // records.source.entries))
