@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 
 import jax
@@ -724,6 +725,55 @@ def test_fault_37_no_record_raises_what_jax_was_told_to_raise(mapped, record, tm
         riemdp.private_clipping_bound(space, records, ball, 3.0, budget)
         groups = np.arange(600) // 2
         riemdp.private_clipping_bound(space, x, ball, 3.0, budget, groups=groups)
+
+
+@pytest.mark.parametrize("state", ["raise", "warn"])
+@pytest.mark.parametrize("own", [0.0, 1e-310])
+def test_fault_38_no_private_weight_decides_about_an_error(own, state):
+    """Before: a weight that underflows where it is divided was one, before the charge."""
+    space, n = riemdp.Sphere(3), 40
+    x, weights = np.tile([math.cos(0.2), math.sin(0.2), 0.0], (n, 1)), np.ones(n)
+    weights[7] = own
+    with np.errstate(all=state), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        private_frechet_mean(
+            space,
+            x,
+            Ball(space.origin, 0.4),
+            Budget(1.0, 1e-6),
+            adjacency="add-or-remove-one",
+            n_min=20,
+            weights=weights,
+        )
+
+
+@pytest.mark.parametrize("query", ["FrechetMean", "AmbientMean", "TangentMean", "FrechetVariance"])
+@pytest.mark.parametrize("step", ["prepare", "value"])
+def test_fault_38_queries_ignore_what_numpy_is_told(query, step, monkeypatch):
+    """Whatever a query calls: an underflow in it is none."""
+    space, kind = riemdp.Sphere(3), getattr(riemdp.statistics, query)
+    made = kind(Ball(space.origin, 0.5).on(space), 20)
+    x = np.tile(np.asarray(space.origin), (20, 1))
+    called = []
+
+    def underflowing(honest):
+        def call(*given, **more):
+            called.append(honest)
+            assert np.all(np.full(2, 1e-200) ** 2 == 0.0)
+            return honest(*given, **more)
+
+        return call
+
+    monkeypatch.setattr(kind, "_admitted", underflowing(kind._admitted))
+    module = sys.modules[kind.__module__]
+    for name in ("mean_in_ball", "weighted_sum", "average"):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, underflowing(getattr(module, name)))
+    prepared = made.prepare(x)
+    called.clear()
+    with np.errstate(all="raise"):
+        made.prepare(x) if step == "prepare" else made.value(prepared)
+    assert called
 
 
 # ------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ SYMMETRIC = [
     riemdp.Stiefel(5, 5),
 ]
 SPACES = [*SYMMETRIC, BURES, riemdp.SPDBuresWasserstein(1), PAIR, MIXED]
+FEW = [PLANES, riemdp.Grassmann(30, 2), ROTATIONS, BURES, PAIR, MIXED]
 named = pytest.mark.parametrize("space", SPACES, ids=str)
 
 
@@ -435,7 +436,11 @@ def test_the_bound_holds_whatever_the_step_and_the_polynomial(tmp_path, monkeypa
 
 
 # ------------------------------------------------------------------------------- the mean
-@named
+@pytest.mark.parametrize(
+    "space",
+    [s if s in FEW else pytest.param(s, marks=pytest.mark.slow) for s in SPACES],
+    ids=str,
+)
 def test_the_records_are_read_twice(tmp_path, monkeypatch, space) -> None:
     monkeypatch.setattr(_streamed_mean, "_SAMPLE", 4096)  # enough of them for the first Hessian
     n, radius = 16_000, radius_of(space, 0.5)

@@ -228,7 +228,7 @@ def test_how_far_records_lie_is_taken_from_the_ball(tmp_path, monkeypatch, space
 
 # ------------------------------------------------------------------------------- the mean
 @pytest.mark.parametrize("space", [*SPACES, riemdp.Sphere(100), riemdp.Lorentz(21)], ids=str)
-@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("share", [pytest.param(0.3, marks=pytest.mark.slow), 1.0])
 def test_the_records_are_read_twice(tmp_path, space, share) -> None:
     n, radius = 3000, share * widest(space)
     X = placed(space, lengths(n, 0.7 * radius) * directions(space, n) + 0.1 * radius / space.dim)

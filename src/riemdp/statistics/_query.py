@@ -14,7 +14,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +49,21 @@ from ._sums import weighted_sum
 MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
 COARSEST = 1e-2  # share of the radius that the rounding of a record may have
 DROWNED = 0.005  # share of the sensitivity that a tolerance may have: it adds twice that to it
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def whatever_numpy_is_told(function: F) -> F:
+    """The function, in which nothing is raised or warned of that NumPy was told to: an underflow in
+    one record would decide about it.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*arguments, **options)
+
+    return cast(F, call)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -181,6 +196,7 @@ class AbstractMean(AbstractQuery):
     def _filler(self) -> Point:
         """What lacking records are filled up with."""
 
+    @whatever_numpy_is_told
     def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
         """Admit the records one by one and move them into the ball.
 
@@ -322,6 +338,7 @@ class FrechetMean(AbstractMean):
     def _filler(self) -> Point:
         return self.frame.local.center
 
+    @whatever_numpy_is_told
     def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
         if self.adjacency == REPLACE_ONE and weights is None and suits_clamp(self.domain, self.n):
             records, count = self._admitted(X)
@@ -330,6 +347,7 @@ class FrechetMean(AbstractMean):
                 return Records(seen.records, self.weights, outside, seen)
         return super().prepare(X, weights)
 
+    @whatever_numpy_is_told
     def value(self, records: Records) -> Point:
         """The mean of prepared records, a point of `frame.local`, inside its ball.
 
@@ -441,6 +459,7 @@ class AmbientMean(AbstractMean):
     def _filler(self) -> Point:
         return self.domain.center
 
+    @whatever_numpy_is_told
     def value(self, records: Records) -> Point:
         """The mean of prepared records, an array."""
         if isinstance(records.points, Stream):
