@@ -101,6 +101,11 @@ def test_private_weights_of_a_sample_are_no_event(tmp_path, monkeypatch):
         private_frechet_mean(
             SPACE, mapped(tmp_path, X), BALL, BUDGET, n_min=100, weights=weights, **PROTECTED
         )
+    query = FrechetMean(BALL.on(SPACE), 100, adjacency="add-or-remove-one")
+    means = [query.value(query.prepare(x, weights)) for x in (mapped(tmp_path, X), X)]
+    assert float(query.frame.local.manifold.dist(*means)) <= 1e-9
+    thinned = query.prepare(mapped(tmp_path, X), weights).points.thinned(200)
+    assert np.isfinite(thinned.held()[1]).all()  # shares of a sample that is held in memory
 
 
 def test_a_mapped_file_of_a_covariance_is_no_error_after_the_charge(tmp_path):
