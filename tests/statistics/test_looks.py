@@ -44,7 +44,9 @@ SYMMETRIC = [
 ]
 SPACES = [*SYMMETRIC, BURES, riemdp.SPDBuresWasserstein(1), PAIR, MIXED]
 FEW = [PLANES, riemdp.Grassmann(30, 2), ROTATIONS, BURES, PAIR, MIXED]
+MORE = [s if s in FEW else pytest.param(s, marks=pytest.mark.slow) for s in SPACES]
 named = pytest.mark.parametrize("space", SPACES, ids=str)
+few = pytest.mark.parametrize("space", MORE, ids=str)  # the others in the slow tests
 
 
 @pytest.fixture(autouse=True)
@@ -402,7 +404,7 @@ def test_the_bound_of_a_product_is_that_of_all_factors() -> None:
     assert step.tolist() == view.descent.tolist() == [3.0, 3.0, 4.0, 4.0]
 
 
-@named
+@few
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-5, 1e-9])
 def test_the_residual_that_is_stated_is_never_below_the_true_one(
     tmp_path, space, tolerance
@@ -416,7 +418,7 @@ def test_the_residual_that_is_stated_is_never_below_the_true_one(
     assert found.residual <= tolerance
 
 
-@named
+@few
 def test_the_bound_holds_whatever_the_step_and_the_polynomial(tmp_path, monkeypatch, space) -> None:
     """They cost passes and nothing else."""
     for module in (_streamed_symmetric, _streamed_bures):
@@ -436,11 +438,7 @@ def test_the_bound_holds_whatever_the_step_and_the_polynomial(tmp_path, monkeypa
 
 
 # ------------------------------------------------------------------------------- the mean
-@pytest.mark.parametrize(
-    "space",
-    [s if s in FEW else pytest.param(s, marks=pytest.mark.slow) for s in SPACES],
-    ids=str,
-)
+@few
 def test_the_records_are_read_twice(tmp_path, monkeypatch, space) -> None:
     monkeypatch.setattr(_streamed_mean, "_SAMPLE", 4096)  # enough of them for the first Hessian
     n, radius = 16_000, radius_of(space, 0.5)
@@ -502,7 +500,8 @@ def test_nothing_that_is_known_of_a_sample_only_ends_the_search(space) -> None:
 
 @pytest.mark.parametrize(
     ("space", "enough"),  # whether a sample gives the first Hessian
-    [(space, 1 << 40) for space in SPACES] + [(s, 100) for s in (PLANES, ROTATIONS, BURES, MIXED)],
+    [pytest.param(s, 1 << 40, marks=() if s in FEW else pytest.mark.slow) for s in SPACES]
+    + [(s, 100) for s in (PLANES, ROTATIONS, BURES, MIXED)],
     ids=str,
 )
 @pytest.mark.parametrize(

@@ -282,9 +282,7 @@ class AbstractManifold(eqx.Module):
         return min(float(jnp.min(self._injectivity_radius(center))), convex) / 2
 
     def _ambient_diameter(self, center: Point, radius: float) -> float:
-        """Bound of the Frobenius distance of two points of the ball, where points add up as
-        arrays.
-        """
+        """Bound of the Frobenius distance of two points of the ball, where arrays add up."""
         raise NotImplementedError(
             f"{self!r} has no ambient mean: its representatives do not add up; use an intrinsic"
             " mechanism"
