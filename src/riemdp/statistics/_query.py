@@ -491,9 +491,8 @@ def mean_in_ball(
     records cannot be read. `seen`: the same points, as `quick_clamp` saw them.
     """
     try:
-        # What NumPy was told to warn of or to raise would depend on the records.
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning would depend on the records
             if isinstance(points, Stream):
                 found = streamed_mean(domain, points, tolerance, MAX_PASSES, mean_in_ball)
                 give_back()  # the sample that the mean started from

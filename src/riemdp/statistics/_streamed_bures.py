@@ -140,6 +140,16 @@ def nodes(values: np.ndarray, margin: float) -> np.ndarray:
     return z
 
 
+def functions(nu: Array, z: Array) -> tuple[Array, Array]:
+    """phi_m(nu), a last axis for the nodes, and the product of (nu - z) / (nu + z) over all nodes,
+    which for both nu is the share that they leave.
+    """
+    nu = nu[..., None]
+    products = jnp.cumprod((nu - z) / (nu + z), axis=-1)
+    before = jnp.concatenate([jnp.ones_like(nu), products[..., :-1]], axis=-1)
+    return jnp.sqrt(2.0 * z) / (nu + z) * before, products[..., -1]
+
+
 def assembled(values: np.ndarray, log: np.ndarray, moment: np.ndarray) -> np.ndarray:
     """A in coordinates of the frame of P's eigenvectors, from its eigenvalues, the mean t, and the
     sum that D is of tr(L X L Y), as products of the entries of X and Y.
@@ -194,8 +204,8 @@ def _compiled_sums(at: tuple[Array, ...], records: Array, weights: Array) -> tup
     nu = jnp.sqrt(jnp.maximum(eig.values, 0.0))
     rows = root[:, None] * eig.q
     a, b = _bounds(t, (rows / nu[:, None, :]) @ sp.transpose(rows))
-    far = (nu[:, :, None] - z) / (nu[:, :, None] + z)
-    share = jnp.max(jnp.abs(jnp.prod(far, axis=2)), axis=1) ** 2
+    phi, share = functions(nu, z)
+    share = jnp.max(jnp.abs(share), axis=1) ** 2
     most = (jnp.sqrt(b) - jnp.sqrt(a)) ** 2
     beyond = jnp.maximum(nu[:, -1] / values[-1], values[0] / nu[:, 0])
     marks = jnp.stack([share * most, b, 1.0 - most, beyond**8], axis=1)
@@ -204,8 +214,7 @@ def _compiled_sums(at: tuple[Array, ...], records: Array, weights: Array) -> tup
     moment = jnp.zeros((k * k, k * k))
     heavy = weights[:, None, None]
     for m in range(len(z)):
-        phi = jnp.sqrt(2.0 * z[m]) / (nu + z[m]) * jnp.prod(far[:, :, :m], axis=2)
-        psi = (rows * phi[:, None, :]) @ sp.transpose(rows)
+        psi = (rows * phi[:, None, :, m]) @ sp.transpose(rows)
         one_sided = psi @ t
         both = heavy * (t @ one_sided)
         moment = moment + psi.reshape(n, -1).T @ both.reshape(n, -1)
