@@ -1,15 +1,18 @@
-"""The same calls on an accelerator and on the CPU beside it, in seconds.
+"""The same calls on an accelerator and on the CPU beside it, in microseconds a record: seconds a
+million.
 
-    python -m bench.bench_accelerator [--n 1000000] [--k 11] [--only clamp]
+    python -m bench.bench_accelerator [--n 1000000] [--share 10] [--k 11] [--only clamp] [--pairs 3]
 
 Where JAX sees no device besides the CPU this says so and writes nothing. `--device cpu` takes the
-CPU for the device, which tries the code and measures nothing: the table is printed only.
+CPU for the device, which tries the code and measures nothing: the table is printed only. The CPU
+gets one record in `--share`.
 
 Decompositions are those of the library, checked as they are on such a machine (on both sides), in
 parts of the size that the clamp takes. Records lie on the device where a row says so; else they
-are NumPy arrays, and the way to the device is part of the time. The solver of the affine-invariant
-mean works on the host, so `a private mean` is on the device up to the clamp; `mean by gradient
-steps` is the solver of other spaces, all of it on the device.
+are NumPy arrays or a file, and the way to the device is part of the time. The solver of the
+affine-invariant mean works on the host, so `a private mean` is on the device up to the clamp; that
+of a file is on the device but for the steps. `mean by gradient steps` is the solver of other
+spaces, all of it on the device.
 """
 
 from __future__ import annotations
@@ -17,7 +20,10 @@ from __future__ import annotations
 import argparse
 import functools
 import math
+import os
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -35,7 +41,6 @@ from riemdp.statistics._riemannian_mean import gradient_mean
 from ._timing import Row, comparison, markdown, paired, write_table
 
 RADIUS, SPREAD = 1.5, 1.0  # of the ball; mean distance of the records from its centre
-REPEATS = 3  # pairs: a million matrices take the CPU seconds to minutes
 SOME = 1 << 19  # numbers that are made at a time
 BUDGET = Budget(1.0, 1e-6)
 
@@ -58,8 +63,12 @@ def spectra(space: SPDAffineInvariant, x: Any) -> Any:
     return in_parts(space, sp.spectrum, x)
 
 
-def works(space: SPDAffineInvariant, x: np.ndarray, device: Any) -> dict[str, Callable[[], Any]]:
-    """What is timed, on one device."""
+def works(
+    space: SPDAffineInvariant, x: np.ndarray, device: Any, file: Path
+) -> dict[str, Callable[[], Any]]:
+    """What is timed, on one device, of records that are written to this file as well."""
+    np.save(file, x)
+    stored = np.load(file, mmap_mode="r")
     ball, center = Ball(np.eye(space.k), RADIUS), jax.device_put(np.eye(space.k), device)
     there = jax.device_put(x, device)
     weights = jax.device_put(np.full(len(x), 1.0 / len(x)), device)
@@ -69,9 +78,10 @@ def works(space: SPDAffineInvariant, x: np.ndarray, device: Any) -> dict[str, Ca
         "eigendecompositions, records on the device": lambda: spectra(space, there),
         "clamp, records on the device": lambda: clamp(space, center, RADIUS, there),
         "mean by gradient steps, records on the device": lambda: gradient_mean(
-            space, there, weights, center, 1e-6, 50
+            space, there, weights, 1e-6, 50
         ),
         "a private mean": lambda: mean(space, x, ball, BUDGET).value,
+        "a private mean of a file": lambda: mean(space, stored, ball, BUDGET).value,
         "a step of DP-RGD": lambda: private_minimize(problem, x, space.origin, step, BUDGET).value,
     }
 
@@ -95,15 +105,17 @@ def solver(space: SPDAffineInvariant, x: np.ndarray, device: Any) -> str:
     many = jax.jit(lambda y: in_parts(space, wrong, y))(jax.device_put(x, device))
     return (
         f"the eigensolver of the device returned {int(np.sum(many))} of {len(x)} decompositions "
-        "that do not multiply out, which the host makes again"
+        "that do not multiply out, which are made again"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=10**6, help="number of matrices")
+    parser.add_argument("--share", type=int, default=10, help="one record in so many is the CPU's")
     parser.add_argument("--k", type=int, default=11, help="their size")
     parser.add_argument("--only", default="", help="rows whose name contains this")
+    parser.add_argument("--pairs", type=int, default=3, help="of calls, after one of each")
     parser.add_argument("--device", choices=("accelerator", "cpu"), default="accelerator")
     given = parser.parse_args()
     platforms = jax.extend.backend.backends()
@@ -114,16 +126,29 @@ def main() -> None:
     cpu = jax.devices("cpu")[0]
     device = cpu if other is None or given.device == "cpu" else jax.devices(other)[0]
     space, x = SPDAffineInvariant(given.k), records(given.n, given.k)
-    notes = [f"device: {device.device_kind}", solver(space, x, device)]
-    print(notes[-1], flush=True)
-    ours, theirs = works(space, x, device), works(space, x, cpu)
+    some = x[:: given.share]
+    notes = [
+        f"device: {device.device_kind}; CPU: {os.cpu_count()} cores; JAX {jax.__version__}",
+        solver(space, x, device),
+    ]
+    print("\n".join(notes), flush=True)
     rows: list[Row] = []
-    for name in ours:
-        if given.only in name:
-            timing = paired(ours[name], theirs[name], repeats=REPEATS)
-            work = f"{name}: {given.n} SPD({given.k})"
-            rows.append(comparison(work, "the CPU of the same machine", timing, unit="s"))
-            print(rows[-1], flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        ours = works(space, x, device, Path(folder, "ours.npy"))
+        theirs = works(space, some, cpu, Path(folder, "theirs.npy"))
+        for name in ours:
+            if given.only in name:
+                timing = paired(ours[name], theirs[name], repeats=given.pairs)
+                row = comparison(
+                    f"{name}: {len(x)} SPD({given.k})",
+                    f"the CPU of the same machine, {len(some)}",
+                    timing,
+                    unit="us",
+                    ours_count=len(x),
+                    theirs_count=len(some),
+                )
+                rows.append(row)
+                print(row, flush=True)
     if device is cpu:
         print("\n".join(markdown(rows)))
     else:
