@@ -366,7 +366,8 @@ def test_rounding_is_a_tenth_of_its_bound(kind, place):
             assert means(place, 2).share < MARGIN
 
 
-# Of every space a place in which its clamp moves records a good way.
+# Of a space a place in which its clamp moves records a good way. Balls of Bures-Wasserstein
+# matrices and of products in FEW are too small or too ill-conditioned for that.
 MOVING = {
     place.name: place
     for place in FEW
@@ -399,7 +400,7 @@ def outside(place: Place, n: int = 3000) -> Any:
     ],
     ids=str,
 )
-def test_in_every_space_all_records_end_in_the_ball_alike_at_every_place(kind, place):
+def test_in_other_spaces_all_records_end_in_the_ball_alike_at_every_place(kind, place):
     space, ball = place.space, riemdp.Ball(place.center, place.radius)
     x = of_the_cpu(lambda: outside(place))
     before = of_the_cpu(lambda: np.asarray(space.dist(place.center, x)))
@@ -422,9 +423,8 @@ BUDGET = riemdp.Budget(1.0, 1e-6)
 def a_mean() -> np.ndarray:
     center, x = far_and_near()
     ball, space = riemdp.Ball(center, 1.0), riemdp.SPDAffineInvariant(4)
-    budget = riemdp.Budget(1.0, 1e-6)
     release = riemdp.private_frechet_mean(
-        space, x, ball, budget, mechanism="wrapped-gaussian", rng=3
+        space, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=3
     )
     return np.asarray(release.value)
 
@@ -433,9 +433,7 @@ def three_steps() -> np.ndarray:
     center, x = far_and_near()
     space = riemdp.SPDAffineInvariant(4)
     problem = riemdp.problems.frechet_mean(space)
-    found = riemdp.private_minimize(
-        problem, x, center, DPRGD(3, 0.5, 1.0), riemdp.Budget(1.0, 1e-6), rng=3
-    )
+    found = riemdp.private_minimize(problem, x, center, DPRGD(3, 0.5, 1.0), BUDGET, rng=3)
     return np.asarray(found.value)
 
 
@@ -458,14 +456,16 @@ def cloud(space: Any, n: int, radius: float) -> Any:
     )
 
 
-def mean_of(space: Any, n: int, radius: float) -> Any:
+def released(space: Any, x: Any, radius: float) -> Any:
     ball = riemdp.Ball(space.origin, radius)
+    return riemdp.private_frechet_mean(
+        space, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=3
+    ).value
+
+
+def mean_of(space: Any, n: int, radius: float) -> Any:
     x = cloud(space, n, 0.9 * radius)
-    return lambda: (
-        riemdp.private_frechet_mean(
-            space, x, ball, BUDGET, mechanism="wrapped-gaussian", rng=3
-        ).value
-    )
+    return lambda: released(space, x, radius)
 
 
 def mean_of_a_file(space: Any, n: int, radius: float) -> Any:
@@ -474,15 +474,7 @@ def mean_of_a_file(space: Any, n: int, radius: float) -> Any:
     def make() -> Any:
         with tempfile.TemporaryDirectory() as folder:
             np.save(f"{folder}/x.npy", x)
-            records = np.load(f"{folder}/x.npy", mmap_mode="r")
-            return riemdp.private_frechet_mean(
-                space,
-                records,
-                riemdp.Ball(space.origin, radius),
-                BUDGET,
-                mechanism="wrapped-gaussian",
-                rng=3,
-            ).value
+            return released(space, np.load(f"{folder}/x.npy", mmap_mode="r"), radius)
 
     return make
 

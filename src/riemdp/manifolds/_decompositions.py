@@ -86,6 +86,7 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
     bad = wrong(whole, q=parts[1], values=parts[0])
     if a.shape[-1] <= SWEPT:
         swept = where_rare(bad, _swept, parts, whole, parts[1])
+        # chosen once more, because what comes from there carries no derivative
         parts = tuple(
             jnp.where(_expand(bad, old), new, old) for new, old in zip(swept, parts, strict=True)
         )
