@@ -29,7 +29,7 @@ from riemdp.domains._frame import MOST_TERMS, summation_error
 from riemdp.manifolds import AbstractManifold, Product
 from riemdp.mechanisms import WrappedGaussian
 from riemdp.statistics._frechet_mean import solve
-from riemdp.statistics._looks import MANY, mean_by_looks, suits
+from riemdp.statistics._looks import MANY, look_for_many, mean_by_looks
 from riemdp.statistics._sums import weighted_sum
 from tests.manifolds.oracles import ORACLES
 from tests.manifolds.spd_oracles import apply, exact
@@ -353,9 +353,10 @@ def means(place: Place, count: int, seed: int = 0) -> Found:
 def _solved(frame: AbstractManifold, center: Any, records: Any, tolerance: float) -> Iterator[Any]:
     """The mean as it is found of few records, and as of many."""
     yield solve(frame, records, None, 8, tolerance)
-    if suits(frame, MANY):
+    look = look_for_many(frame, records, MANY, None)
+    if look is not None:
         some = records, np.full(8, 1.0 / 8.0)
-        yield mean_by_looks(frame, records, None, some, center, tolerance, 200)
+        yield mean_by_looks(look, records, None, some, center, tolerance, 200)
 
 
 def _near_the_edge(center: np.ndarray, radius: float, rng: np.random.Generator) -> np.ndarray:

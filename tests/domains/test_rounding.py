@@ -72,6 +72,6 @@ def test_no_place_has_more_rounding_than_a_tenth_of_its_bound():
 
 @pytest.mark.parametrize("copies", [1, 1000])
 def test_sums_of_up_to_a_million_terms_are_within_their_bound(copies):
-    found = sums(1000, copies)
-    assert found.share < MARGIN
-    assert found.error > 0.0
+    found = [sums(1000, copies, seed) for seed in range(9)]
+    assert all(one.share < MARGIN for one in found)
+    assert any(one.error > 0.0 for one in found)

@@ -77,22 +77,35 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
     read.
     """
     _one_thread_each()
+    values, q = _eigh(a) if lapack_alone() else _checked_eigh(a)
+    return values, q
+
+
+def _eigh(a: Matrix) -> Parts:
     found = jnp.linalg.eigh(a, symmetrize_input=False)
-    parts = found.eigenvalues, found.eigenvectors
-    if lapack_alone():
-        return parts
+    return found.eigenvalues, found.eigenvectors
+
+
+@jax.custom_jvp
+def _checked_eigh(a: Matrix) -> Parts:
+    parts = _eigh(a)
     low = jnp.tril(a)
     whole = low + _transpose(jnp.tril(a, -1))
     bad = wrong(whole, q=parts[1], values=parts[0])
     if a.shape[-1] <= SWEPT:
-        swept = where_rare(bad, _swept, parts, whole, parts[1])
-        # chosen once more, because what comes from there carries no derivative
-        parts = tuple(
-            jnp.where(_expand(bad, old), new, old) for new, old in zip(swept, parts, strict=True)
-        )
+        parts = where_rare(bad, _swept, parts, whole, parts[1])
         bad &= wrong(whole, q=parts[1], values=parts[0])
-    values, q = _checked(np.linalg.eigh, whole, bad, parts)
-    return values, q
+    return _checked(np.linalg.eigh, whole, bad, parts)
+
+
+@_checked_eigh.defjvp
+def _(primals: Parts, tangents: Parts) -> tuple[Parts, Parts]:
+    # Made of the parts that were checked: what was decomposed again has its derivative too.
+    values, q = _checked_eigh(*primals)
+    turned = _transpose(q) @ tangents[0] @ q
+    one = jnp.eye(values.shape[-1])
+    slopes = 1.0 / (one + values[..., None, :] - values[..., :, None]) - one
+    return (values, q), (jnp.diagonal(turned, axis1=-2, axis2=-1), q @ (slopes * turned))
 
 
 def eigvalsh(a: Matrix) -> Array:
@@ -103,17 +116,47 @@ def eigvalsh(a: Matrix) -> Array:
 
 
 def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
-    """Left singular vectors, descending singular values, right singular vectors as rows."""
+    """Left singular vectors, descending singular values, right singular vectors as rows; all of
+    them, or those alone that belong to a singular value. Only the latter have a derivative.
+    """
     _one_thread_each()
-    u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
     if lapack_alone():
+        u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
         return u, s, vt
+    u, s, vt = _checked_svd(a, full_matrices and a.shape[-1] != a.shape[-2])
+    return u, s, vt
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _checked_svd(a: Matrix, full_matrices: bool) -> Parts:
+    u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
     some = s.shape[-1]
     left = a @ _transpose(vt)[..., :some]
     bad = wrong(a, q=u, values=s, moved=left) | _skewed(vt)
     solve = functools.partial(np.linalg.svd, full_matrices=full_matrices)
-    u, s, vt = _checked(solve, a, bad, (u, s, vt))
-    return u, s, vt
+    return _checked(solve, a, bad, (u, s, vt))
+
+
+@_checked_svd.defjvp
+def _(full_matrices: bool, primals: Parts, tangents: Parts) -> tuple[Parts, Parts]:
+    if full_matrices:
+        raise NotImplementedError("vectors that belong to no singular value have no derivative")
+    (da,) = tangents
+    u, s, vt = _checked_svd(*primals, full_matrices)
+    v, ut = _transpose(vt), _transpose(u)
+    turned = ut @ da @ v
+    right, low = turned * s[..., None, :], turned * s[..., :, None]
+    gaps = s[..., None, :] ** 2 - s[..., :, None] ** 2
+    slopes = jnp.where(gaps == 0.0, 0.0, 1.0 / jnp.where(gaps == 0.0, 1.0, gaps))
+    du = u @ (slopes * (right + _transpose(right)))
+    dv = v @ (slopes * (low + _transpose(low)))
+    if u.shape[-2] > u.shape[-1]:
+        aside = da @ v
+        du += (aside - u @ (ut @ aside)) / s[..., None, :]
+    if v.shape[-2] > v.shape[-1]:
+        aside = _transpose(da) @ u
+        dv += (aside - v @ (vt @ aside)) / s[..., None, :]
+    return (u, s, vt), (du, jnp.diagonal(turned, axis1=-2, axis2=-1), _transpose(dv))
 
 
 def singular_values(a: Matrix) -> Array:
@@ -199,17 +242,12 @@ def _checked(
     solve: Callable[[np.ndarray], Any], a: Matrix, bad: Bool[Array, "*batch"], parts: Parts
 ) -> Parts:
     """The parts of a decomposition: of bad matrices those of LAPACK, and NaN of matrices that are
-    not finite, of which a solver may make anything. What was right keeps its derivative.
+    not finite, of which a solver may make anything.
     """
     finite = jnp.all(jnp.isfinite(a), axis=(-2, -1))
     shapes = tuple((part.shape[bad.ndim :], part.dtype) for part in parts)
     usual = tuple(jnp.where(_expand(finite, part), part, jnp.nan) for part in parts)
-    solved = functools.partial(_on_host, solve, shapes)
-    fixed = where_rare(bad, solved, jax.lax.stop_gradient(usual), a, bad)
-    kept = finite & ~bad
-    return tuple(
-        jnp.where(_expand(kept, old), old, new) for new, old in zip(fixed, parts, strict=True)
-    )
+    return where_rare(bad, functools.partial(_on_host, solve, shapes), usual, a, bad)
 
 
 def _on_host(

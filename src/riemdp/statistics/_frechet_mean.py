@@ -27,8 +27,8 @@ from ..manifolds import (
 )
 from ..manifolds._base import Point, held
 from ._affine_mean import NotSuitable, affine_mean
-from ._looks import mean_by_looks
-from ._looks import suits as suits_looks
+from ._look import AbstractLook
+from ._looks import look_for_many, mean_by_looks
 from ._newton import Found
 from ._quick_affine import quick_affine_mean, suits
 from ._riemannian_mean import gradient_mean, mean_start, newton_mean
@@ -143,11 +143,13 @@ def solve(
     *,
     warn: bool = True,
     check: Callable[[], None] | None = None,
+    ball: tuple[Point, float] | None = None,
 ) -> MeanResult:
     """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
     not reached, the value is the point of the smallest residual. `warn`: where it may be one of
     several. `check`: what refuses records that are not on the space. It is called where a method
-    that looks at them itself finds one that seems not to be.
+    that looks at them itself finds one that seems not to be. `ball`: center and radius of a public
+    ball that all lie in.
     """
     if n == 1:
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
@@ -166,6 +168,30 @@ def solve(
         value = tuple(part.value for part in parts)
         return MeanResult(value, residual, max(part.iterations for part in parts), residual <= tol)
     found: Found[Any] | None = None
+    look = look_for_many(manifold, X, n, ball)
+    if look is not None:
+        if check is not None:
+            check()
+        found = _of_many(look, X, w, n, tol, warn)
+    if found is None or not found.residual <= tol:
+        found = _of_few(manifold, X, w, n, tol, check if look is None else None)
+    if warn:
+        _warn_of_spread(manifold, found.value, found.spread)
+    return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
+
+
+def _of_few(
+    manifold: AbstractManifold,
+    X: Point,
+    w: Any | None,
+    n: int,
+    tol: float,
+    check: Callable[[], None] | None,
+) -> Found[Any]:
+    """The mean by the solver of the space, which is the quickest one on the CPU for any number of
+    SPD matrices or points of a sphere.
+    """
+    found: Found[Any] | None = None
     if isinstance(manifold, SPDAffineInvariant):
         # Not suitable: so ill-conditioned that logarithms need the manifold's careful formulas.
         X = np.asarray(X)
@@ -175,27 +201,23 @@ def solve(
         if found is None or found.residual > tol:
             with contextlib.suppress(NotSuitable):
                 found = affine_mean(X, w, tol, MAX_PASSES)
-    if found is None:
-        weights = _or_equal(w, n)
-        if isinstance(manifold, Sphere):
-            found = sphere_mean(X, weights, tol, MAX_PASSES, check)
-        else:
-            if check is not None:
-                check()
-            found = _of_many(manifold, X, w, n, tol, warn) if suits_looks(manifold, n) else None
-            if found is None or not found.residual <= tol:
-                hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
-                method = newton_mean if hyperbolic else gradient_mean
-                found = method(manifold, X, weights, tol, MAX_PASSES)
-        if warn:
-            _warn_of_spread(manifold, found.value, found.spread)
-    return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
+        if found is not None:
+            return found
+    weights = _or_equal(w, n)
+    if isinstance(manifold, Sphere):
+        return sphere_mean(X, weights, tol, MAX_PASSES, check)
+    if check is not None:
+        check()
+    hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
+    method = newton_mean if hyperbolic else gradient_mean
+    return method(manifold, X, weights, tol, MAX_PASSES)
 
 
 def _of_many(
-    manifold: AbstractManifold, X: Point, w: Any | None, n: int, tol: float, warn: bool
+    look: AbstractLook[Any], X: Point, w: Any | None, n: int, tol: float, warn: bool
 ) -> Found[Any]:
     """The mean of many records, from that of a sample to a hundredth of its sampling error."""
+    manifold = look.manifold
     places = (np.arange(min(MOST_SAMPLED, n // 8)) * n) // min(MOST_SAMPLED, n // 8)
     shares = np.ones(len(places)) if w is None else w[places]
     if not np.any(shares):
@@ -204,7 +226,7 @@ def _of_many(
     start = mean_start(manifold, some, shares)
     error = float(np.mean(np.asarray(manifold.dist(start, some)))) / math.sqrt(len(places))
     rough = solve(manifold, some, shares, len(places), max(tol, 1e-2 * error), warn=False).value
-    found = mean_by_looks(manifold, X, w, (some, shares), rough, tol, MAX_PASSES)
+    found = mean_by_looks(look, X, w, (some, shares), rough, tol, MAX_PASSES)
     if not warn:
         return found
     return replace(found, spread=float(np.max(np.asarray(manifold.dist(found.value, X)))))

@@ -13,7 +13,7 @@ from ..domains._stream import Part, most_rows
 from ..manifolds import AbstractManifold, Product, SPDAffineInvariant, SPDBuresWasserstein
 from ..manifolds._base import Point
 from . import _streamed_affine, _streamed_bures, _streamed_constant, _streamed_symmetric
-from ._look import AbstractLook, FlatLook, ProductLook, newton_of_means
+from ._look import AbstractLook, FlatLook, Means, ProductLook, newton_of_means
 from ._newton import Found
 from ._streamed_affine import AffineLook
 from ._streamed_bures import BuresLook
@@ -24,6 +24,7 @@ from ._threads import in_threads
 
 ROWS = 4096  # of records in memory that are looked at together
 MANY = 8192  # records in memory from which on looks cost less than the passes they save
+_NUMBERS = 1 << 22  # of records in the memory of an accelerator that are looked at together
 
 
 def look_for(manifold: AbstractManifold, center: Point, radius: float) -> AbstractLook[Any] | None:
@@ -55,15 +56,31 @@ def _without_ball(manifold: AbstractManifold) -> AbstractLook[Any] | None:
     return None
 
 
-def suits(manifold: AbstractManifold, n: int) -> bool:
-    """Whether `mean_by_looks` is for n records of this space: where `_frechet_mean` has no other
-    way to the Hessian of all, and there are many.
+def look_for_many(
+    manifold: AbstractManifold, X: Point, n: int, ball: tuple[Point, float] | None
+) -> AbstractLook[Any] | None:
+    """What `mean_by_looks` looks for in n records of this space, inside the ball where one is
+    given: where `_frechet_mean` has no other way to the Hessian of all on the device where the
+    records are, and there are many.
     """
-    return n >= MANY and _without_ball(manifold) is not None
+    if n < MANY:
+        return None
+    if isinstance(manifold, SPDAffineInvariant) and ball is not None and on_accelerator(X):
+        return look_for(manifold, *ball)
+    return _without_ball(manifold)
+
+
+def on_accelerator(X: Point) -> bool:
+    """Whether records are in the memory of another device than the CPU: a public fact."""
+    leaves = jax.tree.leaves(X)
+    return all(
+        isinstance(x, jax.Array) and all(device.platform != "cpu" for device in x.devices())
+        for x in leaves
+    )
 
 
 def mean_by_looks(
-    manifold: AbstractManifold,
+    look: AbstractLook[Any],
     X: Point,
     w: np.ndarray | None,
     some: tuple[Point, np.ndarray],
@@ -71,15 +88,39 @@ def mean_by_looks(
     tol: float,
     most: int,
 ) -> Found[Any]:
-    """The Frechet mean of records in memory with weights w (None: equal ones), from `start`, near
-    the mean of `some` of them with their weights.
+    """The Frechet mean of records with weights w (None: equal ones), from `start`, near the mean of
+    `some` of them with their weights.
     """
-    look = _without_ball(manifold)
-    assert look is not None
-    rows = min(ROWS, most_rows(sum(x[0].size for x in jax.tree.leaves(X))))
-    records = functools.partial(means_in_memory, X, w, rows)
-    sample = functools.partial(means_in_memory, *some, rows)
-    return newton_of_means(look, records, start, tol, most, sample)
+    return newton_of_means(look, _means(X, w), start, tol, most, _means(*some))
+
+
+def _means(X: Point, w: np.ndarray | None) -> Means:
+    """The means over records, wherever they are held."""
+    entries = sum(x[0].size for x in jax.tree.leaves(X))
+    if on_accelerator(X):
+        rows = min(len(jax.tree.leaves(X)[0]), max(1, _NUMBERS // entries))
+        rows = 1 << (rows.bit_length() - 1)  # sums are made in pairs
+        return functools.partial(_means_on_device, X, w, rows)
+    return functools.partial(means_in_memory, X, w, min(ROWS, most_rows(entries)))
+
+
+def _means_on_device(X: Point, w: np.ndarray | None, rows: int, part: Part) -> Any:
+    """The same as `means_in_memory`, of at least `rows` points in the memory of a device."""
+    n = len(jax.tree.leaves(X)[0])
+    found = []
+    for begin in range(0, n, rows):
+        first = min(begin, n - rows)  # the last part overlaps the one before it
+        weights = np.ones(rows) if w is None else np.array(w[first : first + rows])
+        weights[: begin - first] = 0.0
+        sums = part(_slice(X, first, rows), np.zeros(rows, dtype=bool), jnp.asarray(weights))
+        found.append((sums, weights.sum()))
+    total, weight = jax.tree.map(lambda *parts: pairwise([np.asarray(p) for p in parts]), *found)
+    return jax.tree.map(lambda leaf: leaf / weight, total)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _slice(X: Point, first: int, rows: int) -> Point:
+    return jax.tree.map(lambda x: jax.lax.dynamic_slice_in_dim(x, first, rows), X)
 
 
 def means_in_memory(X: Point, w: np.ndarray | None, rows: int, part: Part) -> Any:

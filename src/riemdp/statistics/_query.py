@@ -500,7 +500,10 @@ def mean_in_ball(
                 found = None if seen is None else mean_of_seen(seen, tolerance, MAX_PASSES)
                 if found is None:
                     n = int(jax.tree.leaves(points)[0].shape[0])
-                    found = solve(domain.manifold, points, shares, n, tolerance, warn=False).value
+                    ball = (domain.center, domain.radius)
+                    found = solve(
+                        domain.manifold, points, shares, n, tolerance, warn=False, ball=ball
+                    ).value
     except Unreadable:
         raise
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):
