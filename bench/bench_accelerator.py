@@ -9,10 +9,9 @@ gets one record in `--share`.
 
 Decompositions are those of the library, checked as they are on such a machine (on both sides), in
 parts of the size that the clamp takes. Records lie on the device where a row says so; else they
-are NumPy arrays or a file, and the way to the device is part of the time. The solver of the
-affine-invariant mean works on the host, so `a private mean` is on the device up to the clamp; that
-of a file is on the device but for the steps. `mean by gradient steps` is the solver of other
-spaces, all of it on the device.
+are NumPy arrays or a file, and the way to the device is part of the time. `mean by gradient steps`
+is the solver of spaces without a better one; the others of `a private mean` are found by Newton's
+method, on the CPU in NumPy.
 """
 
 from __future__ import annotations

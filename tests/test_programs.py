@@ -45,6 +45,31 @@ def test_it_is_a_part_of_other_programs(space):
     assert np.all(np.isfinite(slope))
 
 
+@pytest.mark.parametrize(
+    "space",
+    [*SPACES, riemdp.Product(riemdp.Sphere(3), riemdp.SPDAffineInvariant(2))],
+    ids=str,
+)
+def test_operations_of_few_and_of_many_points_agree_also_in_other_programs(space):
+    few = space.random_point(jax.random.key(0), (3,))
+    one, base = jax.tree.map(lambda x: x[1], few), space.origin
+    many = jax.tree.map(lambda x: jnp.tile(x, (200,) + (1,) * (x.ndim - 1)), few)
+    assert not _programs._are_small((base, many))
+    assert _programs._are_small((base, few))
+    expected = space.dist(base, many)[1]
+    alone = [
+        space.dist(base, one),
+        space.dist(base, few)[1],
+        jax.vmap(lambda x: space.dist(base, x))(few)[1],
+        jax.jit(lambda x: space.dist(x, one))(base),
+        # none of its arguments shows that it is traced
+        jax.jit(lambda t: t + space.dist(base, one))(0.0),
+    ]
+    np.testing.assert_allclose(alone, np.full(5, expected), rtol=1e-12)
+    slope = jax.grad(lambda x: space.dist(x, one))(base)  # the last is not traced
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(slope))
+
+
 def test_options_that_a_version_of_the_compiler_does_not_know_are_left_out(monkeypatch):
     monkeypatch.setattr(_programs, "_PLAIN", {"xla_an_option_of_another_time": True})
     doubled = _programs.for_one_point()(lambda x: 2.0 * x)

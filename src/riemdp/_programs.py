@@ -23,6 +23,7 @@ _OLDER = {"xla_cpu_use_fusion_emitters": False}
 _PLAIN = {**_OLDER, "xla_backend_optimization_level": 0}
 _SHORT = 16  # entries of a vector, and
 _FEW = 96  # numbers in all, with which a formula is written out
+_SMALL = 256  # numbers in each argument with which an operation is compiled as for one point
 _FLOAT = np.dtype(np.float64)
 
 
@@ -141,3 +142,24 @@ def _known(options: tuple[tuple[str, Any], ...]) -> bool:
     except Exception:  # of a type of its own in each version
         return False
     return True
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _operation(manifold: Any, name: str, *arguments: Any) -> Any:
+    return getattr(manifold, name)(*arguments)
+
+
+@for_one_point(0, 1)
+def _small_operation(manifold: Any, name: str, *arguments: Any) -> Any:
+    return getattr(manifold, name)(*arguments)
+
+
+def operation(manifold: Any, name: str, *arguments: Any) -> Any:
+    """What the method of this name gives, compiled as for one point where there are few numbers."""
+    return (_small_operation if _are_small(arguments) else _operation)(manifold, name, *arguments)
+
+
+def _are_small(arguments: tuple[Any, ...]) -> bool:
+    return all(
+        _are_small(x) if type(x) is tuple else getattr(x, "size", 1) <= _SMALL for x in arguments
+    )

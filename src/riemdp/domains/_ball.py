@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import eval_context
 from jaxtyping import Array, Bool
 
 from .._errors import HERMITIAN, InvalidArgument, magnitude
@@ -81,7 +82,7 @@ class Ball:
         domain = self._domains.get(manifold)
         if domain is None:
             # the center is a public constant, also inside a user's jit
-            with jax.ensure_compile_time_eval():
+            with eval_context():
                 domain = Domain(manifold, _center(manifold, self.center), self.radius)
                 limit = float(np.asarray(manifold.injectivity_radius(domain.center)))
             if not self.radius < limit:

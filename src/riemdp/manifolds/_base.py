@@ -25,6 +25,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, PyTree
 from numpy.typing import ArrayLike as NumPyArrayLike
 
 from .._errors import real
+from .._programs import operation as _compiled
 from ._arrays import coerce_array
 
 # Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
@@ -33,11 +34,6 @@ Tangent: TypeAlias = PyTree[Float[Array, "..."]]
 # Records as a user gives them: an array (n, *shape), or a sequence of any objects, read one by one.
 RecordsLike: TypeAlias = NumPyArrayLike | Sequence[object]
 EPS = 2.0**-52  # distance from 1 to the next float64
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _compiled(manifold: AbstractManifold, operation: str, *arguments: Point | float) -> Any:
-    return getattr(manifold, operation)(*arguments)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2))

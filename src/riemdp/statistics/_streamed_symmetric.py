@@ -38,6 +38,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_context
 from jaxtyping import Array
 
 from ..domains._stream import Part, weighted_pairwise
@@ -166,7 +167,7 @@ def _places(size: int) -> np.ndarray:
 @functools.lru_cache(maxsize=8)
 def _skew(manifold: AbstractManifold) -> np.ndarray:
     """The matrices of the coordinates of rotations, (dim, m, m)."""
-    with jax.ensure_compile_time_eval():
+    with eval_context():
         origin = manifold.origin
         return np.asarray(manifold._from_coordinates(origin, jnp.eye(manifold.dim)))
 
