@@ -22,6 +22,7 @@ from riemdp.statistics import (
     _look,
     _looks,
     _newton,
+    _query,
     _streamed_bures,
     _streamed_mean,
     _streamed_symmetric,
@@ -539,7 +540,9 @@ def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) ->
 
     monkeypatch.setattr(_look, "damped_newton", lost)
     monkeypatch.setattr(_looks, "MANY", 1000)
-    for space in (PLANES, BURES):
+    monkeypatch.setattr(_looks, "on_accelerator", lambda _: True)
+    monkeypatch.setattr(_query, "suits_clamp", lambda *_: False)
+    for space in (PLANES, BURES, riemdp.SPDAffineInvariant(3)):
         n, radius = 1500, radius_of(space, 0.5)
         X = cloud(space, n, radius)
         query = FrechetMean(Ball(space.origin, radius).on(space), n)
@@ -549,6 +552,25 @@ def test_what_newton_does_not_reach_is_searched_for_on(tmp_path, monkeypatch) ->
             found = query.value(query.prepare(given))
             assert query.tolerance in asked
             assert residual(space, found, X) <= query.tolerance
+
+
+@pytest.mark.parametrize("error", [np.linalg.LinAlgError, ZeroDivisionError])
+def test_an_error_of_newtons_method_is_not_one_of_the_mean(monkeypatch, error) -> None:
+    """Else the records would decide that the center is the value."""
+    asked = []
+
+    def lost(look, move, start, tol, most):
+        asked.append(tol)
+        raise error("not this way")
+
+    n, radius = 1500, radius_of(PLANES, 0.5)
+    X = cloud(PLANES, n, radius)
+    query = FrechetMean(Ball(PLANES.origin, radius).on(PLANES), n)
+    monkeypatch.setattr(_look, "damped_newton", lost)
+    monkeypatch.setattr(_looks, "MANY", 1000)
+    found = query.value(query.prepare(X))
+    assert asked
+    assert residual(PLANES, found, X) <= query.tolerance
 
 
 @pytest.mark.parametrize("space", [PLANES, ROTATIONS, BURES], ids=str)

@@ -77,35 +77,21 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
     read.
     """
     _one_thread_each()
-    values, q = _eigh(a) if lapack_alone() else _checked_eigh(a)
-    return values, q
-
-
-def _eigh(a: Matrix) -> Parts:
     found = jnp.linalg.eigh(a, symmetrize_input=False)
-    return found.eigenvalues, found.eigenvectors
-
-
-@jax.custom_jvp
-def _checked_eigh(a: Matrix) -> Parts:
-    parts = _eigh(a)
+    values, q = found.eigenvalues, found.eigenvectors
+    if lapack_alone():
+        return values, q
     low = jnp.tril(a)
     whole = low + _transpose(jnp.tril(a, -1))
-    bad = wrong(whole, q=parts[1], values=parts[0])
+    first = bad = wrong(whole, q, values)
+    parts = values, q
     if a.shape[-1] <= SWEPT:
-        parts = where_rare(bad, _swept, parts, whole, parts[1])
-        bad &= wrong(whole, q=parts[1], values=parts[0])
-    return _checked(np.linalg.eigh, whole, bad, parts)
-
-
-@_checked_eigh.defjvp
-def _(primals: Parts, tangents: Parts) -> tuple[Parts, Parts]:
-    # Made of the parts that were checked: what was decomposed again has its derivative too.
-    values, q = _checked_eigh(*primals)
-    turned = _transpose(q) @ tangents[0] @ q
-    one = jnp.eye(values.shape[-1])
-    slopes = 1.0 / (one + values[..., None, :] - values[..., :, None]) - one
-    return (values, q), (jnp.diagonal(turned, axis1=-2, axis2=-1), q @ (slopes * turned))
+        parts = where_rare(bad, _swept, parts, whole, q)
+        bad &= wrong(whole, parts[1], parts[0])
+    parts = _checked(np.linalg.eigh, whole, bad, parts)
+    new = parts[0], parts[1] * _signs(q, parts[1])
+    values, q = _kept(whole, first, (values, q), new)
+    return values, q
 
 
 def eigvalsh(a: Matrix) -> Array:
@@ -116,47 +102,20 @@ def eigvalsh(a: Matrix) -> Array:
 
 
 def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
-    """Left singular vectors, descending singular values, right singular vectors as rows; all of
-    them, or those alone that belong to a singular value. Only the latter have a derivative.
-    """
+    """Left singular vectors, descending singular values, right singular vectors as rows."""
     _one_thread_each()
-    if lapack_alone():
-        u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
-        return u, s, vt
-    u, s, vt = _checked_svd(a, full_matrices and a.shape[-1] != a.shape[-2])
-    return u, s, vt
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _checked_svd(a: Matrix, full_matrices: bool) -> Parts:
     u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
+    if lapack_alone():
+        return u, s, vt
     some = s.shape[-1]
-    left = a @ _transpose(vt)[..., :some]
-    bad = wrong(a, q=u, values=s, moved=left) | _skewed(vt)
+    bad = wrong(a, u, -s, -_transpose(vt)[..., :some]) | _skewed(vt)
     solve = functools.partial(np.linalg.svd, full_matrices=full_matrices)
-    return _checked(solve, a, bad, (u, s, vt))
-
-
-@_checked_svd.defjvp
-def _(full_matrices: bool, primals: Parts, tangents: Parts) -> tuple[Parts, Parts]:
-    if full_matrices:
-        raise NotImplementedError("vectors that belong to no singular value have no derivative")
-    (da,) = tangents
-    u, s, vt = _checked_svd(*primals, full_matrices)
-    v, ut = _transpose(vt), _transpose(u)
-    turned = ut @ da @ v
-    right, low = turned * s[..., None, :], turned * s[..., :, None]
-    gaps = s[..., None, :] ** 2 - s[..., :, None] ** 2
-    slopes = jnp.where(gaps == 0.0, 0.0, 1.0 / jnp.where(gaps == 0.0, 1.0, gaps))
-    du = u @ (slopes * (right + _transpose(right)))
-    dv = v @ (slopes * (low + _transpose(low)))
-    if u.shape[-2] > u.shape[-1]:
-        aside = da @ v
-        du += (aside - u @ (ut @ aside)) / s[..., None, :]
-    if v.shape[-2] > v.shape[-1]:
-        aside = _transpose(da) @ u
-        dv += (aside - v @ (vt @ aside)) / s[..., None, :]
-    return (u, s, vt), (du, jnp.diagonal(turned, axis1=-2, axis2=-1), _transpose(dv))
+    left, size, right = _checked(solve, a, bad, (u, s, vt))
+    signs = _signs(u, left)
+    left = left * signs
+    right = right.at[..., :some, :].multiply(_transpose(signs)[..., :some, :])
+    u, s, vt = _kept(a, bad, (u, s, vt), (left, size, right))
+    return u, s, vt
 
 
 def singular_values(a: Matrix) -> Array:
@@ -166,19 +125,30 @@ def singular_values(a: Matrix) -> Array:
 
 
 def wrong(
-    a: Matrix, q: Matrix, values: Float[Array, "*batch k"], moved: Matrix | None = None
+    a: Matrix, q: Matrix, values: Float[Array, "*batch k"], right: Matrix | None = None
 ) -> Bool[Array, "*batch"]:
-    """Which finite matrices were decomposed wrongly: `moved`, by default a q, is not q times the
-    values, or the columns of q are not orthonormal.
+    """Which finite matrices were decomposed wrongly: a times `right`, by default q, is not q times
+    the values, these do not ascend, or the columns of q are not orthonormal.
     """
-    moved = a @ q if moved is None else moved
-    size = jnp.max(jnp.abs(values), axis=-1)[..., None, None]
+    # No entry exceeds the largest value. Taken to the size of 1 first, nothing underflows.
+    size = jnp.maximum(_largest(values, 1), _largest(a, 2))
     size = jnp.where(size > 0.0, size, 1.0)
-    gap = (moved - q[..., : values.shape[-1]] * values[..., None, :]) / size
+    share = values / size[..., None]
+    moved = (a / size[..., None, None]) @ (q if right is None else right)
+    gap = moved - q[..., : values.shape[-1]] * share[..., None, :]
     limit = RESIDUAL * EPS * max(a.shape[-2:])
     # What is not a number satisfies no inequality.
-    right = (jnp.sum(gap**2, axis=(-2, -1)) <= limit**2) & ~_skewed(q)
-    return jnp.all(jnp.isfinite(a), axis=(-2, -1)) & ~right
+    sound = (jnp.sum(gap**2, axis=(-2, -1)) <= limit**2) & ~_skewed(q)
+    sound &= jnp.all(share[..., 1:] >= share[..., :-1] - limit, axis=-1)
+    return _finite(a) & ~sound
+
+
+def _largest(x: Array, axes: int) -> Array:
+    return jnp.max(jnp.abs(x), axis=tuple(range(-axes, 0)))
+
+
+def _finite(a: Matrix) -> Bool[Array, "*batch"]:
+    return jnp.all(jnp.isfinite(a), axis=(-2, -1))
 
 
 def _skewed(q: Matrix) -> Bool[Array, "*batch"]:
@@ -241,13 +211,31 @@ def _rounds(k: int) -> np.ndarray:
 def _checked(
     solve: Callable[[np.ndarray], Any], a: Matrix, bad: Bool[Array, "*batch"], parts: Parts
 ) -> Parts:
-    """The parts of a decomposition: of bad matrices those of LAPACK, and NaN of matrices that are
-    not finite, of which a solver may make anything.
-    """
-    finite = jnp.all(jnp.isfinite(a), axis=(-2, -1))
+    """The parts of a decomposition, of bad matrices those of LAPACK."""
     shapes = tuple((part.shape[bad.ndim :], part.dtype) for part in parts)
-    usual = tuple(jnp.where(_expand(finite, part), part, jnp.nan) for part in parts)
-    return where_rare(bad, functools.partial(_on_host, solve, shapes), usual, a, bad)
+    return where_rare(bad, functools.partial(_on_host, solve, shapes), parts, a, bad)
+
+
+def _kept(a: Matrix, bad: Bool[Array, "*batch"], old: Parts, new: Parts) -> Parts:
+    """The new parts of bad matrices, NaN of matrices that are not finite, of which a solver may
+    make anything, and else the old ones. All have the derivatives of the old ones, of which a
+    solver that stops early misses as little.
+    """
+    finite = _finite(a)
+
+    def choose(old: Array, new: Array) -> Array:
+        given = jnp.where(jnp.isfinite(old), old, 0.0)
+        new = jnp.where(_expand(finite, new), new, jnp.nan)
+        new = jax.lax.stop_gradient(new) + (given - jax.lax.stop_gradient(given))
+        return jnp.where(_expand(finite & ~bad, old), old, new)
+
+    return tuple(map(choose, old, new))
+
+
+def _signs(old: Matrix, new: Matrix) -> Matrix:
+    """What turns new columns to the side of the old ones: one row."""
+    along = jnp.sum(old * new, axis=-2, keepdims=True)
+    return jax.lax.stop_gradient(jnp.where(along < 0.0, -1.0, 1.0))
 
 
 def _on_host(
