@@ -221,11 +221,29 @@ def test_what_stopped_a_little_early_is_mended_on_the_device(monkeypatch, k, siz
 
 
 def test_a_sweep_turns_every_pair_of_columns_once():
-    for k in (1, 2, 3, 8, 11):
-        rounds = decompositions._rounds(k)
-        assert all(len(set(one.ravel())) == one.size for one in rounds)
-        pairs = {tuple(sorted(pair)) for one in rounds for pair in one.T.tolist()}
-        assert len(pairs) == k * (k - 1) // 2 == rounds.size // 2
+    for k in (1, 2, 3, 8, 11, 32):
+        seen = []
+        for i in range(decompositions._rounds(k)):
+            one = np.stack(decompositions._pairs(k, i))
+            assert len(set(one.ravel())) == one.size
+            seen += [tuple(sorted(pair)) for pair in one.T.tolist()]
+        assert len(set(seen)) == len(seen) == k * (k - 1) // 2
+
+
+@devices
+def test_a_clamp_works_inside_other_programs(kind):
+    """Found on an H200: a mapped clamp was an error of JAX."""
+    center, x = far_and_near(8)
+    space, ball = riemdp.SPDAffineInvariant(4), riemdp.Ball(center, 1.0)
+    expected = of_the_cpu_alone(lambda: np.asarray(ball.clamp(space, x)))
+
+    def one(y: Any) -> Any:
+        return ball.clamp(space, y)
+
+    with on(kind):
+        for program in (jax.vmap(one), jax.jit(jax.vmap(one)), lambda x: jax.lax.map(one, x)):
+            found = program(jnp.asarray(x))
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_singular_values_that_stop_early_are_found_again():

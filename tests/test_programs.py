@@ -75,7 +75,8 @@ def test_options_that_a_version_of_the_compiler_does_not_know_are_left_out(monke
     doubled = _programs.for_one_point()(lambda x: 2.0 * x)
     assert float(doubled(1.5)) == 3.0
     assert not _programs._known((("xla_an_option_of_another_time", True),))
-    assert _programs._known(tuple(_programs._OLDER.items()))
+    if jax.default_backend() == "cpu":  # they are options of its compiler
+        assert _programs._known(tuple(_programs._OLDER.items()))
 
 
 def test_an_error_of_the_function_is_its_own():

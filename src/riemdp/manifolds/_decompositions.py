@@ -170,11 +170,10 @@ def _swept(a: Matrix, q: Matrix) -> tuple[Array, Array]:
     k = a.shape[-1]
     q = q @ (1.5 * jnp.eye(k) - 0.5 * _transpose(q) @ q)  # columns orthonormal, to second order
     b = _transpose(q) @ a @ q
-    rounds = jnp.asarray(np.tile(_rounds(k), (SWEEPS, 1, 1)))
 
     def turn(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         b, q = state
-        r, s = rounds[i, 0], rounds[i, 1]
+        r, s = _pairs(k, i)
         off = b[..., r, s]
         half = (b[..., s, s] - b[..., r, r]) / (2.0 * off)
         tangent = jnp.where(half < 0.0, -1.0, 1.0) / (jnp.abs(half) + jnp.hypot(1.0, half))
@@ -186,7 +185,7 @@ def _swept(a: Matrix, q: Matrix) -> tuple[Array, Array]:
         turned = turned.at[..., r, s].set(sine).at[..., s, r].set(-sine)
         return _transpose(turned) @ b @ turned, q @ turned
 
-    b, q = jax.lax.fori_loop(0, len(rounds), turn, ((b + _transpose(b)) / 2, q))
+    b, q = jax.lax.fori_loop(0, SWEEPS * _rounds(k), turn, ((b + _transpose(b)) / 2, q))
     values = jnp.diagonal(b, axis1=-2, axis2=-1)
     order = jnp.argsort(values, axis=-1)
     return (
@@ -195,17 +194,19 @@ def _swept(a: Matrix, q: Matrix) -> tuple[Array, Array]:
     )
 
 
-@functools.cache
-def _rounds(k: int) -> np.ndarray:
-    """(rounds, 2, k // 2): every pair of k columns once, in rounds of disjoint pairs."""
-    columns = list(range(k + k % 2))  # of an odd number one rests in each round
-    half = len(columns) // 2
-    rounds = []
-    for _ in range(len(columns) - 1):
-        pairs = zip(columns[:half], columns[: half - 1 : -1], strict=True)
-        rounds.append([pair for pair in pairs if max(pair) < k])
-        columns = [columns[0], columns[-1], *columns[1:-1]]
-    return np.moveaxis(np.array(rounds, dtype=np.int32).reshape(len(rounds), k // 2, 2), 1, 2)
+def _rounds(k: int) -> int:
+    """How many rounds of disjoint pairs hold every pair of k columns once."""
+    return k - 1 + k % 2
+
+
+def _pairs(k: int, i: Array | int) -> tuple[Array, Array]:
+    """The pairs of round i, (k // 2,) and (k // 2,). No array of constants: inside a branch that is
+    mapped, JAX makes them arguments, which `where_rare` has not.
+    """
+    many = _rounds(k)
+    j = jnp.arange(k % 2, (many + 1) // 2)
+    r, s = (i + j) % many, (i - j) % many
+    return r, jnp.where(j == 0, k - 1, s)  # of an odd number one rests
 
 
 def _checked(
