@@ -9,7 +9,7 @@ for matrices, which it makes slower, in the usual way.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -55,54 +55,70 @@ def for_records(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
 def _in_scalars(f: Callable[..., R], usual: Callable[..., R]) -> Callable[..., R]:
     """f written out where a point is a short vector and a formula can be, else the program."""
     known: dict[Any, Formula | None] = {}
+    last: tuple[Any, Any, Formula | None] = (None, None, None)  # a release asks for one again
 
     @functools.wraps(f)
-    def call(*arguments: Any) -> R:
-        manifold = arguments[0]
-        shape = manifold.shape
-        if len(shape) != 1 or not isinstance(shape[0], int) or shape[0] > _SHORT:
-            return usual(*arguments)
-        leaves, tree = jax.tree.flatten(arguments[1:])
-        given = _flat(leaves)
+    def call(manifold: Any, *arguments: Any) -> R:
+        nonlocal last
+        given = _flat(arguments) if manifold is last[0] or _is_short(manifold) else None
         if given is None:
-            return usual(*arguments)
-        numbers, shapes = given
-        key = (manifold, tree, shapes)
-        if key not in known:
-            try:
-                known[key] = Formula(functools.partial(f, manifold), arguments[1:])
-            except Unsupported:
-                known[key] = None
-        formula = known[key]
+            return usual(manifold, *arguments)
+        numbers, form = given
+        of, of_form, formula = last
+        if of is not manifold or of_form != form:
+            key = manifold, form
+            if key not in known:
+                known[key] = _written(f, manifold, arguments)
+            formula = known[key]
+            last = manifold, form, formula
         if formula is not None:
             try:
                 return formula(numbers)
             except (ArithmeticError, ValueError):
                 pass  # an infinity or a NaN, which Python does not give
-        return usual(*arguments)
+        return usual(manifold, *arguments)
 
     return call
 
 
-def _flat(leaves: list[Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
-    """The numbers in each leaf, and its shape; None where one is traced, no array of float64, or
-    where they are many.
+def _is_short(manifold: Any) -> bool:
+    """Whether a point is a short vector."""
+    shape = manifold.shape
+    return len(shape) == 1 and isinstance(shape[0], int) and shape[0] <= _SHORT
+
+
+def _written(f: Callable[..., Any], manifold: Any, arguments: tuple[Any, ...]) -> Formula | None:
+    try:
+        return Formula(functools.partial(f, manifold), arguments)
+    except Unsupported:
+        return None
+
+
+def _flat(arguments: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
+    """The numbers in each leaf, and the form of all: shapes, and how they are nested. None where a
+    leaf is traced, no array of float64, or has many numbers.
     """
     numbers: list[Any] = []
-    shapes: list[Any] = []
-    for leaf in leaves:
-        if type(leaf) is float:
-            numbers.append((leaf,))
-            shapes.append(())
-            continue
-        if isinstance(leaf, Tracer) or getattr(leaf, "dtype", None) != _FLOAT:
-            return None
-        array = np.asarray(leaf)
-        if array.size > _FEW:
-            return None
-        numbers.append(array.ravel().tolist())
-        shapes.append(array.shape)
-    return numbers, tuple(shapes)
+    form: list[Any] = []
+    for one in arguments:
+        kind = type(one)
+        if kind is float:
+            numbers.append((one,))
+            form.append(())
+        elif kind is np.ndarray or isinstance(one, np.ndarray | jax.Array):
+            if isinstance(one, Tracer) or one.dtype != _FLOAT or one.size > _FEW:
+                return None
+            array = np.asarray(one)
+            numbers.append(array.tolist() if array.ndim == 1 else array.ravel().tolist())
+            form.append(array.shape)
+        else:
+            leaves, tree = jax.tree.flatten(one)
+            inner = None if leaves and leaves[0] is one else _flat(leaves)
+            if inner is None:
+                return None
+            numbers += inner[0]
+            form.append((tree, inner[1]))
+    return numbers, tuple(form)
 
 
 def _compiled(

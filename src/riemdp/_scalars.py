@@ -13,6 +13,7 @@ are those of the C library.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -101,8 +102,11 @@ class Formula:
         shapes = [jax.ShapeDtypeStruct(np.shape(leaf), np.float64) for leaf in leaves]
         traced, out = jax.make_jaxpr(f, return_shape=True)(*jax.tree.unflatten(tree, shapes))
         self._run = _Writer().function(traced, [one.shape for one in jax.tree.leaves(shapes)])
-        found, self._tree = jax.tree.flatten(out)
+        found, tree = jax.tree.flatten(out)
         self._forms = [(one.dtype, one.shape) for one in found]
+        one, some = jax.tree.structure(0), jax.tree.structure(tuple(found))
+        known: dict[Any, Callable[[list[Any]], Any]] = {one: lambda made: made[0], some: tuple}
+        self._made = known.get(tree, functools.partial(jax.tree.unflatten, tree))
 
     def __call__(self, given: Sequence[Any]) -> Any:
         """The value, with arrays of NumPy's, for flat lists of floats, one a leaf.
@@ -111,10 +115,10 @@ class Formula:
             ArithmeticError, ValueError: Python has no value where float64 may have one.
         """
         made = [
-            np.array(value, dtype).reshape(shape)
+            np.array(value, dtype) if len(shape) == 1 else np.array(value, dtype).reshape(shape)
             for value, (dtype, shape) in zip(self._run(*given), self._forms, strict=True)
         ]
-        return jax.tree.unflatten(self._tree, made)
+        return self._made(made)
 
 
 class _Writer:

@@ -120,6 +120,9 @@ def admit_in_parts(
     Raises:
         InvalidArgument: As `admit_records`.
     """
+    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.shape[1:] == manifold.shape
+    if plain and X.shape[:1] >= (at_least,):  # the usual case, seen at once
+        return X, len(X)
     if isinstance(X, Stream):
         return X, X.n
     factors = list(manifold.manifolds) if isinstance(manifold, Product) else [manifold]

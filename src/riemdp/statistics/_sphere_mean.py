@@ -43,6 +43,7 @@ def sphere_mean(
             look at them by itself would take another pass. None: they have been looked at.
     """
     X, w = np.asarray(X), np.asarray(w)
+    cuts = _cuts(X)
 
     def look(p: np.ndarray) -> View[np.ndarray]:
         cosines, stretch = np.empty(len(w)), np.empty(len(w))
@@ -52,7 +53,7 @@ def sphere_mean(
             stretch[some] = _angle_over_sine(cosines[some])
             return w[some] * stretch[some]
 
-        gradient = _across(p, _combined(X, p, weigh))
+        gradient = _across(p, _combined(X, cuts, p, weigh))
         size = _length(gradient)
         spread = float(np.arccos(np.min(np.where(w > 0, cosines, 1.0))))
 
@@ -64,8 +65,8 @@ def sphere_mean(
             isotropic = float(w @ across)
 
             def hessian(v: np.ndarray) -> np.ndarray:
-                along = _combined(X, v, lambda seen, some: ratio[some] * seen)
-                return isotropic * v + _across(p, along)
+                along = _combined(X, cuts, v, lambda seen, some: ratio[some] * seen)
+                return isotropic * v + along - (p @ along) * p
 
             target = max(min(1e-2, 0.1 * size) * size, 0.1 * tol)
             step, _ = conjugate_gradients(hessian, gradient, target, most=30)
@@ -74,15 +75,17 @@ def sphere_mean(
         # No Hessian exceeds 1, so the gradient step always descends.
         return View(size, spread, gradient, newton)
 
-    return damped_newton(look, _move, _start(X, w, check), tol, max_passes)
+    return damped_newton(look, _move, _start(X, cuts, w, check), tol, max_passes)
 
 
-def _start(X: np.ndarray, w: np.ndarray, check: Callable[[], None] | None) -> np.ndarray:
+def _start(
+    X: np.ndarray, cuts: list[slice], w: np.ndarray, check: Callable[[], None] | None
+) -> np.ndarray:
     """The direction of the arithmetic mean, unless that is the centre; else the heaviest record."""
     sums: list[np.ndarray] = []
     fine = True
     with np.errstate(all="ignore"):
-        for some in _cuts(X):
+        for some in cuts:
             sums.append(w[some] @ X[some])
             fine = fine and (check is None or bool(np.all(is_unit(X[some]))))
     if check is not None and not fine:
@@ -106,10 +109,15 @@ def _cuts(X: np.ndarray) -> list[slice]:
 
 
 def _combined(
-    X: np.ndarray, v: np.ndarray, weigh: Callable[[np.ndarray, slice], np.ndarray]
+    X: np.ndarray,
+    cuts: list[slice],
+    v: np.ndarray,
+    weigh: Callable[[np.ndarray, slice], np.ndarray],
 ) -> np.ndarray:
     """weigh(X v) X, read from memory once."""
-    return pairwise([weigh(X[some] @ v, some) @ X[some] for some in _cuts(X)])
+    if len(cuts) == 1:
+        return weigh(X @ v, cuts[0]) @ X
+    return pairwise([weigh(X[some] @ v, some) @ X[some] for some in cuts])
 
 
 def _angle_over_sine(cosines: np.ndarray) -> np.ndarray:
