@@ -120,8 +120,12 @@ def admit_in_parts(
     Raises:
         InvalidArgument: As `admit_records`.
     """
-    plain = type(X) is np.ndarray and X.dtype == np.float64 and X.shape[1:] == manifold.shape
-    if plain and X.shape[:1] >= (at_least,):  # the usual case, seen at once
+    if (  # the usual case, seen at once
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.shape[1:] == manifold.shape
+        and X.shape[:1] >= (at_least,)
+    ):
         return X, len(X)
     if isinstance(X, Stream):
         return X, X.n

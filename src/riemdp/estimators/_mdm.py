@@ -254,7 +254,7 @@ class PrivateMDM(
             else p.counted(TangentClassMeans, ball, self.count_outside, self.budget, given)
         )
         release = p.charged(mechanism).release(value, source)
-        release = dataclasses.replace(release, details={**release.details, **p.facts})
+        release = release._with(details={**release.details, **p.facts})
         self.guarantee_ = release.guarantee
         self.ball_ = release.details["ball"]
         self._coordinates = np.asarray(release.details["coordinates"])

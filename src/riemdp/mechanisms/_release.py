@@ -256,6 +256,18 @@ class Release:
             if query in known
         ]
 
+    def _with(self, **changes: Any) -> Release:
+        """The same release with more public facts, or with a value that was made of it alone: what
+        is not changed has been settled.
+        """
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, **changes)
+        if "value" in changes:
+            made.__dict__["value"] = held(changes["value"])
+        if "details" in changes:
+            made.__dict__["details"] = MappingProxyType(dict(changes["details"]))
+        return made
+
     def _much_noise(self, radius: float | None = None) -> MuchNoise | None:
         """Whether the noise is as large as the ball; `radius` where the release knows none."""
         return of_release(self.error_law, self.details, self.guarantee, self.budget, radius)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from .._errors import invalid
 from ..domains import Ball
 from ..domains._door import admit_in_parts, admit_manifold
@@ -128,4 +126,4 @@ def private_clipping_bound(
         "clipping": _RECORDS if groups is None else _PEOPLE,
         **({} if groups is None else {"people": n, "person_is": _LENGTH}),
     }
-    return dataclasses.replace(release, details={**release.details, **details})
+    return release._with(details={**release.details, **details})

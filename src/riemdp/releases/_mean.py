@@ -333,7 +333,7 @@ def _adaptive(
         "radius": release.details["ball"].radius,
         **people_facts(grouped, found=True),
     }
-    release = dataclasses.replace(release, details={**release.details, **details})
+    release = release._with(details={**release.details, **details})
     release._warn_of_noise()
     return release
 
@@ -374,7 +374,7 @@ def _of_tangents(
         ),
         **people_facts(grouped),
     }
-    release = dataclasses.replace(release, details={**release.details, **details})
+    release = release._with(details={**release.details, **details})
     release._warn_of_noise()
     return release
 
@@ -437,7 +437,7 @@ def _finished(
     if seen is not None and slack is not None:
         seen = seen.within(domain, slack)
     details = {**release.details, **details}
-    return dataclasses.replace(release, value=value, observation=seen, details=details)
+    return release._with(value=value, observation=seen, details=details)
 
 
 def _check_budget(name: str, budget: Budget) -> None:

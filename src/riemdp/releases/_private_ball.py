@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..domains import AdaptiveBall
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._names import names_of
@@ -76,4 +74,4 @@ def private_ball(
     if grouped is None:
         return release
     known = {**release.details, **people_facts(grouped, found=True)}
-    return dataclasses.replace(release, details=known)
+    return release._with(details=known)

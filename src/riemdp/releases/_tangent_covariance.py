@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from .._errors import invalid
 from ..domains import Ball
 from ..domains._door import admit_manifold, admit_records
@@ -114,5 +112,5 @@ def private_tangent_covariance(
     if budget.delta > 0:
         details["noise_floor"] = 2.0 * release.scale * (manifold.dim / 2.0) ** 0.5
     axis = of_coordinates(manifold, names_of(X))
-    release = dataclasses.replace(release, details={**release.details, **details})
+    release = release._with(details={**release.details, **details})
     return release._named(None if axis is None else (axis, axis))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from .._errors import invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_in_parts, admit_manifold
@@ -112,4 +110,4 @@ def private_frechet_variance(
         ),
         **people_facts(grouped, found=domain is None),
     }
-    return dataclasses.replace(release, details={**release.details, **details})
+    return release._with(details={**release.details, **details})

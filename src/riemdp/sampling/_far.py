@@ -14,16 +14,15 @@ eta, the direction and the length, and forget eta then.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from typing import Any, Protocol
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
+from .._programs import for_few_points
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point, Tangent
 from ._points import direction_and_exp, directions
@@ -198,7 +197,7 @@ def hyperbolic_points(
     return jnp.asarray(points).at[far].set(moved)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@for_few_points
 def _points_and_distance(
     manifold: AbstractManifold, eta: Point, radii: Array, z: Array, center: Point
 ) -> tuple[Point, Array]:

@@ -43,7 +43,8 @@ def sphere_mean(
             look at them by itself would take another pass. None: they have been looked at.
     """
     X, w = np.asarray(X), np.asarray(w)
-    cuts = _cuts(X)
+    cuts, weighted = _cuts(X), w > 0.0
+    every = bool(weighted.all())
 
     def look(p: np.ndarray) -> View[np.ndarray]:
         cosines, stretch = np.empty(len(w)), np.empty(len(w))
@@ -55,7 +56,7 @@ def sphere_mean(
 
         gradient = _across(p, _combined(X, cuts, p, weigh))
         size = _length(gradient)
-        spread = float(np.arccos(np.min(np.where(w > 0, cosines, 1.0))))
+        spread = math.acos(float((cosines if every else cosines[weighted]).min()))
 
         def newton() -> tuple[np.ndarray, float]:
             across = np.maximum(stretch * cosines, FLATTEST)
