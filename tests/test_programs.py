@@ -79,6 +79,35 @@ def test_options_that_a_version_of_the_compiler_does_not_know_are_left_out(monke
         assert _programs._known(tuple(_programs._OLDER.items()))
 
 
+def test_a_formula_is_asked_for_what_it_was_written_for():
+    """What was asked last is remembered: the next call has another space, shape or nesting."""
+    asked = []
+
+    @_programs.for_one_point(0)
+    def scaled(space, x, by):
+        asked.append(by)
+        if by is None:
+            return x * len(space.shape)
+        a, b = by if isinstance(by, tuple) else (by, 1.0)
+        return x * a * jnp.sum(b) * space.dim
+
+    planes, x = (riemdp.Sphere(3), riemdp.Lorentz(3), riemdp.Sphere(2)), np.arange(1.0, 4.0)
+    calls = [
+        (planes[i], x[: planes[i].shape[0]] * factor, by)
+        for factor in (1.0, 2.0)
+        for by in (None, 2.0, np.float64(3.0), np.array(4.0), (2.0, 3.0), (2.0, x), ((2.0), x[:1]))
+        for i in (0, 0, 1, 2, 0)
+    ]
+    for space, y, by in calls:
+        expected = scaled.__wrapped__(space, y, by)
+        np.testing.assert_allclose(scaled(space, y, by), expected, rtol=1e-15)
+        assert isinstance(scaled(space, y, by), np.ndarray)  # written out, not compiled
+    del asked[:]
+    for space, y, by in calls:
+        scaled(space, y, by)
+    assert not asked  # none is written anew
+
+
 def test_an_error_of_the_function_is_its_own():
     def refuse(x):
         raise ValueError("not this one")

@@ -102,8 +102,8 @@ def _flat(arguments: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
     form: list[Any] = []
     for one in arguments:
         kind = type(one)
-        if kind is float:
-            numbers.append((one,))
+        if kind is float or kind is np.float64:
+            numbers.append((float(one),))
             form.append(())
         elif kind is np.ndarray or isinstance(one, np.ndarray | jax.Array):
             if isinstance(one, Tracer) or one.dtype != _FLOAT or one.size > _FEW:
