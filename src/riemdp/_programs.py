@@ -160,19 +160,16 @@ def _known(options: tuple[tuple[str, Any], ...]) -> bool:
     return True
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _operation(manifold: Any, name: str, *arguments: Any) -> Any:
+def _named(manifold: Any, name: str, *arguments: Any) -> Any:
     return getattr(manifold, name)(*arguments)
 
 
-@for_one_point(0, 1)
-def _small_operation(manifold: Any, name: str, *arguments: Any) -> Any:
-    return getattr(manifold, name)(*arguments)
+_of_few, _of_many = for_one_point(0, 1)(_named), jax.jit(_named, static_argnums=(0, 1))
 
 
 def operation(manifold: Any, name: str, *arguments: Any) -> Any:
     """What the method of this name gives, compiled as for one point where there are few numbers."""
-    return (_small_operation if _are_small(arguments) else _operation)(manifold, name, *arguments)
+    return (_of_few if _are_small(arguments) else _of_many)(manifold, name, *arguments)
 
 
 def _are_small(arguments: tuple[Any, ...]) -> bool:

@@ -172,8 +172,7 @@ def solve(
     if look is not None:
         if check is not None:
             check()
-        with contextlib.suppress(ArithmeticError, ValueError, np.linalg.LinAlgError):
-            found = _of_many(look, X, w, n, tol, warn)
+        found = _of_many(look, X, w, n, tol, warn)
     if found is None or not found.residual <= tol:
         found = _of_few(manifold, X, w, n, tol, check if look is None else None)
     if warn:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..domains._sources import Unreadable
 from ..domains._stream import Part, Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
@@ -72,7 +73,8 @@ def newton_of_means(
 ) -> Found[Point]:
     """The Frechet mean by Newton's method with the Hessian of all records, from `start`; at the
     start, with that of a sample of them, where one is given and the look is for it. What the look
-    learns of the records' width, it learns of the sample.
+    learns of the records' width, it learns of the sample. An error of arithmetic is an event of the
+    records: it is a residual without bound, and the next method goes on.
     """
     first = sample
 
@@ -88,7 +90,13 @@ def newton_of_means(
         # what bounds the residual after the step is known of the sample only
         return dataclasses.replace(view, newton=lambda: (view.newton()[0], math.inf))
 
-    return damped_newton(seen, functools.partial(ends, look.manifold), start, tolerance, max_passes)
+    move = functools.partial(ends, look.manifold)
+    try:
+        return damped_newton(seen, move, start, tolerance, max_passes)
+    except Unreadable:
+        raise
+    except (ArithmeticError, ValueError, np.linalg.LinAlgError):
+        return Found(start, math.inf, max_passes, math.inf)
 
 
 def means_of_stream(records: Stream, part: Part) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -114,8 +115,7 @@ def _means_on_device(X: Point, w: np.ndarray | None, rows: int, part: Part) -> A
         weights[: begin - first] = 0.0
         sums = part(_slice(X, first, rows), np.zeros(rows, dtype=bool), jnp.asarray(weights))
         found.append((sums, weights.sum()))
-    total, weight = jax.tree.map(lambda *parts: pairwise([np.asarray(p) for p in parts]), *found)
-    return jax.tree.map(lambda leaf: leaf / weight, total)
+    return _divided(found)
 
 
 @functools.partial(jax.jit, static_argnums=2)
@@ -141,7 +141,12 @@ def means_in_memory(X: Point, w: np.ndarray | None, rows: int, part: Part) -> An
     starts = range(0, n, rows)
     with in_threads(len(starts)) as each:
         found = list(each(sums, starts))
-    total, weight = jax.tree.map(lambda *parts: pairwise(parts), *found)
+    return _divided(found)
+
+
+def _divided(found: Sequence[Any]) -> Any:
+    """The means, from the sums of each part and its weight."""
+    total, weight = jax.tree.map(lambda *parts: pairwise([np.asarray(p) for p in parts]), *found)
     return jax.tree.map(lambda leaf: leaf / weight, total)
 
 
