@@ -44,6 +44,26 @@ def test_float64_is_on_after_the_import():
     assert _python(code).stdout.split() == ["float64", "float64"]
 
 
+@pytest.mark.parametrize("wish", [None, True])
+def test_programs_run_in_the_thread_that_calls_them_unless_a_user_sets_it_back(wish):
+    code = f"""
+import jax, riemdp, numpy as np
+from jax._src import xla_bridge
+riemdp.Sphere(3)
+assert not xla_bridge._backends  # JAX reads it when it first computes
+if {wish}: jax.config.update("jax_cpu_enable_async_dispatch", True)
+asked, make = [], xla_bridge.xla_client.make_cpu_client
+def made(**options):
+    asked.append(options["asynchronous"])
+    return make(**options)
+xla_bridge.xla_client.make_cpu_client = made
+riemdp.Sphere(3).dist(np.eye(3)[0], np.eye(3)[1])
+print(asked)
+"""
+    done = _python(code)
+    assert done.stdout.split() == [f"[{bool(wish)}]"], done.stderr
+
+
 def test_the_version_is_the_same_everywhere():
     assert f"version: {riemdp.__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {riemdp.__version__}" in (ROOT / "CHANGELOG.md").read_text()

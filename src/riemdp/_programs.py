@@ -8,6 +8,7 @@ for matrices, which it makes slower, in the usual way.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -17,6 +18,11 @@ import numpy as np
 from jax.core import Tracer
 
 from ._scalars import Formula, Unsupported
+
+# To hand a program of a few microseconds to another thread, as JAX does unless it is told not to,
+# takes fifty. JAX reads this when it first computes; before that, a user may set it back.
+with contextlib.suppress(AttributeError):  # a version of JAX without this option
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 R = TypeVar("R")
 _OLDER = {"xla_cpu_use_fusion_emitters": False}
@@ -111,6 +117,14 @@ def _flat(arguments: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
             array = np.asarray(one)
             numbers.append(array.tolist() if array.ndim == 1 else array.ravel().tolist())
             form.append(array.shape)
+        elif one is None:
+            form.append(None)
+        elif isinstance(one, tuple):  # also one with names: what a tree of JAX's would say
+            inner = _flat(one)
+            if inner is None:
+                return None
+            numbers += inner[0]
+            form.append((kind, inner[1]))
         else:
             leaves, tree = jax.tree.flatten(one)
             inner = None if leaves and leaves[0] is one else _flat(leaves)

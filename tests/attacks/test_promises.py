@@ -231,6 +231,36 @@ def test_nothing_is_charged_in_float32():
     assert book.spent.epsilon(1e-5) == 0.0
 
 
+def test_fault_41_a_ball_is_not_bound_in_float32():
+    """A ball bound while double precision was off kept a centre that was wrong by 2, and releases
+    made later took it.
+    """
+    line, center = riemdp.Euclidean(1), np.array([1e8 + 3.0])
+    fresh, bound = riemdp.Ball(center, 1.0), riemdp.Ball(center, 1.0)
+    domain = bound.on(line)
+    jax.config.update("jax_enable_x64", False)
+    try:
+        for use in (
+            lambda: fresh.on(line),
+            lambda: fresh.contains(line, center),
+            lambda: fresh.clamp(line, center),
+            lambda: bound.on(line),
+            lambda: domain.frame.local,
+            lambda: domain.frame.moving,
+            lambda: domain.frame.back(np.zeros(1)),
+        ):
+            with pytest.raises(riemdp.PrecisionError, match="64-bit"):
+                use()
+    finally:
+        jax.config.update("jax_enable_x64", True)
+    for ball in (fresh, bound):
+        assert float(ball.on(line).center[0]) == 1e8 + 3.0
+        release = riemdp.private_frechet_mean(
+            line, np.full((1000, 1), center), ball, Budget(1.0, 1e-6), rng=0
+        )
+        assert abs(float(release.value[0] - center[0])) < 0.1
+
+
 def test_threads_have_keys_of_their_own():
     source, found = noise_source(), [None, None]
 

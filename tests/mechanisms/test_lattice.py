@@ -17,6 +17,7 @@ from riemdp import Ball, Budget, noise_source
 from riemdp.manifolds._spectral import unpack
 from riemdp.mechanisms import TangentGaussian, TangentMeanNoise, WrappedGaussian, _lattice
 from riemdp.mechanisms._budgeted import BudgetedNoise
+from riemdp.mechanisms._lattice import added, grid_of
 from riemdp.privacy.accounting.gaussian import gaussian_delta
 from riemdp.randomness._rounded import REACH, scale_up
 from riemdp.statistics._second_moment import second_moment, second_moment_sensitivity
@@ -282,3 +283,17 @@ def test_rounding_of_a_second_moment_is_within_its_bound() -> None:
     plain = math.sqrt(2) * bound**2 / n
     assert error < (second_moment_sensitivity(bound, n) - plain) / 2
     assert plain < second_moment_sensitivity(bound, n) < plain * (1 + 1e-6)
+
+
+def test_few_coordinates_get_the_same_numbers_as_many() -> None:
+    rng = np.random.default_rng(3)
+    hostile = [0.0, -0.0, math.nan, math.inf, -math.inf, 1e308, -1.7e308, 5e-324, 0.5, -0.5, 1.5]
+    for scale in (scale_up(x) for x in (1e-290, 1e-5, 0.7, 1.0, 3e4, 1e280)):
+        values = np.concatenate([hostile, (rng.integers(-9, 9, 24) + 0.5) * grid_of(scale)])
+        values = np.concatenate([values, scale * rng.normal(size=40)])
+        for some in np.split(values, range(5, len(values), 5)):
+            few = added(some, scale, noise_source(7))
+            with np.errstate(all="ignore"):
+                many = added(some[None], scale, noise_source(7))[0]
+            np.testing.assert_array_equal(few, many)
+            np.testing.assert_array_equal(np.signbit(few), np.signbit(many))

@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import eval_context
 from jaxtyping import Array, Bool
 
-from .._errors import HERMITIAN, InvalidArgument, magnitude
+from .._errors import HERMITIAN, InvalidArgument, check_float64, magnitude
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, held
 from ._domain import Domain
@@ -77,8 +77,10 @@ class Ball:
         Raises:
             InvalidArgument: The center is not a point of the space, or the radius is not below the
                 injectivity radius there.
+            PrecisionError: JAX's 64 bits are switched off.
         """
         manifold = admit_manifold(manifold, None, "Ball.on(manifold), Ball.clamp(manifold, x)")
+        check_float64()  # what is kept below is in the precision of that moment
         domain = self._domains.get(manifold)
         if domain is None:
             # the center is a public constant, also inside a user's jit

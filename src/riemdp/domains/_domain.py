@@ -17,7 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool
 
-from .._errors import InvalidArgument, invalid
+from .._errors import InvalidArgument, check_float64, invalid
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._clamp import clamp, clamp_one, contains, moving, slack
@@ -271,6 +271,7 @@ class Frame:
     @functools.cached_property
     def local(self) -> Domain:
         """The domain in the frame: same radius, same constants."""
+        check_float64()  # kept, as in `Ball.on`
         if self.is_identity:
             return self.domain
         manifold, center = self.domain.manifold, self.domain.center
@@ -328,6 +329,7 @@ class Frame:
     @functools.cached_property
     def _at(self) -> Any:
         """The center as points are carried from it and to it."""
+        check_float64()
         return seen_from_public(self.domain.manifold, self.domain.center)
 
     def back(self, point: Point) -> Point:
@@ -354,7 +356,7 @@ class Frame:
         if not self.is_identity and len(points) > 1:
             stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *points)
             found, valid = carried_back_each(self.domain.manifold, self._at, stacked)
-            if np.all(valid):
+            if np.all(np.asarray(valid)):
                 ends = jax.tree.map(np.asarray, found)
                 return [jax.tree.map(lambda x, i=i: x[i], ends) for i in range(len(points))]
         return [self.back(point) for point in points]

@@ -273,7 +273,7 @@ class PrivateMDM(
         else:
             points, flags, valid = frame.clamp_read(given)
             clamped, outside = np.asarray(points), np.asarray(flags)
-            if not np.all(valid):
+            if not np.all(np.asarray(valid)):
                 refuse_damaged(self, admitted.manifold, X)
         own = [labels == i for i in range(classes)]
         if self.labels == "public":

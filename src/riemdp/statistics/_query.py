@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, counted, integer, invalid, one_of, real
-from ..domains import Domain, Frame
+from ..domains import Domain, Frame, _few_on_sphere
 from ..domains._clamp import alike, moving
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
-from ..domains._frame import MOST_TERMS, summation_error
+from ..domains._frame import BLOCK, MOST_TERMS, summation_error
 from ..domains._memory import give_back
 from ..domains._sources import Unreadable
 from ..domains._stream import Stream, streamed_error
@@ -340,11 +340,17 @@ class FrechetMean(AbstractMean):
 
     @whatever_numpy_is_told
     def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
-        if self.adjacency == REPLACE_ONE and weights is None and suits_clamp(self.domain, self.n):
-            records, count = self._admitted(X)
-            if count == self.n and not isinstance(records, Stream):
-                seen, outside = quick_clamp(self.domain, np.asarray(records), self.weights)
-                return Records(seen.records, self.weights, outside, seen)
+        if self.adjacency == REPLACE_ONE and weights is None:
+            if _few_on_sphere.suits(self.domain, self.n):
+                X, count = self._admitted(X)
+                if count == self.n and not isinstance(X, Stream):
+                    points, outside = _few_on_sphere.clamp_few(self.domain, np.asarray(X))
+                    return Records(points, self.weights, outside)
+            elif suits_clamp(self.domain, self.n):
+                X, count = self._admitted(X)
+                if count == self.n and not isinstance(X, Stream):
+                    seen, outside = quick_clamp(self.domain, np.asarray(X), self.weights)
+                    return Records(seen.records, self.weights, outside, seen)
         return super().prepare(X, weights)
 
     @whatever_numpy_is_told
@@ -538,10 +544,13 @@ def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
     return np.clip(np.nan_to_num(w, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
 
-def average(terms: jax.Array | Stream) -> jax.Array:
+def average(terms: jax.Array | Stream) -> Any:
     """The mean of terms with equal weights, one row a record."""
     if isinstance(terms, Stream):
         return jnp.asarray(terms.mean(themselves))
+    n = len(terms)
+    if n <= BLOCK:  # a program takes longer to call
+        return np.full(n, 1.0 / n) @ np.asarray(terms)
     return _average(terms)
 
 
