@@ -119,7 +119,8 @@ def _flat(arguments: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
             form.append(array.shape)
         elif one is None:
             form.append(None)
-        elif isinstance(one, tuple):  # also one with names: what a tree of JAX's would say
+        elif kind is tuple or (kind.__bases__ == (tuple,) and hasattr(kind, "_fields")):
+            # what a tree of JAX's would say
             inner = _flat(one)
             if inner is None:
                 return None

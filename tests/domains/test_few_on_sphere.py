@@ -116,6 +116,42 @@ def test_each_record_is_moved_by_itself():
         assert flag[0] == outside[i]
 
 
+def test_how_an_array_lies_does_not_matter():
+    """One record decides how an array lies: a table with a cell that is no number lies by rows.
+    Records on the limit of what is a point would then change sides together.
+    """
+    rng, ball = np.random.default_rng(0), ball_of(7, 0.3)
+    x = at(center_of(7), 0.2, rng.normal(size=(1 << 11, 7))) * np.nextafter(1.0 + 1e-6, 2.0)
+    expected = _few_on_sphere.clamp_few(ball, x)
+    assert 50 < np.count_nonzero(expected[1]) < len(x) - 50
+    wide = np.zeros((2 * len(x), 7))[::2]
+    wide[:] = x
+    for lying in (np.asfortranarray(x), wide):
+        assert not lying.flags.c_contiguous
+        for found, as_rows in zip(_few_on_sphere.clamp_few(ball, lying), expected, strict=True):
+            np.testing.assert_array_equal(found, as_rows)
+
+
+def test_a_planted_clamp_of_an_array_as_it_lies_is_seen(monkeypatch):
+    monkeypatch.setattr(_few_on_sphere.np, "ascontiguousarray", lambda x: x)
+    with pytest.raises(AssertionError):
+        test_how_an_array_lies_does_not_matter()
+
+
+def test_a_subclass_says_itself_what_is_a_point():
+    class Narrow(riemdp.Sphere):
+        def _belongs(self, x, atol):
+            return super()._belongs(x, atol) & (x[..., 0] > 0.5)
+
+    space, center = Narrow(3), np.array([1.0, 0.0, 0.0])
+    x = at(center, 0.1, np.random.default_rng(0).normal(size=(20, 3)))
+    x[:7] = at(center, 1.2, np.random.default_rng(1).normal(size=(7, 3)))
+    ball = riemdp.Ball(center, 0.3).on(space)
+    assert not _few_on_sphere.suits(ball, 20)
+    points = np.asarray(FrechetMean(ball, 20).prepare(x).points)
+    np.testing.assert_array_equal(points[:7], np.tile(center, (7, 1)))
+
+
 def test_nothing_is_raised_or_warned_of_and_the_records_stay_what_they_are():
     ball, x = ball_of(4), hostile(4)
     for given in (x, np.asfortranarray(x), x[::-1], x.astype(">f8")):

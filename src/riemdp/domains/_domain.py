@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -34,6 +34,19 @@ from ._frame import (
     summation_error,
 )
 from ._stream import streamed_error
+
+T = TypeVar("T")
+
+
+def constant(found: Callable[[Any], T]) -> functools.cached_property[T]:
+    """A property that is worked out once, and in double precision or not at all."""
+
+    @functools.wraps(found)
+    def checked(one: Any) -> T:
+        check_float64()
+        return found(one)
+
+    return functools.cached_property(checked)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,13 +91,13 @@ class Domain:
         """The ball of `radius` about another public `center` of the same space."""
         return Domain(self.manifold, admit_point(self.manifold, "center", center), float(radius))
 
-    @functools.cached_property
+    @constant
     def frame(self) -> Frame:
         """The domain as it is seen from its center, where float64 resolves it best."""
         return Frame(self)
 
     # ------------------------------------------------------------------ constants
-    @functools.cached_property
+    @constant
     def curvature(self) -> float:
         """kappa: the largest sectional curvature that geodesics between points of the ball can
         meet. The space says it (`AbstractManifold._curvature_in_ball`).
@@ -102,7 +115,7 @@ class Domain:
             " sensitivity is known; use an optimiser with clipping (DPRGD) instead"
         )
 
-    @functools.cached_property
+    @constant
     def convexity_limit(self) -> float:
         """The radius below which a ball about the center is convex, holds the one Frechet mean of
         its points, and has a known sensitivity.
@@ -121,12 +134,12 @@ class Domain:
                 _ = self.curvature  # raises, saying that the curvature is unbounded
             raise self._too_large()
 
-    @functools.cached_property
+    @constant
     def theta(self) -> float:
         """2 r sqrt(kappa), 0 where kappa <= 0."""
         return 2 * self.radius * math.sqrt(max(self.curvature, 0.0))
 
-    @functools.cached_property
+    @constant
     def strong_convexity(self) -> float:
         """h such that d(., x)^2 / 2 is h-strongly convex on the ball for every x in it: theta
         cot(theta), or 1 for kappa <= 0.
@@ -157,7 +170,7 @@ class Domain:
         about_base.check_convexity()
         return over_sin(about_base.theta / 2)
 
-    @functools.cached_property
+    @constant
     def fold(self) -> float:
         """The distance I from the center at which an admitted value becomes the center; infinite
         where curvature is not positive.
@@ -191,7 +204,7 @@ class Domain:
             " them farther apart. Remedy: use a smaller radius",
         )
 
-    @functools.cached_property
+    @constant
     def ambient_diameter(self) -> float:
         """Bound of the Euclidean (Frobenius) distance of two points of the ball as arrays.
 
@@ -200,13 +213,13 @@ class Domain:
         """
         return float(self.manifold._ambient_diameter(self.center, self.radius))
 
-    @functools.cached_property
+    @constant
     def ambient_reach(self) -> float:
         """Bound of the Euclidean (Frobenius) distance of a point of the ball from its center."""
         return float(self.manifold._ambient_reach(self.center, self.radius))
 
     # ------------------------------------------------------------------ rounding
-    @functools.cached_property
+    @constant
     def resolution(self) -> float:
         """Public bound of what float64 resolves in the ball: of the smallest residual that a mean
         of points of the ball can be solved to, and of the error of its logarithm at the center.
@@ -214,14 +227,14 @@ class Domain:
         """
         return float(self.manifold._resolution(self.center, self.radius))
 
-    @functools.cached_property
+    @constant
     def rounding(self) -> float:
         """Public bound of the rounding error of a mean of points of the ball, seen from the
         center: `resolution`, and the order in which terms are added, however many.
         """
         return self.resolution + 2 * self.radius * summation_error(MOST_TERMS)
 
-    @functools.cached_property
+    @constant
     def is_resolved(self) -> bool:
         """Whether float64 can tell that a value which was moved into the ball is there. Where it
         cannot, the clamp may make the center of one value and not of another, and no rounding error
@@ -229,7 +242,7 @@ class Domain:
         """
         return self.resolution <= 10.0 * slack(self.radius)
 
-    @functools.cached_property
+    @constant
     def streamed_rounding(self) -> float:
         """The same for records that are read in parts, whose sums are compensated."""
         return self.resolution + 2 * self.radius * streamed_error()
@@ -268,10 +281,9 @@ class Frame:
 
     domain: Domain
 
-    @functools.cached_property
+    @constant
     def local(self) -> Domain:
         """The domain in the frame: same radius, same constants."""
-        check_float64()  # kept, as in `Ball.on`
         if self.is_identity:
             return self.domain
         manifold, center = self.domain.manifold, self.domain.center
@@ -279,7 +291,7 @@ class Frame:
             self.domain, manifold=frame_space(manifold), center=frame_center(manifold, center)
         )
 
-    @functools.cached_property
+    @constant
     def is_identity(self) -> bool:
         """Whether the domain stays where it is."""
         manifold, center = self.domain.manifold, self.domain.center
@@ -316,7 +328,7 @@ class Frame:
             d.manifold, space, d.center, self._at, local.center, d.radius, records
         )
 
-    @functools.cached_property
+    @constant
     def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:
         """`clamp_flagged` as a function of the records alone."""
         d, local = self.domain, self.local
@@ -326,10 +338,9 @@ class Frame:
             carrying, d.manifold, local.manifold, d.center, self._at, local.center, d.radius
         )
 
-    @functools.cached_property
+    @constant
     def _at(self) -> Any:
         """The center as points are carried from it and to it."""
-        check_float64()
         return seen_from_public(self.domain.manifold, self.domain.center)
 
     def back(self, point: Point) -> Point:

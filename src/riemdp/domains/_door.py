@@ -20,7 +20,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from .._errors import InvalidArgument, shape_hint
+from .._errors import InvalidArgument, check_float64, shape_hint
 from .._programs import for_one_point
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
@@ -54,7 +54,9 @@ def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
 
     Raises:
         InvalidArgument: Not one finite point of the space.
+        PrecisionError: JAX's 64 bits are switched off.
     """
+    check_float64()
     checked = manifold._coerce(name, point)
     if manifold._batch_shape(checked) != ():
         raise InvalidArgument(

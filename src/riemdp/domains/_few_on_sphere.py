@@ -21,7 +21,7 @@ MOST = 1 << 14  # numbers, up to which it is quicker
 def suits(domain: Domain, n: int) -> bool:
     """Whether n records are clamped here: a function of public facts."""
     m = domain.manifold
-    return isinstance(m, Sphere) and n * m.n <= MOST
+    return type(m) is Sphere and n * m.n <= MOST  # a subclass may say itself what is a point
 
 
 def clamp_few(domain: Domain, X: Array) -> tuple[Array, Array]:
@@ -30,6 +30,9 @@ def clamp_few(domain: Domain, X: Array) -> tuple[Array, Array]:
     operations, each on its own.
     """
     radius, center = domain.radius, np.asarray(domain.center)
+    # NumPy adds in another order where the array lies otherwise, and one record can decide how it
+    # lies: a table with a cell that is no number does not lie as one without.
+    X = np.ascontiguousarray(X)
     with np.errstate(all="ignore"):
         length = _lengths(X)
         error = np.abs(length - 1.0)

@@ -27,6 +27,7 @@ from ._common import Floats
 FINENESS = 32  # a standard deviation is 2^32 to 2^33 steps of the grid
 _FARTHEST = 1022  # coordinates beyond 2^1022 steps are moved there: no two go further apart
 _FEW = 16  # coordinates that Python takes one by one
+_HIGHEST = 900  # exponent of a grid up to which no sum overflows, which Python refuses
 _HELD = 1 << 53  # float64 holds every integer up to here
 # A bound of the rounding of a value up to this share of its sensitivity is added to it. A larger
 # one is not, and the release is called idealised.
@@ -91,7 +92,7 @@ def added(y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
     values = np.asarray(y, dtype=np.float64)
     noise = source.rounded_normals(math.ldexp(scale, -exponent), values.shape)
     # below 2^37: float64 holds both terms, and rounds their sum once
-    if values.ndim == 1 and len(values) <= _FEW:
+    if values.ndim == 1 and len(values) <= _FEW and exponent < _HIGHEST:
         pairs = zip(values.tolist(), noise.tolist(), strict=True)
         return np.array([math.ldexp(_step(v, exponent) + z, exponent) for v, z in pairs])
     return np.ldexp(_steps(values, exponent) + noise, exponent)

@@ -275,7 +275,8 @@ class SearchSite:
             charge(self.noise.guarantee, self._ledger)
             self._charged = True
         self.spent += Fraction(ask.share)
-        return self.noise.noisy(self._exact(ask), ask, self.records.source)
+        with np.errstate(all="ignore"):  # what NumPy is told decides about no answer
+            return self.noise.noisy(self._exact(ask), ask, self.records.source)
 
     def _exact(self, ask: Ask) -> Floats:
         """The sum before noise: private."""

@@ -19,6 +19,7 @@ from typing import Any, TypeVar, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, counted, integer, invalid, one_of, real
@@ -349,7 +350,7 @@ class FrechetMean(AbstractMean):
             elif suits_clamp(self.domain, self.n):
                 X, count = self._admitted(X)
                 if count == self.n and not isinstance(X, Stream):
-                    seen, outside = quick_clamp(self.domain, np.asarray(X), self.weights)
+                    seen, outside = quick_clamp(self.domain, np.ascontiguousarray(X), self.weights)
                     return Records(seen.records, self.weights, outside, seen)
         return super().prepare(X, weights)
 
@@ -544,12 +545,13 @@ def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
     return np.clip(np.nan_to_num(w, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
 
+@whatever_numpy_is_told
 def average(terms: jax.Array | Stream) -> Any:
     """The mean of terms with equal weights, one row a record."""
     if isinstance(terms, Stream):
         return jnp.asarray(terms.mean(themselves))
     n = len(terms)
-    if n <= BLOCK:  # a program takes longer to call
+    if n <= BLOCK and not isinstance(terms, Tracer):  # a program takes longer to call
         return np.full(n, 1.0 / n) @ np.asarray(terms)
     return _average(terms)
 
