@@ -341,17 +341,17 @@ class FrechetMean(AbstractMean):
 
     @whatever_numpy_is_told
     def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
-        if self.adjacency == REPLACE_ONE and weights is None:
-            if _few_on_sphere.suits(self.domain, self.n):
-                X, count = self._admitted(X)
-                if count == self.n and not isinstance(X, Stream):
-                    points, outside = _few_on_sphere.clamp_few(self.domain, np.asarray(X))
+        few = _few_on_sphere.suits(self.domain, self.n)
+        quick = few or suits_clamp(self.domain, self.n)
+        if quick and self.adjacency == REPLACE_ONE and weights is None:
+            X, count = self._admitted(X)
+            if count == self.n and not isinstance(X, Stream):
+                rows = np.ascontiguousarray(X)
+                if few:
+                    points, outside = _few_on_sphere.clamp_few(self.domain, rows)
                     return Records(points, self.weights, outside)
-            elif suits_clamp(self.domain, self.n):
-                X, count = self._admitted(X)
-                if count == self.n and not isinstance(X, Stream):
-                    seen, outside = quick_clamp(self.domain, np.ascontiguousarray(X), self.weights)
-                    return Records(seen.records, self.weights, outside, seen)
+                seen, outside = quick_clamp(self.domain, rows, self.weights)
+                return Records(seen.records, self.weights, outside, seen)
         return super().prepare(X, weights)
 
     @whatever_numpy_is_told
