@@ -71,12 +71,16 @@ def test_operations_of_few_and_of_many_points_agree_also_in_other_programs(space
 
 
 def test_options_that_a_version_of_the_compiler_does_not_know_are_left_out(monkeypatch):
-    monkeypatch.setattr(_programs, "_PLAIN", {"xla_an_option_of_another_time": True})
+    odd = ("xla_an_option_of_another_time", True)
+    monkeypatch.setattr(_programs, "_PLAIN", (odd,))
     doubled = _programs.for_one_point()(lambda x: 2.0 * x)
     assert float(doubled(1.5)) == 3.0
-    assert not _programs._known((("xla_an_option_of_another_time", True),))
+    assert _programs._known((odd,)) is None
+    level = ("xla_backend_optimization_level", 1)
     if jax.default_backend() == "cpu":  # they are options of its compiler
-        assert _programs._known(tuple(_programs._OLDER.items()))
+        assert _programs._known((odd, level)) == dict([level])
+        monkeypatch.setattr(jax, "default_backend", lambda: "cuda")
+    assert _programs._known((level,)) is None
 
 
 def test_a_formula_is_asked_for_what_it_was_written_for():

@@ -18,7 +18,7 @@ from hypothesis.extra.numpy import arrays
 import riemdp
 from riemdp import _programs
 from riemdp._scalars import MOST, Formula, Unsupported
-from riemdp.domains._clamp import clamp_one
+from riemdp.domains._clamp import _one, _one_of_held, clamp_one
 from riemdp.domains._door import _admitted
 from riemdp.mechanisms._common import _admit, _admit_coordinates, _end_of, prepared
 from riemdp.sampling._points import direction_and_exp
@@ -75,9 +75,10 @@ def programs(space):
     c = np.asarray(space.origin)
     domain = riemdp.Ball(c, 0.5).on(space)
     ball, none, at = (c, 0.5, domain.fold), (None, None, None), prepared(space, c)
-    yield "clamp", clamp_one, lambda x: (c, 0.5, x)
-    yield "admit", _admit, lambda x: (x, ball, None)
-    yield "admit log", _admit, lambda x: (x, ball, c)
+    yield "clamp", _one, lambda x: (c, 0.5, x)
+    yield "clamp into what is held", _one_of_held, lambda x: (c, 0.5, x)
+    yield "admit", _admit, lambda x: (x, ball)
+    yield "admit as it is", _admit, lambda x: (x, none)
     yield "coordinates", _admit_coordinates, lambda x: (x, none, at)
     yield "repair", _admitted, lambda x: (x,)
     yield "end", _end_of, lambda x: (c, 2.0 * x[-space.dim :], at)

@@ -1,9 +1,9 @@
 """Programs that a first call does not wait long for.
 
 XLA compiles for large arrays: half a second for what takes microseconds on one point, four times in
-a first mean. Programs for one point are compiled without optimisation, those for vectors by XLA's
-older way to fuse operations, which takes half as long and makes programs that are no slower; those
-for matrices, which it makes slower, in the usual way.
+a first mean. Programs for one point are compiled without optimisation, those for records by XLA's
+older way to fuse operations and, where a record is a matrix, with the first level of optimisation:
+half as long, and the programs are no slower.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
+import jax.experimental
 import numpy as np
 from jax.core import Tracer
 
+from ._errors import check_float64
 from ._scalars import Formula, Unsupported
 
 # To hand a program of a few microseconds to another thread, as JAX does unless it is told not to,
@@ -24,9 +26,15 @@ from ._scalars import Formula, Unsupported
 with contextlib.suppress(AttributeError):  # a version of JAX without this option
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
+_enable_x64: Any = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+
 R = TypeVar("R")
-_OLDER = {"xla_cpu_use_fusion_emitters": False}
-_PLAIN = {**_OLDER, "xla_backend_optimization_level": 0}
+_Options = tuple[tuple[str, Any], ...]
+_OLDER: _Options = (("xla_cpu_use_fusion_emitters", False),)
+_PLAIN: _Options = (*_OLDER, ("xla_backend_optimization_level", 0))
+# Clamps of SPD(5) to SPD(50) and of subspaces take .97 to 1.04 of the time that the usual programs
+# take; those of long vectors need the usual level.
+_FIRST: _Options = (*_OLDER, ("xla_backend_optimization_level", 1))
 _SHORT = 16  # entries of a vector, and
 _FEW = 96  # numbers in all, with which a formula is written out
 _SMALL = 256  # numbers in each argument with which an operation is compiled as for one point
@@ -42,7 +50,7 @@ def for_one_point(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]
     """
 
     def compiled(f: Callable[..., R]) -> Callable[..., R]:
-        usual = _compiled(static, _PLAIN, lambda _: True, f)
+        usual = _compiled(static, lambda _: _PLAIN, f)
         return _in_scalars(f, usual) if static == (0,) else usual
 
     return compiled
@@ -55,7 +63,9 @@ def for_few_points(f: Callable[..., R]) -> Callable[..., R]:
 
 def for_records(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Compile a function of a manifold, its first argument, and many of its points."""
-    return functools.partial(_compiled, static, _OLDER, lambda manifold: len(manifold.shape) == 1)
+    return functools.partial(
+        _compiled, static, lambda manifold: _OLDER if len(manifold.shape) == 1 else _FIRST
+    )
 
 
 def _in_scalars(f: Callable[..., R], usual: Callable[..., R]) -> Callable[..., R]:
@@ -138,23 +148,21 @@ def _flat(arguments: Sequence[Any]) -> tuple[list[Any], tuple[Any, ...]] | None:
 
 def _compiled(
     static: tuple[int, ...],
-    options: dict[str, Any],
-    suits: Callable[[Any], bool],
+    options: Callable[[Any], _Options],
     f: Callable[..., R],
 ) -> Callable[..., R]:
     usual = jax.jit(f, static_argnums=static)
 
     @functools.cache
-    def quick() -> Callable[..., R]:
-        known = options if _known(tuple(options.items())) else None
-        return jax.jit(f, static_argnums=static, compiler_options=known)
+    def quick(wanted: _Options) -> Callable[..., R]:
+        return jax.jit(f, static_argnums=static, compiler_options=_known(wanted))
 
     @functools.wraps(f)
     def call(*arguments: Any) -> R:
-        if not suits(arguments[0]) or isinstance(arguments[-1], Tracer):
+        if isinstance(arguments[-1], Tracer):
             return usual(*arguments)
         try:
-            return quick()(*arguments)
+            return quick(options(arguments[0]))(*arguments)
         except ValueError as error:
             # A program has options, a part of one has none: the last argument did not show that
             # this call is a part.
@@ -165,14 +173,32 @@ def _compiled(
     return call
 
 
+def _known(options: _Options) -> dict[str, Any] | None:
+    """Those of the options that this version of XLA has. None on an accelerator, where nobody has
+    measured what they do.
+    """
+    if jax.default_backend() != "cpu":
+        return None
+    return {name: value for name, value in options if _is_known(name, value)} or None
+
+
 @functools.cache
-def _known(options: tuple[tuple[str, Any], ...]) -> bool:
-    """Whether this version of XLA has these options."""
+def _is_known(name: str, value: Any) -> bool:
     try:
-        jax.jit(lambda: 0, compiler_options=dict(options)).lower().compile()
+        jax.jit(lambda: 0, compiler_options={name: value}).lower().compile()
     except Exception:  # of a type of its own in each version
         return False
     return True
+
+
+def double_precision() -> contextlib.AbstractContextManager[None]:
+    """A context in which this thread computes in float64, whatever another one sets meanwhile.
+
+    Raises:
+        PrecisionError: JAX's 64 bits are switched off.
+    """
+    check_float64()
+    return _enable_x64(True)
 
 
 def _named(manifold: Any, name: str, *arguments: Any) -> Any:

@@ -36,6 +36,7 @@ from riemdp.federated import Coordinator, plan_federated
 from riemdp.federated._drive import Setup, Timing, drive
 from riemdp.privacy import gaussian, none, participation, pure, subsampled_gaussian
 from riemdp.randomness import noise_source
+from riemdp.statistics import AmbientMean
 from tests.attacks.tools import claimed_mu, outcome, separation
 
 LINE = riemdp.Euclidean(1)
@@ -262,6 +263,72 @@ def test_fault_41_a_ball_is_not_bound_in_float32():
             line, np.full((1000, 1), center), ball, Budget(1.0, 1e-6), rng=0
         )
         assert abs(float(release.value[0] - center[0])) < 0.1
+
+
+class _SwitchesOff:
+    """An array whose reading has JAX's 64 bits switched off, as another thread may at any time."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.ndim = array, array.shape, array.ndim
+        self.dtype = array.dtype
+
+    def __len__(self):
+        return len(self.array)
+
+    def __array__(self, dtype=None, copy=None):
+        jax.config.update("jax_enable_x64", False)
+        return self.array
+
+
+def test_fault_42_no_query_computes_in_float32():
+    """A query whose ball was bound before computed in float32 while double precision was off:
+    neighbours' means were 31 sensitivities apart, and the release was made once it was on again.
+    """
+    line, center, n = riemdp.Euclidean(1), np.array([1e8 + 3.0]), 1000
+    domain, X = riemdp.Ball(center, 1.0).on(line), np.full((n, 1), center + 0.25)
+    queries = [
+        kind(domain, n)
+        for kind in (
+            riemdp.statistics.FrechetMean,
+            riemdp.statistics.AmbientMean,
+            riemdp.statistics.FrechetVariance,
+        )
+    ]
+    prepared = [query.prepare(X) for query in queries]
+    jax.config.update("jax_enable_x64", False)
+    try:
+        for query, ready in zip(queries, prepared, strict=True):
+            for use in (lambda q=query: q.prepare(X), lambda q=query, r=ready: q.value(r)):
+                with pytest.raises(riemdp.PrecisionError, match="64-bit"):
+                    use()
+        for use in (domain.clamp, domain.contains, domain.frame.clamp, domain.frame.clamp_read):
+            with pytest.raises(riemdp.PrecisionError, match="64-bit"):
+                use(X)
+        with pytest.raises(riemdp.PrecisionError, match="64-bit"):
+            domain.clamp_point(X[0])
+    finally:
+        jax.config.update("jax_enable_x64", True)
+
+
+def test_fault_42_no_thread_switches_a_release_to_float32():
+    """Two of 14 527 releases were wrong by 47 standard deviations while another thread switched
+    double precision off and on.
+    """
+    line, center, n = riemdp.Euclidean(1), np.array([1e8 + 3.0]), 1000
+    domain, X = riemdp.Ball(center, 1.0).on(line), np.full((n, 1), center + 0.25)
+    try:
+        query = AmbientMean(domain, n)
+        prepared = query.prepare(_SwitchesOff(X))
+        jax.config.update("jax_enable_x64", True)
+        assert np.asarray(prepared.points).dtype == np.float64
+        assert abs(float(query.value(prepared)[0]) - float(X[0, 0])) < 1e-6
+        mechanism = riemdp.WrappedGaussian(
+            line, center, sensitivity=query.sensitivity, budget=Budget(1.0, 1e-6)
+        )
+        release = mechanism.release(_SwitchesOff(X[0]), 0)
+    finally:
+        jax.config.update("jax_enable_x64", True)
+    assert abs(float(release.value[0]) - float(X[0, 0])) < 8.0 * release.scale
 
 
 def test_threads_have_keys_of_their_own():

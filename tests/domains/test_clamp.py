@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import riemdp
+from riemdp.domains import _clamp, _radial
 from riemdp.domains._clamp import INSIDE
 from riemdp.domains._radial import holds_ball, radially
 
@@ -33,12 +37,70 @@ def test_a_matrix_moves_along_its_geodesic(radius):
     np.testing.assert_array_equal(np.asarray(moved)[inside], np.asarray(x)[inside])
 
 
+@pytest.fixture
+def lapack(monkeypatch):
+    """Whatever devices the machine has: on one with another, every ball is measured."""
+    monkeypatch.setattr(_radial, "lapack_alone", lambda: True)
+
+
+@pytest.mark.usefixtures("lapack")
 def test_a_ball_that_float64_does_not_hold_is_measured():
     space = riemdp.SPDAffineInvariant(3)
     assert bool(holds_ball(space, jnp.eye(3), 1.0, 1e-6))
     assert not bool(holds_ball(space, jnp.eye(3), 16.0, 16e-6))
     assert not bool(holds_ball(space, jnp.diag(jnp.array([1e14, 1.0, 1.0])), 1.0, 1e-6))
     assert not bool(holds_ball(riemdp.Sphere(3), riemdp.Sphere(3).origin, 0.1, 1.0))
+
+
+@pytest.mark.usefixtures("lapack")
+@pytest.mark.parametrize(("center", "radius"), [(np.eye(3), 1.0), (np.diag([9.0, 1.0, 0.5]), 0.1)])
+def test_a_ball_that_float64_holds_is_known_before_a_program_is_made(monkeypatch, center, radius):
+    """The program that measures nothing gives the same points, to the bit."""
+    space, rng = riemdp.SPDAffineInvariant(3), np.random.default_rng(3)
+    y = rng.normal(size=(50, 6)) * radius / 2.0
+    x = np.array(space.exp(center, space.from_coordinates(center, y)))
+    x[0] = np.nan
+    measured = _clamp._flagged(space, center, radius, x)
+    monkeypatch.setattr(_clamp, "_flagged", None)  # whatever is not known
+    monkeypatch.setattr(_clamp, "_one", None)
+    found = _clamp.clamp_flagged(space, center, radius, x)
+    assert 5 < np.sum(found[1]) < 50
+    for one, other in zip(found, measured, strict=True):
+        np.testing.assert_array_equal(one, other)
+    for given, moved in zip(x[:5], found[0][:5], strict=True):
+        one = _clamp.clamp_one(space, center, radius, given)
+        np.testing.assert_allclose(one, moved, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.usefixtures("lapack")
+@pytest.mark.parametrize(
+    ("space", "center", "radius"),
+    [
+        (riemdp.SPDAffineInvariant(3), np.eye(3), 16.0),
+        (riemdp.SPDAffineInvariant(3), np.diag([1e14, 1.0, 1.0]), 1.0),
+        (riemdp.Sphere(3), np.eye(3)[2], 0.1),
+    ],
+    ids=str,
+)
+def test_every_other_ball_is_measured(monkeypatch, space, center, radius):
+    monkeypatch.setattr(_clamp, "_flagged_of_held", None)
+    monkeypatch.setattr(_clamp, "_one_of_held", None)
+    _, outside = _clamp.clamp_flagged(space, center, radius, np.stack([center, center]))
+    assert not np.any(outside)
+    np.testing.assert_allclose(_clamp.clamp_one(space, center, radius, center), center)
+
+
+@pytest.mark.usefixtures("lapack")
+def test_a_ball_that_is_traced_is_measured_or_not_as_one_that_is_known(monkeypatch):
+    space = riemdp.SPDAffineInvariant(3)
+    traced = jax.jit(lambda c, r: holds_ball(space, c, r, 1e-6 * r))
+    for center in (np.eye(3), np.diag([1e14, 1.0, 1.0]), np.diag([30.0, 1.0, 0.1])):
+        for radius in (1e-6, 1e-3, 1.0, 8.0, 13.0, 16.0):
+            host = holds_ball(space, center, radius, 1e-6 * radius)
+            assert bool(host) is bool(traced(center, radius))
+    monkeypatch.setattr(_clamp, "_flagged_of_held", None)
+    program = jax.jit(functools.partial(_clamp.clamp_flagged, space))
+    assert not np.any(program(np.eye(3), 1.0, np.eye(3)[None])[1])
 
 
 def test_what_has_no_logarithm_is_infinitely_far_or_not_a_number():

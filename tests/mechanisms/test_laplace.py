@@ -12,12 +12,14 @@ import pytest
 from scipy import stats
 
 import riemdp as R
+from riemdp.domains._clamp import slack
 from riemdp.mechanisms import (
     ExtrinsicGaussian,
     ExtrinsicLaplace,
     KNormGradient,
     MeanGradient,
     RiemannianLaplace,
+    _common,
 )
 from riemdp.statistics import mean_gradient_sensitivity, strong_convexity
 from tests.sampling import oracles
@@ -438,3 +440,20 @@ def test_budget_with_delta_spends_epsilon_only_and_failure_spends_nothing():
     with pytest.raises(R.BudgetExceeded):
         m.release(np.eye(2), ledger=ledger)
     assert ledger.spent == R.pure(1.0)
+
+
+def test_a_value_that_float64_moves_past_the_edge_is_clamped():
+    """Matrices at distance 21 move to 16 + 3e-7 here: the clamp that follows sees them outside."""
+    space, rng, radius = R.SPDAffineInvariant(3), np.random.default_rng(0), 16.0
+    domain = R.Ball(np.eye(3), radius).on(space)
+    y = rng.normal(size=(60, space.dim))
+    y *= 1.3 * radius / np.linalg.norm(y, axis=1)[:, None]
+    values = np.asarray(space.exp(np.eye(3), space.from_coordinates(np.eye(3), y)))
+    values = values[np.linalg.eigvalsh(values)[:, 0] > 0.0]
+    moved = np.stack([_common._admit(space, x, _common._ball(domain))[0] for x in values])
+    outside = ~np.asarray(domain.contains(moved))
+    assert np.sum(outside) > 5
+    admitted = np.stack([_common.admitted(space, "value", x, domain) for x in values])
+    changed = np.any(admitted != moved, axis=(1, 2))
+    assert np.all(changed[outside])
+    assert np.max(space.dist(np.eye(3), admitted)) <= radius + slack(radius)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from .._programs import for_one_point, for_records
@@ -57,18 +58,50 @@ def clamp(manifold: AbstractManifold, center: Point, radius: float | Array, x: P
     return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part)[0], x)
 
 
-@for_one_point(0)
 def clamp_one(manifold: AbstractManifold, center: Point, radius: float | Array, x: Point) -> Point:
     """One point moved radially into the ball."""
-    return flagged_batch(manifold, center, radius, x)[0]
+    known = _known_to_hold(manifold, center, radius)
+    return (_one_of_held if known else _one)(manifold, center, radius, x)
 
 
-@for_records(0)
 def clamp_flagged(
     manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
 ) -> tuple[Point, Array]:
     """Records moved radially into the ball, and which of them lay outside or were no points."""
+    known = _known_to_hold(manifold, center, radius)
+    return (_flagged_of_held if known else _flagged)(manifold, center, radius, x)
+
+
+def _known_to_hold(manifold: AbstractManifold, center: Point, radius: float | Array) -> bool:
+    """Whether this is known before a program is compiled, which then needs no second half."""
+    holds = holds_ball(manifold, center, radius, _SLACK[0] * radius)
+    return not isinstance(holds, Tracer) and bool(holds)
+
+
+@for_one_point(0)
+def _one(manifold: AbstractManifold, center: Point, radius: float | Array, x: Point) -> Point:
+    return flagged_batch(manifold, center, radius, x)[0]
+
+
+@for_one_point(0)
+def _one_of_held(
+    manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
+) -> Point:
+    return flagged_batch(manifold, center, radius, x, held=True)[0]
+
+
+@for_records(0)
+def _flagged(
+    manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
+) -> tuple[Point, Array]:
     return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part), x)
+
+
+@for_records(0)
+def _flagged_of_held(
+    manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
+) -> tuple[Point, Array]:
+    return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part, True), x)
 
 
 def moving(
@@ -103,10 +136,11 @@ def in_parts(manifold: AbstractManifold, f: Callable[[Point], Any], x: Point) ->
 
 
 def flagged_batch(
-    manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
+    manifold: AbstractManifold, center: Point, radius: float | Array, x: Point, held: bool = False
 ) -> tuple[Point, Array]:
     """Records moved radially into the ball, all at once, and which of them lay outside or were no
-    points: a private flag of each record, from that record alone.
+    points: a private flag of each record, from that record alone. `held`: the ball is known to be
+    held (`holds_ball`).
     """
     safe, distance, at, valid = _polar(manifold, center, x)
     inside = distance <= radius
@@ -119,13 +153,15 @@ def flagged_batch(
     moved = choose(usable, moved, center)
     # Far from the center float64 may not hold the end of the geodesic: nothing but the result
     # itself says that it is a point, and that the ball was reached.
-    most = radius * (1.0 + _SLACK[0]) + _SLACK[1]
-    reached = manifold._belongs(moved, TIGHT) & jax.lax.cond(
-        holds_ball(manifold, center, radius, _SLACK[0] * radius),
-        lambda y: jnp.ones(scale.shape, bool),
-        lambda y: manifold._dist(center, y) <= most,
-        moved,
-    )
+    reached = manifold._belongs(moved, TIGHT)
+    if not held:
+        most = radius * (1.0 + _SLACK[0]) + _SLACK[1]
+        reached &= jax.lax.cond(
+            holds_ball(manifold, center, radius, _SLACK[0] * radius),
+            lambda y: jnp.ones(scale.shape, bool),
+            lambda y: manifold._dist(center, y) <= most,
+            moved,
+        )
     kept = choose(inside, safe, moved)
     valid &= inside | (usable & reached)
     return choose(valid, kept, center), ~inside

@@ -75,16 +75,19 @@ class Domain:
     # ------------------------------------------------------------------ moving points
     def clamp(self, records: Point) -> Point:
         """Records (*batch, *shape) moved radially into the ball; see `Ball.clamp`."""
+        check_float64()
         return clamp(self.manifold, self.center, self.radius, records)
 
     def clamp_point(self, point: Point) -> Point:
         """One point moved radially into the ball: the enforced domain of a value, or
         post-processing of a release.
         """
+        check_float64()
         return clamp_one(self.manifold, self.center, self.radius, point)
 
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
         """Whether each point belongs to the manifold and lies within the radius of the center."""
+        check_float64()
         return contains(self.manifold, self.center, self.radius, points)
 
     def recentred(self, center: Point, radius: float) -> Domain:
@@ -316,12 +319,14 @@ class Frame:
         """The same, and for each record whether it lay outside the ball or was no point. The flags
         are as private as the records; each depends on its own record only.
         """
+        check_float64()
         return self.moving(records)
 
     def clamp_read(self, records: Point) -> tuple[Point, Bool[Array, " n"], Bool[Array, " n"]]:
         """The same, and for each record whether it is a point of the user's space at all, by one
         program: for the holder of the data, who wants to be told.
         """
+        check_float64()
         d, local = self.domain, self.local
         space = None if self.is_identity else local.manifold
         return moved_and_read(

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._programs import for_one_point
+from .._programs import for_one_point, for_records
 from ..manifolds import AbstractManifold, Euclidean, Product, SPDLogEuclidean
 from ..manifolds._base import Point
 from ..manifolds._spd_log_euclidean import AtIdentity
@@ -85,7 +85,7 @@ def carried(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     return _there(manifold, seen_from(manifold, center), x)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@for_records(0, 1)
 def carried_and_clamped(
     manifold: AbstractManifold,
     space: AbstractManifold,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike
 
 from ..manifolds import AbstractManifold, SPDAffineInvariant
@@ -61,7 +64,8 @@ def holds_ball(
     manifold: AbstractManifold, center: Point, radius: ArrayLike, slack: ArrayLike
 ) -> Any:
     """Whether the points that `radially` gives at distance `radius` are known to lie within `slack`
-    of it: a public fact. False, the safe answer, has every such point measured.
+    of it: a public fact, a bool unless the ball is traced. False, the safe answer, has every such
+    point measured.
     """
     return False
 
@@ -70,7 +74,14 @@ def holds_ball(
 def _(manifold: SPDAffineInvariant, center: Array, radius: ArrayLike, slack: ArrayLike) -> Any:
     if not lapack_alone():
         return False  # the errors below are those of LAPACK
-    values = sp.eigenvalues(sp.sym(center))
-    spread = values[..., -1] / values[..., 0] * jnp.exp(jnp.sqrt(2.0) * radius)
+    traced = any(isinstance(x, Tracer) for x in (center, radius, slack))
+    numpy: Any = jnp if traced else np
+    values = sp.eigenvalues(sp.sym(center)) if traced else np.linalg.eigvalsh(_symmetric(center))
+    spread = values[..., -1] / values[..., 0] * numpy.exp(math.sqrt(2.0) * radius)
     # as in the space's `_resolution`, of which errors are a tenth
     return EPS * manifold.k * (8.0 * (1.0 + radius) + 4.0 * spread) <= slack
+
+
+def _symmetric(x: Any) -> np.ndarray:
+    x = np.asarray(x)
+    return 0.5 * (x + x.swapaxes(-1, -2))

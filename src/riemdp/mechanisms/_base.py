@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._errors import real
+from .._programs import double_precision
 from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
@@ -114,11 +115,12 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         Raises:
             InvalidArgument: The value cannot be admitted. Nothing was spent.
             BudgetExceeded: The ledger refuses. Nothing was spent.
+            PrecisionError: JAX's 64 bits are switched off. Nothing was spent.
         """
         source = noise_source(rng)
         guarantee = self.guarantee
         # Where NumPy is told to raise, one record that underflows would decide about an error.
-        with np.errstate(all="ignore"):
+        with double_precision(), np.errstate(all="ignore"):
             admitted = self._admit(value)
             charge(guarantee, ledger)
             drawn = self._draw(admitted, source)

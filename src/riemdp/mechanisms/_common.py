@@ -124,9 +124,11 @@ def admitted(
         InvalidArgument: Not one finite point of the manifold. The message never shows the value.
     """
     checked = _single(manifold, name, value)
-    result, flags = _admit(manifold, checked, _ball(domain), base)
+    point, flags = _admit(manifold, checked, _ball(domain))
     _check_flags(manifold, name, *np.asarray(flags).tolist())
-    return result
+    # a program that a mean has compiled already; one program for all takes longer to compile
+    point = point if domain is None else domain.clamp_point(point)
+    return point if base is None else _compiled(manifold, "_log", base, point)
 
 
 def admitted_coordinates(
@@ -176,14 +178,9 @@ def _not_finite(name: str) -> InvalidArgument:
 
 @for_one_point(0)
 def _admit(
-    manifold: AbstractManifold,
-    value: Point,
-    ball: tuple[Point, float | None, float | None],
-    base: Point,
+    manifold: AbstractManifold, value: Point, ball: tuple[Point, float | None, float | None]
 ) -> tuple[Point, Bool[Array, "2"]]:
-    point = _moved_in(manifold, *ball, value)
-    result = point if base is None else manifold._log(base, point)
-    return result, _flags(value, manifold._belongs(value, 1e-6))
+    return _folded(manifold, *ball, value), _flags(value, manifold._belongs(value, 1e-6))
 
 
 @for_one_point(0)
@@ -193,7 +190,10 @@ def _admit_coordinates(
     ball: tuple[Point, float | None, float | None],
     at: Any,
 ) -> Array:
-    y = manifold._log_coordinates_from(at, _moved_in(manifold, *ball, value))
+    center, radius, _ = ball
+    point = _folded(manifold, *ball, value)
+    point = point if radius is None else clamp(manifold, center, radius, point)
+    y = manifold._log_coordinates_from(at, point)
     return _with_flags(y, value, manifold._belongs(value, 1e-6))
 
 
@@ -240,7 +240,7 @@ def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
     return _compiled(manifold, "_from_coordinates_from", at, y)
 
 
-def _moved_in(
+def _folded(
     manifold: AbstractManifold,
     center: Point,
     radius: float | None,
@@ -248,7 +248,8 @@ def _moved_in(
     value: Point,
 ) -> Point:
     """A value at distance t moved to min(t, R, fold - t), R a hair less than the radius: without a
-    jump, which the sensitivity would have to pay for.
+    jump, which the sensitivity would have to pay for. The clamp that follows changes nothing but
+    what float64 could not move into the ball.
     """
     if radius is None or fold is None:
         return value
@@ -260,9 +261,7 @@ def _moved_in(
     share = jnp.where(kept, 0.0, goal / jnp.where(kept, 1.0, distance))
     moved = manifold._exp(center, jax.tree.map(lambda leaf: share * leaf, v))
     usable = jnp.isfinite(distance) & _all_finite(moved)
-    point = choose(kept, value, choose(usable, moved, center))
-    # changes nothing but what float64 could not move into the ball
-    return clamp(manifold, center, radius, point)
+    return choose(kept, value, choose(usable, moved, center))
 
 
 def _all_finite(value: Point) -> Bool[Array, ""]:

@@ -25,6 +25,7 @@ from .._errors import (
     integer,
     invalid,
 )
+from .._programs import double_precision
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._stream import Stream
@@ -275,7 +276,8 @@ class SearchSite:
             charge(self.noise.guarantee, self._ledger)
             self._charged = True
         self.spent += Fraction(ask.share)
-        with np.errstate(all="ignore"):  # what NumPy is told decides about no answer
+        # what NumPy is told decides about no answer
+        with double_precision(), np.errstate(all="ignore"):
             return self.noise.noisy(self._exact(ask), ask, self.records.source)
 
     def _exact(self, ask: Ask) -> Floats:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BudgetExceeded
+from .._programs import double_precision
 from ..domains._door import admit_point
 from ..domains._sources import Unreadable
 from ..domains._stream import Stream
@@ -173,10 +174,11 @@ class Outcome(NamedTuple):
 
 def drive(run: Run, context: RunContext, repetitions: int | None = None) -> Outcome:
     """Carry out a run, or `repetitions` independent ones at once (no checkpoint, no history)."""
-    driver = _Driver(run, context, repetitions)
-    driver.resume()
-    driver.carry_out()
-    return driver.outcome()
+    with double_precision():
+        driver = _Driver(run, context, repetitions)
+        driver.resume()
+        driver.carry_out()
+        return driver.outcome()
 
 
 class _Driver:

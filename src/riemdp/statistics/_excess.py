@@ -17,7 +17,7 @@ from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._membership import Membership
-from ._query import AbstractQuery, Records, average, other_count, whatever_numpy_is_told
+from ._query import AbstractQuery, Records, average, other_count, whatever_is_set
 from ._sensitivity import REPLACE_ONE
 from ._variance import distances_from
 
@@ -102,7 +102,7 @@ class ClippingExcess(AbstractQuery):
         """Largest rounding error of the sum."""
         return self.largest * self._summation
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def prepare(self, X: RecordsLike | GroupedRecords) -> Records:
         """The n lengths, each at most R - r; 0 for a record that is not a point of the space.
 
@@ -134,7 +134,7 @@ class ClippingExcess(AbstractQuery):
         own = np.clip(sums / np.maximum(count, 1.0), 0.0, self.largest)
         return Records(jnp.asarray(own))
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def value(self, records: Records) -> Float[Array, ""]:
         """The mean of the prepared terms."""
         return average(records.points)

@@ -23,6 +23,7 @@ from jax.core import Tracer
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, counted, integer, invalid, one_of, real
+from .._programs import double_precision
 from ..domains import Domain, Frame, _few_on_sphere
 from ..domains._clamp import alike, moving
 from ..domains._domain import over_sin
@@ -54,14 +55,14 @@ DROWNED = 0.005  # share of the sensitivity that a tolerance may have: it adds t
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def whatever_numpy_is_told(function: F) -> F:
-    """The function, in which nothing is raised or warned of that NumPy was told to: an underflow in
-    one record would decide about it.
+def whatever_is_set(function: F) -> F:
+    """The function, in which nothing is raised or warned of that NumPy was told to (an underflow in
+    one record would decide about it), and which computes in float64 whatever another thread sets.
     """
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        with np.errstate(all="ignore"):
+        with double_precision(), np.errstate(all="ignore"):
             return function(*arguments, **options)
 
     return cast(F, call)
@@ -197,7 +198,7 @@ class AbstractMean(AbstractQuery):
     def _filler(self) -> Point:
         """What lacking records are filled up with."""
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
         """Admit the records one by one and move them into the ball.
 
@@ -339,7 +340,7 @@ class FrechetMean(AbstractMean):
     def _filler(self) -> Point:
         return self.frame.local.center
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
         few = _few_on_sphere.suits(self.domain, self.n)
         quick = few or suits_clamp(self.domain, self.n)
@@ -354,7 +355,7 @@ class FrechetMean(AbstractMean):
                 return Records(seen.records, self.weights, outside, seen)
         return super().prepare(X, weights)
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def value(self, records: Records) -> Point:
         """The mean of prepared records, a point of `frame.local`, inside its ball.
 
@@ -466,7 +467,7 @@ class AmbientMean(AbstractMean):
     def _filler(self) -> Point:
         return self.domain.center
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def value(self, records: Records) -> Point:
         """The mean of prepared records, an array."""
         if isinstance(records.points, Stream):
@@ -545,7 +546,7 @@ def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
     return np.clip(np.nan_to_num(w, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
 
-@whatever_numpy_is_told
+@whatever_is_set
 def average(terms: jax.Array | Stream) -> Any:
     """The mean of terms with equal weights, one row a record."""
     if isinstance(terms, Stream):

@@ -13,7 +13,7 @@ from ..domains._clamp import choose, readable
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
-from ._query import AbstractQuery, Records, average, of_stream, other_count, whatever_numpy_is_told
+from ._query import AbstractQuery, Records, average, of_stream, other_count, whatever_is_set
 from ._sensitivity import REPLACE_ONE
 
 
@@ -65,7 +65,7 @@ class TangentMean(AbstractQuery):
         """Largest length of the rounding error of the mean."""
         return self.domain.radius * self._summation
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def prepare(self, X: RecordsLike) -> Records:
         """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
         record is not a point of the space.
@@ -89,7 +89,7 @@ class TangentMean(AbstractQuery):
         """Orthonormal coordinates (dim,) of the mean at the center."""
         return average(records.points)
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def value(self, records: Records) -> Tangent:
         """The mean as a tangent vector at the center."""
         d = self.domain

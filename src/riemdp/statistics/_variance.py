@@ -14,7 +14,7 @@ from ..domains._clamp import readable
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
-from ._query import AbstractQuery, Records, average, other_count, whatever_numpy_is_told
+from ._query import AbstractQuery, Records, average, other_count, whatever_is_set
 from ._sensitivity import REPLACE_ONE
 
 
@@ -71,7 +71,7 @@ class FrechetVariance(AbstractQuery):
         """Largest rounding error of the sum."""
         return self.largest * self._summation
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def prepare(self, X: RecordsLike) -> Records:
         """The n squared distances from the centre, each at most r^2; 0 for a record that is not a
         point of the space.
@@ -89,7 +89,7 @@ class FrechetVariance(AbstractQuery):
         """Distances from the centre (n,), each cut off at the radius and squared."""
         return Records(_cut(distances, self.domain.radius))
 
-    @whatever_numpy_is_told
+    @whatever_is_set
     def value(self, records: Records) -> Float[Array, ""]:
         """The mean of the prepared terms."""
         return average(records.points)
