@@ -74,7 +74,7 @@ def points(space):
 def programs(space):
     c = np.asarray(space.origin)
     domain = riemdp.Ball(c, 0.5).on(space)
-    ball, none, at = (c, 0.5, domain.fold), (None, None, None), prepared(space, c)
+    ball, none, at = (c, 0.5, domain.fold), None, prepared(space, c)
     yield "clamp", _one, lambda x: (c, 0.5, x)
     yield "clamp into what is held", _one_of_held, lambda x: (c, 0.5, x)
     yield "admit", _admit, lambda x: (x, ball)

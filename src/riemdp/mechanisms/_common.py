@@ -26,6 +26,7 @@ from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier
 
 Floats = NDArray[np.float64]
+_Ball = tuple[Point, float, float]  # center, radius, fold
 
 _HALVINGS = 80  # of a noisy tangent vector whose end float64 cannot hold
 CALIBRATIONS = ("analytic", "classical")
@@ -143,8 +144,8 @@ def admitted_coordinates(
     return found[:-2]
 
 
-def _ball(domain: Domain | None) -> tuple[Point, float | None, float | None]:
-    return (None, None, None) if domain is None else (domain.center, domain.radius, domain.fold)
+def _ball(domain: Domain | None) -> _Ball | None:
+    return None if domain is None else (domain.center, domain.radius, domain.fold)
 
 
 def _check_flags(manifold: AbstractManifold, name: str, finite: float, belongs: float) -> None:
@@ -178,21 +179,20 @@ def _not_finite(name: str) -> InvalidArgument:
 
 @for_one_point(0)
 def _admit(
-    manifold: AbstractManifold, value: Point, ball: tuple[Point, float | None, float | None]
+    manifold: AbstractManifold, value: Point, ball: _Ball | None
 ) -> tuple[Point, Bool[Array, "2"]]:
-    return _folded(manifold, *ball, value), _flags(value, manifold._belongs(value, 1e-6))
+    point = value if ball is None else _folded(manifold, *ball, value)
+    return point, _flags(value, manifold._belongs(value, 1e-6))
 
 
 @for_one_point(0)
 def _admit_coordinates(
-    manifold: AbstractManifold,
-    value: Point,
-    ball: tuple[Point, float | None, float | None],
-    at: Any,
+    manifold: AbstractManifold, value: Point, ball: _Ball | None, at: Any
 ) -> Array:
-    center, radius, _ = ball
-    point = _folded(manifold, *ball, value)
-    point = point if radius is None else clamp(manifold, center, radius, point)
+    point = value
+    if ball is not None:
+        center, radius, _ = ball
+        point = clamp(manifold, center, radius, _folded(manifold, *ball, value))
     y = manifold._log_coordinates_from(at, point)
     return _with_flags(y, value, manifold._belongs(value, 1e-6))
 
@@ -241,18 +241,12 @@ def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
 
 
 def _folded(
-    manifold: AbstractManifold,
-    center: Point,
-    radius: float | None,
-    fold: float | None,
-    value: Point,
+    manifold: AbstractManifold, center: Point, radius: float, fold: float, value: Point
 ) -> Point:
     """A value at distance t moved to min(t, R, fold - t), R a hair less than the radius: without a
     jump, which the sensitivity would have to pay for. The clamp that follows changes nothing but
     what float64 could not move into the ball.
     """
-    if radius is None or fold is None:
-        return value
     v = manifold._log(center, value)
     distance = manifold._norm(center, v)
     left = jnp.where(jnp.isfinite(distance), jnp.maximum(fold - distance, 0.0), 0.0)

@@ -91,13 +91,18 @@ def scale_up(x: float) -> float:
     return math.ldexp(math.ceil(math.ldexp(mantissa, _SCALE_BITS)), exponent - _SCALE_BITS)
 
 
+@functools.lru_cache(maxsize=64)
+def _fits(scale: float) -> bool:
+    return 1.0 <= scale <= MOST_SCALE and scale_up(scale) == scale
+
+
 def rounded_normals(generator: Generator, scale: float, count: int) -> Integers:
     """`count` independent integers with the law of round(scale N), N standard normal.
 
     Raises:
         InvalidArgument: `scale` is below 1 or above 2^41, or has more than 28 significant bits.
     """
-    if not (1.0 <= scale <= MOST_SCALE and scale_up(scale) == scale):
+    if not _fits(scale):
         raise invalid("scale", scale, "give a number from 1 to 2^41 with 28 significant bits")
     out = np.empty(count, dtype=np.int64)
     for start in range(0, count, _BLOCK):

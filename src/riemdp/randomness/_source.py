@@ -125,7 +125,7 @@ class NoiseSource:
     def __init__(self, seed: int | None = None):
         self._process = _process()
         self._lock = threading.RLock()
-        self._local = threading.local()
+        self._local: threading.local | None = None
         self._seeded: np.random.Generator | None = (
             None if seed is None else _generator(_key_of_seed(seed))
         )
@@ -149,7 +149,11 @@ class NoiseSource:
                     " its own"
                 )
             return self._seeded
+        # Made when first used: a few integers need none. Where two threads make one at once, the
+        # first of them draws one more key.
         local, here = self._local, _process()
+        if local is None:
+            local = self._local = threading.local()
         if getattr(local, "process", None) != here:
             local.generator = _with_new_key(here)
             local.process = here
