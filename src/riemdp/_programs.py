@@ -26,8 +26,9 @@ from ._scalars import Formula, Unsupported
 with contextlib.suppress(AttributeError):  # a version of JAX without this option
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
-# a name of `jax.experimental` in versions before 0.8
-_enable_x64: Any = getattr(jax if hasattr(jax, "enable_x64") else jax.experimental, "enable_x64")
+# a name of `jax.experimental` in older versions
+_home: Any = jax if hasattr(jax, "enable_x64") else jax.experimental
+_enable_x64: Callable[[bool], contextlib.AbstractContextManager[None]] = _home.enable_x64
 
 R = TypeVar("R")
 _Options = tuple[tuple[str, Any], ...]
