@@ -26,9 +26,8 @@ demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
 
 # Compilation is half of the tests' time, and most functions run once: the compiler's quickest settings serve them best. Demo, slow
 # tests and benchmarks use its normal ones.
-test: export XLA_FLAGS ?= --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1
 test: $(READY)  ## the tests (under 15 minutes on two cores)
-	$(PYTEST)
+	XLA_FLAGS="$${XLA_FLAGS-$$($(BIN)/python tools/quick_flags.py)}" $(PYTEST)
 
 conformance: $(VENV)/.ready-conformance  ## installs the peer libraries that tests compare with
 $(VENV)/.ready-conformance: $(READY)

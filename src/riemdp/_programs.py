@@ -181,11 +181,12 @@ def _known(options: _Options) -> dict[str, Any] | None:
     """
     if jax.default_backend() != "cpu":
         return None
-    return {name: value for name, value in options if _is_known(name, value)} or None
+    return {name: value for name, value in options if is_known(name, value)} or None
 
 
 @functools.cache
-def _is_known(name: str, value: Any) -> bool:
+def is_known(name: str, value: Any) -> bool:
+    """Whether this version of XLA has an option."""
     try:
         jax.jit(lambda: 0, compiler_options={name: value}).lower().compile()
     except Exception:  # of a type of its own in each version
