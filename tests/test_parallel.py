@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from riemdp import noise_source
-from riemdp._parallel import each, together
+from riemdp import _parallel, noise_source
+from riemdp._parallel import each, together, turn
 from riemdp.randomness import _rounded
 from riemdp.randomness._source import PARALLEL
 from riemdp.sampling import _exponential, _points
@@ -141,3 +145,106 @@ def test_no_word_is_used_twice_where_a_thread_does_not_start(
     lengths, z = _points.radii_and_normals(lambda: source.uniforms(PARALLEL), source, shape)
     assert len(np.unique(lengths)) == PARALLEL
     assert len(np.unique(z)) == 2 * PARALLEL
+
+
+AT_ONCE = """
+import threading
+import numpy as np, riemdp
+from riemdp.statistics import FrechetMean
+rng = np.random.default_rng(0)
+g = 0.2 * rng.normal(size=(200, 20, 20))
+X = np.eye(20) + 0.3 * (g @ g.swapaxes(1, 2))
+ball = riemdp.Ball(np.eye(20), 1.0).on(riemdp.SPDAffineInvariant(20))
+query = FrechetMean(ball, 200)
+query.prepare(X)
+def run():
+    for _ in range(3):
+        query.prepare(X)
+        ball.frame.clamp(X)
+threads = [threading.Thread(target=run) for _ in range(2 * N)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+print("ended")
+"""
+
+
+def test_more_threads_than_xla_has_decompose_many_matrices_at_once():
+    """As many programs as XLA has threads waited for each other: eight threads never ended."""
+    threads = max(os.cpu_count() or 1, 8)
+    done = subprocess.run(
+        [sys.executable, "-c", AT_ONCE.replace("N", str(threads))],
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "ended\n", done.stderr
+
+
+def test_half_as_many_threads_as_xla_has_compute_at_once(monkeypatch):
+    monkeypatch.setenv("NPROC", "6")
+    left = _parallel._turns()
+    monkeypatch.setattr(_parallel, "_left", lambda: left)
+    inside, most, lock = 0, 0, threading.Lock()
+
+    def work(_) -> None:
+        nonlocal inside, most
+        with turn(), turn():  # within another turn it needs none
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            time.sleep(0.01)
+            with lock:
+                inside -= 1
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(work, range(24)))
+    assert most == 3
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_turn_is_given_back_whatever_ends_it(monkeypatch, error):
+    left = threading.BoundedSemaphore(1)
+    monkeypatch.setattr(_parallel, "_left", lambda: left)
+    for _ in range(3):
+        with pytest.raises(error), turn(), turn():
+            raise error
+    with turn():
+        assert not left.acquire(blocking=False)
+    assert left.acquire(blocking=False)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_has_turns_whoever_had_them():
+    threads = [threading.Event() for _ in range(64)]
+    end = threading.Event()
+
+    def hold(ready: threading.Event) -> None:
+        with turn():
+            ready.set()
+            end.wait(60)
+
+    held = [threading.Thread(target=hold, args=(ready,), daemon=True) for ready in threads]
+    for one in held:
+        one.start()
+    assert threads[0].wait(10)
+    try:
+        child = os.fork()
+        if child == 0:
+            with turn():
+                os._exit(7)
+        deadline = time.monotonic() + 30.0
+        done, status = os.waitpid(child, os.WNOHANG)
+        while not done and time.monotonic() < deadline:
+            time.sleep(0.01)
+            done, status = os.waitpid(child, os.WNOHANG)
+        if not done:
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+        assert done
+        assert os.waitstatus_to_exitcode(status) == 7
+    finally:
+        end.set()
+        for one in held:
+            one.join()

@@ -7,10 +7,12 @@ the privacy guarantee.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import os
 import sys
+from collections.abc import Iterator
 from typing import SupportsFloat, TypeGuard
 
 
@@ -266,6 +268,37 @@ def require_order() -> None:
         os.environ["XLA_FLAGS"] = f"{flags} {IN_ORDER}".strip()
     if (os.cpu_count() or 1) < LEAST_THREADS:
         os.environ.setdefault("NPROC", str(LEAST_THREADS))
+
+
+_COMPARING = ("static arguments should be comparable", "checking equality of metadata fields")
+
+
+def raise_interrupt(error: BaseException) -> None:
+    """Raise the `KeyboardInterrupt` that JAX has made this error of, if it has.
+
+    JAX compares the static arguments of a program in Python. Of what is raised there, an interrupt
+    too, it makes a ValueError, whose cause it is, or which names it, or which only says that a
+    comparison failed: that one is raised as it is. No comparison of riemdp's fails, and none looks
+    at records.
+    """
+    link: BaseException | None = error
+    while link is not None:
+        named = isinstance(link, ValueError) and "KeyboardInterrupt" in str(link)
+        if named or isinstance(link, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        link = link.__cause__
+    if isinstance(error, ValueError) and any(words in str(error) for words in _COMPARING):
+        raise error
+
+
+@contextlib.contextmanager
+def interrupts() -> Iterator[None]:
+    """Inside, and in a function that this decorates, what JAX makes of an interrupt is one."""
+    try:
+        yield
+    except ValueError as error:
+        raise_interrupt(error)
+        raise
 
 
 def check_float64() -> None:

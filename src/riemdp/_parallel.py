@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import TypeVar
+
+from ._errors import LEAST_THREADS
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -39,6 +42,34 @@ def of_process(make: Callable[[], T]) -> Callable[[], T]:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=anew)
     return lambda: held
+
+
+def _turns() -> threading.BoundedSemaphore:
+    given = os.environ.get("NPROC", "")
+    threads = int(given) if given.isdigit() else max(os.cpu_count() or 1, LEAST_THREADS)
+    return threading.BoundedSemaphore(max(1, threads // 2))
+
+
+_left, _here = of_process(_turns), threading.local()
+
+
+@contextlib.contextmanager
+def turn() -> Iterator[None]:
+    """A turn to compute with many records, of half as many as XLA has threads, until XLA has
+    computed. What is computed within another turn of the same thread needs none.
+
+    To decompose many matrices XLA takes a thread that waits for others: as many programs at once as
+    there are threads wait for each other, without end.
+    """
+    if getattr(_here, "has_turn", False):
+        yield
+        return
+    with _left():
+        _here.has_turn = True
+        try:
+            yield
+        finally:
+            _here.has_turn = False
 
 
 def each(pool: Executor, helpers: int, function: Callable[[T], R], items: Iterable[T]) -> list[R]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -195,13 +195,24 @@ def is_known(name: str, value: Any) -> bool:
 
 
 def double_precision() -> contextlib.AbstractContextManager[None]:
-    """A context in which this thread computes in float64, whatever another one sets meanwhile.
+    """A context in which this thread computes in float64, whatever another one sets meanwhile, and
+    JAX looks for no NaN.
 
     Raises:
         PrecisionError: JAX's 64 bits are switched off.
     """
     check_float64()
+    told: Any = jax.config
+    if told.jax_debug_nans or told.jax_debug_infs:
+        return _undisturbed()
     return _enable_x64(True)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """With `jax_disable_jit` these raise in the middle of a formula: one record would decide."""
+    with _enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
+        yield
 
 
 def _named(manifold: Any, name: str, *arguments: Any) -> Any:

@@ -91,6 +91,26 @@ def test_every_other_ball_is_measured(monkeypatch, space, center, radius):
 
 
 @pytest.mark.usefixtures("lapack")
+def test_a_centre_whose_smallest_eigenvalue_is_lost_is_measured():
+    """A spread below zero passed for a small one: moved records of such balls were not measured,
+    and up to 1.9 outside for a radius of .001.
+    """
+    space, rng, seen = riemdp.SPDAffineInvariant(3), np.random.default_rng(0), 0
+    traced = jax.jit(lambda c, r: holds_ball(space, c, r, 1e-6 * r))
+    for _ in range(300):
+        q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        center = (q * [1.0, 10.0 ** rng.uniform(-8, 0), 10.0 ** rng.uniform(-16.6, -15)]) @ q.T
+        center = 0.5 * (center + center.T)
+        if not bool(space.belongs(center)):
+            continue
+        seen += np.linalg.eigvalsh(center)[0] <= 0.0
+        for radius in (1e-3, 0.1, 1.0):
+            assert not holds_ball(space, center, radius, 1e-6 * radius)
+            assert not bool(traced(center, radius))
+    assert seen > 5
+
+
+@pytest.mark.usefixtures("lapack")
 def test_a_ball_that_is_traced_is_measured_or_not_as_one_that_is_known(monkeypatch):
     space = riemdp.SPDAffineInvariant(3)
     traced = jax.jit(lambda c, r: holds_ball(space, c, r, 1e-6 * r))

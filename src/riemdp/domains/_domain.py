@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from .._errors import InvalidArgument, check_float64, invalid
+from .._parallel import turn
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._clamp import clamp, clamp_one, contains, moving, slack
@@ -76,7 +77,8 @@ class Domain:
     def clamp(self, records: Point) -> Point:
         """Records (*batch, *shape) moved radially into the ball; see `Ball.clamp`."""
         check_float64()
-        return clamp(self.manifold, self.center, self.radius, records)
+        with turn():
+            return jax.block_until_ready(clamp(self.manifold, self.center, self.radius, records))
 
     def clamp_point(self, point: Point) -> Point:
         """One point moved radially into the ball: the enforced domain of a value, or
@@ -88,7 +90,8 @@ class Domain:
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
         """Whether each point belongs to the manifold and lies within the radius of the center."""
         check_float64()
-        return contains(self.manifold, self.center, self.radius, points)
+        with turn():
+            return jax.block_until_ready(contains(self.manifold, self.center, self.radius, points))
 
     def recentred(self, center: Point, radius: float) -> Domain:
         """The ball of `radius` about another public `center` of the same space."""
@@ -320,7 +323,8 @@ class Frame:
         are as private as the records; each depends on its own record only.
         """
         check_float64()
-        return self.moving(records)
+        with turn():
+            return jax.block_until_ready(self.moving(records))
 
     def clamp_read(self, records: Point) -> tuple[Point, Bool[Array, " n"], Bool[Array, " n"]]:
         """The same, and for each record whether it is a point of the user's space at all, by one
@@ -329,9 +333,12 @@ class Frame:
         check_float64()
         d, local = self.domain, self.local
         space = None if self.is_identity else local.manifold
-        return moved_and_read(
-            d.manifold, space, d.center, self._at, local.center, d.radius, records
-        )
+        with turn():
+            return jax.block_until_ready(
+                moved_and_read(
+                    d.manifold, space, d.center, self._at, local.center, d.radius, records
+                )
+            )
 
     @constant
     def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:

@@ -77,9 +77,13 @@ def _(manifold: SPDAffineInvariant, center: Array, radius: ArrayLike, slack: Arr
     traced = any(isinstance(x, Tracer) for x in (center, radius, slack))
     numpy: Any = jnp if traced else np
     values = sp.eigenvalues(sp.sym(center)) if traced else np.linalg.eigvalsh(_symmetric(center))
-    spread = values[..., -1] / values[..., 0] * numpy.exp(math.sqrt(2.0) * radius)
-    # as in the space's `_resolution`, of which errors are a tenth
-    return EPS * manifold.k * (8.0 * (1.0 + radius) + 4.0 * spread) <= slack
+    # As in the space's `_resolution`, of which errors are a tenth, times the smallest share of an
+    # eigenvalue: 0 where rounding makes that of a positive definite centre negative.
+    least = numpy.maximum(values[..., 0] / values[..., -1], 0.0) * numpy.exp(
+        -math.sqrt(2.0) * radius
+    )
+    allowed = slack - EPS * manifold.k * 8.0 * (1.0 + radius)
+    return EPS * manifold.k * 4.0 <= allowed * least
 
 
 def _symmetric(x: Any) -> np.ndarray:

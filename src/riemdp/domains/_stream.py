@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._programs import double_precision
 from ..manifolds._base import Point
 from ._cluster import OnCluster
 from ._mapped import source_of_map
@@ -134,6 +135,10 @@ class _Work:
     weights: Callable[[int, int], np.ndarray] | None
 
     def __call__(self, raw: Any, first: int) -> tuple[Sums, Sums]:
+        with double_precision():  # a worker may be a thread, or a process, of its own
+            return self._sums(raw, first)
+
+    def _sums(self, raw: Any, first: int) -> tuple[Sums, Sums]:
         records = jax.tree.map(np.asarray, self.admit(raw))
         n = len(jax.tree.leaves(records)[0])
         total = Total()

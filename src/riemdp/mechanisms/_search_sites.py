@@ -25,6 +25,7 @@ from .._errors import (
     integer,
     invalid,
 )
+from .._parallel import turn
 from .._programs import double_precision
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
@@ -277,7 +278,7 @@ class SearchSite:
             self._charged = True
         self.spent += Fraction(ask.share)
         # what NumPy is told decides about no answer
-        with double_precision(), np.errstate(all="ignore"):
+        with turn(), double_precision(), np.errstate(all="ignore"):
             return self.noise.noisy(self._exact(ask), ask, self.records.source)
 
     def _exact(self, ask: Ask) -> Floats:

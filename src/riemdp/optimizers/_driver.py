@@ -19,7 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BudgetExceeded
+from .._errors import BudgetExceeded, interrupts
+from .._parallel import turn
 from .._programs import double_precision
 from ..domains._door import admit_point
 from ..domains._sources import Unreadable
@@ -174,7 +175,7 @@ class Outcome(NamedTuple):
 
 def drive(run: Run, context: RunContext, repetitions: int | None = None) -> Outcome:
     """Carry out a run, or `repetitions` independent ones at once (no checkpoint, no history)."""
-    with double_precision():
+    with turn(), double_precision():
         driver = _Driver(run, context, repetitions)
         driver.resume()
         driver.carry_out()
@@ -308,10 +309,11 @@ class _Driver:
         self.timer = StepTimer()
         ahead = None
         try:
-            for i, (segment, count) in enumerate(todo):
-                drawn = ahead or self._draw(segment, count)
-                following = todo[i + 1] if i + 1 < len(todo) else None
-                ahead = self._take(segment, count, drawn, following)
+            with interrupts():
+                for i, (segment, count) in enumerate(todo):
+                    drawn = ahead or self._draw(segment, count)
+                    following = todo[i + 1] if i + 1 < len(todo) else None
+                    ahead = self._take(segment, count, drawn, following)
         except KeyboardInterrupt:
             self.status = "interrupted"
             self._save()

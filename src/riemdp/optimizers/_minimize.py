@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
+from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._ledger import about_people, uncharged
@@ -36,6 +36,7 @@ __all__ = ["check_affordable", "check_data", "check_initial", "private_minimize"
 _REQUIRED: Any = object()
 
 
+@interrupts()
 def private_minimize(
     problem: Problem,
     data: RecordsLike,

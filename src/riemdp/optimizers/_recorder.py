@@ -31,12 +31,7 @@ class StepTimer:
     def timed(self, steps: int, call: Callable[[], Any], meanwhile: Callable[[], Any]) -> Any:
         """Start `call`, which takes this many steps, do `meanwhile`, wait; returns both results."""
         begin = time.perf_counter()
-        try:
-            out = call()
-        except ValueError as error:  # JAX's, of an interrupt while it compares arguments
-            if isinstance(error.__cause__, KeyboardInterrupt):
-                raise error.__cause__ from None
-            raise
+        out = call()
         extra = meanwhile()
         jax.block_until_ready(out)
         self.rate = max(steps / max(time.perf_counter() - begin, 1e-6), self.rate)

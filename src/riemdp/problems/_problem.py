@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from .._errors import InvalidArgument, invalid, real
+from .._errors import InvalidArgument, invalid, raise_interrupt, real
 from ..domains import Ball
 from ..manifolds._base import AbstractManifold, Point, Tangent
 
@@ -301,6 +301,7 @@ def check_loss_shape(problem: Problem, w: Point, z: Record) -> None:
     try:
         out = _form(problem.loss, w, z)
     except Exception as error:  # a user's function may raise anything
+        raise_interrupt(error)
         raise InvalidArgument(
             f"argument `loss` cannot be evaluated on one record of this data: {_first_line(error)}."
             f" {_TRACED}"
@@ -322,6 +323,7 @@ def check_gradient_shape(problem: Problem, w: Point, z: Record) -> None:
         given = problem.gradient
         out = _form(problem.riemannian_gradient if given is None else given, w, z)
     except Exception as error:  # a user's function may raise anything
+        raise_interrupt(error)
         raise InvalidArgument(
             f"argument `{name}` gives no gradient for one record of this data:"
             f" {_first_line(error)}. {_TRACED}"

@@ -16,6 +16,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
+from .._parallel import turn
 from ..domains._door import admit_manifold
 from ..domains._frame import BLOCK
 from ..manifolds import (
@@ -122,7 +123,8 @@ def frechet_mean(
     check = functools.partial(_check_records, manifold, records, n)
     if n == 1 or not _solver_checks(manifold, records):
         check()
-    result = solve(manifold, records, w, n, tol, check=check)
+    with turn():
+        result = solve(manifold, records, w, n, tol, check=check)
     if not result.converged:
         warnings.warn(
             f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"

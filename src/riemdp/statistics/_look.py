@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from .._errors import raise_interrupt
 from ..domains._sources import Unreadable
 from ..domains._stream import Part, Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, Product
@@ -95,7 +96,8 @@ def newton_of_means(
         return damped_newton(seen, move, start, tolerance, max_passes)
     except Unreadable:
         raise
-    except (ArithmeticError, ValueError, np.linalg.LinAlgError):
+    except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+        raise_interrupt(error)
         return Found(start, math.inf, max_passes, math.inf)
 
 

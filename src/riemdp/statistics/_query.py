@@ -22,7 +22,8 @@ import numpy as np
 from jax.core import Tracer
 from numpy.typing import ArrayLike
 
-from .._errors import InvalidArgument, counted, integer, invalid, one_of, real
+from .._errors import InvalidArgument, counted, integer, invalid, one_of, raise_interrupt, real
+from .._parallel import turn
 from .._programs import double_precision
 from ..domains import Domain, Frame, _few_on_sphere
 from ..domains._clamp import alike, moving
@@ -58,14 +59,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 def whatever_is_set(function: F) -> F:
     """The function, in which nothing is raised or warned of that NumPy was told to (an underflow in
     one record would decide about it), and which computes in float64 whatever another thread sets.
+    Not more threads compute at once than XLA can serve.
     """
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        with double_precision(), np.errstate(all="ignore"):
-            return function(*arguments, **options)
+        with turn(), double_precision(), np.errstate(all="ignore"):
+            try:
+                return _done(function(*arguments, **options))
+            except ValueError as error:
+                raise_interrupt(error)
+                raise
 
     return cast(F, call)
+
+
+def _done(found: Any) -> Any:
+    """What was found, when XLA has computed it: who gives back a turn leaves nothing behind."""
+    jax.block_until_ready((found.points, found.outside) if isinstance(found, Records) else found)
+    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -514,7 +526,8 @@ def mean_in_ball(
                     ).value
     except Unreadable:
         raise
-    except (ArithmeticError, ValueError, np.linalg.LinAlgError):
+    except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
+        raise_interrupt(error)
         found = domain.center
     return domain.clamp_point(found)
 
