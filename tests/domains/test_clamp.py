@@ -123,6 +123,31 @@ def test_a_ball_that_is_traced_is_measured_or_not_as_one_that_is_known(monkeypat
     assert not np.any(program(np.eye(3), 1.0, np.eye(3)[None])[1])
 
 
+class Doubled(riemdp.SPDAffineInvariant):
+    """Distances are twice as long."""
+
+    def _inner(self, p, u, v):
+        return 4.0 * super()._inner(p, u, v)
+
+    def _norm(self, p, v):
+        return 2.0 * super()._norm(p, v)
+
+    def _dist(self, p, q):
+        return 2.0 * super()._dist(p, q)
+
+
+@pytest.mark.usefixtures("lapack")
+def test_a_subclass_is_clamped_in_its_own_metric():
+    """It had its parent's distances: moved matrices lay at twice the radius."""
+    space, radius = Doubled(3), 1.0
+    y = np.random.default_rng(0).normal(size=(40, 6))
+    x = np.asarray(space.exp(np.eye(3), space.from_coordinates(np.eye(3), y)))
+    moved, outside = _clamp.clamp_flagged(space, np.eye(3), radius, x)
+    assert np.sum(outside) > 30
+    assert np.max(space.dist(np.eye(3), moved)) <= radius + _clamp.slack(radius)
+    assert not holds_ball(space, np.eye(3), radius, 1e-6)
+
+
 def test_what_has_no_logarithm_is_infinitely_far_or_not_a_number():
     space = riemdp.SPDAffineInvariant(2)
     distance, at = radially(space, jnp.eye(2), jnp.array([np.eye(2), -np.eye(2)]))

@@ -27,6 +27,10 @@ def radially(manifold: AbstractManifold, center: Point, x: Point) -> Seen:
     """(distances, at): the distance of each point from the one center, not finite where its
     logarithm is not, and at(shares), the points at these shares of the way to them.
     """
+    return _by_logarithm(manifold, center, x)
+
+
+def _by_logarithm(manifold: AbstractManifold, center: Point, x: Point) -> Seen:
     v = manifold._log(center, x)
     distance = manifold._norm(center, v)
     for leaf in jax.tree.leaves(v):
@@ -44,6 +48,8 @@ def radially(manifold: AbstractManifold, center: Point, x: Point) -> Seen:
 
 @radially.register
 def _(manifold: SPDAffineInvariant, center: Array, x: Array) -> Seen:
+    if type(manifold) is not SPDAffineInvariant:  # a subclass may have another metric
+        return _by_logarithm(manifold, center, x)
     # One decomposition of each matrix gives both its logarithm and what lies on the way.
     center = sp.sym(center)
     lower, _, eig = relative_spectrum(center, x)
@@ -72,8 +78,8 @@ def holds_ball(
 
 @holds_ball.register
 def _(manifold: SPDAffineInvariant, center: Array, radius: ArrayLike, slack: ArrayLike) -> Any:
-    if not lapack_alone():
-        return False  # the errors below are those of LAPACK
+    if not lapack_alone() or type(manifold) is not SPDAffineInvariant:
+        return False  # the errors below are those of LAPACK, and of this metric
     traced = any(isinstance(x, Tracer) for x in (center, radius, slack))
     numpy: Any = jnp if traced else np
     values = sp.eigenvalues(sp.sym(center)) if traced else np.linalg.eigvalsh(_symmetric(center))
