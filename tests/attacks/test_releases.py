@@ -816,3 +816,54 @@ def test_fault_40_many_lines_in_memory_have_the_residual_that_is_stated(weighted
     logs = np.arctan2(sine, (near @ p)[:, None]) / sine * side
     assert np.linalg.norm(np.average(logs, axis=0, weights=w)) <= found.residual + 1e-13
     assert found.converged
+
+
+# ------------------------------------------------------------------------------------------------
+# fault 44: a value whose logarithm float64 has lost
+@pytest.mark.parametrize("kind", [riemdp.SPDLogEuclidean, riemdp.SPDAffineInvariant])
+def test_fault_44_values_that_float64_has_lost_move_no_farther_apart(kind):
+    """Their distance is .0692 (log-Euclidean, 80 digits). Before: one became the centre, the other
+    stayed at the edge: 1.0 apart for a sensitivity of .07, a mu of 3.8 where .27 was promised.
+    """
+    low, high = -72792566.83485083, -72792562.40537536
+    x = np.array([[107713802.63702615, low], [low, 49192932.16545306]])
+    y = np.array([[107713796.0825704, high], [high, 49192929.17203092]])
+    mechanism = riemdp.WrappedGaussian(
+        kind(2), np.eye(2), sensitivity=0.07, budget=Budget(1.0, 1e-5), ball=Ball(np.eye(2), 1.0)
+    )
+    assert mechanism.arithmetic == "lattice"
+    admitted = [np.asarray(mechanism._admit(value)) for value in (x, y)]
+    assert np.linalg.norm(np.subtract(*admitted)) <= 0.07
+
+
+@pytest.mark.parametrize("kind", [riemdp.SPDLogEuclidean, riemdp.SPDAffineInvariant])
+@pytest.mark.parametrize("radius", [0.5, 1.0, 4.0])
+def test_fault_44_the_noise_pays_for_the_rounding_of_what_is_moved(kind, radius):
+    """Values beyond the ball and their neighbours, up to where a value is made the centre."""
+    space, rng = kind(2), np.random.default_rng(0)
+    ball = Ball(np.eye(2), radius)
+    mechanism = riemdp.WrappedGaussian(
+        space, np.eye(2), sensitivity=0.01, budget=Budget(1.0, 1e-5), ball=ball
+    )
+    assert mechanism.arithmetic == "lattice"
+    for far in np.linspace(0.9, 2.6, 40) * radius:
+        u = rng.normal(size=3)
+        y = far * u / np.linalg.norm(u)
+        x = np.asarray(space.exp(np.eye(2), space.from_coordinates(np.eye(2), y)))
+        near = x * (1.0 + 1e-15 * rng.normal())
+        moved = [np.asarray(mechanism._admit(value)) for value in (x, near)]
+        apart = 3e-15 * np.sqrt(2.0)
+        assert np.linalg.norm(np.subtract(*moved)) <= apart + mechanism.rounding
+        assert np.linalg.norm(moved[0]) <= radius
+
+
+def test_fault_44_a_ball_beyond_which_nothing_is_resolved_is_not_called_lattice():
+    for radius, said in ((6.0, "lattice"), (11.0, "idealised")):
+        mechanism = riemdp.WrappedGaussian(
+            riemdp.SPDAffineInvariant(2),
+            np.eye(2),
+            sensitivity=1.0,
+            budget=Budget(1.0, 1e-5),
+            ball=Ball(np.eye(2), radius),
+        )
+        assert mechanism.arithmetic == said

@@ -443,9 +443,12 @@ def test_budget_with_delta_spends_epsilon_only_and_failure_spends_nothing():
 
 
 def test_a_value_that_float64_moves_past_the_edge_is_clamped():
-    """Matrices at distance 21 move to 16 + 3e-7 here: the clamp that follows sees them outside."""
+    """Where nothing is folded, matrices at distance 21 move to 16 + 3e-7 here: the clamp that
+    follows sees them outside.
+    """
     space, rng, radius = R.SPDAffineInvariant(3), np.random.default_rng(0), 16.0
     domain = R.Ball(np.eye(3), radius).on(space)
+    vars(domain)["fold"] = math.inf
     y = rng.normal(size=(60, space.dim))
     y *= 1.3 * radius / np.linalg.norm(y, axis=1)[:, None]
     values = np.asarray(space.exp(np.eye(3), space.from_coordinates(np.eye(3), y)))

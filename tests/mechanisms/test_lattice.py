@@ -191,7 +191,7 @@ def test_what_is_called_lattice_and_what_is_not() -> None:
     with_ball = WrappedGaussian(spd, eye, sensitivity=0.01, budget=BUDGET, ball=ball)
     assert arithmetic(with_ball.release(eye, 1)) == "lattice"
     assert "arithmetic: lattice" in str(with_ball.release(eye, 1))
-    wide = WrappedGaussian(spd, eye, sensitivity=1e-6, budget=BUDGET, ball=Ball(eye, 8.0))
+    wide = WrappedGaussian(spd, eye, sensitivity=1e-6, budget=BUDGET, ball=Ball(eye, 4.0))
     assert wide.rounding > 1e-4 * 1e-6
     assert arithmetic(wide.release(eye, 1)) == "lattice"
     assert wide.scale >= wide.noise_multiplier * (1e-6 + wide.rounding)

@@ -19,8 +19,9 @@ from jaxtyping import Array, Bool
 
 from .._errors import InvalidArgument, check_float64, invalid
 from .._parallel import turn
-from ..manifolds import AbstractManifold
+from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
+from ..manifolds._spd import AbstractSPD
 from ._clamp import clamp, clamp_one, contains, moving, slack
 from ._door import admit_point
 from ._frame import (
@@ -48,6 +49,16 @@ def constant(found: Callable[[Any], T]) -> functools.cached_property[T]:
         return found(one)
 
     return functools.cached_property(checked)
+
+
+_FAR = 1e-12  # share of the radius up to which rounding far outside the ball is that of a value
+
+
+def _loses_far(manifold: AbstractManifold) -> bool:
+    """Whether float64 loses the logarithm of points far from the center."""
+    if isinstance(manifold, Product):
+        return any(_loses_far(factor) for factor in manifold.manifolds)
+    return isinstance(manifold, AbstractSPD)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -179,7 +190,8 @@ class Domain:
     @constant
     def fold(self) -> float:
         """The distance I from the center at which an admitted value becomes the center; infinite
-        where curvature is not positive.
+        where curvature is not positive, but on SPD spaces only as far as float64 resolves: a matrix
+        at distance t may have a condition of e^(sqrt(2) t), and beyond 1e15 its logarithm is lost.
 
         A value at distance t moves to min(t, R, I - t), R a hair less than the radius, so that two
         values never move apart.
@@ -192,7 +204,7 @@ class Domain:
         """
         m, center = self.manifold, self.center
         if m.is_hadamard:
-            return math.inf
+            return self._resolved_fold if _loses_far(m) else math.inf
         # short of the injectivity radius: a clamp makes the center of what is nearer to it
         reach = (1.0 - 1e-8) * float(np.min(np.asarray(m._injectivity_radius(center))))
         twice = 2.0 * self.radius
@@ -209,6 +221,26 @@ class Domain:
             " centre) and pi / (2 sqrt(kappa)), or moving values into the ball would take some of"
             " them farther apart. Remedy: use a smaller radius",
         )
+
+    @property
+    def _resolved_fold(self) -> float:
+        far = 2.0 * self.radius
+        for _ in range(60):
+            if not self.manifold._resolution(self.center, 2.0 * far) <= _FAR * self.radius:
+                break
+            far *= 2.0
+        return far
+
+    @constant
+    def folded_resolution(self) -> float:
+        """Public bound of what rounding adds to that of a value in the ball where one outside,
+        short of `fold`, is moved into it: infinite where float64 does not resolve so far; 0 on all
+        spaces but SPD matrices.
+        """
+        if not (self.manifold.is_hadamard and math.isfinite(self.fold)):
+            return 0.0
+        far = float(self.manifold._resolution(self.center, self.fold))
+        return far if far <= 10.0 * slack(self.radius) else math.inf
 
     @constant
     def ambient_diameter(self) -> float:

@@ -86,7 +86,8 @@ class AbstractWrapped(AbstractTangentNoise):
         seen = Domain(self.manifold, self.base, self.largest_distance)
         if not (self._domain.is_resolved and seen.is_resolved):
             return math.inf
-        return 4.0 * seen.resolution  # two roundings of each of two values
+        # two roundings of each of two values, and those of values that are moved into the ball
+        return 4.0 * (seen.resolution + self._domain.folded_resolution)
 
     @property
     def arithmetic(self) -> str:
