@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import jax
 import numpy as np
@@ -38,6 +38,7 @@ from ._frame import (
 from ._stream import streamed_error
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def constant(found: Callable[[Any], T]) -> functools.cached_property[T]:
@@ -49,6 +50,20 @@ def constant(found: Callable[[Any], T]) -> functools.cached_property[T]:
         return found(one)
 
     return functools.cached_property(checked)
+
+
+def _in_turn(method: F) -> F:
+    """A method that computes with many records: in float64, when XLA has threads for it, and done
+    when it returns.
+    """
+
+    @functools.wraps(method)
+    def call(*arguments: Any, **options: Any) -> Any:
+        check_float64()
+        with turn():
+            return jax.block_until_ready(method(*arguments, **options))
+
+    return cast(F, call)
 
 
 _FAR = 1e-12  # share of the radius up to which rounding far outside the ball is that of a value
@@ -85,11 +100,10 @@ class Domain:
     radius: float
 
     # ------------------------------------------------------------------ moving points
+    @_in_turn
     def clamp(self, records: Point) -> Point:
         """Records (*batch, *shape) moved radially into the ball; see `Ball.clamp`."""
-        check_float64()
-        with turn():
-            return jax.block_until_ready(clamp(self.manifold, self.center, self.radius, records))
+        return clamp(self.manifold, self.center, self.radius, records)
 
     def clamp_point(self, point: Point) -> Point:
         """One point moved radially into the ball: the enforced domain of a value, or
@@ -98,11 +112,10 @@ class Domain:
         check_float64()
         return clamp_one(self.manifold, self.center, self.radius, point)
 
+    @_in_turn
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
         """Whether each point belongs to the manifold and lies within the radius of the center."""
-        check_float64()
-        with turn():
-            return jax.block_until_ready(contains(self.manifold, self.center, self.radius, points))
+        return contains(self.manifold, self.center, self.radius, points)
 
     def recentred(self, center: Point, radius: float) -> Domain:
         """The ball of `radius` about another public `center` of the same space."""
@@ -350,27 +363,23 @@ class Frame:
         """
         return self.clamp_flagged(records)[0]
 
+    @_in_turn
     def clamp_flagged(self, records: Point) -> tuple[Point, Bool[Array, " n"]]:
         """The same, and for each record whether it lay outside the ball or was no point. The flags
         are as private as the records; each depends on its own record only.
         """
-        check_float64()
-        with turn():
-            return jax.block_until_ready(self.moving(records))
+        return self.moving(records)
 
+    @_in_turn
     def clamp_read(self, records: Point) -> tuple[Point, Bool[Array, " n"], Bool[Array, " n"]]:
         """The same, and for each record whether it is a point of the user's space at all, by one
         program: for the holder of the data, who wants to be told.
         """
-        check_float64()
         d, local = self.domain, self.local
         space = None if self.is_identity else local.manifold
-        with turn():
-            return jax.block_until_ready(
-                moved_and_read(
-                    d.manifold, space, d.center, self._at, local.center, d.radius, records
-                )
-            )
+        return moved_and_read(
+            d.manifold, space, d.center, self._at, local.center, d.radius, records
+        )
 
     @constant
     def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:

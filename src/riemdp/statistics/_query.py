@@ -22,7 +22,16 @@ import numpy as np
 from jax.core import Tracer
 from numpy.typing import ArrayLike
 
-from .._errors import InvalidArgument, counted, integer, invalid, one_of, raise_interrupt, real
+from .._errors import (
+    InvalidArgument,
+    counted,
+    integer,
+    interrupts,
+    invalid,
+    one_of,
+    raise_interrupt,
+    real,
+)
 from .._parallel import turn
 from .._programs import double_precision
 from ..domains import Domain, Frame, _few_on_sphere
@@ -64,12 +73,8 @@ def whatever_is_set(function: F) -> F:
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        with turn(), double_precision(), np.errstate(all="ignore"):
-            try:
-                return _done(function(*arguments, **options))
-            except ValueError as error:
-                raise_interrupt(error)
-                raise
+        with turn(), double_precision(), np.errstate(all="ignore"), interrupts():
+            return _done(function(*arguments, **options))
 
     return cast(F, call)
 
