@@ -65,8 +65,8 @@ def turn() -> Iterator[None]:
         yield
         return
     with _left():
-        _here.has_turn = True
         try:
+            _here.has_turn = True
             yield
         finally:
             _here.has_turn = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.experimental
@@ -30,6 +30,7 @@ with contextlib.suppress(AttributeError):  # a version of JAX without this optio
 _home: Any = jax if hasattr(jax, "enable_x64") else jax.experimental
 _enable_x64: Callable[[bool], contextlib.AbstractContextManager[None]] = _home.enable_x64
 
+P = ParamSpec("P")
 R = TypeVar("R")
 _Options = tuple[tuple[str, Any], ...]
 _OLDER: _Options = (("xla_cpu_use_fusion_emitters", False),)
@@ -213,6 +214,17 @@ def _undisturbed() -> Iterator[None]:
     """With `jax_disable_jit` these raise in the middle of a formula: one record would decide."""
     with _enable_x64(True), jax.debug_nans(False), jax.debug_infs(False):
         yield
+
+
+def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, computed within `double_precision`."""
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **options: P.kwargs) -> R:
+        with double_precision():
+            return function(*arguments, **options)
+
+    return call
 
 
 def _named(manifold: Any, name: str, *arguments: Any) -> Any:

@@ -31,9 +31,11 @@ from riemdp import (
     private_minimize,
     problems,
 )
+from riemdp._errors import check_float64
 from riemdp.estimators import PrivateMDM, PrivatePCA
-from riemdp.federated import Coordinator, plan_federated
+from riemdp.federated import Coordinator, plan_federated, run_in_process
 from riemdp.federated._drive import Setup, Timing, drive
+from riemdp.optimizers import private_principal_eigenvector
 from riemdp.privacy import gaussian, none, participation, pure, subsampled_gaussian
 from riemdp.randomness import noise_source
 from riemdp.statistics import AmbientMean, FrechetMean
@@ -354,6 +356,67 @@ def test_fault_42_no_thread_switches_a_release_to_float32():
     finally:
         jax.config.update("jax_enable_x64", True)
     assert abs(float(release.value[0]) - float(X[0, 0])) < 8.0 * release.scale
+
+
+def _doors():
+    """Releases of every kind, each as a function that gives the value."""
+    draws = np.random.default_rng(11)
+    roots = draws.normal(size=(40, 2, 2))
+    X = 0.5 * roots @ np.swapaxes(roots, 1, 2) + 0.2 * np.eye(2)
+    many, far = np.concatenate([X] * 10), np.array([1e8 + 3.0, 1.0])
+    spd, line, budget = riemdp.SPDAffineInvariant(2), riemdp.Euclidean(2), Budget(1.0, 1e-5)
+    ball, flat, pure_budget = Ball(np.eye(2), 1.5), np.full((200, 2), far + 0.25), Budget(1.0)
+    labels, rows = np.repeat(np.arange(10), 4), 0.3 * draws.normal(size=(40, 3))
+    problem = problems.frechet_mean(spd, ball=ball)
+    own = {"rng": 0}
+
+    def mean(name, budget=budget, **options):
+        return lambda: private_frechet_mean(spd, X, ball, budget, mechanism=name, **options, **own)
+
+    def federated(noise, steps):
+        method = PriRFed(problem, steps, rounds=2, agents_per_round=2, noise=noise)
+        return lambda: run_in_process(method, [X[:20], X[20:]], np.eye(2), budget, **own)
+
+    for found in (
+        lambda: private_frechet_mean(line, flat, Ball(far, 1.0), budget, **own),
+        mean("auto"),
+        mean("k-norm-gradient", pure_budget),
+        mean("riemannian-laplace", pure_budget),
+        mean("tangent-mean", groups=labels),
+        lambda: private_frechet_mean(spd, many, riemdp.AdaptiveBall(), budget, **own),
+        lambda: riemdp.private_frechet_variance(spd, X, ball, budget, **own),
+        lambda: riemdp.private_geometric_median(spd, many, budget, **own),
+        lambda: private_principal_eigenvector(rows, budget, row_norm=1.0, method="gmip", **own),
+        lambda: private_minimize(problem, X, np.eye(2), DPRSGD(3, batch_size=10), budget, **own),
+        federated("local", DPRGD(2)),
+        federated("shared", DPRGD(1)),
+    ):
+        yield lambda found=found: np.asarray(found().value)
+
+
+@pytest.mark.filterwarnings("ignore::riemdp.RiemdpWarning", "error:Explicitly requested dtype")
+def test_fault_42_no_moment_is_left_for_another_thread(monkeypatch):
+    """Another thread that switches double precision off right after every look at it changes no
+    value. Before, what was computed outside the queries was then in float32.
+    """
+    doors = list(_doors())
+    wanted = [door() for door in doors]
+
+    def switched_off_after():
+        jax.config.update("jax_enable_x64", True)
+        check_float64()
+        jax.config.update("jax_enable_x64", False)
+
+    for place in ("_programs", "randomness._source", "privacy._ledger"):
+        monkeypatch.setattr(f"riemdp.{place}.check_float64", switched_off_after)
+    try:
+        for door, expected in zip(doors, wanted, strict=True):
+            jax.config.update("jax_enable_x64", True)
+            found = door()
+            assert found.dtype == np.float64
+            assert np.array_equal(found, expected)
+    finally:
+        jax.config.update("jax_enable_x64", True)
 
 
 class _Interrupted:

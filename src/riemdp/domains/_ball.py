@@ -9,7 +9,8 @@ import numpy as np
 from jax.core import eval_context
 from jaxtyping import Array, Bool
 
-from .._errors import HERMITIAN, InvalidArgument, check_float64, magnitude
+from .._errors import HERMITIAN, InvalidArgument, magnitude
+from .._programs import in_double_precision
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, held
 from ._domain import Domain
@@ -65,6 +66,7 @@ class Ball:
     def __reduce__(self) -> tuple[type[Ball], tuple[Point, float]]:
         return Ball, (self.center, self.radius)
 
+    @in_double_precision
     def on(self, manifold: AbstractManifold) -> Domain:
         """The ball bound to its space, checked once.
 
@@ -80,7 +82,6 @@ class Ball:
             PrecisionError: JAX's 64 bits are switched off.
         """
         manifold = admit_manifold(manifold, None, "Ball.on(manifold), Ball.clamp(manifold, x)")
-        check_float64()  # what is kept below is in the precision of that moment
         domain = self._domains.get(manifold)
         if domain is None:
             # the center is a public constant, also inside a user's jit

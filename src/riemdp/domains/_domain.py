@@ -17,8 +17,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool
 
-from .._errors import InvalidArgument, check_float64, invalid
+from .._errors import InvalidArgument, invalid
 from .._parallel import turn
+from .._programs import double_precision, in_double_precision
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
@@ -44,12 +45,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def constant(found: Callable[[Any], T]) -> functools.cached_property[T]:
     """A property that is worked out once, and in double precision or not at all."""
 
-    @functools.wraps(found)
-    def checked(one: Any) -> T:
-        check_float64()
-        return found(one)
-
-    return functools.cached_property(checked)
+    return functools.cached_property(in_double_precision(found))
 
 
 def _in_turn(method: F) -> F:
@@ -59,8 +55,7 @@ def _in_turn(method: F) -> F:
 
     @functools.wraps(method)
     def call(*arguments: Any, **options: Any) -> Any:
-        check_float64()
-        with turn():
+        with turn(), double_precision():
             return jax.block_until_ready(method(*arguments, **options))
 
     return cast(F, call)
@@ -105,11 +100,11 @@ class Domain:
         """Records (*batch, *shape) moved radially into the ball; see `Ball.clamp`."""
         return clamp(self.manifold, self.center, self.radius, records)
 
+    @in_double_precision
     def clamp_point(self, point: Point) -> Point:
         """One point moved radially into the ball: the enforced domain of a value, or
         post-processing of a release.
         """
-        check_float64()
         return clamp_one(self.manifold, self.center, self.radius, point)
 
     @_in_turn
@@ -396,6 +391,7 @@ class Frame:
         """The center as points are carried from it and to it."""
         return seen_from_public(self.domain.manifold, self.domain.center)
 
+    @in_double_precision
     def back(self, point: Point) -> Point:
         """A released point of the frame, in the user's space: post-processing.
 
@@ -415,6 +411,7 @@ class Frame:
             near = space.exp(self.local.center, shorter)
         return self.domain.center
 
+    @in_double_precision
     def back_each(self, points: Sequence[Point]) -> list[Point]:
         """The same for several released points, by one program where float64 holds them all."""
         if not self.is_identity and len(points) > 1:

@@ -20,8 +20,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from .._errors import InvalidArgument, check_float64, shape_hint
-from .._programs import for_one_point
+from .._errors import InvalidArgument, shape_hint
+from .._programs import for_one_point, in_double_precision
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ._sources import AbstractSource, Held, as_float64, side_by_side, unmasked
@@ -41,6 +41,7 @@ def _admitted(manifold: AbstractManifold, point: Point) -> tuple[Array, Point, A
     return manifold._belongs(point, LOOSE), repaired, manifold._belongs(repaired, EXACT)
 
 
+@in_double_precision
 def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
     """A public or released point (start, base, centre, a server's x_t), carried onto its space.
 
@@ -56,7 +57,6 @@ def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
         InvalidArgument: Not one finite point of the space.
         PrecisionError: JAX's 64 bits are switched off.
     """
-    check_float64()
     checked = manifold._coerce(name, point)
     if manifold._batch_shape(checked) != ():
         raise InvalidArgument(

@@ -20,6 +20,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
+from .._programs import double_precision
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._names import names_of
 from ..domains._stream import Stream
@@ -369,7 +370,8 @@ class PrivateMDM(
                 continue
             shares = np.append(weights, lacking) / max(float(m), size)
             entries = np.where(np.expand_dims(flags, (*range(1, clamped.ndim),)), clamped, filler)
-            points = jnp.asarray(np.concatenate([entries, filler]))
+            with double_precision():
+                points = jnp.asarray(np.concatenate([entries, filler]))
             values.append(query.value(Records(points, shares)))
         one = mechanism.guarantee
         classes = len(own)

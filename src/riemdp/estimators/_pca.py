@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
+from .._programs import double_precision
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_stack, taken
 from ..domains._frame import MOST_TERMS
@@ -180,7 +181,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
                 bound = float(release.details["row_norm"])
             else:
                 release = released_moment(clip_rows(rows, bound), bound, self.budget, seed, members)
-            values, vectors = np.linalg.eigh(unpack(jnp.asarray(release.value), d))
+            with double_precision():
+                values, vectors = np.linalg.eigh(unpack(jnp.asarray(release.value), d))
             self.components_ = _signed(vectors[:, ::-1][:, :k].T)
             self.explained_variance_ = values[::-1][:k].copy()
             scale = release.scale

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import one_of
+from .._programs import in_double_precision
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..statistics import frechet_mean
@@ -23,6 +24,7 @@ _TOLERANCE = 1e-6  # how far, relatively, a reply may be off the manifold (it is
 _INSIDE = 1.0 - 1e-6  # fraction of the injectivity radius within which Log is trusted
 
 
+@in_double_precision
 def validate_reply(
     manifold: AbstractManifold, current: Point, reply: object, *, weight: float = 1.0
 ) -> bool:
@@ -61,6 +63,7 @@ def validate_reply(
     return bool(_near_and_on(manifold, manifold._coerce("current", current), point))
 
 
+@in_double_precision
 def as_point(manifold: AbstractManifold, current: Point, reply: object) -> Any:
     """The reply as float64 arrays of the point's own structure, or None."""
     wanted = jax.tree.map(np.shape, current, is_leaf=lambda x: not isinstance(x, tuple))
@@ -92,6 +95,7 @@ def _near_and_on(manifold: AbstractManifold, current: Point, point: Point) -> ja
     return on & finite & (distance < _INSIDE * manifold._injectivity_radius(current))
 
 
+@in_double_precision
 def aggregate(
     manifold: AbstractManifold,
     current: Point,

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import invalid
+from .._programs import in_double_precision
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms._shared_sum import SharedSum
@@ -97,6 +98,7 @@ def check_lists_of_labels(groups: Any, count: int, of: str) -> None:
         raise invalid("groups", "given", f"give one list of labels for each {of}")
 
 
+@in_double_precision
 def masked_sum(
     prirfed: PriRFed,
     shared: SharedSum,
@@ -147,6 +149,7 @@ def masked_sum(
     return masked(noisy, keys, question)
 
 
+@in_double_precision
 def context_of(manifold: AbstractManifold, point: Point) -> bytes:
     """A digest of a point as it was sent, and of the frame that this party has there.
 
@@ -175,6 +178,7 @@ def _probes(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:
 
 
 # ---------------------------------------------------------------------------------- at the server
+@in_double_precision
 def moved(
     prirfed: PriRFed,
     shared: SharedSum,

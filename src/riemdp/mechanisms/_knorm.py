@@ -17,6 +17,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, magnitude, one_of, real
+from .._programs import in_double_precision
 from ..domains import Ball, Domain
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
@@ -52,6 +53,7 @@ class MeanGradient:
     into a release. Records that are read in parts are read once a call.
     """
 
+    @in_double_precision
     def __init__(
         self, manifold: AbstractManifold, records: Point | Stream, weights: ArrayLike | None = None
     ):
@@ -66,6 +68,7 @@ class MeanGradient:
             else jnp.asarray(weights) / jnp.sum(jnp.asarray(weights))
         )
 
+    @in_double_precision
     def __call__(self, x: Point) -> Tangent:
         if isinstance(self.records, Stream):
             at = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], x)
@@ -73,6 +76,7 @@ class MeanGradient:
             return self.manifold.from_coordinates(x, -y)
         return _mean_gradient(self.manifold, self.records, self.weights, x)
 
+    @in_double_precision
     def norms(self, points: Point) -> np.ndarray:
         """|grad F| at each of the stacked points."""
         if isinstance(self.records, Stream):

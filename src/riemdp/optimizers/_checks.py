@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._errors import BudgetExceeded, InvalidArgument, invalid
+from .._programs import in_double_precision
 from ..domains._door import admit_point, admit_stack, admit_stack_in_parts
 from ..domains._stream import Stream
 from ..manifolds._base import Point, RecordsLike
@@ -29,6 +30,7 @@ def check_initial(problem: Problem, initial: Point) -> Point:
     return admit_point(problem.manifold, "initial", initial)
 
 
+@in_double_precision
 def check_data(
     problem: Problem, data: RecordsLike, *, may_be_empty: bool = False, in_parts: bool = False
 ) -> tuple[Any, int]:
@@ -90,6 +92,7 @@ def _admitted(x: Any, shape: tuple[int, ...] | None = None) -> Any:
     return jnp.asarray(admit_stack("data", x, shape), dtype=jnp.float64)
 
 
+@in_double_precision
 def check_objective(problem: Problem, point: Point, records: Batch) -> None:
     """Only for runs that are not private anyway: a loss that is NaN at the start is a mistake worth
     naming.
@@ -113,6 +116,7 @@ def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
         )
 
 
+@in_double_precision
 def check_problem(problem: Problem, point: Point, records: Batch) -> None:
     """Raise, naming `loss` or `gradient`, unless both can be evaluated on one record. By shapes
     only; no record is read.

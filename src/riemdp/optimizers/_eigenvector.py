@@ -15,6 +15,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
+from .._programs import in_double_precision
 from ..domains._door import taken
 from ..domains._frame import MOST_TERMS
 from ..domains._names import names_of
@@ -44,6 +45,7 @@ LARGEST_COVARIANCE = (
 )
 
 
+@in_double_precision
 def private_principal_eigenvector(
     data: ArrayLike,
     budget: Budget,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid
+from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._ledger import about_people, uncharged
@@ -154,7 +155,8 @@ def private_minimize(
             stacklevel=2,
         )
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
-    run = plan.bind(problem, records, point, kind=NoisyGradient)
+    with double_precision():
+        run = plan.bind(problem, records, point, kind=NoisyGradient)
     planned = plan.guarantee()
     details: dict[str, Any] = {}
     places = 1  # for records, of each entry of a batch
@@ -231,8 +233,8 @@ def replicate(
     repetitions = integer("repetitions", repetitions)
     point, records, n = _checked(problem, data, initial, optimizer)
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
-    run = plan.bind(problem, records, point, kind=kind, repetitions=repetitions)
-    with uncharged():
+    with double_precision(), uncharged():
+        run = plan.bind(problem, records, point, kind=kind, repetitions=repetitions)
         done = drive(run, RunContext(noise_source(rng), n), repetitions)
     return done.value, plan.guarantee()
 

@@ -33,7 +33,7 @@ from .._errors import (
     real,
 )
 from .._parallel import turn
-from .._programs import double_precision
+from .._programs import double_precision, in_double_precision
 from ..domains import Domain, Frame, _few_on_sphere
 from ..domains._clamp import alike, moving
 from ..domains._domain import over_sin
@@ -411,6 +411,7 @@ class FrechetMean(AbstractMean):
             return max(usual, DROWNED * self._exact(0.0) * self.domain.strong_convexity)
         return max(real("tolerance", self.tolerance, above=0.0, below=1.0), finest)
 
+    @in_double_precision
     def _check_rounding(self) -> None:
         d, local = self.domain, self.frame.local
         # About an ill-conditioned center the records themselves are rounded, each on its own. That
