@@ -123,7 +123,7 @@ def frechet_mean(
     check = functools.partial(_check_records, manifold, records, n)
     if n == 1 or not _solver_checks(manifold, records):
         check()
-    with turn():
+    with turn(), np.errstate(all="ignore"):
         result = solve(manifold, records, w, n, tol, check=check)
     if not result.converged:
         warnings.warn(

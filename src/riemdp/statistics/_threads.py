@@ -24,17 +24,16 @@ _turn = of_process(threading.RLock)
 
 @contextlib.contextmanager
 def in_threads(parts: int) -> Iterator[Each]:
-    """`map` in as many threads as there are cores, and parts of the work. In none of them is a
-    rounding error an error or a warning, whatever NumPy was told: it would be an event of a record.
+    """`map` in as many threads as there are cores, and parts of the work. In those that start here
+    no rounding error is an error or a warning, as in the one that asks for them: it would be an
+    event of a record.
     """
     workers = min(cores(), parts)
     if workers < 2:
-        with np.errstate(all="ignore"):
-            yield map  # to start a thread takes as long as a small mean
+        yield map  # to start a thread takes as long as a small mean
         return
     controller = _controller()
     with (  # small matrices take twice as long where each thread starts more of them
-        np.errstate(all="ignore"),
         _turn(),
         controller.limit(limits=1),
         ThreadPoolExecutor(workers - 1, initializer=_alone, initargs=(controller,)) as pool,
