@@ -8,16 +8,19 @@ raised then would have spent its budget for nothing.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
+import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from ._errors import LEAST_THREADS
 
+P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -44,32 +47,44 @@ def of_process(make: Callable[[], T]) -> Callable[[], T]:
     return lambda: held
 
 
-def _turns() -> threading.BoundedSemaphore:
+def _turns() -> queue.SimpleQueue[bool]:
     given = os.environ.get("NPROC", "")
     threads = int(given) if given.isdigit() else max(os.cpu_count() or 1, LEAST_THREADS)
-    return threading.BoundedSemaphore(max(1, threads // 2))
+    left: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    for _ in range(max(1, threads // 2)):
+        left.put(True)
+    return left
 
 
 _left, _here = of_process(_turns), threading.local()
 
 
-@contextlib.contextmanager
-def turn() -> Iterator[None]:
-    """A turn to compute with many records, of half as many as XLA has threads, until XLA has
-    computed. What is computed within another turn of the same thread needs none.
+def in_turn(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which computes with many records and returns when XLA has computed, by not more
+    threads at once than half as many as XLA has. What is computed within it needs no turn.
 
     To decompose many matrices XLA takes a thread that waits for others: as many programs at once as
     there are threads wait for each other, without end.
     """
-    if getattr(_here, "has_turn", False):
-        yield
-        return
-    with _left():
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **options: P.kwargs) -> R:
+        if getattr(_here, "has_turn", False):
+            return function(*arguments, **options)
+        # An interrupt comes between two calls of Python. So a turn is taken, and noted, in one call
+        # of C, and is given back by the first call of the last block: a semaphore, or a context
+        # manager, of Python would lose a turn now and then, and its lock with it.
+        left, taken = _left(), list[bool]()
         try:
+            taken.extend(itertools.islice(iter(left.get, None), 1))
             _here.has_turn = True
-            yield
+            return function(*arguments, **options)
         finally:
             _here.has_turn = False
+            if taken:
+                left.put(taken[0])
+
+    return call
 
 
 def each(pool: Executor, helpers: int, function: Callable[[T], R], items: Iterable[T]) -> list[R]:

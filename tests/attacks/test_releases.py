@@ -867,3 +867,95 @@ def test_fault_44_a_ball_beyond_which_nothing_is_resolved_is_not_called_lattice(
             ball=Ball(np.eye(2), radius),
         )
         assert mechanism.arithmetic == said
+
+
+# ------------------------------------------------------------------------------------------------
+# faults 45 to 47: what fault 44 had left
+@pytest.mark.parametrize("kind", [riemdp.SPDLogEuclidean, riemdp.SPDAffineInvariant])
+@pytest.mark.parametrize("root", [30.0, 40.0])
+def test_fault_45_lost_values_move_no_farther_apart_in_a_product(kind, root):
+    """The pair of fault 44, .0692 apart, beside a factor that is no Hadamard space: values were
+    moved as far as that factor reaches. Before: 1.0 apart.
+    """
+    low, high = -72792566.83485083, -72792562.40537536
+    x = np.array([[107713802.63702615, low], [low, 49192932.16545306]])
+    y = np.array([[107713796.0825704, high], [high, 49192929.17203092]])
+    space = riemdp.Product(kind(2), riemdp.SPDBuresWasserstein(2))
+    center = (np.eye(2), np.diag([root**2, 1e4]))
+    mechanism = riemdp.WrappedGaussian(
+        space, center, sensitivity=0.07, budget=Budget(1.0, 1e-5), ball=Ball(center, 1.0)
+    )
+    assert mechanism.arithmetic == "lattice"
+    admitted = [np.asarray(mechanism._admit((value, center[1]))) for value in (x, y)]
+    assert np.linalg.norm(np.subtract(*admitted)) <= 0.07
+
+
+@pytest.mark.parametrize("root", [30.0, 40.0])
+def test_fault_45_the_noise_pays_for_rounding_in_a_product(root):
+    """Affine-invariant neighbours beyond the ball, a rounding error apart, were up to 7e-6 apart
+    afterwards.
+    """
+    rng, eye = np.random.default_rng(0), np.eye(2)
+    space = riemdp.Product(riemdp.SPDAffineInvariant(2), riemdp.SPDBuresWasserstein(2))
+    center = (eye, np.diag([root**2, 1e4]))
+    mechanism = riemdp.WrappedGaussian(
+        space, center, sensitivity=0.01, budget=Budget(1.0, 1e-5), ball=Ball(center, 1.0)
+    )
+    factor = space.manifolds[0]
+    for far in np.linspace(0.9, 24.0, 60):
+        u = rng.normal(size=3)
+        x = np.asarray(factor.exp(eye, factor.from_coordinates(eye, far * u / np.linalg.norm(u))))
+        near = x * (1.0 + 1e-15 * rng.normal())
+        moved = [np.asarray(mechanism._admit((value, center[1]))) for value in (x, near)]
+        assert np.linalg.norm(np.subtract(*moved)) <= 5e-15 + mechanism.rounding
+
+
+def test_fault_46_nearly_singular_matrices_move_no_farther_apart():
+    """Two matrices of Bures-Wasserstein space, 5.0e-11 apart in 50 digits, each nearly singular.
+    Before: 5.7e-9 apart for a sensitivity of 7.5e-10, a mu of 2.0 where .27 was promised.
+    """
+    center = np.array(
+        [[1.4235342102462019, -0.49411838965710225], [-0.49411838965710225, 1.5764657897537981]]
+    )
+    off, other = -0.9882367793142043, -0.9882367793142045
+    x = np.array([[0.8470684204924039, off], [off, 1.1529315795075958]])
+    y = np.array([[0.8470684204924038, other], [other, 1.1529315795075965]])
+    space = riemdp.SPDBuresWasserstein(2)
+    mechanism = riemdp.WrappedGaussian(
+        space, center, sensitivity=7.46e-10, budget=Budget(1.0, 1e-5), ball=Ball(center, 0.3)
+    )
+    moved = [np.asarray(mechanism._admit(value)) for value in (x, y)]
+    assert np.linalg.norm(np.subtract(*moved)) <= 7.46e-10
+
+
+def test_fault_46_a_ball_whose_values_come_from_singular_matrices_is_not_called_lattice():
+    space, center, budget = riemdp.SPDBuresWasserstein(2), np.diag([1.0, 100.0]), Budget(1.0, 1e-5)
+    for radius, said in ((0.4, "lattice"), (0.6, "idealised")):
+        mechanism = riemdp.WrappedGaussian(
+            space, center, sensitivity=1e-2, budget=budget, ball=Ball(center, radius)
+        )
+        assert mechanism.arithmetic == said
+        # a mean comes from inside
+        X = np.stack([center] * 50)
+        release = riemdp.private_frechet_mean(
+            space, X, Ball(center, radius), budget, mechanism="wrapped-gaussian", rng=0
+        )
+        assert release.details["arithmetic"] == "lattice"
+
+
+def test_fault_47_another_basis_of_a_subspace_is_moved_to_the_same_place():
+    """A basis that is orthonormal to 1e-6 passes. Beyond the ball it was moved by the formulas of
+    an exact one: the same subspace, moved 6e-7 apart, where the noise paid for 1e-13.
+    """
+    rng, space, center = np.random.default_rng(0), riemdp.Grassmann(5, 2), np.eye(5)[:, :2]
+    mechanism = riemdp.WrappedGaussian(
+        space, center, sensitivity=1e-8, budget=Budget(1.0, 1e-5), ball=Ball(center, 0.3)
+    )
+    assert mechanism.arithmetic == "lattice"
+    for far in np.linspace(0.1, 1.5, 40):
+        v = np.asarray(space.to_tangent(center, rng.normal(size=(5, 2))))
+        x = np.asarray(space.exp(center, far * v / float(space.norm(center, v))))
+        other = x @ (np.eye(2) + 2e-7 * rng.normal(size=(2, 2)))
+        moved = [np.asarray(mechanism._admit(value)) for value in (x, other)]
+        # the product is rounded: another subspace, by that much
+        assert np.linalg.norm(np.subtract(*moved)) <= 1e-15 + mechanism.rounding

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool
 
 from .._errors import InvalidArgument, invalid
-from .._parallel import turn
+from .._parallel import in_turn
 from .._programs import double_precision, in_double_precision
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
@@ -55,10 +55,10 @@ def _in_turn(method: F) -> F:
 
     @functools.wraps(method)
     def call(*arguments: Any, **options: Any) -> Any:
-        with turn(), double_precision():
+        with double_precision():
             return jax.block_until_ready(method(*arguments, **options))
 
-    return cast(F, call)
+    return cast(F, in_turn(call))
 
 
 _FAR = 1e-12  # share of the radius up to which rounding far outside the ball is that of a value
@@ -198,8 +198,9 @@ class Domain:
     @constant
     def fold(self) -> float:
         """The distance I from the center at which an admitted value becomes the center; infinite
-        where curvature is not positive, but on SPD spaces only as far as float64 resolves: a matrix
-        at distance t may have a condition of e^(sqrt(2) t), and beyond 1e15 its logarithm is lost.
+        where curvature is not positive, but of SPD matrices, alone or in a product, only as far as
+        float64 resolves: one at distance t may have a condition of e^(sqrt(2) t), or be singular on
+        Bures-Wasserstein space, and beyond 1e15 its logarithm is lost.
 
         A value at distance t moves to min(t, R, I - t), R a hair less than the radius, so that two
         values never move apart.
@@ -211,12 +212,13 @@ class Domain:
             InvalidArgument: There is no such I.
         """
         m, center = self.manifold, self.center
+        resolved = self._resolved_fold if _loses_far(m) else math.inf
         if m.is_hadamard:
-            return self._resolved_fold if _loses_far(m) else math.inf
+            return resolved
         # short of the injectivity radius: a clamp makes the center of what is nearer to it
         reach = (1.0 - 1e-8) * float(np.min(np.asarray(m._injectivity_radius(center))))
         twice = 2.0 * self.radius
-        for far in (reach, twice):
+        for far in (min(reach, resolved), twice):
             kappa = float(m._curvature_in_ball(center, far))
             bent = math.inf if not math.isfinite(kappa) else far * math.sqrt(max(kappa, 0.0))
             within = far >= twice and (far <= reach or m._is_geodesic)
@@ -242,13 +244,14 @@ class Domain:
     @constant
     def folded_resolution(self) -> float:
         """Public bound of what rounding adds to that of a value in the ball where one outside,
-        short of `fold`, is moved into it: infinite where float64 does not resolve so far; 0 on all
-        spaces but SPD matrices.
+        short of `fold`, is moved into it: 0 where that is infinite, and infinite where float64 does
+        not resolve SPD matrices so far.
         """
-        if not (self.manifold.is_hadamard and math.isfinite(self.fold)):
+        if not math.isfinite(self.fold):
             return 0.0
         far = float(self.manifold._resolution(self.center, self.fold))
-        return far if far <= 10.0 * slack(self.radius) else math.inf
+        lost = _loses_far(self.manifold) and not far <= 10.0 * slack(self.radius)
+        return math.inf if lost else far
 
     @constant
     def ambient_diameter(self) -> float:
@@ -306,6 +309,26 @@ class Domain:
             f" centre, {why}; beyond it the Frechet mean has no known sensitivity. Remedy:"
             f" {remedy}",
         )
+
+
+_OF_FOLD = ("fold", "folded_resolution")
+
+
+class DomainOfMeans(Domain):
+    """A domain of values that a query has moved into it: none comes from outside, so none is folded
+    and no rounding of that is paid for.
+    """
+
+    @classmethod
+    def of(cls, domain: Domain) -> DomainOfMeans:
+        """The same ball, with the constants that have been worked out."""
+        made = cls(domain.manifold, domain.center, domain.radius)
+        vars(made).update({k: v for k, v in vars(domain).items() if k not in _OF_FOLD})
+        return made
+
+    @property
+    def fold(self) -> float:  # type: ignore[reportIncompatibleVariableOverride]
+        return math.inf
 
 
 def over_sin(theta: float) -> float:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._errors import InvalidArgument, invalid
 from .._programs import for_one_point
 from ..domains import Ball, Domain
-from ..domains._clamp import INSIDE, choose, clamp, clamp_one
+from ..domains._clamp import INSIDE, choose, clamp, clamp_one, readable
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds import _decompositions as decompositions
 from ..manifolds._base import Point, Tangent, _compiled
@@ -247,6 +247,8 @@ def _folded(
     jump, which the sensitivity would have to pay for. The clamp that follows changes nothing but
     what float64 could not move into the ball.
     """
+    # formulas hold on the space: a frame that is off by 1e-7 is not the subspace that it spans
+    value, _ = readable(manifold, center, value)
     v = manifold._log(center, value)
     distance = manifold._norm(center, v)
     left = jnp.where(jnp.isfinite(distance), jnp.maximum(fold - distance, 0.0), 0.0)

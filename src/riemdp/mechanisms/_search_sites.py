@@ -25,7 +25,7 @@ from .._errors import (
     integer,
     invalid,
 )
-from .._parallel import turn
+from .._parallel import in_turn
 from .._programs import double_precision
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
@@ -277,8 +277,12 @@ class SearchSite:
             charge(self.noise.guarantee, self._ledger)
             self._charged = True
         self.spent += Fraction(ask.share)
+        return self._answered(ask)
+
+    @in_turn
+    def _answered(self, ask: Ask) -> Floats | Integers:
         # what NumPy is told decides about no answer
-        with turn(), double_precision(), np.errstate(all="ignore"):
+        with double_precision(), np.errstate(all="ignore"):
             return self.noise.noisy(self._exact(ask), ask, self.records.source)
 
     def _exact(self, ask: Ask) -> Floats:

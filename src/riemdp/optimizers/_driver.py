@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BudgetExceeded, interrupts
-from .._parallel import turn
-from .._programs import double_precision
+from .._parallel import in_turn
+from .._programs import in_double_precision
 from ..domains._door import admit_point
 from ..domains._sources import Unreadable
 from ..domains._stream import Stream
@@ -173,13 +173,14 @@ class Outcome(NamedTuple):
     clip: Any = None  # the clip norm that was found, if it is found on the way
 
 
+@in_turn
+@in_double_precision
 def drive(run: Run, context: RunContext, repetitions: int | None = None) -> Outcome:
     """Carry out a run, or `repetitions` independent ones at once (no checkpoint, no history)."""
-    with turn(), double_precision():
-        driver = _Driver(run, context, repetitions)
-        driver.resume()
-        driver.carry_out()
-        return driver.outcome()
+    driver = _Driver(run, context, repetitions)
+    driver.resume()
+    driver.carry_out()
+    return driver.outcome()
 
 
 class _Driver:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from .._errors import SlowSamplerWarning
 from ..domains import Ball, Domain
+from ..domains._domain import DomainOfMeans
 from ..manifolds import AbstractManifold
 from ..mechanisms import MeanGradient, RiemannianLaplace
 from ..mechanisms._base import PointMechanism
@@ -107,7 +108,8 @@ def _made(
     shrink: bool | None,
     **choice: Any,
 ) -> Counted:
-    facts = MeanFacts(local.manifold, Ball._of(local), n, shares.rest, shrink=shrink, **choice)
+    ball = Ball._of(DomainOfMeans.of(local))
+    facts = MeanFacts(local.manifold, ball, n, shares.rest, shrink=shrink, **choice)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowSamplerWarning)  # said at every release
         return Counted(build(name, facts), shares, shown)

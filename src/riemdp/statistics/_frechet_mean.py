@@ -16,7 +16,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
-from .._parallel import turn
+from .._parallel import in_turn
 from ..domains._door import admit_manifold
 from ..domains._frame import BLOCK
 from ..manifolds import (
@@ -123,8 +123,7 @@ def frechet_mean(
     check = functools.partial(_check_records, manifold, records, n)
     if n == 1 or not _solver_checks(manifold, records):
         check()
-    with turn(), np.errstate(all="ignore"):
-        result = solve(manifold, records, w, n, tol, check=check)
+    result = _solved(manifold, records, w, n, tol, check=check)
     if not result.converged:
         warnings.warn(
             f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"
@@ -134,6 +133,12 @@ def frechet_mean(
             stacklevel=2,
         )
     return replace(result, value=held(result.value))
+
+
+@in_turn
+def _solved(*arguments: Any, **options: Any) -> MeanResult:
+    with np.errstate(all="ignore"):
+        return solve(*arguments, **options)
 
 
 def solve(
@@ -275,7 +280,7 @@ def _warn_of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> N
             " mean may not be unique, and what was found may be one of several. Clamp the records"
             " into a smaller public ball (riemdp.Ball)",
             SpreadWarning,
-            stacklevel=4,
+            stacklevel=6,  # who called frechet_mean
         )
 
 

@@ -32,7 +32,7 @@ from .._errors import (
     raise_interrupt,
     real,
 )
-from .._parallel import turn
+from .._parallel import in_turn
 from .._programs import double_precision, in_double_precision
 from ..domains import Domain, Frame, _few_on_sphere
 from ..domains._clamp import alike, moving
@@ -73,10 +73,10 @@ def whatever_is_set(function: F) -> F:
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        with turn(), double_precision(), np.errstate(all="ignore"), interrupts():
+        with double_precision(), np.errstate(all="ignore"), interrupts():
             return _done(function(*arguments, **options))
 
-    return cast(F, call)
+    return cast(F, in_turn(call))
 
 
 def _done(found: Any) -> Any:
