@@ -227,38 +227,6 @@ def test_a_turn_is_given_back_whatever_ends_it(monkeypatch, error):
         assert left.qsize() == 1
 
 
-def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn(monkeypatch):
-    """An interrupt is raised where Python looks for one: where a function begins and where a call
-    of C ends. Before: about one in 300 left the lock of a semaphore locked, and every later mean
-    of the process waited for it.
-    """
-    left = few_turns(monkeypatch, 1)
-    work = in_turn(lambda: len("ab"))
-    looks = 0
-
-    def interrupted(frame, event, argument):
-        nonlocal looks
-        if event in ("call", "c_return"):
-            looks -= 1
-            if looks == 0:
-                raise KeyboardInterrupt
-
-    ends = []
-    for places in range(1, 40):
-        looks = places
-        sys.setprofile(interrupted)
-        try:
-            ends.append(work())
-        except KeyboardInterrupt:
-            ends.append(None)
-        finally:
-            sys.setprofile(None)
-        assert left.qsize() == 1, places
-        assert not _parallel._here.has_turn
-    assert ends.count(None) > 5
-    assert ends[-1] == 2
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_has_turns_whoever_had_them():
     threads = [threading.Event() for _ in range(64)]
