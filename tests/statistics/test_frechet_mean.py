@@ -329,7 +329,9 @@ def test_spread_beyond_convexity_is_reported():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frechet_mean(Sphere(3), X)
-    assert any(issubclass(w.category, SpreadWarning) for w in caught)
+        frechet_mean(Product(Sphere(3), Euclidean(1)), (X, np.zeros((3, 1))))
+    assert [w.category for w in caught] == [SpreadWarning] * 2
+    assert {w.filename for w in caught} == {__file__}  # the line of whoever called
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         frechet_mean(Sphere(4), _records(Sphere(4)))

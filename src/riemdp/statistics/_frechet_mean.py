@@ -6,7 +6,7 @@ import contextlib
 import functools
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,7 +123,10 @@ def frechet_mean(
     check = functools.partial(_check_records, manifold, records, n)
     if n == 1 or not _solver_checks(manifold, records):
         check()
-    result = _solved(manifold, records, w, n, tol, check=check)
+    cautions: list[str] = []
+    result = _solved(manifold, records, w, n, tol, cautions=cautions, check=check)
+    for caution in cautions:
+        warnings.warn(caution, SpreadWarning, stacklevel=2)
     if not result.converged:
         warnings.warn(
             f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"
@@ -148,15 +151,15 @@ def solve(
     n: int,
     tol: float,
     *,
-    warn: bool = True,
+    cautions: list[str] | None = None,
     check: Callable[[], None] | None = None,
     ball: tuple[Point, float] | None = None,
 ) -> MeanResult:
     """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
-    not reached, the value is the point of the smallest residual. `warn`: where it may be one of
-    several. `check`: what refuses records that are not on the space. It is called where a method
-    that looks at them itself finds one that seems not to be. `ball`: center and radius of a public
-    ball that all lie in.
+    not reached, the value is the point of the smallest residual. `cautions`: where it may be one
+    of several, a sentence that says so is added. `check`: what refuses records that are not on the
+    space. It is called where a method that looks at them itself finds one that seems not to be.
+    `ball`: center and radius of a public ball that all lie in.
     """
     if n == 1:
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
@@ -168,7 +171,7 @@ def solve(
         return MeanResult(value, residual, 2, residual <= tol)
     if isinstance(manifold, Product):
         parts = [
-            solve(factor, x, w, n, tol / math.sqrt(len(manifold.manifolds)), warn=warn)
+            solve(factor, x, w, n, tol / math.sqrt(len(manifold.manifolds)), cautions=cautions)
             for factor, x in zip(manifold.manifolds, X, strict=True)
         ]
         residual = math.hypot(*(part.residual for part in parts))
@@ -179,11 +182,11 @@ def solve(
     if look is not None:
         if check is not None:
             check()
-        found = _of_many(look, X, w, n, tol, warn)
+        found = _of_many(look, X, w, n, tol, spread=cautions is not None)
     if found is None or not found.residual <= tol:
         found = _of_few(manifold, X, w, n, tol, check if look is None else None)
-    if warn:
-        _warn_of_spread(manifold, found.value, found.spread)
+    if cautions is not None:
+        cautions += _of_spread(manifold, found.value, found.spread)
     return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
 
 
@@ -221,9 +224,11 @@ def _of_few(
 
 
 def _of_many(
-    look: AbstractLook[Any], X: Point, w: Any | None, n: int, tol: float, warn: bool
+    look: AbstractLook[Any], X: Point, w: Any | None, n: int, tol: float, *, spread: bool
 ) -> Found[Any]:
-    """The mean of many records, from that of a sample to a hundredth of its sampling error."""
+    """The mean of many records, from that of a sample to a hundredth of its sampling error.
+    `spread`: whether their largest distance from it is wanted.
+    """
     manifold = look.manifold
     places = (np.arange(min(MOST_SAMPLED, n // 8)) * n) // min(MOST_SAMPLED, n // 8)
     shares = np.ones(len(places)) if w is None else w[places]
@@ -232,9 +237,9 @@ def _of_many(
     some, shares = jax.tree.map(lambda x: x[places], X), shares / np.sum(shares)
     start = mean_start(manifold, some, shares)
     error = float(np.mean(np.asarray(manifold.dist(start, some)))) / math.sqrt(len(places))
-    rough = solve(manifold, some, shares, len(places), max(tol, 1e-2 * error), warn=False).value
+    rough = solve(manifold, some, shares, len(places), max(tol, 1e-2 * error)).value
     found = mean_by_looks(look, X, w, (some, shares), rough, tol, MAX_PASSES)
-    if not warn:
+    if not spread:
         return found
     return replace(found, spread=float(np.max(np.asarray(manifold.dist(found.value, X)))))
 
@@ -267,7 +272,8 @@ def _flat_mean(manifold: AbstractManifold, X: Point, w: Array) -> tuple[Point, f
     return p, float(manifold.norm(p, weighted_sum(w, manifold.log(p, X))))
 
 
-def _warn_of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> None:
+def _of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> Iterator[str]:
+    """A sentence where records lie so far from the mean that it may be one of several."""
     kappa = manifold.curvature_bounds[1]
     if (
         not 0 < kappa < math.inf
@@ -275,12 +281,10 @@ def _warn_of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> N
         return
     radius = 0.5 * min(float(manifold.injectivity_radius(mean)), math.pi / math.sqrt(kappa))
     if spread >= radius:
-        warnings.warn(
+        yield (
             f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Frechet"
             " mean may not be unique, and what was found may be one of several. Clamp the records"
-            " into a smaller public ball (riemdp.Ball)",
-            SpreadWarning,
-            stacklevel=6,  # who called frechet_mean
+            " into a smaller public ball (riemdp.Ball)"
         )
 
 

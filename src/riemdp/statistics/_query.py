@@ -527,9 +527,7 @@ def mean_in_ball(
                 if found is None:
                     n = int(jax.tree.leaves(points)[0].shape[0])
                     ball = (domain.center, domain.radius)
-                    found = solve(
-                        domain.manifold, points, shares, n, tolerance, warn=False, ball=ball
-                    ).value
+                    found = solve(domain.manifold, points, shares, n, tolerance, ball=ball).value
     except Unreadable:
         raise
     except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
