@@ -7,9 +7,14 @@ import errno
 import os
 import sys
 import uuid
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+# The files whose locks this process holds or waits for; one that an interrupt left behind is closed
+# with its last reference.
+_held: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
 
 if sys.platform == "win32":
     import msvcrt
@@ -17,11 +22,28 @@ if sys.platform == "win32":
     def _lock(handle: IO[bytes]) -> None:
         handle.seek(0)
         msvcrt.locking(handle.fileno(), msvcrt.LK_LOCK, 1)
+
+    def _unlock(handle: IO[bytes]) -> None:
+        pass  # with the file's end
 else:
     import fcntl
 
     def _lock(handle: IO[bytes]) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX)
+
+    def _unlock(handle: IO[bytes]) -> None:
+        # Not with the file's end: a child that was forked meanwhile has it open too. In such a
+        # child it is closed already, and the lock is its parent's.
+        if not handle.closed:
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+    def _closed_in_child() -> None:
+        """A child holds no lock of its parent: it would outlast one that is killed."""
+        for handle in list(_held):
+            handle.close()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_closed_in_child)
 
 
 NO_ROOM = "make room there and try again"
@@ -56,7 +78,10 @@ def locked(path: Path) -> Iterator[None]:
     beside = path.with_name(path.name + ".lock")
     with contextlib.ExitStack() as stack:
         with _named({str(beside): path}):
-            handle = stack.enter_context(open(beside, "a+b"))
+            # not buffered: the lock of a buffer could be another thread's when a child closes it
+            handle = stack.enter_context(open(beside, "a+b", buffering=0))
+            _held.add(handle)
+            stack.callback(_unlock, handle)
             _lock(handle)
         yield
 
@@ -87,8 +112,8 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
             # The suffix stays at the end, for writers (NumPy's, matplotlib's) that go by it.
             part = target.with_name(f".{target.stem}.part-{uuid.uuid4().hex}{target.suffix}")
             named[str(part)] = target
+            made.append((part, target))  # first: an interrupt may come when it has been created
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-            made.append((part, target))
         yield tuple(part for part, _ in made)
         for part, target in made:
             with part.open("rb+") as stream:

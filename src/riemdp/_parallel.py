@@ -73,11 +73,12 @@ def in_turn(function: Callable[P, R]) -> Callable[P, R]:
             return function(*arguments, **options)
         # An interrupt comes between two calls of Python. So a turn is taken, and noted, in one call
         # of C, and is given back by the first call of the last block: a semaphore, or a context
-        # manager, of Python would lose a turn now and then, and its lock with it.
+        # manager, of Python would lose a turn now and then, and its lock with it. What a handler of
+        # a signal computes meanwhile does not wait for the turn of its own thread.
         left, taken = _left(), list[bool]()
         try:
-            taken.extend(itertools.islice(iter(left.get, None), 1))
             _here.has_turn = True
+            taken.extend(itertools.islice(iter(left.get, None), 1))
             return function(*arguments, **options)
         finally:
             _here.has_turn = False

@@ -5,9 +5,13 @@ Guards of `tools/mutants.toml`, beside the attacks on the proved faults.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
+import signal
+import subprocess
 import sys
+import textwrap
 import threading
 import warnings
 
@@ -28,6 +32,7 @@ from riemdp import (
     Ledger,
     PriRFed,
     Problem,
+    _files,
     _parallel,
     private_frechet_mean,
     private_minimize,
@@ -864,3 +869,113 @@ def test_fault_48_an_interrupt_between_any_two_calls_loses_no_turn(monkeypatch):
         assert not getattr(_parallel._here, "has_turn", False)
     assert ends.count(None) > 5
     assert ends[-1] == 2
+
+
+def test_fault_48_a_handler_of_a_signal_that_computes_waits_for_no_turn_of_its_own_thread(
+    monkeypatch,
+):
+    """A handler runs where Python looks for an interrupt. Before: one that computed a mean between
+    a turn and its note waited without end for the turn that its own thread held.
+    """
+    monkeypatch.setenv("NPROC", "2")
+    turns = _parallel._turns()
+
+    class Left:  # says that nothing is left, where a thread would wait
+        get, put = functools.partial(turns.get, False), turns.put
+
+    monkeypatch.setattr(_parallel, "_left", lambda: Left)
+    work, handled = in_turn(lambda: len("ab")), []
+
+    def handler(frame, event, argument):
+        if event in ("call", "c_return"):
+            handled.append(work())
+
+    sys.setprofile(handler)
+    try:
+        assert work() == 2
+    finally:
+        sys.setprofile(None)
+    assert len(handled) > 5
+    assert turns.qsize() == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("killed", [False, True], ids=["parent-goes-on", "parent-is-killed"])
+def test_fault_51_a_child_does_not_keep_the_lock_of_a_ledger(tmp_path, killed):
+    """A child that is forked while the lock of a ledger's file is held has that file open. Before:
+    the lock was the child's as long as it lived, and who charged next waited without end, the child
+    itself too.
+    """
+    code = """
+        import os, signal, sys, threading, time
+        from riemdp.privacy import Budget, Ledger, gaussian
+
+        ledger = Ledger(Budget(5.0, 1e-5), path=sys.argv[1])
+        held, go = threading.Event(), threading.Event()
+
+        def hold():
+            with ledger._synchronised():
+                held.set()
+                go.wait(60)
+
+        holder = threading.Thread(target=hold, daemon=True)
+        holder.start()
+        held.wait(60)
+        parent, child = os.getpid(), os.fork()
+        if child == 0:
+            # charges while the parent lives and no longer holds the lock, or is dead
+            ledger.spend(gaussian(100.0))
+            print("child", flush=True)
+            time.sleep(60.0)  # and lives on
+            os._exit(0)
+        if sys.argv[2] == "True":
+            os.kill(parent, signal.SIGKILL)
+        go.set()
+        holder.join()
+        ledger.spend(gaussian(100.0))
+        print("parent", flush=True)
+        time.sleep(60.0)
+    """
+    path = tmp_path / "ledger.json"
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code), str(path), str(killed)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wanted = {"child\n"} if killed else {"child\n", "parent\n"}
+        seen: set[str] = set()
+        reader = threading.Thread(
+            target=lambda: seen.update(process.stdout.readline() for _ in wanted), daemon=True
+        )
+        reader.start()
+        reader.join(60.0)
+        assert seen == wanted
+        # whoever comes later does not wait either
+        later = Ledger.open(path)
+        done = threading.Thread(target=later.spend, args=(gaussian(100.0),), daemon=True)
+        done.start()
+        done.join(30.0)
+        assert not done.is_alive()
+        assert later.charges == len(wanted) + 1
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="locks are not shared")
+def test_fault_51_a_lock_ends_although_a_child_that_is_not_known_has_its_file_open(tmp_path):
+    """A child that was forked by a library, or just before the lock was taken, closes nothing."""
+    with _files.locked(tmp_path / "ledger.json"):
+        (handle,) = (one for one in _files._held if not one.closed)
+        other = os.dup(handle.fileno())
+    try:
+        done = threading.Thread(
+            target=lambda: _files.locked(tmp_path / "ledger.json").__enter__(), daemon=True
+        )
+        done.start()
+        done.join(30.0)
+        assert not done.is_alive()
+    finally:
+        os.close(other)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._errors import InvalidArgument, invalid
 from .._programs import for_one_point
 from ..domains import Ball, Domain
-from ..domains._clamp import INSIDE, choose, clamp, clamp_one, readable
+from ..domains._clamp import INSIDE, LOOSE, choose, clamp, clamp_one
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds import _decompositions as decompositions
 from ..manifolds._base import Point, Tangent, _compiled
@@ -118,6 +118,11 @@ def admitted(
     """Validate one private point, move it into `domain` if given, and return it (or its log at
     `base`).
 
+    A value that satisfies the equations of the space loosely is carried onto it: formulas hold
+    there, and a frame that is off by 1e-12 is not the subspace that it spans. Every value is, by
+    the same formula, and each factor of a product by itself: one that projected only what is off by
+    more than rounding, and lifted lost eigenvalues then, would be a jump.
+
     The move takes no two values farther apart (`Domain.fold`), so that the sensitivity of the value
     given is that of the value moved. Proof: docs/proofs/gaussian.md, Lemma 9.
 
@@ -181,20 +186,21 @@ def _not_finite(name: str) -> InvalidArgument:
 def _admit(
     manifold: AbstractManifold, value: Point, ball: _Ball | None
 ) -> tuple[Point, Bool[Array, "2"]]:
-    point = value if ball is None else _folded(manifold, *ball, value)
-    return point, _flags(value, manifold._belongs(value, 1e-6))
+    point = manifold._repair(value)
+    point = point if ball is None else _folded(manifold, *ball, point)
+    return point, _flags(value, manifold._belongs(value, LOOSE))
 
 
 @for_one_point(0)
 def _admit_coordinates(
     manifold: AbstractManifold, value: Point, ball: _Ball | None, at: Any
 ) -> Array:
-    point = value
+    point = manifold._repair(value)
     if ball is not None:
         center, radius, _ = ball
-        point = clamp(manifold, center, radius, _folded(manifold, *ball, value))
+        point = clamp(manifold, center, radius, _folded(manifold, *ball, point))
     y = manifold._log_coordinates_from(at, point)
-    return _with_flags(y, value, manifold._belongs(value, 1e-6))
+    return _with_flags(y, value, manifold._belongs(value, LOOSE))
 
 
 def _flags(value: Any, belongs: Bool[Array, "*batch"]) -> Bool[Array, "2"]:
@@ -247,8 +253,6 @@ def _folded(
     jump, which the sensitivity would have to pay for. The clamp that follows changes nothing but
     what float64 could not move into the ball.
     """
-    # formulas hold on the space: a frame that is off by 1e-7 is not the subspace that it spans
-    value, _ = readable(manifold, center, value)
     v = manifold._log(center, value)
     distance = manifold._norm(center, v)
     left = jnp.where(jnp.isfinite(distance), jnp.maximum(fold - distance, 0.0), 0.0)
