@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+import threading
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import IO
 # The files whose locks this process holds or waits for; one that an interrupt left behind is closed
 # with its last reference.
 _held: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
+_opening = threading.RLock()  # no fork comes between the opening of such a file and its entry
 
 if sys.platform == "win32":
     import msvcrt
@@ -41,9 +43,14 @@ else:
         """A child holds no lock of its parent: it would outlast one that is killed."""
         for handle in list(_held):
             handle.close()
+        _opening.release()
 
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_closed_in_child)
+        os.register_at_fork(
+            before=_opening.acquire,
+            after_in_parent=_opening.release,
+            after_in_child=_closed_in_child,
+        )
 
 
 NO_ROOM = "make room there and try again"
@@ -79,8 +86,9 @@ def locked(path: Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         with _named({str(beside): path}):
             # not buffered: the lock of a buffer could be another thread's when a child closes it
-            handle = stack.enter_context(open(beside, "a+b", buffering=0))
-            _held.add(handle)
+            with _opening:
+                handle = stack.enter_context(open(beside, "a+b", buffering=0))
+                _held.add(handle)
             stack.callback(_unlock, handle)
             _lock(handle)
         yield
@@ -93,10 +101,10 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
 
     Entering fails with `OSError` where a folder is missing or not writable, so entering before any
     work is a check that the output can be written. When the body raises (also on an interrupt)
-    nothing is left behind and no target has changed; after a crash or a power cut a reader finds
-    the old file or the new one, never half of one. A target that exists keeps its permissions, a
-    new one gets `mode` as far as the process's umask allows. A target that is a symbolic link stays
-    one: the file that it points to is replaced.
+    nothing is left behind, at the latest when the exception is dropped, and no target has changed;
+    after a crash or a power cut a reader finds the old file or the new one, never half of one. A
+    target that exists keeps its permissions, a new one gets `mode` as far as the process's umask
+    allows. A target that is a symbolic link stays one: the file that it points to is replaced.
     """
     made: list[tuple[Path, Path]] = []
     named: dict[str, Path] = {}

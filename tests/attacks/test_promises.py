@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import warnings
 
 import jax
@@ -979,3 +980,39 @@ def test_fault_51_a_lock_ends_although_a_child_that_is_not_known_has_its_file_op
         assert not done.is_alive()
     finally:
         os.close(other)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fault_51_no_child_is_forked_between_the_opening_of_a_lock_and_its_entry(
+    tmp_path, monkeypatch
+):
+    """Such a child did not know of the file, and kept it open."""
+    opened, number = threading.Event(), []
+
+    def slow(*arguments, **options):
+        handle = open(*arguments, **options)  # noqa: SIM115
+        number.append(handle.fileno())
+        opened.set()
+        time.sleep(0.5)  # the fork comes now
+        return handle
+
+    monkeypatch.setattr(_files, "open", slow, raising=False)
+    ends = threading.Event()
+
+    def hold():
+        with _files.locked(tmp_path / "ledger.json"):
+            ends.wait(60.0)
+
+    holder = threading.Thread(target=hold, daemon=True)
+    holder.start()
+    assert opened.wait(60.0)
+    child = os.fork()
+    if child == 0:
+        try:
+            os.fstat(number[0])
+        except OSError:
+            os._exit(7)
+        os._exit(8)
+    ends.set()
+    holder.join(60.0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

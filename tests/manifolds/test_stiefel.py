@@ -13,7 +13,7 @@ import pytest
 from scipy import linalg
 
 from riemdp import InvalidArgument
-from riemdp.manifolds import Grassmann, Sphere, Stiefel, check
+from riemdp.manifolds import Grassmann, Sphere, Stiefel, _orthonormal, check
 
 M = Stiefel(6, 2)
 GROUP = Stiefel(4, 4)
@@ -223,19 +223,83 @@ def test_all_columns_are_the_orthogonal_group(length):
 
 def test_the_group_near_its_cut_locus_and_at_repeated_angles():
     p = np.eye(4)
-    for angles in [(np.pi - 1e-7, 0.3), (1.1, 1.1), (np.pi - 1e-9, np.pi - 1e-9), (0.0, 0.0)]:
+    for angles in [
+        (np.pi - 1e-7, 0.3),
+        (np.pi - 1e-10, 0.3),
+        (np.pi - 1e-13, 2.6),
+        (np.pi - 0.4, 0.3),
+        (1.1, 1.1),
+        (np.pi - 1e-9, np.pi - 1e-9),
+        (np.pi - 1e-9, np.pi - 0.2),
+        (np.pi, 0.3),
+        (np.pi, np.pi),
+        (0.0, 0.0),
+    ]:
         a = linalg.block_diag(*[np.array([[0.0, -t], [t, 0.0]]) for t in angles])
         q = linalg.block_diag(
             *[np.array([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]) for t in angles]
         )
         assert float(GROUP.dist(p, q)) == pytest.approx(np.linalg.norm(a), rel=1e-15)
+        log = np.asarray(GROUP.log(p, q))
+        assert np.linalg.norm(log) == pytest.approx(np.linalg.norm(a), rel=2e-15)
+        np.testing.assert_allclose(GROUP.exp(p, log), q, atol=1e-13)
+        if max(angles) < np.pi - 1e-11:
+            np.testing.assert_allclose(log, a, atol=1e-14 + 1e-15 / (np.pi - max(angles)))
         if max(angles) < 3.0:
-            np.testing.assert_allclose(GROUP.log(p, q), a, atol=1e-14)
             gradient = jax.grad(GROUP.squared_dist)(jnp.asarray(p), jnp.asarray(q))
             np.testing.assert_allclose(GROUP.to_tangent(p, gradient), -2.0 * a, atol=1e-13)
             assert bool(
                 jnp.all(jnp.isfinite(jax.jacfwd(GROUP.log, 1)(jnp.asarray(p), jnp.asarray(q))))
             )
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
+def test_logarithms_near_half_turns_are_as_long_as_the_distance_and_end_where_they_should(k):
+    """One plane turns by nearly half a turn, the others by less: as near to it as float64 tells."""
+    rng, space = np.random.default_rng(k), Stiefel(k, k)
+    for short in [0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-3, 0.1, 0.5]:
+        angles = np.append(np.pi * (1.0 - short), rng.uniform(0.0, 2.0, size=k // 2 - 1))
+        for _ in range(10):
+            frame, p = (np.linalg.qr(rng.normal(size=(k, k)))[0] for _ in range(2))
+            blocks = [[[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]] for t in angles]
+            turn = linalg.block_diag(*blocks, *[1.0] * (k % 2))
+            q = p @ frame @ turn @ frame.T
+            log = np.asarray(space.log(p, q))
+            assert np.linalg.norm(log) == pytest.approx(np.linalg.norm(angles) * 2**0.5, abs=2e-14)
+            np.testing.assert_allclose(space.exp(p, log), q, atol=2e-14)
+            assert bool(space.is_tangent(p, log))
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_the_length_near_half_turns_does_not_hang_on_the_direction(monkeypatch, flipped):
+    """A sine of 1e-15 is lost beside one of .5, and its singular vectors may be any: the direction
+    there is lost, the length is not.
+    """
+    rng, right = np.random.default_rng(0), _orthonormal.decompositions.svd
+
+    def wrong(a, *rest):
+        u, s, vt = right(a, *rest)
+        return u, s, vt.at[..., 3, :].multiply(-1.0)
+
+    if flipped:
+        monkeypatch.setattr(_orthonormal.decompositions, "svd", wrong)
+    for short in [0.0, 1e-16, 1e-15, 1e-14, 1e-12]:
+        angles = np.array([2.6, np.pi * (1.0 - short)])
+        blocks = [[[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]] for t in angles]
+        for _ in range(5):
+            frame = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+            q = frame @ linalg.block_diag(*blocks) @ frame.T
+            parts = (jnp.asarray(0.5 * (q + q.T)), jnp.asarray(0.5 * (q - q.T)))
+            length = np.linalg.norm(np.asarray(_orthonormal.log_near_half_turns(*parts)))
+            assert length == pytest.approx(np.linalg.norm(angles) * 2**0.5, rel=0.01)
+
+
+@pytest.mark.parametrize("turned", [2, 4])
+def test_a_half_turn_has_a_logarithm(turned):
+    q = np.diag([-1.0] * turned + [1.0] * (4 - turned))
+    log = np.asarray(GROUP.log(np.eye(4), q))
+    assert np.linalg.norm(log) == pytest.approx(np.pi * turned**0.5, rel=1e-15)
+    np.testing.assert_allclose(GROUP.exp(np.eye(4), log), q, atol=1e-15)
 
 
 def test_the_two_components_of_the_group_are_not_joined():

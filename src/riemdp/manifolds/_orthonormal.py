@@ -27,6 +27,7 @@ from ._spectral import sym, transpose
 # below this angle divided differences come from a power series, above it from a closed form
 _SMALL = 0.5
 _GAP = 0.1  # nodes further apart than this are divided directly
+_OBTUSE = -0.5  # a cosine below tells its angle less well than the sine does
 _SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
 
 
@@ -137,29 +138,53 @@ def _angle_over_sine_differences(c: Array) -> Array:
 
 # ------------------------------------------------------------------------------- functions of a
 # symmetric r x r matrix
-def _symmetric_function(
-    value: Callable[[Array], Array], differences: Callable[[Array], Array]
-) -> Callable[[Array], Array]:
-    """P f(l) P^T for a symmetric matrix P l P^T, with the Daleckii-Krein derivative."""
+@jax.custom_jvp
+def angle_over_sine(g: Array) -> tuple[Array, Array]:
+    """P h(l) P^T for a symmetric matrix of cosines P l P^T with h = angle/sin(angle), with the
+    Daleckii-Krein derivative, and the least of the cosines.
 
-    @jax.custom_jvp
-    def function(g: Array) -> Array:
-        l, p = decompositions.eigh(g)
-        return (p * value(l)[..., None, :]) @ transpose(p)
-
-    @function.defjvp
-    def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-        (g,), (dg,) = primals, tangents
-        l, p = decompositions.eigh(g)
-        out = (p * value(l)[..., None, :]) @ transpose(p)
-        return out, p @ (differences(l) * (transpose(p) @ sym(dg) @ p)) @ transpose(p)
-
-    return function
+    (Q + Q^T)/2 of a rotation Q gives logm(Q) = h(.) (Q - Q^T)/2.
+    """
+    l, p = decompositions.eigh(g)
+    return (p * _angle_over_sine(l)[..., None, :]) @ transpose(p), l[..., 0]
 
 
-# angle/sin(angle) for a symmetric matrix of cosines; (Q + Q^T)/2 of a rotation Q gives logm(Q) =
-# h(.) (Q - Q^T)/2.
-angle_over_sine = _symmetric_function(_angle_over_sine, _angle_over_sine_differences)
+@angle_over_sine.defjvp
+def _(
+    primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    (g,), (dg,) = primals, tangents
+    l, p = decompositions.eigh(g)
+    out = (p * _angle_over_sine(l)[..., None, :]) @ transpose(p)
+    change = transpose(p) @ sym(dg) @ p
+    d_out = p @ (_angle_over_sine_differences(l) * change) @ transpose(p)
+    return (out, l[..., 0]), (d_out, change[..., 0, 0])
+
+
+def log_near_half_turns(cosines: Array, sines: Array) -> Array:
+    """logm(Q) = angle/sin(angle) skew Q of rotations Q, given sym Q and skew Q; of a half turn, one
+    of several logarithms. No derivative.
+
+    A cosine near -1 tells its angle to 1e-8 only: there the angles are those of the sines. The
+    length, which decides what lies in a ball, is accurate whatever the direction is.
+    """
+    cosines, sines = jax.lax.stop_gradient((cosines, sines))
+    l, p = decompositions.eigh(cosines)
+    s = skew(transpose(p) @ sines @ p)
+    angles = jnp.arctan2(jnp.sqrt(jnp.sum(s * s, axis=-1)), l)
+    far, i = l < _OBTUSE, jnp.arange(l.shape[-1])
+    (fi, fj), (ii, ij) = _pairs(far), _pairs(i)
+    a, sigma, bt = decompositions.svd(jnp.where(fi & fj, s, 0.0))
+    obtuse = jnp.pi - jnp.arcsin(jnp.minimum(sigma, 1.0))
+    obtuse = jnp.where(i < jnp.sum(far, axis=-1, keepdims=True), obtuse, 0.0)
+    acute = jnp.where(fi | fj, 0.0, _angle_over_sine(l)[..., None] * s)
+    v = skew((a * obtuse[..., None, :]) @ bt + acute)
+    # A sine that is lost in rounding leaves the planes of the eigenvectors, two by two.
+    sign = jnp.where(s * (ij - ii) < 0.0, -1.0, 1.0) * jnp.sign(ij - ii)
+    planes = jnp.where(fi & fj & ((ii ^ 1) == ij), angles[..., None] * sign, 0.0)
+    lost = frobenius(v, v) < 0.99 * jnp.sum(angles**2, axis=-1)
+    v = jnp.where(lost[..., None, None], skew(planes + acute), v)
+    return p @ v @ transpose(p)
 
 
 # ------------------------------------------------------------------- generalised functions of a

@@ -20,6 +20,7 @@ from ._spectral import invsqrtm, sym, transpose
 from ._sphere import Sphere
 from ._stiefel_log import NumericalLog, log_numerical
 
+_FAR = -0.9  # a cosine below is near that of half a turn
 _INSTEAD = (
     "use `log_numerical(p, q)`, which iterates to a stated tolerance and says whether it got there,"
     " `retract` and `transport`, or the closed forms of Stiefel(m, 1), Stiefel(m, m) and"
@@ -305,14 +306,26 @@ class Stiefel(AbstractManifold):
 
 
 def _rotation_log(p: Array, q: Array) -> Array:
-    """p logm(p^T q) where p^T q is a rotation without eigenvalue -1: logm Q = h(sym Q) skew Q with
-    h = angle/sin(angle).
-    """
+    """p logm(p^T q) where p^T q is a rotation: logm Q = h(sym Q) skew Q, h = angle/sin(angle)."""
     turn = transpose(p) @ q
     # skew(p^T q) = skew(p^T (q - p)) keeps the accuracy of q - p for near points.
     sines = on.skew(transpose(p) @ (q - p))
-    v = p @ on.skew(on.angle_over_sine(sym(turn)) @ sines)
-    return jnp.where(jnp.linalg.det(turn)[..., None, None] > 0.0, v, jnp.nan)
+    ratio, least = on.angle_over_sine(sym(turn))
+    log = on.skew(ratio @ sines)
+    # Near half a turn h is large, and the cosine does not tell it. The branch is skipped where
+    # there is none; the derivative is that of the formula above.
+    far = (least < _FAR)[..., None, None]
+    log = jax.lax.cond(
+        jnp.any(far),
+        lambda x: jnp.where(
+            far,
+            on.log_near_half_turns(sym(turn), sines) + (x - jax.lax.stop_gradient(x)),
+            x,
+        ),
+        lambda x: x,
+        log,
+    )
+    return jnp.where(jnp.linalg.det(turn)[..., None, None] > 0.0, p @ log, jnp.nan)
 
 
 @jax.custom_jvp
