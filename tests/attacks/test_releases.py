@@ -1061,7 +1061,7 @@ def test_fault_50_the_laplace_mechanism_moves_what_stands_for_one_point_to_one_p
 
 # ------------------------------------------------------------------------------------------------
 # fault 52: rotations by nearly half a turn
-def _turned(space, angles, rng):
+def _rotation(space, angles, rng):
     """A rotation that turns planes by these angles, and its distance from the identity."""
     k = space.m
     q, block = np.linalg.qr(rng.normal(size=(k, k)))[0], np.eye(k)
@@ -1082,7 +1082,7 @@ def test_fault_52_a_rotation_by_half_a_turn_does_not_lie_in_the_ball(k):
     """
     rng, space, center = np.random.default_rng(k), riemdp.Stiefel(k, k), np.eye(k)
     X = [np.diag([-1.0, -1.0] + [1.0] * (k - 2))]
-    X += [_turned(space, [np.pi * (1.0 - s)], rng)[0] for s in NEAR_HALF_TURNS for _ in range(5)]
+    X += [_rotation(space, [np.pi * (1.0 - s)], rng)[0] for s in NEAR_HALF_TURNS for _ in range(5)]
     for radius in (0.3, 2.0):
         moved = np.asarray(Ball(center, radius).clamp(space, np.stack(X)))
         # by eigenvalues, which neither log nor dist computes
@@ -1124,6 +1124,6 @@ def test_fault_52_values_near_half_a_turn_move_no_farther_apart(k, mechanism):
     assert made.arithmetic == "lattice"
     for short in NEAR_HALF_TURNS:
         for _ in range(5):
-            x, _far = _turned(space, [np.pi * (1.0 - short)], rng)
+            x, _far = _rotation(space, [np.pi * (1.0 - short)], rng)
             moved = _moved(made, x, x + 2e-16 * rng.normal(size=x.shape))
             assert np.linalg.norm(np.subtract(*moved)) <= 1e-14 + made.rounding, short
