@@ -1127,3 +1127,21 @@ def test_fault_52_values_near_half_a_turn_move_no_farther_apart(k, mechanism):
             x = _rotation(space, [np.pi * (1.0 - short)], rng)
             moved = _moved(made, x, x + 2e-16 * rng.normal(size=x.shape))
             assert np.linalg.norm(np.subtract(*moved)) <= 1e-14 + made.rounding, short
+
+
+@pytest.mark.parametrize("mechanism", [riemdp.WrappedGaussian, riemdp.WrappedLaplace])
+def test_fault_52_nor_do_values_that_turn_two_planes(mechanism):
+    """One by 120 degrees, whose two cosines lay on two sides of a limit: the plane was lost, and
+    the value seemed to be nearer than it is. Before: .3 apart.
+    """
+    rng, space, center = np.random.default_rng(0), riemdp.Stiefel(4, 4), np.eye(4)
+    privacy = {"epsilon": 1.0}
+    if mechanism is riemdp.WrappedGaussian:
+        privacy = {"budget": Budget(1.0, 1e-5)}
+    made = mechanism(space, center, sensitivity=0.01, ball=Ball(center, 0.3), **privacy)
+    assert made.arithmetic == "lattice"
+    for first in (np.arccos(-0.9) + 1e-6, np.pi * (1.0 - 1e-9)):
+        for _ in range(40):
+            x = _rotation(space, [first, 2.0 * np.pi / 3.0], rng)
+            moved = _moved(made, x, x + 2e-16 * rng.normal(size=x.shape))
+            assert np.linalg.norm(np.subtract(*moved)) <= 1e-14 + made.rounding

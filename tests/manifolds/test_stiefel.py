@@ -294,6 +294,36 @@ def test_the_length_near_half_turns_does_not_hang_on_the_direction(monkeypatch, 
             assert length == pytest.approx(np.linalg.norm(angles) * 2**0.5, rel=0.01)
 
 
+NEAR = [0.0, 1e-16, 1e-13, 1e-9, 1e-7, 1e-3]
+LIMITS = [np.arccos(-0.9), np.arccos(-0.5), np.arccos(-0.3)]
+
+
+@pytest.mark.parametrize("k", [4, 5, 6, 7, 12])
+def test_a_logarithm_is_as_long_as_the_distance_whatever_the_other_planes_turn_by(k):
+    """The two cosines of a plane may lie on two sides of a limit, by rounding."""
+    rng, space, X, lengths = np.random.default_rng(k), Stiefel(k, k), [], []
+    others = [t + off for t in LIMITS for off in (-1e-6, 0.0, 1e-6)]
+    for short in [*NEAR, 1.0 - (LIMITS[0] + 1e-6) / np.pi]:
+        for other in [*others, *(np.pi * (1.0 - s) for s in NEAR)]:
+            rest = rng.choice([*others, 0.3, 2.6], size=k // 2 - 2)
+            angles = np.array([np.pi * (1.0 - short), other, *rest])
+            blocks = [[[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]] for t in angles]
+            turn = linalg.block_diag(*blocks, *[1.0] * (k % 2))
+            for _ in range(8):
+                frame = np.linalg.qr(rng.normal(size=(k, k)))[0]
+                X.append(frame @ turn @ frame.T)
+                lengths.append(np.linalg.norm(angles) * 2**0.5)
+    found = np.linalg.norm(np.asarray(space.log(np.eye(k), np.stack(X))), axis=(1, 2))
+    np.testing.assert_allclose(found, lengths, rtol=1e-6)
+
+
+def test_the_logarithm_of_a_permutation_is_as_long_as_the_distance():
+    cycle = np.eye(3)[[1, 2, 0]]  # by 120 degrees
+    q = linalg.block_diag(-np.eye(2), cycle)
+    length = np.linalg.norm(np.asarray(Stiefel(5, 5).log(np.eye(5), q)))
+    assert length == pytest.approx(np.hypot(np.pi, 2.0 * np.pi / 3.0) * 2**0.5, rel=1e-12)
+
+
 @pytest.mark.parametrize("turned", [2, 4])
 def test_a_half_turn_has_a_logarithm(turned):
     q = np.diag([-1.0] * turned + [1.0] * (4 - turned))

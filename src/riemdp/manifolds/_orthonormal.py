@@ -27,7 +27,11 @@ from ._spectral import sym, transpose
 # below this angle divided differences come from a power series, above it from a closed form
 _SMALL = 0.5
 _GAP = 0.1  # nodes further apart than this are divided directly
-_OBTUSE = -0.5  # a cosine below tells its angle less well than the sine does
+_OBTUSE = (
+    -0.9,
+    -0.3,
+)  # a cosine below is that of an angle which its sine tells; between, either does
+_LOST = 1e-6  # share of a squared length
 _SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
 
 
@@ -161,18 +165,30 @@ def _(
     return (out, l[..., 0]), (d_out, change[..., 0, 0])
 
 
+def _widest_gap(x: Array, low: float, high: float) -> Array:
+    """The middle of the widest gap that ascending numbers (..., k) leave between two limits,
+    (..., 1): numbers that agree up to rounding lie on one side of it.
+    """
+    ends = jnp.broadcast_to(jnp.array([low, high]), (*x.shape[:-1], 2))
+    marks = jnp.concatenate([ends[..., :1], jnp.clip(x, low, high), ends[..., 1:]], axis=-1)
+    place = jnp.argmax(jnp.diff(marks, axis=-1), axis=-1, keepdims=True)
+    below = jnp.take_along_axis(marks, place, axis=-1)
+    return 0.5 * (below + jnp.take_along_axis(marks, place + 1, axis=-1))
+
+
 def log_near_half_turns(cosines: Array, sines: Array) -> Array:
     """logm(Q) = angle/sin(angle) skew Q of rotations Q, given sym Q and skew Q; of a half turn, one
     of several logarithms. No derivative.
 
     A cosine near -1 tells its angle to 1e-8 only: there the angles are those of the sines. The
-    length, which decides what lies in a ball, is accurate whatever the direction is.
+    length decides what lies in a ball. It is accurate where one plane turns so far, and to 1e-6
+    where several do, which is beyond the injectivity radius.
     """
     cosines, sines = jax.lax.stop_gradient((cosines, sines))
     l, p = decompositions.eigh(cosines)
     s = skew(transpose(p) @ sines @ p)
     angles = jnp.arctan2(jnp.sqrt(jnp.sum(s * s, axis=-1)), l)
-    far, i = l < _OBTUSE, jnp.arange(l.shape[-1])
+    far, i = l < _widest_gap(l, *_OBTUSE), jnp.arange(l.shape[-1])
     (fi, fj), (ii, ij) = _pairs(far), _pairs(i)
     a, sigma, bt = decompositions.svd(jnp.where(fi & fj, s, 0.0))
     obtuse = jnp.pi - jnp.arcsin(jnp.minimum(sigma, 1.0))
@@ -182,7 +198,7 @@ def log_near_half_turns(cosines: Array, sines: Array) -> Array:
     # A sine that is lost in rounding leaves the planes of the eigenvectors, two by two.
     sign = jnp.where(s * (ij - ii) < 0.0, -1.0, 1.0) * jnp.sign(ij - ii)
     planes = jnp.where(fi & fj & ((ii ^ 1) == ij), angles[..., None] * sign, 0.0)
-    lost = frobenius(v, v) < 0.99 * jnp.sum(angles**2, axis=-1)
+    lost = frobenius(v, v) < (1.0 - _LOST) * jnp.sum(angles**2, axis=-1)
     v = jnp.where(lost[..., None, None], skew(planes + acute), v)
     return p @ v @ transpose(p)
 
