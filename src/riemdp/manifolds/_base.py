@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike as NumPyArrayLike
 from .._errors import real
 from .._programs import operation as _compiled
 from ._arrays import coerce_array
+from ._normals import normals
 
 # Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
 Point: TypeAlias = PyTree[Float[Array, "..."]]
@@ -41,6 +42,18 @@ def _compiled_random_point(
     manifold: AbstractManifold, key: PRNGKeyArray, shape: tuple[int, ...]
 ) -> Any:
     return manifold._random_point(key, shape)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def _compiled_tangent_normal(
+    manifold: AbstractManifold,
+    key: PRNGKeyArray,
+    p: Point,
+    sigma: float | Array,
+    shape: tuple[int, ...],
+) -> Any:
+    z = normals(key, (*shape, *manifold._batch_shape(p), manifold.noise_size), sigma)
+    return manifold._tangent_from_normals(p, z)
 
 
 @functools.lru_cache(maxsize=256)
@@ -505,10 +518,7 @@ class AbstractManifold(eqx.Module):
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
-        z = jax.random.normal(
-            key, tuple(shape) + self._batch_shape(base) + (self.noise_size,), dtype=jnp.float64
-        )
-        return _compiled(self, "_scaled_tangent_from_normals", base, z, sigma)
+        return _compiled_tangent_normal(self, key, base, sigma, tuple(shape))
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
         """The isotropic unit Gaussian tangent vector at `p` that iid standard normals make.
@@ -552,9 +562,6 @@ class AbstractManifold(eqx.Module):
         return _compiled(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
 
     # ---------------------------------------------------------------- helpers for subclasses
-    def _scaled_tangent_from_normals(self, p: Point, z: Array, sigma: float | Array) -> Tangent:
-        return jax.tree.map(lambda v: sigma * v, self._tangent_from_normals(p, z))
-
     def _batch_shape(self, p: Point) -> tuple[int, ...]:
         """Leading (batch) axes of an already coerced point."""
         return p.shape[: p.ndim - len(self.shape)]

@@ -18,6 +18,7 @@ from ._numerics import (
     asinhc_sqrt,
     cosh_sqrt,
     dot,
+    dot_with_many,
     log_sinhc_sqrt,
     safe_norm,
     safe_sqrt,
@@ -167,15 +168,14 @@ class Lorentz(AbstractManifold):
         return _on_sheet(sinhc_sqrt(dot(a, a))[..., None] * a)
 
     def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        return self._from_coordinates(p, z)
+        return _boosted(p, z, dot_with_many(p[..., 1:], z))
 
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return _unboost(p, v[..., 1:])
 
     def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
         """(0, c) + <p, (0, c)>_L / (1 + p_0) (e_0 + p): the boost that carries the origin to p."""
-        along = dot(p[..., 1:], c)[..., None]
-        return jnp.concatenate([along, c + along * p[..., 1:] / (1.0 + p[..., :1])], axis=-1)
+        return _boosted(p, c, dot(p[..., 1:], c))
 
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         return 2 * math.expm1(radius) * math.sqrt(2 * float(center[0]) ** 2 - 1)
@@ -201,6 +201,12 @@ def _tangent(p: Array, v: Array) -> Array:
     """The tangent vector at p with these space coordinates."""
     time = dot(p[..., 1:], v)[..., None] / p[..., :1]
     return jnp.concatenate([time, jnp.broadcast_to(v, time.shape[:-1] + v.shape[-1:])], axis=-1)
+
+
+def _boosted(p: Array, c: Array, along: Array) -> Array:
+    """(0, c) carried from the origin to p, where `along` is the product of c with the rest of p."""
+    rest = c + along[..., None] * p[..., 1:] / (1.0 + p[..., :1])
+    return jnp.concatenate([along[..., None], rest], axis=-1)
 
 
 def _unboost(p: Array, v: Array) -> Array:

@@ -63,6 +63,11 @@ def dot(u: Float[Array, "*b n"], v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
     return jnp.sum(u * v, axis=-1)
 
 
+def dot_with_many(u: Float[Array, "*b n"], v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
+    """The same, as one product with a matrix where one u meets many v."""
+    return v @ u if u.ndim == 1 < v.ndim else dot(u, v)
+
+
 def safe_norm(v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
     """Euclidean norm over the last axis; gradient 0 at 0."""
     return safe_sqrt(dot(v, v))

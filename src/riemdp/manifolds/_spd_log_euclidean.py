@@ -12,6 +12,7 @@ from . import _decompositions as decompositions
 from . import _spectral as sp
 from ._numerics import safe_sqrt
 from ._spd import AbstractSPD
+from ._spd_affine import congruence
 
 Matrix = Float[Array, "*batch k k"]
 
@@ -111,7 +112,7 @@ class SPDLogEuclidean(AbstractSPD):
         # and the isotropic Gaussian matrix is the same there as in any other.
         values, q = decompositions.eigh(sp.sym(p))
         slopes = sp.exp_slopes(jnp.log(values))
-        return sp.sym((q @ (slopes * sp.unpack(z, self.k))) @ sp.transpose(q))
+        return congruence(q, slopes * sp.unpack(z, self.k))
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
         at = self._prepared(p)

@@ -18,6 +18,7 @@ from ._numerics import (
     atanc_sqrt,
     cos_sqrt,
     dot,
+    dot_with_many,
     log_sinc_sqrt,
     normalised,
     safe_divide,
@@ -170,7 +171,7 @@ class Sphere(AbstractManifold):
         """The orthogonal projection of isotropic noise is exactly isotropic on the tangent space,
         at every p.
         """
-        return self._to_tangent(p, z)
+        return z - dot_with_many(p, z)[..., None] * p
 
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return _reflect(p, v)[..., 1:]
