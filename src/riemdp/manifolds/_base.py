@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike as NumPyArrayLike
 from .._errors import real
 from .._programs import operation as _compiled
 from ._arrays import coerce_array
-from ._normals import normals
+from ._normals import tangent_normals
 
 # Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
 Point: TypeAlias = PyTree[Float[Array, "..."]]
@@ -42,18 +42,6 @@ def _compiled_random_point(
     manifold: AbstractManifold, key: PRNGKeyArray, shape: tuple[int, ...]
 ) -> Any:
     return manifold._random_point(key, shape)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 4))
-def _compiled_tangent_normal(
-    manifold: AbstractManifold,
-    key: PRNGKeyArray,
-    p: Point,
-    sigma: float | Array,
-    shape: tuple[int, ...],
-) -> Any:
-    z = normals(key, (*shape, *manifold._batch_shape(p), manifold.noise_size), sigma)
-    return manifold._tangent_from_normals(p, z)
 
 
 @functools.lru_cache(maxsize=256)
@@ -518,7 +506,7 @@ class AbstractManifold(eqx.Module):
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
-        return _compiled_tangent_normal(self, key, base, sigma, tuple(shape))
+        return tangent_normals(self, key, base, sigma, tuple(shape))
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
         """The isotropic unit Gaussian tangent vector at `p` that iid standard normals make.

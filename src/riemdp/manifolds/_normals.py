@@ -11,7 +11,9 @@ Nothing here is for a release: a key has 64 bits.
 
 from __future__ import annotations
 
+import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +28,15 @@ _ONE = np.uint64(0x3FF0000000000000)  # the bits of 1.0,
 _ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)  # of sqrt(1/2),
 _INTEGER = np.uint64(0x4330000000000000)  # and of 2**52, whose last bit counts 1
 _QUARTER = np.uint64(1 << 62)  # of a turn of 2**64
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def tangent_normals(
+    manifold: Any, key: PRNGKeyArray, p: Any, sigma: float | Array, shape: tuple[int, ...]
+) -> Any:
+    """Isotropic Gaussian tangent vectors at points p of a manifold; see its `tangent_normal`."""
+    z = normals(key, (*shape, *manifold._batch_shape(p), manifold.noise_size), sigma)
+    return manifold._tangent_from_normals(p, z)
 
 
 def normals(key: PRNGKeyArray, shape: tuple[int, ...], sigma: float | Array = 1.0) -> Array:

@@ -188,8 +188,6 @@ def _relative_to(at: _Seen, q: Matrix) -> tuple[Matrix, sp.Spectrum]:
     m = e + jnp.eye(e.shape[-1], dtype=e.dtype)
     eig = sp.spectrum(e)
     ones = jnp.ones(e.shape[:-2], e.dtype)
-    low = 1.0 + eig.values[..., 0]
-    poor = ~(low > SPREAD_FOR_SVD * jnp.maximum(1.0, 1.0 + eig.values[..., -1]))
 
     def refine(inverse: Matrix, q: Matrix) -> sp.Spectrum:
         u, s, _ = decompositions.svd(
@@ -200,9 +198,41 @@ def _relative_to(at: _Seen, q: Matrix) -> tuple[Matrix, sp.Spectrum]:
 
     usual = sp.Spectrum(eig.q, eig.values, ones)
     eig = decompositions.where_rare(
-        poor, refine, usual, jnp.broadcast_to(inverse, e.shape), jnp.broadcast_to(q, e.shape)
+        _spread_widely(eig.values),
+        refine,
+        usual,
+        jnp.broadcast_to(inverse, e.shape),
+        jnp.broadcast_to(q, e.shape),
     )
     return m, eig
+
+
+def _spread_widely(values: Array) -> Array:
+    """Whether ascending eigenvalues of M - I are too inexact for a logarithm of the smallest."""
+    low, high = 1.0 + values[..., 0], 1.0 + values[..., -1]
+    return ~(low > SPREAD_FOR_SVD * jnp.maximum(1.0, high))
+
+
+def _relative_logs(p: Matrix, q: Matrix) -> Array:
+    """Logarithms of the eigenvalues of M, as of `relative_spectrum`, without eigenvectors: half of
+    the time.
+    """
+    lower, q = _factor(p), sp.sym(q)
+    inverse = inverse_factor(lower)
+    e = congruence(inverse, q - sp.sym(p))
+    values = decompositions.eigvalsh(e)
+
+    def refine(inverse: Matrix, q: Matrix) -> Array:
+        factor = inverse @ jnp.linalg.cholesky(q, symmetrize_input=False)
+        return jnp.log(decompositions.singular_values(factor)[..., ::-1] ** 2)
+
+    return decompositions.where_rare(
+        _spread_widely(values),
+        refine,
+        jnp.log1p(values),
+        jnp.broadcast_to(inverse, e.shape),
+        jnp.broadcast_to(q, e.shape),
+    )
 
 
 def _end(at: _Seen, s: Matrix) -> Matrix:
@@ -218,10 +248,8 @@ def _end(at: _Seen, s: Matrix) -> Matrix:
 
 @jax.custom_jvp
 def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-    # Values need no eigenvectors; the compiler drops their use here, and the derivative rule takes
-    # the matrix form.
-    _, _, eig = relative_spectrum(p, q)
-    return jnp.sum(sp.logs(eig) ** 2, axis=-1)
+    # Values need no eigenvectors, and the derivative rule takes the matrix form.
+    return jnp.sum(_relative_logs(p, q) ** 2, axis=-1)
 
 
 @_squared_dist.defjvp
