@@ -229,7 +229,8 @@ def places() -> Iterator[Place]:
     skew = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 2)))[0]
     for radius in (1e-3, 0.1, 0.5):
         yield Place("Grassmann", subspaces, "anywhere", skew, radius)
-    for name, space in (("Lorentz", R.Lorentz(4)), ("PoincareBall", R.PoincareBall(3))):
+    hyperbolic = [("Lorentz", R.Lorentz(4)), ("Lorentz, a line", R.Lorentz(2))]
+    for name, space in (*hyperbolic, ("PoincareBall", R.PoincareBall(3))):
         for distance in (0.0, 5.0, 12.0, 16.0):
             centre = np.asarray(space.origin) if distance == 0.0 else _far(space, distance)
             for radius in (0.1, 3.0, 12.0, 30.0):
@@ -254,10 +255,17 @@ class Found:
 
 
 def _points(place: Place, rng: np.random.Generator, lengths: np.ndarray) -> Any:
-    """Points at these lengths from the centre, in random directions or along one coordinate."""
+    """Points at these lengths from the centre, in random directions, along one coordinate, or back
+    towards the origin.
+    """
     space, d = place.space, place.space.dim
     u = rng.normal(size=(len(lengths), d))
-    u[::3] = np.eye(d)[rng.integers(d, size=len(u[::3]))]
+    back = space.to_coordinates(place.center, space.log(place.center, space.origin))
+    kind = rng.integers(3)
+    if kind == 1:
+        u = np.eye(d)[rng.integers(d, size=len(u))]
+    elif kind == 2 and np.linalg.norm(back) > 0.0:
+        u = np.asarray(back) / np.linalg.norm(back) + rng.choice([0.0, 1e-7, 1e-3]) * u
     u *= (lengths / np.linalg.norm(u, axis=1))[:, None]
     return space.exp(place.center, space.from_coordinates(place.center, jnp.asarray(u)))
 

@@ -24,6 +24,8 @@ QUICK = {
     ("Grassmann", "anywhere", 0.5),
     ("Lorentz", "0 from the origin", 3.0),
     ("Lorentz", "12 from the origin", 0.1),
+    ("Lorentz", "12 from the origin", 12.0),
+    ("Lorentz, a line", "12 from the origin", 12.0),
     ("PoincareBall", "0 from the origin", 12.0),
     ("Product", "condition 1e+06", 0.7),
 }

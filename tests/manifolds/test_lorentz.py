@@ -12,6 +12,7 @@ import pytest
 
 from riemdp import InvalidArgument
 from riemdp.manifolds import Lorentz, PoincareBall
+from riemdp.manifolds._lorentz import between
 
 from ..statistical import ALPHA, gaussian_p_value
 from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
@@ -157,3 +158,35 @@ def test_facts() -> None:
     assert Lorentz(2).curvature_bounds == (0.0, 0.0)
     assert LORENTZ.is_hadamard
     assert LORENTZ.is_homogeneous
+
+
+def _by_mpmath(p, q, share):
+    """The point at this share of the way from p to q, and its distance from what is given."""
+    mp = mpmath
+    with mp.workdps(120):
+        x, y = ([mp.mpf(float(a)) for a in point[1:]] for point in (p, q))
+        times = [mp.sqrt(1 + mp.fsum(a * a for a in z)) for z in (x, y)]
+        distance = mp.acosh(times[0] * times[1] - mp.fsum(a * b for a, b in zip(x, y, strict=True)))
+        t = mp.mpf(float(share))
+        one, two = mp.sinh((1 - t) * distance), mp.sinh(t * distance)
+        place = [(one * a + two * b) / mp.sinh(distance) for a, b in zip(x, y, strict=True)]
+        return place, distance
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_points_on_the_way_are_as_exact_as_their_coordinates(n):
+    """Also where the way leads back past the origin, and the exponential map subtracts."""
+    space, rng = Lorentz(n), np.random.default_rng(n)
+    for far in (0.0, 1.0, 8.0, 14.0):
+        for away in (1e-6, 0.5, far, 2.0 * far, 250.0):
+            p = np.asarray(space.exp(space.origin, np.r_[0.0, far, np.zeros(n - 2)]))
+            c = -np.eye(n - 1)[0] + rng.normal(size=n - 1) * rng.choice([0.0, 1e-6, 1.0])
+            q = space.exp(p, space.from_coordinates(p, away * c / np.linalg.norm(c)))
+            q, distance = np.asarray(q), np.asarray(space.dist(p, q))
+            for share in (0.0, 1e-3, 0.3, min(1.0, 8.0 / max(away, 1e-9))):
+                found = np.asarray(between(p, q, distance, np.float64(share)))
+                exact, _ = _by_mpmath(p, q, share) if distance > 0 else (p[1:], 0.0)
+                error = np.array([float(a - b) for a, b in zip(exact, found[1:], strict=True)])
+                # a share of D has an error of its own, a rounding of D
+                allowed = 1e-15 * (4.0 + distance) * found[0]
+                assert np.max(np.abs(error)) <= allowed, (far, away, share)

@@ -13,10 +13,11 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike
 
-from ..manifolds import AbstractManifold, SPDAffineInvariant
+from ..manifolds import AbstractManifold, Lorentz, Product, SPDAffineInvariant
 from ..manifolds import _spectral as sp
 from ..manifolds._base import EPS, Point
 from ..manifolds._decompositions import lapack_alone
+from ..manifolds._lorentz import between
 from ..manifolds._spd_affine import congruence, relative_spectrum
 
 Seen = tuple[Array, Callable[[Array], Point]]
@@ -63,6 +64,24 @@ def _(manifold: SPDAffineInvariant, center: Array, x: Array) -> Seen:
         return sp.sym(jnp.where(near[..., None, None], center, 0.0) + step)
 
     return jnp.sqrt(jnp.sum(logs**2, axis=-1)), at
+
+
+@radially.register
+def _(manifold: Lorentz, center: Array, x: Array) -> Seen:
+    if type(manifold) is not Lorentz:
+        return _by_logarithm(manifold, center, x)
+    distance = manifold._dist(center, x)
+    return distance, lambda share: between(center, x, distance, share)
+
+
+@radially.register
+def _(manifold: Product, center: Point, x: Point) -> Seen:
+    """Factor by factor: a product has the points on the way that its factors have."""
+    if type(manifold) is not Product:
+        return _by_logarithm(manifold, center, x)
+    seen = [radially(m, c, y) for m, c, y in zip(manifold.manifolds, center, x, strict=True)]
+    distance = jnp.sqrt(functools.reduce(jnp.add, [jnp.square(d) for d, _ in seen]))
+    return distance, lambda share: tuple(at(share) for _, at in seen)
 
 
 @functools.singledispatch

@@ -203,6 +203,23 @@ def _tangent(p: Array, v: Array) -> Array:
     return jnp.concatenate([time, jnp.broadcast_to(v, time.shape[:-1] + v.shape[-1:])], axis=-1)
 
 
+def between(p: Array, q: Array, distance: Array, share: Array) -> Array:
+    """The points at these shares, from 0 to 1, of the way from p to q, which lie so far apart.
+
+    (sinh((1 - t) D) p + sinh(t D) q) / sinh(D): times are added, so that the end is as exact as its
+    coordinates can be. The exponential map subtracts: where the way leads back towards the origin,
+    its error grows like e^(R + t D) at distance R.
+    """
+    apart = jnp.where(distance > 0.0, distance, 1.0)
+
+    def weight(a: Array, rest: Array) -> Array:  # sinh(a D) / sinh(D), rest = 1 - a
+        ratio = jnp.exp(-rest * apart) * jnp.expm1(-2.0 * a * apart) / jnp.expm1(-2.0 * apart)
+        return jnp.where(distance > 0.0, ratio, a)[..., None]
+
+    rest = 1.0 - share
+    return _on_sheet(weight(rest, share) * p[..., 1:] + weight(share, rest) * q[..., 1:])
+
+
 def _boosted(p: Array, c: Array, along: Array) -> Array:
     """(0, c) carried from the origin to p, where `along` is the product of c with the rest of p."""
     rest = c + along[..., None] * p[..., 1:] / (1.0 + p[..., :1])

@@ -19,6 +19,7 @@ from .._errors import InvalidArgument, invalid
 from .._programs import for_one_point
 from ..domains import Ball, Domain
 from ..domains._clamp import INSIDE, LOOSE, choose, clamp, clamp_one
+from ..domains._radial import radially
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
 from ..manifolds import _decompositions as decompositions
 from ..manifolds._base import Point, Tangent, _compiled
@@ -253,13 +254,12 @@ def _folded(
     jump, which the sensitivity would have to pay for. The clamp that follows changes nothing but
     what float64 could not move into the ball.
     """
-    v = manifold._log(center, value)
-    distance = manifold._norm(center, v)
+    distance, at = radially(manifold, center, value)
     left = jnp.where(jnp.isfinite(distance), jnp.maximum(fold - distance, 0.0), 0.0)
     goal = INSIDE * jnp.minimum(radius, left)
     kept = distance <= goal
     share = jnp.where(kept, 0.0, goal / jnp.where(kept, 1.0, distance))
-    moved = manifold._exp(center, jax.tree.map(lambda leaf: share * leaf, v))
+    moved = at(share)
     usable = jnp.isfinite(distance) & _all_finite(moved)
     return choose(kept, value, choose(usable, moved, center))
 

@@ -35,14 +35,15 @@ from .._errors import (
 from .._parallel import in_turn
 from .._programs import double_precision, in_double_precision
 from ..domains import Domain, Frame, _few_on_sphere
-from ..domains._clamp import alike, moving
+from ..domains._clamp import LOOSE, alike, choose, moving
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
 from ..domains._frame import BLOCK, MOST_TERMS, summation_error
 from ..domains._memory import give_back
 from ..domains._sources import Unreadable
 from ..domains._stream import Stream, streamed_error
-from ..manifolds._base import Point, RecordsLike, Tangent
+from ..manifolds import AbstractManifold
+from ..manifolds._base import EPS, Point, RecordsLike, Tangent
 from ._frechet_mean import MAX_PASSES, solve
 from ._quick_affine import Seen, mean_of_seen
 from ._quick_clamp import quick_clamp, suits_clamp
@@ -60,6 +61,7 @@ from ._sums import weighted_sum
 
 MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
 COARSEST = 1e-2  # share of the radius that the rounding of a record may have
+_OF_A_RECORD = 32 * EPS  # rounding of an array that was carried onto its space, of its size
 DROWNED = 0.005  # share of the sensitivity that a tolerance may have: it adds twice that to it
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -474,12 +476,13 @@ class AmbientMean(AbstractMean):
         d = self.domain
         exact = ambient_bound(d, self.n, adjacency=self.adjacency, weights=self.weights)
         square = sum(float(jnp.sum(jnp.square(leaf))) for leaf in jax.tree.leaves(d.center))
-        return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * self._summation
+        rounding = self._summation + _OF_A_RECORD
+        return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * rounding
 
     @property
     def _moving(self) -> Callable[[Point], tuple[Point, jax.Array]]:
         d = self.domain
-        return functools.partial(moving, d.manifold, d.center, d.radius)
+        return functools.partial(_carried_and_moved, d.manifold, d.center, d.radius)
 
     @property
     def _filler(self) -> Point:
@@ -493,6 +496,20 @@ class AmbientMean(AbstractMean):
         n = int(jax.tree.leaves(records.points)[0].shape[0])
         shares = np.full(n, 1.0 / n) if records.shares is None else records.shares
         return weighted_sum(jnp.asarray(shares), records.points)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _carried(manifold: AbstractManifold, x: Point) -> Point:
+    """Records that satisfy the equations of the space loosely, carried onto it. The clamp keeps
+    those that are off by less than 1e-10, which is much in a tiny ball.
+    """
+    return choose(manifold._belongs(x, LOOSE), manifold._repair(x), x)
+
+
+def _carried_and_moved(
+    manifold: AbstractManifold, center: Point, radius: float, x: Point
+) -> tuple[Point, jax.Array]:
+    return moving(manifold, center, radius, _carried(manifold, x))
 
 
 def of_stream(stream: Stream) -> Records:
