@@ -45,7 +45,13 @@ SYMMETRIC = [
 ]
 SPACES = [*SYMMETRIC, BURES, riemdp.SPDBuresWasserstein(1), PAIR, MIXED]
 FEW = [PLANES, riemdp.Grassmann(30, 2), ROTATIONS, BURES, PAIR, MIXED]
-MORE = [s if s in FEW else pytest.param(s, marks=pytest.mark.slow) for s in SPACES]
+
+
+def _others_slow(spaces):
+    return [s if s in FEW else pytest.param(s, marks=pytest.mark.slow) for s in spaces]
+
+
+MORE = _others_slow(SPACES)
 named = pytest.mark.parametrize("space", SPACES, ids=str)
 few = pytest.mark.parametrize("space", MORE, ids=str)  # the others in the slow tests
 
@@ -147,7 +153,7 @@ def test_which_spaces_have_a_look() -> None:
 
 
 # ------------------------------------------------------------------------------- Hessians
-@pytest.mark.parametrize("space", SYMMETRIC, ids=str)
+@pytest.mark.parametrize("space", _others_slow(SYMMETRIC), ids=str)
 @pytest.mark.parametrize("width", [0.4, 1.5])
 def test_a_pass_gives_gradient_and_hessian(space, width) -> None:
     """With what the polynomial misses, stated."""
