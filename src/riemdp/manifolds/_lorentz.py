@@ -35,8 +35,8 @@ class Lorentz(AbstractManifold):
     squares: norms and inner products are taken in the frame that the boost of p gives, in which
     they are sums of squares. What remains is the conditioning of the coordinates themselves: at
     distance R from the origin a rounding error is worth about e^R * 1e-16 in Riemannian length
-    (1e-8 at R = 18). `exp` from there back towards the origin subtracts: after a way of length s its
-    error is about e^(R + s) * 1e-16. What moves records and values into a ball does not use it.
+    (1e-8 at R = 18). `exp` from there back towards the origin subtracts: after a way of length s
+    its error is about e^(R + s) * 1e-16. What moves records and values into a ball does not use it.
 
     Tangent noise is the boost of noise at the origin. Projecting ambient noise would be wrong here,
     because the ambient form is indefinite.
