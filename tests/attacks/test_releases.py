@@ -1243,3 +1243,42 @@ def test_fault_54_what_is_no_point_is_still_the_centre():
     for bad in (2e-6, np.nan, np.inf, -3.0):
         X[1] = [0.0, 1.0 + bad, 0.0]
         assert np.asarray(query.value(query.prepare(X))) == pytest.approx(np.eye(3)[0], abs=1e-15)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("mechanism", [riemdp.WrappedGaussian, riemdp.WrappedLaplace])
+def test_fault_55_values_as_far_as_float64_holds_them_move_no_farther_apart(n, mechanism):
+    """Squares of their coordinates overflowed, from 354.9 on, and the value was made the centre;
+    its neighbour stayed at the edge. Before: 1.0 apart, 25 sensitivities.
+    """
+    space = riemdp.Lorentz(n)
+    privacy = {"epsilon": 1.0}
+    if mechanism is riemdp.WrappedGaussian:
+        privacy = {"budget": Budget(1.0, 1e-5)}
+    for far in (0.0, 1.0, 4.0):
+        center = _far_center(space, far)
+        made = mechanism(space, center, sensitivity=0.04, ball=Ball(center, 1.0), **privacy)
+        assert made.arithmetic == "lattice"
+        for direction in np.vstack([np.eye(n - 1), -np.eye(n - 1)]):
+            # up to where 1 + |x|^2 is no number, and a value no point
+            sizes = [*np.exp(np.linspace(100.0, 354.0, 30)), 6.703904075694744e153, 1.3e154]
+            admitted = [
+                made._admit(np.r_[np.hypot(1.0, s), s * direction]) for s in sizes if s < 1.34e154
+            ]
+            apart = np.linalg.norm(np.diff(np.asarray(admitted), axis=0), axis=-1)
+            assert np.max(apart) <= 1e-12 + made.rounding, (far, direction)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fault_56_a_draw_about_a_far_value_is_a_point(n):
+    """Without a ball. Before: no number, always or never or sometimes, by the last bit of a value
+    beyond 176.
+    """
+    space = riemdp.Lorentz(n)
+    made = riemdp.RiemannianLaplace(space, sensitivity=0.1, epsilon=1.0)
+    for size in (5.643803094122361e102, 5.643803094122362e102, 3e80, 1e89, 1e130, 1e154):
+        for k in range(8):
+            value = np.r_[np.hypot(1.0, size), size, np.zeros(n - 2)]
+            drawn = made.release(value, rng=k).value
+            assert bool(space.belongs(drawn)), size
+            assert float(space.dist(space.origin, drawn)) > 140.0

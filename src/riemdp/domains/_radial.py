@@ -17,7 +17,8 @@ from ..manifolds import AbstractManifold, Lorentz, Product, SPDAffineInvariant
 from ..manifolds import _spectral as sp
 from ..manifolds._base import EPS, Point
 from ..manifolds._decompositions import lapack_alone
-from ..manifolds._lorentz import between
+from ..manifolds._lorentz import between, squared_chord
+from ..manifolds._numerics import safe_sqrt
 from ..manifolds._spd_affine import congruence, relative_spectrum
 
 Seen = tuple[Array, Callable[[Array], Point]]
@@ -70,8 +71,9 @@ def _(manifold: SPDAffineInvariant, center: Array, x: Array) -> Seen:
 def _(manifold: Lorentz, center: Array, x: Array) -> Seen:
     if type(manifold) is not Lorentz:
         return _by_logarithm(manifold, center, x)
-    distance = manifold._dist(center, x)
-    return distance, lambda share: between(center, x, distance, share)
+    chord = squared_chord(center, x)
+    distance = 2.0 * jnp.arcsinh(safe_sqrt(chord) / 2.0)
+    return distance, lambda share: between(center, x, chord, share)
 
 
 @radially.register

@@ -114,16 +114,16 @@ class Lorentz(AbstractManifold):
         return _on_sheet((cosh_sqrt(s) * p + sinhc_sqrt(s) * v)[..., 1:])
 
     def _log(self, p: Array, q: Array) -> Array:
-        s = _squared_chord(p, q)
+        s = squared_chord(p, q)
         # D / sinh D and q - cosh(D) p, both through s = 4 sinh^2(D / 2): cosh D - 1 = s / 2.
         spatial = (q[..., 1:] - p[..., 1:]) - (s / 2.0)[..., None] * p[..., 1:]
         return _tangent(p, (asinhc_sqrt(s / 4.0) / jnp.sqrt(1.0 + s / 4.0))[..., None] * spatial)
 
     def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
-        return 2.0 * jnp.arcsinh(safe_sqrt(_squared_chord(p, q)) / 2.0)
+        return 2.0 * jnp.arcsinh(safe_sqrt(squared_chord(p, q)) / 2.0)
 
     def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
-        s = _squared_chord(p, q)
+        s = squared_chord(p, q)
         return s * asinhc_sqrt(s / 4.0) ** 2
 
     def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
@@ -135,7 +135,7 @@ class Lorentz(AbstractManifold):
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
         # v + <q, v>_L / (1 - <p, q>_L) (p + q), with <q, v>_L = <q - cosh(D) p, v>_L taken in the
         # frame at p and 1 - <p, q>_L = 2 + s / 2.
-        s = _squared_chord(p, q)
+        s = squared_chord(p, q)
         towards = (q[..., 1:] - p[..., 1:]) - (s / 2.0)[..., None] * p[..., 1:]
         along = dot(_unboost(p, towards), _unboost(p, v[..., 1:]))
         return _tangent(q, v[..., 1:] + (along / (2.0 + s / 2.0))[..., None] * (p + q)[..., 1:])
@@ -204,21 +204,22 @@ def _tangent(p: Array, v: Array) -> Array:
     return jnp.concatenate([time, jnp.broadcast_to(v, time.shape[:-1] + v.shape[-1:])], axis=-1)
 
 
-def between(p: Array, q: Array, distance: Array, share: Array) -> Array:
-    """The points at these shares, from 0 to 1, of the way from p to q, which lie so far apart.
+def between(p: Array, q: Array, chord: Array, share: Array) -> Array:
+    """The points at these shares, from 0 to 1, of the way from p to q, of `squared_chord` s.
 
-    (sinh((1 - t) D) p + sinh(t D) q) / sinh(D): times are added, so that the end is as exact as its
-    coordinates can be. The exponential map subtracts: where the way leads back towards the origin,
-    its error grows like e^(R + t D) at distance R.
+    (sinh(D - g) p + sinh(g) q) / sinh(D), g a share of the distance D: times are added, so that the
+    end is as exact as its coordinates can be. The exponential map subtracts: where the way leads
+    back towards the origin, its error grows like e^(R + g) at distance R. sinh(D) comes from s,
+    because D itself has a rounding of its own size.
     """
-    apart = jnp.where(distance > 0.0, distance, 1.0)
-
-    def weight(a: Array, rest: Array) -> Array:  # sinh(a D) / sinh(D), rest = 1 - a
-        ratio = jnp.exp(-rest * apart) * jnp.expm1(-2.0 * a * apart) / jnp.expm1(-2.0 * apart)
-        return jnp.where(distance > 0.0, ratio, a)[..., None]
-
-    rest = 1.0 - share
-    return _on_sheet(weight(rest, share) * p[..., 1:] + weight(share, rest) * q[..., 1:])
+    apart = chord > 0.0
+    s = jnp.where(apart, chord, 1.0)
+    distance, sinh = 2.0 * jnp.arcsinh(jnp.sqrt(s) / 2.0), jnp.sqrt(s) * jnp.sqrt(1.0 + s / 4.0)
+    way = share * distance
+    there = jnp.sinh(way) / sinh
+    here = jnp.exp(-way) - jnp.exp(-distance) * there
+    there, here = jnp.where(apart, there, share), jnp.where(apart, here, 1.0 - share)
+    return _on_sheet(here[..., None] * p[..., 1:] + there[..., None] * q[..., 1:])
 
 
 def _boosted(p: Array, c: Array, along: Array) -> Array:
@@ -235,7 +236,7 @@ def _unboost(p: Array, v: Array) -> Array:
     return v - time * p[..., 1:] / (1.0 + p[..., :1])
 
 
-def _squared_chord(p: Array, q: Array) -> Array:
+def squared_chord(p: Array, q: Array) -> Array:
     """s = <p - q, p - q>_L = 4 sinh^2(D / 2), exactly 0 for equal arguments, to full relative
     accuracy.
 
@@ -258,13 +259,14 @@ def _squared_chord(p: Array, q: Array) -> Array:
     # Harmless lengths where the far formula is not used, so that its derivative is finite there.
     rx, ry = jnp.sqrt(jnp.where(far, xx, 1.0)), jnp.sqrt(jnp.where(far, yy, 1.0))
     sinh_radial = across / (rx * y0 + ry * x0)
-    radial = 2.0 * sinh_radial**2 / (1.0 + jnp.sqrt(1.0 + sinh_radial**2))
+    radial = 2.0 * sinh_radial * (sinh_radial / (1.0 + jnp.sqrt(1.0 + sinh_radial**2)))
     scale, scaled, apart = _as_long(x, y, rx, ry)
-    longer, both = scale * rx, scaled + y
-    slide = (dot(apart, both) / (longer + ry) ** 2)[..., None] * both
-    rest = apart - slide
+    # Squares of unit vectors alone: those of coordinates overflow where a point is still one.
+    longer = scale * rx
+    both = (scaled + y) / (longer + ry)[..., None]
+    rest = (apart - dot(apart, both)[..., None] * both) / ry[..., None]
     sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
-    angular = dot(rest, rest) / scale * sum_ratio / 4.0
+    angular = dot(rest, rest) * ry * (ry / scale) * sum_ratio / 4.0
     return jnp.where(far, radial + angular, jnp.where(time > 4.0, mixed, close))
 
 
