@@ -15,6 +15,7 @@ a check.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +30,10 @@ from jaxtyping import Array, Bool, Float, PyTree
 from threadpoolctl import ThreadpoolController
 
 from ._base import EPS
+
+_lapack: Any = None
+with contextlib.suppress(ImportError):  # an inside of JAX's, which a later version may not have
+    from jaxlib import lapack as _lapack
 
 Matrix = Float[Array, "*batch m n"]
 Parts = tuple[Array, ...]
@@ -132,9 +137,7 @@ def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, A
 def _lapack_eigenvalues() -> str | None:
     """What this version of JAX calls LAPACK's solver; None where it has none of this kind."""
     try:
-        from jaxlib import lapack
-
-        return lapack.prepare_lapack_call("syevd_ffi", np.dtype(np.float64))
+        return _lapack.prepare_lapack_call("syevd_ffi", np.dtype(np.float64))
     except Exception:  # of a type of its own in each version
         return None
 
