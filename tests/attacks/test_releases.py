@@ -1282,3 +1282,18 @@ def test_fault_56_a_draw_about_a_far_value_is_a_point(n):
             drawn = made.release(value, rng=k).value
             assert bool(space.belongs(drawn)), size
             assert float(space.dist(space.origin, drawn)) > 140.0
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_fault_57_values_far_out_are_not_moved_apart(n):
+    """Without a ball, values were moved to within 150 of the origin, where a rounding of their
+    direction is worth 224. Before: 224 apart for values that are ln 2 apart.
+    """
+    space = riemdp.Lorentz(n)
+    made = riemdp.RiemannianLaplace(space, sensitivity=0.4, epsilon=1.0)
+    rng = np.random.default_rng(n)
+    for r in (149.0, 151.0, 200.0, 300.0, 355.0):
+        for direction in [np.eye(n - 1)[0], *rng.standard_normal((5, n - 1))]:
+            x = np.sinh(r) * direction / np.linalg.norm(direction)
+            pair = [made._admit(np.r_[np.hypot(1.0, np.linalg.norm(y)), y]) for y in (x, x / 2)]
+            assert float(space.dist(*pair)) <= np.log(2.0) * (1 + 1e-12), r

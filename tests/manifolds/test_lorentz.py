@@ -18,6 +18,7 @@ from ..statistical import ALPHA, gaussian_p_value
 from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
 
 LORENTZ = Lorentz(4)
+LORENTZ_OF = {n: Lorentz(n) for n in (2, 3, 5)}
 BALL = PoincareBall(3)
 ULP = 2.0**-52
 
@@ -73,6 +74,55 @@ def test_distance_of_points_at_unlike_distances_from_the_origin(near: float, far
             exact = _exact_distance(p, q)
             for found in (LORENTZ.dist(p, q), LORENTZ.dist(q, p)):
                 assert abs(float(found) - exact) <= 1e-10 * exact
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_distances_along_an_axis_and_a_ray_are_exact_as_far_as_float64_goes(n, compiled):
+    """A rounding of a direction is worth 2 R - 37 in length: 563 at R = 300. Products of two
+    coordinates overflow from 354.2 on.
+    """
+    dist = jax.jit(LORENTZ_OF[n].dist) if compiled else LORENTZ_OF[n].dist
+    rng = np.random.default_rng(n)
+    for r in (1.0, 30.0, 60.0, 150.0, 300.0, 347.0, 354.3, 355.2):
+        for direction in [*np.eye(n - 1), *-np.eye(n - 1), *rng.standard_normal((4, n - 1))]:
+            x = np.sinh(r) * direction / np.linalg.norm(direction)
+            p = np.r_[np.hypot(1.0, np.linalg.norm(x)), x]
+            shares = [0.5, 2.0**-20, 2.0**-400]
+            if np.count_nonzero(x) == 1:
+                shares += [0.3, 1.0 - 2.0**-40, 0.999, np.sinh(r - 0.5) / np.sinh(r)]
+            for share in shares:
+                q = np.r_[np.hypot(1.0, np.linalg.norm(share * x)), share * x]
+                with mpmath.workdps(700):
+                    exact = float(_exact_distance(p, q))
+                np.testing.assert_allclose(dist(p, q), exact, rtol=1e-14, err_msg=f"{r} {share}")
+                np.testing.assert_allclose(dist(q, p), exact, rtol=1e-14, err_msg=f"{r} {share}")
+
+
+def test_slopes_of_a_distance_between_a_near_and_a_far_point_are_numbers() -> None:
+    slopes = jax.grad(LORENTZ.squared_dist, argnums=(0, 1))
+    for r in (100.0, 290.0, 340.0):
+        p = np.r_[np.cosh(r), np.sinh(r) * np.array([0.6, 0.0, 0.8])]
+        for near in (0.0, 0.01, 0.4, 2.0):
+            q = np.r_[np.cosh(near), 0.0, np.sinh(near), 0.0]
+            for slope in (*slopes(p, q), *slopes(q, p)):
+                assert np.all(np.isfinite(slope)), (r, near)
+
+
+def test_the_distance_curves_across_an_axis_as_beside_it() -> None:
+    """What is left out along an axis has no second derivative across it."""
+
+    def squared(x, y):
+        p, q = (jnp.concatenate([jnp.sqrt(1.0 + a @ a)[None], a]) for a in (x, y))
+        return LORENTZ.squared_dist(p, q)
+
+    for lengths in ((3.0, 2.0), (2.0, 3.0), (5.0, 1.5)):
+        x, y = (np.sinh(r) * np.eye(3)[1] for r in lengths)
+        for k in (0, 1):
+            on = np.asarray(jax.hessian(squared, argnums=k)(x, y))
+            off = np.asarray(jax.hessian(squared, argnums=k)(x + 1e-6, y))
+            np.testing.assert_allclose(on, off, atol=1e-5 * np.max(np.abs(on)))
+            assert np.min(np.abs(np.diagonal(on))) > 0.0
 
 
 def test_the_three_forms_of_the_chord_meet() -> None:

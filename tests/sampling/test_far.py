@@ -95,6 +95,34 @@ def test_a_point_that_float64_holds_is_returned_as_it_was_drawn():
     )
 
 
+@pytest.mark.parametrize("n", [2, 3, 6])
+@pytest.mark.parametrize("distance", [0.0, 1e-12, 1e-3, 2.0, 20.0, 170.0, 178.0, 300.0, 355.0])
+def test_a_draw_about_any_point_of_the_hyperboloid_is_that_of_many_digits(n, distance):
+    rng = np.random.default_rng(n)
+    space = R.Lorentz(n)
+    direction = rng.standard_normal(n - 1)
+    x = np.sinh(distance) * direction / np.linalg.norm(direction)
+    eta = np.r_[np.hypot(1.0, np.linalg.norm(x)), x]
+    z = np.vstack([rng.standard_normal((20, n - 1)), direction, -direction])
+    radii = np.abs(rng.standard_normal(22)) * np.exp(rng.uniform(-3, 6, 22)) + 1e-6
+    found = np.asarray(hyperbolic_points(space, eta, radii, z, View()))
+    assert np.all(space.belongs(found))
+    for r, normals, point in zip(radii, z, found, strict=True):
+        with mpmath.workdps(900):
+            place, w = (mpmath.matrix([mpmath.mpf(float(a)) for a in y]) for y in (x, normals))
+            w /= mpmath.norm(w)
+            along = sum(a * b for a, b in zip(w, place, strict=True))
+            time = mpmath.sqrt(1 + mpmath.norm(place) ** 2)
+            v = w + along / (1 + time) * place  # boosted to eta
+            exact = mpmath.cosh(r) * place + mpmath.sinh(r) * v
+            length = mpmath.asinh(mpmath.norm(exact))
+            exact *= mpmath.sinh(min(length, mpmath.mpf(300))) / mpmath.norm(exact)
+            error = mpmath.norm(mpmath.matrix(point[1:].tolist()) - exact) / mpmath.norm(exact)
+        # back towards the origin the draw and the way to it cancel
+        near = (r + distance - float(length)) if distance > 15 else 0.0
+        assert float(error) <= 1e-13 * (1.0 + distance + r) * math.exp(near), (r, float(length))
+
+
 @pytest.mark.parametrize("manifold", [R.Lorentz(3), R.Lorentz(5), R.PoincareBall(2)])
 @pytest.mark.parametrize("r", [16.0, 24.0, 200.0, 5000.0])
 @pytest.mark.parametrize("offset", [0.0, 0.7])

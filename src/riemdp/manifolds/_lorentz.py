@@ -37,6 +37,8 @@ class Lorentz(AbstractManifold):
     distance R from the origin a rounding error is worth about e^R * 1e-16 in Riemannian length
     (1e-8 at R = 18). `exp` from there back towards the origin subtracts: after a way of length s
     its error is about e^(R + s) * 1e-16. What moves records and values into a ball does not use it.
+    Distances up to 708 are numbers, wherever the points are; a logarithm can overflow at points
+    beyond 176.
 
     Tangent noise is the boost of noise at the origin. Projecting ambient noise would be wrong here,
     because the ambient form is indefinite.
@@ -252,33 +254,42 @@ def squared_chord(p: Array, q: Array) -> Array:
     across = dot(delta, total)  # |y|^2 - |x|^2
     squared, time = dot(delta, delta), x0 + y0
     close = squared - (across / time) ** 2
-    mixed = 2.0 * (x0 * y0 - dot(x, y) - 1.0)
+    product = dot(x, y)
+    mixed = 2.0 * (x0 * y0 - product - 1.0)
 
     xx, yy = dot(x, x), dot(y, y)
     far = (time > 4.0) & (xx > 0.25) & (yy > 0.25)
-    # Harmless lengths where the far formula is not used, so that its derivative is finite there.
+    # Harmless numbers where the far formula is not used, so that its derivative is finite there.
     rx, ry = jnp.sqrt(jnp.where(far, xx, 1.0)), jnp.sqrt(jnp.where(far, yy, 1.0))
-    sinh_radial = across / (rx * y0 + ry * x0)
+    # An exact power of two, so that no product of two far coordinates overflows.
+    shrink = jnp.where(ry > 2.0**500, 2.0**-500, 1.0)
+    sinh_radial = shrink * across / (rx * (shrink * y0) + (shrink * ry) * x0)
     radial = 2.0 * sinh_radial * (sinh_radial / (1.0 + jnp.sqrt(1.0 + sinh_radial**2)))
-    scale, scaled, apart = _as_long(x, y, rx, ry)
-    # Squares of unit vectors alone: those of coordinates overflow where a point is still one.
-    longer = scale * rx
-    both = (scaled + y) / (longer + ry)[..., None]
-    rest = (apart - dot(apart, both)[..., None] * both) / ry[..., None]
+    used = (x != 0.0) | (y != 0.0)
+    along_axis = (product > 0.0) & (jnp.sum(used, axis=-1) == 1)
+    y, ry = jnp.where(far, shrink, 0.0)[..., None] * y, shrink * ry
+    scale = _coarse(ry / rx)
+    scaled, apart = _times(jnp.where(far, scale, 0.0), x, y)
+    longer, both = scale * rx, scaled + y
+    slide = (dot(apart, both) / (longer + ry) ** 2)[..., None] * both
+    # Along one axis nothing is left, however the compiler rounds: a rounding taken for an angle is
+    # worth e^R * 1e-16 at distance R.
+    rest = jnp.where(along_axis[..., None] & used, 0.0, apart - slide)
     sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
-    angular = dot(rest, rest) * ry * (ry / scale) * sum_ratio / 4.0
+    angular = dot(rest, rest) / scale * sum_ratio / 4.0 / shrink
     return jnp.where(far, radial + angular, jnp.where(time > 4.0, mixed, close))
 
 
-def _as_long(x: Array, y: Array, rx: Array, ry: Array) -> tuple[Array, Array, Array]:
-    """A number c of 24 bits near ry / rx, the vector c x, and y - c x with hardly any rounding: x
-    is cut in two, so that both products with c are exact.
-
-    What is made of them does not depend on c, so derivatives take it as a constant.
+def _coarse(a: Array) -> Array:
+    """a to 24 bits. What is made of it does not depend on which number near it is taken, so
+    derivatives take it as a constant.
     """
-    ratio, leading = (
-        jax.lax.stop_gradient(jax.lax.reduce_precision(a, exponent_bits=11, mantissa_bits=23))
-        for a in (ry / rx, x)
-    )
-    c = ratio[..., None]
-    return ratio, c * x, (y - c * leading) - c * (x - leading)
+    return jax.lax.stop_gradient(jax.lax.reduce_precision(a, exponent_bits=11, mantissa_bits=23))
+
+
+def _times(c: Array, x: Array, y: Array) -> tuple[Array, Array]:
+    """c x and y - c x with hardly any rounding, for a number c of 24 bits: x is cut in two, so that
+    both products with c are exact.
+    """
+    c, leading = c[..., None], _coarse(x)
+    return c * x, (y - c * leading) - c * (x - leading)

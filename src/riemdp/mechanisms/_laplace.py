@@ -23,7 +23,7 @@ import numpy as np
 
 from .._errors import magnitude, one_of
 from ..domains import Ball, Domain
-from ..manifolds import AbstractManifold, Lorentz
+from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget
 from ..randomness import NoiseSource
@@ -50,16 +50,6 @@ from ._for_mean import MeanFacts
 from ._region import Observation, about
 
 
-@functools.cache
-def held(manifold: AbstractManifold) -> Domain | None:
-    """Where values have to lie so that float64 holds the draws about them; None where it is
-    everywhere.
-    """
-    if not isinstance(manifold, Lorentz):
-        return None
-    return Domain(manifold, manifold.origin, manifold._farthest / 2.0)
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class RiemannianLaplace(PureMechanism):
     """Release a point from the density proportional to exp(-d(x, value) / s), drawn exactly.
@@ -78,8 +68,7 @@ class RiemannianLaplace(PureMechanism):
         sensitivity: Sensitivity of the value as a distance; above 0.
         epsilon: Above 0; a number or a `Budget`, of which epsilon alone is spent.
         ball: A public `Ball`. The value is clamped into it, and so is what was drawn
-            (post-processing, free). Without one, a value on `Lorentz` is moved to within 150 of the
-            origin, from where float64 holds the draws.
+            (post-processing, free).
         adjacency: The neighbours that `sensitivity` was computed for: "replace-one" or
             "add-or-remove-one".
 
@@ -146,7 +135,7 @@ class RiemannianLaplace(PureMechanism):
         return None if self.ball is None else self.ball.on(self.manifold)
 
     def _admit(self, value: Point) -> Point:
-        return admitted(self.manifold, "value", value, self._domain or held(self.manifold))
+        return admitted(self.manifold, "value", value, self._domain)
 
     def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, Observation | None]:
         manifold, domain = self.manifold, self._domain

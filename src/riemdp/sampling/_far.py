@@ -23,7 +23,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._programs import for_few_points
-from ..manifolds import AbstractManifold, SPDAffineInvariant
+from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant
 from ..manifolds._base import Point, Tangent
 from ._points import direction_and_exp, directions
 
@@ -192,6 +192,10 @@ def hyperbolic_points(
     if not far.size:
         return points
     limit = min(held_distance(manifold, view), view.reach * (1 - 1e-12))
+    if view.center is None and isinstance(manifold, Lorentz):
+        place = np.asarray(eta, dtype=np.float64)[1:]
+        moved = _hyperboloid_from_origin(place, radii[far], z[far], limit)
+        return jnp.asarray(points).at[far].set(moved)
     u = directions(manifold, eta, z[far])
     moved = _hyperbolic_from_public_point(manifold, eta, u, radii[far], center, limit)
     return jnp.asarray(points).at[far].set(moved)
@@ -215,10 +219,6 @@ def _hyperbolic_from_public_point(
     """exp_c(min(d, limit) times the direction of exp_eta(r u) at c): the hyperbolic triangle with
     corners c, eta and x.
 
-    In the plane of the triangle, with c at (1, 0, 0) and eta at (cosh a, sinh a, 0), the space
-    coordinates of 2 e^-r x are (1 + e^-2r) sinh a + (1 - e^-2r) cosh a cos t and (1 - e^-2r) sin t,
-    t the angle between u and the geodesic away from c. They neither overflow nor need r to be
-    small.
     """
     a = float(manifold.dist(center, eta))
     count = radii.size
@@ -232,15 +232,52 @@ def _hyperbolic_from_public_point(
         across = u - jnp.asarray(cosine)[:, None] * away[None]
         across = manifold.transport(bases, jnp.asarray(center)[None], across)
         along = manifold.log(center, eta) / a
-        q = np.exp(-2 * radii)
-        y1 = (1 + q) * math.sinh(a) + (1 - q) * math.cosh(a) * cosine
         size = np.asarray(manifold.norm(jnp.asarray(center)[None], across))
-        y2 = (1 - q) * size
-        log_sinh = radii + np.log(np.maximum(np.hypot(y1, y2), 1e-300)) - math.log(2.0)
-        distance = np.where(
-            log_sinh > 18.0, log_sinh + math.log(2.0), np.arcsinh(np.exp(np.minimum(log_sinh, 18)))
-        )
-        direction = jnp.asarray(y1)[:, None] * along[None] + jnp.asarray(1 - q)[:, None] * across
+        y1, y2, distance = _third_corner(a, radii, cosine, size)
+        share = jnp.asarray(y2 / np.where(size > 0, size, 1.0))
+        direction = jnp.asarray(y1)[:, None] * along[None] + share[:, None] * across
     length = manifold.norm(jnp.asarray(center)[None], direction)
     factor = jnp.minimum(jnp.asarray(distance), limit) / jnp.where(length > 0, length, 1.0)
     return manifold.exp(jnp.asarray(center)[None], factor[:, None] * direction)
+
+
+def _hyperboloid_from_origin(
+    place: NDArray[np.float64], radii: NDArray[np.float64], z: NDArray[np.float64], limit: float
+) -> NDArray[np.float64]:
+    """The same about the origin of the hyperboloid, `place` the space coordinates of eta.
+
+    The normals z are the coordinates of a tangent vector at eta in the frame that the boost carries
+    there. Transport along the geodesic to the origin, which is that boost, leaves them as they are:
+    no vector at eta is made, whose coordinates overflow from 177 on.
+    """
+    size = float(np.linalg.norm(place))
+    along = place / size if size > 0 else np.eye(place.size)[0]
+    length = np.linalg.norm(z, axis=-1, keepdims=True)
+    w = z / np.where(length > 0, length, 1.0)
+    cosine = w @ along
+    across = w - cosine[:, None] * along
+    sine = np.linalg.norm(across, axis=-1)
+    y1, y2, distance = _third_corner(math.asinh(size), radii, cosine, sine)
+    norm = np.hypot(y1, y2)
+    norm = np.where(norm > 0, norm, 1.0)
+    share = y2 / norm / np.where(sine > 0, sine, 1.0)
+    direction = (y1 / norm)[:, None] * along + share[:, None] * across
+    space = np.sinh(np.minimum(distance, limit))[:, None] * direction
+    return np.concatenate([np.sqrt(1.0 + np.sum(space**2, -1, keepdims=True)), space], axis=-1)
+
+
+def _third_corner(
+    a: float, r: NDArray[np.float64], cosine: NDArray[np.float64], sine: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(y1, y2, distance) of the corner x of a triangle with c at (1, 0, 0), eta at (cosh a, sinh a,
+    0) and x at distance r from eta, at an angle t to the geodesic away from c.
+
+    y1 and y2 are the space coordinates of 2 e^-r x: (1 + e^-2r) sinh a + (1 - e^-2r) cosh a cos t
+    and (1 - e^-2r) sin t. They neither overflow nor need r to be small.
+    """
+    q = np.exp(-2 * r)
+    y1 = (1 + q) * math.sinh(a) + (1 - q) * math.cosh(a) * cosine
+    y2 = (1 - q) * sine
+    log_sinh = r + np.log(np.maximum(np.hypot(y1, y2), 1e-300)) - math.log(2.0)
+    near = np.arcsinh(np.exp(np.minimum(log_sinh, 18.0)))
+    return y1, y2, np.where(log_sinh > 18.0, log_sinh + math.log(2.0), near)
