@@ -22,12 +22,15 @@ def matrices(n: int, k: int) -> np.ndarray:
 
 @pytest.fixture(params=["LAPACK's own", "by JAX"])
 def solver(request, monkeypatch):
-    """Where JAX has no such solver, its own decomposition takes the place."""
+    """Where JAX has no such solver, its own decomposition takes the place. On the CPU: a machine
+    with other devices does not come here.
+    """
     if request.param == "by JAX":
         monkeypatch.setattr(decompositions, "_lapack_eigenvalues", lambda: None)
     else:
         assert decompositions._lapack_eigenvalues() is not None
-    return jax.jit(lambda a: decompositions._eigenvalues(a))  # compiled anew for each
+    with jax.default_device(jax.devices("cpu")[0]):
+        yield jax.jit(lambda a: decompositions._eigenvalues(a))  # compiled anew for each
 
 
 @pytest.mark.parametrize(("n", "k"), [(0, 3), (1, 1), (1, 4), (7, 3), (300, 5), (2, 40)])
