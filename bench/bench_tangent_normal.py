@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 import riemdp
+from riemdp._programs import for_normals
 from riemdp.manifolds._normals import normals
 
 from ._timing import Row, comparison, paired, write_table
@@ -176,7 +177,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     rows: list[Row] = []
     normals_alone: dict[int, Row] = {}
-    alone = jax.jit(normals, static_argnums=1)
+    alone = for_normals(1)(normals)
     for manifold in spaces:
         p = manifold.random_point(jax.random.PRNGKey(1))
         key = jax.random.PRNGKey(2)

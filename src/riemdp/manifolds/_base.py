@@ -506,7 +506,7 @@ class AbstractManifold(eqx.Module):
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
-        return tangent_normals(self, key, base, sigma, tuple(shape))
+        return tangent_normals(self, tuple(shape), base, sigma, key)
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
         """The isotropic unit Gaussian tangent vector at `p` that iid standard normals make.

@@ -11,7 +11,6 @@ Nothing here is for a release: a key has 64 bits.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -19,6 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray, UInt32, UInt64
+
+from .._programs import for_normals
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))  # Threefry-2x32 of Salmon et al. 2011
 _PARITY = np.uint32(0x1BD11BDA)
@@ -30,9 +31,9 @@ _INTEGER = np.uint64(0x4330000000000000)  # and of 2**52, whose last bit counts 
 _QUARTER = np.uint64(1 << 62)  # of a turn of 2**64
 
 
-@functools.partial(jax.jit, static_argnums=(0, 4))
+@for_normals(0, 1)
 def tangent_normals(
-    manifold: Any, key: PRNGKeyArray, p: Any, sigma: float | Array, shape: tuple[int, ...]
+    manifold: Any, shape: tuple[int, ...], p: Any, sigma: float | Array, key: PRNGKeyArray
 ) -> Any:
     """Isotropic Gaussian tangent vectors at points p of a manifold; see its `tangent_normal`."""
     z = normals(key, (*shape, *manifold._batch_shape(p), manifold.noise_size), sigma)
@@ -42,12 +43,15 @@ def tangent_normals(
 def normals(key: PRNGKeyArray, shape: tuple[int, ...], sigma: float | Array = 1.0) -> Array:
     """Independent normals with mean 0; none is larger than 8.6 sigma."""
     count = math.prod(shape)
-    half = (count + 1) // 2
-    radii, angles = _words(key, half)
-    # Stored once: as a part of what follows, both would be hashed for each of the two normals.
-    radii, angles = jax.lax.optimization_barrier((_radii(radii), angles))
-    pairs = sigma * radii * _cosine(jnp.stack([angles, angles - _QUARTER]))
-    return jax.lax.optimization_barrier(pairs).reshape(-1)[:count].reshape(shape)
+
+    def drawn() -> Array:
+        radii, angles = _words(key, (count + 1) // 2)
+        pairs = sigma * _radii(radii) * _cosine(jnp.stack([angles, angles - _QUARTER]))
+        return pairs.reshape(-1)[:count].reshape(shape)
+
+    # Always drawn. XLA stores what comes out of a branch, where it would otherwise work the normals
+    # out once more in each thing that is made of them.
+    return jax.lax.cond(jnp.asarray(sigma) >= 0, drawn, lambda: jnp.zeros(shape))
 
 
 def _words(key: PRNGKeyArray, half: int) -> tuple[UInt64[Array, " half"], UInt64[Array, " half"]]:
