@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 import riemdp
 from riemdp import (
@@ -23,6 +24,7 @@ from riemdp import (
     private_frechet_mean,
 )
 from tests.attacks.tools import outcome, refuted
+from tests.statistical import ALPHA
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1297,3 +1299,42 @@ def test_fault_57_values_far_out_are_not_moved_apart(n):
             x = np.sinh(r) * direction / np.linalg.norm(direction)
             pair = [made._admit(np.r_[np.hypot(1.0, np.linalg.norm(y)), y]) for y in (x, x / 2)]
             assert float(space.dist(*pair)) <= np.log(2.0) * (1 + 1e-12), r
+
+
+@pytest.mark.parametrize("space", [riemdp.Lorentz(2), riemdp.PoincareBall(1)], ids=repr)
+@pytest.mark.parametrize("given", [None, 28.0])
+def test_fault_58_draws_beyond_the_origin_are_as_many_as_the_law_has(space, given):
+    """On the line every draw back over the origin came out as the origin, or on the wrong side.
+    Before: none of 4000 for a value at 18.9, .0092 for its neighbour at 18.3 (event of the law).
+    """
+    ball = None if given is None else Ball(space.origin, given)
+    made = riemdp.RiemannianLaplace(space, sensitivity=10.0, epsilon=1.0, ball=ball)
+    assert made._details["law"] == "whole space"
+    for at in (16.0, 18.9, 22.0):
+        size = np.sinh(at) if isinstance(space, riemdp.Lorentz) else np.tanh(at / 2)
+        value = np.r_[np.hypot(1.0, size), size] if isinstance(space, riemdp.Lorentz) else [size]
+        x = np.array([made.release(value, rng=k).value[-1] for k in range(600)])
+        expected = np.exp(-at / made.scale) / 2
+        assert stats.binomtest(int(np.sum(x < 0)), x.size, expected).pvalue > ALPHA, at
+        assert not np.any(x == 0)
+
+
+def test_fault_59_draws_about_neighbours_in_a_large_ball_stay_together():
+    """They were taken from tangent vectors at the value, which lose e^2R. Before: .24 apart, 2.4
+    scales, for values 7e-8 apart; and 18 from where the law says, about a centre at 5.
+    """
+    space = riemdp.Lorentz(3)
+    rng = np.random.default_rng(0)
+    for off, away in ((1.0, 20.0), (5.0, 18.0)):
+        center = _far_center(space, off)
+        ball = Ball(center, 20.5)
+        made = riemdp.RiemannianLaplace(space, sensitivity=0.05, epsilon=0.5, ball=ball)
+        direction = space.from_coordinates(center, away * np.array([0.6, 0.8]))
+        value = np.asarray(space.exp(center, direction))
+        other = value.copy()
+        other[1:] = np.nextafter(value[1:], np.inf)
+        other[0] = np.hypot(1.0, np.linalg.norm(other[1:]))
+        for seed in rng.integers(0, 1 << 30, 20):
+            pair = [made.release(v, rng=int(seed)).value for v in (value, other)]
+            assert float(space.dist(*pair)) < 1e-4, off
+            assert float(space.dist(value, pair[0])) < 40 * made.scale, off

@@ -99,6 +99,20 @@ def test_distances_along_an_axis_and_a_ray_are_exact_as_far_as_float64_goes(n, c
                 np.testing.assert_allclose(dist(q, p), exact, rtol=1e-14, err_msg=f"{r} {share}")
 
 
+@pytest.mark.parametrize("n", [3, 5])
+def test_a_distance_beside_an_axis_is_that_on_it(n):
+    """On the axis an angle is 0; beside it, it would be a rounding: 91 in length at R = 100."""
+    space = LORENTZ_OF[n]
+    for far, away in ((20.0, 10.0), (45.0, 75.0), (100.0, 130.0), (300.0, 150.0)):
+        p, q = np.zeros(n), np.zeros(n)
+        p[1], q[1] = np.sinh(far), np.sinh(away)
+        p[0], q[0] = np.hypot(1.0, p[1]), np.hypot(1.0, q[1])
+        for beside in (0.0, 1e-300, 1e-30, 1e-12):
+            q[2] = beside
+            assert float(space.dist(p, q)) == pytest.approx(abs(far - away), rel=1e-12)
+            assert float(space.dist(q, p)) == pytest.approx(abs(far - away), rel=1e-12)
+
+
 def test_slopes_of_a_distance_between_a_near_and_a_far_point_are_numbers() -> None:
     slopes = jax.grad(LORENTZ.squared_dist, argnums=(0, 1))
     for r in (100.0, 290.0, 340.0):

@@ -265,15 +265,15 @@ def squared_chord(p: Array, q: Array) -> Array:
     shrink = jnp.where(ry > 2.0**500, 2.0**-500, 1.0)
     sinh_radial = shrink * across / (rx * (shrink * y0) + (shrink * ry) * x0)
     radial = 2.0 * sinh_radial * (sinh_radial / (1.0 + jnp.sqrt(1.0 + sinh_radial**2)))
-    used = (x != 0.0) | (y != 0.0)
-    along_axis = (product > 0.0) & (jnp.sum(used, axis=-1) == 1)
+    used = (x * x > 2.0**-56 * xx[..., None]) | (y * y > 2.0**-56 * yy[..., None])
     y, ry = jnp.where(far, shrink, 0.0)[..., None] * y, shrink * ry
     scale = _coarse(ry / rx)
     scaled, apart = _times(jnp.where(far, scale, 0.0), x, y)
     longer, both = scale * rx, scaled + y
     slide = (dot(apart, both) / (longer + ry) ** 2)[..., None] * both
-    # Along one axis nothing is left, however the compiler rounds: a rounding taken for an angle is
-    # worth e^R * 1e-16 at distance R.
+    # Beside an axis nothing is left along it, however the compiler rounds: a rounding taken for an
+    # angle is worth e^R * 1e-16 at distance R. What is left out there is 2^-28 of the rest.
+    along_axis = (product > 0.0) & (jnp.sum(used, axis=-1) == 1)
     rest = jnp.where(along_axis[..., None] & used, 0.0, apart - slide)
     sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
     angular = dot(rest, rest) / scale * sum_ratio / 4.0 / shrink

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from .._programs import for_few_points
 from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant
-from ..manifolds._base import Point, Tangent
-from ._points import direction_and_exp, directions
+from ..manifolds._base import Point
+from ._points import direction_and_exp
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
 # point (condition 2 x 10^14), and none is beyond +-300.
@@ -182,22 +182,27 @@ def hyperbolic_points(
     z: NDArray[np.float64],
     view: View,
 ) -> Any:
-    """exp_eta(r u), u the unit tangent vectors at eta that the normals `z` point to; what float64
-    cannot hold is shortened towards the public point.
+    """exp_eta(r u), u a unit tangent vector at eta with the coordinates that the normals `z` point
+    to; what float64 cannot hold is shortened towards the public point.
+
+    Coordinates of far draws belong to the frame at eta that the public point sees: it differs by a
+    rotation from the one that the origin sees, and all directions are alike.
     """
     center = view.center_on(manifold)
     points, apart = _points_and_distance(manifold, eta, radii, z, center)
-    distance = float(np.asarray(apart))
-    (far,) = np.nonzero(radii + distance > _PLAIN)
+    c = _on_hyperboloid(manifold, center)
+    # The rounding of a plain point also grows with the distance of the public point.
+    reach = float(np.asarray(apart)) + math.asinh(float(np.linalg.norm(c)))
+    (far,) = np.nonzero(radii + reach > _PLAIN)
     if not far.size:
         return points
     limit = min(held_distance(manifold, view), view.reach * (1 - 1e-12))
-    if view.center is None and isinstance(manifold, Lorentz):
-        place = np.asarray(eta, dtype=np.float64)[1:]
-        moved = _hyperboloid_from_origin(place, radii[far], z[far], limit)
-        return jnp.asarray(points).at[far].set(moved)
-    u = directions(manifold, eta, z[far])
-    moved = _hyperbolic_from_public_point(manifold, eta, u, radii[far], center, limit)
+    seen = _boosted_back(c, _on_hyperboloid(manifold, eta))
+    moved = _boosted(c, _from_origin(seen, radii[far], z[far], limit))
+    if isinstance(manifold, Lorentz):
+        moved = np.concatenate([np.sqrt(1.0 + np.sum(moved**2, -1, keepdims=True)), moved], axis=-1)
+    else:
+        moved /= 1.0 + np.sqrt(1.0 + np.sum(moved**2, -1, keepdims=True))
     return jnp.asarray(points).at[far].set(moved)
 
 
@@ -208,47 +213,46 @@ def _points_and_distance(
     return direction_and_exp(manifold, eta, radii, z), manifold._dist(center, eta)
 
 
-def _hyperbolic_from_public_point(
-    manifold: AbstractManifold,
-    eta: Point,
-    u: Tangent,
-    radii: NDArray[np.float64],
-    center: Point,
-    limit: float,
-) -> Any:
-    """exp_c(min(d, limit) times the direction of exp_eta(r u) at c): the hyperbolic triangle with
-    corners c, eta and x.
+def _on_hyperboloid(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:
+    """The space coordinates on the hyperboloid of a point there or of the Poincare ball."""
+    x = np.asarray(point, dtype=np.float64)
+    return x[1:] if isinstance(manifold, Lorentz) else 2.0 * x / (1.0 - x @ x)
 
+
+def _boosted(c: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Space coordinates of the points y, carried by the boost that carries the origin to c."""
+    time = np.sqrt(1.0 + np.sum(y * y, axis=-1))
+    share = time + (y @ c) / (1.0 + math.sqrt(1.0 + float(c @ c)))
+    return y + share[:, None] * c
+
+
+def _boosted_back(c: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Space coordinates of the point y, carried by the boost that carries c to the origin.
+
+    With y at the angle t to c and distances R and S from the origin: sinh(R - S) - sinh R cosh S (1
+    - cos t) along c, and sinh R sin t across. Nothing cancels but y and c themselves, so that the
+    error is about e^R * 1e-16, what a rounding of y is worth.
     """
-    a = float(manifold.dist(center, eta))
-    count = radii.size
-    bases = jnp.broadcast_to(jnp.asarray(eta), (count, *np.shape(eta)))
-    if a < 1e-9:
-        first = manifold.transport(bases, jnp.asarray(center)[None], u)
-        distance, direction = radii, first
-    else:
-        away = -manifold.log(eta, center) / a
-        cosine = np.asarray(manifold.inner(bases, u, away[None]))
-        across = u - jnp.asarray(cosine)[:, None] * away[None]
-        across = manifold.transport(bases, jnp.asarray(center)[None], across)
-        along = manifold.log(center, eta) / a
-        size = np.asarray(manifold.norm(jnp.asarray(center)[None], across))
-        y1, y2, distance = _third_corner(a, radii, cosine, size)
-        share = jnp.asarray(y2 / np.where(size > 0, size, 1.0))
-        direction = jnp.asarray(y1)[:, None] * along[None] + share[:, None] * across
-    length = manifold.norm(jnp.asarray(center)[None], direction)
-    factor = jnp.minimum(jnp.asarray(distance), limit) / jnp.where(length > 0, length, 1.0)
-    return manifold.exp(jnp.asarray(center)[None], factor[:, None] * direction)
+    rc, ry = float(np.linalg.norm(c)), float(np.linalg.norm(y))
+    if rc == 0.0 or ry == 0.0:
+        return y - c
+    along, turn = c / rc, y / ry - c / rc
+    versine = 0.5 * float(turn @ turn)  # 1 - cos t
+    c0, y0 = math.hypot(1.0, rc), math.hypot(1.0, ry)
+    apart = float((y - c) @ (y + c)) / (rc * y0 + ry * c0)  # sinh(R - S)
+    return (apart - ry * c0 * versine) * along + ry * (turn + versine * along)
 
 
-def _hyperboloid_from_origin(
+def _from_origin(
     place: NDArray[np.float64], radii: NDArray[np.float64], z: NDArray[np.float64], limit: float
 ) -> NDArray[np.float64]:
-    """The same about the origin of the hyperboloid, `place` the space coordinates of eta.
+    """Space coordinates of x at distance min(d, limit) from the origin of the hyperboloid, in the
+    direction of exp_eta(r u), of which d is the distance: the triangle with corners at the origin,
+    eta and x. `place` are those of eta.
 
     The normals z are the coordinates of a tangent vector at eta in the frame that the boost carries
     there. Transport along the geodesic to the origin, which is that boost, leaves them as they are:
-    no vector at eta is made, whose coordinates overflow from 177 on.
+    no vector at eta is made, whose coordinates lose digits like e^2R and overflow from 177 on.
     """
     size = float(np.linalg.norm(place))
     along = place / size if size > 0 else np.eye(place.size)[0]
@@ -262,8 +266,7 @@ def _hyperboloid_from_origin(
     norm = np.where(norm > 0, norm, 1.0)
     share = y2 / norm / np.where(sine > 0, sine, 1.0)
     direction = (y1 / norm)[:, None] * along + share[:, None] * across
-    space = np.sinh(np.minimum(distance, limit))[:, None] * direction
-    return np.concatenate([np.sqrt(1.0 + np.sum(space**2, -1, keepdims=True)), space], axis=-1)
+    return np.sinh(np.minimum(distance, limit))[:, None] * direction
 
 
 def _third_corner(
@@ -273,10 +276,12 @@ def _third_corner(
     0) and x at distance r from eta, at an angle t to the geodesic away from c.
 
     y1 and y2 are the space coordinates of 2 e^-r x: (1 + e^-2r) sinh a + (1 - e^-2r) cosh a cos t
-    and (1 - e^-2r) sin t. They neither overflow nor need r to be small.
+    and (1 - e^-2r) sin t. They neither overflow nor need r to be small, nor do they cancel on the
+    way back to c (sinh a = cosh a - e^-a).
     """
     q = np.exp(-2 * r)
-    y1 = (1 + q) * math.sinh(a) + (1 - q) * math.cosh(a) * cosine
+    more = np.where(cosine < 0, sine * sine / (1 - np.minimum(cosine, 0)), 1 + cosine)
+    y1 = more * math.cosh(a) - math.exp(-a) + q * (math.sinh(a) - cosine * math.cosh(a))
     y2 = (1 - q) * sine
     log_sinh = r + np.log(np.maximum(np.hypot(y1, y2), 1e-300)) - math.log(2.0)
     near = np.arcsinh(np.exp(np.minimum(log_sinh, 18.0)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -56,13 +55,6 @@ def _on_hyperboloid(eta: Array, radii: Array, z: Array) -> Array:
     at_place = jnp.cosh(radii) + share * (z @ place) / (1.0 + eta[0])
     space = share[:, None] * z + at_place[:, None] * place
     return jnp.concatenate([jnp.sqrt(1.0 + jnp.sum(space**2, axis=-1, keepdims=True)), space], -1)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def directions(manifold: AbstractManifold, eta: Point, z: Array) -> Tangent:
-    """The unit tangent vectors at eta that the normals `z` (q, noise_size) point to."""
-    base = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], eta)
-    return _along(manifold, base, jnp.ones(z.shape[0]), z)
 
 
 def _along(manifold: AbstractManifold, base: Point, radii: Array, z: Array) -> Tangent:
