@@ -273,7 +273,7 @@ def squared_chord(p: Array, q: Array) -> Array:
     slide = (dot(apart, both) / (longer + ry) ** 2)[..., None] * both
     # Beside an axis nothing is left along it, however the compiler rounds: a rounding taken for an
     # angle is worth e^R * 1e-16 at distance R. What is left out there is 2^-28 of the rest.
-    along_axis = (product > 0.0) & (jnp.sum(used, axis=-1) == 1)
+    along_axis = (product > 0.0) & (jnp.sum(jnp.where(used, 1.0, 0.0), axis=-1) == 1.0)
     rest = jnp.where(along_axis[..., None] & used, 0.0, apart - slide)
     sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
     angular = dot(rest, rest) / scale * sum_ratio / 4.0 / shrink
