@@ -1338,3 +1338,30 @@ def test_fault_59_draws_about_neighbours_in_a_large_ball_stay_together():
             pair = [made.release(v, rng=int(seed)).value for v in (value, other)]
             assert float(space.dist(*pair)) < 1e-4, off
             assert float(space.dist(value, pair[0])) < 40 * made.scale, off
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fault_60_a_value_far_from_its_centre_is_not_released_as_the_centre(n):
+    """The square of its coordinates, seen from the centre, overflowed. Before: 20 of 20 draws are
+    the centre for a value 356 from it, none for one at 250.
+    """
+    space = riemdp.Lorentz(n)
+    center = _far_center(space, 100.0)
+    made = riemdp.RiemannianLaplace(space, sensitivity=0.1, epsilon=1.0, ball=Ball(center, 450.0))
+    axis = center[1:] / np.linalg.norm(center[1:])
+    for away in (240.0, 270.0, 354.0, 356.0, 400.0):
+        x = -np.sinh(away - 100.0) * axis
+        value = np.r_[np.hypot(1.0, np.linalg.norm(x)), x]
+        for k in range(5):
+            apart = float(space.dist(center, made.release(value, rng=k).value))
+            assert apart == pytest.approx(200.0, abs=1e-6), away  # what float64 holds there
+
+
+def test_fault_60_a_subnormal_square_does_not_name_the_value():
+    """Draws that are shortened ended .1 farther for a value at 1.6e-162 than for one at 0."""
+    space = riemdp.Lorentz(2)
+    made = riemdp.RiemannianLaplace(space, sensitivity=400.0, epsilon=1.0)
+    for size in (0.0, 1.6e-162, 2e-162, 1e-161):
+        x = [made.release(np.array([1.0, size]), rng=k).value for k in range(20)]
+        apart = np.asarray(space.dist(space.origin, np.asarray(x)))
+        assert np.max(apart) == pytest.approx(300.0, abs=1e-9)

@@ -155,7 +155,7 @@ def test_a_draw_about_any_point_of_the_hyperboloid_is_that_of_many_digits(n, dis
 
 
 @pytest.mark.parametrize("manifold", [R.Lorentz(2), R.Lorentz(3), R.Lorentz(6), R.PoincareBall(2)])
-@pytest.mark.parametrize("off", [0.1, 1.0, 5.0, 10.0])
+@pytest.mark.parametrize("off", [0.1, 1.0, 5.0, 10.0, 18.0, 25.0])
 @pytest.mark.parametrize("distance", [0.0, 1e-6, 3.0, 16.0, 20.0])
 def test_a_far_draw_in_a_ball_off_the_origin_is_that_of_many_digits(manifold, off, distance):
     """Its coordinates were taken from tangent vectors at the private value, which lose e^2R: values
@@ -181,10 +181,72 @@ def test_a_far_draw_in_a_ball_off_the_origin_is_that_of_many_digits(manifold, of
             sheet = [to_lorentz(manifold, p)[1:] for p in (center, value, point)]
             exact, length = drawn_in_many_digits(*sheet[:2], normals, r, 23.0 * (1 - 1e-12))
             error = float(apart_in_many_digits(exact, sheet[2].tolist()))
-        reach = off + max(distance, min(float(length), 23.0))
+        # a rounding of the value, of the draw, of the centre and of a direction
+        ends = [np.arcsinh(np.linalg.norm(np.array(p, dtype=float))) for p in sheet]
+        reach = max(*ends, r if flat > 1 else 0.0)
         if isinstance(manifold, R.PoincareBall):
             reach *= 2  # 1 - |x|^2 is rounded
         assert error <= 1e-14 * math.exp(reach) + 1e-12, (r, float(length))
+
+
+@pytest.mark.parametrize("manifold", [R.Lorentz(2), R.Lorentz(3), R.PoincareBall(1)], ids=repr)
+def test_a_draw_is_shortened_to_one_distance_whatever_the_value(manifold):
+    """Squares of 1e-162 lose digits: draws about such values ended elsewhere than those about 0."""
+    flat, view = manifold.dim, View(None, 20.0)
+    z = np.random.default_rng(0).standard_normal((10, flat))
+    ends = []
+    for size in (0.0, 5e-324, 1.6e-162, 2e-162, 1e-161, 1e-155, 1e-9):
+        value = np.zeros(manifold.shape)
+        value[-1] = size
+        if isinstance(manifold, R.Lorentz):
+            value[0] = 1.0
+        x = np.asarray(hyperbolic_points(manifold, value, np.full(10, 40.0), z, view))
+        ends.append(np.asarray(manifold.dist(manifold.origin, x)))
+    np.testing.assert_allclose(ends, 20.0, atol=1e-9 if flat < manifold.shape[0] else 1e-6)
+
+
+@pytest.mark.parametrize(("off", "radius"), [(10.0, 400.0), (200.0, 450.0)])
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_value_beyond_355_from_its_centre_has_draws_as_others_have(n, off, radius):
+    """The square of its coordinates overflowed: the draw became the centre."""
+    space = R.Lorentz(n)
+    c = on_sheet(off, np.eye(n - 1)[0])
+    z = np.random.default_rng(0).standard_normal((5, n - 1))
+    for away in (340.0, 354.0, 356.0, 364.0):
+        value = on_sheet(away - off, -np.eye(n - 1)[0])
+        x = np.asarray(hyperbolic_points(space, value, np.full(5, 0.1), z, View(c, radius)))
+        apart = np.asarray(space.dist(c, x))
+        np.testing.assert_allclose(apart, min(300.0 - off, 1e9), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("manifold", "off", "distance"),
+    [
+        (R.PoincareBall(2), 20.0, 11.0),
+        (R.PoincareBall(1), 25.0, 8.0),
+        (R.PoincareBall(1), 33.0, 5.0),
+        (R.Lorentz(2), 295.0, 8.0),
+        (R.Lorentz(2), 320.0, 5.0),
+        (R.Lorentz(3), 292.0, 10.0),
+    ],
+    ids=repr,
+)
+def test_draws_about_a_far_centre_stay_beside_the_value(manifold, off, distance):
+    """A limit of what float64 holds about the origin, less the distance of the centre, had them
+    end elsewhere, on the other side of the centre where it was negative.
+    """
+    e = np.eye(manifold.dim)[0]
+    c, value = on_sheet(off, e), on_sheet(off - distance, e)
+    if isinstance(manifold, R.PoincareBall):
+        c, value = c[1:] / (1 + c[0]), value[1:] / (1 + value[0])
+    z = np.random.default_rng(0).standard_normal((20, manifold.dim)) * 1e-9 + e
+    z[::2] *= -1
+    x = hyperbolic_points(manifold, value, np.full(20, 0.5), z, View(c, 14.0))
+    # along the ray, where directions are exact
+    ends = np.asarray(manifold.dist(manifold.origin, x)) - (off - distance)
+    np.testing.assert_allclose(np.abs(ends), 0.5, atol=0.05)
+    assert np.all(ends[::2] < 0)
+    assert np.all(ends[1::2] > 0)
 
 
 @pytest.mark.parametrize("manifold", [R.Lorentz(3), R.Lorentz(5), R.PoincareBall(2)])

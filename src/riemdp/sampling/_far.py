@@ -33,6 +33,7 @@ SPREAD, LARGEST = 33.0, 300.0
 # Draws that may lie farther out than this are worked out in polar coordinates about the public
 # point: so near in that plain float64 arithmetic still has 7 digits there.
 _PLAIN = 15.0
+_LONGEST = 1e154  # space coordinates on the hyperboloid whose squares are numbers
 
 
 class PublicBall(Protocol):
@@ -192,17 +193,21 @@ def hyperbolic_points(
     points, apart = _points_and_distance(manifold, eta, radii, z, center)
     c = _on_hyperboloid(manifold, center)
     # The rounding of a plain point also grows with the distance of the public point.
-    reach = float(np.asarray(apart)) + math.asinh(float(np.linalg.norm(c)))
+    reach = float(np.asarray(apart)) + math.asinh(math.hypot(*c))
     (far,) = np.nonzero(radii + reach > _PLAIN)
     if not far.size:
         return points
-    limit = min(held_distance(manifold, view), view.reach * (1 - 1e-12))
-    seen = _boosted_back(c, _on_hyperboloid(manifold, eta))
-    moved = _boosted(c, _from_origin(seen, radii[far], z[far], limit))
+    # Beside a public point far out no draw is shortened but by what float64 holds about the origin.
+    held = max(held_distance(manifold, view), _PLAIN)
+    seen = _seen_from(c, _on_hyperboloid(manifold, eta)[None])[0]
+    drawn = _from_origin(seen, radii[far], z[far], min(held, view.reach * (1 - 1e-12)))
+    moved = _seen_from(-c, drawn)
     if isinstance(manifold, Lorentz):
+        moved *= np.minimum(1.0, _LONGEST / np.maximum(_lengths(moved), 1.0))
         moved = np.concatenate([np.sqrt(1.0 + np.sum(moved**2, -1, keepdims=True)), moved], axis=-1)
     else:
-        moved /= 1.0 + np.sqrt(1.0 + np.sum(moved**2, -1, keepdims=True))
+        moved /= 1.0 + np.hypot(1.0, _lengths(moved))
+        moved *= np.minimum(1.0, (1.0 - 1e-15) / np.maximum(_lengths(moved), 0.5))
     return jnp.asarray(points).at[far].set(moved)
 
 
@@ -219,27 +224,30 @@ def _on_hyperboloid(manifold: AbstractManifold, point: Point) -> NDArray[np.floa
     return x[1:] if isinstance(manifold, Lorentz) else 2.0 * x / (1.0 - x @ x)
 
 
-def _boosted(c: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Space coordinates of the points y, carried by the boost that carries the origin to c."""
-    time = np.sqrt(1.0 + np.sum(y * y, axis=-1))
-    share = time + (y @ c) / (1.0 + math.sqrt(1.0 + float(c @ c)))
-    return y + share[:, None] * c
+def _lengths(y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lengths of the rows, whose squares may overflow or vanish."""
+    largest = np.max(np.abs(y), axis=-1, keepdims=True)
+    scale = np.where(largest > 0, largest, 1.0)
+    return scale * np.sqrt(np.sum((y / scale) ** 2, axis=-1, keepdims=True))
 
 
-def _boosted_back(c: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Space coordinates of the point y, carried by the boost that carries c to the origin.
+def _seen_from(c: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Space coordinates of the points y, carried by the boost that carries c to the origin; that of
+    -c carries the origin to c.
 
     With y at the angle t to c and distances R and S from the origin: sinh(R - S) - sinh R cosh S (1
     - cos t) along c, and sinh R sin t across. Nothing cancels but y and c themselves, so that the
     error is about e^R * 1e-16, what a rounding of y is worth.
     """
-    rc, ry = float(np.linalg.norm(c)), float(np.linalg.norm(y))
-    if rc == 0.0 or ry == 0.0:
-        return y - c
-    along, turn = c / rc, y / ry - c / rc
-    versine = 0.5 * float(turn @ turn)  # 1 - cos t
-    c0, y0 = math.hypot(1.0, rc), math.hypot(1.0, ry)
-    apart = float((y - c) @ (y + c)) / (rc * y0 + ry * c0)  # sinh(R - S)
+    rc, ry = math.hypot(*c), _lengths(y)
+    if rc == 0.0:
+        return y
+    along = c / rc
+    turn = y / np.where(ry > 0, ry, 1.0) - along
+    versine = 0.5 * np.sum(turn * turn, axis=-1, keepdims=True)  # 1 - cos t
+    c0, y0 = math.hypot(1.0, rc), np.hypot(1.0, ry)
+    # sinh(R - S)
+    apart = np.sum((y - c) * (y + c), axis=-1, keepdims=True) / (rc * y0 + ry * c0)
     return (apart - ry * c0 * versine) * along + ry * (turn + versine * along)
 
 
@@ -254,7 +262,7 @@ def _from_origin(
     there. Transport along the geodesic to the origin, which is that boost, leaves them as they are:
     no vector at eta is made, whose coordinates lose digits like e^2R and overflow from 177 on.
     """
-    size = float(np.linalg.norm(place))
+    size = math.hypot(*place)
     along = place / size if size > 0 else np.eye(place.size)[0]
     length = np.linalg.norm(z, axis=-1, keepdims=True)
     w = z / np.where(length > 0, length, 1.0)
