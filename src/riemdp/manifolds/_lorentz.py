@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import ClassVar
 
@@ -238,6 +239,7 @@ def _unboost(p: Array, v: Array) -> Array:
     return v - time * p[..., 1:] / (1.0 + p[..., :1])
 
 
+@functools.partial(jax.jit, inline=True)  # traced once for each shape
 def squared_chord(p: Array, q: Array) -> Array:
     """s = <p - q, p - q>_L = 4 sinh^2(D / 2), exactly 0 for equal arguments, to full relative
     accuracy.
