@@ -615,7 +615,10 @@ def test_every_kind_of_release_has_the_value_of_the_cpu(name):
 
 @pytest.mark.parametrize(
     ("space", "radius"),
-    [(riemdp.SPDAffineInvariant(5), 1.0), (riemdp.SPDBuresWasserstein(3), 0.3)],
+    [
+        (riemdp.SPDAffineInvariant(5), 1.0),
+        pytest.param(riemdp.SPDBuresWasserstein(3), 0.3, marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("weighted", [False, True])
