@@ -33,7 +33,6 @@ SPREAD, LARGEST = 33.0, 300.0
 # Draws that may lie farther out than this are worked out in polar coordinates about the public
 # point: so near in that plain float64 arithmetic still has 7 digits there.
 _PLAIN = 15.0
-_LONGEST = 1e154  # space coordinates on the hyperboloid whose squares are numbers
 
 
 class PublicBall(Protocol):
@@ -193,17 +192,19 @@ def hyperbolic_points(
     points, apart = _points_and_distance(manifold, eta, radii, z, center)
     c = _on_hyperboloid(manifold, center)
     # The rounding of a plain point also grows with the distance of the public point.
-    reach = float(np.asarray(apart)) + math.asinh(math.hypot(*c))
-    (far,) = np.nonzero(radii + reach > _PLAIN)
+    off = math.asinh(math.hypot(*c))
+    (far,) = np.nonzero(radii + float(np.asarray(apart)) + off > _PLAIN)
     if not far.size:
         return points
-    # Beside a public point far out no draw is shortened but by what float64 holds about the origin.
-    held = max(held_distance(manifold, view), _PLAIN)
+    # What float64 holds lies about the origin: towards the public point no farther than it reaches
+    # from there, then towards the origin.
+    held = max(min(manifold._farthest + off, 353.0), _PLAIN)
+    longest = math.sinh(min(max(manifold._farthest, off + _PLAIN), 354.0))
     seen = _seen_from(c, _on_hyperboloid(manifold, eta)[None])[0]
     drawn = _from_origin(seen, radii[far], z[far], min(held, view.reach * (1 - 1e-12)))
     moved = _seen_from(-c, drawn)
+    moved *= np.minimum(1.0, longest / np.maximum(_lengths(moved), 1.0))
     if isinstance(manifold, Lorentz):
-        moved *= np.minimum(1.0, _LONGEST / np.maximum(_lengths(moved), 1.0))
         moved = np.concatenate([np.sqrt(1.0 + np.sum(moved**2, -1, keepdims=True)), moved], axis=-1)
     else:
         moved /= 1.0 + np.hypot(1.0, _lengths(moved))
@@ -263,7 +264,8 @@ def _from_origin(
     no vector at eta is made, whose coordinates lose digits like e^2R and overflow from 177 on.
     """
     size = math.hypot(*place)
-    along = place / size if size > 0 else np.eye(place.size)[0]
+    along = place / np.max(np.abs(place)) if size > 0 else np.eye(place.size)[0]
+    along /= math.hypot(*along)  # whose entries are no subnormal numbers
     length = np.linalg.norm(z, axis=-1, keepdims=True)
     w = z / np.where(length > 0, length, 1.0)
     cosine = w @ along
