@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import riemdp as R
-from riemdp.sampling._far import View, affine_points, held_distance, hyperbolic_points
+from riemdp.sampling._far import View, _affine_limits, affine_points, hyperbolic_points
 from riemdp.sampling._points import direction_and_exp
 from tests.statistical import ALPHA, two_sample_p_value
 
@@ -90,9 +90,7 @@ def test_a_point_that_float64_holds_is_returned_as_it_was_drawn():
     center = np.diag([1.0, 30.0, 1.0])
     seen = affine_points(eta, q[None], w[None], View(center))[0]
     np.testing.assert_allclose(x, seen, rtol=1e-9)
-    assert held_distance(R.SPDAffineInvariant(3), View(center)) < held_distance(
-        R.SPDAffineInvariant(3), View()
-    )
+    assert np.all(np.less(_affine_limits(center), _affine_limits(np.eye(3))))
 
 
 def boosted(c, y):
@@ -132,7 +130,7 @@ def on_sheet(distance, direction):
     "distance", [0.0, 1e-12, 1e-3, 2.0, 14.9, 18.9, 170.0, 178.0, 300.0, 355.0]
 )
 def test_a_draw_about_any_point_of_the_hyperboloid_is_that_of_many_digits(n, distance):
-    """The two last normals point away from the origin and back to it: on the line half of all do.
+    """The last normals point away from the origin and back to it: on the line half of all do.
     A draw beyond the origin came out as the origin from 18.7 on.
     """
     rng = np.random.default_rng(n)
@@ -155,17 +153,24 @@ def test_a_draw_about_any_point_of_the_hyperboloid_is_that_of_many_digits(n, dis
         assert error <= 50 * allowed, (r, float(length))
 
 
-@pytest.mark.parametrize("manifold", [R.Lorentz(2), R.Lorentz(3), R.Lorentz(6), R.PoincareBall(2)])
-@pytest.mark.parametrize("off", [0.1, 1.0, 5.0, 10.0, 18.0, 25.0])
-@pytest.mark.parametrize("distance", [0.0, 1e-6, 3.0, 16.0, 20.0])
+@pytest.mark.parametrize(
+    ("manifold", "off", "distance"),
+    [
+        (manifold, off, distance)
+        for manifold in (R.Lorentz(2), R.Lorentz(3), R.Lorentz(6), R.PoincareBall(2))
+        for off in (0.1, 1.0, 5.0, 10.0, 18.0, 25.0)
+        for distance in (0.0, 1e-6, 3.0, 16.0, 20.0)
+        # the coordinates of a ball hold no digit there
+        if isinstance(manifold, R.Lorentz) or off + distance <= 18
+    ],
+    ids=str,
+)
 def test_a_far_draw_in_a_ball_off_the_origin_is_that_of_many_digits(manifold, off, distance):
     """Its coordinates were taken from tangent vectors at the private value, which lose e^2R: values
     1e-8 apart had draws .24 apart, and a draw was up to 18 from where its length says.
     """
     rng = np.random.default_rng(1)
     flat = manifold.dim
-    if isinstance(manifold, R.PoincareBall) and off + distance > 18:
-        return  # its coordinates hold no digit there
     c = on_sheet(off, rng.standard_normal(flat))
     y = on_sheet(distance, rng.standard_normal(flat))[1:]
     with mpmath.workdps(60):
@@ -286,8 +291,7 @@ def test_the_private_value_does_not_enter_what_becomes_of_a_hyperbolic_draw(mani
     here, there = finished(eta, z, r), finished(other, coordinates, length)
     gap = float(np.linalg.norm(here - there)) / float(np.linalg.norm(here))
     assert gap < 1e-11
-    limit = min(held_distance(manifold, View(center)), 25.0)
-    assert float(manifold.dist(center, here)) <= limit * (1 + 1e-2)
+    assert float(manifold.dist(center, here)) <= 25.0 * (1 + 1e-2)
 
 
 def to_lorentz(manifold, p):

@@ -23,7 +23,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._programs import for_few_points
-from ..manifolds import AbstractManifold, Lorentz, SPDAffineInvariant
+from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point
 from ._points import direction_and_exp
 
@@ -70,18 +70,6 @@ class View:
     def center_on(self, manifold: AbstractManifold) -> Any:
         """The public point."""
         return manifold.origin if self.center is None else self.center
-
-
-def held_distance(manifold: AbstractManifold, view: View) -> float:
-    """The distance from the public point up to which every point is returned as it was drawn."""
-    if isinstance(manifold, SPDAffineInvariant):
-        spread, largest = _affine_limits(np.asarray(view.center_on(manifold)))
-        # eigenvalues that spread over `spread` have a Frobenius norm of at least spread / sqrt 2
-        return min(spread / math.sqrt(2.0) if manifold.k > 1 else math.inf, largest)
-    held = manifold._farthest
-    if math.isinf(held):
-        return held
-    return held - float(manifold.dist(manifold.origin, view.center_on(manifold)))
 
 
 def widest_ball(manifold: AbstractManifold) -> float:
@@ -190,7 +178,7 @@ def hyperbolic_points(
     """
     center = view.center_on(manifold)
     points, apart = _points_and_distance(manifold, eta, radii, z, center)
-    c = _on_hyperboloid(manifold, center)
+    c = _space_coordinates(manifold, center)
     # The rounding of a plain point also grows with the distance of the public point.
     off = math.asinh(math.hypot(*c))
     (far,) = np.nonzero(radii + float(np.asarray(apart)) + off > _PLAIN)
@@ -200,16 +188,11 @@ def hyperbolic_points(
     # from there, then towards the origin.
     held = max(min(manifold._farthest + off, 353.0), _PLAIN)
     longest = math.sinh(min(max(manifold._farthest, off + _PLAIN), 354.0))
-    seen = _seen_from(c, _on_hyperboloid(manifold, eta)[None])[0]
+    seen = _seen_from(c, _space_coordinates(manifold, eta)[None])[0]
     drawn = _from_origin(seen, radii[far], z[far], min(held, view.reach * (1 - 1e-12)))
     moved = _seen_from(-c, drawn)
     moved *= np.minimum(1.0, longest / np.maximum(_lengths(moved), 1.0))
-    if isinstance(manifold, Lorentz):
-        moved = np.concatenate([np.sqrt(1.0 + np.sum(moved**2, -1, keepdims=True)), moved], axis=-1)
-    else:
-        moved /= 1.0 + np.hypot(1.0, _lengths(moved))
-        moved *= np.minimum(1.0, (1.0 - 1e-15) / np.maximum(_lengths(moved), 0.5))
-    return jnp.asarray(points).at[far].set(moved)
+    return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, moved))
 
 
 @for_few_points
@@ -219,10 +202,18 @@ def _points_and_distance(
     return direction_and_exp(manifold, eta, radii, z), manifold._dist(center, eta)
 
 
-def _on_hyperboloid(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:
-    """The space coordinates on the hyperboloid of a point there or of the Poincare ball."""
+def _space_coordinates(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:
+    """Those on the hyperboloid of a point there or of the Poincare ball."""
     x = np.asarray(point, dtype=np.float64)
     return x[1:] if isinstance(manifold, Lorentz) else 2.0 * x / (1.0 - x @ x)
+
+
+def _with_space_coordinates(manifold: AbstractManifold, x: NDArray[np.float64]) -> Any:
+    """The points of the manifold with these, the rows of x."""
+    time = np.hypot(1.0, _lengths(x))
+    if isinstance(manifold, Lorentz):
+        return np.concatenate([time, x], axis=-1)
+    return manifold._project(x / (1.0 + time))  # float64 rounds to the rim from 36 on
 
 
 def _lengths(y: NDArray[np.float64]) -> NDArray[np.float64]:
