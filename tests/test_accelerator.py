@@ -304,7 +304,9 @@ def in_a_loop(function: Any) -> Any:
 
 
 @devices
-@pytest.mark.parametrize("function", [of_eigenvectors, of_singular_vectors])
+@pytest.mark.parametrize(
+    "function", [of_eigenvectors, pytest.param(of_singular_vectors, marks=pytest.mark.slow)]
+)
 def test_what_was_decomposed_again_has_its_derivatives(kind, function, monkeypatch):
     """Found on an H200: one matrix in eight had the derivative 0. In a loop, JAX linearises what a
     rule of derivatives is made of, and second derivatives were 0 there.
