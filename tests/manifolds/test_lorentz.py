@@ -13,7 +13,7 @@ import pytest
 from riemdp import InvalidArgument
 from riemdp._scalars import Formula
 from riemdp.manifolds import Lorentz, PoincareBall
-from riemdp.manifolds._lorentz import between, squared_chord
+from riemdp.manifolds._lorentz import between, seen_from, squared_chord
 
 from ..statistical import ALPHA, gaussian_p_value
 from .oracles import ORACLES, both_far, ordinary, scaled, worst_errors
@@ -268,3 +268,79 @@ def test_points_on_the_way_are_as_exact_as_their_coordinates(n):
                 # a share of D has an error of its own, a rounding of D
                 allowed = 1e-15 * (4.0 + distance) * found[0]
                 assert np.max(np.abs(error)) <= allowed, (far, away, share)
+
+
+def _carried_exactly(c, y):
+    """Space coordinates of y, carried by the boost that carries c to the origin; those of both,
+    in as many digits as mpmath has.
+    """
+    c, y = ([mpmath.mpf(float(a)) for a in z] for z in (c, y))
+    times = [mpmath.sqrt(1 + mpmath.fsum(a * a for a in z)) for z in (c, y)]
+    share = times[1] - mpmath.fsum(a * b for a, b in zip(c, y, strict=True)) / (1 + times[0])
+    return [b - a * share for a, b in zip(c, y, strict=True)]
+
+
+def _apart(x, y):
+    """The distance of points with these space coordinates."""
+    x, y = ([mpmath.mpf(a) for a in z] for z in (x, y))
+    times = [mpmath.sqrt(1 + mpmath.fsum(a * a for a in z)) for z in (x, y)]
+    squared = mpmath.fsum((a - b) ** 2 for a, b in zip(x, y, strict=True))
+    return float(2 * mpmath.asinh(mpmath.sqrt(squared - (times[0] - times[1]) ** 2) / 2))
+
+
+CARRIERS = {
+    "numpy": lambda c, y: seen_from(c, y, np),
+    "jax": lambda c, y: seen_from(jnp.asarray(c), jnp.asarray(y)),
+    "compiled": jax.jit(seen_from),
+}
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_points_are_carried_as_exactly_as_their_coordinates_say(carrier, n):
+    """By a boost of far points, which as a matrix loses e^(R + S)."""
+    carry, rng = CARRIERS[carrier], np.random.default_rng(n)
+    for far in (0.0, 1e-9, 0.5, 5.0, 20.0, 300.0):
+        u, axis = rng.standard_normal(n), np.eye(n)[0]
+        u /= np.linalg.norm(u)
+        c = np.sinh(far) * u
+        cases = [(c, c * (1 + 1e-9 * rng.standard_normal(n)), False)]
+        cases += [
+            (c, np.sinh(away) * w / np.linalg.norm(w), False)
+            for away in (0.0, 1e-9, 0.5, 20.0)
+            for w in (rng.standard_normal(n), u, -u)
+        ]
+        cases += [
+            (np.sinh(far) * axis, np.sinh(away) * axis, True)
+            for away in (far, -far, far - 1.0, 0.3, -7.0, -280.0, 300.0)
+        ]
+        for center, y, on_axis in cases:
+            with mpmath.workdps(700):
+                exact = _carried_exactly(center, y)
+                error = _apart(np.asarray(carry(center, y)).tolist(), exact)
+                largest = max(float(mpmath.asinh(np.max(np.abs(z)))) for z in (center, y, exact))
+            if on_axis:
+                assert error <= 4 * ULP * (1.0 + largest), (far, y)
+            elif largest < 36.0:  # else coordinates do not hold a direction
+                assert error <= 4 * ULP * np.exp(largest), (far, y)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_coordinates_about_a_far_point_come_back_from_beyond_the_origin(n):
+    """Before: 5 beside the place for a point 18 from another that is 14 from the origin, 195 for
+    100 from 100.
+    """
+    space = LORENTZ_OF[n]
+    for far, away in ((5.0, 8.0), (14.0, 18.0), (20.0, 25.0), (60.0, 80.0), (100.0, 180.0)):
+        p, c = np.zeros(n), np.zeros(n - 1)
+        p[0], p[1] = np.cosh(far), np.sinh(far)
+        for way in np.linspace(-away, away, 9):
+            c[0] = way
+            local = np.r_[np.cosh(way), np.sinh(way), np.zeros(n - 2)]
+            for x in (space._exp_coordinates(p, c), space._from_origin(p, local)):
+                assert float(jnp.arcsinh(x[1])) == pytest.approx(far + way, rel=1e-13, abs=1e-13)
+                back = space._to_origin(p, np.asarray(x))
+                assert float(jnp.arcsinh(back[1])) == pytest.approx(way, rel=1e-13, abs=1e-13)
+                if n == 2:
+                    seen = space._log_coordinates_from(p, np.asarray(x))
+                    assert float(seen[0]) == pytest.approx(way, rel=1e-13, abs=1e-13)

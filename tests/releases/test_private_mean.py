@@ -471,3 +471,22 @@ def test_plan_draws_its_table():
         assert any(np.allclose(y, wrapped) for y in drawn.values() if len(y) == 2)
     finally:
         plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("n", "far", "radius"), [(2, 20.0, 25.0), (2, 16.0, 28.0), (3, 19.0, 18.0)]
+)
+@pytest.mark.parametrize("mechanism", ["riemannian-laplace", "k-norm-gradient"])
+def test_a_mean_about_a_far_centre_is_released_where_it_was_drawn(n, far, radius, mechanism):
+    """Before: at -12.7 for a mean at 8.5, outside the ball, about a centre at 20."""
+    space, rng = R.Lorentz(n), np.random.default_rng(n)
+    center = np.r_[np.cosh(far), np.sinh(far), np.zeros(n - 2)]
+    t = far - radius * rng.uniform(0.7, 0.99, size=200)
+    x = np.column_stack([np.cosh(t), np.sinh(t), np.zeros((200, n - 2))])
+    release = R.private_frechet_mean(
+        space, x, R.Ball(center, radius), R.Budget(5.0), mechanism=mechanism, rng=1
+    )
+    truth = np.r_[np.cosh(np.mean(t)), np.sinh(np.mean(t)), np.zeros(n - 2)]
+    assert float(space.dist(truth, release.value)) <= release.error_quantile(1 - 1e-7)
+    assert release.error_quantile(1 - 1e-7) < radius / 3
+    assert float(space.dist(center, release.value)) < radius + release.error_quantile(1 - 1e-7)

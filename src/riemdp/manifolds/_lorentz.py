@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -37,7 +37,8 @@ class Lorentz(AbstractManifold):
     they are sums of squares. What remains is the conditioning of the coordinates themselves: at
     distance R from the origin a rounding error is worth about e^R * 1e-16 in Riemannian length
     (1e-8 at R = 18). `exp` from there back towards the origin subtracts: after a way of length s
-    its error is about e^(R + s) * 1e-16. What moves records and values into a ball does not use it.
+    its error is about e^(R + s) * 1e-16. What moves records, values and releases into a ball and
+    back does not use it.
     Distances up to 708 are numbers, wherever the points are; a logarithm can overflow at points
     beyond 176.
 
@@ -181,6 +182,21 @@ class Lorentz(AbstractManifold):
         """(0, c) + <p, (0, c)>_L / (1 + p_0) (e_0 + p): the boost that carries the origin to p."""
         return _boosted(p, c, dot(p[..., 1:], c))
 
+    def _exp_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
+        """The end from the origin, carried to p: nothing is subtracted, no vector at p is made."""
+        return _on_sheet(seen_from(-p[..., 1:], sinhc_sqrt(dot(c, c))[..., None] * c))
+
+    def _log_coordinates_from(self, at: Array, q: Array) -> Float[Array, "*batch dim"]:
+        if self.dim > 1:
+            return self._log_coordinates(at, q)
+        return jnp.arcsinh(seen_from(at[..., 1:], q[..., 1:]))
+
+    def _to_origin(self, p: Array, x: Array) -> Array:
+        return _on_sheet(seen_from(p[..., 1:], x[..., 1:]))
+
+    def _from_origin(self, p: Array, x: Array) -> Array:
+        return _on_sheet(seen_from(-p[..., 1:], x[..., 1:]))
+
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         return 2 * math.expm1(radius) * math.sqrt(2 * float(center[0]) ** 2 - 1)
 
@@ -239,6 +255,42 @@ def _unboost(p: Array, v: Array) -> Array:
     return v - time * p[..., 1:] / (1.0 + p[..., :1])
 
 
+def lengths(y: Any, xp: Any = jnp) -> Any:
+    """Lengths (..., 1) of vectors (..., n), whose squares may overflow or vanish; `xp` is `jnp` or
+    `np`.
+    """
+    largest = xp.max(xp.abs(y), axis=-1, keepdims=True)
+    scale = xp.where(largest > 1e150, 2.0**-500, xp.where(largest < 1e-150, 2.0**500, 1.0))
+    squared = xp.sum((scale * y) ** 2, axis=-1, keepdims=True)
+    return xp.where(largest > 0.0, xp.sqrt(xp.where(largest > 0.0, squared, 1.0)), 0.0) / scale
+
+
+def seen_from(c: Any, y: Any, xp: Any = jnp) -> Any:
+    """Space coordinates of the points y, carried by the boost that carries c to the origin, both
+    given by space coordinates (..., n); that of -c carries the origin to c. `xp` is `jnp` or `np`.
+
+    With y at the angle t to c and distances R and S from the origin: sinh(R - S) - sinh R cosh S (1
+    - cos t) along c, and sinh R sin t across. Nothing cancels but y and c themselves, so that the
+    error is about e^R * 1e-16, what a rounding of y is worth, and none along an axis.
+    """
+    rc, ry = lengths(c, xp), lengths(y, xp)
+    c0, y0 = xp.sqrt(1.0 + rc * rc), xp.sqrt(1.0 + ry * ry)
+    delta = y - c
+    unlike = xp.sum(delta * (y + c), axis=-1, keepdims=True)  # |y|^2 - |c|^2
+    # y / |y| - c / |c|, from y - c less what one of them is longer
+    shorter = xp.where(rc < ry, c, y) / _not_zero(xp.minimum(rc, ry), xp)
+    turn = delta - unlike / _not_zero(rc + ry, xp) * shorter
+    turn = xp.where(_same_axis(c, rc, y, ry, xp), 0.0, turn) / _not_zero(xp.maximum(rc, ry), xp)
+    versine = 0.5 * xp.sum(turn * turn, axis=-1, keepdims=True)
+    apart = unlike / _not_zero(rc * y0 + ry * c0, xp)  # sinh(R - S)
+    along = c / _not_zero(rc, xp)
+    return (apart - ry * c0 * versine) * along + ry * (turn + versine * along)
+
+
+def _not_zero(a: Any, xp: Any) -> Any:
+    return xp.where(a > 0.0, a, 1.0)
+
+
 @functools.partial(jax.jit, inline=True)  # traced once for each shape
 def squared_chord(p: Array, q: Array) -> Array:
     """s = <p - q, p - q>_L = 4 sinh^2(D / 2), exactly 0 for equal arguments, to full relative
@@ -267,19 +319,28 @@ def squared_chord(p: Array, q: Array) -> Array:
     shrink = jnp.where(ry > 2.0**500, 2.0**-500, 1.0)
     sinh_radial = shrink * across / (rx * (shrink * y0) + (shrink * ry) * x0)
     radial = 2.0 * sinh_radial * (sinh_radial / (1.0 + jnp.sqrt(1.0 + sinh_radial**2)))
-    used = (x * x > 2.0**-56 * xx[..., None]) | (y * y > 2.0**-56 * yy[..., None])
+    beside = _same_axis(x, rx[..., None], y, ry[..., None])
     y, ry = jnp.where(far, shrink, 0.0)[..., None] * y, shrink * ry
     scale = _coarse(ry / rx)
     scaled, apart = _times(jnp.where(far, scale, 0.0), x, y)
     longer, both = scale * rx, scaled + y
     slide = (dot(apart, both) / (longer + ry) ** 2)[..., None] * both
-    # Beside an axis nothing is left along it, however the compiler rounds: a rounding taken for an
-    # angle is worth e^R * 1e-16 at distance R. What is left out there is 2^-28 of the rest.
-    along_axis = (product > 0.0) & (jnp.sum(jnp.where(used, 1.0, 0.0), axis=-1) == 1.0)
-    rest = jnp.where(along_axis[..., None] & used, 0.0, apart - slide)
+    rest = jnp.where(beside, 0.0, apart - slide)
     sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
     angular = dot(rest, rest) / scale * sum_ratio / 4.0 / shrink
     return jnp.where(far, radial + angular, jnp.where(time > 4.0, mixed, close))
+
+
+def _same_axis(x: Any, rx: Any, y: Any, ry: Any, xp: Any = jnp) -> Any:
+    """Which entries of the arrows x and y lie along the one axis that both point along; rx and ry
+    (..., 1) are their lengths.
+
+    Beside an axis nothing of an angle is left along it, however the compiler rounds: a rounding
+    taken for an angle is worth e^R * 1e-16 at distance R. What is left out so is 2^-28 of the rest.
+    """
+    used = (xp.abs(x) > 2.0**-28 * rx) | (xp.abs(y) > 2.0**-28 * ry)
+    alone = xp.sum(xp.where(used, 1.0, 0.0), axis=-1, keepdims=True) == 1.0
+    return used & alone & (((x > 0.0) & (y > 0.0)) | ((x < 0.0) & (y < 0.0)))
 
 
 def _coarse(a: Array) -> Array:

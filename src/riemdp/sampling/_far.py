@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from .._programs import for_few_points
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point
+from ..manifolds._lorentz import lengths, seen_from
 from ._points import direction_and_exp
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
@@ -188,10 +189,10 @@ def hyperbolic_points(
     # from there, then towards the origin.
     held = max(min(manifold._farthest + off, 353.0), _PLAIN)
     longest = math.sinh(min(max(manifold._farthest, off + _PLAIN), 354.0))
-    seen = _seen_from(c, _space_coordinates(manifold, eta)[None])[0]
+    seen = seen_from(c, _space_coordinates(manifold, eta), np)
     drawn = _from_origin(seen, radii[far], z[far], min(held, view.reach * (1 - 1e-12)))
-    moved = _seen_from(-c, drawn)
-    moved *= np.minimum(1.0, longest / np.maximum(_lengths(moved), 1.0))
+    moved = seen_from(-c, drawn, np)
+    moved *= np.minimum(1.0, longest / np.maximum(lengths(moved, np), 1.0))
     return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, moved))
 
 
@@ -210,37 +211,10 @@ def _space_coordinates(manifold: AbstractManifold, point: Point) -> NDArray[np.f
 
 def _with_space_coordinates(manifold: AbstractManifold, x: NDArray[np.float64]) -> Any:
     """The points of the manifold with these, the rows of x."""
-    time = np.hypot(1.0, _lengths(x))
+    time = np.hypot(1.0, lengths(x, np))
     if isinstance(manifold, Lorentz):
         return np.concatenate([time, x], axis=-1)
     return manifold._project(x / (1.0 + time))  # float64 rounds to the rim from 36 on
-
-
-def _lengths(y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lengths of the rows, whose squares may overflow or vanish."""
-    largest = np.max(np.abs(y), axis=-1, keepdims=True)
-    scale = np.where(largest > 0, largest, 1.0)
-    return scale * np.sqrt(np.sum((y / scale) ** 2, axis=-1, keepdims=True))
-
-
-def _seen_from(c: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Space coordinates of the points y, carried by the boost that carries c to the origin; that of
-    -c carries the origin to c.
-
-    With y at the angle t to c and distances R and S from the origin: sinh(R - S) - sinh R cosh S (1
-    - cos t) along c, and sinh R sin t across. Nothing cancels but y and c themselves, so that the
-    error is about e^R * 1e-16, what a rounding of y is worth.
-    """
-    rc, ry = math.hypot(*c), _lengths(y)
-    if rc == 0.0:
-        return y
-    along = c / rc
-    turn = y / np.where(ry > 0, ry, 1.0) - along
-    versine = 0.5 * np.sum(turn * turn, axis=-1, keepdims=True)  # 1 - cos t
-    c0, y0 = math.hypot(1.0, rc), np.hypot(1.0, ry)
-    # sinh(R - S)
-    apart = np.sum((y - c) * (y + c), axis=-1, keepdims=True) / (rc * y0 + ry * c0)
-    return (apart - ry * c0 * versine) * along + ry * (turn + versine * along)
 
 
 def _from_origin(
