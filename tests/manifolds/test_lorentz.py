@@ -314,6 +314,10 @@ def test_points_are_carried_as_exactly_as_their_coordinates_say(carrier, n):
             (np.sinh(far) * axis, np.sinh(away) * axis, True)
             for away in (far, -far, far - 1.0, 0.3, -7.0, -280.0, 300.0)
         ]
+        for size in (1e-320, 6e-313, 1e-306, 3e-305, 1e-200, 1e-150):
+            for away in (1e-310, 1e-160, 8.0, 30.0):
+                cases += [(size * axis, sign * np.sinh(away) * axis, True) for sign in (-1, 1)]
+                cases += [(np.sinh(away) * axis, size * axis, True)]
         for center, y, on_axis in cases:
             with mpmath.workdps(700):
                 exact = _carried_exactly(center, y)
@@ -323,6 +327,34 @@ def test_points_are_carried_as_exactly_as_their_coordinates_say(carrier, n):
                 assert error <= 4 * ULP * (1.0 + largest), (far, y)
             elif largest < 36.0:  # else coordinates do not hold a direction
                 assert error <= 4 * ULP * np.exp(largest), (far, y)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_what_is_carried_has_the_slopes_of_the_boost(n):
+    """Also where a point is the origin, or the square of its coordinates vanishes."""
+    space, rng = LORENTZ_OF[n], np.random.default_rng(n)
+    for far in (0.0, 1e-200, 0.7, 5.0):
+        for away in (0.0, 1e-200, 1e-9, 2.0):
+            p, q = (np.sinh(r) * rng.standard_normal(n - 1) for r in (far, away))
+            p, q = (np.r_[np.hypot(1.0, np.linalg.norm(x)), x] for x in (p, q))
+
+            def onto(p, x):
+                return space._to_origin(space._project(p), space._project(x))[1:]
+
+            def plainly(p, x):
+                c, y = p[1:], x[1:]
+                times = [jnp.sqrt(1.0 + jnp.sum(z * z)) for z in (c, y)]
+                return y - c * (times[1] - jnp.sum(c * y) / (1.0 + times[0]))
+
+            for way in (jax.jacfwd, jax.jacrev):
+                slopes = way(onto, argnums=(0, 1))(jnp.asarray(p), jnp.asarray(q))
+                exact = way(plainly, argnums=(0, 1))(jnp.asarray(p), jnp.asarray(q))
+                np.testing.assert_allclose(slopes, exact, rtol=1e-9, atol=1e-11 * np.exp(far))
+            frame = jax.jacfwd(lambda c, p=p: space._exp_coordinates(jnp.asarray(p), c))
+            expected = [space._from_coordinates(p, e) for e in np.eye(n - 1)]
+            np.testing.assert_allclose(
+                frame(jnp.zeros(n - 1)).T, expected, rtol=1e-12, atol=1e-14 * np.exp(far)
+            )
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -342,5 +374,5 @@ def test_coordinates_about_a_far_point_come_back_from_beyond_the_origin(n):
                 back = space._to_origin(p, np.asarray(x))
                 assert float(jnp.arcsinh(back[1])) == pytest.approx(way, rel=1e-13, abs=1e-13)
                 if n == 2:
-                    seen = space._log_coordinates_from(p, np.asarray(x))
+                    seen = space._log_coordinates(p, np.asarray(x))
                     assert float(seen[0]) == pytest.approx(way, rel=1e-13, abs=1e-13)

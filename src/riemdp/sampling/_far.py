@@ -7,8 +7,8 @@ the drawn point and of public numbers alone:
 
     x -> the point at distance min(d(c, x), limit) from the public point c, on the geodesic to x.
 
-They first compute the polar coordinates of x about c with as many digits as the draw needs, from
-eta, the direction and the length, and forget eta then.
+They first compute the polar coordinates of x about c (on hyperbolic spaces about the origin) with
+as many digits as the draw needs, from eta, the direction and the length, and forget eta then.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ SPREAD, LARGEST = 33.0, 300.0
 # Draws that may lie farther out than this are worked out in polar coordinates about the public
 # point: so near in that plain float64 arithmetic still has 7 digits there.
 _PLAIN = 15.0
+# Squares of hyperbolic coordinates overflow farther out.
+_SQUARED = 354.0
 
 
 class PublicBall(Protocol):
@@ -174,33 +176,32 @@ def hyperbolic_points(
     """exp_eta(r u), u a unit tangent vector at eta with the coordinates that the normals `z` point
     to; what float64 cannot hold is shortened towards the public point.
 
-    Coordinates of far draws belong to the frame at eta that the public point sees: it differs by a
-    rotation from the one that the origin sees, and all directions are alike.
+    Far draws are worked out in polar coordinates about the origin, where float64 holds points best.
+    About a far center, a draw near the origin would come with its rounding, e^R * 1e-16, at an
+    offset that depends on the last bits of eta.
     """
-    center = view.center_on(manifold)
-    points, apart = _points_and_distance(manifold, eta, radii, z, center)
-    c = _space_coordinates(manifold, center)
-    # The rounding of a plain point also grows with the distance of the public point.
-    off = math.asinh(math.hypot(*c))
-    (far,) = np.nonzero(radii + float(np.asarray(apart)) + off > _PLAIN)
+    points = _ends(manifold, eta, radii, z)
+    place = _space_coordinates(manifold, eta)
+    (far,) = np.nonzero(radii + math.asinh(math.hypot(*place)) > _PLAIN)
     if not far.size:
         return points
-    # What float64 holds lies about the origin: towards the public point no farther than it reaches
-    # from there, then towards the origin.
-    held = max(min(manifold._farthest + off, 353.0), _PLAIN)
-    longest = math.sinh(min(max(manifold._farthest, off + _PLAIN), 354.0))
-    seen = seen_from(c, _space_coordinates(manifold, eta), np)
-    drawn = _from_origin(seen, radii[far], z[far], min(held, view.reach * (1 - 1e-12)))
-    moved = seen_from(-c, drawn, np)
-    moved *= np.minimum(1.0, longest / np.maximum(lengths(moved, np), 1.0))
-    return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, moved))
+    c = _space_coordinates(manifold, view.center_on(manifold))
+    # A ball that ends farther out than others is not cut short beside its center.
+    longest = min(max(manifold._farthest, math.asinh(math.hypot(*c)) + _PLAIN), _SQUARED)
+    drawn = _from_origin(place, radii[far], z[far], longest)
+    if view.reach < _SQUARED:  # a larger ball is left to the clamp
+        drawn = _within(drawn, c, view.reach * (1 - 1e-12))
+    return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, drawn))
 
 
-@for_few_points
-def _points_and_distance(
-    manifold: AbstractManifold, eta: Point, radii: Array, z: Array, center: Point
-) -> tuple[Point, Array]:
-    return direction_and_exp(manifold, eta, radii, z), manifold._dist(center, eta)
+_ends = for_few_points(direction_and_exp)
+
+
+def _within(x: NDArray[np.float64], c: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
+    """Points x, those farther than `reach` from the public point c shortened towards it."""
+    seen = seen_from(c, x, np)
+    share = math.sinh(reach) / np.maximum(lengths(seen, np), 1e-300)
+    return np.where(share < 1.0, seen_from(-c, np.minimum(share, 1.0) * seen, np), x)
 
 
 def _space_coordinates(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:
