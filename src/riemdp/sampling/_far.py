@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from .._programs import for_few_points
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point
-from ..manifolds._lorentz import lengths, seen_from
+from ..manifolds._lorentz import lengths
 from ._points import direction_and_exp
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
@@ -61,9 +61,9 @@ class View:
     """The public point that far draws are shortened towards, and how far from it they may stay.
 
     `center` None means the origin of the manifold. `reach` may be infinite: then draws are
-    shortened only where float64 cannot hold them. `rough`: they are only counted, from a public
-    point; whoever is beyond what float64 holds may stand anywhere outside the widest ball, or be
-    no point.
+    shortened only where float64 cannot hold them, as they always are on hyperbolic spaces. `rough`:
+    they are only counted, from a public point; whoever is beyond what float64 holds may stand
+    anywhere outside the widest ball, or be no point.
     """
 
     center: Any = None
@@ -178,30 +178,23 @@ def hyperbolic_points(
 
     Far draws are worked out in polar coordinates about the origin, where float64 holds points best.
     About a far center, a draw near the origin would come with its rounding, e^R * 1e-16, at an
-    offset that depends on the last bits of eta.
+    offset that depends on the last bits of eta. What lies beyond `view.reach` is left to the clamp,
+    which moves draws that were worked out in either way: else the last bits at the edge tell which.
     """
     points = _ends(manifold, eta, radii, z)
     place = _space_coordinates(manifold, eta)
     (far,) = np.nonzero(radii + math.asinh(math.hypot(*place)) > _PLAIN)
     if not far.size:
         return points
-    c = _space_coordinates(manifold, view.center_on(manifold))
-    # A ball that ends farther out than others is not cut short beside its center.
-    longest = min(max(manifold._farthest, math.asinh(math.hypot(*c)) + _PLAIN), _SQUARED)
+    off = math.asinh(math.hypot(*_space_coordinates(manifold, view.center_on(manifold))))
+    # A ball that ends farther out than others is not cut short beside its center. What lies beyond
+    # the ball whichever way is cut there, but not where the other draws are.
+    longest = min(max(manifold._farthest, off + _PLAIN), max(off + view.reach, _PLAIN), _SQUARED)
     drawn = _from_origin(place, radii[far], z[far], longest)
-    if view.reach < _SQUARED:  # a larger ball is left to the clamp
-        drawn = _within(drawn, c, view.reach * (1 - 1e-12))
     return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, drawn))
 
 
 _ends = for_few_points(direction_and_exp)
-
-
-def _within(x: NDArray[np.float64], c: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
-    """Points x, those farther than `reach` from the public point c shortened towards it."""
-    seen = seen_from(c, x, np)
-    share = math.sinh(reach) / np.maximum(lengths(seen, np), 1e-300)
-    return np.where(share < 1.0, seen_from(-c, np.minimum(share, 1.0) * seen, np), x)
 
 
 def _space_coordinates(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:

@@ -220,8 +220,9 @@ def draw(
     """`count` exact draws with d(x, eta) <= cutoff (math.inf: the whole law), stacked along the
     first axis.
 
-    Draws that float64 cannot hold, or that lie beyond `view.reach`, are shortened towards the
-    public point of `view`: a function of the drawn point, which eta does not enter.
+    Draws that float64 cannot hold, or that lie beyond `view.reach` (not on hyperbolic spaces), are
+    shortened towards the public point of `view`: a function of the drawn point, which eta does not
+    enter.
     """
     sampler = _sampler(manifold)
     law = _Law(sigma, cutoff, view)
