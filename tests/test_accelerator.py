@@ -623,7 +623,7 @@ def test_every_kind_of_release_has_the_value_of_the_cpu(name):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_in_the_memory_of_a_device_parts_overlap_and_each_record_counts_once(
     monkeypatch, space, radius, weighted
 ):

@@ -175,7 +175,7 @@ def main(folder: Path) -> dict:
         facts["local spent"] = spent(place)
 
         place = facts_of["all"] = sign(folder, "all", "shared", tolerated=0)
-        facts["all ended"] = ends(run("all", place, "timeout=30.0 patience=15.0"), 200)
+        facts["all ended"] = ends(run("all", place, "timeout=30.0 patience=60.0"), 240)
         facts["all spent"] = spent(place)
     finally:
         facts["left behind"] = deployment.stop()

@@ -333,28 +333,28 @@ def test_points_are_carried_as_exactly_as_their_coordinates_say(carrier, n):
 def test_what_is_carried_has_the_slopes_of_the_boost(n):
     """Also where a point is the origin, or the square of its coordinates vanishes."""
     space, rng = LORENTZ_OF[n], np.random.default_rng(n)
+
+    def onto(p, x):
+        return space._to_origin(space._project(p), space._project(x))[1:]
+
+    def plainly(p, x):
+        c, y = p[1:], x[1:]
+        times = [jnp.sqrt(1.0 + jnp.sum(z * z)) for z in (c, y)]
+        return y - c * (times[1] - jnp.sum(c * y) / (1.0 + times[0]))
+
+    ways = [jax.jit(jax.jacfwd(onto, (0, 1))), jax.jit(jax.jacrev(onto, (0, 1)))]
+    exactly = jax.jit(jax.jacfwd(plainly, (0, 1)))
+    frame = jax.jit(jax.jacfwd(space._exp_coordinates, 1))
     for far in (0.0, 1e-200, 0.7, 5.0):
         for away in (0.0, 1e-200, 1e-9, 2.0):
             p, q = (np.sinh(r) * rng.standard_normal(n - 1) for r in (far, away))
             p, q = (np.r_[np.hypot(1.0, np.linalg.norm(x)), x] for x in (p, q))
-
-            def onto(p, x):
-                return space._to_origin(space._project(p), space._project(x))[1:]
-
-            def plainly(p, x):
-                c, y = p[1:], x[1:]
-                times = [jnp.sqrt(1.0 + jnp.sum(z * z)) for z in (c, y)]
-                return y - c * (times[1] - jnp.sum(c * y) / (1.0 + times[0]))
-
-            for way in (jax.jacfwd, jax.jacrev):
-                slopes = way(onto, argnums=(0, 1))(jnp.asarray(p), jnp.asarray(q))
-                exact = way(plainly, argnums=(0, 1))(jnp.asarray(p), jnp.asarray(q))
+            for way in ways:
+                slopes, exact = way(p, q), exactly(p, q)
                 np.testing.assert_allclose(slopes, exact, rtol=1e-9, atol=1e-11 * np.exp(far))
-            frame = jax.jacfwd(lambda c, p=p: space._exp_coordinates(jnp.asarray(p), c))
-            expected = [space._from_coordinates(p, e) for e in np.eye(n - 1)]
-            np.testing.assert_allclose(
-                frame(jnp.zeros(n - 1)).T, expected, rtol=1e-12, atol=1e-14 * np.exp(far)
-            )
+        expected = [space._from_coordinates(p, e) for e in np.eye(n - 1)]
+        found = frame(p, np.zeros(n - 1)).T
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14 * np.exp(far))
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
