@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -186,18 +186,18 @@ class Lorentz(AbstractManifold):
     def _exp_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
         if self.dim > 1:
             return super()._exp_coordinates(p, c)
-        return _on_sheet(_carried(-p[..., 1:], jnp.sinh(c)))
+        return _on_sheet(seen_from(-p[..., 1:], jnp.sinh(c)))
 
     def _log_coordinates(self, p: Array, q: Array) -> Float[Array, "*batch dim"]:
         if self.dim > 1:
             return super()._log_coordinates(p, q)
-        return jnp.arcsinh(_carried(p[..., 1:], q[..., 1:]))
+        return jnp.arcsinh(seen_from(p[..., 1:], q[..., 1:]))
 
     def _to_origin(self, p: Array, x: Array) -> Array:
-        return _on_sheet(_carried(p[..., 1:], x[..., 1:]))
+        return _on_sheet(seen_from(p[..., 1:], x[..., 1:]))
 
     def _from_origin(self, p: Array, x: Array) -> Array:
-        return _on_sheet(_carried(-p[..., 1:], x[..., 1:]))
+        return _on_sheet(seen_from(-p[..., 1:], x[..., 1:]))
 
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         return 2 * math.expm1(radius) * math.sqrt(2 * float(center[0]) ** 2 - 1)
@@ -257,59 +257,52 @@ def _unboost(p: Array, v: Array) -> Array:
     return v - time * p[..., 1:] / (1.0 + p[..., :1])
 
 
-def lengths(y: Any, xp: Any = jnp) -> Any:
-    """Lengths (..., 1) of vectors (..., n), whose squares may overflow or vanish; `xp` is `jnp` or
-    `np`.
-    """
-    largest = xp.max(xp.abs(y), axis=-1, keepdims=True)
-    scale = xp.where(largest > 1e150, 2.0**-500, xp.where(largest < 1e-150, 2.0**900, 1.0))
-    squared = xp.sum((scale * y) ** 2, axis=-1, keepdims=True)
-    return xp.where(largest > 0.0, xp.sqrt(xp.where(largest > 0.0, squared, 1.0)), 0.0) / scale
-
-
-def seen_from(c: Any, y: Any, xp: Any = jnp) -> Any:
+@jax.custom_jvp
+def seen_from(c: Array, y: Array) -> Array:
     """Space coordinates of the points y, carried by the boost that carries c to the origin, both
-    given by space coordinates (..., n); that of -c carries the origin to c. `xp` is `jnp` or `np`.
+    given by space coordinates (..., n); that of -c carries the origin to c.
 
     With y at the angle t to c and distances R and S from the origin: sinh(R - S) - sinh R cosh S (1
     - cos t) along c, and sinh R sin t across. Nothing cancels but y and c themselves, so that the
     error is about e^R * 1e-16, what a rounding of y is worth, and none along an axis.
     """
-    rc, ry = lengths(c, xp), lengths(y, xp)
-    c0, y0 = xp.sqrt(1.0 + rc * rc), xp.sqrt(1.0 + ry * ry)
+    rc, ry = _lengths(c), _lengths(y)
+    c0, y0 = jnp.sqrt(1.0 + rc * rc), jnp.sqrt(1.0 + ry * ry)
     delta = y - c
-    unlike = xp.sum(delta * (y + c), axis=-1, keepdims=True)  # |y|^2 - |c|^2
+    unlike = dot(delta, y + c)[..., None]  # |y|^2 - |c|^2
     # y / |y| - c / |c|, from y - c less what one of them is longer
-    shorter = xp.where(rc < ry, c, y) / _not_zero(xp.minimum(rc, ry), xp)
-    turn = delta - unlike / _not_zero(rc + ry, xp) * shorter
-    turn = xp.where(_same_axis(c, rc, y, ry, xp), 0.0, turn) / _not_zero(xp.maximum(rc, ry), xp)
-    versine = 0.5 * xp.sum(turn * turn, axis=-1, keepdims=True)
-    apart = unlike / _not_zero(rc * y0 + ry * c0, xp)  # sinh(R - S)
-    along = c / _not_zero(rc, xp)
+    shorter = jnp.where(rc < ry, c, y) / _not_zero(jnp.minimum(rc, ry))
+    turn = delta - unlike / _not_zero(rc + ry) * shorter
+    turn = jnp.where(_same_axis(c, rc, y, ry), 0.0, turn) / _not_zero(jnp.maximum(rc, ry))
+    versine = 0.5 * dot(turn, turn)[..., None]
+    apart = unlike / _not_zero(rc * y0 + ry * c0)  # sinh(R - S)
+    along = c / _not_zero(rc)
     return (apart - ry * c0 * versine) * along + ry * (turn + versine * along)
 
 
-@jax.custom_jvp
-def _carried(c: Array, y: Array) -> Array:
-    """`seen_from`, whose lengths have no slope at 0, with the derivatives of y - (y_0 - <y, c> / (1
-    + c_0)) c, the same boost written as a matrix.
-    """
-    return seen_from(c, y)
-
-
-@_carried.defjvp
+@seen_from.defjvp
 def _(points: tuple[Array, Array], ways: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The derivatives of y - (y_0 - <y, c> / (1 + c_0)) c, the same boost written as a matrix:
+    lengths have no slope at 0.
+    """
     (c, y), (dc, dy) = points, ways
     c0, y0 = (jnp.sqrt(1.0 + dot(x, x)) for x in points)
     product = dot(y, c)
     share = y0 - product / (1.0 + c0)
     change = dot(y, dy) / y0 - (dot(dy, c) + dot(y, dc)) / (1.0 + c0)
     change += product * dot(c, dc) / (c0 * (1.0 + c0) ** 2)
-    return _carried(c, y), dy - share[..., None] * dc - change[..., None] * c
+    return seen_from(c, y), dy - share[..., None] * dc - change[..., None] * c
 
 
-def _not_zero(a: Any, xp: Any) -> Any:
-    return xp.where(a > 0.0, a, 1.0)
+def _lengths(y: Array) -> Array:
+    """Lengths (..., 1) of vectors (..., n), whose squares may overflow or vanish."""
+    largest = jnp.max(jnp.abs(y), axis=-1, keepdims=True)
+    scale = jnp.where(largest > 1e150, 2.0**-500, jnp.where(largest < 1e-150, 2.0**900, 1.0))
+    return jnp.sqrt(jnp.sum((scale * y) ** 2, axis=-1, keepdims=True)) / scale
+
+
+def _not_zero(a: Array) -> Array:
+    return jnp.where(a > 0.0, a, 1.0)
 
 
 @functools.partial(jax.jit, inline=True)  # traced once for each shape
@@ -352,15 +345,15 @@ def squared_chord(p: Array, q: Array) -> Array:
     return jnp.where(far, radial + angular, jnp.where(time > 4.0, mixed, close))
 
 
-def _same_axis(x: Any, rx: Any, y: Any, ry: Any, xp: Any = jnp) -> Any:
+def _same_axis(x: Array, rx: Array, y: Array, ry: Array) -> Array:
     """Which entries of the arrows x and y lie along the one axis that both point along; rx and ry
     (..., 1) are their lengths.
 
     Beside an axis nothing of an angle is left along it, however the compiler rounds: a rounding
     taken for an angle is worth e^R * 1e-16 at distance R. What is left out so is 2^-28 of the rest.
     """
-    used = (xp.abs(x) > 2.0**-28 * rx) | (xp.abs(y) > 2.0**-28 * ry)
-    alone = xp.sum(xp.where(used, 1.0, 0.0), axis=-1, keepdims=True) == 1.0
+    used = (jnp.abs(x) > 2.0**-28 * rx) | (jnp.abs(y) > 2.0**-28 * ry)
+    alone = jnp.sum(jnp.where(used, 1.0, 0.0), axis=-1, keepdims=True) == 1.0
     return used & alone & (((x > 0.0) & (y > 0.0)) | ((x < 0.0) & (y < 0.0)))
 
 

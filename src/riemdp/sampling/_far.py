@@ -25,14 +25,13 @@ from numpy.typing import NDArray
 from .._programs import for_few_points
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point
-from ..manifolds._lorentz import lengths
 from ._points import direction_and_exp
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
 # point (condition 2 x 10^14), and none is beyond +-300.
 SPREAD, LARGEST = 33.0, 300.0
 # Draws that may lie farther out than this are worked out in polar coordinates about the public
-# point: so near in that plain float64 arithmetic still has 7 digits there.
+# point or the origin: so near in that plain float64 arithmetic still has 7 digits there.
 _PLAIN = 15.0
 # Squares of hyperbolic coordinates overflow farther out.
 _SQUARED = 354.0
@@ -61,9 +60,9 @@ class View:
     """The public point that far draws are shortened towards, and how far from it they may stay.
 
     `center` None means the origin of the manifold. `reach` may be infinite: then draws are
-    shortened only where float64 cannot hold them, as they always are on hyperbolic spaces. `rough`:
-    they are only counted, from a public point; whoever is beyond what float64 holds may stand
-    anywhere outside the widest ball, or be no point.
+    shortened only where float64 cannot hold them. On hyperbolic spaces draws beyond a finite one
+    still have to be clamped. `rough`: they are only counted, from a public point; whoever is beyond
+    what float64 holds may stand anywhere outside the widest ball, or be no point.
     """
 
     center: Any = None
@@ -187,8 +186,8 @@ def hyperbolic_points(
     if not far.size:
         return points
     off = math.asinh(math.hypot(*_space_coordinates(manifold, view.center_on(manifold))))
-    # A ball that ends farther out than others is not cut short beside its center. What lies beyond
-    # the ball whichever way is cut there, but not where the other draws are.
+    # A ball is not cut short beside a center that lies far out. Beyond `off + reach` is no point of
+    # the ball, and within `_PLAIN` are draws that were not worked out here.
     longest = min(max(manifold._farthest, off + _PLAIN), max(off + view.reach, _PLAIN), _SQUARED)
     drawn = _from_origin(place, radii[far], z[far], longest)
     return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, drawn))
@@ -205,7 +204,7 @@ def _space_coordinates(manifold: AbstractManifold, point: Point) -> NDArray[np.f
 
 def _with_space_coordinates(manifold: AbstractManifold, x: NDArray[np.float64]) -> Any:
     """The points of the manifold with these, the rows of x."""
-    time = np.hypot(1.0, lengths(x, np))
+    time = np.sqrt(1.0 + np.sum(x * x, axis=-1, keepdims=True))
     if isinstance(manifold, Lorentz):
         return np.concatenate([time, x], axis=-1)
     return manifold._project(x / (1.0 + time))  # float64 rounds to the rim from 36 on
