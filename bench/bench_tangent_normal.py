@@ -167,10 +167,10 @@ def _gram_schmidt(
 
 def main() -> None:
     spaces = [
-        riemdp.Euclidean(100),
-        *(riemdp.Sphere(n) for n in (3, 100, 784)),
-        *(riemdp.Lorentz(n) for n in (3, 21, 100)),
-        riemdp.PoincareBall(100),
+        *(riemdp.Euclidean(n) for n in (1, 2, 100)),
+        *(riemdp.Sphere(n) for n in (2, 3, 100, 784)),
+        *(riemdp.Lorentz(n) for n in (2, 3, 21, 100)),
+        *(riemdp.PoincareBall(n) for n in (1, 2, 100)),
         *(kind(m, 5) for kind in (riemdp.Stiefel, riemdp.Grassmann) for m in (20, 40)),
         *(kind(k) for kind in SPD for k in (3, 8, 11, 20, 30)),
     ]

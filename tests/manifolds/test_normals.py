@@ -41,12 +41,25 @@ def test_published_answers_of_threefry(counter, key, expected):
     assert (word >> 32, word & 0xFFFFFFFF) == expected
 
 
+@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("make", KEYS.values(), ids=KEYS.keys())
-def test_the_words_are_those_of_jax(make):
+def test_the_words_are_those_of_jax(make, few):
     key = make()
-    halves = _normals._words(key, 1001)
-    expected = jax.random.bits(key, (2002,), jnp.uint64)
-    assert np.array_equal(np.concatenate(halves), expected)
+    radii, angles = (np.asarray(w) for w in _normals._words(key, 1001, few))
+    expected = np.asarray(jax.random.bits(key, (2002,), jnp.uint64))
+    assert np.array_equal(np.resize(radii, (2, 1001)), np.resize(expected[:1001], (2, 1001)))
+    of_both = angles.reshape(2, 1001)
+    assert np.array_equal(of_both[0], expected[1001:])
+    assert np.array_equal(of_both[1], expected[1001:] - (np.uint64(1) << np.uint64(62)))
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 1000])
+def test_few_normals_are_the_same_as_if_they_were_many(count, monkeypatch):
+    key = jax.random.key(5)
+    few = np.asarray(_normals.normals(key, (count,)))
+    monkeypatch.setattr(_normals, "_FEW", 0)
+    many = np.asarray(_normals.normals(key, (count,)))
+    assert few == pytest.approx(many, abs=4e-15)
 
 
 def edges() -> np.ndarray:
@@ -85,8 +98,10 @@ def pairs(z: np.ndarray) -> np.ndarray:
     return z.reshape(2, -1).T
 
 
+@pytest.mark.parametrize("few", [0, DRAWS])
 @pytest.mark.parametrize("make", KEYS.values(), ids=KEYS.keys())
-def test_the_law_is_normal_and_a_shorter_radius_is_not(make):
+def test_the_law_is_normal_and_a_shorter_radius_is_not(make, few, monkeypatch):
+    monkeypatch.setattr(_normals, "_FEW", few)
     z = np.asarray(_normals.normals(make(), (DRAWS,)))
     assert gaussian_p_value(pairs(z), 1.0) > ALPHA
     assert gaussian_p_value(pairs(0.98 * z), 1.0) < ALPHA
@@ -102,7 +117,7 @@ def test_the_law_is_normal_and_a_shorter_radius_is_not(make):
 def test_planted_faults_of_pairs_are_seen():
     """One angle for both of a pair, a quarter that is left out, a sign that is lost."""
     half = DRAWS // 2
-    radii, angles = _normals._words(jax.random.key(3), half)
+    radii, (angles, _) = _normals._words(jax.random.key(3), half, False)
     r = _normals._radii(radii)
     for wrong in (
         jnp.stack([angles, angles]),

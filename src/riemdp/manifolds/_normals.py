@@ -29,6 +29,7 @@ _ONE = np.uint64(0x3FF0000000000000)  # the bits of 1.0,
 _ROOT_HALF = np.uint64(0x3FE6A09E667F3BCD)  # of sqrt(1/2),
 _INTEGER = np.uint64(0x4330000000000000)  # and of 2**52, whose last bit counts 1
 _QUARTER = np.uint64(1 << 62)  # of a turn of 2**64
+_FEW = 1 << 16  # normals that are worth hashing twice
 
 
 @for_normals(0, 1)
@@ -43,25 +44,42 @@ def tangent_normals(
 def normals(key: PRNGKeyArray, shape: tuple[int, ...], sigma: float | Array = 1.0) -> Array:
     """Independent normals with mean 0; none is larger than 8.6 sigma."""
     count = math.prod(shape)
+    half = (count + 1) // 2
 
     def drawn() -> Array:
-        radii, angles = _words(key, (count + 1) // 2)
-        pairs = sigma * _radii(radii) * _cosine(jnp.stack([angles, angles - _QUARTER]))
-        return pairs.reshape(-1)[:count].reshape(shape)
+        radii, angles = _words(key, half, count <= _FEW)
+        return (sigma * _radii(radii) * _cosine(angles)).reshape(-1)
 
     # Always drawn. XLA stores what comes out of a branch, where it would otherwise work the normals
-    # out once more in each thing that is made of them.
-    return jax.lax.cond(jnp.asarray(sigma) >= 0, drawn, lambda: jnp.zeros(shape))
+    # out once more in each thing that is made of them. A vector, which it computes faster than an
+    # array of short rows.
+    z = jax.lax.cond(jnp.asarray(sigma) >= 0, drawn, lambda: jnp.zeros(2 * half))
+    return z[:count].reshape(shape)
 
 
-def _words(key: PRNGKeyArray, half: int) -> tuple[UInt64[Array, " half"], UInt64[Array, " half"]]:
-    """The first and the second half of 2 `half` words."""
+def _words(
+    key: PRNGKeyArray, half: int, few: bool
+) -> tuple[UInt64[Array, "..."], UInt64[Array, "..."]]:
+    """Words that give 2 `half` normals: those of the radii (half) and of the angles (2, half). Of
+    `few` both are vectors (2 half), a radius twice: more to hash, but by one kernel in place of
+    four, at the end of each of which XLA waits for its threads.
+    """
     data = jax.random.key_data(key)
     if jax.random.key_impl(key) != "threefry2x32" or data.shape != (2,):
         words = jax.random.bits(key, (2 * half,), jnp.uint64)
-        return words[:half], words[half:]
-    place = jax.lax.iota(np.uint64, half)
-    return _hashed(data, place), _hashed(data, place + np.uint64(half))
+        return words[:half], _both(words[half:])
+    if not few:
+        place = jax.lax.iota(np.uint64, half)
+        return _hashed(data, place), _both(_hashed(data, place + np.uint64(half)))
+    number = jax.lax.iota(np.uint64, 2 * half)
+    second = number >= np.uint64(half)
+    place = jnp.where(second, number - np.uint64(half), number)
+    angles = _hashed(data, place + np.uint64(half))
+    return _hashed(data, place), jnp.where(second, angles - _QUARTER, angles)
+
+
+def _both(angles: UInt64[Array, " half"]) -> UInt64[Array, "2 half"]:
+    return jnp.stack([angles, angles - _QUARTER])
 
 
 def _hashed(key: UInt32[Array, "2"], place: UInt64[Array, " n"]) -> UInt64[Array, " n"]:
