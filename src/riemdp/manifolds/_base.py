@@ -186,6 +186,12 @@ class AbstractManifold(eqx.Module):
         """Coordinates of log_p(q)."""
         return self._to_coordinates(p, self._log(p, q))
 
+    def _log_coordinates_from_afar(self, p: Point, q: Point) -> Float[Array, "*batch dim"]:
+        """The same, by a slower formula if one is needed where p lies so far out that tangent
+        vectors there lose the digits of their length.
+        """
+        return self._log_coordinates(p, q)
+
     def _exp_coordinates(self, p: Point, c: Float[Array, "*batch dim"]) -> Point:
         """Inverse of `_log_coordinates`."""
         return self._exp(p, self._from_coordinates(p, c))

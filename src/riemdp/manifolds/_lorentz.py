@@ -191,7 +191,14 @@ class Lorentz(AbstractManifold):
     def _log_coordinates(self, p: Array, q: Array) -> Float[Array, "*batch dim"]:
         if self.dim > 1:
             return super()._log_coordinates(p, q)
-        return jnp.arcsinh(seen_from(p[..., 1:], q[..., 1:]))
+        return self._log_coordinates_from_afar(p, q)
+
+    def _log_coordinates_from_afar(self, p: Array, q: Array) -> Float[Array, "*batch dim"]:
+        seen = seen_from(p[..., 1:], q[..., 1:])
+        if self.dim == 1:
+            return jnp.arcsinh(seen)
+        length = _lengths(seen)
+        return jnp.arcsinh(length) * (seen / _not_zero(length))
 
     def _to_origin(self, p: Array, x: Array) -> Array:
         return _on_sheet(seen_from(p[..., 1:], x[..., 1:]))
