@@ -62,11 +62,12 @@ class MeanGradient:
             return
         self.records = manifold._coerce("records", records)
         n = manifold._batch_shape(self.records)[0]
-        self.weights = (
-            jnp.full(n, 1.0 / n)
-            if weights is None
-            else jnp.asarray(weights) / jnp.sum(jnp.asarray(weights))
-        )
+        given = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+        if given.shape != (n,) or not np.all(given >= 0) or not 0 < np.sum(given) < math.inf:
+            raise InvalidArgument(
+                f"argument `weights` must be {n} finite numbers of at least 0, not all 0"
+            )
+        self.weights = jnp.asarray(given / np.sum(given))
 
     @in_double_precision
     def __call__(self, x: Point) -> Tangent:
