@@ -24,6 +24,8 @@ from riemdp import (
     WrappedGaussian,
     private_frechet_mean,
 )
+from riemdp.domains._sources import Held
+from riemdp.domains._stream import Stream
 from riemdp.mechanisms._knorm import MeanGradient
 from riemdp.randomness import noise_source
 from riemdp.sampling._far import View
@@ -1431,10 +1433,10 @@ def test_fault_62_equal_records_make_no_error(space, radius, scale, at):
             assert bool(ball.contains(space, found.value))
 
 
-def _norms_beside_distances(space, radius, scale, at):
+def _norms_beside_distances(space, radius, scale, at, in_parts=False):
     """The worst difference in scales, over proposals, and how far they lie."""
-    records = jnp.asarray(_equal_records(space, at))
-    gradient = MeanGradient(space, records)
+    records = _equal_records(space, at)
+    gradient = MeanGradient(space, Stream(Held([records]), np.asarray, 32) if in_parts else records)
     made = riemdp.KNormGradient(
         space,
         objective_gradient=gradient,
@@ -1450,32 +1452,40 @@ def _norms_beside_distances(space, radius, scale, at):
     return float(np.max(apart)), float(np.max(away))
 
 
+@pytest.mark.parametrize("in_parts", [False, True])
 @pytest.mark.parametrize(("space", "radius", "scale", "at"), EQUAL, ids=str)
-def test_the_gradient_of_equal_records_is_the_distance_however_far(space, radius, scale, at):
-    assert _norms_beside_distances(space, radius, scale, at)[0] < 1e-10
+def test_the_gradient_of_equal_records_is_the_distance_however_far(
+    space, radius, scale, at, in_parts
+):
+    assert _norms_beside_distances(space, radius, scale, at, in_parts)[0] < 1e-10
 
 
-def test_a_planted_norm_of_tangent_vectors_is_wrong_far_out(monkeypatch):
+@pytest.fixture
+def rounded_norms(monkeypatch):
+    """Norms of tangent vectors, which lose their digits far out, as before."""
     near = riemdp.Lorentz._log_coordinates
     monkeypatch.setattr(riemdp.Lorentz, "_log_coordinates_from_afar", near)
     jax.clear_caches()
-    apart, away = _norms_beside_distances(*EQUAL[0])
+    yield
     jax.clear_caches()
+
+
+@pytest.mark.usefixtures("rounded_norms")
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_planted_norm_of_tangent_vectors_is_wrong_far_out(in_parts):
+    apart, away = _norms_beside_distances(*EQUAL[0], in_parts)
     assert away > 15.0
     assert apart > 1e-9
 
 
-def test_rounding_of_a_gradient_is_told_to_nobody(monkeypatch):
-    """Norms that lose their digits, as before: still no error in any of 30 releases."""
-    near = riemdp.Lorentz._log_coordinates
-    monkeypatch.setattr(riemdp.Lorentz, "_log_coordinates_from_afar", near)
-    jax.clear_caches()
+@pytest.mark.usefixtures("rounded_norms")
+def test_rounding_of_a_gradient_is_told_to_nobody():
+    """No error in any of 30 releases."""
     space, _, scale, at = EQUAL[0]
     records = jnp.asarray(_equal_records(space, at))
     told = {"objective_gradient": MeanGradient(space, records), "sensitivity": scale / 2}
     made = riemdp.KNormGradient(space, **told, epsilon=1.0)
     outcomes = {outcome(lambda k=k: made.release(records[0], rng=k)) for k in range(30)}
-    jax.clear_caches()
     assert outcomes == {"returns"}
     # but where it is the user's word it is
     with pytest.raises(InvalidArgument, match="weights"):

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, invalid, magnitude, one_of, real
 from .._programs import in_double_precision
 from ..domains import Ball, Domain
-from ..domains._stream import Stream, weighted_pairwise
+from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
@@ -33,6 +33,7 @@ from ..sampling._laplace import (
     truncation,
     warn_if_slow,
 )
+from ..statistics._sensitivity import public_weights
 from ..statistics._streamed_mean import mean_logs
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, optional_domain
@@ -62,12 +63,8 @@ class MeanGradient:
             return
         self.records = manifold._coerce("records", records)
         n = manifold._batch_shape(self.records)[0]
-        given = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
-        if given.shape != (n,) or not np.all(given >= 0) or not 0 < np.sum(given) < math.inf:
-            raise InvalidArgument(
-                f"argument `weights` must be {n} finite numbers of at least 0, not all 0"
-            )
-        self.weights = jnp.asarray(given / np.sum(given))
+        shares = np.full(n, 1.0 / n) if weights is None else public_weights(weights, n)
+        self.weights = jnp.asarray(shares)
 
     @in_double_precision
     def __call__(self, x: Point) -> Tangent:
@@ -81,9 +78,8 @@ class MeanGradient:
     def norms(self, points: Point) -> np.ndarray:
         """|grad F| at each of the stacked points."""
         if isinstance(self.records, Stream):
-            of_part = functools.partial(_sums_of_part, self.manifold, points)
-            sums, weight = self.records.sums(of_part)
-            return np.linalg.norm(np.asarray(sums) / weight, axis=-1)
+            logs = mean_logs(self.manifold, self.records, points, from_afar=True)
+            return np.linalg.norm(logs, axis=-1)
         return np.asarray(_mean_gradient_norms(self.manifold, self.records, self.weights, points))
 
 
@@ -101,16 +97,6 @@ def _mean_gradient_norms(
     def one(x: Point) -> Array:
         logs = manifold._log_coordinates_from_afar(x, records)
         return jnp.linalg.norm(jnp.tensordot(weights, logs, axes=1))
-
-    return jax.lax.map(one, points)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _sums_of_part(
-    manifold: AbstractManifold, points: Point, records: Point, _: Any, weights: Array
-) -> Array:
-    def one(x: Point) -> Array:
-        return weighted_pairwise(manifold._log_coordinates_from_afar(x, records), weights)
 
     return jax.lax.map(one, points)
 

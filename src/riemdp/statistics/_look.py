@@ -190,13 +190,18 @@ def stacked(point: Point) -> Point:
     return jax.tree.map(lambda x: jnp.asarray(x)[None], point)
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jax.jit, static_argnums=(0, 4))
 def compiled_log_sums(
-    manifold: AbstractManifold, points: Point, records: Point, weights: Array
+    manifold: AbstractManifold,
+    points: Point,
+    records: Point,
+    weights: Array,
+    from_afar: bool = False,
 ) -> Array:
     """Weighted sums of logarithms, in coordinates at each of some stacked points."""
+    logs = manifold._log_coordinates_from_afar if from_afar else manifold._log_coordinates
 
     def one(point: Point) -> Array:
-        return weighted_pairwise(manifold._log_coordinates(point, records), weights)
+        return weighted_pairwise(logs(point, records), weights)
 
     return jax.lax.map(one, points)

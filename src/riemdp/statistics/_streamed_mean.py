@@ -318,16 +318,25 @@ def _carried(manifold: AbstractManifold, start: Point, points: Point, y: Array) 
     return manifold._to_coordinates(start, manifold._transport(points, start, v))
 
 
-def mean_logs(manifold: AbstractManifold, records: Stream, points: Point) -> np.ndarray:
-    """Coordinates (m, dim) of the mean logarithm at each of m stacked points: one pass."""
-    sums, weight = records.sums(functools.partial(_log_sums, manifold, points))
+def mean_logs(
+    manifold: AbstractManifold, records: Stream, points: Point, from_afar: bool = False
+) -> np.ndarray:
+    """Coordinates (m, dim) of the mean logarithm at each of m stacked points, which may lie far
+    out: one pass.
+    """
+    sums, weight = records.sums(functools.partial(_log_sums, manifold, points, from_afar=from_afar))
     return np.asarray(sums) / weight
 
 
 def _log_sums(
-    manifold: AbstractManifold, points: Point, records: Point, _: Any, weights: Array
+    manifold: AbstractManifold,
+    points: Point,
+    records: Point,
+    _: Any,
+    weights: Array,
+    from_afar: bool = False,
 ) -> Array:
-    return compiled_log_sums(manifold, points, records, weights)
+    return compiled_log_sums(manifold, points, records, weights, from_afar)
 
 
 @functools.partial(jax.jit, static_argnums=0)
