@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from riemdp.audit._unbounded import Unbounded
 from riemdp.datasets import covariance_descriptors, faces, textures
 from riemdp.manifolds import SPDAffineInvariant, SPDBuresWasserstein
 from riemdp.mechanisms import KNormGradient, MeanGradient
@@ -161,6 +162,7 @@ def gradient_runs(
         start,
         optimizer,
         noise_std=sigma,
+        ledger=Unbounded(),
         repetitions=runs,
         rng=seed,
     )

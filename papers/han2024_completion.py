@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Grassmann
 from riemdp.optimizers import DPRSGD
 from riemdp.optimizers._minimize import replicate
@@ -73,9 +74,16 @@ def figure_3b(context: Context) -> Result:
     ) -> np.ndarray:
         optimizer = DPRSGD(steps, batch, rate, clip_norm)
         return np.asarray(
-            replicate(problem, data, start, optimizer, noise_std=noise, repetitions=runs, rng=seed)[
-                0
-            ]
+            replicate(
+                problem,
+                data,
+                start,
+                optimizer,
+                noise_std=noise,
+                ledger=Unbounded(),
+                repetitions=runs,
+                rng=seed,
+            )[0]
         )
 
     few, larger = 100, max(100, users // 4)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from riemdp.audit._unbounded import Unbounded
 from riemdp.datasets import digits
 from riemdp.manifolds import Lorentz, SPDLogEuclidean
 from riemdp.mechanisms import ExtrinsicGaussian
@@ -86,7 +87,14 @@ def _eigenvector(context: Context, load: Any, stand_in: Any, words: str, other: 
     def descend(multiplier: float, steps: int, seed: int) -> np.ndarray:
         sigma = multiplier * 2 * norm**2 / n
         found, _ = replicate(
-            problem, Z, start, DPRGD(steps, 0.9), noise_std=sigma, repetitions=runs, rng=seed
+            problem,
+            Z,
+            start,
+            DPRGD(steps, 0.9),
+            noise_std=sigma,
+            ledger=Unbounded(),
+            repetitions=runs,
+            rng=seed,
         )
         return risk(found)
 
@@ -323,7 +331,14 @@ def _prediction(seed: int, runs: int, download: bool) -> dict[str, Any]:
     for i, (name, (optimizer, noise)) in enumerate(settings.items()):
         begin = start if name.startswith("noise") else origin
         points, _ = replicate(
-            problem, data, begin, optimizer, noise_std=noise, repetitions=runs, rng=seed + i
+            problem,
+            data,
+            begin,
+            optimizer,
+            noise_std=noise,
+            ledger=Unbounded(),
+            repetitions=runs,
+            rng=seed + i,
         )
         found[name] = np.asarray(points)
     curve = [(row.step, float(m.dist(target, row.value))) for row in exact.history]

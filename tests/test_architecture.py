@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,15 +35,41 @@ HEAVY = {
     "torch",
     "scipy.stats",
 }
-DRAWING = {  # the methods of a NoiseSource that make noise
-    "normals",
-    "uniforms",
-    "gammas",
-    "betas",
-    "rounded_normals",
-    "discrete_gaussians",
+NO_NOISE = {  # of a NoiseSource; every other public method draws noise
+    "reproducible",  # says whether it has a seed
+    "children",  # other sources
+    "key",  # for simulation: `problems` and `manifolds` name JAX's keys so, too
+    "integers",  # choices: who takes part, the coins of an audit
+    "subsets",
 }
 GAUSSIAN = {"normals", "rounded_normals", "discrete_gaussians"}
+MAY_CHARGE = {  # whatever else releases is handed a permit, or goes through one of these
+    "mechanisms/_base.py::release",
+    "optimizers/_account.py::pay",
+    "optimizers/_eigenvector.py::_gmip",
+    "optimizers/_eigenvector.py::_dp_pgd",
+    "releases/_population.py::mean_with_dispersion",
+    "estimators/_mdm.py::_in_public_ball",
+    "estimators/_center.py::fit",
+    "estimators/_pga.py::fit",
+    "federated/_in_process.py::run_in_process",
+    "federated/_site.py::_charge_once",
+    "federated/flower/_simulate.py::simulate",
+}
+MAY_SPEND = {  # `Ledger.spend`; in the search, shares of one release
+    "privacy/_ledger.py",
+    "cli/_ledger_file.py",
+    "mechanisms/_ball_search.py",
+}
+MAY_PERMIT = {"privacy/_ledger.py", "privacy/_permit.py", "federated/_site.py"}
+MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: each has its proof
+    "privacy/_permit.py",
+    "estimators/_mdm.py",
+    "estimators/_center.py",
+    "federated/_ball.py",
+    "federated/_in_process.py",
+}
+CONTEXT = {"privacy/_ledger.py::_innermost", "privacy/_register.py::_words"}
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
 # Packages on the way from private records to a release: here randomness that is not cryptographic
 # is a fault. `manifolds` draws from JAX keys for simulation, `problems` in its gradient check on
@@ -164,6 +191,41 @@ def functions(source: Source) -> Iterator[ast.FunctionDef]:
             yield node
 
 
+def drawing() -> set[str]:
+    """What draws noise: every method of a `NoiseSource` that is not known to make none, and every
+    function beside it that takes the numbers of a generator.
+    """
+    found: set[str] = set()
+    for path in sorted((PACKAGE / "randomness").glob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and node.name == "NoiseSource":
+                found |= {f.name for f in node.body if isinstance(f, ast.FunctionDef)}
+            if isinstance(node, ast.FunctionDef):
+                first = node.args.args[0].arg if node.args.args else ""
+                found |= {node.name} if first in {"generator", "below", "key"} else set()
+    return {name for name in found if not name.startswith("_")} - NO_NOISE
+
+
+DRAWING = drawing()
+
+
+def draws_in(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """(name, where) of what draws inside `node`: a method or the property `generator` of a source,
+    or a function that the file imports from `randomness`.
+    """
+    brought = {
+        name.rsplit(".", 1)[-1]
+        for name, _ in imports(source, module_level=False)
+        if name.startswith("riemdp.randomness._")
+    }
+    for name, call in calls(node):
+        if name in DRAWING and (isinstance(call.func, ast.Attribute) or name in brought):
+            yield name, call
+    for other in ast.walk(node):
+        if isinstance(other, ast.Attribute) and other.attr == "generator":
+            yield "generator", other
+
+
 # -----------------------------------------------------------------------------
 # the rules
 def wrong_imports(sources: list[Source]) -> list[str]:
@@ -201,9 +263,8 @@ def noise_outside(sources: list[Source]) -> list[str]:
     for source in sources:
         if source.package not in MAY_DRAW:
             found += [
-                f"{source.path}:{call.lineno} draws with .{name}()"
-                for name, call in calls(source.tree)
-                if name in DRAWING and isinstance(call.func, ast.Attribute)
+                f"{source.path}:{node.lineno} draws with {name}"
+                for name, node in draws_in(source, source.tree)
             ]
         if source.package in MUST_BE_SECRET:
             for node in ast.walk(source.tree):
@@ -244,11 +305,7 @@ def noise_without_guarantee(sources: list[Source]) -> list[str]:
             made = any("guarantee" in name for name in names)
             where = f"{source.path}:{function.lineno} {function.name}"
             own = [(name, call) for name, call in calls(function)]
-            draws = [
-                call.lineno
-                for name, call in own
-                if name in DRAWING and isinstance(call.func, ast.Attribute)
-            ]
+            draws = [node.lineno for _, node in draws_in(source, function)]
             if source.package == "optimizers":
                 if any(name in GAUSSIAN for name, _ in own) and not made:
                     found.append(f"{where} draws normals but names no guarantee")
@@ -278,6 +335,52 @@ def noise_without_guarantee(sources: list[Source]) -> list[str]:
                 and not any(name == "noise_source" for name, _ in own)
             ):
                 found.append(f"{where} draws from a source that it was not handed")
+    return found
+
+
+def charges_elsewhere(sources: list[Source]) -> list[str]:
+    """A charge is made in the places of `MAY_CHARGE`, and what it paid for is an argument.
+
+    A function that charges and then releases through something that does not charge needs a
+    permission from somewhere. If that were ambient (a flag of the thread, a context variable),
+    whatever runs in between, a signal handler or a hook, would be charged to nothing.
+    """
+    found = []
+    for source in sources:
+        inside = {
+            id(call): f"{source.path}::{function.name}"
+            for function in functions(source)
+            for _, call in calls(function)
+        }
+        for name, call in calls(source.tree):
+            where = f"{source.path}:{call.lineno}"
+            place = inside.get(id(call), source.path)
+            if name == "charge" and place not in MAY_CHARGE:
+                found.append(f"{where} charges in {place}")
+            if name == "spend" and source.path not in MAY_SPEND:
+                found.append(f"{where} spends on a ledger")
+            if name == "Permit" and source.path not in MAY_PERMIT:
+                found.append(f"{where} makes a permit without a charge")
+            if name in {"among_parts", "for_parties"} and source.path not in MAY_SPLIT:
+                found.append(f"{where} divides a permit by {name}")
+    return found
+
+
+def ambient_permissions(sources: list[Source]) -> list[str]:
+    """Nothing around a release says that it is paid, or for whom it is."""
+    found = []
+    for source in sources:
+        for node in ast.walk(source.tree):
+            names = {getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", "")}
+            for name in names & {"uncharged", "about_people"}:
+                found.append(f"{source.path}:{getattr(node, 'lineno', 0)} names {name}")
+            if source.package != "audit" and "Unbounded" in names:
+                found.append(f"{source.path}:{getattr(node, 'lineno', 0)} names Unbounded")
+            if isinstance(node, ast.Assign | ast.AnnAssign) and source.package == "privacy":
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                made = node.value is not None and any(n == "ContextVar" for n, _ in calls(node))
+                if made and f"{source.path}::{ast.unparse(target)}" not in CONTEXT:
+                    found.append(f"{source.path}:{node.lineno} keeps {ast.unparse(target)}")
     return found
 
 
@@ -349,6 +452,8 @@ RULES = [
     wrong_imports,
     noise_outside,
     noise_without_guarantee,
+    charges_elsewhere,
+    ambient_permissions,
     matplotlib_outside_plots,
     heavy_at_import,
     too_long,
@@ -390,6 +495,48 @@ BROKEN = [
     (wrong_imports, "cellar/_x.py", ""),
     (wrong_imports, "_errors.py", "from .privacy import Budget"),
     (noise_outside, "releases/_x.py", "def f(source):\n    return source.normals((3,))"),
+    (noise_outside, "releases/_x.py", "def f(source):\n    return source.laplace_integer(4)"),
+    (noise_outside, "estimators/_x.py", "def f(s):\n    return s.laplace_integers(4, 2)"),
+    (noise_outside, "report/_x.py", "def f(s):\n    return s.generator.standard_normal(3)"),
+    (
+        noise_outside,
+        "releases/_x.py",
+        "from ..randomness._rounded import rounded_normals\n"
+        "def f(g):\n    return rounded_normals(g, 2.0**32, 3)",
+    ),
+    (
+        noise_outside,
+        "federated/_x.py",
+        "from ..randomness._discrete_laplace import laplace_vector\n"
+        "def f(g):\n    return laplace_vector(g, 4, 2)",
+    ),
+    (
+        noise_without_guarantee,
+        "mechanisms/_x.py",
+        "def f():\n    return SOURCE.laplace_integer(4)",
+    ),
+    (
+        charges_elsewhere,
+        "estimators/_x.py",
+        "def fit(self, X):\n    charge(whole)\n    with uncharged():\n        release(X)",
+    ),
+    (charges_elsewhere, "releases/_population.py", "def f(ledger):\n    charge(whole, ledger)"),
+    (charges_elsewhere, "mechanisms/_x.py", "def release(self, x, ledger):\n    charge(g, ledger)"),
+    (charges_elsewhere, "releases/_x.py", "def f(ledger, g):\n    ledger.spend(g)"),
+    (charges_elsewhere, "estimators/_x.py", "charge(g)"),
+    (charges_elsewhere, "estimators/_x.py", "def f(m, v, s):\n    m.within(s, Permit(g, r))"),
+    (charges_elsewhere, "releases/_x.py", "def f(permit):\n    return permit.among_parts(1)"),
+    (ambient_permissions, "privacy/_ledger.py", "def uncharged():\n    yield"),
+    (ambient_permissions, "estimators/_x.py", "from ..privacy._ledger import uncharged"),
+    (
+        ambient_permissions,
+        "releases/_x.py",
+        "def f():\n    with ledger.about_people():\n        g()",
+    ),
+    (ambient_permissions, "privacy/_x.py", "_paid = contextvars.ContextVar('paid')"),
+    (ambient_permissions, "privacy/_ledger.py", "_paid: ContextVar[bool] = ContextVar('paid')"),
+    (ambient_permissions, "releases/_x.py", "from ..audit._unbounded import Unbounded"),
+    (ambient_permissions, "optimizers/_x.py", "def f():\n    return audit.Unbounded()"),
     (noise_outside, "estimators/_x.py", "def f(m, key, p):\n    return m.tangent_normal(key, p)"),
     (noise_outside, "optimizers/_x.py", "def f():\n    return np.random.default_rng(0)"),
     (noise_outside, "federated/_x.py", "def f(key):\n    return jax.random.normal(key)"),
@@ -451,6 +598,14 @@ ALLOWED = [
         "report/_x.py",
         "if TYPE_CHECKING:\n    from sklearn.base import BaseEstimator",
     ),
+    (charges_elsewhere, "releases/_x.py", "def f(m, v, rng):\n    return m.release(v, rng)"),
+    (
+        charges_elsewhere,
+        "estimators/_pga.py",
+        "def fit(self):\n    with charge(whole) as permit:\n        part.within(source, permit)",
+    ),
+    (ambient_permissions, "audit/_x.py", "from ._unbounded import Unbounded"),
+    (ambient_permissions, "privacy/_register.py", "_words: ContextVar[str] = ContextVar('words')"),
     (heavy_at_import, "federated/flower.py", "import flwr"),
     (heavy_at_import, "estimators/_x.py", "from sklearn.base import BaseEstimator"),
 ]
@@ -482,3 +637,49 @@ def test_the_table_of_packages_is_read():
         < order.index("releases")
     )
     assert set(riemdp._PACKAGES) <= set(order)
+
+
+def test_what_draws_noise_is_read_off_the_source():
+    """A new method of a `NoiseSource` counts as drawing until it is said that it makes no noise."""
+    methods = {name for name in vars(riemdp.NoiseSource) if not name.startswith("_")}
+    assert methods - NO_NOISE <= DRAWING
+    assert methods >= NO_NOISE
+    assert {"laplace_integer", "laplace_integers", "laplace_vector", "many_normals"} <= DRAWING
+    assert GAUSSIAN <= DRAWING
+
+
+def test_no_listed_place_has_stopped_to_charge(sources):
+    """A place that charges no more must leave the list: another function could take its name."""
+    places = {
+        f"{source.path}::{function.name}"
+        for source in sources
+        for function in functions(source)
+        if any(name == "charge" for name, _ in calls(function))
+    }
+    assert places == MAY_CHARGE
+
+
+def test_no_public_function_takes_what_has_been_paid():
+    """No public parameter switches a charge off, or changes for whom it is."""
+    seen = 0
+    for package, names in riemdp._PACKAGES.items():
+        for name in names:
+            thing = getattr(riemdp, name)
+            members = [thing]
+            if inspect.isclass(thing):
+                members += [m for n, m in inspect.getmembers(thing) if not n.startswith("_")]
+                members.append(thing.__init__)
+            for member in members:
+                if not inspect.isroutine(member):
+                    continue
+                try:
+                    signature = inspect.signature(member)
+                except (TypeError, ValueError):
+                    continue
+                seen += 1
+                for parameter in signature.parameters.values():
+                    told = f"{parameter.name}: {parameter.annotation}"
+                    assert not re.search(r"\b([Pp]ermit|[Aa]ccount|Unbounded)\b", told), (
+                        f"{package}: {name} takes {told}"
+                    )
+    assert seen > 100

@@ -13,6 +13,7 @@ from riemdp.federated import PriRFed, run_in_process
 from riemdp.federated._agent import local_update
 from riemdp.federated._shared import Belonging
 from riemdp.optimizers import DPRGD
+from riemdp.optimizers._account import Account
 from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
 from riemdp.optimizers._people import by_person
 from tests.statistical import ALPHA, gaussian_p_value
@@ -188,6 +189,7 @@ def test_shared_noise_for_people_has_its_law() -> None:
                         NORTH,
                         keys[name],
                         question,
+                        Account(),
                         rng=source,
                     )
                 )

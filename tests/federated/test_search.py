@@ -26,7 +26,7 @@ from riemdp.mechanisms._ball_search import run_search
 from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._search_records import SearchRecords
 from riemdp.mechanisms._search_sites import Ask, NoiseOfSites, SearchSite
-from riemdp.privacy import Ledger, gaussian_noise_multiplier
+from riemdp.privacy import Ledger, charge, gaussian_noise_multiplier
 from tests.statistical import ALPHA, coverage_p_value, gaussian_p_value
 
 SPACE = riemdp.SPDLogEuclidean(2)
@@ -56,7 +56,8 @@ def terms(noise: str = "shared", tolerated: int = 0, sites=None, **changed) -> T
 def parts(agreed: Terms, sites=None, seed: int = 1) -> list[SearchSite]:
     domain, source = SEARCH.on(SPACE), noise_source(seed)
     noise = agreed.noise_of_sites
-    return [SearchSite(domain, x, noise, source) for x in (SITES if sites is None else sites)]
+    given = SITES if sites is None else sites
+    return [SearchSite(domain, x, noise, source, charge(noise.guarantee)) for x in given]
 
 
 def server(agreed: Terms, sites=None, seed: int = 1) -> tuple[SumsOverSites, InProcess]:
@@ -139,7 +140,7 @@ def test_the_search_is_the_one_of_a_single_party() -> None:
     agreed = terms("local")
     domain, noise = SEARCH.on(SPACE), agreed.noise_of_sites
     silent: Any = Silent()
-    sites = [SearchSite(domain, x, noise, silent) for x in SITES]
+    sites = [SearchSite(domain, x, noise, silent, charge(noise.guarantee)) for x in SITES]
     several, _ = in_process(agreed, sites, domain)
     whole = BudgetedNoise(BUDGET)
     one = SearchRecords(domain, ALL, whole, silent)
@@ -483,7 +484,8 @@ def test_a_malicious_server_is_refused_and_nothing_is_spent() -> None:
 def test_shares_that_float64_would_not_add_are_counted() -> None:
     """Near 1 a float64 does not grow by such a share: a server could ask for ever."""
     noise = terms("local").noise_of_sites
-    here = SearchSite(SEARCH.on(SPACE), SITES[0][:2], noise, noise_source(3))
+    paid = charge(noise.guarantee)
+    here = SearchSite(SEARCH.on(SPACE), SITES[0][:2], noise, noise_source(3), paid)
     tiny = Ask("squares", 2.0**-54, CENTER, 0.5)
     here.answer(Ask("squares", 1.0, CENTER, 0.5))
     assert 1.0 + tiny.share == 1.0
@@ -516,7 +518,7 @@ def test_replies_that_are_none_are_not_added() -> None:
 
 
 # -------------------------------------------------------------------------------------- charging
-def test_a_site_charges_its_own_ledger_once_and_before_it_draws() -> None:
+def test_a_site_draws_for_what_was_charged_and_for_nothing_else() -> None:
     class Counting:
         reproducible, drawn = True, 0
 
@@ -526,12 +528,13 @@ def test_a_site_charges_its_own_ledger_once_and_before_it_draws() -> None:
 
     noise = terms(tolerated=1).noise_of_sites
     source: Any = Counting()
-    small, enough = Ledger(Budget(0.5, 1e-6)), Ledger(BUDGET)
-    site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, small)
-    with pytest.raises(riemdp.BudgetExceeded):
-        site.answer(tangents())
-    assert (source.drawn, site.spent, small.charges) == (0, 0.0, 0)
-    site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, enough)
+    enough = Ledger(BUDGET)
+    for permit in (None, charge(riemdp.gaussian(1e6))):
+        site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, permit)
+        with pytest.raises(riemdp.RiemdpError, match="charged"):
+            site.answer(tangents())
+    assert source.drawn == 0
+    site = SearchSite(SEARCH.on(SPACE), SITES[0], noise, source, charge(noise.guarantee, enough))
     for _ in range(3):
         site.answer(tangents())
     assert (source.drawn, enough.charges) == (3, 1)

@@ -22,7 +22,7 @@ from riemdp.federated._search import InProcess, in_process
 from riemdp.federated._search_drive import told_release
 from riemdp.federated._search_site import answer_question, check_search, own_size
 from riemdp.mechanisms._search_sites import SearchSite
-from riemdp.privacy import Ledger, gaussian
+from riemdp.privacy import Ledger, charge, gaussian
 from riemdp.randomness import noise_source
 
 from .test_people_at_sites import AGREEMENT as ROUNDS
@@ -58,7 +58,8 @@ def by_the_public_door(folder: Path, groups: Any) -> riemdp.Release:
     given = _Given(SPACE, SITES, groups, "a test")
     assert tuple(given.sizes.values()) == tuple(terms.sizes.values())
     sites = [
-        SearchSite(terms.domain, x, terms.noise_of_sites, noise_source(0)) for x in given.records
+        SearchSite(terms.domain, x, terms.noise_of_sites, noise_source(0), charge(terms.guarantee))
+        for x in given.records
     ]
     server, carried = in_process(terms, sites, SEARCH.on(SPACE))
     server.sites = SameNoise(carried.parties.values(), terms.fingerprint)

@@ -49,6 +49,11 @@ def question(keys: dict[str, Keys], number: int = 0, context: bytes = b"point") 
     return Question(AGREEMENT, number, roster_of(keys), context)
 
 
+def noisy_steps(values: np.ndarray, source) -> np.ndarray:
+    """What a party sends before it is masked."""
+    return PLAN.integers(values) + PLAN.noise(source)
+
+
 # ------------------------------------------------------------------------------------------------
 # the transcript: what the server sees can be made from the sums alone
 def transcript(rounds: int, noisy: Callable[..., np.ndarray] | None = None) -> np.ndarray:
@@ -60,7 +65,7 @@ def transcript(rounds: int, noisy: Callable[..., np.ndarray] | None = None) -> n
         rows.append(
             [
                 masked(
-                    noisy(VALUES[n], source) if noisy else PLAN.noisy(VALUES[n], source),
+                    (noisy or noisy_steps)(VALUES[n], source),
                     keys[n],
                     asked,
                 )
@@ -121,7 +126,7 @@ def test_planted_leaks_fail_the_transcript_test(monkeypatch: pytest.MonkeyPatch)
     # the noise of one party is left out
     def without(values: np.ndarray, source) -> np.ndarray:
         first = np.array_equal(values, VALUES[NAMES[0]])
-        return PLAN.integers(values) if first else PLAN.noisy(values, source)
+        return PLAN.integers(values) if first else noisy_steps(values, source)
 
     assert transcript_p_value(transcript(ROUNDS, without)) < ALPHA
     # the number of the round is left out: masks are used again

@@ -15,6 +15,7 @@ from riemdp.federated import Coordinator, PriRFed, plan_federated, run_in_proces
 from riemdp.federated._secure_sum import Keys, Question, Roster, masked, total
 from riemdp.federated._shared import context_of, masked_sum, moved, plan_shared
 from riemdp.optimizers import DPRGD, DPRSGD
+from riemdp.optimizers._account import Account
 from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
 from riemdp.optimizers._plan import plan_optimizer
 from riemdp.privacy import Ledger
@@ -125,6 +126,7 @@ def replies(
             server.value,
             keys[name],
             Question("ab" * 32, changed.get(name, len(server.records)), roster, context),
+            Account(),
             rng=7,
         )
         for name in server.open
@@ -193,10 +195,10 @@ def test_a_site_is_charged_before_its_noise_and_not_for_a_bad_roster() -> None:
         arguments = (prirfed, shared, datasets()[0], NORTH, keys["site-0"], asked)
         if bad:
             with pytest.raises(InvalidArgument, match="unusable public key"):
-                masked_sum(*arguments, ledger=ledger)
+                masked_sum(*arguments, Account(ledger))
             assert not ledger.spent.parts
         else:
-            masked_sum(*arguments, ledger=ledger)
+            masked_sum(*arguments, Account(ledger))
             assert ledger.spent == shared.guarantee
 
 
@@ -262,7 +264,7 @@ def attacked(who: str, *, dropped: int = 0, bare: bool = False, runs: int = 4000
             }
             if t < 10 and not (dropped or bare):  # as a site does it
                 words["a"] = masked_sum(
-                    prirfed, shared, records, start, keys["a"], asked, rng=source
+                    prirfed, shared, records, start, keys["a"], asked, Account(), rng=source
                 )
             added = total(words.values())
             seen.append(float(words["a"].view(np.int64)[0] if alone else added[0]))

@@ -12,7 +12,7 @@ import riemdp
 from riemdp import InvalidArgument, noise_source
 from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.mechanisms._shared_sum import SharedSum
-from riemdp.privacy import Ledger, gaussian, gaussian_noise_multiplier
+from riemdp.privacy import gaussian, gaussian_noise_multiplier
 from tests.statistical import ALPHA, gaussian_p_value
 
 
@@ -189,16 +189,9 @@ def test_audited_bounds_are_below_the_claim(who: str, known: int) -> None:
 
 # ------------------------------------------------------------------------------------------------
 # one party
-def test_it_charges_before_it_draws() -> None:
+def test_what_it_assumes_is_in_its_guarantee() -> None:
     p = plan()
-    ledger = Ledger(riemdp.Budget(4.0, 1e-5))
-    p.noisy(np.zeros(3), ledger=ledger)
-    assert ledger.spent == p.guarantee
-    assert "5 sites at most 2" in ledger.spent.assumes
-    poor = Ledger(riemdp.Budget(0.01, 1e-5))
-    with pytest.raises(riemdp.BudgetExceeded):
-        p.noisy(np.zeros(3), ledger=poor)
-    assert not poor.spent.parts
+    assert "5 sites at most 2" in p.guarantee.assumes
     assert "all 5 sites" in dataclasses.replace(p, tolerated=0).guarantee.assumes
 
 
@@ -215,7 +208,7 @@ def test_values_on_the_grid() -> None:
 def test_sums_are_read_back_or_refused() -> None:
     p, source = plan(), noise_source(4)
     vectors = [np.array([0.25, -1.0, 0.0]) for _ in range(5)]
-    total = sum(p.noisy(v, source) for v in vectors)
+    total = sum(p.integers(v) + p.noise(source) for v in vectors)
     value = p.value(total, 5.0)
     assert value is not None
     assert np.allclose(value, np.sum(vectors, axis=0), atol=8 * p.sigma_of(5))

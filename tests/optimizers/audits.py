@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, Problem, problems
+from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Euclidean
 from riemdp.optimizers._minimize import replicate
 from riemdp.optimizers._noisy_gradient import NoisyGradient
@@ -72,7 +73,15 @@ def scores(optimizer, noise, kind=NoisyGradient, attack=None, seed=1):
     found, claim = [], None
     for i, data in enumerate(pair):
         values, claim = replicate(
-            problem, data, start, optimizer, repetitions=TRIALS, rng=seed + i, kind=kind, **given
+            problem,
+            data,
+            start,
+            optimizer,
+            ledger=Unbounded(),
+            repetitions=TRIALS,
+            rng=seed + i,
+            kind=kind,
+            **given,
         )
         found.append(np.asarray(values)[:, 0])
     return found[0], found[1], claim

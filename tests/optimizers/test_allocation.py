@@ -23,6 +23,7 @@ from riemdp import (
     noise_source,
     private_minimize,
 )
+from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Euclidean
 from riemdp.optimizers import _batches, _calibrated, _driver, plan_optimizer
 from riemdp.optimizers._minimize import replicate
@@ -151,7 +152,9 @@ def test_a_run_reads_every_record_once_an_epoch_at_a_step_of_its_own():
     data = np.zeros((8, 1))
     data[3] = 1.0
     run = settings(t * epochs, 2, rate=lambda step: 2.0**step)
-    values, _ = replicate(LINEAR, data, np.zeros(1), run, noise_std=0.0, repetitions=runs, rng=3)
+    values, _ = replicate(
+        LINEAR, data, np.zeros(1), run, noise_std=0.0, ledger=Unbounded(), repetitions=runs, rng=3
+    )
     taken = np.rint(-np.asarray(values)[:, 0] * 8 / t).astype(np.int64)  # divided by n / t
     where = {2**i + 2**j: t * i + j - t for i, j in itertools.product(range(t), range(t, 2 * t))}
     counts = np.bincount([where[x] for x in taken], minlength=t * t)
@@ -162,7 +165,14 @@ def test_the_sum_is_divided_by_the_public_expected_size():
     """Seven records in three batches, of which two have left: n / t = 7 / 3 stays the divisor."""
     run = settings(3, 3, population=7)
     values, _ = replicate(
-        LINEAR, np.ones((5, 1)), np.zeros(1), run, noise_std=0.0, repetitions=50, rng=1
+        LINEAR,
+        np.ones((5, 1)),
+        np.zeros(1),
+        run,
+        noise_std=0.0,
+        ledger=Unbounded(),
+        repetitions=50,
+        rng=1,
     )
     np.testing.assert_allclose(values, -5 * 3 / 7, rtol=1e-14)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, private_minimize, problems
+from riemdp.audit._unbounded import Unbounded
 from riemdp.optimizers import _driver
 from riemdp.optimizers._minimize import replicate
 from riemdp.randomness import NoiseSource
@@ -134,7 +135,9 @@ X /= np.linalg.norm(X, axis=1, keepdims=True)
 def test_replicated_runs_are_the_runs(optimizer):
     """With one repetition and the same seed, both ways give the same point and guarantee."""
     start = np.eye(4)[0]
-    values, claim = replicate(P, X, start, optimizer, noise_std=0.05, repetitions=1, rng=3)
+    values, claim = replicate(
+        P, X, start, optimizer, noise_std=0.05, ledger=Unbounded(), repetitions=1, rng=3
+    )
     run = private_minimize(P, X, start, optimizer, None, noise_std=0.05, rng=3)
     np.testing.assert_allclose(values[0], run.value, atol=1e-12)
     assert claim.epsilon(1e-5) == run.guarantee.epsilon(1e-5)

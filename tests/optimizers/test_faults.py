@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Problem, problems
+from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Euclidean, Product, SPDLogEuclidean
 from riemdp.optimizers import _batches, plan_optimizer
 from riemdp.optimizers._minimize import replicate
@@ -42,6 +43,7 @@ def scores(optimizer, kind=NoisyGradient, data=None, seed=1, sigma=SIGMA):
             np.zeros(D),
             optimizer,
             noise_std=sigma,
+            ledger=Unbounded(),
             repetitions=TRIALS,
             rng=seed + i,
             kind=kind,
@@ -65,7 +67,14 @@ def test_batches_are_fresh_at_every_step_and_frozen_ones_are_caught(monkeypatch)
 
     def relative_variance():
         values, _ = replicate(
-            LINEAR, x, np.zeros(D), kind, noise_std=SIGMA, repetitions=TRIALS, rng=3
+            LINEAR,
+            x,
+            np.zeros(D),
+            kind,
+            noise_std=SIGMA,
+            ledger=Unbounded(),
+            repetitions=TRIALS,
+            rng=3,
         )
         return np.var(np.asarray(values)[:, 0]) / expected
 
@@ -139,6 +148,7 @@ def test_every_part_of_a_product_is_clipped():
         start,
         DPRGD(1, 1.0, 1.0),
         noise_std=0.0,
+        ledger=Unbounded(),
         repetitions=1,
         rng=0,
     )
@@ -157,6 +167,7 @@ def test_every_part_of_a_product_is_clipped():
         start,
         DPRGD(1, 1.0, 1.0),
         noise_std=0.0,
+        ledger=Unbounded(),
         repetitions=1,
         rng=0,
         kind=FirstLeafOnly,
@@ -169,7 +180,14 @@ def test_a_gradient_that_is_not_finite_counts_as_zero(bad):
     x = np.zeros((3, D))
     x[1] = bad
     values, _ = replicate(
-        PROBLEM, x, np.zeros(D), DPRGD(1, 1.0, 1.0), noise_std=0.0, repetitions=1, rng=0
+        PROBLEM,
+        x,
+        np.zeros(D),
+        DPRGD(1, 1.0, 1.0),
+        noise_std=0.0,
+        ledger=Unbounded(),
+        repetitions=1,
+        rng=0,
     )
     assert np.all(np.isfinite(values))
     assert np.linalg.norm(values) <= 1 / 3 + 1e-12
@@ -181,7 +199,14 @@ def test_clipping_is_in_the_riemannian_norm():
     start = np.diag([100.0, 0.01])
     x = np.array([np.eye(2)])
     got, _ = replicate(
-        problems.frechet_mean(m), x, start, DPRGD(1, 1.0, 0.25), noise_std=0.0, repetitions=1, rng=0
+        problems.frechet_mean(m),
+        x,
+        start,
+        DPRGD(1, 1.0, 0.25),
+        noise_std=0.0,
+        ledger=Unbounded(),
+        repetitions=1,
+        rng=0,
     )
     assert float(m.dist(start, got[0])) == pytest.approx(0.25, rel=1e-9)
 

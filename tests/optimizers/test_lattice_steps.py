@@ -15,6 +15,7 @@ import pytest
 
 import riemdp
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Budget, noise_source, private_minimize, problems
+from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import _spectral as spectral
 from riemdp.optimizers import _kernels, plan_optimizer
 from riemdp.optimizers._kernels import Generic, choose_kernel
@@ -285,6 +286,7 @@ def moves(kind, seed=5):
         np.zeros(200),
         DPRGD(1, 0.5, 1.0),
         noise_std=0.3,
+        ledger=Unbounded(),
         repetitions=2000,
         rng=seed,
         kind=kind,
@@ -321,6 +323,7 @@ def near_zero(records, gradient_is_quick, seed, monkeypatch):
         np.zeros(1),
         DPRGD(1, 0.5, 1.0),
         noise_std=1.9,
+        ledger=Unbounded(),
         repetitions=40_000,
         rng=seed,
     )

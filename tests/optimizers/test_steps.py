@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from riemdp import DPRGD, DPRSGD, DPRSVRG, Ball, Budget, Problem, private_minimize, problems
+from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import (
     Euclidean,
     Grassmann,
@@ -153,7 +154,7 @@ def test_fast_kernels_equal_the_generic_one(which, sampling, monkeypatch):
 
     # Noise of the same law is drawn in another frame: compare without it.
     def found():
-        return replicate(p, x, start, o, noise_std=0.0, repetitions=3, rng=5)[0]
+        return replicate(p, x, start, o, noise_std=0.0, ledger=Unbounded(), repetitions=3, rng=5)[0]
 
     fast = found()
     generic = _kernels.choose_kernel(p, False, generic=True)
@@ -231,6 +232,7 @@ def first_step_coordinates(manifold, kind=NoisyGradient, n=4000, sigma=0.02, rat
         start,
         DPRGD(1, rate, 1.0),
         noise_std=sigma,
+        ledger=Unbounded(),
         repetitions=n,
         rng=11,
         kind=kind,
@@ -264,6 +266,7 @@ def test_noise_of_an_empty_poisson_batch_is_the_full_noise():
         start,
         DPRSGD(1, 1, 0.5, 1e-6, sampling="poisson"),
         noise_std=0.02,
+        ledger=Unbounded(),
         repetitions=4000,
         rng=2,
     )

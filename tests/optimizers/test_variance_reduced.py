@@ -22,6 +22,7 @@ from riemdp import (
     private_minimize,
     problems,
 )
+from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import (
     Euclidean,
     Lorentz,
@@ -133,7 +134,14 @@ def test_in_flat_space_no_query_is_issued_between_anchors():
     # 1/4 halve the rest each time.
     x = RNG.normal(size=(200, 6)) * 0.1
     values, claim = replicate(
-        problem, x, np.zeros(6), optimizer, budget=Budget(1.0, 1e-5), repetitions=5000, rng=1
+        problem,
+        x,
+        np.zeros(6),
+        optimizer,
+        budget=Budget(1.0, 1e-5),
+        ledger=Unbounded(),
+        repetitions=5000,
+        rng=1,
     )
     assert claim.epsilon(1e-5) <= 1.0
     moved = np.asarray(values) - x.mean(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -15,8 +16,7 @@ from .._errors import InvalidArgument, integer, real
 from ..manifolds._base import Point
 from ..mechanisms import Release
 from ..mechanisms._base import PointMechanism
-from ..privacy import Guarantee
-from ..privacy._ledger import uncharged
+from ..privacy import Guarantee, Ledger
 from ..randomness import NoiseSource, noise_source
 from ._bounds import (
     Scores,
@@ -26,6 +26,7 @@ from ._bounds import (
     operating_point,
     refutes,
 )
+from ._unbounded import Unbounded
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class AuditResult:
 class Releases(Protocol):
     """What can be attacked: anything that releases one value."""
 
-    def release(self, value: Point, rng: NoiseSource, /) -> Release:
-        """The noisy value, with its guarantee."""
+    def release(self, value: Point, rng: NoiseSource, /, *, ledger: Ledger | None) -> Release:
+        """The noisy value, with its guarantee, which is charged to the ledger."""
         ...
 
 
@@ -98,10 +99,13 @@ def audit_mechanism(
 ) -> AuditResult:
     """Attack one release: can an attacker tell `value_in` from `value_out`?
 
-    Nothing is charged to a ledger, so do not attack with private data: choose the values yourself.
+    A mechanism charges no ledger here, so do not attack with private data: choose the values
+    yourself.
 
     Args:
-        mechanism: A mechanism with `release(value, rng)`, or a function (value, rng) -> `Release`.
+        mechanism: A mechanism with `release(value, rng, ledger=...)`, or a function (value, rng) ->
+            `Release`. A function is called as it is, so what it charges is charged: do not attack
+            one inside `with Ledger(...)`.
         value_in: Value of the query on one data set.
         value_out: Its value on a neighbouring data set, as far away as the sensitivity allows.
         trials: Number of releases of each value, at least 16.
@@ -121,13 +125,16 @@ def audit_mechanism(
             not one of the package's mechanisms.
     """
     trials = integer("trials", trials, at_least=16)
-    release = mechanism.release if isinstance(mechanism, Releases) else mechanism
+    release = (
+        functools.partial(mechanism.release, ledger=Unbounded())
+        if isinstance(mechanism, Releases)
+        else mechanism
+    )
     source = noise_source(rng)
-    with uncharged():
-        first = release(value_in, source)
-        runs = [
-            [release(value, source).value for _ in range(trials)] for value in (value_in, value_out)
-        ]
+    first = release(value_in, source)
+    runs = [
+        [release(value, source).value for _ in range(trials)] for value in (value_in, value_out)
+    ]
     stacked = [
         jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *values) for values in runs
     ]

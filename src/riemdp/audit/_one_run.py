@@ -24,7 +24,6 @@ from scipy import special
 
 from .._errors import InvalidArgument, integer, real
 from ..privacy import Guarantee
-from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
 
 _STEP = 0.004  # of the epsilons that a lower bound is searched on
@@ -106,7 +105,8 @@ def audit_in_one_run(
 
     The coins test the adjacency of the guarantee that the run returns: under "add-or-remove-one"
     let a canary be in the data or left out, under "replace-one" let a record be one of two. Choose
-    the canaries yourself; nothing is charged to a ledger.
+    the canaries yourself. What `run` charges is charged, so do not attack inside `with
+    Ledger(...)`.
 
     Args:
         run: From the coins, a bool array (canaries,), and a source of noise, to an object with
@@ -149,8 +149,7 @@ def audit_in_one_run(
     delta = real("delta", delta, at_least=0.0, below=1.0)
     source = noise_source(rng)
     coins = source.integers(0, 2, (m,)).astype(bool)
-    with uncharged():
-        seen = run(coins.copy(), source)
+    seen = run(coins.copy(), source)
     scores = np.asarray(score(seen.value), dtype=np.float64)
     if scores.shape != (m,) or not np.all(np.isfinite(scores)):
         raise InvalidArgument(

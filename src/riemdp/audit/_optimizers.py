@@ -25,11 +25,11 @@ from ..optimizers import OptimizationResult, private_minimize
 from ..optimizers._minimize import replicate
 from ..optimizers._plan import AbstractOptimizer, check_optimizer
 from ..privacy import Guarantee
-from ..privacy._ledger import uncharged
 from ..problems import Problem, frechet_mean, principal_eigenvector
 from ..randomness import NoiseSource, noise_source
 from ._attacks import AuditResult, assess
 from ._one_run import OneRunAudit, audit_in_one_run
+from ._unbounded import Unbounded
 
 Score = Callable[[Point], Float[Array, " trials"]]
 
@@ -92,8 +92,7 @@ def audit_optimizer(
     lacking = optimizer.counts_are_private
     plan = ATTACKS[attack](space, n, lacking)
     source = noise_source(rng)
-    with uncharged():
-        found = [_runs(plan, x, optimizer, noise_std, trials, source, through) for x in plan.pair]
+    found = [_runs(plan, x, optimizer, noise_std, trials, source, through) for x in plan.pair]
     scores = [np.asarray(plan.score(values), dtype=np.float64) for values, _ in found]
     name = f"{type(optimizer).__name__} on {space!r}"
     name = name if attack == "linear" else f"{name}, {attack}"
@@ -151,7 +150,8 @@ def audit_optimizer_in_one_run(
         sides = np.where(included, 1.0, 0.0 if lacking else -1.0)
         data = np.stack([sides, np.arange(m, dtype=np.float64)], axis=1)
         data = data[included] if lacking else data
-        return private_minimize(problem, data, start, optimizer, rng=source, noise_std=noise_std)
+        how: dict[str, Any] = {"rng": source, "ledger": Unbounded(), "noise_std": noise_std}
+        return private_minimize(problem, data, start, optimizer, **how)
 
     return audit_in_one_run(
         run,
@@ -182,11 +182,12 @@ def _runs(
             optimizer,
             noise_std=noise_std,
             repetitions=trials,
+            ledger=Unbounded(),
             rng=source,
         )
+    how: dict[str, Any] = {"rng": source, "ledger": Unbounded(), "noise_std": noise_std}
     runs = [
-        private_minimize(plan.problem, data, plan.start, optimizer, rng=source, noise_std=noise_std)
-        for _ in range(trials)
+        private_minimize(plan.problem, data, plan.start, optimizer, **how) for _ in range(trials)
     ]
     stacked = jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *[run.value for run in runs])
     return stacked, runs[0].guarantee

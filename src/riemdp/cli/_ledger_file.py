@@ -19,12 +19,15 @@ class CommandLedger(Ledger):
     privacy. An interrupt that came before is obeyed here; a later one waits.
     """
 
-    def spend(self, guarantee: Guarantee, *, of: Guarantee | None = None) -> None:
+    def spend(
+        self, guarantee: Guarantee, *, of: Guarantee | None = None, run: str | None = None
+    ) -> None:
         """Charge the file, unless the user has interrupted.
 
         Args:
             guarantee: what the release will cost.
             of: the guarantee of the whole run that the release is a part of.
+            run: the id of the charge.
 
         Raises:
             KeyboardInterrupt: an interrupt came before; nothing is charged.
@@ -33,7 +36,7 @@ class CommandLedger(Ledger):
         interrupts = current()
         with interrupts.held():
             interrupts.check()
-            super().spend(guarantee, of=of)
+            super().spend(guarantee, of=of, run=run)
             interrupts.charged = True
 
 

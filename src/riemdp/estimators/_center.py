@@ -19,9 +19,9 @@ from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._counted import plan_count
 from ..privacy import Budget, Guarantee, charge
 from ..privacy._cautions import warn_of
-from ..privacy._ledger import uncharged
 from ..randomness import noise_source
-from ..releases import private_frechet_mean
+from ..releases._mean import prepared_mean
+from ..releases._prepared import Prepared
 from ..statistics._membership import Membership
 from ._matrices import composable, refuse_damaged, space_of
 from ._shared import ManifoldRecords, check_seed, check_size, cost_of
@@ -164,24 +164,17 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         source = noise_source(check_seed(self.random_state))
         whole = BudgetedNoise(budget).guarantee.quoted_at(budget.delta)
         whole = whole if labels is None else whole.for_people()
-        charge(whole)  # what can be refused was: the domains' sizes are public
-        with uncharged():  # `whole`, charged just before, is the cost of all of them together
-            releases = {
-                name: private_frechet_mean(
-                    manifold,
-                    np.asarray(matrices)[own],
-                    ball,
-                    budget,
-                    rng=source,
-                    groups=None if labels is None else labels[own],
-                    **how,
-                )
-                for name, own in rows.items()
-            }
-        if any(not _within(r.guarantee, whole, budget) for r in releases.values()):
-            raise AssertionError(
-                "a domain was released under another guarantee than the one that was charged"
-            )
+        prepared: dict[str, Prepared] = {}
+        for name, own in rows.items():
+            people = None if labels is None else labels[own]
+            records = np.asarray(matrices)[own]
+            mean = prepared_mean(manifold, records, ball, budget, groups=people, **how)
+            assert isinstance(mean, Prepared)
+            prepared[name] = mean
+        with charge(whole) as permit:  # what can be refused was: the domains' sizes are public
+            # a record, or a person, is in one domain (docs/proofs/class-means.md, Lemma 1)
+            each = permit.among_parts(1)
+            releases = {name: mean.within(source, each) for name, mean in prepared.items()}
         self.manifold_ = manifold
         self.releases_ = {d: r._named(names_of(X)) for d, r in releases.items()}
         self.centers_ = {name: np.asarray(r.value) for name, r in releases.items()}
@@ -258,11 +251,6 @@ def _within_domains(members: Membership, of: list[str]) -> np.ndarray:
                 " the domains"
             )
     return members.places
-
-
-def _within(guarantee: Guarantee, whole: Guarantee, budget: Budget) -> bool:
-    """Whether a domain cost no more than what was charged."""
-    return guarantee.epsilon(budget.delta) <= whole.epsilon(budget.delta) * (1.0 + 1e-9)
 
 
 def _recentred(X: np.ndarray, center: np.ndarray) -> np.ndarray:

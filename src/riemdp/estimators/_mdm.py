@@ -31,7 +31,6 @@ from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
-from ..privacy._ledger import uncharged
 from ..randomness import NoiseSource, noise_source
 from ..releases import plan_private_mean
 from ..releases._choices import COMPARED, NEED_GRADIENT, Moving
@@ -44,8 +43,9 @@ from ._shared import ManifoldRecords, check_seed, cost_of, cost_of_named
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
 _Releases = tuple[
-    Sequence[Counted], list[Point], Guarantee
-]  # one mechanism and one mean before noise a class, and the cost of all together
+    Sequence[Counted], list[Point], Guarantee, int
+]  # one mechanism and one mean before noise a class, the cost of all together, and how many of the
+# means one record can change
 
 
 class PrivateMDM(
@@ -278,9 +278,9 @@ class PrivateMDM(
                 refuse_damaged(self, admitted.manifold, X)
         own = [labels == i for i in range(classes)]
         if self.labels == "public":
-            mechanisms, values, whole = self._public(domain, clamped, own, admitted.sizes())
+            mechanisms, values, whole, most = self._public(domain, clamped, own, admitted.sizes())
         else:
-            mechanisms, values, whole = self._private(domain, clamped, own)
+            mechanisms, values, whole, most = self._private(domain, clamped, own)
         counts = [
             _count_outside(clamped, flags)
             if isinstance(clamped, Stream)
@@ -288,9 +288,11 @@ class PrivateMDM(
             for flags in own
         ]
         pairs = list(zip(values, counts, strict=True))
-        charge(whole)  # all means are known: nothing can fail between here and the last noise
-        with uncharged():  # `whole`, charged just before, is the cost of all of them together
-            releases = [m.release(v, source) for m, v in zip(mechanisms, pairs, strict=True)]
+        ready = [m._ready(v) for m, v in zip(mechanisms, pairs, strict=True)]
+        # all means are admitted: nothing can fail between here and the last noise
+        with charge(whole) as permit:
+            each = permit.among_parts(most)  # docs/proofs/class-means.md, Lemmas 1 and 3
+            releases = [mean.within(source, each) for mean in ready]
         moving, local = Moving(None), frame.local
         releases = [
             moving.applied(r, cast(PointMechanism, m.inner), local)
@@ -300,10 +302,6 @@ class PrivateMDM(
         releases = [
             dataclasses.replace(r, value=value) for r, value in zip(releases, there, strict=True)
         ]
-        if any(r.guarantee != m.guarantee for m, r in zip(mechanisms, releases, strict=True)):
-            raise AssertionError(
-                "a class was released under another guarantee than the one that was charged"
-            )
         self.guarantee_ = whole
         self.ball_ = ball
         self._coordinates = None
@@ -333,7 +331,7 @@ class PrivateMDM(
             )
             for flags, n in zip(own, sizes, strict=True)
         ]
-        return mechanisms, values, mechanisms[0].guarantee
+        return mechanisms, values, mechanisms[0].guarantee, 1
 
     def _private(
         self, domain: Domain, clamped: np.ndarray | Stream, own: list[np.ndarray]
@@ -375,7 +373,8 @@ class PrivateMDM(
             values.append(query.value(Records(points, shares)))
         one = mechanism.guarantee
         classes = len(own)
-        return [mechanism] * classes, values, one if classes == 1 else one.compose(one)
+        most = min(classes, 2)
+        return [mechanism] * classes, values, one.repeat(most), most
 
     def _name(self, domain: Domain, n: int, budget: Budget) -> str:
         if self.mechanism != "auto":

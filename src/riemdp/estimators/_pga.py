@@ -23,10 +23,11 @@ from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._common import needs_log
 from ..privacy import Budget, Guarantee, charge, split_budget
 from ..privacy._cautions import warn_of
-from ..privacy._ledger import uncharged
 from ..randomness import noise_source
-from ..releases import private_frechet_mean, private_tangent_covariance
+from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
+from ..releases._prepared import Prepared
+from ..releases._tangent_covariance import prepared_covariance
 from ._matrices import ball_or_search, composable
 from ._shared import (
     ON_INVALID,
@@ -171,21 +172,16 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         check_size(manifold, ball, n, parts[0])
         whole = BudgetedNoise(budget).guarantee
         whole = (whole.for_people() if grouped else whole).quoted_at(budget.delta)
+        how = self._how(ball, parts[0])
+        of_mean = prepared_mean(manifold, points, ball, parts[0], groups=grouped, **how)
+        assert isinstance(of_mean, Prepared)
         # What can be refused was. The mean is moved into its ball, so that it is a point that a
         # ball can have as its centre, whatever the noise was.
-        charge(whole)
-        with uncharged():  # `whole`, charged just before, is the cost of both together
-            mean = private_frechet_mean(
-                manifold, points, ball, parts[0], rng=source, **self._how(ball, parts[0])
-            )
-            radius = float(mean.details["ball"].radius)
-            about = Ball(mean.value, radius)
-            moment = private_tangent_covariance(manifold, points, about, parts[1], rng=source)
-        both = mean.guarantee.compose(moment.guarantee)
-        if both.epsilon(budget.delta) > whole.epsilon(budget.delta) * (1.0 + 1e-9):
-            raise AssertionError(
-                "mean and covariance were released under another guarantee than was charged"
-            )
+        with charge(whole) as permit:
+            mean = of_mean.within(source, permit)
+            about = Ball(mean.value, float(mean.details["ball"].radius))
+            of_moment = prepared_covariance(manifold, points, about, parts[1], groups=grouped)
+            moment = of_moment.within(source, permit)
         values, vectors = np.linalg.eigh(np.asarray(moment.value))
         rows = vectors[:, ::-1][:, :count].T
         largest = rows[np.arange(count), np.abs(rows).argmax(axis=1)]

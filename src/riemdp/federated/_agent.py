@@ -24,8 +24,9 @@ import numpy as np
 from .._errors import BudgetExceeded, InvalidArgument
 from ..domains._door import admit_point
 from ..manifolds._base import Point, RecordsLike
-from ..optimizers import OptimizationResult, private_minimize
-from ..optimizers._minimize import check_affordable, check_data
+from ..optimizers import OptimizationResult
+from ..optimizers._account import Account, check_affordable
+from ..optimizers._minimize import check_data, minimized
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Ledger
 from ..randomness import NoiseSource
@@ -111,15 +112,26 @@ def local_update(
     Source:
         Proof: docs/proofs/federated.md.
     """
+    return updated(prirfed, records, current, sigma, Account(ledger), rng=rng)
+
+
+def updated(
+    prirfed: PriRFed,
+    records: RecordsLike | Belonging,
+    current: Point,
+    sigma: float | None,
+    account: Account,
+    *,
+    rng: int | NoiseSource | None = None,
+) -> OptimizationResult:
+    """`local_update`, at the cost of an `Account`."""
     point = admit_current(prirfed, current)
     noise: dict[str, Any] = {"budget": None} if sigma is None else {"noise_std": sigma}
     own: Any = records
     if isinstance(records, Belonging):  # people take the place of records, in `sigma` too
         noise |= {"groups": records.groups, "records_per_person": records.places}
         own = records.records
-    done = private_minimize(
-        prirfed.problem, own, point, prirfed.local, rng=rng, ledger=ledger, **noise
-    )
+    done = minimized(prirfed.problem, own, point, prirfed.local, account=account, rng=rng, **noise)
     if done.status == "interrupted":
         raise KeyboardInterrupt
     return done
@@ -236,7 +248,8 @@ def answer_sum(
     question = Question(setup.agreement, number, roster, context)
     check_cost(site, setup, n, shared.sigma)
     site.count_answer(setup.agreement, number, most_answers(site, setup))
-    words = masked_sum(prirfed, shared, own, point, keys, question, rng=rng, ledger=site.ledger)
+    account = Account(site.ledger)
+    words = masked_sum(prirfed, shared, own, point, keys, question, account, rng=rng)
     forget(_run_file(site))
     return words
 

@@ -35,7 +35,7 @@ from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._arithmetic import LATTICE
 from ..privacy._cautions import warn_of
 from ..privacy._guarantee import PERSON, RECORD
-from ..privacy._ledger import uncharged
+from ..privacy._permit import Permit
 from ..randomness import NoiseSource, noise_source
 from ..releases._people import facts_of, of_groups
 from ..statistics import TangentMean
@@ -294,14 +294,18 @@ class OverSites(AbstractMechanism[list[Any]]):
             SearchSite(self.domain, records, self.noise, noise_source(0))
         return value
 
-    def _asked(self, value: list[Any], source: NoiseSource) -> SumsOverSites:
-        """The server of all sites, each of which draws for itself, but for a simulation."""
+    def _asked(self, value: list[Any], source: NoiseSource, permit: Permit) -> SumsOverSites:
+        """The server of all sites, each of which draws for itself, but for a simulation. A record
+        is at one site, so each of them answers for the whole (docs/proofs/secure-sums.md).
+        """
+        each = permit.among_parts(1)
         parts = [
             SearchSite(
                 self.domain,
                 records,
                 self.noise,
                 source if source.reproducible else noise_source(None),
+                each,
             )
             for records in value
         ]
@@ -309,8 +313,10 @@ class OverSites(AbstractMechanism[list[Any]]):
         return server
 
     def _draw(self, value: list[Any], source: NoiseSource) -> Drawn:
-        with uncharged():  # the whole has been charged; at a site by itself the first answer is
-            return self._whole(self._asked(value, source))
+        raise NotImplementedError  # the sites need the permit of the whole
+
+    def _draw_parts(self, value: list[Any], source: NoiseSource, permit: Permit) -> Drawn:
+        return self._whole(self._asked(value, source, permit))
 
     def drawn(self, server: SumsOverSites) -> Drawn:
         """The result of a search by this server: a function of the sums that it is told."""

@@ -11,18 +11,19 @@ from typing import Any
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
 from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
-from ..optimizers._minimize import check_affordable, check_data, check_initial
+from ..optimizers._account import Account, check_affordable
+from ..optimizers._minimize import check_data, check_initial
 from ..optimizers._people import MOST, PERSON_IS, refuse_public_parts, weighted_loss
 from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._arithmetic import IDEALISED, LATTICE
-from ..privacy._ledger import uncharged
+from ..privacy._permit import Permit, Receipt
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
 from ._accounting import FederatedPlan, plan_federated, worst
-from ._agent import admit_current, local_update
+from ._agent import admit_current, updated
 from ._coordinator import Coordinator, RoundRecord
 from ._prirfed import PriRFed
 from ._secure_sum import Keys, Question, Roster
@@ -152,12 +153,12 @@ def run_in_process(
             NotPrivateWarning,
             stacklevel=2,
         )
-    charge(plan.guarantee, ledger)
+    permit = charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
     records = dict(zip(names, (data for data, _ in checked), strict=True))
     if people is not None:
         records = dict(zip(names, (own for _, own in people), strict=True))
-    agents = _Agents(server, records, source, without_noise)
+    agents = _Agents(server, records, source, without_noise, permit)
     weights = None if people is None else [m.shares for m, _ in people]
     rows: list[HistoryRow] = []
     calls, status = 0, "completed"
@@ -188,6 +189,7 @@ def run_in_process(
         history=History(rows),
         gradient_calls=calls,
         places=None if people is None else records_per_person,
+        receipt=permit.receipt,
     )
 
 
@@ -201,9 +203,11 @@ def result_of(
     gradient_calls: int = 0,
     engine: str = "",
     places: int | None = None,
+    receipt: Receipt | None = None,
 ) -> FederatedResult:
     """What a run that a server has ended, or was interrupted in, gives back; `engine` names what
-    carried its messages, and `places` says how many records of one person entered an answer.
+    carried its messages, `places` says how many records of one person entered an answer, and
+    `receipt` is that of the whole plan, where it was charged here.
     """
     prirfed = server.prirfed
     of_people: dict[str, Any] = {}
@@ -233,6 +237,7 @@ def result_of(
             **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
             **of_people,
         },
+        receipt=receipt,
         rounds=tuple(server.records),
         invitations=dict(server.invitations),
         plan=plan,
@@ -264,11 +269,21 @@ class _Agents:
     """All agents of a run in one process."""
 
     def __init__(
-        self, server: Coordinator, data: dict[str, Any], source: NoiseSource, without_noise: bool
+        self,
+        server: Coordinator,
+        data: dict[str, Any],
+        source: NoiseSource,
+        without_noise: bool,
+        permit: Permit,
     ):
         self.server, self.data, self.without_noise = server, data, without_noise
         # Agents draw from the operating system, each for itself, but for a simulation.
         self.rng = source if source.reproducible else None
+        # The plan was charged as a whole (docs/proofs/federated.md). An agent answers at most once
+        # a round, so it may give away as many local answers as there are rounds, and no more.
+        local, rounds = server.plan.local, server.prirfed.rounds
+        wholes = [local[n].repeat(rounds) for n in server.sizes.values()]
+        self.permits = dict(zip(server.sizes, permit.for_parties(wholes), strict=True))
         self.keys: dict[str, Keys] = {}
         self.agreement = secrets.token_hex(32)  # names this run, for masks
         if server.plan.shared is not None:
@@ -286,19 +301,18 @@ class _Agents:
             context = context_of(server.prirfed.problem.manifold, point)
             question = Question(self.agreement, len(server.records), roster, context)
         for name in server.open:
-            with uncharged():  # the whole plan has been charged, the agent's share included
-                reply, gradients = self._answer(name, point, question)
-            yield name, reply, gradients
+            yield name, *self._answer(name, point, question)
 
     def _answer(self, name: str, point: Point, question: Question | None) -> tuple[Any, int]:
         prirfed, plan = self.server.prirfed, self.server.plan
         data, n = self.data[name], self.server.sizes[name]
+        account = Account(permit=self.permits[name])
         if question is None or plan.shared is None:
             sigma = None if self.without_noise else plan.sigma_of[n]
-            done = local_update(prirfed, data, point, sigma, rng=self.rng)
+            done = updated(prirfed, data, point, sigma, account, rng=self.rng)
             return done.value, done.gradient_calls
         here, keys = admit_current(prirfed, point), self.keys[name]
-        words = masked_sum(prirfed, plan.shared, data, here, keys, question, rng=self.rng)
+        words = masked_sum(prirfed, plan.shared, data, here, keys, question, account, rng=self.rng)
         return words, n * data.places if isinstance(data, Belonging) else n
 
 

@@ -35,6 +35,7 @@ from ..mechanisms._search_sites import (
     Ask,
     SearchSite,
 )
+from ..privacy._permit import Permit
 from ._search_terms import Terms
 from ._secure_sum import NUMBERS, Keys, Question, Roster, Words, is_words, masked, total
 from ._shared import context_of
@@ -51,8 +52,11 @@ class Book(Protocol):
         """Whether the question of this number has been answered."""
         ...
 
-    def enter(self, ask: Ask, number: int) -> None:
+    def enter(self, ask: Ask, number: int) -> Permit | None:
         """Write an answer down, before it is computed.
+
+        Returns:
+            Of the search, where the book charged it.
 
         Raises:
             Refused: It may not be given. Nothing is written then.
@@ -69,7 +73,7 @@ class BookInMemory:
     def answered(self, number: int) -> bool:
         return number in self.numbers
 
-    def enter(self, ask: Ask, number: int) -> None:
+    def enter(self, ask: Ask, number: int) -> Permit | None:
         self.numbers.add(number)
 
 
@@ -151,8 +155,8 @@ class SearchParty:
             raise Refused(
                 "declined: no noise is known for this question. Nothing was spent"
             ) from error
-        self.book.enter(ask, number)
-        reply = self.site.answer(_about(ask, center))
+        permit = self.book.enter(ask, number)
+        reply = self.site.answer(_about(ask, center), permit)
         if self.keys is None or roster is None:
             return np.asarray(reply, dtype=np.float64)
         question = Question(self.fingerprint, number, roster, context_of_ask(ask, seen))

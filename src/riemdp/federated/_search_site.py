@@ -13,9 +13,9 @@ from .._errors import InvalidArgument
 from ..domains._door import admit_in_parts, admit_records
 from ..mechanisms._budgeted import Floats
 from ..mechanisms._search_sites import Ask, SearchSite
-from ..optimizers._checks import check_affordable
+from ..optimizers._account import check_affordable
 from ..privacy import gaussian
-from ..privacy._ledger import uncharged
+from ..privacy._permit import Permit
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
 from ..statistics._people import people
@@ -41,7 +41,7 @@ class FileBook:
         """Whether the file has an answer to this question, from before a restart or after."""
         return number in self.site.rounds_answered()
 
-    def enter(self, ask: Ask, number: int) -> None:
+    def enter(self, ask: Ask, number: int) -> Permit | None:
         """Hold an answer to the site's limits, and write it down.
 
         Raises:
@@ -67,10 +67,9 @@ class FileBook:
                 "declined: one answer would cost more than this site allows. Nothing was spent"
             )
         part = Part(ask.share, terms.guarantee)
+        most = most_answers(self.site, self.agreed)
         with declining():
-            self.site.count_answer(
-                self.agreed.fingerprint, number, most_answers(self.site, self.agreed), part
-            )
+            return self.site.count_answer(self.agreed.fingerprint, number, most, part)
 
 
 def agreed_search(site: Site) -> SearchAgreement:
@@ -227,8 +226,8 @@ def answer_question(
     part.spent = site.share_spent()
     book = FileBook(site, agreed)
     party = SearchParty(site.name, terms, part, keys, agreed.keys, book)
-    with uncharged():  # the whole search is charged by the book
-        reply = party.answer(ask, number, str(agreement), fresh)  # type: ignore[arg-type]
+    # the whole search is charged by the book
+    reply = party.answer(ask, number, str(agreement), fresh)  # type: ignore[arg-type]
     if keys is not None:
         forget(_run_file(site))
     return reply

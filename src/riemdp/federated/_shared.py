@@ -9,7 +9,6 @@ The site's side is `masked_sum`, the server's `moved`. To check what leaves a si
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -26,13 +25,13 @@ from .._programs import in_double_precision
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms._shared_sum import SharedSum
+from ..optimizers._account import Account
 from ..optimizers._clipped_sum import center_gradient, clipped_sum, sum_sensitivity
 from ..optimizers._kernels import repaired
 from ..optimizers._minimize import check_data
 from ..optimizers._people import MOST, by_person
 from ..optimizers._plan import plan_optimizer
-from ..privacy import Budget, Ledger, gaussian, gaussian_noise_multiplier
-from ..privacy._ledger import about_people
+from ..privacy import Budget, gaussian, gaussian_noise_multiplier
 from ..randomness import NoiseSource, noise_source
 from ._prirfed import PriRFed
 from ._secure_sum import Keys, Question, Words, masked
@@ -106,9 +105,9 @@ def masked_sum(
     point: Point,
     keys: Keys,
     question: Question,
+    account: Account,
     *,
     rng: int | NoiseSource | None = None,
-    ledger: Ledger | None = None,
 ) -> Words:
     """What one site sends in a round: its clipped gradients, summed, on the grid, with its share of
     the noise, under its masks.
@@ -121,9 +120,8 @@ def masked_sum(
         keys: The site's keys.
         question: The agreement, a round that the site has not answered and has counted as
             answered, its roster, and `context_of` the point as it was sent.
+        account: Pays for one round before noise is drawn.
         rng: None draws from this machine's operating system; a seed is not private.
-        ledger: Charged one round before noise is drawn. None charges the innermost
-            `with Ledger(...)`.
 
     Raises:
         InvalidArgument: A public key of the roster is unusable. Nothing is charged then.
@@ -144,9 +142,11 @@ def masked_sum(
         data, _ = by_person(data, n, people.groups, people.places, source)
     centered = prirfed.local.is_confined
     values = clipped_sum(prirfed.problem, data, point, clip_of(prirfed), centered=centered)
-    with contextlib.nullcontext() if people is None else about_people():
-        noisy = shared.noisy(values, source, ledger=ledger)
-    return masked(noisy, keys, question)
+    steps = shared.integers(values)
+    account.of_people |= people is not None
+    account.pay(shared.guarantee)
+    # its own noise is sqrt(J - q) times smaller than the guarantee needs, so it leaves under a mask
+    return masked(steps + shared.noise(source), keys, question)
 
 
 @in_double_precision

@@ -22,6 +22,7 @@ from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
 from .._files import locked, write_text
 from ..mechanisms._search_sites import affordable
 from ..privacy import Budget, Guarantee, Ledger, charge
+from ..privacy._permit import Permit, Receipt
 from ..privacy._register import described
 from ._agreement import Agreement
 from ._search_agreement import SearchAgreement, read_agreement
@@ -211,7 +212,7 @@ class Site:
 
     def count_answer(
         self, agreement: str, round_number: int, most: int, part: Part | None = None
-    ) -> int:
+    ) -> Permit | None:
         """Write one answer into the site's file, before it is computed.
 
         Under a lock that other processes respect, so that two messages cannot both be the last.
@@ -225,7 +226,7 @@ class Site:
                 between that charge and the end of this function.
 
         Returns:
-            How many answers there are now.
+            For a question of a search: that the whole of it has been charged, now or earlier.
 
         Raises:
             Refused: The round has an answer, there are enough answers, or the file is of another
@@ -244,16 +245,21 @@ class Site:
                 raise Refused(
                     "declined: this site has answered as often as it agreed to. Nothing was spent"
                 )
+            permit = None
             if part is not None:
                 book.check_share(part.share)
+                # Of an earlier answer: the file says that the charge was made.
+                permit = Permit(part.whole, Receipt(book.mark, self.ledger is not None))
                 if not book.answers:
-                    self._charge_once(book, agreement, part.whole, target)
+                    permit = self._charge_once(book, agreement, part.whole, target)
             book.agreement = agreement
             book.enter(round_number, None if part is None else part.share)
             book.write(target)
-            return len(book.answers)
+            return permit
 
-    def _charge_once(self, book: _Answers, agreement: str, whole: Guarantee, target: Path) -> None:
+    def _charge_once(
+        self, book: _Answers, agreement: str, whole: Guarantee, target: Path
+    ) -> Permit:
         """Charge a whole search before its first answer.
 
         The file first holds a mark of its own, and the charge in the ledger's register has it in
@@ -268,11 +274,11 @@ class Site:
             f"a search over sites, as {self.name}, under the agreement {agreement}, answers file"
             f" {book.mark}"
         )
-        register = () if self.ledger is None else self.ledger.register
-        if any(entry.what == words for entry in register):
-            return
+        for entry in () if self.ledger is None else self.ledger.register:
+            if entry.what == words:
+                return Permit(whole, Receipt(entry.id, True))
         with described(words):
-            charge(whole, self.ledger)
+            return charge(whole, self.ledger)
 
     def share_spent(self) -> Fraction:
         """The exact sum of the shares of all answers in a search."""

@@ -1,4 +1,4 @@
-"""`AbstractMechanism`: the one function that admits a value, charges the ledger and draws noise."""
+"""`AbstractMechanism`: the one place that admits a value, charges the ledger and draws noise."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
 from ..privacy._arithmetic import IDEALISED
+from ..privacy._permit import Permit, Receipt
 from ..randomness import NoiseSource, noise_source
 from ._error_law import ErrorLaw
 from ._region import Observation
@@ -55,8 +56,9 @@ _LAWS = {False: "Laplace noise", True: "Gaussian noise"}
 class AbstractMechanism(abc.ABC, Generic[Value]):
     """One release: a private value goes in, a noisy one comes out, under `guarantee`.
 
-    Subclasses give the guarantee, `_admit` and `_draw`. `release` is final: it is the only function
-    that admits a value, charges the ledger and draws noise, in this order.
+    Subclasses give the guarantee, `_admit` and `_draw`. `release` is final: it admits a value,
+    charges the ledger and draws noise, in this order. A release of several parts admits the values
+    of all of them (`_ready`), charges the whole once, and hands its `Permit` to each (`within`).
     """
 
     name: ClassVar[str]
@@ -98,6 +100,18 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     def _draw(self, value: Value, source: NoiseSource) -> Drawn:
         """The noisy value. What follows the noise looks at released numbers only."""
 
+    def _draw_parts(self, value: Value, source: NoiseSource, permit: Permit) -> Drawn:
+        """`_draw`, of a mechanism whose parts need the permit of the whole themselves."""
+        return self._draw(value, source)
+
+    @final
+    def _ready(self, value: Any) -> Ready:
+        """The value, admitted: nothing is left that can be refused, but for the ledger."""
+        guarantee = self.guarantee
+        # Where NumPy is told to raise, one record that underflows would decide about an error.
+        with double_precision(), np.errstate(all="ignore"):
+            return Ready(self, self._admit(value), guarantee)
+
     @final
     def release(
         self, value: Any, rng: int | NoiseSource | None = None, *, ledger: Ledger | None = None
@@ -117,16 +131,16 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             BudgetExceeded: The ledger refuses. Nothing was spent.
             PrecisionError: JAX's 64 bits are switched off. Nothing was spent.
         """
-        source = noise_source(rng)
-        guarantee = self.guarantee
-        # Where NumPy is told to raise, one record that underflows would decide about an error.
-        with double_precision(), np.errstate(all="ignore"):
-            admitted = self._admit(value)
-            charge(guarantee, ledger)
-            drawn = self._draw(admitted, source)
-        return self._told(drawn, guarantee, reproducible=source.reproducible)
+        return self._ready(value).release(rng, ledger)
 
-    def _told(self, drawn: Drawn, guarantee: Guarantee, *, reproducible: bool) -> Release:
+    def _told(
+        self,
+        drawn: Drawn,
+        guarantee: Guarantee,
+        *,
+        reproducible: bool,
+        receipt: Receipt | None = None,
+    ) -> Release:
         """What was drawn, with all that is public of it."""
         name, words = self._called
         return Release(
@@ -141,6 +155,38 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             budget=self.quoted_budget,
             words=words,
             observation=drawn.observation,
+            receipt=receipt,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Ready:
+    """A mechanism with a value that it has admitted: charge, then draw, is all that is left.
+
+    Attributes:
+        mechanism: The mechanism.
+        value: What its `_admit` gave.
+        guarantee: What the release costs.
+    """
+
+    mechanism: AbstractMechanism[Any]
+    value: Any = dataclasses.field(repr=False)
+    guarantee: Guarantee
+
+    def release(self, rng: int | NoiseSource | None, ledger: Ledger | None) -> Release:
+        """A release by itself: charge the ledger, draw the noise."""
+        source = noise_source(rng)
+        return self.within(source, charge(self.guarantee, ledger))
+
+    def within(self, source: NoiseSource, permit: Permit) -> Release:
+        """A part of a release that was charged as a whole: take the guarantee from its permit, draw
+        the noise.
+        """
+        with double_precision(), np.errstate(all="ignore"):
+            own = permit.take(self.guarantee)
+            drawn = self.mechanism._draw_parts(self.value, source, own)
+        return self.mechanism._told(
+            drawn, self.guarantee, reproducible=source.reproducible, receipt=permit.receipt
         )
 
 

@@ -21,6 +21,7 @@ from ..manifolds._base import Point, held
 from ..privacy import Budget, Guarantee
 from ..privacy._arithmetic import in_words
 from ..privacy._cautions import cautions
+from ..privacy._permit import Receipt
 from ._error_law import ErrorLaw
 from ._limit_theorem import limit_region
 from ._much_noise import MuchNoise, of_release
@@ -63,6 +64,8 @@ class Release:
         words: What the mechanism does, for a report.
         observation: The noisy vector that the value was made of, with the law of its error; None
             where that law is not known.
+        receipt: The random id of the charge, and whether a ledger took it; `Ledger.holds` looks it
+            up. None where the charge was made elsewhere, such as at the sites of a federated run.
     """
 
     value: Any
@@ -76,6 +79,7 @@ class Release:
     budget: Budget | None = None
     words: str = ""
     observation: Observation | None = None
+    receipt: Receipt | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", held(self.value))

@@ -32,7 +32,9 @@ from ..domains._adaptive import SearchDomain
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
-from ..privacy import Budget, Guarantee, Ledger, charge
+from ..privacy import Budget, Guarantee
+from ..privacy._guarantee import PERSON
+from ..privacy._permit import Permit
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
 from ._ball_search import GaussianNoise
@@ -217,8 +219,7 @@ class SearchSite:
         X: The site's admitted records: an array of them or a `Stream`.
         noise: How the sites make the noise of the whole budget.
         source: What this site draws from.
-        ledger: Charged `noise.guarantee` once, before the first draw. None charges the innermost
-            `with Ledger(...)`.
+        permit: Of the release that its answers are parts of. None: the first answer is given it.
 
     Raises:
         InvalidArgument: There are so many records that their sums round too much; from their public
@@ -237,13 +238,13 @@ class SearchSite:
         X: Any,
         noise: NoiseOfSites,
         source: NoiseSource,
-        ledger: Ledger | None = None,
+        permit: Permit | None = None,
     ):
         kind = StreamedRecords if isinstance(X, Stream) else SearchRecords
         self.records = kind(domain, X, noise.each, source)
         self.manifold, self.noise = domain.manifold, noise
         # exactly: in float64 a sum near 1 does not grow by shares below 1e-16, however many
-        self.spent, self._charged, self._ledger = Fraction(0), False, ledger
+        self.spent, self._permit, self._paid = Fraction(0), permit, False
         self._streamed, self._seen = isinstance(X, Stream), False
         one = TangentMean(self._ball(domain.center, 1.0), self.n, streamed=self._streamed)
         if self.n * one.sensitivity * (1.0 + 1e-15) > 2.0 * (1.0 + _CLIPPING + _ROUNDING):
@@ -258,26 +259,34 @@ class SearchSite:
         """Whether the shares of all answers stay within the whole."""
         return affordable(self.spent, ask.share)
 
-    def answer(self, ask: Ask) -> Floats | Integers:
+    def answer(self, ask: Ask, permit: Permit | None = None) -> Floats | Integers:
         """The sum that was asked for, with noise.
 
         Args:
             ask: A question that `is_sound`, about a point that passed `admit_point`.
+            permit: Of the release that the answer is a part of, where the site has none.
 
         Raises:
             InvalidArgument: The question is none. Nothing is spent.
-            RiemdpError: It would cost more than is left. Nothing is spent.
-            BudgetExceeded: The ledger refuses. Nothing is spent.
+            RiemdpError: It would cost more than is left, or nothing was charged for it. Nothing is
+                spent.
         """
         if not ask.is_sound(self.manifold):
             raise InvalidArgument("argument `ask` is no question of a search. Nothing was spent")
         if not self.affords(ask):
             raise RiemdpError("the whole budget of this search is spent. Nothing more was spent")
-        if not self._charged:
-            charge(self.noise.guarantee, self._ledger)
-            self._charged = True
+        if not self._paid:
+            self._pay(self._permit if permit is None else permit)
         self.spent += Fraction(ask.share)
         return self._answered(ask)
+
+    def _pay(self, permit: Permit | None) -> None:
+        """Take the guarantee of all answers from what was charged for them, once."""
+        if permit is None:
+            raise RiemdpError("nothing was charged for this search, so it is not answered")
+        guarantee, of_people = self.noise.guarantee, permit.whole.unit == PERSON
+        permit.take(guarantee.for_people() if of_people else guarantee)
+        self._paid = True
 
     @in_turn
     def _answered(self, ask: Ask) -> Floats | Integers:

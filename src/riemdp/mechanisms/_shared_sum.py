@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, real
-from ..privacy import Guarantee, Ledger, charge, gaussian
-from ..randomness import NoiseSource, noise_source
+from ..privacy import Guarantee, gaussian
+from ..randomness import NoiseSource
 from ..randomness._rounded import MOST_SCALE, REACH, scale_up
 from ._common import Floats
 
@@ -151,25 +151,12 @@ class SharedSum:
         most = 2.0 ** (WORD - 3) / self.parties
         return np.clip(steps, -most, most).astype(np.int64)
 
-    def noisy(
-        self,
-        values: Floats,
-        rng: int | NoiseSource | None = None,
-        *,
-        ledger: Ledger | None = None,
-    ) -> Integers:
-        """One party's vector on the grid with its share of the noise, charged before it is drawn.
-
-        It must not leave the party but under a mask: its own noise is sqrt(J - q) times smaller
-        than what the guarantee needs.
-        """
-        source = noise_source(rng)
-        steps = self.integers(values)
-        charge(self.guarantee, ledger)
-        return steps + self.noise(source)
-
     def noise(self, source: NoiseSource) -> Integers:
-        """One party's share of the noise, in steps of the grid."""
+        """One party's share of the noise, in steps of the grid, once `guarantee` was charged.
+
+        A vector with it must not leave the party but under a mask: a share is sqrt(J - q) times
+        smaller than what the guarantee needs.
+        """
         return source.discrete_gaussians(self.share, self.dim)
 
     # ---------------------------------------------------------------- the sum

@@ -11,12 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import BudgetExceeded, InvalidArgument, invalid
+from .._errors import InvalidArgument
 from .._programs import in_double_precision
 from ..domains._door import admit_point, admit_stack, admit_stack_in_parts
 from ..domains._stream import Stream
 from ..manifolds._base import Point, RecordsLike
-from ..privacy import Guarantee, Ledger
 from ..problems._problem import Batch, Problem, check_gradient_shape, check_loss_shape
 from ._streamed import objective
 
@@ -100,19 +99,6 @@ def check_objective(problem: Problem, point: Point, records: Batch) -> None:
     if math.isnan(objective(problem, point, records)):
         raise InvalidArgument(
             "argument `loss` is NaN at the initial point for some record; the run was not started"
-        )
-
-
-def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:
-    """Raise `BudgetExceeded`, changing nothing, if the whole run does not fit the ledger it will be
-    charged to.
-    """
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
-    book = ledger if ledger is not None else Ledger.current()
-    if book is not None and not book.fits(guarantee):
-        raise BudgetExceeded(
-            f"the whole run would exceed the budget {book.budget}; nothing was released or charged"
         )
 
 

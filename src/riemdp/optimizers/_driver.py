@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,12 +27,12 @@ from ..domains._sources import Unreadable
 from ..domains._stream import Stream
 from ..manifolds import Product
 from ..manifolds._base import Point
-from ..privacy import Guarantee, Ledger, charge
+from ..privacy import Guarantee
 from ..randomness import NoiseSource
 from . import _steps
+from ._account import Account
 from ._adaptive_clip import ClipRange
 from ._checkpoint import Checkpoint, ledger_token, seed_after
-from ._checks import check_affordable
 from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
 from ._recorder import Recorder, StepTimer
 from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
@@ -146,7 +146,7 @@ class RunContext:
     Attributes:
         source: Its randomness.
         records: How many records there are.
-        ledger: What is charged; None for the innermost `with Ledger(...)`.
+        account: Who pays, and for whom.
         recorder: History and progress.
         checkpoint: A file to continue from.
         rng: What the user gave as `rng`.
@@ -154,7 +154,7 @@ class RunContext:
 
     source: NoiseSource
     records: int
-    ledger: Ledger | None = None
+    account: Account = field(default_factory=Account)
     recorder: Recorder | None = None
     checkpoint: str | Path | None = None
     rng: Any = None
@@ -164,7 +164,7 @@ class Outcome(NamedTuple):
     """What a run came to. `value` has a leading axis of repetitions where there are any."""
 
     value: Point
-    guarantee: Guarantee  # of all that was charged
+    guarantee: Guarantee  # of all that was charged, for what the run protects
     steps: int
     gradient_calls: int
     status: str
@@ -257,14 +257,14 @@ class _Driver:
             spent = self._charged()
             # A ledger that was not charged for what has been drawn, such as a new one in memory
             # after a crash, is charged for it now.
-            token = ledger_token(context.ledger)
+            token = ledger_token(context.account.ledger)
             unpaid = token != 0 and token != kept["ledger"] and any(spent)
             self.progress["ledger"] = token
         planned = run.guarantee(run.charged())
         if unpaid or not any(spent):  # else the run has its place in the ledger's budget
-            check_affordable(planned, context.ledger)
+            context.account.check(planned)
         if unpaid:
-            charge(run.guarantee(spent), context.ledger, of=planned)
+            context.account.pay(run.guarantee(spent), planned)
             self._save()
         helper = None
         if not (self.repeated or self.source.reproducible):
@@ -272,7 +272,7 @@ class _Driver:
         self.helper = helper
         self.draws = PrivateDraws(
             self.source,
-            context.ledger,
+            context.account,
             planned,
             run.gradients[-1].noise_size(self.kernel),
             context.records,
@@ -335,7 +335,7 @@ class _Driver:
             whole = self.run.charged()
             rest = tuple(w - s for w, s in zip(whole, self._charged(), strict=True))
             planned = self.run.guarantee(whole)
-            charge(self.run.guarantee(rest), self.context.ledger, of=planned)
+            self.context.account.pay(self.run.guarantee(rest), planned)
             self.progress |= {f"charged.{i}": count for i, count in enumerate(whole)}
         if self.checkpoint is not None and self.status == "completed":
             self.checkpoint.remove()
@@ -496,7 +496,7 @@ class _Driver:
             value = self.carry.mean
         return Outcome(
             value,
-            self.run.guarantee(self._charged()),
+            self.context.account.stated(self.run.guarantee(self._charged())),
             self.progress["taken"],
             self.calls,
             self.status,

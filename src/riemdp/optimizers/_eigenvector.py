@@ -220,7 +220,7 @@ def _gmip(
     of_people = {}
     if members is not None:
         guarantee, of_people = guarantee.for_people(), {"people": n, "person_is": PERSON_IS}
-    charge(guarantee, ledger)
+    receipt = charge(guarantee, ledger).receipt
     noisy = added(y, sigma, source)
     _, vectors = np.linalg.eigh(np.asarray(unpack(jnp.asarray(noisy), d)))
     return OptimizationResult(
@@ -240,6 +240,7 @@ def _gmip(
             "arithmetic": LATTICE,
             **of_people,
         },
+        receipt=receipt,
     )
 
 
@@ -259,7 +260,7 @@ def _dp_pgd(
     multiplier = gaussian_noise_multiplier(budget, steps)
     sigma = math.nextafter(multiplier * sensitivity, math.inf)
     guarantee = gaussian(multiplier, steps)
-    charge(guarantee, ledger)
+    receipt = charge(guarantee, ledger).receipt
     w = _pgd_loop(records, start, source.normals((steps, d)), rates, sigma)
     return OptimizationResult(
         value=w,
@@ -271,6 +272,7 @@ def _dp_pgd(
         reproducible=source.reproducible,
         method="DP-PGD",
         details={"n": n, "sensitivity": sensitivity, "noise_multiplier": multiplier, "row_norm": r},
+        receipt=receipt,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable
@@ -13,12 +12,11 @@ from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, i
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
-from ..privacy._ledger import about_people, uncharged
 from ..problems._problem import Problem
 from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source
+from ._account import Account, check_affordable
 from ._checks import (
-    check_affordable,
     check_data,
     check_initial,
     check_objective,
@@ -37,7 +35,6 @@ __all__ = ["check_affordable", "check_data", "check_initial", "private_minimize"
 _REQUIRED: Any = object()
 
 
-@interrupts()
 def private_minimize(
     problem: Problem,
     data: RecordsLike,
@@ -122,6 +119,43 @@ def private_minimize(
         >>> bool(abs(result.value[0]) > 0.9)
         True
     """
+    return minimized(
+        problem,
+        data,
+        initial,
+        optimizer,
+        budget,
+        account=Account(ledger),
+        rng=rng,
+        noise_std=noise_std,
+        record_every=record_every,
+        progress=progress,
+        checkpoint=checkpoint,
+        groups=groups,
+        records_per_person=records_per_person,
+    )
+
+
+@interrupts()
+def minimized(
+    problem: Problem,
+    data: RecordsLike,
+    initial: Point,
+    optimizer: AbstractOptimizer,
+    budget: Budget | None = _REQUIRED,
+    *,
+    account: Account,
+    rng: int | NoiseSource | None = None,
+    noise_std: float | None = None,
+    record_every: int = 0,
+    progress: bool = False,
+    checkpoint: str | Path | None = None,
+    groups: object = None,
+    records_per_person: int = MOST,
+) -> OptimizationResult:
+    """`private_minimize`, at the cost of an `Account`, which also says whether the records are
+    points of one person each; with `groups` they become so here.
+    """
     optimizer = check_optimizer(optimizer)
     if not isinstance(problem, Problem):
         raise invalid(
@@ -152,29 +186,27 @@ def private_minimize(
             "record_every computes objectives from the private records without noise: the history"
             " is NOT private",
             NotPrivateWarning,
-            stacklevel=2,
+            stacklevel=4,
         )
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
     with double_precision():
         run = plan.bind(problem, records, point, kind=NoisyGradient)
-    planned = plan.guarantee()
+    account.of_people |= groups is not None
     details: dict[str, Any] = {}
     places = 1  # for records, of each entry of a batch
     if groups is not None:
         places = records_per_person
         run = dataclasses.replace(run, facts=_facts_of_people(run.facts, places))
-        planned = planned.for_people()
         details = {
             "people": None if optimizer.counts_are_private else n,
             "records_per_person": places,
             "person_is": PERSON_IS,
         }
     recorder = Recorder(shown, records, record_every, progress)
-    with contextlib.nullcontext() if groups is None else about_people():
-        done = drive(run, RunContext(source, n, ledger, recorder, checkpoint, rng))
+    done = drive(run, RunContext(source, n, account, recorder, checkpoint, rng))
     return OptimizationResult(
         value=done.value,
-        guarantee=done.guarantee if groups is None else done.guarantee.for_people(),
+        guarantee=done.guarantee,
         sigma=plan.sigma if done.clip is None else plan.sigma * float(done.clip),
         history=recorder.history(),
         gradient_calls=places * done.gradient_calls,
@@ -185,11 +217,12 @@ def private_minimize(
         details={
             **plan.details,
             "protects": problem.protects,
-            "planned_guarantee": planned,
+            "planned_guarantee": account.stated(plan.guarantee()),
             "skipped_steps": int(done.skipped),
             **details,
             **({} if done.clip is None else {"clip_norm": float(done.clip)}),
         },
+        receipt=account.receipt,
     )
 
 
@@ -207,6 +240,7 @@ def replicate(
     optimizer: AbstractOptimizer,
     *,
     repetitions: int,
+    ledger: Ledger,
     noise_std: float | None = None,
     budget: Budget | None = None,
     rng: int | NoiseSource | None = None,
@@ -220,22 +254,23 @@ def replicate(
         initial: As in `private_minimize`.
         optimizer: As in `private_minimize`.
         repetitions: How many runs.
+        ledger: What is charged, the guarantee of ONE run; that of `audit`, which keeps nothing.
         noise_std: As in `private_minimize`; without it and a budget the runs have no noise.
         budget: As in `private_minimize`.
         rng: As in `private_minimize`.
         kind: The class of the noisy gradients; another one plants a fault, for audits.
 
     Returns:
-        The outputs, with a leading axis for the repetitions, and the guarantee of ONE run. Nothing
-        is charged, so do not publish the values.
+        The outputs, with a leading axis for the repetitions, and the guarantee of ONE run. No more
+        than one is charged, so do not publish the values.
     """
     optimizer = check_optimizer(optimizer)
     repetitions = integer("repetitions", repetitions)
     point, records, n = _checked(problem, data, initial, optimizer)
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
-    with double_precision(), uncharged():
+    with double_precision():
         run = plan.bind(problem, records, point, kind=kind, repetitions=repetitions)
-        done = drive(run, RunContext(noise_source(rng), n), repetitions)
+        done = drive(run, RunContext(noise_source(rng), n, Account(ledger)), repetitions)
     return done.value, plan.guarantee()
 
 

@@ -43,9 +43,10 @@ from numpy.typing import NDArray
 
 from .. import privacy
 from .._errors import SMALLEST_MAGNITUDE
-from ..privacy import Guarantee, Ledger, charge
+from ..privacy import Guarantee
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
+from ._account import Account
 from ._batches import batches_of
 from ._kernels import AbstractKernel, Batch, Frame, Parts, State, over_chunks
 from ._people import unfolded
@@ -333,7 +334,7 @@ class PrivateDraws:
     """Draws the randomness of a run, and charges it first: spend, then show."""
 
     source: NoiseSource
-    ledger: Ledger | None  # None for the innermost `with Ledger(...)`
+    account: Account  # who pays
     planned: Guarantee  # of the whole run, fixed before its first answer
     noise_size: int  # normals of one noise vector
     records: int  # how many there are
@@ -341,8 +342,8 @@ class PrivateDraws:
     helper: Executor | None = None  # a thread that draws half of a large request
 
     def take(self, queries: Sequence[Query], note: Callable[[], None]) -> list[Randomness]:
-        """Charge the guarantee, `note` it (in a checkpoint), then draw."""
-        charge(guarantee_of(queries), self.ledger, of=self.planned)
+        """Pay for the guarantee, `note` it (in a checkpoint), then draw."""
+        self.account.pay(guarantee_of(queries), self.planned)
         note()
         drawn: list[Randomness] = []
         for query in queries:

@@ -15,6 +15,7 @@ from ..domains import _names
 from ..manifolds._base import held
 from ..privacy import Guarantee
 from ..privacy._arithmetic import IDEALISED, in_words
+from ..privacy._permit import Receipt
 
 _SEEDED = "NOT PRIVATE: drawn with a seed; must not be published as private"
 
@@ -64,6 +65,8 @@ class OptimizationResult:
             signal, ... `planned_guarantee` is that of the run as planned; it also holds if the
             decision to interrupt depended on the iterates. `skipped_steps` counts steps that
             overflowed and were not taken (since the last resumption of a checkpointed run).
+        receipt: The random id of the run's charges, and whether a ledger took them; `Ledger.holds`
+            looks it up. None where nothing was charged here.
     """
 
     value: Any
@@ -76,6 +79,7 @@ class OptimizationResult:
     method: str
     status: str = "completed"
     details: Mapping[str, Any] = field(default_factory=dict)
+    receipt: Receipt | None = None
 
     def __post_init__(self) -> None:
         details = {"arithmetic": IDEALISED, **self.details}

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from .._errors import (
     BudgetExceeded,
@@ -26,6 +26,7 @@ from . import _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
 from ._ledger_state import State, covers, from_json, to_json
+from ._permit import Permit, Receipt, new_id
 from ._register import Entry, html, new_entry
 from .accounting.events import GaussianEvent, PureEvent
 
@@ -33,12 +34,6 @@ _MODE = 0o600  # of a new file: what was spent is the business of its owner
 _innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar(
     "riemdp_ledger", default=None
 )
-_meant: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    "riemdp_uncharged", default=False
-)  # see `uncharged`
-_of_people: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    "riemdp_of_people", default=False
-)  # see `about_people`
 _session: Ledger | None = None  # of this process, for what is in no `with Ledger`
 _open_somewhere = 0  # `with` blocks entered and not left, in any thread
 _count_lock = threading.Lock()
@@ -141,6 +136,9 @@ class Ledger:
                 else:
                     write_text(self._path, self.to_json(), _MODE)
 
+    _keeps: ClassVar[bool] = True
+    """Whether a charge stands in it afterwards; not in the one that attacks are charged to."""
+
     # ---------------------------------------------------------------- state
     @property
     def budget(self) -> Budget:
@@ -168,6 +166,16 @@ class Ledger:
         """
         with self._synchronised():
             return self._register
+
+    def holds(self, charge: str) -> bool:
+        """Whether this ledger took a charge.
+
+        Args:
+            charge: Its id, as `Release.receipt` has it. Ids are random, so that of another
+                release is never the same.
+        """
+        with self._synchronised():
+            return charge in self._state.ids or any(e.id == charge for e in self._register)
 
     def note_file(self, name: str, sha256: str) -> None:
         """Enter the file of a released value with the last release that this object charged.
@@ -208,8 +216,6 @@ class Ledger:
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether `spend(guarantee)` would succeed now. Changes nothing."""
         guarantee = as_guarantee(guarantee)
-        if _of_people.get():
-            guarantee = guarantee.for_people()
         with self._synchronised():
             if not guarantee.parts:
                 return True
@@ -223,14 +229,15 @@ class Ledger:
         with self._synchronised():
             state = self._state
             for guarantee in map(as_guarantee, releases):
-                own = guarantee.for_people() if _of_people.get() else guarantee
-                if not own.is_private:
+                if not guarantee.is_private:
                     return False
-                state = state.after(own, self._plans)
+                state = state.after(guarantee, self._plans)
             return _filter.admits(state.filtered, self._budget)
 
     # ---------------------------------------------------------------- spending
-    def spend(self, guarantee: Guarantee, *, of: Guarantee | None = None) -> None:
+    def spend(
+        self, guarantee: Guarantee, *, of: Guarantee | None = None, run: str | None = None
+    ) -> None:
         """Charge one release.
 
         Args:
@@ -239,6 +246,8 @@ class Ledger:
                 this release is a part. The first part of a run is granted if the whole run fits;
                 the others then belong to it, at no further cost. A run that ends early keeps its
                 place in the budget, though `spent` counts only what was drawn.
+            run: The random id that the charge is entered with; charges with the same one are a run.
+                It decides nothing. None makes one.
 
         Raises:
             BudgetExceeded: The total would exceed the budget. Nothing is charged, and nothing may
@@ -258,9 +267,11 @@ class Ledger:
                     f" delta {self._budget.delta:g}. Nothing was released or charged"
                     + self._remedy(guarantee)
                 )
-            if self._path is not None:
+            if self._path is None:
+                state = replace(state, ids=(*state.ids, run or new_id()))
+            else:
                 # On disk before in memory: a charge that cannot be recorded is not granted.
-                register, entry = self._entered(guarantee, plans)
+                register, entry = self._entered(guarantee, plans, run)
                 try:
                     write_text(self._path, to_json(self._budget, state, register), _MODE)
                 except OSError as error:
@@ -298,18 +309,24 @@ class Ledger:
             self._plans.remove(whole)
 
     def _entered(
-        self, guarantee: Guarantee, plans: Sequence[Guarantee]
+        self, guarantee: Guarantee, plans: Sequence[Guarantee], run: str | None
     ) -> tuple[tuple[Entry, ...], Entry]:
         """The register with one more charge, and its entry: that of the run it is a part of, or a
         new one.
         """
         last = self._own_entry
-        if last is not None and plans and any(e.id == last.id for e in self._register):
+        if run is not None:
+            last = next((e for e in self._register if e.id == run), None)
+        elif plans and last is not None and any(e.id == last.id for e in self._register):
             more = last.guarantee.compose(guarantee)
-            if any(covers(whole, more) for whole in plans):
-                longer = replace(last, guarantee=more, charges=last.charges + 1)
-                return tuple(longer if e.id == last.id else e for e in self._register), longer
-        entry = new_entry(guarantee)
+            last = last if any(covers(whole, more) for whole in plans) else None
+        else:
+            last = None
+        if last is not None:
+            more = last.guarantee.compose(guarantee)
+            longer = replace(last, guarantee=more, charges=last.charges + 1)
+            return tuple(longer if e.id == last.id else e for e in self._register), longer
+        entry = new_entry(guarantee, run or new_id())
         return (*self._register, entry), entry
 
     def _refused(self, guarantee: Guarantee, state: State) -> bool:
@@ -343,6 +360,7 @@ class Ledger:
     # ---------------------------------------------------------------- context
     def __enter__(self) -> Ledger:
         global _open_somewhere
+        self._check_ambient()
         stack = self._tokens.__dict__.setdefault("stack", [])
         stack.append(_innermost.set(self))
         with _count_lock:
@@ -355,13 +373,16 @@ class Ledger:
             _open_somewhere -= 1
         _innermost.reset(self._tokens.stack.pop())
 
+    def _check_ambient(self) -> None:
+        """Refuse to be the ledger of whatever runs in a block or a session; this kind may be."""
+
     @staticmethod
     def current() -> Ledger | None:
         """The ledger that a release in this thread is charged to when it is given none: the
         innermost `with Ledger(...)`, else the `session_ledger`.
         """
         innermost = _innermost.get()
-        return _session if innermost is None and not _meant.get() else innermost
+        return _session if innermost is None else innermost
 
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:
@@ -455,14 +476,28 @@ class Ledger:
 
 
 def charge(
-    guarantee: Guarantee, ledger: Ledger | None = None, *, of: Guarantee | None = None
-) -> None:
+    guarantee: Guarantee,
+    ledger: Ledger | None = None,
+    *,
+    of: Guarantee | None = None,
+    run: str | None = None,
+) -> Permit:
     """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread, else
-    on the `session_ledger`; nothing if there is none.
+    on the `session_ledger`; on nothing if there is none.
 
     Every release calls this after everything that can fail was checked, and immediately before the
-    noise is drawn. `of` is the guarantee of the whole planned run that the release is a part of, as
-    in `Ledger.spend`.
+    noise is drawn. Its parts, if it has several, are handed what is returned, and never charge.
+
+    Args:
+        guarantee: What is about to be released costs this.
+        ledger: The `Ledger` to charge, or None, see above.
+        of: The guarantee of the whole planned run that the release is a part of, as in
+            `Ledger.spend`.
+        run: The `receipt.id` of an earlier charge of the same run, whose entry this one joins.
+
+    Returns:
+        What was paid for, with a `receipt`: the random id of the charge, and whether a ledger took
+        it.
 
     Raises:
         BudgetExceeded: The ledger refuses; nothing may be drawn.
@@ -470,22 +505,22 @@ def charge(
     """
     check_float64()
     guarantee = as_guarantee(guarantee)
-    if _of_people.get():
-        guarantee, of = guarantee.for_people(), None if of is None else of.for_people()
     if ledger is None:
         ledger = Ledger.current()
+    run = new_id() if run is None else run
     if ledger is None:
-        if _open_somewhere > 0 and not _meant.get():
+        if _open_somewhere > 0:
             warnings.warn(
                 "a release is charged to no ledger, while another thread is inside `with"
                 " Ledger(...)`. If it belongs to that ledger, pass it on as ledger=...",
                 RiemdpWarning,
                 stacklevel=3,
             )
-        return
+        return Permit(guarantee, Receipt(run, False))
     if not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
-    ledger.spend(guarantee, of=of)
+    ledger.spend(guarantee, of=of, run=run)
+    return Permit(guarantee, Receipt(run, ledger._keeps))
 
 
 def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
@@ -511,7 +546,7 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
     Example:
         >>> import riemdp
         >>> book = riemdp.session_ledger(riemdp.Budget(2.0, 1e-5))
-        >>> riemdp.privacy.charge(riemdp.privacy.gaussian(5.0))  # what every release does
+        >>> permit = riemdp.privacy.charge(riemdp.privacy.gaussian(5.0))  # as every release does
         >>> book.charges
         1
         >>> riemdp.session_ledger(None)
@@ -521,31 +556,10 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
         ledger = Ledger(ledger)
     if not isinstance(ledger, Ledger | None):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
+    if ledger is not None:
+        ledger._check_ambient()
     _session = ledger
     return ledger
-
-
-@contextlib.contextmanager
-def uncharged() -> Generator[None]:
-    """Releases inside are charged to no ledger: for attacks on made-up data, which belong to no
-    data set.
-    """
-    tokens = _innermost.set(None), _meant.set(True)
-    try:
-        yield
-    finally:
-        _innermost.reset(tokens[0])
-        _meant.reset(tokens[1])
-
-
-@contextlib.contextmanager
-def about_people() -> Generator[None]:
-    """Releases inside are charged as guarantees for one person: for runs on one point a person."""
-    token = _of_people.set(True)
-    try:
-        yield
-    finally:
-        _of_people.reset(token)
 
 
 def _comparable(guarantee: Guarantee) -> tuple[type, float] | None:

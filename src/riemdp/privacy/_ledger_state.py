@@ -25,6 +25,7 @@ class State:
     filtered: _filter.Spent  # what counts against the budget: runs with all that they planned
     runs: tuple[tuple[Guarantee, Guarantee], ...]  # (whole, drawn so far) of planned runs
     charges: int
+    ids: tuple[str, ...] = ()  # of charges that no register has: those of a ledger in memory
 
     def choosing(self, mixed: bool | None) -> State:
         return replace(self, filtered=replace(self.filtered, mixed=mixed))
@@ -82,6 +83,7 @@ def to_json(budget: Budget, state: State, register: tuple[Entry, ...] = ()) -> s
         "planned": [
             {"whole": whole.to_dict(), "drawn": drawn.to_dict()} for whole, drawn in state.runs
         ],
+        "ids": list(state.ids),
         "register": [entry.to_dict() for entry in register],
     }
     return json.dumps(record, indent=1, allow_nan=False) + "\n"
@@ -103,6 +105,7 @@ def from_json(text: str) -> tuple[Budget, State, tuple[Entry, ...]]:
         budget = Budget(state["budget"]["epsilon"], state["budget"]["delta"])
         spent, charges = Guarantee.from_dict(state["spent"]), state["charges"]
         filtered, planned = _filter.Spent(Guarantee(spent.adjacency)), []
+        ids = tuple(map(str, state.get("ids", [])))
         register: tuple[Entry, ...] = ()
         if state["version"] == 3:
             register = tuple(Entry.from_dict(entry) for entry in state["register"])
@@ -127,4 +130,4 @@ def from_json(text: str) -> tuple[Budget, State, tuple[Entry, ...]]:
         ) from error
     if not isinstance(charges, int) or isinstance(charges, bool) or charges < 0:
         raise invalid("charges", charges, "a ledger's count of charges is a whole number")
-    return budget, State(spent, filtered, tuple(planned), charges), register
+    return budget, State(spent, filtered, tuple(planned), charges, ids), register

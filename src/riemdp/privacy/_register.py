@@ -8,7 +8,6 @@ import dataclasses
 import datetime
 import functools
 import getpass
-import uuid
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -28,7 +27,7 @@ class Entry:
     """One release in the register of a ledger's file.
 
     Attributes:
-        id: A random name of the entry.
+        id: The random name of the charge, or of the run: `Release.receipt.id` of what was released.
         when: When it was charged (for a run, its first charge), as ISO 8601 in UTC.
         who: Name of the user whose process charged it, "unknown" where the system has none.
         what: What was released, in words.
@@ -66,10 +65,10 @@ class Entry:
         return Entry(guarantee=Guarantee.from_dict(told["guarantee"]), charges=charges, **texts)
 
 
-def new_entry(guarantee: Guarantee) -> Entry:
+def new_entry(guarantee: Guarantee, id: str) -> Entry:
     """An entry for a release that is charged now, by this user, in the words of `described`."""
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Entry(uuid.uuid4().hex[:12], now, _user(), _words.get() or "a release", guarantee)
+    return Entry(id, now, _user(), _words.get() or "a release", guarantee)
 
 
 @contextlib.contextmanager

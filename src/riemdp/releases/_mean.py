@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -26,11 +25,11 @@ from ..mechanisms._common import CALIBRATIONS
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._region import MEAN, TANGENTS
-from ..optimizers import private_minimize
+from ..optimizers._account import Account
+from ..optimizers._minimize import minimized
 from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
-from ..privacy._ledger import about_people
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean
 from ..statistics._people import People
@@ -54,6 +53,7 @@ from ._choices import (
 )
 from ._people import charged, of_groups
 from ._people import facts as people_facts
+from ._prepared import Prepared, Releasing, Stepwise
 from ._remembered import chosen, counted_mechanism, mean_query
 
 
@@ -183,11 +183,53 @@ def private_frechet_mean(
         >>> riemdp.private_frechet_mean(space, records, budget=budget).details["ball"].center.shape
         (2, 2)
     """
+    prepared = prepared_mean(
+        manifold,
+        X,
+        ball,
+        budget,
+        mechanism=mechanism,
+        weights=weights,
+        tolerance=tolerance,
+        calibration=calibration,
+        optimizer=optimizer,
+        clamp_release=clamp_release,
+        shrink=shrink,
+        adjacency=adjacency,
+        n_min=n_min,
+        count_outside=count_outside,
+        groups=groups,
+    )
+    return prepared.release(rng, ledger)
+
+
+def prepared_mean(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    ball: Ball | AdaptiveBall | None = None,
+    budget: Budget | None = None,
+    *,
+    mechanism: str = "auto",
+    weights: ArrayLike | None = None,
+    tolerance: float | None = None,
+    calibration: str = "analytic",
+    optimizer: AbstractOptimizer | None = None,
+    clamp_release: bool | None = None,
+    shrink: bool | None = None,
+    adjacency: str = REPLACE_ONE,
+    n_min: int | None = None,
+    count_outside: bool | None = None,
+    groups: object = None,
+) -> Releasing:
+    """`private_frechet_mean` up to its charge: whatever can be refused is refused here. A
+    `Prepared`, but for the dp-* mechanisms.
+    """
     manifold = admit_manifold(manifold, X, "private_frechet_mean(manifold, X, ball, budget)")
     one_of("mechanism", mechanism, MECHANISMS)
     one_of("calibration", calibration, CALIBRATIONS)
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    names = names_of(X)
     if ball is None or isinstance(ball, AdaptiveBall):
         given = {
             "mechanism": None if mechanism == "auto" else mechanism,
@@ -200,8 +242,7 @@ def private_frechet_mean(
             "count_outside": count_outside or None,
         }
         search = AdaptiveBall() if ball is None else ball
-        found = _adaptive(manifold, X, search, budget, rng, ledger, given, groups)
-        return found._named(names_of(X))
+        return _adaptive(manifold, X, search, budget, given, groups)
     domain = _bound(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
@@ -216,8 +257,7 @@ def private_frechet_mean(
             "n_min": n_min,
         }
         grouped = of_groups(manifold, X, groups, domain)
-        how = ball, budget, rng, ledger, count_outside, given
-        return _of_tangents(manifold, grouped or X, *how)._named(names_of(X))
+        return _of_tangents(manifold, X, grouped, ball, budget, count_outside, given)
     if tolerance is not None:
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
     if optimizer is not None and mechanism not in OPTIMIZED:
@@ -261,25 +301,16 @@ def private_frechet_mean(
     if mechanism == "auto":
         name, plan = chosen(manifold, ball, n, budget, clamp_release, count_outside, **choice)
         details |= {"chosen_by": "auto", "plan": plan}
-    local, built, slack = domain.frame.local, None, None
-    if name in EXTRINSIC:
+    local, ready, built, slack = domain.frame.local, None, None, None
+    if name in OPTIMIZED:
+        _refuse_for_optimizers(name, adjacency, weights)
+    elif name in EXTRINSIC:
         # These baselines add arrays of the user's space, so they do not move to another frame.
         local, ambient = domain, AmbientMean(domain, n, **public)
         built = build(name, MeanFacts(manifold, ball, n, shares.rest, **choice))
         prepared = ambient.prepare(records, own)
         value = ambient.value(prepared), (grouped or prepared).count_outside
-        both = charged(Counted(built, shares, shown), grouped)
-        release = both.release(value, rng, ledger=ledger)
-    elif name in OPTIMIZED:
-        _refuse_for_optimizers(name, adjacency, weights)
-        if isinstance(records, Stream):
-            inside = records.moved(domain.frame.moving)
-        else:
-            inside = domain.frame.clamp(records)
-        with contextlib.nullcontext() if grouped is None else about_people():
-            release = _optimised(name, local, inside, n, budget, rng, ledger, optimizer)
-        if grouped is not None:
-            release = dataclasses.replace(release, guarantee=release.guarantee.for_people())
+        ready = charged(Counted(built, shares, shown), grouped)._ready(value)
     else:
         query = mean_query(domain, n, tolerance=tolerance, **public)
         # From here on the records are touched again only by the solver; what decides and what is
@@ -292,15 +323,26 @@ def private_frechet_mean(
             name, local, n, shares, shown, shrink=shrink, gradient=gradient, **choice
         )
         value = query.value(prepared), (grouped or prepared).count_outside
-        release = charged(both, grouped).release(value, rng, ledger=ledger)
-        slack = query.error_bound
-    warn_of(release.guarantee, budget.delta, n)
-    warn_outside(release.details.get("outside"))
-    if built is not None:
-        release = moving.applied(release, built, local)
-    release = _finished(release, details, local, domain, slack)._named(names_of(X))
-    release._warn_of_noise()
-    return release
+        ready, slack = charged(both, grouped)._ready(value), query.error_bound
+
+    def finish(release: Release) -> Release:
+        warn_of(release.guarantee, budget.delta, n)
+        warn_outside(release.details.get("outside"))
+        if built is not None:
+            release = moving.applied(release, built, local)
+        release = _finished(release, details, local, domain, slack)._named(names)
+        release._warn_of_noise()
+        return release
+
+    if ready is not None:
+        return Prepared(ready, finish)
+    if isinstance(records, Stream):
+        inside = records.moved(domain.frame.moving)
+    else:
+        inside = domain.frame.clamp(records)
+    of_people = grouped is not None
+    run = partial(_optimised, name, local, inside, n, budget, optimizer, of_people)
+    return Stepwise(lambda rng, ledger: finish(run(rng, ledger)))
 
 
 def _adaptive(
@@ -308,11 +350,9 @@ def _adaptive(
     X: RecordsLike,
     search: AdaptiveBall,
     budget: Budget,
-    rng: int | NoiseSource | None,
-    ledger: Ledger | None,
     given: dict[str, Any],
     groups: object,
-) -> Release:
+) -> Prepared:
     """Find a ball, and release the mean in it: one mechanism, one charge."""
     _leave_out(
         given,
@@ -322,45 +362,44 @@ def _adaptive(
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=budget), grouped)
-    release = mechanism.release(records, rng, ledger=ledger)
-    warn_of(release.guarantee, budget.delta, n)
-    clipped = release.details["query"] == "tangent-mean"
-    details = {
-        "query": TANGENTS if clipped else MEAN,
-        "manifold": manifold,
-        "budget": budget,
-        "search": search,
-        "radius": release.details["ball"].radius,
-        **people_facts(grouped, found=True),
-    }
-    release = release._with(details={**release.details, **details})
-    release._warn_of_noise()
-    return release
+    names = names_of(X)
+
+    def finish(release: Release) -> Release:
+        warn_of(release.guarantee, budget.delta, n)
+        clipped = release.details["query"] == "tangent-mean"
+        details = {
+            "query": TANGENTS if clipped else MEAN,
+            "manifold": manifold,
+            "budget": budget,
+            "search": search,
+            "radius": release.details["ball"].radius,
+            **people_facts(grouped, found=True),
+        }
+        release = release._with(details={**release.details, **details})
+        release._warn_of_noise()
+        return release._named(names)
+
+    return Prepared(mechanism._ready(records), finish)
 
 
 def _of_tangents(
     manifold: AbstractManifold,
-    X: RecordsLike | People,
+    X: RecordsLike,
+    grouped: People | None,
     ball: Ball,
     budget: Budget,
-    rng: int | NoiseSource | None,
-    ledger: Ledger | None,
     count_outside: bool | None,
     given: dict[str, Any],
-) -> Release:
+) -> Prepared:
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
     _leave_out(given, f"{TANGENT_MEAN!r} does not know it; leave it out, or use another mechanism")
-    grouped = X if isinstance(X, People) else None
-    records, n = admit_in_parts(manifold, "X", X.points if isinstance(X, People) else X)
+    records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     shares = plan_count(budget, n, count_outside)
     streamed = isinstance(records, Stream)
     mechanism = TangentMeanNoise(manifold, ball, n=n, budget=shares.rest, streamed=streamed)
     # the mechanism prepares the records, and so knows which of them lay outside
-    both = charged(Counted(mechanism, shares, n), grouped)
+    both, names = charged(Counted(mechanism, shares, n), grouped), names_of(X)
     count = None if grouped is None else grouped.count_outside
-    release = both.release((records, count), rng, ledger=ledger)
-    warn_of(release.guarantee, budget.delta, n)
-    warn_outside(release.details.get("outside"))
     details = {
         "n": n,
         "radius": mechanism.query.domain.radius,
@@ -374,9 +413,15 @@ def _of_tangents(
         ),
         **people_facts(grouped),
     }
-    release = release._with(details={**release.details, **details})
-    release._warn_of_noise()
-    return release
+
+    def finish(release: Release) -> Release:
+        warn_of(release.guarantee, budget.delta, n)
+        warn_outside(release.details.get("outside"))
+        release = release._with(details={**release.details, **details})
+        release._warn_of_noise()
+        return release._named(names)
+
+    return Prepared(both._ready((records, count)), finish)
 
 
 def _leave_out(given: dict[str, Any], remedy: str) -> None:
@@ -487,9 +532,10 @@ def _optimised(
     records: Any,
     n: int,
     budget: Budget,
+    optimizer: AbstractOptimizer | None,
+    of_people: bool,
     rng: int | NoiseSource | None,
     ledger: Ledger | None,
-    optimizer: AbstractOptimizer | None,
 ) -> Release:
     """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
     guarantee.
@@ -510,9 +556,8 @@ def _optimised(
     there = Ball._of(local)
     sensitivity = frechet_mean_sensitivity(local.manifold, there, n)
     problem = problems.frechet_mean(local.manifold, ball=there)
-    result = private_minimize(
-        problem, records, local.center, optimizer, budget, rng=rng, ledger=ledger
-    )
+    account = Account(ledger, of_people=of_people)
+    result = minimized(problem, records, local.center, optimizer, budget, account=account, rng=rng)
     details = {
         "steps": result.steps,
         "gradient_calls": result.gradient_calls,
@@ -532,4 +577,5 @@ def _optimised(
         details,
         budget,
         optimizer.words,
+        receipt=result.receipt,
     )

@@ -4,7 +4,6 @@ guarantee.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from typing import cast
 
@@ -21,10 +20,11 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._common import needs_log
 from ..mechanisms._shrinking import bend_of
-from ..optimizers import DPRGD, private_minimize
+from ..optimizers import DPRGD
+from ..optimizers._account import Account
+from ..optimizers._minimize import minimized
 from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
-from ..privacy._ledger import about_people
 from ..randomness import NoiseSource
 from ._people import facts as people_facts
 from ._people import of_groups
@@ -120,12 +120,9 @@ def private_geometric_median(
         )
     optimizer = DPRGD(len(rates), lambda t: float(rates[t]), 1.0)
     problem = problems.geometric_median(manifold)
-    with about_people() if grouped else contextlib.nullcontext():
-        result = private_minimize(
-            problem, records, start, optimizer, budget, rng=rng, ledger=ledger
-        )
-    guarantee = result.guarantee.for_people() if grouped else result.guarantee
-    warn_of(guarantee, budget.delta, n)
+    account = Account(ledger, of_people=grouped is not None)
+    result = minimized(problem, records, start, optimizer, budget, account=account, rng=rng)
+    warn_of(result.guarantee, budget.delta, n)
     details = {
         **dict(result.details),
         "n": n,
@@ -147,7 +144,7 @@ def private_geometric_median(
     }
     return Release(
         value=result.value,
-        guarantee=guarantee,
+        guarantee=result.guarantee,
         scale=result.sigma,
         mechanism=NAME,
         reproducible=result.reproducible,
@@ -155,6 +152,7 @@ def private_geometric_median(
         details=details,
         budget=budget,
         words="noisy gradient descent on all records, each of which pulls with a unit vector",
+        receipt=result.receipt,
     )._named(names_of(X))
 
 

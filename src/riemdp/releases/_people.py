@@ -35,9 +35,11 @@ def of_groups(
     domain: Domain | None,
     at_least: int = 1,
 ) -> People | None:
-    """One point a person; None without `groups`."""
-    if groups is None:
-        return None
+    """One point a person; None without `groups`, which are labels, or `People` that were made of
+    them before.
+    """
+    if groups is None or isinstance(groups, People):
+        return groups
     needs_log(manifold, manifold.origin, "the mean of one person's records (`groups`)")
     return people(manifold, X, groups, domain=domain, at_least=at_least)
 

@@ -12,16 +12,16 @@ from .._errors import InvalidArgument, invalid, real
 from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
-from ..mechanisms import Release
+from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._budgeted import BudgetedNoise
 from ..privacy import Budget, Ledger, charge, split_budget
-from ..privacy._ledger import uncharged
 from ..randomness import noise_source
 from ..statistics import FrechetMean
 from ..statistics._hessian import mean_hessian
-from ._mean import private_frechet_mean
-from ._tangent_covariance import private_tangent_covariance
-from ._variance import private_frechet_variance
+from ._mean import prepared_mean
+from ._prepared import Prepared
+from ._tangent_covariance import prepared_covariance
+from ._variance import prepared_variance
 
 
 def mean_with_dispersion(
@@ -76,15 +76,20 @@ def mean_with_dispersion(
             " dispersion"
         )
     groups = options.get("groups")
-    given: dict[str, Any] = {"rng": noise_source(options.get("rng")), "groups": groups}
+    source = noise_source(options.pop("rng", None))
+    of_mean = prepared_mean(manifold, X, ball, parts[0], mechanism=name, **options)
+    assert isinstance(of_mean, Prepared)
+    of_spread = None
+    if manifold.is_hadamard:
+        of_spread = prepared_variance(manifold, X, ball, parts[1], groups=groups)
+    else:  # about the mean that is released first; what can be refused of it is refused here
+        TangentCovarianceNoise(manifold, ball, n=n, budget=parts[1])
     whole = BudgetedNoise(budget).guarantee
-    charge((whole if groups is None else whole.for_people()).quoted_at(budget.delta), ledger)
-    with uncharged():  # `whole`, charged just before, is the cost of both together
-        of_mean = {**options, **given, "mechanism": name}
-        mean = private_frechet_mean(manifold, X, ball, parts[0], **of_mean)
-        if manifold.is_hadamard:
-            spread = private_frechet_variance(manifold, X, ball, parts[1], **given)
-        else:
+    whole = (whole if groups is None else whole.for_people()).quoted_at(budget.delta)
+    with charge(whole, ledger) as permit:
+        mean = of_mean.within(source, permit)
+        if of_spread is None:
             about = Ball(mean.value, float(ball.radius))
-            spread = private_tangent_covariance(manifold, X, about, parts[1], **given)
+            of_spread = prepared_covariance(manifold, X, about, parts[1], groups=groups)
+        spread = of_spread.within(source, permit)
     return mean.with_dispersion(spread, budget=budget)

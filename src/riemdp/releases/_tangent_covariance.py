@@ -15,6 +15,7 @@ from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
 from ._people import facts as people_facts
+from ._prepared import Prepared
 
 
 def private_tangent_covariance(
@@ -80,6 +81,18 @@ def private_tangent_covariance(
         >>> bool(abs(vectors[0, -1]) > 0.95)  # the first direction
         True
     """
+    return prepared_covariance(manifold, X, ball, budget, groups=groups).release(rng, ledger)
+
+
+def prepared_covariance(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    ball: Ball,
+    budget: Budget,
+    *,
+    groups: object = None,
+) -> Prepared:
+    """`private_tangent_covariance` up to its charge: whatever can be refused is refused here."""
     order = "private_tangent_covariance(manifold, X, ball, budget)"
     manifold = admit_manifold(manifold, X, order)
     if not isinstance(ball, Ball):
@@ -93,24 +106,27 @@ def private_tangent_covariance(
     grouped = of_groups(manifold, X, groups, domain)
     records, n = admit_records(manifold, "X", grouped.points if grouped else X)
     mechanism = TangentCovarianceNoise(manifold, ball, n=n, budget=budget)
-    release = charged(mechanism, grouped).release(records, rng, ledger=ledger)
-    warn_of(release.guarantee, budget.delta, n)
-    details = {
-        "n": n,
-        "radius": domain.radius,
-        "query": MOMENT,
-        "unit": "squared distance",
-        "manifold": manifold,
-        "ball": ball,
-        "budget": budget,
-        "clipping": (
-            "every record becomes the tangent vector at the centre that points to it, shortened to"
-            " the radius; a record that is not a valid point counts as the centre"
-        ),
-        **people_facts(grouped),
-    }
-    if budget.delta > 0:
-        details["noise_floor"] = 2.0 * release.scale * (manifold.dim / 2.0) ** 0.5
     axis = of_coordinates(manifold, names_of(X))
-    release = release._with(details={**release.details, **details})
-    return release._named(None if axis is None else (axis, axis))
+
+    def finish(release: Release) -> Release:
+        warn_of(release.guarantee, budget.delta, n)
+        details = {
+            "n": n,
+            "radius": domain.radius,
+            "query": MOMENT,
+            "unit": "squared distance",
+            "manifold": manifold,
+            "ball": ball,
+            "budget": budget,
+            "clipping": (
+                "every record becomes the tangent vector at the centre that points to it, shortened"
+                " to the radius; a record that is not a valid point counts as the centre"
+            ),
+            **people_facts(grouped),
+        }
+        if budget.delta > 0:
+            details["noise_floor"] = 2.0 * release.scale * (manifold.dim / 2.0) ** 0.5
+        release = release._with(details={**release.details, **details})
+        return release._named(None if axis is None else (axis, axis))
+
+    return Prepared(charged(mechanism, grouped)._ready(records), finish)

@@ -15,6 +15,7 @@ from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
 from ._people import facts as people_facts
+from ._prepared import Prepared
 
 
 def private_frechet_variance(
@@ -79,6 +80,18 @@ def private_frechet_variance(
         >>> bool(0.0 < spread.value < 9.0)
         True
     """
+    return prepared_variance(manifold, X, ball, budget, groups=groups).release(rng, ledger)
+
+
+def prepared_variance(
+    manifold: AbstractManifold,
+    X: RecordsLike,
+    ball: Ball | AdaptiveBall | None,
+    budget: Budget | None,
+    *,
+    groups: object = None,
+) -> Prepared:
+    """`private_frechet_variance` up to its charge: whatever can be refused is refused here."""
     manifold = admit_manifold(manifold, X, "private_frechet_variance(manifold, X, ball, budget)")
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
@@ -93,21 +106,24 @@ def private_frechet_variance(
     else:
         search = AdaptiveBall() if ball is None else ball
         mechanism = AdaptiveVariance(manifold, search, n=n, budget=budget)
-    release = charged(mechanism, grouped).release(records, rng, ledger=ledger)
-    warn_of(release.guarantee, budget.delta, n)
-    used = ball if isinstance(ball, Ball) else release.details["ball"]
-    details = {
-        "n": n,
-        "radius": float(used.radius),
-        "query": VARIANCE,
-        "unit": "squared distance",
-        "manifold": manifold,
-        "ball": used,
-        "budget": budget,
-        "clipping": (
-            "every distance from the centre is cut off at the radius; a record that is not a valid"
-            " point counts as the centre"
-        ),
-        **people_facts(grouped, found=domain is None),
-    }
-    return release._with(details={**release.details, **details})
+
+    def finish(release: Release) -> Release:
+        warn_of(release.guarantee, budget.delta, n)
+        used = ball if isinstance(ball, Ball) else release.details["ball"]
+        details = {
+            "n": n,
+            "radius": float(used.radius),
+            "query": VARIANCE,
+            "unit": "squared distance",
+            "manifold": manifold,
+            "ball": used,
+            "budget": budget,
+            "clipping": (
+                "every distance from the centre is cut off at the radius; a record that is not a"
+                " valid point counts as the centre"
+            ),
+            **people_facts(grouped, found=domain is None),
+        }
+        return release._with(details={**release.details, **details})
+
+    return Prepared(charged(mechanism, grouped)._ready(records), finish)

@@ -174,6 +174,7 @@ class ReportFacts:
     population: tuple[RegionFacts, ...] = ()  # where the dispersion of the records is known
     arithmetic: str = ""  # "lattice" or "idealised", where the release says it
     spent: Guarantee | None = None  # everything that the ledger has charged
+    in_ledger: bool | None = None  # whether this release is in it
     outside: OutsideCount | None = None  # of the records, counted with noise
     person_is: str = ONE_POINT  # what a person's records count as
     much_noise: MuchNoise | None = None  # where the noise is as large as the ball
@@ -261,6 +262,7 @@ class ReportFacts:
                 ),
             },
             "ledger": self.ledger,
+            "in_ledger": self.in_ledger,
             "versions": dict(self.versions),
         }
 

@@ -78,7 +78,8 @@ def privacy_report(
         clipping: how records were bounded, in words, where the release does not know.
         domain: the public domain in words, where the release does not know.
         space: the space in words, where the release does not know.
-        ledger: the ledger that was charged; its total is shown.
+        ledger: the ledger that was charged; its total is shown. It is asked whether it holds the
+            charge of this release, and the page says so where it does not.
         checksum: SHA-256 of the released file.
         created: when; now, if left out.
         language: "en" or "de": the language of the page. Texts that you give are not translated,
@@ -147,7 +148,8 @@ def privacy_report(
         budget=budget,
         delta=at,
         reproducible=bool(release.reproducible),
-        ledger=None if ledger is None else _ledger_in_words(ledger),
+        ledger=None if ledger is None else _ledger_in_words(ledger, release),
+        in_ledger=None if ledger is None else _holds(ledger, release),
         spent=None if ledger is None else ledger.spent,
         checksum=checksum,
         created=(created or datetime.datetime.now(datetime.UTC)).strftime("%Y-%m-%d %H:%M UTC"),
@@ -394,11 +396,19 @@ def _clipping_in_words(ball: Ball) -> str:
     )
 
 
-def _ledger_in_words(ledger: Ledger) -> str:
+def _holds(ledger: Ledger, release: Release | OptimizationResult) -> bool:
+    """Whether the ledger has the charges of a release and of all that was put beside it."""
+    known = getattr(release, "details", None) or {}
+    receipts = [getattr(r, "receipt", None) for r in (release, *known.get("dispersions", ()))]
+    return all(receipt is not None and ledger.holds(receipt.id) for receipt in receipts)
+
+
+def _ledger_in_words(ledger: Ledger, release: Release | OptimizationResult) -> str:
     spent = float(ledger.spent.epsilon(ledger.budget.delta))
-    return (
-        f"epsilon {spent:.4g} of {ledger.budget.epsilon:g} spent so far at delta"
+    return f"epsilon {spent:.4g} of {ledger.budget.epsilon:g} spent so far at delta" + (
         f" {ledger.budget.delta:g}, this release included"
+        if _holds(ledger, release)
+        else f" {ledger.budget.delta:g}; this release, or a part of it, is not in this ledger"
     )
 
 

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ..._errors import InvalidArgument, RiemdpError, integer
+from ..._errors import InvalidArgument, MissingExtra, RiemdpError, integer
 from ...manifolds._base import Point
-from ...optimizers._minimize import check_affordable, check_initial
+from ...optimizers._account import check_affordable
+from ...optimizers._minimize import check_initial
 from ...optimizers._people import MOST
 from ...privacy import Budget, Ledger, charge
 from ...privacy._guarantee import PERSON
@@ -98,6 +99,12 @@ def simulate(
         timing: How long a round waits.
         cpus_per_agent: How many processors the engine reserves for an agent at work.
 
+    Raises:
+        InvalidArgument: Naming the argument. Nothing is charged.
+        MissingExtra: Flower's simulation engine is not installed. Nothing is charged.
+        BudgetExceeded: Before anything is drawn.
+        RiemdpError: The engine stopped before the run ended; the whole plan was charged.
+
     Guarantee:
         As in `PriRFed`, charged before anything is drawn.
     """
@@ -115,9 +122,10 @@ def simulate(
     plan = plan_federated(prirfed, sizes, budget)
     plan = plan.for_people() if setup.of_people else plan
     check_affordable(plan.guarantee, ledger)
-    charge(plan.guarantee, ledger)
     told = _Told(setup, timing or _PATIENT, rng, without_noise=budget is None)
     with _workplace(told, [data for data, _ in checked], groups) as folder:
+        # all is imported, written down and found; what is left is to start the engine
+        receipt = charge(plan.guarantee, ledger).receipt
         log = _run(folder, len(checked), cpus)
         if not (Path(folder) / "ended").exists():
             raise RiemdpError(
@@ -135,6 +143,7 @@ def simulate(
         engine=" on Flower",
         status="completed" if finished.finished else "interrupted",
         places=None if groups is None else records_per_person,
+        receipt=receipt,
     )
 
 
@@ -206,8 +215,14 @@ def _workplace(
     """A private folder with the settings, each agent's records and labels, the app and the engine's
     own home; gone afterwards.
     """
-    from ray import cloudpickle  # of lambdas in a problem or a learning rate, too
-
+    try:
+        from ray import cloudpickle  # of lambdas in a problem or a learning rate, too
+    except ImportError as error:
+        raise MissingExtra(
+            "a simulation on Flower's engine needs Ray, which has no release for every Python:"
+            " install it with pip install ray (Python 3.11 to 3.13), or use"
+            " riemdp.federated.run_in_process, which needs no engine. Nothing was charged"
+        ) from error
     with tempfile.TemporaryDirectory(
         prefix="riemdp-simulation-", ignore_cleanup_errors=True
     ) as folder:

@@ -1,0 +1,154 @@
+"""`Permit`: what a charge has paid for, and how much of it the parts of a release have used up.
+
+A release of several parts charges once and hands the permit down to them. There is no other way to
+draw without a charge: no flag of a thread or of a process says that something is paid.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Self
+
+from .._errors import RiemdpError
+from ._guarantee import Guarantee
+from ._ledger_state import covers
+from .accounting.events import GaussianEvent, PureEvent
+
+_ROUNDING = 1e-12  # relative: shares of a whole add up to it up to this
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a release knows of its charge.
+
+    Attributes:
+        id: A random name of the charge; of a run, that of all its charges.
+        in_ledger: Whether a ledger took it. `Ledger.holds` says whether a particular one did.
+    """
+
+    id: str
+    in_ledger: bool
+
+
+def new_id() -> str:
+    """A random name for a charge, made of nothing else."""
+    return secrets.token_hex(16)
+
+
+class Permit:
+    """That something of the guarantee `whole` has been charged, for one release in this process.
+
+    The parts of the release take theirs before they draw, and are refused once all of them together
+    would cost more than `whole`. Only `charge` makes one, and no public function takes one.
+
+    Args:
+        whole: What was charged.
+        receipt: Of that charge.
+    """
+
+    __slots__ = ("_closed", "_lock", "_most", "_process", "_taken", "receipt", "whole")
+
+    def __init__(self, whole: Guarantee, receipt: Receipt):
+        self.whole, self.receipt = whole, receipt
+        self._taken: list[Guarantee] = []
+        self._most: int | None = None  # in how many of the parts one record can be; None: in all
+        self._closed = False
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    def take(self, part: Guarantee) -> Permit:
+        """Use up the guarantee of one part, before its noise is drawn; a permit for that part.
+
+        Raises:
+            RiemdpError: The parts would cost more than was charged, the part protects something
+                else, the release is over, or this is another process. Nothing may be drawn.
+        """
+        if os.getpid() != self._process:
+            raise RiemdpError("what one process has paid for, another may not draw")
+        with self._lock:
+            if self._closed:
+                raise RiemdpError("a release is over; what was charged for it pays for no other")
+            taken = [*self._taken, part]
+            if not _within(taken, self.whole, self._most):
+                raise RiemdpError(
+                    "a part of a release would cost more than was charged for the whole; it was not"
+                    " drawn"
+                )
+            self._taken = taken
+        return Permit(part, self.receipt)
+
+    def among_parts(self, most: int = 1) -> Permit:
+        """All of this permit, for parts of which one record (or person) is in at most `most`: any
+        so many of them cost no more than the whole (parallel composition).
+
+        Whoever calls this states it, and has to name the proof. It has to hold for all neighbours.
+        """
+        shared = self.take(self.whole)
+        shared._most = most
+        return shared
+
+    def for_parties(self, wholes: Sequence[Guarantee]) -> list[Permit]:
+        """All of this permit, for the parties of a run whose cost was computed for the whole plan:
+        one for each, with what it gives away in all its rounds.
+
+        That may be more than `whole`, which counts how rarely a party is asked. Whoever calls this
+        has to name the proof.
+        """
+        self.take(self.whole)
+        return [Permit(whole, self.receipt) for whole in wholes]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """The release is over: nothing more is drawn for it."""
+        with self._lock:
+            self._closed = True
+
+    def __repr__(self) -> str:
+        return f"Permit({self.receipt.id}, {len(self._taken)} parts taken)"
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise TypeError("a permit is not pickled or copied: each copy would pay for the same parts")
+
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+
+
+def _within(parts: Sequence[Guarantee], whole: Guarantee, most: int | None) -> bool:
+    """Whether these parts cost no more than the whole, by sums and without any composition."""
+    if not all(_alike(part, whole) for part in parts):
+        return False
+    if not whole.is_private:
+        return True
+    kind, limit = _sum(whole)
+    costs = [_sum(part) for part in parts if part.parts]
+    if kind is not None and all(found == kind for found, _ in costs):
+        largest = sorted((cost for _, cost in costs), reverse=True)[:most]
+        return math.fsum(largest) <= limit * (1.0 + _ROUNDING)
+    if kind is not None:
+        return False
+    if most is not None:
+        return all(covers(whole, part) for part in parts) and most == 1
+    return not parts or covers(whole, parts[0].compose(*parts[1:]))
+
+
+def _alike(part: Guarantee, whole: Guarantee) -> bool:
+    """Whether both protect the same, and the part rests on nothing that the whole does not say."""
+    assumed = set(part.assumes.split("; ")) <= {"", *whole.assumes.split("; ")}
+    return (part.adjacency, part.unit) == (whole.adjacency, whole.unit) and assumed
+
+
+def _sum(guarantee: Guarantee) -> tuple[type | None, float]:
+    """(kind, cost) where costs of this kind add up: mu^2 of Gaussian parts, epsilon of pure."""
+    parts = guarantee.parts
+    if all(isinstance(part, GaussianEvent) for part in parts):
+        found = [part.squared_mu for part in parts if isinstance(part, GaussianEvent)]
+        return GaussianEvent, math.fsum(found)
+    if all(isinstance(part, PureEvent) for part in parts):
+        pure = [part.epsilon * part.count for part in parts if isinstance(part, PureEvent)]
+        return PureEvent, math.fsum(pure)
+    return None, math.inf
