@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -209,17 +210,22 @@ def drawing() -> set[str]:
 DRAWING = drawing()
 
 
+@functools.cache
+def brought(source: Source) -> frozenset[str]:
+    """The names that a file imports from inside `randomness`."""
+    return frozenset(
+        name.rsplit(".", 1)[-1]
+        for name, _ in imports(source, module_level=False)
+        if name.startswith("riemdp.randomness._")
+    )
+
+
 def draws_in(source: Source, node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """(name, where) of what draws inside `node`: a method or the property `generator` of a source,
     or a function that the file imports from `randomness`.
     """
-    brought = {
-        name.rsplit(".", 1)[-1]
-        for name, _ in imports(source, module_level=False)
-        if name.startswith("riemdp.randomness._")
-    }
     for name, call in calls(node):
-        if name in DRAWING and (isinstance(call.func, ast.Attribute) or name in brought):
+        if name in DRAWING and (isinstance(call.func, ast.Attribute) or name in brought(source)):
             yield name, call
     for other in ast.walk(node):
         if isinstance(other, ast.Attribute) and other.attr == "generator":
@@ -372,10 +378,11 @@ def ambient_permissions(sources: list[Source]) -> list[str]:
     for source in sources:
         for node in ast.walk(source.tree):
             names = {getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", "")}
-            for name in names & {"uncharged", "about_people"}:
-                found.append(f"{source.path}:{getattr(node, 'lineno', 0)} names {name}")
-            if source.package != "audit" and "Unbounded" in names:
-                found.append(f"{source.path}:{getattr(node, 'lineno', 0)} names Unbounded")
+            forbidden = {"uncharged", "about_people"}
+            if source.package != "audit":
+                forbidden.add("Unbounded")
+            line = getattr(node, "lineno", 0)
+            found += [f"{source.path}:{line} names {name}" for name in names & forbidden]
             if isinstance(node, ast.Assign | ast.AnnAssign) and source.package == "privacy":
                 target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
                 made = node.value is not None and any(n == "ContextVar" for n, _ in calls(node))

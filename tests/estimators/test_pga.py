@@ -142,13 +142,13 @@ def test_a_part_that_costs_more_than_was_charged_is_noticed(monkeypatch):
     """A planted fault: the covariance is released with the whole budget."""
     from riemdp.estimators import _pga
 
-    honest = _pga.private_tangent_covariance
+    honest = _pga.prepared_covariance
 
     def dear(manifold, x, ball, budget, **more):
         return honest(manifold, x, ball, BUDGET, **more)
 
-    monkeypatch.setattr(_pga, "private_tangent_covariance", dear)
-    with pytest.raises(AssertionError, match="another guarantee"):
+    monkeypatch.setattr(_pga, "prepared_covariance", dear)
+    with pytest.raises(riemdp.RiemdpError, match="cost more than was charged"):
         pga().fit(X)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import riemdp
 from riemdp import (
     Ball,
     Budget,
@@ -366,3 +368,51 @@ def test_an_estimator_is_no_release_and_the_error_says_what_is():
     assert privacy_report(model.release_).records == 50
     with pytest.raises(InvalidArgument, match=r"`release`.*give a Release"):
         privacy_report(np.zeros(3))  # type: ignore[arg-type]
+
+
+def test_a_release_that_the_ledger_never_charged_is_not_called_included(tmp_path):
+    """The page looks the charge up by its random id, in memory and in a file."""
+    X, space = np.zeros((400, 2)), Euclidean(2)
+    budget, ball = Budget(1.0, 1e-5), Ball(np.zeros(2), 1.0)
+    books = Ledger(Budget(9.0, 1e-4)), Ledger(Budget(9.0, 1e-4), path=tmp_path / "ledger.json")
+    for ledger in books:
+        alone = riemdp.private_frechet_mean(space, X, ball, budget, rng=1)
+        mean = riemdp.private_frechet_mean(space, X, ball, budget, rng=1, ledger=ledger)
+        spread = riemdp.private_frechet_variance(space, X, ball, budget, rng=2)
+        found = {
+            True: mean,
+            False: alone,
+            "parts": riemdp.private_frechet_mean(
+                space, X, ball, budget, rng=1, mechanism="wrapped-gaussian", ledger=ledger
+            ).with_dispersion(spread),
+        }
+        for held, release in found.items():
+            report = privacy_report(release, ledger=ledger)
+            said = "this release included" if held is True else "is not in this ledger"
+            assert said in report.ledger
+            assert said in report.html()
+            assert json.loads(report.to_json())["in_ledger"] is (held is True)
+            assert (
+                "nicht in diesem Kontobuch"
+                in privacy_report(release, ledger=ledger, language="de").html()
+            ) is (held is not True)
+        other = Ledger(Budget(9.0, 1e-4))
+        assert "is not in this ledger" in privacy_report(mean, ledger=other).ledger
+    optimized = riemdp.private_minimize(
+        riemdp.problems.frechet_mean(space, ball=ball),
+        X,
+        np.zeros(2),
+        riemdp.DPRGD(300, 0.1, 1.0),
+        budget,
+        ledger=books[1],
+    )
+    report = privacy_report(optimized, records=400, ledger=books[1])
+    assert "this release included" in report.ledger
+    assert optimized.receipt.in_ledger
+    with books[1]:
+        model = riemdp.PrivatePGA(manifold=space, budget=budget, ball=ball).fit(X)
+    for release in (model.release_, *model.releases_.values()):
+        assert release.receipt == model.release_.receipt
+        assert books[1].holds(release.receipt.id)
+    assert pickle.loads(pickle.dumps(mean)).receipt == mean.receipt
+    assert "not in this ledger" not in privacy_report(mean).to_json()

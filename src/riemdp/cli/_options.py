@@ -228,6 +228,7 @@ RecordsPerPerson = Annotated[
     int | None,
     typer.Option(
         "--max-records-per-person",
+        min=1,  # refused before anything is charged
         help="State the guarantee for one person with up to this many records too.",
         show_default=False,
     ),

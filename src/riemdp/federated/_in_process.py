@@ -153,6 +153,7 @@ def run_in_process(
             NotPrivateWarning,
             stacklevel=2,
         )
+    bar = _Bar(prirfed.rounds) if progress else None
     permit = charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
     records = dict(zip(names, (data for data, _ in checked), strict=True))
@@ -162,7 +163,6 @@ def run_in_process(
     weights = None if people is None else [m.shares for m, _ in people]
     rows: list[HistoryRow] = []
     calls, status = 0, "completed"
-    bar = _Bar(prirfed.rounds) if progress else None
     try:
         while not server.finished:
             server.invite(names)
@@ -179,6 +179,7 @@ def run_in_process(
     except KeyboardInterrupt:
         status = "interrupted"
     finally:
+        permit.close()
         if bar is not None:
             bar.stop()
     return result_of(

@@ -120,6 +120,7 @@ class Ledger:
         self._state = self._state.choosing(mixed)
         self._lock = threading.RLock()
         self._tokens = threading.local()
+        self._busy = False  # the file is locked, by the thread that holds the lock
         self._plans: list[Guarantee] = []
         self._register: tuple[Entry, ...] = ()
         self._own_entry: Entry | None = None  # the last one made by this object
@@ -257,32 +258,41 @@ class Ledger:
         guarantee = as_guarantee(guarantee)
         plans = [*self._plans, *([] if of is None else [as_guarantee(of)])]
         with self._synchronised():
-            state = self._state.after(guarantee, plans)
-            if guarantee.parts and self._refused(guarantee, state):
-                spent = self._state.spent.epsilon(self._budget.delta)
-                raise BudgetExceeded(
-                    f"this release would exceed the ledger's budget {self._budget}:"
-                    f" {counted(self._state.charges, 'release')}"
-                    f" {'has' if self._state.charges == 1 else 'have'} spent epsilon {spent:.6g} at"
-                    f" delta {self._budget.delta:g}. Nothing was released or charged"
-                    + self._remedy(guarantee)
-                )
-            if self._path is None:
-                state = replace(state, ids=(*state.ids, run or new_id()))
-            else:
-                # On disk before in memory: a charge that cannot be recorded is not granted.
-                register, entry = self._entered(guarantee, plans, run)
-                try:
-                    write_text(self._path, to_json(self._budget, state, register), _MODE)
-                except OSError as error:
-                    raise OSError(
-                        error.errno,
-                        f"{error.strerror or error}. The ledger could not be written, so nothing is"
-                        " released",
-                        str(self._path),
-                    ) from error
-                self._register, self._own_entry = register, entry
-            self._state = state
+            while True:
+                before = self._state
+                state = self._granted(guarantee, plans, run)
+                # A signal handler may have charged since; nothing runs between these two lines.
+                if self._state is before:
+                    self._state = state
+                    return
+
+    def _granted(self, guarantee: Guarantee, plans: Sequence[Guarantee], run: str | None) -> State:
+        """The state after one more release, which is in the ledger's file already if it has one."""
+        state = self._state.after(guarantee, plans)
+        if guarantee.parts and self._refused(guarantee, state):
+            spent = self._state.spent.epsilon(self._budget.delta)
+            raise BudgetExceeded(
+                f"this release would exceed the ledger's budget {self._budget}:"
+                f" {counted(self._state.charges, 'release')}"
+                f" {'has' if self._state.charges == 1 else 'have'} spent epsilon {spent:.6g} at"
+                f" delta {self._budget.delta:g}. Nothing was released or charged"
+                + self._remedy(guarantee)
+            )
+        if self._path is None:
+            return replace(state, ids=(*state.ids, run or new_id()))
+        # On disk before in memory: a charge that cannot be recorded is not granted.
+        register, entry = self._entered(guarantee, plans, run)
+        try:
+            write_text(self._path, to_json(self._budget, state, register), _MODE)
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{error.strerror or error}. The ledger could not be written, so nothing is"
+                " released",
+                str(self._path),
+            ) from error
+        self._register, self._own_entry = register, entry
+        return state
 
     @contextlib.contextmanager
     def plan(self, whole: Guarantee) -> Generator[None]:
@@ -442,10 +452,19 @@ class Ledger:
         with self._lock:
             if self._path is None:
                 yield
-            else:
+                return
+            if self._busy:  # the lock of the file would wait for itself
+                raise RiemdpError(
+                    "this ledger is being read or charged in this very thread, and a signal handler"
+                    " or a hook came in between. Nothing was released or charged"
+                )
+            try:
+                self._busy = True
                 with locked(self._path):
                     self._read()
                     yield
+            finally:
+                self._busy = False
 
     def _check_process(self) -> None:
         """In a forked child: refuse a ledger in memory, and renew the lock of one that follows its
@@ -459,7 +478,7 @@ class Ledger:
                 f" {os.getpid()} has only a copy of it: each copy could spend the whole budget."
                 " Share one in a file: Ledger(budget, path=...)"
             )
-        self._lock, self._process = threading.RLock(), os.getpid()
+        self._lock, self._process, self._busy = threading.RLock(), os.getpid(), False
 
     def _repr_html_(self) -> str | None:
         with contextlib.suppress(RiemdpError, OSError):  # a copy in a forked child is not read

@@ -40,6 +40,15 @@ def new_id() -> str:
     return secrets.token_hex(16)
 
 
+class _Open:
+    """Whether a release goes on; its permits share one of these."""
+
+    __slots__ = ("over",)
+
+    def __init__(self) -> None:
+        self.over = False
+
+
 class Permit:
     """That something of the guarantee `whole` has been charged, for one release in this process.
 
@@ -49,15 +58,16 @@ class Permit:
     Args:
         whole: What was charged.
         receipt: Of that charge.
+        going_on: Of the permit that this one is a part of.
     """
 
-    __slots__ = ("_closed", "_lock", "_most", "_process", "_taken", "receipt", "whole")
+    __slots__ = ("_going_on", "_lock", "_most", "_process", "_taken", "receipt", "whole")
 
-    def __init__(self, whole: Guarantee, receipt: Receipt):
+    def __init__(self, whole: Guarantee, receipt: Receipt, going_on: _Open | None = None):
         self.whole, self.receipt = whole, receipt
         self._taken: list[Guarantee] = []
         self._most: int | None = None  # in how many of the parts one record can be; None: in all
-        self._closed = False
+        self._going_on = _Open() if going_on is None else going_on
         self._lock, self._process = threading.Lock(), os.getpid()
 
     def take(self, part: Guarantee) -> Permit:
@@ -70,7 +80,7 @@ class Permit:
         if os.getpid() != self._process:
             raise RiemdpError("what one process has paid for, another may not draw")
         with self._lock:
-            if self._closed:
+            if self._going_on.over:
                 raise RiemdpError("a release is over; what was charged for it pays for no other")
             taken = [*self._taken, part]
             if not _within(taken, self.whole, self._most):
@@ -79,7 +89,7 @@ class Permit:
                     " drawn"
                 )
             self._taken = taken
-        return Permit(part, self.receipt)
+        return Permit(part, self.receipt, self._going_on)
 
     def among_parts(self, most: int = 1) -> Permit:
         """All of this permit, for parts of which one record (or person) is in at most `most`: any
@@ -99,15 +109,17 @@ class Permit:
         has to name the proof.
         """
         self.take(self.whole)
-        return [Permit(whole, self.receipt) for whole in wholes]
+        return [Permit(whole, self.receipt, self._going_on) for whole in wholes]
+
+    def close(self) -> None:
+        """The release is over: nothing more is drawn for it or any part of it."""
+        self._going_on.over = True
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """The release is over: nothing more is drawn for it."""
-        with self._lock:
-            self._closed = True
+        self.close()
 
     def __repr__(self) -> str:
         return f"Permit({self.receipt.id}, {len(self._taken)} parts taken)"
