@@ -31,7 +31,6 @@ from ._affine_mean import NotSuitable, affine_mean
 from ._look import AbstractLook
 from ._looks import look_for_many, mean_by_looks
 from ._newton import Found
-from ._quick_affine import quick_affine_mean, suits
 from ._riemannian_mean import gradient_mean, mean_start, newton_mean
 from ._sphere_mean import LOOSE, is_unit, sphere_mean
 from ._sums import pairwise, weighted_sum
@@ -201,18 +200,10 @@ def _of_few(
     """The mean by the solver of the space, which is the quickest one on the CPU for any number of
     SPD matrices or points of a sphere.
     """
-    found: Found[Any] | None = None
     if isinstance(manifold, SPDAffineInvariant):
         # Not suitable: so ill-conditioned that logarithms need the manifold's careful formulas.
-        X = np.asarray(X)
-        if suits(n, manifold.k):
-            with contextlib.suppress(NotSuitable):
-                found = quick_affine_mean(X, w, tol, MAX_PASSES)
-        if found is None or found.residual > tol:
-            with contextlib.suppress(NotSuitable):
-                found = affine_mean(X, w, tol, MAX_PASSES)
-        if found is not None:
-            return found
+        with contextlib.suppress(NotSuitable):
+            return affine_mean(np.asarray(X), w, tol, MAX_PASSES)
     weights = _or_equal(w, n)
     if isinstance(manifold, Sphere):
         return sphere_mean(X, weights, tol, MAX_PASSES, check)
