@@ -185,19 +185,6 @@ def residual_after(step: Array, left: float, hessian: float) -> float:
     return left + 1.15 * (hessian + math.sqrt(square)) * square
 
 
-def gradient_step(gradient: Array, bend: float, single: float) -> tuple[Array, float]:
-    """The step S along the gradient after which a bound of the residual is least, and the bound.
-
-    No Hessian of a record has an eigenvalue below 1; `bend` is what that of all exceeds 1 by at
-    most, `single` a mean, with the records' weights, of the same of single records. So the Hessian
-    of all differs from 1 + bend / 2 by at most bend / 2, and the linear system of this S is left
-    with bend / (2 + bend) of the gradient.
-    """
-    step = gradient / (1.0 + 0.5 * bend)
-    left = bend / (2.0 + bend) * float(np.linalg.norm(gradient))
-    return step, residual_after(step, left, 1.0 + single)
-
-
 def _part(X: Array) -> int:
     return min(PART, max(4, NUMBERS // X.shape[-1] ** 2))
 

@@ -269,8 +269,8 @@ class FrechetMean(AbstractMean):
         weights: n public weights (replace-one only).
         tolerance: Public tolerance on the gradient of F = 1/2 sum w_i d^2, above 0 and below 1.
             None: 1e-10 max(1, radius), and what float64 resolves in the ball; of SPD matrices of
-            more than 50 rows that are read in parts at least .005 of the sensitivity times the
-            strong convexity of F, which adds 1 % to the sensitivity and spares a pass. A smaller
+            more than 50 rows that are read in parts at least 0.005 of the sensitivity times the
+            strong convexity of F, which adds 1 % to the sensitivity and spares passes. A smaller
             one than float64 resolves is raised to that.
 
     Raises:
@@ -521,8 +521,7 @@ def mean_in_ball(
                 give_back()  # the sample that the mean started from
             else:
                 n = int(jax.tree.leaves(points)[0].shape[0])
-                ball = (domain.center, domain.radius)
-                found = solve(domain.manifold, points, shares, n, tolerance, ball=ball).value
+                found = solve(domain.manifold, points, shares, n, tolerance).value
     except Unreadable:
         raise
     except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
