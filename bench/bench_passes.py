@@ -120,7 +120,7 @@ def main() -> None:
         print(*(f"{row['work']}: {row['ratio']:.2f}" for row in found), sep="\n", flush=True)
         rows += found
     notes = (
-        "Wanted of a release: at most 2.5 passes over the records. A sample before the first"
+        "A sample before the first"
         " is a part of one.",
         "One pass: the tangent mean of the same records, clamped likewise. In memory a clamp is a"
         " part of both.",

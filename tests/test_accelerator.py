@@ -8,7 +8,6 @@ JAX, skipped where there is none. Bodies and limits are the same.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import math
 import secrets
@@ -29,7 +28,6 @@ from riemdp.domains._radial import holds_ball
 from riemdp.manifolds import _decompositions as decompositions
 from riemdp.manifolds import _spectral as sp
 from riemdp.optimizers import DPRGD
-from riemdp.statistics import FrechetMean, _looks
 from tests.domains.rounding import Place, means, values
 from tests.domains.test_rounding import FEW, MARGIN
 
@@ -613,42 +611,6 @@ def test_every_kind_of_release_has_the_value_of_the_cpu(name):
         make = RELEASES[name]()
         found = make()
     np.testing.assert_allclose(found, of_the_cpu(make), rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("space", "radius"),
-    [
-        (riemdp.SPDAffineInvariant(5), 1.0),
-        pytest.param(riemdp.SPDBuresWasserstein(3), 0.3, marks=pytest.mark.slow),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_in_the_memory_of_a_device_parts_overlap_and_each_record_counts_once(
-    monkeypatch, space, radius, weighted
-):
-    """The programs of an accelerator, on the CPU."""
-    n = 9001
-    x = cloud(space, n, 0.9 * radius)
-    weights = np.random.default_rng(1).integers(0, 3, n).astype(float) if weighted else None
-    query = FrechetMean(riemdp.Ball(space.origin, radius).on(space), n, weights=weights)
-    expected = query.value(query.prepare(x))
-    parts = []
-    real = _looks._slice
-
-    def seen(X: Any, first: int, rows: int) -> Any:
-        parts.append((first, rows))
-        return real(X, first, rows)
-
-    monkeypatch.setattr(_looks, "_slice", seen)
-    monkeypatch.setattr(_looks, "_NUMBERS", 1 << 16)
-    monkeypatch.setattr(_looks, "on_accelerator", lambda _: True)
-    with on("checked"):
-        records = query.prepare(x)
-        found = query.value(dataclasses.replace(records, points=jnp.asarray(records.points)))
-    assert len(parts) > 6
-    assert all(first + rows <= n for first, rows in parts)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 @devices

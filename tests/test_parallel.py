@@ -17,7 +17,7 @@ from riemdp import _parallel, noise_source
 from riemdp._parallel import each, in_turn, together
 from riemdp.randomness import _rounded
 from riemdp.randomness._source import PARALLEL
-from riemdp.sampling import _exponential, _points
+from riemdp.sampling import _points
 
 MANY = range(200)
 
@@ -103,25 +103,6 @@ def test_a_failure_is_raised_and_ends_the_others():
 
 # -----------------------------------------------------------------------------
 # draws
-@pytest.mark.parametrize("start", [0, 1])
-def test_seeded_draws_are_the_same_numbers_where_threads_do_not_start(
-    monkeypatch, threads_that_start, start
-):
-    monkeypatch.setattr(_exponential, "cores", lambda: 3)
-    center, lengths = np.diag([0.3, -0.2]), np.full(4 * _exponential._BLOCK + 5, 0.5)
-
-    def draws(rng: int | None) -> np.ndarray:
-        source = noise_source(rng)
-        return _exponential.exponentials_of_directions(center, lengths, source)
-
-    usual = draws(7)
-    threads_that_start(start)
-    np.testing.assert_array_equal(draws(7), usual)
-    threads_that_start(start)
-    fresh = draws(None)
-    assert len(np.unique(fresh[:, 0, 1])) == len(lengths)
-
-
 @pytest.mark.parametrize("start", [0, 1])
 def test_no_word_is_used_twice_where_a_thread_does_not_start(
     monkeypatch, threads_that_start, start

@@ -29,7 +29,6 @@ from riemdp.domains._frame import MOST_TERMS, summation_error
 from riemdp.manifolds import AbstractManifold, Product
 from riemdp.mechanisms import WrappedGaussian
 from riemdp.statistics._frechet_mean import solve
-from riemdp.statistics._looks import MANY, look_for_many, mean_by_looks
 from riemdp.statistics._sums import weighted_sum
 from tests.manifolds.oracles import ORACLES
 from tests.manifolds.spd_oracles import apply, exact
@@ -347,24 +346,15 @@ def means(place: Place, count: int, seed: int = 0) -> Found:
         if not place.values and i % 2:
             points = _near_the_edge(np.asarray(center), radius, rng)
         records = domain.frame.local.clamp(points)
-        for found in _solved(frame, center, records, tolerance):
-            if not found.residual <= tolerance:
-                return Found(math.inf, math.inf, local.rounding)
-            with mpmath.workdps(DIGITS):
-                logs = [exact_log(frame, found.value, _at(records, j)) for j in range(8)]
-                mean = [mp.fsum(column) / 8 for column in zip(*logs, strict=True)]
-                residual = float(exact_length(frame, found.value, mean))
-            worst = max(worst, residual - found.residual)
+        found = solve(frame, records, None, 8, tolerance)
+        if not found.residual <= tolerance:
+            return Found(math.inf, math.inf, local.rounding)
+        with mpmath.workdps(DIGITS):
+            logs = [exact_log(frame, found.value, _at(records, j)) for j in range(8)]
+            mean = [mp.fsum(column) / 8 for column in zip(*logs, strict=True)]
+            residual = float(exact_length(frame, found.value, mean))
+        worst = max(worst, residual - found.residual)
     return Found(worst / local.rounding, worst, local.rounding)
-
-
-def _solved(frame: AbstractManifold, center: Any, records: Any, tolerance: float) -> Iterator[Any]:
-    """The mean as it is found of few records, and as of many."""
-    yield solve(frame, records, None, 8, tolerance)
-    look = look_for_many(frame, records, MANY, None)
-    if look is not None:
-        some = records, np.full(8, 1.0 / 8.0)
-        yield mean_by_looks(look, records, None, some, center, tolerance, 200)
 
 
 def _near_the_edge(center: np.ndarray, radius: float, rng: np.random.Generator) -> np.ndarray:

@@ -21,7 +21,7 @@ import pytest
 from scipy import stats
 
 import riemdp
-from riemdp import InvalidArgument, NoiseSource, RiemdpError, noise_source
+from riemdp import NoiseSource, RiemdpError, noise_source
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 N = 200_000
@@ -315,24 +315,6 @@ def test_planted_plain_generator_repeats_itself_after_a_fork() -> None:
     for child in children:
         child.join()
     assert answers[0] == answers[1]
-
-
-def test_children_have_keys_of_their_own_and_repeat_only_with_the_seed():
-    a, b = noise_source(5).children(3), noise_source(5).children(3)
-    streams = [c.normals(4).tobytes() for c in a]
-    assert streams == [c.normals(4).tobytes() for c in b]
-    assert len(set(streams)) == 3
-    assert all(c.reproducible for c in a)
-    parent = noise_source(5)
-    assert parent.children(1)[0].normals(4).tobytes() != parent.children(1)[0].normals(4).tobytes()
-    fresh = [
-        c.normals(4).tobytes() for c in noise_source().children(2) + noise_source().children(2)
-    ]
-    assert len(set(fresh)) == 4
-    assert not any(c.reproducible for c in noise_source().children(2))
-    assert noise_source().children(0) == []
-    with pytest.raises(InvalidArgument, match="count"):
-        noise_source().children(-1)
 
 
 _C_FORK = """

@@ -1,13 +1,10 @@
-"""Exponentials by matrix products: as accurate as by eigenvectors, positive definite, the same
-whatever the threads.
-"""
+"""Draws as exponentials: accurate, positive definite, isotropic."""
 
 from __future__ import annotations
 
 import mpmath
 import numpy as np
 import pytest
-import scipy.linalg
 from scipy import stats
 
 import riemdp as R
@@ -22,13 +19,6 @@ def symmetric(k, radius, count=4, seed=0):
     s = np.random.default_rng(seed).standard_normal((count, k, k))
     s = s + np.swapaxes(s, 1, 2)
     return s * (radius / np.max(np.abs(np.linalg.eigvalsh(s)), axis=1))[:, None, None]
-
-
-def by_products(s, shift=0.0):
-    space, out = ex._Workspace(s.shape[-1], len(s) + 3), np.empty_like(s)
-    space.powers[0, : len(s)] = s
-    space.exponential(len(s), shift, out)
-    return out
 
 
 def exactly(s):
@@ -56,44 +46,14 @@ def errors(s, computed):
         return float(entry), float(abs(smallest / low - 1) * low / high)
 
 
-@pytest.mark.parametrize(
-    "radius", [0.0, 1e-9, 0.05, 0.13, 0.15, 0.29, 0.64, 0.66, 1.25, 1.35, 3.0, 11.0, 14.0]
-)
-def test_as_accurate_as_eigenvectors_against_forty_digits(radius):
+@pytest.mark.parametrize("radius", [0.0, 1e-9, 0.3, 3.0, 14.0])
+def test_exponentials_beside_forty_digits(radius):
     for k in (1, 2, 5):
         s = symmetric(k, radius, 1, seed=k)
-        mine, usual = by_products(s), ex.exponential_by_eigenvectors(s, 0.0)
-        allowed = 1e-15 * (
-            1 + radius
-        )  # rounding of an eigenvalue of size `radius`, and of the squarings, moves exp by so much
-        for ours, theirs in zip(errors(s[0], mine[0]), errors(s[0], usual[0]), strict=True):
-            assert ours <= max(allowed, 2 * theirs)
-        # planted: a polynomial used 15 % beyond its interval
-        if radius == 1.25:
-            ex._coefficients.cache_clear()
-            old, ex._SCHEMES[3] = ex._SCHEMES[3], (0.3, 2.7694)
-            try:
-                ex._coefficients(3)
-                ex._SCHEMES[3] = old
-                assert errors(s[0], by_products(s)[0])[0] > allowed
-            finally:
-                ex._SCHEMES[3] = old
-                ex._coefficients.cache_clear()
-
-
-@pytest.mark.parametrize("radius", [0.2, 0.9, 2.0, 10.0])
-def test_thirty_rows_beside_scipy_and_eigenvectors(radius):
-    s = symmetric(30, radius, 18)
-    x = by_products(s, shift=-2.0)
-    usual = ex.exponential_by_eigenvectors(s, -2.0)
-    assert np.array_equal(x, np.swapaxes(x, 1, 2))
-    size = np.exp(radius - 2.0)
-    assert np.max(np.abs(x - usual)) < 5e-15 * size
-    assert np.max(np.abs(x - scipy.linalg.expm(s - 2.0 * np.eye(30)))) < 3e-14 * size
-    low = np.linalg.eigvalsh(x)[:, 0]
-    np.testing.assert_allclose(
-        low, np.linalg.eigvalsh(usual)[:, 0], rtol=2e-15 * np.exp(2 * radius) + 1e-13
-    )
+        x = ex.exponential_by_eigenvectors(s, 0.0)
+        assert np.array_equal(x, np.swapaxes(x, 1, 2))
+        # rounding of an eigenvalue of size `radius` moves exp by so much
+        assert max(errors(s[0], x[0])) <= 4e-15 * (1 + radius)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-8, 1.0, 30.0, 1e3, 1e6, 1e200])
@@ -113,31 +73,17 @@ def test_far_centres_are_shifted_not_squared():
     np.testing.assert_allclose(far, np.exp(-13.8) * near, rtol=1e-14, atol=1e-15 * np.exp(-13.8))
 
 
-def test_seeded_draws_do_not_depend_on_threads_and_blocks_do_not_repeat(monkeypatch):
-    center, lengths = np.diag([0.3, -0.2, 0.1]), np.full(3 * ex._BLOCK + 5, 0.5)
-    monkeypatch.setattr(ex, "cores", lambda: 3)
-    several = ex.exponentials_of_directions(center, lengths, noise_source(7))
-    monkeypatch.setattr(ex, "cores", lambda: 1)
-    np.testing.assert_array_equal(
-        several, ex.exponentials_of_directions(center, lengths, noise_source(7))
-    )
-    assert len(np.unique(several[:, 0, 1])) == len(lengths)
-    assert not np.array_equal(
-        several, ex.exponentials_of_directions(center, lengths, noise_source(8))
-    )
+def test_draws_of_several_blocks_do_not_repeat():
+    center, lengths = np.diag([0.3, -0.2, 0.1]), np.full(2 * ex._BLOCK + 5, 0.5)
+    seeded = ex.exponentials_of_directions(center, lengths, noise_source(7))
+    again = ex.exponentials_of_directions(center, lengths, noise_source(7))
+    np.testing.assert_array_equal(seeded, again)
     fresh = ex.exponentials_of_directions(center, lengths, noise_source())
-    assert len(np.unique(np.concatenate([fresh[:, 0, 1], several[:, 0, 1]]))) == 2 * len(lengths)
-
-
-def test_a_failure_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(ex, "cores", lambda: 2)
-    monkeypatch.setattr(ex._Workspace, "exponential", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        ex.exponentials_of_directions(np.zeros((2, 2)), np.ones(2 * ex._BLOCK), noise_source(1))
+    assert len(np.unique(np.concatenate([fresh[:, 0, 1], seeded[:, 0, 1]]))) == 2 * len(lengths)
 
 
 def test_many_draws_at_ten_rows_are_isotropic_with_the_radius_of_the_law():
-    """From keys of several blocks: coordinates of log(x) - log(eta) over their length, times a chi
+    """From several blocks: coordinates of log(x) - log(eta) over their length, times a chi
     variable, are normal.
     """
     manifold, s, n = R.SPDLogEuclidean(10), 0.02, 4200

@@ -41,7 +41,6 @@ _SCALE_BITS = 28  # significant bits of a scale
 MOST_SCALE = 2.0**41
 GUARD = 2.0**-30
 _BLOCK = 1 << 15  # draws at a time: what fits into a processor's cache
-MOST_FEW = 32  # so few draws are faster without arrays
 
 _U8, _U9, _U16, _U32 = (np.uint64(n) for n in (8, 9, 16, 32))
 _ONE, _LOW8, _LOW16 = np.uint64(1), np.uint64(0xFF), np.uint64(0xFFFF)
@@ -107,8 +106,7 @@ def rounded_normals(generator: Generator, scale: float, count: int) -> Integers:
     out = np.empty(count, dtype=np.int64)
     for start in range(0, count, _BLOCK):
         size = min(_BLOCK, count - start)
-        block = _few if size <= MOST_FEW else _block
-        out[start : start + _BLOCK] = block(generator, scale, size)
+        out[start : start + _BLOCK] = _block(generator, scale, size)
     return out
 
 
@@ -165,82 +163,6 @@ def _words(generator: Generator, count: int) -> Words:
     return np.asarray(generator.bit_generator.random_raw(count))
 
 
-def _few(generator: Generator, scale: float, count: int) -> Integers:
-    """The same draws as `_block`, from the same words."""
-    factors, shift = _factors(scale)
-    inner = _inner()
-    half, slack = 1 << (shift - 1), int(_SLACK)
-    out = np.empty(count, dtype=np.int64)
-    others = []
-    words = _words(generator, count).tolist()
-    for place, word in enumerate(words):
-        strip, u = word & 0xFF, word >> 9
-        halved = (u * factors[strip] >> 32) + half
-        magnitude = halved >> shift
-        if u < inner[strip] and magnitude == (halved + slack) >> shift:
-            out[place] = -magnitude if word & 0x100 else magnitude
-        else:
-            others.append(place)
-    if others:
-        out[others] = _finished_few(generator, scale, [words[place] for place in others])
-    return out
-
-
-def _finished_few(generator: Generator, scale: float, words: list[int]) -> list[int]:
-    """The same as `_finished`, from the same words."""
-    factors, shift = _factors(scale)
-    inner, half, slack = _inner(), 1 << (shift - 1), int(_SLACK)
-    outer = [word >> 9 >= inner[word & 0xFF] for word in words]
-    second = iter(_words(generator, sum(outer)).tolist())
-    out, again = [0] * len(words), []
-    decided: list[tuple[bool, bool, int]] = []  # kept, unsure, the second word
-    for word, is_outer in zip(words, outer, strict=True):
-        v = next(second) if is_outer else 0
-        gap = _gap_of(word & 0xFF, word >> 9, v) if is_outer else math.inf
-        decided.append((gap > 0.0, abs(gap) < GUARD, v))
-    for place, (word, (kept, unsure, v)) in enumerate(zip(words, decided, strict=True)):
-        strip, u = word & 0xFF, word >> 9
-        halved = (u * factors[strip] >> 32) + half
-        magnitude, bits = halved >> shift, (u, _BITS)
-        if unsure:
-            kept, bits = _exactly_below(generator, strip, bits, (v, 64))
-        if kept and (unsure or magnitude != (halved + slack) >> shift):
-            magnitude = _exactly_rounded(generator, strip, bits, scale)
-        if kept:
-            out[place] = -magnitude if word & 0x100 else magnitude
-        else:
-            again.append(place)
-    if again:
-        for place, found in zip(again, _few(generator, scale, len(again)).tolist(), strict=True):
-            out[place] = found
-    return out
-
-
-def _gap_of(strip: int, u: int, v: int) -> float:
-    """`_gap` of one point."""
-    width, bottom, per_height = _floats()
-    x = (u + 0.5) * 2.0**-_BITS * width[strip]
-    return (math.exp(-0.5 * x * x) - bottom[strip]) * per_height[strip] - v * 2.0**-64
-
-
-@functools.cache
-def _floats() -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(values.tolist()) for values in strips().floats)
-
-
-@functools.cache
-def _inner() -> tuple[int, ...]:
-    return tuple(strips().inner.tolist())
-
-
-@functools.lru_cache(maxsize=64)
-def _factors(scale: float) -> tuple[tuple[int, ...], int]:
-    """Scale times width of each strip as integers, and the shift that goes with them."""
-    mantissa, exponent = math.frexp(scale)
-    whole = int(math.ldexp(mantissa, _SCALE_BITS))
-    return tuple(whole * width for width in strips().width.tolist()), 59 - exponent
-
-
 def _block(generator: Generator, scale: float, count: int) -> Integers:
     words = _words(generator, count)
     strip = (words & _LOW8).astype(np.intp)
@@ -249,9 +171,7 @@ def _block(generator: Generator, scale: float, count: int) -> Integers:
     magnitude, decided = _rounded(strip, u, scale)
     out = (magnitude ^ -negative) + negative
     others = np.flatnonzero(~((u < strips().inner[strip]) & decided))
-    if 0 < others.size <= MOST_FEW:
-        out[others] = _finished_few(generator, scale, words[others].tolist())
-    elif others.size:
+    if others.size:
         out[others] = _finished(generator, scale, strip[others], negative[others], u[others])
     return out
 

@@ -24,7 +24,7 @@ from .._parallel import each
 from ._discrete import discrete_gaussians
 from ._discrete_laplace import laplace_integer, laplace_vector
 from ._many import KEY, many_normals
-from ._rounded import MOST_FEW, rounded_normals
+from ._rounded import rounded_normals
 
 _ROUNDS = 20
 PARALLEL = 1 << 15  # from how many numbers on a second thread is worth while
@@ -79,20 +79,6 @@ class _SealedChaCha(ChaCha):
         )
 
     __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
-
-
-class _System:
-    """Words of the operating system itself: a few take less time than a key for a generator."""
-
-    @property
-    def bit_generator(self) -> _System:
-        return self
-
-    def random_raw(self, count: int) -> NDArray[np.uint64]:
-        return np.frombuffer(os.urandom(8 * count), np.uint64)
-
-
-_SYSTEM = _System()
 
 
 class NoiseSource:
@@ -210,8 +196,6 @@ class NoiseSource:
         many = count >= PARALLEL and rows[:1] > (1,)
         if helper is not None and many and not self.reproducible:
             return _by_two(partial(self.rounded_normals, scale), rows, helper)
-        if count <= MOST_FEW and not self.reproducible:
-            return rounded_normals(_SYSTEM, scale, count).reshape(shape)
         with self._turn() as generator:
             return rounded_normals(generator, scale, count).reshape(shape)
 
@@ -310,18 +294,6 @@ class NoiseSource:
                 for start in range(0, count, rows)
             ]
         return np.concatenate(blocks) if blocks else np.empty((0, size), dtype=np.int64)
-
-    def children(self, count: int) -> list[NoiseSource]:
-        """`count` new sources for workers, each with a key of its own: from the operating system
-        where this source is, else drawn from this one, so that the same seed gives the same
-        children whichever thread uses them.
-        """
-        count = integer("count", count, at_least=0)
-        if not self.reproducible:
-            return [NoiseSource() for _ in range(count)]
-        with self._turn() as generator:
-            seeds = [generator.bytes(KEY) for _ in range(count)]
-        return [NoiseSource(int.from_bytes(seed, "big")) for seed in seeds]
 
     def key(self) -> Any:
         """A JAX key drawn from this source, for simulation only: JAX keys are 64 bits wide,

@@ -4,7 +4,6 @@ provably dominates it.
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Callable
 
@@ -104,8 +103,6 @@ class TangentHull:
         self._log_mass = self._log_masses()
         shifted = np.exp(self._log_mass - np.max(self._log_mass))
         self._cumulative = np.cumsum(shifted) / np.sum(shifted)
-        pieces = self._left, self._right, self._x, self._value, self._slope, self._cumulative
-        self._lists: list[list[float]] = [one.tolist() for one in pieces]
 
     def _log_masses(self) -> np.ndarray:
         """log of the integral of exp(tangent_j) over its piece."""
@@ -127,8 +124,6 @@ class TangentHull:
 
     def draw(self, source: NoiseSource, count: int) -> np.ndarray:
         """`count` independent exact draws; `source` offers `uniforms(shape)`."""
-        if count == 1:
-            return np.array([self._draw_one(source)])
         out, filled = np.empty(count), 0
         while filled < count:
             tries = max(16, int(1.08 * (count - filled)) + 8)
@@ -144,34 +139,6 @@ class TangentHull:
             out[filled : filled + kept.size] = kept
             filled += kept.size
         return out
-
-    def _draw_one(self, source: NoiseSource) -> float:
-        """The same for one draw, from the same uniforms: hardly ever is more than one proposal
-        looked at, which arrays of them take ten times as long for.
-        """
-        tries = 16
-        while True:
-            for u, v, w in source.uniforms((3, tries)).T.tolist():
-                x, hull = self._propose_one(u, v)
-                log_f = self._scalar(x)
-                if log_f > hull:
-                    raise ArithmeticError(_UNCOVERED)
-                self.evaluations += 1
-                if math.log(w) < log_f - hull:
-                    self.accepted += 1
-                    return x
-
-    def _propose_one(self, u: float, v: float) -> tuple[float, float]:
-        left, right, xs, values, slopes, cumulative = self._lists
-        piece = min(bisect.bisect_right(cumulative, u), len(cumulative) - 1)
-        slope = slopes[piece]
-        rate, width = abs(slope), right[piece] - left[piece]
-        if rate * width < 1e-12:
-            away = v * width
-        else:
-            away = -math.log1p(v * math.expm1(-rate * width)) / rate
-        x = right[piece] - away if slope > 0 else left[piece] + away
-        return x, values[piece] + slope * (x - xs[piece])
 
     def _propose(self, u: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         piece = np.minimum(

@@ -25,12 +25,11 @@ lie up to 45 apart: farther than the argument reaches, and as far as records of 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,67 +64,9 @@ class NotSuitable(Exception):
 
 
 @dataclass
-class Rooms:
-    """Memory that is free at the moment, of one mean, and the most that was asked for at a time."""
-
-    free: list[Array] = field(default_factory=list[Array])
-    most: int = 0
-
-
-_KEPT = 1 << 25  # bytes that are kept from one mean to the next
-_kept: list[Rooms] = []
-
-
-@contextlib.contextmanager
-def rooms() -> Iterator[Rooms]:
-    """Memory for one mean: that of the last one, where no other mean has it now. The system clears
-    every page of new memory first, which takes a tenth of the time of a mean.
-    """
-    try:
-        mine = _kept.pop()
-    except IndexError:
-        mine = Rooms()
-    yield mine
-    if sum(one.size for one in mine.free) <= _KEPT and not _kept:
-        _kept.append(mine)
-
-
-@dataclass
-class Work:
-    """What does the work on parts of the data, and the space it does it in.
-
-    To allocate such space anew for each part takes up to half as long as what is done in it.
-    """
-
-    each: Each
-    rooms: Rooms = field(default_factory=Rooms)
-
-    @contextlib.contextmanager
-    def room(self, part: Array, arrays: int = 2, kind: DTypeLike | None = None) -> Iterator[Array]:
-        """So many arrays like the part, or of numbers of another kind, which hold anything, for one
-        user at a time.
-        """
-        kind = np.dtype(part.dtype if kind is None else kind)
-        size = arrays * part.size * kind.itemsize
-        held = np.empty(0, np.uint8)
-        with contextlib.suppress(IndexError):
-            held = self.rooms.free.pop()
-        if held.size < size:
-            # The most that was asked for: one that is too small again would be memory that the
-            # system has to clear again.
-            self.rooms.most = max(self.rooms.most, size)
-            held = np.empty(self.rooms.most, np.uint8)
-        yield held[:size].view(kind).reshape(arrays, *part.shape)
-        self.rooms.free.append(held)
-
-
-@dataclass
 class _Block:
     """A part of the data in the frame of the start: records and weights, and room for what a look
     keeps of them.
-
-    The room is part of one array, taken once for all looks. Anew for each it would be memory that
-    the system has to clear first, page by page, which took up to half as long as all the rest.
     """
 
     records: Array
@@ -160,18 +101,17 @@ def affine_mean(X: ArrayLike, weights: Any | None, tol: float, max_passes: int) 
     n = len(X)
     w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights)
     try:
-        with in_threads(-(-n // _part(X))) as each, rooms() as room:
-            work = Work(each, room)
+        with in_threads(-(-n // _part(X))) as each:
             # Inside: where there are several parts the library keeps to one thread, and the sum
             # does not depend on how many it would take.
-            start = rough_mean(X, w, SUBSAMPLES, work)
-            found = _newton(X, w, start, tol, max_passes, work)
+            start = rough_mean(X, w, SUBSAMPLES, each)
+            found = _newton(X, w, start, tol, max_passes, each)
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
     return replace(found, value=symmetric(found.value @ found.value.T))
 
 
-def rough_mean(X: Array, w: Array, sizes: Sequence[int], work: Work) -> Array:
+def rough_mean(X: Array, w: Array, sizes: Sequence[int], each: Each) -> Array:
     """The factor of a point near the mean: of evenly spaced subsamples of these public sizes."""
     n = len(X)
     start = np.linalg.cholesky(symmetric(np.tensordot(w, X, axes=1)))
@@ -180,7 +120,7 @@ def rough_mean(X: Array, w: Array, sizes: Sequence[int], work: Work) -> Array:
         if n < 4 * size or not np.sum(w[chosen]) > 0:
             break
         shares = w[chosen] / np.sum(w[chosen])
-        start = _newton(X[chosen], shares, start, _ROUGH, 12, work, sample=size).value
+        start = _newton(X[chosen], shares, start, _ROUGH, 12, each, sample=size).value
     return start
 
 
@@ -190,7 +130,7 @@ def _newton(
     start: Array,
     tol: float,
     max_passes: int,
-    work: Work,
+    each: Each,
     sample: int | None = None,
 ) -> Found[Array]:
     """Damped Newton iteration from the factor `start`; the value found is the mean's factor.
@@ -200,11 +140,11 @@ def _newton(
     """
     # Whitened once: afterwards every factor is near the identity, so rounding does not grow with
     # the condition of the mean.
-    blocks = _whitened(X, w, start, work)
+    blocks = _whitened(X, w, start, each)
     eye = np.eye(X.shape[-1])
 
     def look(factor: Array) -> View[Array]:
-        parts, gradient, residual = _look(factor, blocks, work, first=factor is eye)
+        parts, gradient, residual = _look(factor, blocks, each, first=factor is eye)
         spread, ratio = max(p.spread for p in parts), min(p.ratio for p in parts)
         if not math.isfinite(residual) or not ratio > SPREAD_FOR_PLAIN_EIGH:
             raise NotSuitable
@@ -218,7 +158,7 @@ def _newton(
             hessian = math.fsum(p.hessian for p in parts)
             spared = 0.95 * tol * unit - residual_after(gradient, 0.0, hessian)
             forcing = max(1e-2 * min(1.0, residual) * residual, 0.3 * tol * unit, spared)
-            step, left = _solve(parts, gradient, forcing, work)
+            step, left = _solve(parts, gradient, forcing, each)
             after = residual_after(step, left, hessian)
             return step, after / (unit if sample is None else _SEEN * unit)
 
@@ -245,47 +185,27 @@ def residual_after(step: Array, left: float, hessian: float) -> float:
     return left + 1.15 * (hessian + math.sqrt(square)) * square
 
 
-def gradient_step(gradient: Array, bend: float, single: float) -> tuple[Array, float]:
-    """The step S along the gradient after which a bound of the residual is least, and the bound.
-
-    No Hessian of a record has an eigenvalue below 1; `bend` is what that of all exceeds 1 by at
-    most, `single` a mean, with the records' weights, of the same of single records. So the Hessian
-    of all differs from 1 + bend / 2 by at most bend / 2, and the linear system of this S is left
-    with bend / (2 + bend) of the gradient.
-    """
-    step = gradient / (1.0 + 0.5 * bend)
-    left = bend / (2.0 + bend) * float(np.linalg.norm(gradient))
-    return step, residual_after(step, left, 1.0 + single)
-
-
 def _part(X: Array) -> int:
     return min(PART, max(4, NUMBERS // X.shape[-1] ** 2))
 
 
 def _whitened(
-    X: Array, w: Array, start: Array, work: Work, kept: DTypeLike = np.float64
+    X: Array, w: Array, start: Array, each: Each, kept: DTypeLike = np.float64
 ) -> list[_Block]:
     """The records seen from the factor `start`, part by part; looks at them keep numbers of type
     `kept`.
     """
     inverse, size = np.linalg.inv(start), _part(X)
-    if kept == X.dtype:  # one array: the system gives large pages to it, but not to its two ends
-        room = np.empty((3, *X.shape))
-        records, rows, kernel = room[0], room[1], room[2]
-    else:
-        records, rows, kernel = np.empty(X.shape), np.empty(X.shape, kept), np.empty(X.shape, kept)
+    records, rows, kernel = np.empty(X.shape), np.empty(X.shape, kept), np.empty(X.shape, kept)
 
     def seen(part: slice) -> _Block:
         x = X[part]
-        with work.room(x) as spare:
-            if not np.all(symmetric_to(x, spare[0], LOOSE)):
-                raise NotSuitable
-            y = congruence(inverse, x, spare)
-            np.add(y, y.swapaxes(1, 2), out=records[part])  # x may be symmetric but for 1e-6
-        records[part] *= 0.5
+        if not np.all(symmetric_to(x, LOOSE)):
+            raise NotSuitable
+        records[part] = symmetric(congruence(inverse, x))  # x may be symmetric but for 1e-6
         return _Block(records[part], w[part], rows[part], kernel[part])
 
-    return list(work.each(seen, cuts(len(X), size)))
+    return list(each(seen, cuts(len(X), size)))
 
 
 def cuts(n: int, size: int) -> list[slice]:
@@ -298,18 +218,17 @@ def cuts(n: int, size: int) -> list[slice]:
     return [slice(start, min(end, n)) for start, end in itertools.pairwise(ends)]
 
 
-def symmetric_to(X: Array, room: Array, loose: float) -> Array:
+def symmetric_to(X: Array, loose: float) -> Array:
     """Which are symmetric, as `belongs` of the space finds it; False for what is not finite."""
-    n = len(X)
-    size = np.abs(X, out=room).reshape(n, -1).max(axis=1)
-    error = np.abs(np.subtract(X, X.swapaxes(1, 2), out=room), out=room).reshape(n, -1).max(axis=1)
+    size = np.abs(X).max(axis=(1, 2))
+    error = np.abs(X - X.swapaxes(1, 2)).max(axis=(1, 2))
     return error <= loose * size
 
 
 def _look(
     factor: Array,
     blocks: list[_Block],
-    work: Work,
+    each: Each,
     *,
     first: bool = False,
 ) -> tuple[list[_Part], Array, float]:
@@ -317,24 +236,22 @@ def _look(
     norm.
     """
     inverse = None if first else np.linalg.inv(factor)
-    parts = list(work.each(lambda block: _decompose(work, inverse, block), blocks))
+    parts = list(each(lambda block: _decompose(inverse, block), blocks))
     gradient = symmetric(pairwise([p.gradient for p in parts]))
     return parts, gradient, float(np.linalg.norm(gradient))
 
 
-def _decompose(work: Work, inverse: Array | None, block: _Block) -> _Part:
+def _decompose(inverse: Array | None, block: _Block) -> _Part:
     w, rows = block.weights, block.rows
-    with work.room(block.records) as room:
-        first, _ = room
-        seen = block.records if inverse is None else congruence(inverse, block.records, room)
-        values, q = np.linalg.eigh(seen)
-        if not values[:, 0].min() > 0:
-            raise np.linalg.LinAlgError
-        k = rows.shape[-1]
-        logs = np.log(values)
-        rows[...] = q.swapaxes(1, 2)
-        weighted = np.multiply((w[:, None] * logs)[:, :, None], rows, out=first)
-        gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
+    seen = block.records if inverse is None else congruence(inverse, block.records)
+    values, q = np.linalg.eigh(seen)
+    if not values[:, 0].min() > 0:
+        raise np.linalg.LinAlgError
+    k = rows.shape[-1]
+    logs = np.log(values)
+    rows[...] = q.swapaxes(1, 2)
+    weighted = (w[:, None] * logs)[:, :, None] * rows
+    gradient = rows.reshape(-1, k).T @ weighted.reshape(-1, k)
     reach = np.maximum(0.5 * (logs[:, -1] - logs[:, 0]), 1e-8)
     hessian = float(w @ (reach / np.tanh(reach)))
     ratio = float(np.min(values[:, 0] / values[:, -1]))
@@ -375,7 +292,7 @@ def _pairs(k: int) -> tuple[Array, Array, Array]:
     return i, j, place.ravel()
 
 
-def _solve(parts: list[_Part], gradient: Array, target: float, work: Work) -> tuple[Array, float]:
+def _solve(parts: list[_Part], gradient: Array, target: float, each: Each) -> tuple[Array, float]:
     """(S, |G - H S|) with the second at most `target`, by conjugate gradients; one product with H
     costs a tenth of a pass.
 
@@ -385,16 +302,13 @@ def _solve(parts: list[_Part], gradient: Array, target: float, work: Work) -> tu
     k = len(gradient)
 
     def product(part: _Part, s: Array) -> Array:
-        rows, s = part.rows, s.astype(part.rows.dtype)
-        with work.room(rows) as (half, inside):
-            np.matmul(rows.reshape(-1, k), s, out=half.reshape(-1, k))
-            np.matmul(half, rows.swapaxes(1, 2), out=inside)
-            inside *= part.kernel
-            np.matmul(inside, rows, out=half)
-            return rows.reshape(-1, k).T @ half.reshape(-1, k)
+        rows = part.rows
+        half = (rows.reshape(-1, k) @ s.astype(rows.dtype)).reshape(rows.shape)
+        inside = (half @ rows.swapaxes(1, 2)) * part.kernel
+        return rows.reshape(-1, k).T @ (inside @ rows).reshape(-1, k)
 
     def hessian(s: Array) -> Array:
-        return symmetric(pairwise(list(work.each(lambda part: product(part, s), parts))))
+        return symmetric(pairwise(list(each(lambda part: product(part, s), parts))))
 
     flat = np.trace(gradient) / k * np.eye(k)
     step, left = conjugate_gradients(hessian, gradient - flat, target, most=40)
@@ -407,16 +321,13 @@ def move(factor: Array, step: Array) -> Array:
     return factor @ (q * np.exp(0.5 * values)) @ q.T
 
 
-def congruence(a: Array, X: Array, room: Array) -> Array:
+def congruence(a: Array, X: Array) -> Array:
     """a X a^T of symmetric matrices, by two products of large matrices; symmetric but for rounding
-    (a decomposition reads one half). It is the first of the two or more arrays of `room`.
+    (a decomposition reads one half).
     """
     k = len(a)
-    first, second = room[0], room[1]
-    np.matmul(X.reshape(-1, k), a.T, out=first.reshape(-1, k))
-    np.copyto(second, first.swapaxes(1, 2))
-    np.matmul(second.reshape(-1, k), a.T, out=first.reshape(-1, k))
-    return first
+    half = (X.reshape(-1, k) @ a.T).reshape(X.shape).swapaxes(1, 2)
+    return (half.reshape(-1, k) @ a.T).reshape(X.shape)
 
 
 def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[Array], Array]:
@@ -427,10 +338,9 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
     """
     try:
         factor = np.linalg.cholesky(np.asarray(point))
-        work = Work(map)
         # half the memory: digits that the inverse of an estimate has no use for
-        blocks = _whitened(np.asarray(X), weights, factor, work, kept=np.float32)
-        parts = [_decompose(work, None, block) for block in blocks]
+        blocks = _whitened(np.asarray(X), weights, factor, map, kept=np.float32)
+        parts = [_decompose(None, block) for block in blocks]
     except np.linalg.LinAlgError as error:
         raise NotSuitable from error
     # finite where the smallest ratio is: no part has an infinite eigenvalue then
@@ -444,7 +354,7 @@ def affine_inverse(X: ArrayLike, weights: Array, point: ArrayLike) -> Callable[[
     def inverse(y: Array) -> Array:
         s = np.empty((k, k))
         s[rows, columns] = s[columns, rows] = y / scale
-        step, _ = _solve(parts, s, _ACCURACY * float(np.linalg.norm(s)), work)
+        step, _ = _solve(parts, s, _ACCURACY * float(np.linalg.norm(s)), map)
         return step[rows, columns] * scale
 
     return inverse
@@ -465,4 +375,5 @@ def packing(k: int) -> tuple[Array, Array, Array]:
 
 
 def symmetric(a: Array) -> Array:
-    return 0.5 * (a + a.T)
+    """The symmetric part of each matrix."""
+    return 0.5 * (a + a.swapaxes(-1, -2))

@@ -28,17 +28,13 @@ from ..manifolds import (
 )
 from ..manifolds._base import Point, held
 from ._affine_mean import NotSuitable, affine_mean
-from ._look import AbstractLook
-from ._looks import look_for_many, mean_by_looks
 from ._newton import Found
-from ._quick_affine import quick_affine_mean, suits
-from ._riemannian_mean import gradient_mean, mean_start, newton_mean
+from ._riemannian_mean import gradient_mean, newton_mean
 from ._sphere_mean import LOOSE, is_unit, sphere_mean
 from ._sums import pairwise, weighted_sum
 
 # public and fixed: how long the iteration may run does not depend on an option that looks at data
 MAX_PASSES = 200
-MOST_SAMPLED = 1 << 14  # records that the mean of many starts from, or an eighth of them
 
 
 @dataclass(frozen=True)
@@ -74,10 +70,9 @@ def frechet_mean(
     """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
 
     The method is a closed form on flat spaces (Euclidean, log-Euclidean), Newton's method on
-    affine-invariant SPD matrices, spheres and hyperbolic spaces (of many records also on subspaces,
-    rotations and Bures-Wasserstein matrices), and gradient steps with safeguards elsewhere. Factors
-    of a `Product` are solved one by one. The result does not depend on chance, nor, but for
-    rounding, on the number of cores.
+    affine-invariant SPD matrices, spheres and hyperbolic spaces, and gradient steps with safeguards
+    elsewhere. Factors of a `Product` are solved one by one. The result does not depend on chance,
+    nor, but for rounding, on the number of cores.
 
     One record, equal records, or all weight on one record give that point. Antipodal points on a
     sphere give some stationary point, with a `SpreadWarning`.
@@ -153,13 +148,11 @@ def solve(
     *,
     cautions: list[str] | None = None,
     check: Callable[[], None] | None = None,
-    ball: tuple[Point, float] | None = None,
 ) -> MeanResult:
     """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
     not reached, the value is the point of the smallest residual. `cautions`: where it may be one
     of several, a sentence that says so is added. `check`: what refuses records that are not on the
     space. It is called where a method that looks at them itself finds one that seems not to be.
-    `ball`: center and radius of a public ball that all lie in.
     """
     if n == 1:
         return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
@@ -177,20 +170,13 @@ def solve(
         residual = math.hypot(*(part.residual for part in parts))
         value = tuple(part.value for part in parts)
         return MeanResult(value, residual, max(part.iterations for part in parts), residual <= tol)
-    found: Found[Any] | None = None
-    look = look_for_many(manifold, X, n, ball)
-    if look is not None:
-        if check is not None:
-            check()
-        found = _of_many(look, X, w, n, tol, spread=cautions is not None)
-    if found is None or not found.residual <= tol:
-        found = _of_few(manifold, X, w, n, tol, check if look is None else None)
+    found = _of_records(manifold, X, w, n, tol, check)
     if cautions is not None:
         cautions += _of_spread(manifold, found.value, found.spread)
     return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
 
 
-def _of_few(
+def _of_records(
     manifold: AbstractManifold,
     X: Point,
     w: Any | None,
@@ -198,21 +184,11 @@ def _of_few(
     tol: float,
     check: Callable[[], None] | None,
 ) -> Found[Any]:
-    """The mean by the solver of the space, which is the quickest one on the CPU for any number of
-    SPD matrices or points of a sphere.
-    """
-    found: Found[Any] | None = None
+    """The mean by the solver of the space."""
     if isinstance(manifold, SPDAffineInvariant):
         # Not suitable: so ill-conditioned that logarithms need the manifold's careful formulas.
-        X = np.asarray(X)
-        if suits(n, manifold.k):
-            with contextlib.suppress(NotSuitable):
-                found = quick_affine_mean(X, w, tol, MAX_PASSES)
-        if found is None or found.residual > tol:
-            with contextlib.suppress(NotSuitable):
-                found = affine_mean(X, w, tol, MAX_PASSES)
-        if found is not None:
-            return found
+        with contextlib.suppress(NotSuitable):
+            return affine_mean(np.asarray(X), w, tol, MAX_PASSES)
     weights = _or_equal(w, n)
     if isinstance(manifold, Sphere):
         return sphere_mean(X, weights, tol, MAX_PASSES, check)
@@ -221,27 +197,6 @@ def _of_few(
     hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
     method = newton_mean if hyperbolic else gradient_mean
     return method(manifold, X, weights, tol, MAX_PASSES)
-
-
-def _of_many(
-    look: AbstractLook[Any], X: Point, w: Any | None, n: int, tol: float, *, spread: bool
-) -> Found[Any]:
-    """The mean of many records, from that of a sample to a hundredth of its sampling error.
-    `spread`: whether their largest distance from it is wanted.
-    """
-    manifold = look.manifold
-    places = (np.arange(min(MOST_SAMPLED, n // 8)) * n) // min(MOST_SAMPLED, n // 8)
-    shares = np.ones(len(places)) if w is None else w[places]
-    if not np.any(shares):
-        shares = np.ones(len(places))
-    some, shares = jax.tree.map(lambda x: x[places], X), shares / np.sum(shares)
-    start = mean_start(manifold, some, shares)
-    error = float(np.mean(np.asarray(manifold.dist(start, some)))) / math.sqrt(len(places))
-    rough = solve(manifold, some, shares, len(places), max(tol, 1e-2 * error)).value
-    found = mean_by_looks(look, X, w, (some, shares), rough, tol, MAX_PASSES)
-    if not spread:
-        return found
-    return replace(found, spread=float(np.max(np.asarray(manifold.dist(found.value, X)))))
 
 
 def _arithmetic_mean(X: np.ndarray, w: Any | None) -> tuple[np.ndarray, float]:

@@ -34,7 +34,7 @@ from .._errors import (
 )
 from .._parallel import in_turn
 from .._programs import double_precision, in_double_precision
-from ..domains import Domain, Frame, _few_on_sphere
+from ..domains import Domain, Frame
 from ..domains._clamp import LOOSE, alike, choose, moving
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
@@ -45,8 +45,6 @@ from ..domains._stream import Stream, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import EPS, Point, RecordsLike, Tangent
 from ._frechet_mean import MAX_PASSES, solve
-from ._quick_affine import Seen, mean_of_seen
-from ._quick_clamp import quick_clamp, suits_clamp
 from ._sensitivity import (
     ADD_REMOVE,
     ADJACENCIES,
@@ -98,13 +96,11 @@ class Records:
             where the stream has them.
         outside: Which of the given records lay outside the ball or were no points, (n,); None where
             that was not looked at. As private as the records.
-        seen: What their mean begins with, where moving them gave that on the way.
     """
 
     points: Point
     shares: np.ndarray | None = None
     outside: Any = None
-    seen: Seen | None = None
 
     @property
     def count_outside(self) -> int:
@@ -273,8 +269,8 @@ class FrechetMean(AbstractMean):
         weights: n public weights (replace-one only).
         tolerance: Public tolerance on the gradient of F = 1/2 sum w_i d^2, above 0 and below 1.
             None: 1e-10 max(1, radius), and what float64 resolves in the ball; of SPD matrices of
-            more than 50 rows that are read in parts at least .005 of the sensitivity times the
-            strong convexity of F, which adds 1 % to the sensitivity and spares a pass. A smaller
+            more than 50 rows that are read in parts at least 0.005 of the sensitivity times the
+            strong convexity of F, which adds 1 % to the sensitivity and spares passes. A smaller
             one than float64 resolves is raised to that.
 
     Raises:
@@ -360,21 +356,6 @@ class FrechetMean(AbstractMean):
         return self.frame.local.center
 
     @whatever_is_set
-    def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
-        few = _few_on_sphere.suits(self.domain, self.n)
-        quick = few or suits_clamp(self.domain, self.n)
-        if quick and self.adjacency == REPLACE_ONE and weights is None:
-            X, count = self._admitted(X)
-            if count == self.n and not isinstance(X, Stream):
-                rows = np.ascontiguousarray(X)
-                if few:
-                    points, outside = _few_on_sphere.clamp_few(self.domain, rows)
-                    return Records(points, self.weights, outside)
-                seen, outside = quick_clamp(self.domain, rows, self.weights)
-                return Records(seen.records, self.weights, outside, seen)
-        return super().prepare(X, weights)
-
-    @whatever_is_set
     def value(self, records: Records) -> Point:
         """The mean of prepared records, a point of `frame.local`, inside its ball.
 
@@ -383,7 +364,7 @@ class FrechetMean(AbstractMean):
         """
         assert self.tolerance is not None
         local = self.frame.local
-        return mean_in_ball(local, records.points, records.shares, self.tolerance, records.seen)
+        return mean_in_ball(local, records.points, records.shares, self.tolerance)
 
     # ------------------------------------------------------------------ public numbers
     def _exact(self, tolerance: float) -> float:
@@ -527,11 +508,10 @@ def mean_in_ball(
     points: Point | Stream,
     shares: np.ndarray | None,
     tolerance: float,
-    seen: Seen | None = None,
 ) -> Point:
     """The Frechet mean of points of the ball to the public tolerance, moved into the ball; the
     point with the smallest residual where the tolerance was not reached. Raises nothing, unless
-    records cannot be read. `seen`: the same points, as `quick_clamp` saw them.
+    records cannot be read.
     """
     try:
         with warnings.catch_warnings():
@@ -540,11 +520,8 @@ def mean_in_ball(
                 found = streamed_mean(domain, points, tolerance, MAX_PASSES, mean_in_ball)
                 give_back()  # the sample that the mean started from
             else:
-                found = None if seen is None else mean_of_seen(seen, tolerance, MAX_PASSES)
-                if found is None:
-                    n = int(jax.tree.leaves(points)[0].shape[0])
-                    ball = (domain.center, domain.radius)
-                    found = solve(domain.manifold, points, shares, n, tolerance, ball=ball).value
+                n = int(jax.tree.leaves(points)[0].shape[0])
+                found = solve(domain.manifold, points, shares, n, tolerance).value
     except Unreadable:
         raise
     except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:

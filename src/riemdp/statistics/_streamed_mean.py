@@ -1,13 +1,10 @@
 """The Frechet mean of records that are read in parts, on every space with a logarithm.
 
-One pass gives the mean logarithm at a point and, where the dimension is not too large, the Hessian
-of all records (`_looks`), with which Newton's method takes two passes. Elsewhere the Newton
-equation is solved with the Hessian of a few hundred records, chosen by their places, found by
-differences (of SPD matrices by a formula), and corrected after each pass (Broyden 1965); where that
-leads nowhere, because these records are unlike the others, with that of all records by differences.
-Of larger SPD matrices a pass gives a bound of their Hessian beside the gradient, and a step along
-that needs no pass after it where the bound says that it ends at the mean. Sums are compensated: see
-`domains._stream.streamed_error`.
+A pass gives the mean logarithm at a point. The Newton equation is solved with the Hessian of a few
+hundred records, chosen by their places, found by differences (of SPD matrices by a formula), and
+corrected after each pass (Broyden 1965); where that leads nowhere, because these records are unlike
+the others, with that of all records by differences. The residual is measured by a pass at every
+point, the last one too. Sums are compensated: see `domains._stream.streamed_error`.
 """
 
 from __future__ import annotations
@@ -26,20 +23,16 @@ from jaxtyping import Array
 
 from ..domains import Domain
 from ..domains._memory import give_back
-from ..domains._stream import Stream
+from ..domains._stream import Stream, weighted_pairwise
 from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import Point
-from ._affine_mean import NotSuitable, affine_inverse, gradient_step
-from ._look import Means, compiled_log_sums, ends, means_of_stream, newton_of_means, stacked
-from ._looks import look_for, means_in_memory
-from ._streamed_affine import bent_logs
-from ._streamed_affine import suits as suits_affine
+from ._affine_mean import NotSuitable, affine_inverse
 from ._sums import weighted_sum
 
 _SAMPLE, _SHARE = 16384, 32  # records whose mean the iteration starts from, or one of so many,
 _NUMBERS = 1 << 21  # but at most so many that they are these numbers
-_ENOUGH = 4096  # records whose Hessian is as good as that of all for the first step
 _FEW, _LOGS = 512, 1 << 16  # records whose Hessian is used, or so many that it takes these logs
+_LARGE = 1275  # dimensions (SPD: 50 rows) beyond which a pass takes long
 _MOST_COLUMNS = 512  # in larger dimensions the Hessian of some records is taken for 1,
 _MOST_EXACT = 2048  # in larger ones than this that of all records too
 _MOST_BENT = 8.0  # the largest condition of the Hessian with which such steps lead to the mean
@@ -81,36 +74,14 @@ def streamed_mean(
     if held is not None:
         some = records  # the sample as it was read is not needed any more
     rough = functools.partial(_rough_inverse, manifold, records, held)
-    sample: Means | None = None
     if held is None:
         start = domain.center
         if count < records.n:
-            start = _found(domain, some, rough, start, 1e-3 * domain.radius, max_passes)
+            start = _search(domain, some, rough, start, 1e-3 * domain.radius, max_passes)
     elif count == records.n:  # its residual is measured again below, with compensated sums
         start = in_memory(domain, *held, tolerance)
     else:
         start = in_memory(domain, *held, 1e-6 * min(1.0, domain.radius))
-        if count >= _ENOUGH:
-            sample = functools.partial(means_in_memory, *held, records.rows)
-    return _found(domain, records, rough, start, tolerance, max_passes, sample)
-
-
-def _found(
-    domain: Domain,
-    records: Stream,
-    rough: Rough,
-    start: Point,
-    tolerance: float,
-    max_passes: int,
-    sample: Means | None = None,
-) -> Point:
-    look = look_for(domain.manifold, domain.center, domain.radius)
-    if look is not None:
-        means = functools.partial(means_of_stream, records)
-        found = newton_of_means(look, means, start, tolerance, max_passes, sample)
-        if found.residual <= tolerance:
-            return found.value
-        start = found.value
     return _search(domain, records, rough, start, tolerance, max_passes)
 
 
@@ -170,10 +141,8 @@ def reaches(domain: Domain) -> bool:
 
 
 def spares_passes(manifold: AbstractManifold) -> bool:
-    """Whether a coarser tolerance spares a pass, which takes long: in large SPD matrices, where the
-    bound of the residual after a step is a part of the residual before it.
-    """
-    return isinstance(manifold, SPDAffineInvariant) and not suits_affine(manifold)
+    """Whether a coarser tolerance is taken, which spares passes where each takes long."""
+    return isinstance(manifold, SPDAffineInvariant) and manifold.dim > _LARGE
 
 
 def _search(
@@ -190,13 +159,10 @@ def _search(
     shrink, idle, exact = 1.0, 0, False
     for _ in range(max_passes):
         point = chart.point(here)
-        at_point, *bends = _seen(manifold, records, point)
+        at_point = look(stacked(point))[0]
         residual = float(np.linalg.norm(at_point))
         if residual <= tolerance:
             return point
-        step, bound = gradient_step(at_point, *bends)
-        if bound <= tolerance:
-            return ends(manifold, point, step)
         if best is None:
             first = inverse = rough(chart, size)
         gradient = chart.seen_from_start(stacked(point), at_point[None])[0]
@@ -227,17 +193,6 @@ def _search(
         here = best.y + step * min(1.0, domain.radius / length if length > 0 else 1.0)
     assert best is not None
     return best.point
-
-
-def _seen(
-    manifold: AbstractManifold, records: Stream, point: Point
-) -> tuple[np.ndarray, float, float]:
-    """The mean logarithm at the point, and what the Hessian there, and those of single records,
-    exceed 1 by at most: infinite where no bound is known.
-    """
-    if isinstance(manifold, SPDAffineInvariant):
-        return bent_logs(manifold, records, point)
-    return mean_logs(manifold, records, stacked(point))[0], math.inf, math.inf
 
 
 class _Found(NamedTuple):
@@ -313,6 +268,17 @@ def _inverse_hessian(chart: _Chart, look: Look, size: float, most: int) -> _Inve
 
 # ------------------------------------------------------------------ formulas
 @functools.partial(jax.jit, static_argnums=0)
+def ends(manifold: AbstractManifold, base: Point, y: Array | np.ndarray) -> Point:
+    """The points at these coordinates of the tangent space at `base`."""
+    return manifold._exp_coordinates(base, jnp.asarray(y))
+
+
+def stacked(point: Point) -> Point:
+    """One point, as an array of one."""
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], point)
+
+
+@functools.partial(jax.jit, static_argnums=0)
 def _carried(manifold: AbstractManifold, start: Point, points: Point, y: Array) -> Array:
     v = manifold._from_coordinates(points, y)
     return manifold._to_coordinates(start, manifold._transport(points, start, v))
@@ -336,7 +302,20 @@ def _log_sums(
     weights: Array,
     from_afar: bool = False,
 ) -> Array:
-    return compiled_log_sums(manifold, points, records, weights, from_afar)
+    return _compiled_log_sums(manifold, points, records, weights, from_afar)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def _compiled_log_sums(
+    manifold: AbstractManifold, points: Point, records: Point, weights: Array, from_afar: bool
+) -> Array:
+    """Weighted sums of logarithms, in coordinates at each of some stacked points."""
+    logs = manifold._log_coordinates_from_afar if from_afar else manifold._log_coordinates
+
+    def one(point: Point) -> Array:
+        return weighted_pairwise(logs(point, records), weights)
+
+    return jax.lax.map(one, points)
 
 
 @functools.partial(jax.jit, static_argnums=0)
