@@ -145,15 +145,10 @@ def persons(rows: list[np.ndarray]) -> list[list[np.ndarray]]:
 @contextlib.contextmanager
 def everything_raises():
     """NumPy's errors, Python's warnings and JAX's NaNs all raise."""
-    before = bool(jax.config.jax_debug_nans)
-    jax.config.update("jax_debug_nans", True)
-    try:
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            warnings.filterwarnings("ignore", "epsilon 30 at delta 0.001 hardly protects")
-            yield
-    finally:
-        jax.config.update("jax_debug_nans", before)
+    with jax.debug_nans(True), np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "epsilon 30 at delta 0.001 hardly protects")
+        yield
 
 
 @each_entry
@@ -234,6 +229,7 @@ def test_fault_68_masked_rows_are_refused_where_invalid_ones_are():
 
 
 def test_fault_68_only_the_form_of_the_whole_is_refused_without_its_values():
+    data: Any
     with Ledger(BUDGET) as ledger:
         for data in (
             [0.123456, 0.5],

@@ -17,6 +17,7 @@ from .._programs import in_double_precision
 from ..domains._door import admit_stack
 from ..domains._names import names_of
 from ..manifolds import Sphere
+from ..manifolds._base import RecordsLike
 from ..mechanisms._second_moment import SecondMomentNoise, spectrum
 from ..privacy import Budget, Ledger
 from ..problems import principal_eigenvector
@@ -37,7 +38,7 @@ LARGEST_COVARIANCE = (
 
 @in_double_precision
 def private_principal_eigenvector(
-    data: ArrayLike,
+    data: RecordsLike,
     budget: Budget,
     *,
     row_norm: float = 1.0,
@@ -118,7 +119,7 @@ def private_principal_eigenvector(
     return dataclasses.replace(found, details={**found.details, "names": names})
 
 
-def _rows(data: Any, initial: Any) -> NDArray[np.float64]:
+def _rows(data: RecordsLike, initial: ArrayLike | None) -> NDArray[np.float64]:
     """The rows as numbers, each read alone; NaN where a row is no `d` real numbers. Only the form
     of the whole can be refused.
     """

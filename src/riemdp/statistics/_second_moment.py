@@ -149,8 +149,7 @@ def second_moment_sensitivity(bound: float, n: int, *, terms: int | None = None)
 def row_lengths(rows: Floats) -> Floats:
     """The length of each row; 0 for a row that is not finite. May be inf, never NaN."""
     largest, scaled = _scaled(_readable(rows))
-    with np.errstate(all="ignore"):
-        return (largest * np.linalg.norm(scaled, axis=1, keepdims=True))[:, 0]
+    return (largest * np.linalg.norm(scaled, axis=1, keepdims=True))[:, 0]
 
 
 def clip_rows(rows: Floats, bound: float) -> Floats:
@@ -159,12 +158,9 @@ def clip_rows(rows: Floats, bound: float) -> Floats:
     """
     rows = _readable(rows)
     largest, scaled = _scaled(rows)
-    with np.errstate(all="ignore"):
-        length = np.linalg.norm(scaled, axis=1, keepdims=True)
-        inside = largest * length <= bound
-        return np.where(
-            inside, rows, scaled * (bound * _SHORTER / np.where(length > 0, length, 1.0))
-        )
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    shortened = scaled * (bound * _SHORTER / np.where(length > 0, length, 1.0))
+    return np.where(largest * length <= bound, rows, shortened)
 
 
 def second_moment(rows: Floats, shares: Floats | None = None) -> Floats:
@@ -203,5 +199,4 @@ def _scaled(rows: Floats) -> tuple[Floats, Floats]:
     overflow.
     """
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    with np.errstate(all="ignore"):
-        return largest, rows / np.where(largest > 0, largest, 1.0)
+    return largest, rows / np.where(largest > 0, largest, 1.0)
