@@ -22,6 +22,7 @@ from riemdp.problems import hyperbolic_prediction, prediction_weights, principal
 from .data import Table, riemopt_ijcnn, riemopt_satimage
 from .han2024 import stated_true_epsilon
 from .panels import Panel, Series, panel_figure
+from .projected_descent import projected_descent
 from .registry import Context, Result, experiment
 from .runs import spread
 from .summaries import mammals, number, quartiles, share_below, with_stand_in
@@ -123,29 +124,17 @@ def _eigenvector(context: Context, load: Any, stand_in: Any, words: str, other: 
             "DP-RGD, certified": descend(gaussian_noise_multiplier(budget, steps), steps, seed + 2),
             "GMIP, published": risk(np.stack([np.linalg.eigh(x)[1][:, -1] for x in noisy])),
         }
-        for name, method, rate in (
-            ("DP-PGD, certified", "dp-pgd", 10.0),
-            ("GMIP, certified", "gmip", None),
-        ):
-            arms[name] = risk(
-                np.stack(
-                    [
-                        np.asarray(
-                            private_principal_eigenvector(
-                                Z,
-                                budget,
-                                row_norm=norm,
-                                method=method,
-                                steps=steps,
-                                learning_rate=rate,
-                                initial=start,
-                                rng=seed + 200 + j,
-                            ).value
-                        )
-                        for j in range(runs)
-                    ]
-                )
-            )
+        seeds = [seed + 200 + j for j in range(runs)]
+        given: dict[str, Any] = {"row_norm": norm, "steps": steps, "initial": start}
+        arms["DP-PGD, certified"] = risk(
+            [projected_descent(Z, budget, learning_rate=10.0, rng=s, **given)[0] for s in seeds]
+        )
+        arms["GMIP, certified"] = risk(
+            [
+                private_principal_eigenvector(Z, budget, row_norm=norm, method="gmip", rng=s).value
+                for s in seeds
+            ]
+        )
         for name, risks in arms.items():
             values.setdefault(name, {})[eps] = risks
             middle, low, high = quartiles(risks)

@@ -234,9 +234,7 @@ def full_batch(
 def projected_descent(
     n: int, covariance: np.ndarray, start: Any, count: int | None, rate: float | None
 ) -> Run:
-    """DP-PGD from the covariance, as `private_principal_eigenvector(method="dp-pgd")` does it from
-    rows of norm <= 1.
-    """
+    """DP-PGD from the covariance, as `papers.projected_descent` does it from rows of norm <= 1."""
     a, w0 = jnp.asarray(covariance), jnp.asarray(start)
 
     def run(budget, seeds):

@@ -11,9 +11,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import riemdp
 from riemdp import Budget, BudgetExceeded, InvalidArgument, Ledger, PrivatePCA
-from riemdp.estimators._pca import released_moment
 from riemdp.manifolds._spectral import pack, unpack
-from riemdp.statistics._second_moment import clip_rows
+from riemdp.mechanisms._second_moment import SecondMomentNoise
+from riemdp.statistics._second_moment import clip_rows, of_rows
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-5)
@@ -41,12 +41,14 @@ def moment_noise(scale: float = 1.0) -> np.ndarray:
     """Noise of 400 releases of a 3 x 3 second-moment matrix in an orthonormal frame (an independent
     one: W A W^T).
     """
-    rows = clip_rows(table(50, 3), 1.0)
+    X = table(50, 3)
+    rows = clip_rows(X, 1.0)
     exact = rows.T @ rows / len(rows)
+    mechanism = SecondMomentNoise(of_rows(3, 50, 1.0), BUDGET)
     q = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
     drawn = []
     for seed in range(400):
-        noisy = unpack(np.asarray(released_moment(rows, 1.0, BUDGET, seed).value), 3)
+        noisy = unpack(np.asarray(mechanism.release(X, seed).value), 3)
         e = scale * q @ (noisy - exact) @ q.T
         drawn.append(np.concatenate([np.diag(e), np.sqrt(2) * e[np.triu_indices(3, 1)]]))
     return np.array(drawn)

@@ -31,7 +31,7 @@ from riemdp.mechanisms._search_people import SearchPeople
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
 from riemdp.statistics._membership import Membership
-from riemdp.statistics._second_moment import second_moment, second_moment_sensitivity
+from riemdp.statistics._second_moment import of_rows
 
 BUDGET, SURE = Budget(3.0, 1e-5), Budget(20.0, 1e-5)
 BALL = Ball(np.eye(3), 2.0)
@@ -304,8 +304,10 @@ def test_one_person_moves_second_moments_by_no_more_than_one_row():
     found = []
     for own in (np.eye(3)[:1], np.tile(np.eye(3)[1], (1000, 1)), np.tile(np.eye(3), (300, 1))):
         rows = np.vstack([rest, own])
-        found.append(second_moment(rows, Membership([0, 1, *[2] * len(own)], len(rows))))
-    stated = second_moment_sensitivity(1.0, 3, terms=10**6)
+        query = of_rows(3, 3, 1.0, people=True)
+        members = Membership([0, 1, *[2] * len(own)], len(rows))
+        found.append(query.value(query.prepare(rows, members)))
+    stated = query.sensitivity
     moved = [float(np.linalg.norm(a - b)) for a in found for b in found]
     assert max(moved) <= stated
     assert max(moved) == pytest.approx(np.sqrt(2.0) / 3)

@@ -9,6 +9,8 @@ import pytest
 
 from riemdp import Budget, InvalidArgument, Ledger, gaussian
 from riemdp.datasets import TableRecords
+from riemdp.manifolds._spectral import unpack
+from riemdp.mechanisms._second_moment import spectrum
 from riemdp.optimizers import _eigenvector as ev
 from riemdp.optimizers import private_principal_eigenvector
 from riemdp.report import privacy_report
@@ -20,11 +22,12 @@ X = RNG.normal(size=(4000, 5)) * np.array([1.0, 0.6, 0.3, 0.3, 0.3])
 X /= np.linalg.norm(X, axis=1).max()
 
 
-@pytest.mark.parametrize("method", ["gmip", "dp-rgd", "dp-pgd"])
+@pytest.mark.parametrize("method", ["gmip", "dp-rgd"])
 def test_each_method_finds_the_eigenvector_within_its_budget(method):
     r = private_principal_eigenvector(X, Budget(20.0, 1e-6), method=method, rng=1)
     assert 19.8 <= r.guarantee.epsilon(1e-6) <= 20.0
-    assert ev.excess_risk(X, r.value) < 1e-3
+    values, w = np.linalg.eigvalsh(X.T @ X / len(X)), np.asarray(r.value)
+    assert values[-1] - np.mean((X @ w) ** 2) < 1e-3
     assert np.linalg.norm(r.value) == pytest.approx(1.0)
 
 
@@ -48,8 +51,12 @@ def test_input_noise_is_isotropic_and_scaled_noise_fails(monkeypatch):
     matrices.
     """
     seen = []
-    real = np.linalg.eigh
-    monkeypatch.setattr(ev.np.linalg, "eigh", lambda a: (seen.append(np.array(a)), real(a))[1])
+
+    def noted(coordinates, dim):
+        seen.append(np.asarray(unpack(coordinates, dim)))
+        return spectrum(coordinates, dim)
+
+    monkeypatch.setattr(ev, "spectrum", noted)
     sigmas = [
         private_principal_eigenvector(X[:40], BUDGET, method="gmip", rng=k).sigma
         for k in range(1500)
@@ -78,15 +85,6 @@ def test_the_choice_looks_at_public_numbers_only():
     a = private_principal_eigenvector(X, BUDGET, rng=1)
     b = private_principal_eigenvector(np.zeros_like(X), BUDGET, rng=1)
     assert (a.method, a.sigma) == (b.method, b.sigma) == ("GMIP", a.sigma)
-
-
-def test_long_and_broken_rows_cannot_pull_further_than_the_row_norm():
-    x = np.array(X[:100])
-    x[0], x[1], x[2] = 1e200, np.nan, np.array([np.inf, 0, 0, 0, 0])
-    short = np.asarray(ev._shorten(x, 1.0))
-    assert np.all(np.linalg.norm(short, axis=1) <= 1.0)
-    assert np.linalg.norm(short[0]) == pytest.approx(1.0)
-    assert np.all(short[1:3] == 0)
 
 
 @pytest.mark.parametrize(
@@ -144,14 +142,12 @@ def test_the_noise_of_people_is_made_for_their_number():
     found = private_principal_eigenvector(rows, BUDGET, method="gmip", rng=1, groups=people)
     assert found.sigma == pytest.approx(np.sqrt(2) / 301 / gaussian_mu(), rel=1e-6)
     assert "one matrix each" in dict(privacy_report(found).rows)["Made from"]
-    with Ledger(Budget(9.0, 1e-5)) as ledger:
-        for labels, method in ((people[:-1], "auto"), (people, "dp-pgd")):
-            with pytest.raises(InvalidArgument, match="`groups`"):
-                private_principal_eigenvector(rows, BUDGET, groups=labels, method=method)
+    with Ledger(Budget(9.0, 1e-5)) as ledger, pytest.raises(InvalidArgument, match="`groups`"):
+        private_principal_eigenvector(rows, BUDGET, groups=people[:-1])
     assert ledger.charges == 0
 
 
-@pytest.mark.parametrize("method", ["gmip", "dp-rgd", "dp-pgd"])
+@pytest.mark.parametrize("method", ["gmip", "dp-rgd"])
 def test_the_names_of_columns_stand_in_the_result(method):
     names = tuple("abcde")
     named = private_principal_eigenvector(TableRecords(X, (names,)), BUDGET, method=method, rng=1)

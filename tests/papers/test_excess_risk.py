@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import riemdp as R
+from papers.projected_descent import projected_descent
 from papers.tools import excess_risk_cases, excess_risk_table, excess_risk_words
 
 ROOT = Path(__file__).parents[2]
@@ -72,20 +73,24 @@ def test_a_seed_of_the_shortcut_is_the_run_of_private_minimize(tools, rate, aver
         assert guarantee.epsilon(1e-6) == pytest.approx(whole.guarantee.epsilon(1e-6), rel=1e-12)
 
 
-@pytest.mark.parametrize("method", ["dp-pgd", "gmip"])
-def test_projected_descent_and_input_perturbation_are_the_library_s(tools, method):
+def test_input_perturbation_is_the_library_s(tools):
     x = tools.cases.unit_rows(WIDE)
-    covariance = x.T @ x / 300
-    run = tools.cases.input_perturbation(300, covariance) if method == "gmip" else None
-    points, guarantee = (run or tools.cases.projected_descent(300, covariance, START, None, None))(
-        BUDGET, range(2)
-    )
+    points, guarantee = tools.cases.input_perturbation(300, x.T @ x / 300)(BUDGET, range(2))
     for seed in range(2):
-        whole = R.optimizers.private_principal_eigenvector(
-            x, BUDGET, method=method, initial=START, rng=seed
-        )
+        whole = R.optimizers.private_principal_eigenvector(x, BUDGET, method="gmip", rng=seed)
         assert abs(points[seed] @ np.asarray(whole.value)) == pytest.approx(1.0, abs=1e-12)
         assert guarantee.epsilon(1e-6) == pytest.approx(whole.guarantee.epsilon(1e-6), rel=1e-12)
+
+
+def test_projected_descent_is_that_of_the_rows(tools):
+    x = tools.cases.unit_rows(WIDE)
+    run = tools.cases.projected_descent(300, x.T @ x / 300, START, None, None)
+    points, guarantee = run(BUDGET, range(2))
+    given = {"row_norm": 1.0, "steps": None, "learning_rate": None, "initial": START}
+    for seed in range(2):
+        w, spent = projected_descent(x, BUDGET, rng=seed, **given)
+        assert abs(points[seed] @ w) == pytest.approx(1.0, abs=1e-12)
+        assert guarantee.epsilon(1e-6) == pytest.approx(spent.epsilon(1e-6), rel=1e-12)
 
 
 @pytest.mark.parametrize("eta", [0.01, 10.0])

@@ -7,42 +7,36 @@ import math
 from collections.abc import Collection
 from typing import Any, Self
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._errors import InvalidArgument, integer, invalid, magnitude, one_of
-from .._programs import double_precision
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_stack, taken
-from ..domains._frame import MOST_TERMS
 from ..domains._names import names_of
+from ..domains._sources import unmasked
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
-from ..manifolds._spectral import unpack
-from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
-from ..mechanisms._of_people import OfPeople
-from ..mechanisms._second_moment import AdaptiveSecondMoment
+from ..mechanisms import Release
+from ..mechanisms._second_moment import (
+    AbstractSecondMoment,
+    AdaptiveSecondMoment,
+    SecondMomentNoise,
+    spectrum,
+)
 from ..optimizers import DPRGD, OptimizationResult, private_minimize
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..problems import principal_subspace
 from ..statistics._membership import Membership
-from ..statistics._second_moment import (
-    PERSON_IS,
-    clip_rows,
-    second_moment,
-    second_moment_sensitivity,
-)
+from ..statistics._second_moment import of_rows
 from ._shared import ON_INVALID, Spending, check_seed, cost_of, refuse_weights, required
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 PRIVATE = "private"  # a row norm that is found with a share of the budget
 LARGEST_MATRIX = 8192  # 0.5 GiB for one d x d matrix; beyond it the optimiser, which never forms it
-_MOMENT = "the second-moment matrix of the clipped rows"
-_NOISY_MOMENT = "the noisy matrix whose leading eigenvectors were released"
 _REMEDY = 'correct them, or give on_invalid="center" to count each as a row of zeros'
 
 
@@ -171,32 +165,25 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         n = n if members is None else members.n
         k = integer("n_components", self.n_components, at_least=1, at_most=d)
         name = self._mechanism(d, found)
-        rows = rows - self._center(d)
+        people = members is not None
         release: Release | OptimizationResult
         if name == "input-perturbation":
-            if found:
-                moment = AdaptiveSecondMoment(d, n=n, budget=self.budget)
-                wrapped = moment if members is None else OfPeople(moment)
-                release = wrapped.release((rows, members), seed)
-                bound = float(release.details["row_norm"])
-            else:
-                release = released_moment(clip_rows(rows, bound), bound, self.budget, seed, members)
-            with double_precision():
-                values, vectors = np.linalg.eigh(unpack(jnp.asarray(release.value), d))
+            noise = self._noise(d, n, None if found else bound, people)
+            release = noise.release((rows, members), seed)
+            bound = float(release.details["row_norm"])
+            values, vectors = spectrum(release.value, d)
             self.components_ = _signed(vectors[:, ::-1][:, :k].T)
             self.explained_variance_ = values[::-1][:k].copy()
             scale = release.scale
         else:
-            release = self._iterated(clip_rows(rows, bound), k, bound, seed, groups)
+            query = of_rows(d, n, bound, center=self._center(d), people=people)
+            release = self._iterated(query.prepare(rows, members).points, k, bound, seed, groups)
             if hasattr(self, "explained_variance_"):
                 del self.explained_variance_  # of an earlier fit
             self.components_ = _signed(np.linalg.qr(np.asarray(release.value))[0].T)
             scale = release.sigma
         self.row_norm_ = bound
         self.release_ = self._described(release, k, d, n, bound, name)
-        if members is not None:
-            told = {"people": n, "person_is": PERSON_IS} | dict(self.release_.details)
-            self.release_ = dataclasses.replace(self.release_, details=told)
         names = names_of(X)
         if names is not None and isinstance(self.release_, Release):
             rows_named = tuple(str(c) for c in self.get_feature_names_out())
@@ -228,6 +215,14 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
             )
         return name
 
+    def _noise(self, d: int, n: int, bound: float | None, people: bool) -> AbstractSecondMoment:
+        """Noise on the matrix of rows of at most this length; None: of one that is found."""
+        assert self.budget is not None
+        center = self._center(d)
+        if bound is None:
+            return AdaptiveSecondMoment(d, n=n, budget=self.budget, center=center, people=people)
+        return SecondMomentNoise(of_rows(d, n, bound, center=center, people=people), self.budget)
+
     def _described(
         self,
         release: Release | OptimizationResult,
@@ -253,14 +248,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         }
         if isinstance(release, OptimizationResult):
             return dataclasses.replace(release, value=self.components_, details=details)
-        seen = release.observation
-        if seen is not None:
-            seen = dataclasses.replace(seen, subject=_MOMENT, place=_NOISY_MOMENT)
         return dataclasses.replace(
             release,
             value=self.components_,
             mechanism=name,
-            observation=seen,
             words=f"{release.words}, then its leading eigenvectors",
             error_law=None,
             details=details,
@@ -277,18 +268,20 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         )
 
     def _rows(self, X: RecordsLike, *, reset: bool) -> np.ndarray:
-        table = _table(X, None if self.center is None else np.shape(self.center))
-        rows: Any = validate_data(
-            self, table, dtype=np.float64, reset=reset, ensure_all_finite=False
-        )
-        if self.on_invalid == "raise":
-            given = X if isinstance(X, list | tuple) else rows if table is X else np.asarray(X)
+        keep = self.on_invalid == "center"
+        table = _table(X, None if self.center is None else np.shape(self.center), keep)
+        with np.errstate(all="ignore"):  # one entry that float64 does not hold would decide
+            rows: Any = validate_data(
+                self, table, dtype=np.float64, reset=reset, ensure_all_finite=False
+            )
+        if not keep:
+            given = X if isinstance(X, list | tuple) else rows if table is X else unmasked(X)
             refuse_invalid(Euclidean(rows.shape[1]), "X", given, _REMEDY)
         return rows
 
-    def _center(self, d: int) -> np.ndarray | float:
+    def _center(self, d: int) -> np.ndarray:
         if self.center is None:
-            return 0.0
+            return np.zeros(d)
         center = np.asarray(self.center, dtype=np.float64)
         if center.shape != (d,) or not np.all(np.isfinite(center)):
             raise invalid("center", center, f"give a finite public vector of length {d}, or None")
@@ -319,7 +312,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         return len(self.components_)
 
 
-def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
+def _table(X: Any, shape: tuple[int, ...] | None, keep: bool) -> Any:
     """A table of numbers; one that holds anything else is read row by row.
 
     scikit-learn would quote the entry that is no number, or print the whole of a vector.
@@ -327,6 +320,7 @@ def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
     Args:
         X: The table.
         shape: The public shape of a row, where `center` tells it.
+        keep: Whether complex rows count as zero, like others that are no real numbers.
     """
     if hasattr(X, "toarray"):  # sparse; scikit-learn refuses it
         return X
@@ -335,7 +329,7 @@ def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
     else:
         X = taken("X", X)
         table = np.asarray(X)
-        if table.dtype.kind == "c":
+        if table.dtype.kind == "c" and not keep:
             raise InvalidArgument("Complex data not supported: argument `X` holds complex numbers")
         if table.dtype.kind in "fiub" and table.ndim == 2 and not np.ma.isMaskedArray(X):
             return X
@@ -348,32 +342,6 @@ def _table(X: Any, shape: tuple[int, ...] | None) -> Any:
     columns = getattr(X, "columns", None)
     kind: Any = type(X)
     return read if columns is None else kind(read, columns=columns)
-
-
-def released_moment(
-    rows: np.ndarray,
-    bound: float,
-    budget: Budget,
-    seed: int | None,
-    members: Membership | None = None,
-) -> Release:
-    """Release A = (1/n) sum z z^T of rows already clipped to `bound`, as coordinates in an
-    orthonormal frame (see `manifolds._spectral.pack`); with `members` about people.
-    """
-    a = second_moment(rows, members)
-    space = Euclidean(a.size)
-    n, terms = (len(rows), None) if members is None else (members.n, MOST_TERMS)
-    sensitivity = second_moment_sensitivity(bound, n, terms=terms)
-    if budget.delta > 0:
-        mechanism: Any = WrappedGaussian(
-            space, np.zeros(a.size), sensitivity=sensitivity, budget=budget
-        )
-    else:
-        mechanism = WrappedLaplace(space, np.zeros(a.size), sensitivity=sensitivity, epsilon=budget)
-    mechanism = mechanism if members is None else OfPeople(mechanism)
-    law = "Gaussian" if budget.delta > 0 else "Laplace"
-    words = f"{law} noise on the second-moment matrix of the clipped rows"
-    return dataclasses.replace(mechanism.release(a, seed), words=words)
 
 
 def _signed(rows: np.ndarray) -> np.ndarray:

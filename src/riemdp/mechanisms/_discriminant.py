@@ -106,7 +106,8 @@ class LabelledSums:
         if self.moments:
             rows = np.where((labels >= 0)[:, None], np.asarray(z), 0.0)
             n = len(rows) if members is None else members.n
-            parts.append(_WEIGHT * n * second_moment(rows, members))
+            shares = None if members is None else members.shares / n
+            parts.append(_WEIGHT * n * second_moment(rows, shares))
         return np.concatenate(parts)
 
     def noisy(

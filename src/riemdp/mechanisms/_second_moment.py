@@ -1,4 +1,5 @@
-"""The second-moment matrix of rows whose length nobody knows: a length found privately, then noise.
+"""The second-moment matrix of rows with noise: clipped to a public length, or to one that is found
+privately.
 
 Guarantee, replace-one: with delta > 0 that of one Gaussian mechanism with the noise multiplier of
 the budget; with delta = 0 pure epsilon. The shares of all answers add up to 1, and the theorem of
@@ -11,29 +12,36 @@ rows within a length, and a person counts by the mean of z z^T. Proof: docs/proo
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, ClassVar
 
+import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._errors import InvalidArgument, integer, invalid
-from ..domains._door import admit_records
-from ..domains._frame import MOST_TERMS
+from .._errors import InvalidArgument, integer
+from .._programs import double_precision
 from ..manifolds import Euclidean
-from ..privacy import Budget
+from ..manifolds._spectral import unpack
+from ..privacy import Budget, Guarantee
 from ..randomness import NoiseSource
+from ..statistics import Records
 from ..statistics._membership import Membership
 from ..statistics._second_moment import (
+    PERSON_IS,
     Floats,
-    clip_rows,
+    SecondMoment,
+    of_rows,
     row_lengths,
-    second_moment,
-    second_moment_sensitivity,
 )
-from ._base import Drawn
+from ._base import EITHER, Drawn
 from ._budgeted import BudgetedMechanism
+from ._region import Observation
 
-_Rows = tuple[Floats, Membership | None]
+_MOMENT = "the second-moment matrix of the clipped rows"
+_NOISY_MOMENT = "the noisy matrix whose leading eigenvectors were released"
+_Rows = tuple[Records, Membership | None]
 _OCTAVES = 128  # lengths from 2^-128 to 2^128 are told apart
 _COUNTS = 12  # halvings of that range: the length is located to a factor 2^(1/16)
 _MOST, _LEAST = 0.30, 0.02  # of the budget, for all counts together
@@ -43,7 +51,93 @@ _ALIGNED = 0.1
 _WANTED, _WORST = 0.06, 0.145  # standard deviation of a count, as a share of n
 
 
-class AdaptiveSecondMoment(BudgetedMechanism[_Rows]):
+def rows_and_people(value: Any) -> tuple[Any, Membership | None]:
+    """Rows, or the pair of rows and whose they are, as that pair."""
+    return value if isinstance(value, tuple) else (value, None)
+
+
+def spectrum(coordinates: Floats, dim: int) -> tuple[Floats, Floats]:
+    """Eigenvalues in increasing order and eigenvectors of a released matrix: post-processing."""
+    with double_precision(), np.errstate(all="ignore"):
+        values, vectors = np.linalg.eigh(np.asarray(unpack(jnp.asarray(coordinates), dim)))
+    return values, vectors
+
+
+class AbstractSecondMoment(BudgetedMechanism[Any]):
+    """A release of the second moment of rows; with `people` for everything of one person."""
+
+    query: SecondMoment
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of one release."""
+        found = super().guarantee.quoted_at(self.budget.delta)
+        return found.for_people() if self.query.people else found
+
+    def _drawn(
+        self,
+        query: SecondMoment,
+        rows: Records,
+        share: float,
+        facts: dict[str, Any],
+        source: NoiseSource,
+    ) -> Drawn:
+        """The second moment of prepared rows with the noise of this share of the budget."""
+        y = query.value(rows)
+        scale = self.noise.scale(query.sensitivity, share, query.size)
+        noisy = self.noise.added(y, scale, source)
+        people = {"people": query.n, "person_is": PERSON_IS} if query.people else {}
+        facts = {"n": query.n, "row_norm": query.row_norm, **people, **facts}
+        return Drawn(noisy, scale, query.sensitivity, None, facts)
+
+
+class SecondMomentNoise(AbstractSecondMoment):
+    """Release (1/n) sum z z^T of clipped rows with Gaussian (delta > 0) or Laplace noise, in the
+    coordinates of `manifolds._spectral.pack`, an orthonormal frame of the symmetric matrices.
+
+    Args:
+        query: What is released of the rows, with its public row norm.
+        budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+
+    Guarantee:
+        Replace-one, sensitivity sqrt(2) R^2 / n. delta > 0: mu-GDP with mu = 1 /
+        gaussian_noise_multiplier(budget); delta = 0: (epsilon, 0).
+
+    Source:
+        Proof: docs/proofs/second-moment.md.
+    """
+
+    name: ClassVar[str] = "input-perturbation"
+    words: ClassVar[str] = f"{EITHER} on {_MOMENT}"
+
+    def __init__(self, query: SecondMoment, budget: Budget):
+        super().__init__(budget)
+        self.query = query
+
+    @property
+    def _widest(self) -> int:
+        return self.query.size
+
+    def _admit(self, value: Any) -> Records:
+        """Rows, or rows and whose they are."""
+        return self.query.prepare(*rows_and_people(value))
+
+    def _draw(self, value: Records, source: NoiseSource) -> Drawn:
+        drawn = self._drawn(self.query, value, 1.0, {}, source)
+        size = self.query.size
+        seen = Observation(
+            Euclidean(size),
+            np.zeros(size),
+            drawn.value,
+            self.noise.lengths(drawn.scale, size),
+            self.noise.slack(drawn.scale, size),
+            place=_NOISY_MOMENT,
+            subject=_MOMENT,
+        )
+        return dataclasses.replace(drawn, observation=seen)
+
+
+class AdaptiveSecondMoment(AbstractSecondMoment):
     """Release (1/n) sum z z^T of rows clipped to a length that is found on the way.
 
     The length holds about n - 20 sqrt(d) / mu of the rows, and at least half of them: what is cut
@@ -52,8 +146,10 @@ class AdaptiveSecondMoment(BudgetedMechanism[_Rows]):
 
     Args:
         dim: Number of columns d.
-        n: The public number of rows.
+        n: The public number of rows; with `people` of people.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
+        center: A public vector that is subtracted from each row, or None.
+        people: Whether neighbours differ in everything of one person.
 
     Raises:
         InvalidArgument: On release, naming `row_norm`, where n is too small; from public numbers
@@ -73,9 +169,19 @@ class AdaptiveSecondMoment(BudgetedMechanism[_Rows]):
         " matrix of rows clipped to it"
     )
 
-    def __init__(self, dim: int, *, n: int, budget: Budget):
+    def __init__(
+        self,
+        dim: int,
+        *,
+        n: int,
+        budget: Budget,
+        center: ArrayLike | None = None,
+        people: bool = False,
+    ):
         super().__init__(budget)
         self.dim, self.n = integer("dim", dim), integer("n", n)
+        # the length of no row is compared with a larger number
+        self.query = of_rows(self.dim, self.n, 2.0**_OCTAVES, center=center, people=people)
         law = self.noise.law
         wanted = _COUNTS * law.share_of_count(_WANTED * self.n)
         self.share = min(_MOST, max(_LEAST, wanted)) / _COUNTS
@@ -103,25 +209,16 @@ class AdaptiveSecondMoment(BudgetedMechanism[_Rows]):
                 f" with this budget; about {self.need} are needed. Give a public number, a larger"
                 " budget, or more rows. Nothing was spent"
             )
-        table, members = value if isinstance(value, tuple) else (value, None)
-        rows, n = admit_records(Euclidean(self.dim), "X", table)
-        if members is not None and len(members.places) == n:
-            n = members.n
-        if n != self.n:
-            raise invalid("X", f"{n} rows", f"this mechanism was made for n = {self.n}")
-        return np.asarray(rows), members
+        rows, members = rows_and_people(value)
+        return self.query.prepare(rows, members), members
 
     def _draw(self, value: _Rows, source: NoiseSource) -> Drawn:
         rows, members = value
-        bound = self._located(row_lengths(rows), source, members)
-        y = second_moment(clip_rows(rows, bound), members)
-        terms = None if members is None else MOST_TERMS
-        sensitivity = second_moment_sensitivity(bound, self.n, terms=terms)
+        bound = self._located(row_lengths(rows.points), source, members)
         searched = _COUNTS * self.share
-        scale = self.noise.scale(sensitivity, 1.0 - searched, y.size)
-        noisy = self.noise.added(y, scale, source)
-        facts = {"n": self.n, "row_norm": bound, "need": self.need, "share_of_search": searched}
-        return Drawn(noisy, scale, sensitivity, None, facts)
+        facts = {"need": self.need, "share_of_search": searched}
+        query = self.query.within(bound)
+        return self._drawn(query, query.clip(rows), 1.0 - searched, facts, source)
 
     def _located(self, lengths: Floats, source: NoiseSource, members: Membership | None) -> float:
         """A length that holds about `rank` rows, by bisection with `_COUNTS` noisy counts."""
