@@ -92,7 +92,7 @@ def test_a_missing_domain_is_refused_by_name() -> None:
 
 @pytest.mark.parametrize("y", PUBLIC.values(), ids=PUBLIC)
 def test_a_missing_private_label_is_of_no_class_and_no_event(y) -> None:
-    number = np.ma.isMaskedArray(y) and y.dtype.kind == "i" or isinstance(y[1], int | float)
+    number = (np.ma.isMaskedArray(y) and y.dtype.kind == "i") or isinstance(y[1], int | float)
     classes = [0, 1] if number else ["left", "right"]
     found = admit_labels("y", y, classes)
     np.testing.assert_array_equal(found, [NO_CLASS, *[1, *[0, 1] * 39]])
