@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from riemdp import Budget, InvalidArgument, Ledger, gaussian
-from riemdp.datasets import TableRecords
 from riemdp.manifolds._spectral import unpack
 from riemdp.mechanisms._second_moment import spectrum
 from riemdp.optimizers import _eigenvector as ev
 from riemdp.optimizers import private_principal_eigenvector
 from riemdp.report import privacy_report
+from tests.named import DataArray
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET = Budget(1.0, 1e-6)
@@ -150,7 +150,7 @@ def test_the_noise_of_people_is_made_for_their_number():
 @pytest.mark.parametrize("method", ["gmip", "dp-rgd"])
 def test_the_names_of_columns_stand_in_the_result(method):
     names = tuple("abcde")
-    named = private_principal_eigenvector(TableRecords(X, (names,)), BUDGET, method=method, rng=1)
+    named = private_principal_eigenvector(DataArray(X, (names,)), BUDGET, method=method, rng=1)
     plain = private_principal_eigenvector(X, BUDGET, method=method, rng=1)
     assert named.details["names"] == (names,)
     assert "names: a, b, c, d, e" in str(named)

@@ -17,10 +17,15 @@ from jaxtyping import Array
 from .._errors import HERMITIAN, InvalidArgument
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike, _compiled
+from ..manifolds._spd import SINGULAR, AbstractSPD
 from ._door import LOOSE, admit_records, in_stretches
 
 _CHUNK = 4096
 _SHOWN = 5
+_REGULAR = (
+    "drop a channel, project all records by one public matrix to as many dimensions as the rank, or"
+    " add a public multiple of the identity to each"
+)
 
 
 class InvalidRecord(NamedTuple):
@@ -40,6 +45,11 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
 
     A private release counts each of them as the centre of the ball, without a message, because
     which ones they are is private. So look first.
+
+    Among them are all matrices that are singular up to rounding, as covariances of EEG are after an
+    average reference or ICA: with rows scaled to a diagonal of 1, the smallest of k eigenvalues is
+    at most 16 k 2^-52. Whether that number comes out above or below 0 is an accident, and a release
+    moves those of the one sign to the surface of the ball, of the other to its centre.
 
     Args:
         manifold: The space.
@@ -77,10 +87,20 @@ def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
             safe = jax.tree.map(functools.partial(_where, fine), safe, origin)
         size = len(fine)
         belongs = _compiled(manifold, "_belongs", _padded(safe, size), LOOSE)
-        bad[part] |= ~np.asarray(belongs)[:size]
+        bad[part] |= ~np.asarray(belongs)[:size] | _singular(manifold, safe, size)
     return [
         InvalidRecord(int(i), _reason(manifold, records, X, int(i))) for i in np.flatnonzero(bad)
     ]
+
+
+def _singular(manifold: AbstractManifold, part: Point, size: int) -> np.ndarray:
+    """Which of some finite records are matrices that are singular up to rounding."""
+    if isinstance(manifold, Product):
+        flags = [_singular(m, x, size) for m, x in zip(manifold.manifolds, part, strict=True)]
+        return np.any(flags, axis=0)
+    if not isinstance(manifold, AbstractSPD):
+        return np.zeros(size, dtype=bool)
+    return manifold._lost_rank(np.asarray(part)) > 0
 
 
 def refuse_invalid(manifold: AbstractManifold, name: str, X: RecordsLike, remedy: str) -> None:
@@ -92,11 +112,14 @@ def refuse_invalid(manifold: AbstractManifold, name: str, X: RecordsLike, remedy
 
 
 def summary(found: list[InvalidRecord]) -> str:
-    """The first few invalid records in one sentence."""
+    """The first few invalid records in one sentence, and what to do where matrices are singular."""
     shown = "; ".join(f"record {r.index} {r.reason}" for r in found[:_SHOWN])
     more = "; and so on" if len(found) > _SHOWN else ""
     noun = "record is not a point" if len(found) == 1 else "records are not points"
-    return f"{len(found)} {noun} (counted from 0: {shown}{more})"
+    singular = sum(r.reason.startswith(SINGULAR) for r in found)
+    known = f"; {singular} of them: singular up to rounding, as after an average reference or ICA"
+    why = f"{known} ({_REGULAR})" if singular else ""
+    return f"{len(found)} {noun} (counted from 0: {shown}{more}){why}"
 
 
 def _where(fine: np.ndarray, part: np.ndarray, origin: Array) -> np.ndarray:

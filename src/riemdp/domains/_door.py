@@ -457,7 +457,7 @@ def admit_labels(name: str, y: object, classes: Sequence[Any]) -> np.ndarray:
         isinstance(y, list | tuple) or hasattr(y, "__array__")
     ):
         raise InvalidArgument(f"argument `{name}` is {_form(y)}; give one label for each record")
-    labels: Any = y if isinstance(y, list | tuple) else np.asarray(y)
+    labels: Any = y if isinstance(y, list | tuple) else unmasked(y)
     if isinstance(labels, np.ndarray):
         if labels.ndim != 1:
             raise InvalidArgument(

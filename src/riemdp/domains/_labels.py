@@ -1,4 +1,4 @@
-"""Labels of people: which records belong to one person.
+"""Labels: those of people, which say which records belong to one person, and public classes.
 
 Whose record a record is says the holder of the data, not the record: that every record has a label,
 and how many people there are, is public. How many records a person has is not: no message here
@@ -7,16 +7,16 @@ counts records, or names one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 
 from .._errors import InvalidArgument
-from ._door import _text
+from ._door import _form, _text
 
-_MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")
+_MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")  # what NumPy and pandas write for no label
 _DIGITS = 300  # of a number that is read exactly
 _REMEDY = "give one label for each record: a number or a text that names its person"
 
@@ -60,6 +60,55 @@ def admit_people(name: str, groups: object, rows: int, *, of: str = "X") -> tupl
         )
     place = {label: i for i, label in enumerate(sorted(set(told)))}  # type: ignore[type-var]
     return np.array([place[label] for label in told], dtype=np.int64), len(place)
+
+
+def public_classes(name: str, labels: object) -> np.ndarray:
+    """The classes that public labels name: all different, in order.
+
+    Args:
+        name: The argument's name, for the error.
+        labels: Labels of the records, or the list of classes.
+
+    Raises:
+        InvalidArgument: No list of labels, or one of them is missing, or they have several types.
+    """
+    sequence = isinstance(labels, Sequence) and not isinstance(labels, str | bytes)
+    if not sequence and not hasattr(labels, "__array__"):
+        raise InvalidArgument(f"argument `{name}` is {_form(labels)}; give a list of labels")
+    if any(map(is_missing, one_by_one(labels))):
+        raise InvalidArgument(
+            f"argument `{name}` has labels that are missing (None, NaN, or a text such as 'nan'"
+            " that stands for them), which would make a class of their own; leave out these"
+            " records, or give a class of that name another one"
+        )
+    try:
+        return np.unique(np.asarray(labels))
+    except TypeError as error:
+        raise InvalidArgument(
+            f"argument `{name}` has labels of several types, such as numbers beside texts; give"
+            " all of them as numbers or all as texts"
+        ) from error
+
+
+def one_by_one(labels: object) -> list[Any] | tuple[Any, ...]:
+    """Labels as they were given, before NumPy makes one type of all; masked ones are None."""
+    if isinstance(labels, list | tuple):
+        return labels
+    array = labels if isinstance(labels, np.ma.MaskedArray) else np.asarray(labels)
+    return array.reshape(-1).tolist()
+
+
+def is_missing(label: object) -> bool:
+    """Whether a label is none: None, NaN, NaT, NA, masked, or a text that stands for one."""
+    if label is None or label is np.ma.masked:
+        return True
+    if isinstance(label, str | bytes):
+        text = label.decode(errors="replace") if isinstance(label, bytes) else label
+        return text.strip() in _MISSING
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):  # pandas' NA is neither equal to itself nor not
+        return True
 
 
 def _said(label: object) -> str | None:

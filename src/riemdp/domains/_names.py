@@ -20,11 +20,8 @@ def names_of(X: object) -> Names | None:
 
     Args:
         X: Records. A DataFrame names its columns; an `xarray.DataArray` the coordinates of all its
-            axes but the first; `riemdp.datasets.from_table` keeps what it was given.
+            axes but the first.
     """
-    known = getattr(X, "names", None) if getattr(X, "keeps_names", False) is True else None
-    if known is not None:
-        return known
     module = type(X).__module__.partition(".")[0]
     kind: Any = X
     if module in ("pandas", "polars") and type(X).__name__ == "DataFrame":

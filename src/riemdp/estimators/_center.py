@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
+from ..domains._labels import is_missing, one_by_one
 from ..domains._names import names_of
 from ..manifolds._base import RecordsLike
 from ..mechanisms._budgeted import BudgetedNoise
@@ -228,6 +229,12 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
                 f"argument `{name}` has shape {array.shape}; give one "
                 + ("'domain/class'" if domains is None else "domain")
                 + f" for each of {n} matrices, or leave out `target_domain` for one domain"
+            )
+        if any(map(is_missing, one_by_one(given))):
+            raise InvalidArgument(
+                f"argument `{name}` has domains that are missing (None, NaN, or a text such as"
+                " 'nan' that stands for them), which would be re-centred together; leave out these"
+                " matrices"
             )
         texts = [str(d) for d in array.tolist()]
         if domains is not None:

@@ -14,6 +14,7 @@ from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
 from ..domains._door import admit_in_parts, admit_labels, admit_records
+from ..domains._labels import public_classes
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, spd
 from ..manifolds._base import Point, RecordsLike
@@ -227,17 +228,18 @@ def composable(
 def known_classes(
     classes: Sequence[Any] | np.ndarray | None, y: ArrayLike, labels: str
 ) -> np.ndarray:
-    """The possible labels: the ones given, or those of public labels."""
+    """The possible labels: the ones given, or those of public labels, of which none is missing."""
+    named = public_classes("y", y) if labels == "public" else None
     if classes is not None:
-        found = np.unique(np.asarray(classes))
+        found = public_classes("classes", classes)
         if found.size == 0:
             raise invalid("classes", classes, "give at least one label")
         return found
-    if labels == "private":
+    if named is None:
         raise invalid(
             "classes",
             None,
             "private labels need the list of possible labels; taking it from the data would"
             " reveal it",
         )
-    return np.unique(np.asarray(y))  # public labels
+    return named

@@ -274,7 +274,7 @@ class PrivateMDM(
         else:
             points, flags, valid = frame.clamp_read(given)
             clamped, outside = np.asarray(points), np.asarray(flags)
-            if not np.all(np.asarray(valid)):
+            if np.any(outside) or not np.all(np.asarray(valid)):  # singular ones lie outside
                 refuse_damaged(self, admitted.manifold, X)
         own = [labels == i for i in range(classes)]
         if self.labels == "public":

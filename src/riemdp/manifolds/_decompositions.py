@@ -11,6 +11,9 @@ decomposed again shows in the time alone.
 
 Whether there is such a device is a public fact, and on the CPU alone the programs are those without
 a check.
+
+No solver sees a matrix that is not finite: LAPACK's singular values of one infinite entry never
+return. The identity takes its place, and what comes out of it is NaN.
 """
 
 from __future__ import annotations
@@ -82,10 +85,11 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
     read.
     """
     _one_thread_each()
+    a, finite = _isolated(a, jnp.tril(a))
     found = jnp.linalg.eigh(a, symmetrize_input=False)
     values, q = found.eigenvalues, found.eigenvectors
     if lapack_alone():
-        return values, q
+        return _marked(finite, values), _marked(finite, q)
     low = jnp.tril(a)
     whole = low + _transpose(jnp.tril(a, -1))
     first = bad = wrong(whole, q, values)
@@ -95,8 +99,8 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
         bad &= wrong(whole, parts[1], parts[0])
     parts = _checked(np.linalg.eigh, whole, bad, parts)
     new = parts[0], parts[1] * _signs(q, parts[1])
-    values, q = _kept(whole, first, (values, q), new)
-    return values, q
+    values, q = _kept(first, (values, q), new)
+    return _marked(finite, values), _marked(finite, q)
 
 
 def eigvalsh(a: Matrix) -> Array:
@@ -111,7 +115,8 @@ def _eigenvalues(a: Matrix) -> Array:
     _one_thread_each()
     target = _lapack_eigenvalues()
     if target is None or a.dtype != np.float64:
-        return jnp.linalg.eigvalsh(a, symmetrize_input=False)
+        return eigh(a)[0]
+    a, finite = _isolated(a, jnp.tril(a))
     batch, k = a.shape[:-2], a.shape[-1]
     outputs = (
         jax.ShapeDtypeStruct(a.shape, a.dtype),
@@ -123,7 +128,7 @@ def _eigenvalues(a: Matrix) -> Array:
     )
     # LAPACK counts by columns, so that its upper half is our lower one.
     _, values, failed = solve(a, mode=np.uint8(ord("N")), uplo=np.uint8(ord("U")))
-    return jnp.where((failed == 0)[..., None], values, jnp.nan)
+    return _marked(finite & (failed == 0), values)
 
 
 @_eigenvalues.defjvp
@@ -145,9 +150,10 @@ def _lapack_eigenvalues() -> str | None:
 def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """Left singular vectors, descending singular values, right singular vectors as rows."""
     _one_thread_each()
+    a, finite = _isolated(a, a)
     u, s, vt = jnp.linalg.svd(a, full_matrices=full_matrices)
     if lapack_alone():
-        return u, s, vt
+        return _marked(finite, u), _marked(finite, s), _marked(finite, vt)
     some = s.shape[-1]
     bad = wrong(a, u, -s, -_transpose(vt)[..., :some]) | _skewed(vt)
     solve = functools.partial(np.linalg.svd, full_matrices=full_matrices)
@@ -155,14 +161,30 @@ def svd(a: Matrix, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     signs = _signs(u, left)
     left = left * signs
     right = right.at[..., :some, :].multiply(_transpose(signs)[..., :some, :])
-    u, s, vt = _kept(a, bad, (u, s, vt), (left, size, right))
-    return u, s, vt
+    u, s, vt = _kept(bad, (u, s, vt), (left, size, right))
+    return _marked(finite, u), _marked(finite, s), _marked(finite, vt)
 
 
 def singular_values(a: Matrix) -> Array:
     """Descending singular values."""
+    if not lapack_alone():
+        return svd(a, False)[1]
     _one_thread_each()
-    return jnp.linalg.svd(a, compute_uv=False) if lapack_alone() else svd(a, False)[1]
+    a, finite = _isolated(a, a)
+    return _marked(finite, jnp.linalg.svd(a, compute_uv=False))
+
+
+def _isolated(a: Matrix, read: Matrix) -> tuple[Array, Bool[Array, "*batch"]]:
+    """The matrices, the identity in place of those of which an entry that is read is not finite;
+    and which are finite.
+    """
+    finite = _finite(read)
+    return jnp.where(_expand(finite, a), a, jnp.eye(*a.shape[-2:], dtype=a.dtype)), finite
+
+
+def _marked(finite: Bool[Array, "*batch"], part: Array) -> Array:
+    """A part of a decomposition, NaN where the matrix was not finite."""
+    return jnp.where(_expand(finite, part), part, jnp.nan)
 
 
 def wrong(
@@ -258,18 +280,15 @@ def _checked(
     return where_rare(bad, functools.partial(_on_host, solve, shapes), parts, a, bad)
 
 
-def _kept(a: Matrix, bad: Bool[Array, "*batch"], old: Parts, new: Parts) -> Parts:
-    """The new parts of bad matrices, NaN of matrices that are not finite, of which a solver may
-    make anything, and else the old ones. All have the derivatives of the old ones, of which a
-    solver that stops early misses as little.
+def _kept(bad: Bool[Array, "*batch"], old: Parts, new: Parts) -> Parts:
+    """The new parts of bad matrices, and else the old ones. All have the derivatives of the old
+    ones, of which a solver that stops early misses as little.
     """
-    finite = _finite(a)
 
     def choose(old: Array, new: Array) -> Array:
         given = jnp.where(jnp.isfinite(old), old, 0.0)
-        new = jnp.where(_expand(finite, new), new, jnp.nan)
         new = jax.lax.stop_gradient(new) + (given - jax.lax.stop_gradient(given))
-        return jnp.where(_expand(finite & ~bad, old), old, new)
+        return jnp.where(_expand(bad, old), new, old)
 
     return tuple(map(choose, old, new))
 

@@ -20,6 +20,10 @@ Matrix = Float[Array, "*batch k k"]
 PROJECTION_FLOOR = (
     1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
 )
+# An eigenvalue of a matrix with a diagonal of 1 is 0 up to rounding below so many k EPS. Covariances
+# of signals with an average reference, after ICA or with a channel too many stay below 2.5.
+RANK = 16.0
+SINGULAR = "is singular up to rounding"
 
 
 class AbstractSPD(AbstractManifold):
@@ -123,10 +127,26 @@ class AbstractSPD(AbstractManifold):
         if gap.max() > 1e-6 * max(np.abs(record).max(), 1e-300):
             row, column = np.unravel_index(gap.argmax(), gap.shape)
             return f"is not symmetric (entries [{row}, {column}] and [{column}, {row}] differ)"
-        smallest = np.linalg.eigvalsh((record + record.T) / 2)[0]
-        return "is not positive definite (it has " + (
-            "a negative eigenvalue)" if smallest < 0 else "an eigenvalue of 0)"
-        )
+        lost = int(self._lost_rank(record[None])[0])
+        if lost:
+            return f"{SINGULAR} (its rank is {self.k - lost} of {self.k})"
+        return "is not positive definite (it has a negative eigenvalue)"
+
+    def _lost_rank(self, x: np.ndarray) -> np.ndarray:
+        """How many eigenvalues of finite matrices (n, k, k) are 0 up to rounding, the sign of which
+        says nothing: (n,). 0 where one is negative beyond that. Rows are scaled to a diagonal of 1,
+        so that units of channels do not matter.
+        """
+        limit = RANK * self.k * EPS
+        with np.errstate(all="ignore"):
+            root = np.sqrt(np.abs(np.diagonal(x, axis1=-2, axis2=-1)))
+            root = np.where(root > 0.0, root, 1.0)
+            scaled = x / root[:, :, None] / root[:, None, :]
+        # an entry that overflows is larger than its diagonal allows
+        fine = np.isfinite(scaled).all(axis=(1, 2))
+        scaled = np.where(fine[:, None, None], scaled, -np.eye(self.k))
+        values = np.linalg.eigvalsh((scaled + scaled.swapaxes(1, 2)) / 2)
+        return np.where(values[:, 0] < -limit, 0, np.count_nonzero(values <= limit, axis=1))
 
     def _mean_start(self, weights: Array, records: Array) -> Array | None:
         """The projected arithmetic mean."""

@@ -84,8 +84,8 @@ def private_frechet_mean(
         X: n >= 1 records, a list of them or (n, *manifold.shape) (a tuple of such on a product). n
             is public, unless `adjacency` says otherwise. A memory-mapped file, an HDF5, Zarr or
             Dask array is read in parts and never held as a whole (not by the dp-* mechanisms).
-            The names of a DataFrame's columns or of an xarray's coordinates, and those that
-            `riemdp.datasets.from_table` keeps, are taken as public: they stand in the release.
+            The names of a DataFrame's columns or of an xarray's coordinates are taken as public:
+            they stand in the release.
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import riemdp
-from riemdp import Ball, Budget, InvalidArgument
-from riemdp.datasets import TableRecords, from_table
+from riemdp import Ball, Budget
 from riemdp.domains._names import in_words, names_of, of_coordinates
+from tests.named import DataArray
 
 CHANNELS = ["Fz", "Cz", "Pz"]
 SPACE, BALL, BUDGET = riemdp.SPDLogEuclidean(3), Ball(np.eye(3), 2.0), Budget(1.0, 1e-6)
@@ -58,7 +58,7 @@ def test_many_names_in_words() -> None:
 )
 def test_names_reach_the_release_and_change_nothing_else(options) -> None:
     axis = tuple(CHANNELS)
-    records = TableRecords(matrices(), (axis, axis))
+    records = DataArray(matrices(), (axis, axis))
     given = {"budget": BUDGET, "rng": 1, **options}
     named = riemdp.private_frechet_mean(SPACE, records, **given)
     plain = riemdp.private_frechet_mean(SPACE, matrices(), **given)
@@ -70,15 +70,15 @@ def test_names_reach_the_release_and_change_nothing_else(options) -> None:
 
 
 def test_names_that_do_not_fit_the_value_are_dropped() -> None:
-    records = TableRecords(matrices(), (("a", "b"), ("a", "b")))
+    records = DataArray(matrices(), (("a", "b"), ("a", "b")))
     release = riemdp.private_frechet_mean(SPACE, records, BALL, BUDGET, rng=1)
     assert "names" not in release.details
 
 
 def test_names_reach_everything_that_has_the_axes_of_a_record() -> None:
     axis = tuple(CHANNELS)
-    few, labels = TableRecords(matrices(), (axis, axis)), np.arange(60) % 2
-    many = TableRecords(np.tile(matrices(), (5, 1, 1)), (axis, axis))
+    few, labels = DataArray(matrices(), (axis, axis)), np.arange(60) % 2
+    many = DataArray(np.tile(matrices(), (5, 1, 1)), (axis, axis))
     budget = Budget(5.0, 1e-6)
     median = riemdp.private_geometric_median(SPACE, many, budget, rng=1)
     found = riemdp.private_ball(SPACE, many, riemdp.AdaptiveBall(), budget, rng=1)
@@ -95,7 +95,7 @@ def test_names_reach_everything_that_has_the_axes_of_a_record() -> None:
 
 def test_components_have_names_of_their_own_and_those_of_the_columns() -> None:
     rows = np.random.default_rng(0).normal(size=(300, 3))
-    table = TableRecords(rows, (tuple(CHANNELS),))
+    table = DataArray(rows, (tuple(CHANNELS),))
     fitted = riemdp.PrivatePCA(2, budget=BUDGET, row_norm=3.0).fit(table)
     assert fitted.release_.details["names"] == (("privatepca0", "privatepca1"), tuple(CHANNELS))
 
@@ -114,10 +114,10 @@ def test_tangent_coordinates_have_names_where_the_space_is_flat(space, names, co
     X = np.tile(X, (5, *[1] * (X.ndim - 1)))
     ball = Ball(space.origin, 2.0)
     about, wide = {"budget": BUDGET, "rng": 1}, Budget(5.0, 1e-6)
-    named = riemdp.private_tangent_covariance(space, TableRecords(X, names), ball, **about)
+    named = riemdp.private_tangent_covariance(space, DataArray(X, names), ball, **about)
     plain = riemdp.private_tangent_covariance(space, X, ball, **about)
     pga = riemdp.PrivatePGA(2, manifold=space, budget=wide, ball=ball, random_state=1)
-    fitted = pga.fit(TableRecords(X, names))
+    fitted = pga.fit(DataArray(X, names))
     assert fitted.releases_["mean"].details["names"] == names
     np.testing.assert_array_equal(named.value, plain.value)
     assert "names" not in plain.details
@@ -150,69 +150,14 @@ def test_named_coordinates_are_the_entries_of_the_logarithm() -> None:
         assert coordinate == pytest.approx(scale * moved[i, j], rel=1e-6, abs=1e-9)
 
 
-def test_what_is_no_table_is_refused_without_its_values() -> None:
-    with pytest.raises(InvalidArgument, match="array of shape") as caught:
-        from_table(np.full((3, 2), 12345.0))
-    assert "12345" not in str(caught.value)
-
-
 @pytest.mark.conformance
-class TestPandas:
-    """With the real library."""
-
-    def table(self, layout: str = "upper"):
-        pandas = pytest.importorskip("pandas")
-        i, j = {
-            "upper": np.triu_indices(3),
-            "lower": np.tril_indices(3),
-            "square": np.unravel_index(np.arange(9), (3, 3)),
-        }[layout]
-        pairs = [(CHANNELS[p], CHANNELS[q]) for p, q in zip(i, j, strict=True)]
-        return pandas.DataFrame(matrices()[:, i, j], columns=pandas.MultiIndex.from_tuples(pairs))
-
-    @pytest.mark.parametrize("layout", ["upper", "lower", "square"])
-    def test_matrices_take_their_names_from_pairs(self, layout) -> None:
-        records = from_table(self.table(layout), layout=layout)
-        np.testing.assert_array_equal(records.X, matrices())
-        assert records.names == (tuple(CHANNELS),) * 2
-
-    def test_another_order_of_the_columns_is_refused(self) -> None:
-        with pytest.raises(InvalidArgument, match="not in the order"):
-            from_table(self.table("upper"), layout="lower")
-        swapped = self.table().iloc[:, [1, 0, 2, 3, 4, 5]]
-        with pytest.raises(InvalidArgument, match="not in the order"):
-            from_table(swapped, layout="upper")
-
-    def test_people_are_a_column_or_a_level_of_the_index(self) -> None:
-        pandas = pytest.importorskip("pandas")
-        who = [f"s{i // 6}" for i in range(60)]
-        column = self.table().assign(subject=who)
-        level = self.table()
-        level.index = pandas.MultiIndex.from_arrays([who, range(60)], names=["subject", "visit"])
-        for table in (column, level):
-            records = from_table(table, layout="upper", people="subject")
-            np.testing.assert_array_equal(records.X, matrices())
-            assert records.people is not None
-            assert records.people.tolist() == who
-            assert "s1" not in repr(records)
-        release = riemdp.private_frechet_mean(
-            SPACE, records, BALL, BUDGET, groups=records.people, rng=0
-        )
-        assert release.details["people"] == 10
-        frame = release.to_frame()
-        assert list(frame.columns) == list(frame.index) == CHANNELS
-        np.testing.assert_array_equal(frame.to_numpy(), release.value)
-
-    def test_vectors(self) -> None:
-        pandas = pytest.importorskip("pandas")
-        table = pandas.DataFrame({"age": [0.1, 0.2], "who": ["a", "b"], "bmi": [0.3, 0.4]})
-        records = from_table(table, people="who")
-        assert records.names == (("age", "bmi"),)
-        assert np.asarray(records).shape == records.shape == (2, 2)
-        release = riemdp.private_frechet_mean(
-            riemdp.Euclidean(2), records, Ball(np.zeros(2), 1.0), BUDGET, rng=0
-        )
-        assert list(release.to_frame().columns) == ["age", "bmi"]
-        for change in ({"layout": "square"}, {"people": "age "}, {"people": None}, {"names": "ab"}):
-            with pytest.raises(InvalidArgument):
-                from_table(table, **{"people": "who", **change})
+def test_a_frame_of_pandas_names_its_columns() -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"age": [0.1, 0.2], "bmi": [0.3, 0.4]})
+    release = riemdp.private_frechet_mean(
+        riemdp.Euclidean(2), table, Ball(np.zeros(2), 1.0), BUDGET, rng=0
+    )
+    assert list(release.to_frame().columns) == ["age", "bmi"]
+    named = DataArray(matrices(), (tuple(CHANNELS),) * 2)
+    frame = riemdp.private_frechet_mean(SPACE, named, BALL, BUDGET, rng=0).to_frame()
+    assert list(frame.columns) == list(frame.index) == CHANNELS
