@@ -52,6 +52,7 @@ Run = Callable[
     [Budget, Sequence[int]], tuple[np.ndarray, Any]
 ]  # (points of all seeds, the guarantee of one run)
 
+_MOVED = ("wrapped-gaussian", "wrapped-laplace")  # others are in the ball, or never moved into it
 DEFAULTS = "public defaults, batch n/5"  # those of the methods that take batches
 
 
@@ -544,7 +545,7 @@ def published(manifold: Any, x: Any, ball: Any, mechanism: str) -> Run:
                 mechanism=mechanism,
                 rng=s,
                 count_outside=False,
-                clamp_release=False,
+                clamp_release=False if mechanism in _MOVED else None,
             )
             if mechanism != "auto"
             else R.private_frechet_mean(manifold, x, ball, budget, rng=s, clamp_release=False)

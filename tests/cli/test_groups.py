@@ -63,7 +63,7 @@ def test_a_file_of_labels_that_cannot_be_used_is_refused(riemdp, scans, labels, 
 
 @pytest.mark.parametrize(
     "option",
-    [("--show-clamped",), ("--max-records-per-person", 3)],
+    [("--max-records-per-person", 3)],
 )
 def test_what_does_not_go_with_people_is_refused(riemdp, scans, option):
     who = labels_in(scans.parent, LABELS)
@@ -111,7 +111,6 @@ def test_a_column_of_labels_is_the_same_as_a_file_of_them(riemdp, tmp_path, name
         (LABELS, ("--groups-column", "person"), "does not name one column 'person'"),
         (["nan", *LABELS[1:]], ("--groups-column", "patient"), "--groups-column patient"),
         (LABELS, ("--groups-column", "patient", "--groups", "who.txt"), "give one of them"),
-        (LABELS, ("--groups-column", "patient", "--show-clamped"), "--show-clamped"),
         (LABELS, (), "is not a number"),
     ],
 )
@@ -136,8 +135,7 @@ def test_components_of_people(riemdp, tmp_path):
     assert run.code == 0, run.err
     report = json.loads(run.out)["report"]
     assert (report["protects"], report["people"], report["records"]) == ("one person", 20, None)
-    for option in (("--show-clamped",), ("--max-records-per-person", 3)):
-        assert riemdp(*given, "--groups", who, *option).code == 2
+    assert riemdp(*given, "--groups", who, "--max-records-per-person", 3).code == 2
     assert riemdp(*given, "--groups", labels_in(tmp_path, LABELS[:-1])).code == 2
 
 

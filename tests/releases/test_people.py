@@ -220,8 +220,6 @@ def test_the_report_speaks_of_people():
     assert "several records" not in "".join(heading for heading, _ in page.limits)
     with pytest.raises(InvalidArgument, match="any number of records"):
         privacy_report(release, max_records_per_person=3)
-    with pytest.raises(InvalidArgument, match="clamped"):
-        privacy_report(release, clamped=3)
 
 
 # ------------------------------------------------------------------------ labels

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from riemdp import privacy
-from riemdp.report import posterior, trade_off
+from riemdp.report import posterior
 
 ALPHA = np.linspace(0.001, 0.999, 97)
 
@@ -28,7 +28,7 @@ def pure_trade_off(alpha: np.ndarray, eps: float) -> np.ndarray:
 
 @pytest.mark.parametrize("mu", [0.1, 0.5, 1.0, 3.0])
 def test_gaussian_curve_is_a_tight_lower_bound(mu):
-    bound = trade_off(privacy.gaussian(1 / mu))
+    bound = privacy.gaussian(1 / mu).trade_off()
     exact = gaussian_trade_off(ALPHA, mu)
     drawn = bound.missed(ALPHA)
     assert np.all(drawn <= exact + 1e-9)
@@ -38,7 +38,7 @@ def test_gaussian_curve_is_a_tight_lower_bound(mu):
 
 @pytest.mark.parametrize("eps", [0.1, 1.0, 4.0])
 def test_pure_curve(eps):
-    bound = trade_off(privacy.pure(eps))
+    bound = privacy.pure(eps).trade_off()
     exact = pure_trade_off(ALPHA, eps)
     drawn = bound.missed(ALPHA)
     assert np.all(drawn <= exact + 1e-9)
@@ -48,7 +48,7 @@ def test_pure_curve(eps):
 
 
 def test_curve_ends_where_it_must():
-    alpha, beta = trade_off(privacy.approximate(0.5, 0.1)).curve()
+    alpha, beta = privacy.approximate(0.5, 0.1).trade_off().curve()
     assert alpha[0] == 0.0
     assert alpha[-1] == 1.0
     assert beta[0] == pytest.approx(0.9)
@@ -57,7 +57,7 @@ def test_curve_ends_where_it_must():
 
 
 def test_no_privacy_has_no_curve():
-    bound = trade_off(privacy.none())
+    bound = privacy.none().trade_off()
     assert bound.best_guess == 1.0
     assert np.all(bound.missed(ALPHA) == 0.0)
     assert bound.loss_bound(1e-5) == math.inf
@@ -70,7 +70,7 @@ def test_loss_bound_holds_and_is_not_wasteful(mu):
     delta.
     """
     delta = 1e-4
-    x = trade_off(privacy.gaussian(1 / mu)).loss_bound(delta)
+    x = privacy.gaussian(1 / mu).trade_off().loss_bound(delta)
     assert stats.norm.sf((x - mu**2 / 2) / mu) <= delta
     assert stats.norm.sf((0.8 * x - mu**2 / 2) / mu) > delta
     # the epsilon of the (epsilon, delta) statement is smaller and does not bound the loss with
@@ -81,7 +81,7 @@ def test_loss_bound_holds_and_is_not_wasteful(mu):
 def test_best_attack_on_a_gaussian_stays_below_the_bound_and_a_weaker_noise_does_not():
     mu, n = 1.0, 200_000
     rng = np.random.default_rng(7)
-    bound = trade_off(privacy.gaussian(1 / mu))
+    bound = privacy.gaussian(1 / mu).trade_off()
 
     def guessed_right(true_mu: float) -> float:
         truth = rng.random(n) < 0.5

@@ -67,7 +67,7 @@ def reports() -> dict[str, PrivacyReport]:
         "few": privacy_report(mean(n=3)),
         "outside": privacy_report(mean(ball=Ball(np.array([5.0, 5.0]), 1.0))),
         "slack": privacy_report(mean(budget=Budget(20.0, 0.05))),
-        "clamped": privacy_report(mean(), clamped=7, checksum="ab12" * 16),
+        "checksum": privacy_report(mean(), checksum="ab12" * 16),
         "riemannian": privacy_report(mean(mechanism="riemannian-laplace")),
         "k-norm": privacy_report(mean(mechanism="k-norm-gradient")),
         "tangent": privacy_report(mean(mechanism="tangent-mean")),
@@ -336,12 +336,6 @@ def test_one_record_is_not_1_records():
         made = dict(report.rows)["Made from"]
         assert made.startswith(english)
         assert say(made).startswith(german)
-    moved = dict(privacy_report(mean(), clamped=1).rows)["Clipping"]
-    assert "1 of 400 records was moved" in moved
-    assert "1 von 400 Datensätzen wurde verschoben" in say(moved)
-    moved = dict(privacy_report(mean(n=1), clamped=1).rows)["Clipping"]
-    assert "1 of 1 record was moved" in moved
-    assert "1 von 1 Datensatz wurde verschoben" in say(moved)
 
 
 def test_the_error_bar_of_components_is_about_their_matrix():

@@ -115,7 +115,6 @@ def guarantee(
 ) -> None:
     """What Gaussian noise of a given size guarantees, and what the best attack achieves."""
     from .. import privacy
-    from ..report import trade_off
     from ..report._words import percent
 
     _batches(population, batch_size)
@@ -129,13 +128,13 @@ def guarantee(
         )
     else:
         made = privacy.gaussian(noise_multiplier, steps)
-    epsilon, bound = made.epsilon(delta), trade_off(made)
+    epsilon, bound = made.epsilon(delta), made.trade_off()
     result = {
         "epsilon": _told(epsilon),
         "delta": delta,
         "adjacency": made.adjacency,
         "best_guess": bound.best_guess,
-        "detection_at_1_percent_false_alarms": bound.detected(0.01),
+        "detection_at_1_percent_false_alarms": bound.rate(0.01),
     }
     rows = [
         ("epsilon", f"{epsilon:.6g} at delta {delta:g}"),
@@ -146,8 +145,7 @@ def guarantee(
         ),
         (
             "at 1 % false alarms",
-            f"an attack detects a record at most {percent(bound.detected(0.01), up=True)} of the"
-            " time",
+            f"an attack detects a record at most {percent(bound.rate(0.01), up=True)} of the time",
         ),
     ]
     _show(result, rows, as_json)

@@ -73,15 +73,11 @@ def people_of(labels: list[Any], rows: int, named: str) -> int:
         raise InputProblem(said.replace("`X`", "the records"), ONE_EACH) from error
 
 
-def check_people(show_clamped: bool, records_per_person: int | None) -> None:
-    """Refuse what would tell how many records a person has."""
-    for option, given, why in (
-        ("--show-clamped", show_clamped, "counts records, and --groups protects their number"),
-        (
-            "--max-records-per-person",
-            records_per_person is not None,
-            "is not needed with --groups: one person with any number of records is protected",
-        ),
-    ):
-        if given:
-            raise InputProblem(f"{option} {why}", "leave it out")
+def check_people(records_per_person: int | None) -> None:
+    """Refuse a number of records a person, which `--groups` needs not."""
+    if records_per_person is not None:
+        raise InputProblem(
+            "--max-records-per-person is not needed with --groups: one person with any number of"
+            " records is protected",
+            "leave it out",
+        )

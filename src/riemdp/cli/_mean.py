@@ -12,8 +12,6 @@ from ._exits import InputProblem
 from ._run import command, print_json
 
 if TYPE_CHECKING:
-    from ..domains import Ball
-    from ..manifolds import AbstractManifold
     from ..mechanisms import Region, Release
     from ..privacy import Budget, Ledger
     from ..report import PrivacyReport
@@ -52,7 +50,6 @@ def mean(
     clamp_release: o.ClampRelease = None,
     count_outside: o.CountOutside = None,
     dispersion_share: o.DispersionShare = None,
-    show_clamped: o.ShowClamped = False,
     language: o.LanguageOption = o.Language.en,
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
@@ -82,17 +79,17 @@ def mean(
     budget = privacy.Budget(epsilon, delta)
     outputs = Outputs(out, report, as_json, "mean", force)
     outputs.check(file, groups, center, outer_center, ledger)
-    _check_adjacency(adjacency, n_min, show_clamped)
+    _check_adjacency(adjacency, n_min)
     of_people = given_groups(groups, groups_column)
     if of_people:
-        check_people(show_clamped, max_records_per_person)
+        check_people(max_records_per_person)
     if dispersion_share is not None:
         _check_dispersion(mechanism, adjacency, radius)
     if radius is None:
         others = {
-            "--count-outside": bool(count_outside),
-            "--clamp-release": bool(clamp_release),
-            "--no-shrink": shrink is False,
+            _either("count-outside", count_outside): count_outside is not None,
+            _either("clamp-release", clamp_release): clamp_release is not None,
+            _either("shrink", shrink): shrink is not None,
         }
         _check_search(mechanism, adjacency, others)
     reading = Reading(
@@ -130,8 +127,7 @@ def mean(
             "ledger": opened,
             "shrink": shrink,
             "clamp_release": clamp_release,
-            # the exact count makes a noisy one pointless
-            "count_outside": False if show_clamped and count_outside is None else count_outside,
+            "count_outside": count_outside,
             "groups": labels,
         }
         if dispersion_share is not None and isinstance(ball, Ball):
@@ -159,14 +155,11 @@ def mean(
     def describe(
         result: Release, checksum: str | None, charged: Ledger | None
     ) -> tuple[PrivacyReport, dict[str, Any]]:
-        used = result.details["ball"]
-        outside = _count_outside(used, manifold, records) if show_clamped else None
         page = privacy_report(
             result,
             record_is=record_is,
             language=language.value,
             max_records_per_person=max_records_per_person,
-            clamped=outside,
             ledger=charged,
             checksum=checksum,
         )
@@ -183,15 +176,6 @@ def mean(
         print_json(machine)
     else:
         show_release(result, page, outputs, loaded.note)
-
-
-def _count_outside(ball: Ball, manifold: AbstractManifold, records: Any) -> int:
-    import numpy as np
-
-    from ..domains._door import in_stretches
-
-    parts = (np.asarray(part) for _, part in in_stretches(manifold, records))
-    return sum(int(np.sum(~np.asarray(ball.contains(manifold, part)))) for part in parts)
 
 
 def _region(result: Release) -> dict[str, Any] | None:
@@ -231,6 +215,11 @@ def _check_dispersion(mechanism: str, adjacency: o.Adjacency, radius: float | No
             )
 
 
+def _either(option: str, given: bool | None) -> str:
+    """The option as it was given: --shrink or --no-shrink."""
+    return f"--no-{option}" if given is False else f"--{option}"
+
+
 def _check_search(mechanism: str, adjacency: o.Adjacency, others: dict[str, bool]) -> None:
     """Refuse, before the data are read, what a search for a ball does not go with."""
     for option, given in (
@@ -259,13 +248,8 @@ def _check_count(n: int, need: int, budget: Budget, of_people: bool) -> None:
         )
 
 
-def _check_adjacency(adjacency: o.Adjacency, n_min: int | None, show_clamped: bool) -> None:
+def _check_adjacency(adjacency: o.Adjacency, n_min: int | None) -> None:
     protected = adjacency is o.Adjacency.add_or_remove_one
-    if protected and show_clamped:
-        raise InputProblem(
-            "--show-clamped counts records, and add-or-remove-one protects how many there are",
-            "leave it out",
-        )
     if protected and n_min is None:
         raise InputProblem(
             "--adjacency add-or-remove-one needs --n-min, a public lower bound of the number of"

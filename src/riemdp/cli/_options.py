@@ -271,16 +271,6 @@ Eta = Annotated[
         show_default=False,
     ),
 ]
-ShowClamped = Annotated[
-    bool,
-    typer.Option(
-        "--show-clamped",
-        help=(
-            "State how many records were moved into the domain. The count comes from the data"
-            " without noise: only where it is public."
-        ),
-    ),
-]
 DispersionShare = Annotated[
     float | None,
     typer.Option(

@@ -49,7 +49,6 @@ def pca(
     key: o.Key = None,
     header: o.Header = None,
     on_invalid: o.Invalid = o.OnInvalid.refuse,
-    show_clamped: o.ShowClamped = False,
     language: o.LanguageOption = o.Language.en,
     record_is: o.RecordIs = "one row of the input",
     max_records_per_person: o.RecordsPerPerson = None,
@@ -81,7 +80,7 @@ def pca(
     outputs = Outputs(out, report, as_json, "components", force)
     outputs.check(file, groups, ledger)
     if given_groups(groups, groups_column):
-        check_people(show_clamped, max_records_per_person)
+        check_people(max_records_per_person)
     reading = Reading(
         key=key,
         header=header,
@@ -116,17 +115,12 @@ def pca(
     def describe(
         result: Release | OptimizationResult, checksum: str | None, charged: Ledger | None
     ) -> tuple[PrivacyReport, dict[str, Any]]:
-        clamped = None
-        if show_clamped:
-            with np.errstate(over="ignore"):
-                clamped = int(np.sum(~(np.linalg.norm(rows, axis=1) <= bound)))
         page = privacy_report(
             result,
             record_is=record_is,
             language=language.value,
             max_records_per_person=max_records_per_person,
             checksum=checksum,
-            clamped=clamped,
             ledger=charged,
         )
         return page, {

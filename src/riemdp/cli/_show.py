@@ -113,8 +113,6 @@ def _rows(page: PrivacyReport, note: str) -> list[tuple[str, str]]:
     rows += [("population", region.sentence) for region in page.population]
     if page.outside is not None:
         rows.append(("outside the ball", outside_sentence(page.outside)))
-    if page.clamped is not None:
-        rows.append(("moved into domain", f"{page.clamped:,} (declared public)"))
     if page.ledger is not None:
         rows.append(("ledger", page.ledger))
     return rows

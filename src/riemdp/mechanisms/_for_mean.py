@@ -94,6 +94,7 @@ class ForMeans(Protocol):
     name: ClassVar[str]
     needs_delta: ClassVar[bool]
     needs_gradient: ClassVar[bool]
+    stays_in_ball: ClassVar[bool]
 
     @classmethod
     def for_mean(cls, facts: MeanFacts) -> PointMechanism:

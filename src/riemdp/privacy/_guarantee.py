@@ -11,8 +11,7 @@ from typing import Any
 from .. import _html
 from .._errors import InvalidArgument, integer, invalid, one_of, real
 from ._budget import Budget
-from ._trade_off import TradeOff, trade_off
-from .accounting import bounds, normal
+from .accounting import bounds
 from .accounting.allocation import LEAST_NOISE
 from .accounting.events import (
     AllocatedGaussianEvent,
@@ -27,7 +26,7 @@ from .accounting.events import (
     in_words,
     merge,
 )
-from .accounting.trade_off import geometric_sum, pure_rate
+from .accounting.trade_off import TradeOff, geometric_sum
 
 REPLACE_ONE = "replace-one"
 ADD_REMOVE = "add-or-remove-one"
@@ -97,7 +96,7 @@ class Guarantee:
 
     def trade_off(self) -> TradeOff:
         """What an attacker who decides between two neighbouring data sets can do at best."""
-        return trade_off(self)
+        return bounds.trade_off(self.parts)
 
     @property
     def is_private(self) -> bool:
@@ -275,19 +274,7 @@ class Guarantee:
             0.0924
         """
         f = real("false_positives", false_positives, at_least=0.0, at_most=1.0)
-        if not self.parts:
-            return f
-        if not self.is_private:
-            return 1.0
-        if len(self.parts) == 1:
-            (part,) = self.parts
-            if isinstance(part, GaussianEvent):
-                return normal.cdf(normal.quantile(f) + math.sqrt(part.squared_mu))
-            if isinstance(part, PureEvent) and part.count == 1:
-                return pure_rate(part.epsilon, f)
-            if isinstance(part, GroupEvent):
-                return bounds.trade_off(part.inner).group_rate(f, part.size)
-        return max(f, bounds.trade_off(self.parts).rate(f))
+        return self.trade_off().rate(f)
 
     # ---------------------------------------------------------------- words and JSON
     def quoted_at(self, delta: float) -> Guarantee:

@@ -16,16 +16,17 @@ from ..mechanisms._error_law import ErrorLaw, keeps_near, moved_in
 from ..mechanisms._for_mean import MeanFacts
 from ..optimizers import OPTIMIZERS
 
-_BY_NAME = {kind.name: kind for kind in (*FOR_MEANS, *BASELINES)}
+BY_NAME = {kind.name: kind for kind in (*FOR_MEANS, *BASELINES)}
 OPTIMIZER_BY_NAME = {kind.name: kind for kind in OPTIMIZERS}
 
 COMPARED = tuple(kind.name for kind in FOR_MEANS)
 EXTRINSIC = tuple(kind.name for kind in BASELINES)
 TANGENT_MEAN = TangentMeanNoise.name  # a mean of its own: it takes records, not a point
 OPTIMIZED = tuple(OPTIMIZER_BY_NAME)
-MECHANISMS = ("auto", *COMPARED, TANGENT_MEAN, *OPTIMIZED, *EXTRINSIC)
-NEED_DELTA = (*(name for name, kind in _BY_NAME.items() if kind.needs_delta), *OPTIMIZED)
-NEED_GRADIENT = tuple(name for name, kind in _BY_NAME.items() if kind.needs_gradient)
+AUTO = "auto"
+MECHANISMS = (AUTO, *COMPARED, TANGENT_MEAN, *OPTIMIZED, *EXTRINSIC)
+NEED_DELTA = (*(name for name, kind in BY_NAME.items() if kind.needs_delta), *OPTIMIZED)
+NEED_GRADIENT = tuple(name for name, kind in BY_NAME.items() if kind.needs_gradient)
 # "auto" leaves a sampler alone that is expected to take longer than this many tries.
 MOST_TRIES = 1e4
 
@@ -37,7 +38,7 @@ def build(name: str, facts: MeanFacts) -> PointMechanism:
         name: One of `COMPARED` or `EXTRINSIC`.
         facts: What is public about the mean.
     """
-    return _BY_NAME[one_of("mechanism", name, (*COMPARED, *EXTRINSIC))].for_mean(facts)
+    return BY_NAME[one_of("mechanism", name, (*COMPARED, *EXTRINSIC))].for_mean(facts)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,6 @@ from ..mechanisms import (
     Release,
     TangentMeanNoise,
 )
-from ..mechanisms._common import CALIBRATIONS
 from ..mechanisms._counted import Counted, plan_count, warn_outside
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._region import MEAN, TANGENTS
@@ -35,11 +34,11 @@ from ..statistics import AmbientMean
 from ..statistics._people import People
 from ..statistics._sensitivity import (
     ADD_REMOVE,
-    ADJACENCIES,
     REPLACE_ONE,
     frechet_mean_sensitivity,
 )
 from ._choices import (
+    AUTO,
     COMPARED,
     EXTRINSIC,
     MECHANISMS,
@@ -50,6 +49,16 @@ from ._choices import (
     TANGENT_MEAN,
     Moving,
     build,
+)
+from ._options import (
+    ANALYTIC,
+    CLASSICAL,
+    PRIVATE_BALL,
+    check_options,
+    check_shrink,
+    given_of,
+    refused,
+    required_budget,
 )
 from ._people import charged, of_groups
 from ._people import facts as people_facts
@@ -68,7 +77,7 @@ def private_frechet_mean(
     ledger: Ledger | None = None,
     weights: ArrayLike | None = None,
     tolerance: float | None = None,
-    calibration: str = "analytic",
+    calibration: str | None = None,
     optimizer: AbstractOptimizer | None = None,
     clamp_release: bool | None = None,
     shrink: bool | None = None,
@@ -83,9 +92,8 @@ def private_frechet_mean(
         manifold: The space.
         X: n >= 1 records, a list of them or (n, *manifold.shape) (a tuple of such on a product). n
             is public, unless `adjacency` says otherwise. A memory-mapped file, an HDF5, Zarr or
-            Dask array is read in parts and never held as a whole (not by the dp-* mechanisms).
-            The names of a DataFrame's columns or of an xarray's coordinates are taken as public:
-            they stand in the release.
+            Dask array is read in parts and never held as a whole. The names of a DataFrame's
+            columns or of an xarray's coordinates are taken as public: they stand in the release.
         ball: A public `Ball(center, radius)`, chosen without looking at the records. Every record
             is moved radially into it; records that are not finite, have another shape or type, or
             are not points of the space become its centre. Or an `AdaptiveBall`: the ball is found
@@ -99,7 +107,9 @@ def private_frechet_mean(
             "extrinsic-gaussian", "extrinsic-laplace" (baselines), or "auto": the one of the first
             four with the smallest expected squared error for a mean half the radius away from the
             centre in `plan_private_mean(manifold, ball, n, budget)`, never looking at the records
-            (the table that decided is in `release.details["plan"]`).
+            (the table that decided is in `release.details["plan"]`). An option that a mechanism
+            does nothing with is refused, and so is each from `weights` to `count_outside` without a
+            public ball.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
         ledger: The `Ledger` to charge; None charges the innermost `with Ledger(...)`, if any.
         weights: n public, non-negative weights of the records.
@@ -107,7 +117,7 @@ def private_frechet_mean(
             the mean is solved to, default 1e-10 max(1, radius) and what float64 resolves (of SPD
             matrices of more than 50 rows in a file at least .005 of the sensitivity times h, which
             is 1 % more noise and a pass less); 2 tolerance / h is added to the sensitivity.
-        calibration: "analytic" or "classical" (Gaussian mechanisms, epsilon <= 1).
+        calibration: "analytic" (None) or "classical" (Gaussian mechanisms, epsilon <= 1).
         optimizer: Settings for a dp-* mechanism (`DPRGD(...)`, ...); default: full-record
             sensitivity from the ball where the space allows it, public defaults otherwise.
         clamp_release: Whether a wrapped release is moved into the public ball: post-processing, and
@@ -115,13 +125,13 @@ def private_frechet_mean(
             the mean (Hadamard spaces, spheres up to radius pi/3), and elsewhere where the stated
             error is larger than the diameter of the ball; extrinsic baselines and noise as
             published ("classical") stay as they are. Releases of Riemannian Laplace, K-norm, the
-            tangent mean and the dp-* mechanisms are always in the ball.
+            tangent mean and the dp-* mechanisms are always in the ball, and refuse this option.
         shrink: Shrink a wrapped Gaussian release towards the centre of the ball (James and Stein;
-            see `WrappedGaussian`; with True other mechanisms are refused or, under "auto", left
-            alone). On flat spaces of dimension 3 and more the expected squared error is then
-            smaller wherever the mean lies, most of all near the centre, and None shrinks. On curved
-            ones that holds in the tangent space at the centre, and None does not. A mean in a ball
-            that was found privately is always shrunk.
+            see `WrappedGaussian`); refused where another mechanism is used, or chosen by "auto",
+            and True in dimension 1 and 2. On flat spaces of dimension 3 and more the expected
+            squared error is then smaller wherever the mean lies, most of all near the centre, and
+            None shrinks. On curved ones that holds in the tangent space at the centre, and None
+            does not. A mean in a ball that was found privately is always shrunk.
         adjacency: "replace-one", or "add-or-remove-one" if also the number of records is to be
             protected. The mean released is then that of the records and of max(0, n_min - n) copies
             of the centre, so X may hold any number of records, none too. n itself is not released.
@@ -212,7 +222,7 @@ def prepared_mean(
     mechanism: str = "auto",
     weights: ArrayLike | None = None,
     tolerance: float | None = None,
-    calibration: str = "analytic",
+    calibration: str | None = None,
     optimizer: AbstractOptimizer | None = None,
     clamp_release: bool | None = None,
     shrink: bool | None = None,
@@ -226,55 +236,38 @@ def prepared_mean(
     """
     manifold = admit_manifold(manifold, X, "private_frechet_mean(manifold, X, ball, budget)")
     one_of("mechanism", mechanism, MECHANISMS)
-    one_of("calibration", calibration, CALIBRATIONS)
-    if not isinstance(budget, Budget):
-        raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
-    names = names_of(X)
+    budget = required_budget(budget, ball)
+    given = given_of(
+        weights=weights,
+        tolerance=tolerance,
+        calibration=calibration,
+        optimizer=optimizer,
+        clamp_release=clamp_release,
+        shrink=shrink,
+        adjacency=adjacency,
+        n_min=n_min,
+        count_outside=count_outside,
+    )
     if ball is None or isinstance(ball, AdaptiveBall):
-        given = {
-            "mechanism": None if mechanism == "auto" else mechanism,
-            "weights": weights,
-            "tolerance": tolerance,
-            "calibration": None if calibration == "analytic" else calibration,
-            "optimizer": optimizer,
-            "adjacency": None if adjacency == REPLACE_ONE else adjacency,
-            "n_min": n_min,
-            "count_outside": count_outside or None,
-        }
+        if mechanism != AUTO:
+            raise refused("mechanism", mechanism, PRIVATE_BALL, "give a public `ball`")
+        check_options(given, None, [budget])
         search = AdaptiveBall() if ball is None else ball
-        return _adaptive(manifold, X, search, budget, given, groups)
+        return _adaptive(manifold, X, search, budget, groups)
     domain = _bound(manifold, ball)
     if groups is not None and weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
+    check_options(given, mechanism, [budget])
     if mechanism == TANGENT_MEAN:
-        given = {
-            "weights": weights,
-            "tolerance": tolerance,
-            "calibration": None if calibration == "analytic" else calibration,
-            "optimizer": optimizer,
-            "shrink": shrink or None,
-            "adjacency": None if adjacency == REPLACE_ONE else adjacency,
-            "n_min": n_min,
-        }
         grouped = of_groups(manifold, X, groups, domain)
-        return _of_tangents(manifold, X, grouped, ball, budget, count_outside, given)
+        return _of_tangents(manifold, X, grouped, ball, budget, count_outside)
     if tolerance is not None:
         tolerance = real("tolerance", tolerance, above=0.0, below=1.0)
-    if optimizer is not None and mechanism not in OPTIMIZED:
-        raise invalid(
-            "optimizer", optimizer, "it goes with mechanism " + " or ".join(map(repr, OPTIMIZED))
-        )
-    if shrink and mechanism not in ("auto", "wrapped-gaussian"):
-        raise invalid(
-            "shrink",
-            shrink,
-            f'{mechanism!r} is not shrunk; it goes with "wrapped-gaussian" (or "auto")',
-        )
-    one_of("adjacency", adjacency, ADJACENCIES)
     _check_budget(mechanism, budget)
     grouped = of_groups(manifold, X, groups, domain, 1 if adjacency == REPLACE_ONE else 0)
     points = grouped.points if grouped else X
     records, n = _counted(manifold, points, adjacency, n_min)
+    names = names_of(X)
     public: dict[str, Any] = {
         "weights": weights if adjacency == REPLACE_ONE else None,
         "adjacency": adjacency,
@@ -292,26 +285,25 @@ def prepared_mean(
         "budget": budget,
         **people_facts(grouped, protected=adjacency != REPLACE_ONE),
     }
-    choice = {"tolerance": tolerance, "calibration": calibration, **public}
-    if calibration == "classical" or name in OPTIMIZED:
-        count_outside = _refuse_count(count_outside, name)
+    choice = {"tolerance": tolerance, "calibration": calibration or ANALYTIC, **public}
+    if calibration == CLASSICAL or name in OPTIMIZED:
+        count_outside = False
     shares = plan_count(budget, n, count_outside)
-    moving = Moving(clamp_release, calibration == "classical")
+    moving = Moving(clamp_release, calibration == CLASSICAL)
     shown = n if adjacency == REPLACE_ONE else None  # how many records there are, where public
-    if mechanism == "auto":
+    if mechanism == AUTO:
         name, plan = chosen(manifold, ball, n, budget, clamp_release, count_outside, **choice)
         details |= {"chosen_by": "auto", "plan": plan}
+    check_shrink(shrink, name, manifold.dim)
     local, ready, built, slack = domain.frame.local, None, None, None
-    if name in OPTIMIZED:
-        _refuse_for_optimizers(name, adjacency, weights)
-    elif name in EXTRINSIC:
+    if name in EXTRINSIC:
         # These baselines add arrays of the user's space, so they do not move to another frame.
         local, ambient = domain, AmbientMean(domain, n, **public)
         built = build(name, MeanFacts(manifold, ball, n, shares.rest, **choice))
         prepared = ambient.prepare(records, own)
         value = ambient.value(prepared), (grouped or prepared).count_outside
         ready = charged(Counted(built, shares, shown), grouped)._ready(value)
-    else:
+    elif name not in OPTIMIZED:
         query = mean_query(domain, n, tolerance=tolerance, **public)
         # From here on the records are touched again only by the solver; what decides and what is
         # stated is a function of public numbers.
@@ -350,15 +342,9 @@ def _adaptive(
     X: RecordsLike,
     search: AdaptiveBall,
     budget: Budget,
-    given: dict[str, Any],
     groups: object,
 ) -> Prepared:
     """Find a ball, and release the mean in it: one mechanism, one charge."""
-    _leave_out(
-        given,
-        "it goes with a public Ball(center, radius), not with a ball that is found on the way;"
-        " leave it out, or give `ball`",
-    )
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=budget), grouped)
@@ -389,10 +375,8 @@ def _of_tangents(
     ball: Ball,
     budget: Budget,
     count_outside: bool | None,
-    given: dict[str, Any],
 ) -> Prepared:
     """The mean of clipped tangent vectors, which is a query and a mechanism of its own."""
-    _leave_out(given, f"{TANGENT_MEAN!r} does not know it; leave it out, or use another mechanism")
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     shares = plan_count(budget, n, count_outside)
     streamed = isinstance(records, Stream)
@@ -422,14 +406,6 @@ def _of_tangents(
         return release._named(names)
 
     return Prepared(both._ready((records, count)), finish)
-
-
-def _leave_out(given: dict[str, Any], remedy: str) -> None:
-    """Refuse arguments that do not go with the chosen mechanism or ball."""
-    for name, value in given.items():
-        if value is not None:
-            plain = isinstance(value, str | int | float)
-            raise invalid(name, value if plain else "given", remedy)
 
 
 def _bound(manifold: AbstractManifold, ball: Ball) -> Domain:
@@ -493,37 +469,6 @@ def _check_budget(name: str, budget: Budget) -> None:
             f"{name!r} needs delta > 0; for delta = 0 use "
             + " or ".join(repr(kind) for kind in COMPARED if kind not in NEED_DELTA),
         )
-
-
-def _refuse_for_optimizers(name: str, adjacency: str, weights: ArrayLike | None) -> None:
-    if adjacency != REPLACE_ONE:
-        raise invalid(
-            "adjacency",
-            adjacency,
-            f"{name!r} divides its gradients, and draws its batches, by the number of records,"
-            " which this adjacency keeps private; use an output mechanism, or"
-            " riemdp.private_minimize if the number is public",
-        )
-    if weights is not None:
-        raise invalid(
-            "weights",
-            "given",
-            f"{name!r} averages records with equal weights; use an output mechanism",
-        )
-
-
-def _refuse_count(wanted: bool | None, name: str) -> bool:
-    """No count beside an optimiser or published noise: an error only where one was asked for."""
-    if wanted:
-        raise invalid(
-            "count_outside",
-            wanted,
-            f"{name!r} spends its budget step by step; use an output mechanism, or leave it out"
-            if name in OPTIMIZED
-            else 'calibration="classical" is for noise as published; leave it out, or use'
-            ' "analytic"',
-        )
-    return False
 
 
 def _optimised(

@@ -16,19 +16,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _html, plots
-from .._errors import InvalidArgument, integer, invalid, one_of, real
+from .._errors import InvalidArgument, integer, invalid, real
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..mechanisms import TangentMeanNoise
-from ..mechanisms._common import CALIBRATIONS, optional_ball
+from ..mechanisms._common import optional_ball
 from ..mechanisms._counted import CountPlan, plan_count
 from ..mechanisms._error_law import ErrorLaw
 from ..mechanisms._for_mean import MeanFacts
 from ..privacy import Budget
-from ..statistics._sensitivity import ADD_REMOVE, ADJACENCIES, REPLACE_ONE, public_weights
+from ..statistics._sensitivity import ADD_REMOVE, REPLACE_ONE, public_weights
 from ._adaptive_plan import AdaptivePlan, plan_adaptive_mean
 from ._choices import (
+    AUTO,
     COMPARED,
     EXTRINSIC,
     MOST_TRIES,
@@ -38,6 +39,8 @@ from ._choices import (
     Moving,
     try_build,
 )
+from ._options import ANALYTIC, CLASSICAL, check_options, given_of
+from ._plan_words import by_reason, wrapped
 from ._typical import typical_error
 
 if TYPE_CHECKING:
@@ -46,7 +49,6 @@ if TYPE_CHECKING:
 # One budget or several; a number is a pure epsilon.
 Budgets: TypeAlias = Budget | float | Sequence[Budget | float]
 _LONG = 40  # a reason longer than this goes below the table, once for all the rows that have it
-_WIDTH = 110
 _NEEDS_N = "give the public number of records; None goes with an AdaptiveBall"
 _ANOTHER_MEAN = "another mean; only when named"
 _NEEDS_DELTA = "needs delta > 0"
@@ -179,7 +181,7 @@ class MeanPlan(Sequence[PlanRow]):
             if r.budget == wanted and r.eligible and r.typical_error is not None
         ]
         if not candidates:
-            reasons = _by_reason(
+            reasons = by_reason(
                 [r for r in self.rows if r.budget == wanted and r.mechanism in COMPARED]
             )
             raise InvalidArgument(
@@ -227,7 +229,7 @@ class MeanPlan(Sequence[PlanRow]):
             )
             lines.append(f"{row.epsilon:>9g} {row.delta:>9g}  {figures}".rstrip())
         for reason, number in below.items():
-            lines += _wrapped(f"[{number}] {reason}")
+            lines += wrapped(f"[{number}] {reason}")
         return "\n".join([*lines, *self._left_out(), *self._counted()])
 
     __repr__ = __str__
@@ -269,9 +271,9 @@ class MeanPlan(Sequence[PlanRow]):
             plain = (_NEEDS_DELTA, _NEEDS_COUNT)
             parts = [
                 ", ".join(names) + ("" if why in plain else f" ({why})")
-                for why, names in _by_reason(members).items()
+                for why, names in by_reason(members).items()
             ]
-            lines += _wrapped(f"{head}: {'; '.join(parts)}") if parts else []
+            lines += wrapped(f"{head}: {'; '.join(parts)}") if parts else []
         return lines
 
     def _counted(self) -> list[str]:
@@ -279,7 +281,7 @@ class MeanPlan(Sequence[PlanRow]):
         most = max((row.count_share for row in self.rows), default=0.0)
         if most == 0.0:
             return []
-        return _wrapped(
+        return wrapped(
             f"Errors and scales are with a private count of the records outside the ball, which"
             f" takes up to {100 * most:.2g} % of a budget; count_outside=False leaves it out"
         )
@@ -325,20 +327,6 @@ class MeanPlan(Sequence[PlanRow]):
         )
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-
-
-def _by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
-    """The notes of the rows, each with the mechanisms that it belongs to (once each, in order)."""
-    reasons: dict[str, list[str]] = {}
-    for row in rows:
-        names = reasons.setdefault(row.note or "no formula for its error", [])
-        if row.mechanism not in names:
-            names.append(row.mechanism)
-    return reasons
-
-
 @overload
 def plan_private_mean(
     manifold: AbstractManifold,
@@ -357,7 +345,7 @@ def plan_private_mean(
     *,
     weights: ArrayLike | None = None,
     tolerance: float | None = None,
-    calibration: str = "analytic",
+    calibration: str | None = None,
     adjacency: str = REPLACE_ONE,
     clamp_release: bool | None = None,
     count_outside: bool | None = None,
@@ -372,7 +360,7 @@ def plan_private_mean(
     *,
     weights: ArrayLike | None = None,
     tolerance: float | None = None,
-    calibration: str = "analytic",
+    calibration: str | None = None,
     adjacency: str = REPLACE_ONE,
     clamp_release: bool | None = None,
     count_outside: bool | None = None,
@@ -405,12 +393,13 @@ def plan_private_mean(
         manifold: The space.
         ball: A public `Ball`, or an `AdaptiveBall`.
         n: The public number of records, at least 1; under add-or-remove-one the public lower bound
-            `n_min`. With an `AdaptiveBall`, None leaves out what depends on n.
+            `n_min`. With an `AdaptiveBall`, None leaves out what depends on n, and the options
+            below are refused.
         budgets: A `Budget` or a list of them. A number is read as a pure budget of that epsilon
             (not with an `AdaptiveBall`).
         weights: n public weights, as in `private_frechet_mean`; replace-one only.
         tolerance: The solver's public tolerance, above 0 and below 1, as there.
-        calibration: "analytic" or "classical", as there.
+        calibration: "analytic" (None) or "classical", as there.
         adjacency: "replace-one" or "add-or-remove-one".
         clamp_release: Whether wrapped releases are moved into the ball, as there.
         count_outside: Whether the records outside the ball are counted with a share of the budget,
@@ -434,8 +423,19 @@ def plan_private_mean(
         'riemannian-laplace'
     """
     manifold = admit_manifold(manifold, ball, "plan_private_mean(manifold, ball, n, budgets)")
+    many = list(budgets) if isinstance(budgets, list | tuple) else [budgets]
+    given = given_of(
+        weights=weights,
+        tolerance=tolerance,
+        calibration=calibration,
+        adjacency=adjacency,
+        clamp_release=clamp_release,
+        count_outside=count_outside,
+    )
     if isinstance(ball, AdaptiveBall):
+        check_options(given, None, many)
         return plan_adaptive_mean(manifold, ball, n, budgets)
+    check_options(given, AUTO, many)
     facts = MeanFacts(
         manifold,
         ball,
@@ -443,7 +443,7 @@ def plan_private_mean(
         Budget(1.0),  # each row has its own
         tolerance=tolerance,
         weights=weights,
-        calibration=calibration,
+        calibration=calibration or ANALYTIC,
         adjacency=adjacency,
     )
     return made_plan(facts, budgets, clamp_release, count_outside)
@@ -461,8 +461,7 @@ def made_plan(
         count_outside: Whether the records outside the ball are counted.
     """
     manifold, ball, weights, tolerance = facts.manifold, facts.ball, facts.weights, facts.tolerance
-    one_of("calibration", facts.calibration, CALIBRATIONS)
-    if one_of("adjacency", facts.adjacency, ADJACENCIES) == ADD_REMOVE and weights is not None:
+    if facts.adjacency == ADD_REMOVE and weights is not None:
         raise invalid(
             "weights",
             weights,
@@ -478,7 +477,7 @@ def made_plan(
     if not many:
         raise invalid("budgets", budgets, "give at least one Budget")
     given = [b if isinstance(b, Budget) else Budget(real("budgets", b, above=0.0)) for b in many]
-    count_outside = False if facts.calibration == "classical" else count_outside
+    count_outside = False if facts.calibration == CLASSICAL else count_outside
     one = functools.partial(dataclasses.replace, facts, weights=weights, tolerance=tolerance)
     each = [one(budget=budget) for budget in given]
     asked = tuple(_Asked(_told(f), f, clamp_release, count_outside) for f in each)
@@ -518,33 +517,27 @@ def _rows(
     """The rows of one budget."""
     shares = plan_count(facts.budget, facts.n, count_outside)
     rest = dataclasses.replace(facts, budget=shares.rest)
-    moving = Moving(clamp_release, facts.calibration == "classical")
+    moving = Moving(clamp_release, facts.calibration == CLASSICAL)
     rows = [_row(name, rest, moving, shares) for name in COMPARED]
     rows.append(_tangent_row(rest, shares))
-    rows += [
-        PlanRow(
-            name,
-            facts.budget,
-            None,
-            "",
-            None,
-            None,
-            None,
-            _without_formula(name, facts.budget, facts.adjacency),
-            False,
-        )
-        for name in (*OPTIMIZED, *EXTRINSIC)
-    ]
+    for name in (*OPTIMIZED, *EXTRINSIC):
+        why = _without_formula(name, facts.budget, facts.adjacency)
+        rows.append(_without(name, facts.budget, why))
     return tuple(rows)
+
+
+def _without(name: str, budget: Budget, why: str) -> PlanRow:
+    """The row of a mechanism without figures."""
+    return PlanRow(name, budget, None, "", None, None, None, why, False)
 
 
 def _row(name: str, facts: MeanFacts, moving: Moving, shares: CountPlan) -> PlanRow:
     budget = shares.budget
     if name in NEED_DELTA and budget.delta == 0:
-        return PlanRow(name, budget, None, "", None, None, None, _NEEDS_DELTA, False)
+        return _without(name, budget, _NEEDS_DELTA)
     mechanism, why = try_build(name, facts)
     if mechanism is None:
-        return PlanRow(name, budget, None, "", None, None, None, why, False)
+        return _without(name, budget, why)
     law, moved = moving.law(mechanism, facts.ball.radius)
     tries = mechanism.tries
     note = f"about {tries:.3g} tries a draw" if tries > 50 else ""
@@ -572,11 +565,11 @@ def _tangent_row(facts: MeanFacts, shares: CountPlan) -> PlanRow:
     unknown += [name for name, value in usual.items() if getattr(facts, name) != value]
     if unknown:
         why = f"does not know {', '.join(f'`{name}`' for name in unknown)}"
-        return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, why, False)
+        return _without(TANGENT_MEAN, budget, why)
     try:
         made = TangentMeanNoise(facts.manifold, facts.ball, n=facts.n, budget=facts.budget)
     except (InvalidArgument, NotImplementedError) as error:
-        return PlanRow(TANGENT_MEAN, budget, None, "", None, None, None, str(error), False)
+        return _without(TANGENT_MEAN, budget, str(error))
     law = made.error_law
     return PlanRow(
         TANGENT_MEAN,

@@ -13,6 +13,7 @@ from ..mechanisms._region import VARIANCE
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource
+from ._options import required_budget
 from ._people import charged, of_groups
 from ._people import facts as people_facts
 from ._prepared import Prepared
@@ -93,8 +94,7 @@ def prepared_variance(
 ) -> Prepared:
     """`private_frechet_variance` up to its charge: whatever can be refused is refused here."""
     manifold = admit_manifold(manifold, X, "private_frechet_variance(manifold, X, ball, budget)")
-    if not isinstance(budget, Budget):
-        raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    budget = required_budget(budget, ball)
     if not isinstance(ball, Ball | AdaptiveBall | None):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
     domain = ball.on(manifold) if isinstance(ball, Ball) else None

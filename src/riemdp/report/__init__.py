@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..privacy._trade_off import TradeOff, posterior, trade_off
+from ..privacy.accounting.trade_off import TradeOff, posterior
 
 if TYPE_CHECKING:
     from ._make import privacy_report
     from ._report import PrivacyReport
 
-__all__ = ["PrivacyReport", "TradeOff", "posterior", "privacy_report", "trade_off"]
+__all__ = ["PrivacyReport", "TradeOff", "posterior", "privacy_report"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from .._errors import counted
 from ..privacy._arithmetic import LATTICE, in_words
 from ..privacy._cautions import cautions
 from ..privacy._guarantee import PERSON
-from ..privacy._trade_off import TradeOff, posterior, trade_off
+from ..privacy.accounting.trade_off import TradeOff, posterior
 from ._language import ENGLISH
 from ._words import (
     ADJACENCY,
@@ -151,7 +151,6 @@ class ReportFacts:
     space: str
     domain: str
     clipping: str
-    clamped: int | None
     mechanism: str
     sensitivity: float | None
     noise_scale: float | None
@@ -194,7 +193,7 @@ class ReportFacts:
     @property
     def trade_off(self) -> TradeOff:
         """The bound on every attack, computed from the guarantee."""
-        return trade_off(self.guarantee)
+        return self.guarantee.trade_off()
 
     @property
     def limits(self) -> list[tuple[str, str]]:
@@ -239,7 +238,6 @@ class ReportFacts:
             "radius": _json_number(self.radius),
             "private_search": None if self.search is None else self.search.to_dict(),
             "clipping": self.clipping,
-            "records_clamped": self.clamped,
             "records_outside": None if self.outside is None else self.outside.to_dict(),
             "mechanism": self.mechanism,
             "sensitivity": _json_number(self.sensitivity),
@@ -295,8 +293,8 @@ class ReportFacts:
         return {
             "best_guess_between_two_candidates": bound.best_guess,
             "advantage": bound.advantage,
-            "detection_rate_at_1_percent_false_alarms": bound.detected(0.01),
-            "detection_rate_at_0.1_percent_false_alarms": bound.detected(0.001),
+            "detection_rate_at_1_percent_false_alarms": bound.rate(0.01),
+            "detection_rate_at_0.1_percent_false_alarms": bound.rate(0.001),
             "detection_rates_of_more": {
                 kind: {"at_1_percent_false_alarms": one, "at_0.1_percent_false_alarms": tenth}
                 for kind, one, tenth in self.detected_together
@@ -309,14 +307,20 @@ class ReportFacts:
     def detected_together(self) -> list[tuple[str, float, float]]:
         """What an attack detects at 1 % and at 0.1 % false alarms, where more than one record and
         one release are looked at: ("person", ...) for all records of one person, ("ledger", ...)
-        for one record and everything that the ledger has charged.
+        for one record and everything that the ledger has charged. Where all figures are upper
+        bounds, that of more is at least that of one.
         """
         more: list[tuple[str, Guarantee]] = []
         if self.max_records_per_person is not None and not self.of_people:
             more.append(("person", self.guarantee.group(self.max_records_per_person)))
         if self.spent is not None:
             more.append(("ledger", self.spent))
-        return [(kind, g.attack_rate(0.01), g.attack_rate(0.001)) for kind, g in more]
+        one = self.trade_off
+
+        def at(whole: Guarantee, rate: float) -> float:
+            return max(one.rate(rate), whole.attack_rate(rate))
+
+        return [(kind, at(g, 0.01), at(g, 0.001)) for kind, g in more]
 
     def beliefs(self) -> list[tuple[float, float]]:
         """The largest belief after the release for some beliefs before it: (before, after)."""
@@ -352,13 +356,6 @@ class ReportFacts:
     @property
     def rows(self) -> list[tuple[str, str]]:
         """What was released and how: (name, text)."""
-        clamped = ""
-        if self.clamped is not None:
-            moved = "was" if 1 in (self.clamped, self.records) else "were"
-            clamped = (
-                f" {self.clamped:,} of {counted(self.records, 'record')} {moved} moved (declared"
-                " public by the publisher)."
-            )
         words = OF_PEOPLE if self.of_people else ADJACENCY
         rows: list[tuple[str, str | None]] = [
             ("Released", self.released),
@@ -366,7 +363,7 @@ class ReportFacts:
             ("Space", self.space),
             ("Domain", self.domain),
             ("How it was found", None if self.search is None else self.search.sentence),
-            ("Clipping", self.clipping + "." + clamped),
+            ("Clipping", self.clipping + "."),
             ("Outside the domain", self._outside()),
             ("Mechanism", self.mechanism_words or self.mechanism),
             ("Sensitivity", self._sensitivity()),

@@ -43,7 +43,6 @@ def privacy_report(
     record_is: str = "one row of the input",
     max_records_per_person: int | None = None,
     delta: float | None = None,
-    clamped: int | None = None,
     clipping: str | None = None,
     domain: str | None = None,
     space: str | None = None,
@@ -73,8 +72,6 @@ def privacy_report(
             them together (`Guarantee.group`). Not for a release with `groups`.
         delta: at which delta epsilon is stated. The budget's own when left out, else 0 for a pure
             guarantee or 1e-5.
-        clamped: how many records the domain moved. **This count comes from the data without
-            noise**: give it only where it is public anyway.
         clipping: how records were bounded, in words, where the release does not know.
         domain: the public domain in words, where the release does not know.
         space: the space in words, where the release does not know.
@@ -100,15 +97,7 @@ def privacy_report(
     at_least = known.get("n_min") is not None
     count = _records(facts, records)
     if guarantee.unit == PERSON:
-        _refuse_for_people(max_records_per_person, clamped)
-    if clamped is not None:
-        if at_least:
-            raise invalid(
-                "clamped",
-                "given",
-                "how many records were moved is protected as their number is; leave it out",
-            )
-        clamped = integer("clamped", clamped, at_least=0, at_most=count)
+        _refuse_for_people(max_records_per_person)
     manifold = facts.agreed("manifold", manifold, _same_space, "space")
     ball = facts.agreed("ball", ball, _same_ball, "domain")
     budget = facts.agreed("budget", budget, _same, "budget")
@@ -134,7 +123,6 @@ def privacy_report(
             "domain", domain, ball, lambda b: _domain_in_words(b, manifold, search is not None)
         ),
         clipping=facts.words("clipping", clipping, ball, _clipping_in_words),
-        clamped=clamped,
         mechanism=str(mechanism or type(release).__name__),
         mechanism_words=getattr(release, "words", ""),
         sensitivity=_scalar(getattr(release, "sensitivity", known.get("sensitivity"))),
@@ -235,19 +223,12 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _refuse_for_people(max_records_per_person: int | None, clamped: int | None) -> None:
+def _refuse_for_people(max_records_per_person: int | None) -> None:
     if max_records_per_person is not None:
         raise invalid(
             "max_records_per_person",
             max_records_per_person,
             "this release protects one person with any number of records; leave it out",
-        )
-    if clamped is not None:
-        raise invalid(
-            "clamped",
-            "given",
-            "how many records a person has is protected, and so is how many of them were moved;"
-            " leave it out",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..privacy._trade_off import TradeOff
+from ..privacy.accounting.trade_off import TradeOff
 from ._words import percent
 
 _WIDTH, _HEIGHT = 460, 400
@@ -81,7 +81,7 @@ def trade_off_picture(bound: TradeOff) -> CurvePicture:
         ticks=ticks,
         described=(
             "Trade-off curve. At 1 percent false alarms no attack detects more than"
-            f" {percent(bound.detected(0.01), up=True)}; the best guess between two candidates is"
+            f" {percent(bound.rate(0.01), up=True)}; the best guess between two candidates is"
             f" right at most {percent(bound.best_guess, up=True)} of the time."
         ),
     )

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from ..privacy._guarantee import PERSON
-from ..privacy._trade_off import trade_off
 
 if TYPE_CHECKING:
     from ..mechanisms._counted import OutsideCount
@@ -264,7 +263,7 @@ def group_sentence(guarantee: Guarantee, records: int, delta: float) -> str:
     reach = together.epsilon(delta)
     if not math.isfinite(reach):
         return f"no finite epsilon at delta {rounded_up(delta) if delta else 0}"
-    guess = percent(trade_off(together).best_guess, up=True)
+    guess = percent(together.trade_off().best_guess, up=True)
     return f"{epsilon_and_delta(reach, delta)} (best guess {guess})"
 
 

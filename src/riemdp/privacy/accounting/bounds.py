@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from decimal import Decimal
 
-from . import allocation, fourier
+from . import allocation, fourier, normal
 from .events import (
     AllocatedGaussianEvent,
     ApproximateEvent,
@@ -25,7 +26,7 @@ from .events import (
 )
 from .gaussian import gaussian_delta, gaussian_epsilon
 from .losses import amplified
-from .trade_off import TradeOff, geometric_sum
+from .trade_off import TradeOff, geometric_sum, pure_rate
 
 
 def largest_loss(parts: tuple[Event, ...]) -> Decimal:
@@ -64,7 +65,27 @@ def _group_delta(group: GroupEvent, epsilon: float) -> float:
 def trade_off(parts: tuple[Event, ...]) -> TradeOff:
     """The true-positive rates that are possible at every false-positive rate."""
     failure = delta(parts, math.inf)
-    return TradeOff(lambda e: delta(parts, e), epsilon(parts, min(0.5, 1.01 * failure + 1e-15)))
+    top = epsilon(parts, min(0.5, 1.01 * failure + 1e-15))
+    return TradeOff(lambda e: delta(parts, e), top, _exact_rate(parts), float(largest_loss(parts)))
+
+
+def _exact_rate(parts: tuple[Event, ...]) -> Callable[[float], float] | None:
+    """The rates in closed form, where there is one; for a group, by the chain of its members."""
+    if not parts:
+        return lambda rate: rate
+    if any(isinstance(p, NoPrivacyEvent) for p in parts):
+        return lambda rate: 1.0
+    if len(parts) != 1:
+        return None
+    (part,) = parts
+    if isinstance(part, GaussianEvent):
+        mu = math.sqrt(part.squared_mu)
+        return lambda rate: normal.cdf(normal.quantile(rate) + mu)
+    if isinstance(part, PureEvent) and part.count == 1:
+        return lambda rate: pure_rate(part.epsilon, rate)
+    if isinstance(part, GroupEvent):
+        return lambda rate: trade_off(part.inner).group_rate(rate, part.size)
+    return None
 
 
 @functools.lru_cache(maxsize=1 << 16)
