@@ -24,6 +24,7 @@ from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import unpack
 from ..mechanisms import Release, WrappedGaussian, WrappedLaplace
 from ..mechanisms._of_people import OfPeople
+from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._second_moment import AdaptiveSecondMoment
 from ..optimizers import DPRGD, OptimizationResult, private_minimize
 from ..privacy import Budget, Guarantee
@@ -208,6 +209,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         self.n_samples_ = n
         self._record_spending(release.guarantee, self.budget)
         warn_of(release.guarantee, self.budget.delta, n)
+        warn_of_counts(release.details.get("valid"))
         return self
 
     def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:

@@ -29,6 +29,7 @@ from ..mechanisms._budgeted import Floats
 from ..mechanisms._search_answers import SearchAnswers
 from ..mechanisms._search_sites import (
     SCALE,
+    VALID,
     SQUARES,
     TANGENTS,
     WITHIN,
@@ -303,6 +304,9 @@ class SumsOverSites(SearchAnswers):
 
     def take(self, center: Point) -> None:
         self.center = center
+
+    def valid(self, share: float) -> float:
+        return self._counted(Ask(VALID, share, self.center, 1.0, self.unit))
 
     def scale_count(self, factor: int, scale: float, share: float) -> float:
         return self._counted(Ask(SCALE, share, self.center, float(scale), self.unit, factor))

@@ -5,7 +5,7 @@
 
 from ._base import AbstractMechanism, Drawn
 from ._clipping import ClippingBoundNoise
-from ._counted import OutsideCount
+from ._outside import OutsideCount
 from ._error_law import ErrorLaw
 from ._extrinsic import ExtrinsicGaussian, ExtrinsicLaplace
 from ._for_mean import ForMeans

@@ -23,7 +23,8 @@ from ..mechanisms import (
     TangentMeanNoise,
 )
 from ..mechanisms._common import CALIBRATIONS
-from ..mechanisms._counted import Counted, plan_count, warn_outside
+from ..mechanisms._counted import Counted, plan_count
+from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._region import MEAN, TANGENTS
 from ..optimizers import private_minimize
@@ -295,7 +296,7 @@ def private_frechet_mean(
         release = charged(both, grouped).release(value, rng, ledger=ledger)
         slack = query.error_bound
     warn_of(release.guarantee, budget.delta, n)
-    warn_outside(release.details.get("outside"))
+    warn_of_counts(release.details.get("outside"))
     if built is not None:
         release = moving.applied(release, built, local)
     release = _finished(release, details, local, domain, slack)._named(names_of(X))
@@ -324,6 +325,7 @@ def _adaptive(
     mechanism = charged(AdaptiveMean(manifold, search, n=n, budget=budget), grouped)
     release = mechanism.release(records, rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
+    warn_of_counts(release.details["valid"], release.details["outside"])
     clipped = release.details["query"] == "tangent-mean"
     details = {
         "query": TANGENTS if clipped else MEAN,
@@ -360,7 +362,7 @@ def _of_tangents(
     count = None if grouped is None else grouped.count_outside
     release = both.release((records, count), rng, ledger=ledger)
     warn_of(release.guarantee, budget.delta, n)
-    warn_outside(release.details.get("outside"))
+    warn_of_counts(release.details.get("outside"))
     details = {
         "n": n,
         "radius": mechanism.query.domain.radius,

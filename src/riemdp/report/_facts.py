@@ -30,7 +30,7 @@ from ._words import (
 )
 
 if TYPE_CHECKING:
-    from ..mechanisms._counted import OutsideCount
+    from ..mechanisms._outside import OutsideCount
     from ..mechanisms._much_noise import MuchNoise
     from ..privacy import Budget, Guarantee
 

@@ -9,7 +9,7 @@ from ..privacy._guarantee import PERSON
 from ..privacy._trade_off import trade_off
 
 if TYPE_CHECKING:
-    from ..mechanisms._counted import OutsideCount
+    from ..mechanisms._outside import OutsideCount
     from ..privacy import Guarantee
 
 ADJACENCY = {
