@@ -51,6 +51,11 @@ class FlatAnswers:
         counts = [None if v is None else float(np.sum(v <= limit)) for v in values]
         return self._release(counts, 1.0 / (self.mu * math.sqrt(share)))
 
+    def valid(self, share):
+        self.spent += share
+        counts = [None if x is None else float(len(x)) for x in (self.records, self.neighbour)]
+        return self._release(counts, 1.0 / (self.mu * math.sqrt(share)))
+
     def scale_count(self, factor, scale, share):
         assert self.directions is not None
         u = self.directions[factor]
@@ -67,7 +72,7 @@ class FlatAnswers:
     def count(self, radius, share):
         return self._count(self.distance, radius, share)
 
-    def move(self, radius, share):
+    def move(self, radius, share, stretch=1.0):
         self.spent += share
         n = len(self.records)
         means = [
@@ -77,7 +82,7 @@ class FlatAnswers:
             for v, r in zip(self.away, self.distance, strict=True)
         ]
         deviation = 2 * radius / (n * self.mu * math.sqrt(share))
-        y = self._release(means, deviation)
+        y, deviation = stretch * self._release(means, deviation), stretch * deviation
         step = truncated(shrunk(y, deviation), radius)
         self.centre = self.centre + step
         self._measure()

@@ -188,8 +188,8 @@ def test_the_mechanism_gives_the_answers_of_an_independent_twin():
             log.append((mine, float(np.sum(twin.distance[0] <= radius * self.unit))))
             return mine
 
-        def move(self, radius, share):
-            super().move(radius, share)
+        def move(self, radius, share, stretch):
+            super().move(radius, share, stretch)
             twin.centre = np.asarray(self.center)
             twin._measure()
 

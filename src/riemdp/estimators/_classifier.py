@@ -16,8 +16,8 @@ from .._errors import RiemdpWarning
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_records
 from ..manifolds._base import RecordsLike
-from ..mechanisms._counted import warn_outside
 from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
+from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source
@@ -200,7 +200,7 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
         warn_of(self.guarantee_, self.budget.delta, n)
-        warn_outside(self.outside_)
+        warn_of_counts(release.details.get("valid"), self.outside_)
         return self
 
     def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:

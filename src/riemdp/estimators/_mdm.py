@@ -28,7 +28,8 @@ from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._base import PointMechanism
 from ..mechanisms._class_means import AdaptiveClassMeans, TangentClassMeans
-from ..mechanisms._counted import Counted, plan_count, warn_outside
+from ..mechanisms._counted import Counted, plan_count
+from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Guarantee, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
 from ..randomness import NoiseSource, noise_source
@@ -224,7 +225,7 @@ class PrivateMDM(
         self.reproducible_ = source.reproducible
         self._record_spending(self.guarantee_, self.budget)
         warn_of(self.guarantee_, self.budget.delta, self._public_count(admitted.n))
-        warn_outside(*counts)
+        warn_of_counts(*(r.details.get("valid") for r in releases), *counts)
         return self
 
     def _public_count(self, n: int) -> int:

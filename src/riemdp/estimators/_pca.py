@@ -20,6 +20,7 @@ from ..domains._sources import unmasked
 from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
+from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._second_moment import (
     AbstractSecondMoment,
     AdaptiveSecondMoment,
@@ -195,6 +196,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
         self.n_samples_ = n
         self._record_spending(release.guarantee, self.budget)
         warn_of(release.guarantee, self.budget.delta, n)
+        warn_of_counts(release.details.get("valid"))
         return self
 
     def _cost_of_fit(self, sizes: Collection[int]) -> Guarantee | None:

@@ -26,10 +26,11 @@ from ..mechanisms._ball_search import SearchPlan, SearchResult, run_search
 from ..mechanisms._base import Drawn
 from ..mechanisms._common import end_of, needs_log
 from ..mechanisms._error_law import capped, gaussian_law, shrunk_law
-from ..mechanisms._private_ball import observed
+from ..mechanisms._outside import told_of_people, warn_of_counts
+from ..mechanisms._private_ball import facts_of_search, observed
 from ..mechanisms._region import TANGENTS as MEAN_OF_TANGENTS
 from ..mechanisms._region import VARIANCE, Observation
-from ..mechanisms._search_answers import final_radius
+from ..mechanisms._search_answers import final_radius, outside_of
 from ..mechanisms._search_sites import SearchSite
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._arithmetic import LATTICE
@@ -338,7 +339,8 @@ class OverSites(AbstractMechanism[list[Any]]):
         drawn = self.drawn(server)
         if not self.terms.of_people:
             return drawn
-        return dataclasses.replace(drawn, details={**drawn.details, **facts_of(self.n, found=True)})
+        known = told_of_people(drawn.details) | facts_of(self.n, found=True)
+        return dataclasses.replace(drawn, details=known)
 
     def _facts(self, server: SumsOverSites, found: SearchResult | None = None) -> dict[str, Any]:
         terms = self.terms
@@ -355,14 +357,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         if terms.noise == "shared":
             told["tolerated"] = terms.tolerated
         if found is not None:
-            told |= {
-                "need": self.plan.need,
-                "share_of_search": found.spent,
-                "rounds": found.rounds,
-                "radii": tuple(r * server.unit for r in found.radii),
-                "scales": found.scales,
-                "search": terms.search,
-            }
+            told |= {**facts_of_search(server, found), "search": terms.search}
         return told
 
 
@@ -378,8 +373,11 @@ class BallOverSites(OverSites):
     def drawn(self, server: SumsOverSites) -> Drawn:
         """A `Ball`."""
         found = run_search(self.plan, server)
-        size = server.size(final_radius(self.plan, server, found))
-        return Drawn(Ball(server.center, size), size, 1.0, None, self._facts(server, found))
+        radius = final_radius(server, found)
+        size = server.size(radius)
+        outside = outside_of(server, found, radius)
+        facts = self._facts(server, found) | {"outside": outside}
+        return Drawn(Ball(server.center, size), size, 1.0, None, facts)
 
 
 class MeanOverSites(OverSites):
@@ -406,30 +404,37 @@ class MeanOverSites(OverSites):
         """A point."""
         manifold = self.manifold
         found = run_search(self.plan, server)
-        center, left, r = server.center, 1.0 - found.spent, server.size(found.radius)
+        center, left, r = server.center, found.left, server.size(found.radius)
+        stretch, lost = found.plan.stretch, server.lost
+        outside = outside_of(server, found, found.radius)
+        left -= server.lost - lost
         ask = server.tangents(r, left * (1.0 - self.variance))
         heard = server.summed(ask)
-        kept = self.noise.each.kept(manifold, center, heard.mean, heard.deviation, r)
+        noisy, deviation = stretch * heard.mean, stretch * heard.deviation
+        kept = self.noise.each.kept(manifold, center, noisy, deviation, r)
         value = end_of(manifold, center, kept)
-        lengths = gaussian_law(manifold.dim, heard.deviation, exact=False)
+        lengths = gaussian_law(manifold.dim, deviation, exact=False)
         query = TangentMean(Domain(manifold, center, r), heard.records)
         facts = self._facts(server, found) | {
             "ball": Ball(center, r),
             "radius": r,
             "query": MEAN_OF_TANGENTS,
+            "outside": outside,
         }
-        seen = observed(query, heard.mean, lengths, heard.slack)
+        seen = observed(query, noisy, lengths, stretch * heard.slack, stretch)
         law = shrunk_law(manifold, r, lengths)
         if self.variance > 0.0:
-            facts |= self._variance(server, value, r, left * self.variance)
+            facts |= self._variance(server, value, r, left * self.variance, stretch)
             facts |= {"sums": len(server.transcript), "failed_sums": server.failed}
-        sensitivity = ask.sensitivity / heard.records
-        return Drawn(value, heard.deviation, sensitivity, law, facts, seen)
+        sensitivity = stretch * ask.sensitivity / heard.records
+        return Drawn(value, deviation, sensitivity, law, facts, seen)
 
-    def _variance(self, server: SumsOverSites, center: Point, r: float, share: float) -> Any:
+    def _variance(
+        self, server: SumsOverSites, center: Point, r: float, share: float, stretch: float
+    ) -> Any:
         heard = server.summed(server.squares(center, r, share))
-        spread = min(max(float(heard.mean[0]), 0.0), r**2)
-        return {"variance": spread, "variance_deviation": heard.deviation}
+        spread = min(max(stretch * float(heard.mean[0]), 0.0), r**2)
+        return {"variance": spread, "variance_deviation": stretch * heard.deviation}
 
 
 class VarianceOverSites(OverSites):
@@ -512,4 +517,5 @@ class _Given:
         """One charge, one release."""
         release = mechanism.release(self.records, rng, ledger=ledger)
         warn_of(release.guarantee, mechanism.terms.budget.delta, mechanism.n)
+        warn_of_counts(release.details.get("valid"), release.details.get("outside"))
         return release

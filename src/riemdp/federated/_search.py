@@ -31,6 +31,7 @@ from ..mechanisms._search_sites import (
     SCALE,
     SQUARES,
     TANGENTS,
+    VALID,
     WITHIN,
     Ask,
     SearchSite,
@@ -307,6 +308,9 @@ class SumsOverSites(SearchAnswers):
 
     def take(self, center: Point) -> None:
         self.center = center
+
+    def valid(self, share: float) -> float:
+        return self._counted(Ask(VALID, share, self.center, 1.0, self.unit))
 
     def scale_count(self, factor: int, scale: float, share: float) -> float:
         return self._counted(Ask(SCALE, share, self.center, float(scale), self.unit, factor))

@@ -13,7 +13,7 @@ from .._errors import InvalidArgument, integer, real
 from ..domains import AdaptiveBall
 from ..manifolds import AbstractManifold
 from ..mechanisms._common import needs_log
-from ..mechanisms._search_sites import KINDS, SCALE, SQUARES, TANGENTS, WITHIN
+from ..mechanisms._search_sites import KINDS, SCALE, SQUARES, TANGENTS, VALID, WITHIN
 from ..privacy import Budget
 from ..privacy._guarantee import PERSON
 from ._agreement import Agreement, Party, _Reader, differences, fingerprint, text_of
@@ -68,7 +68,7 @@ class SearchAgreement:
         """The kinds of questions that the agreed plan has."""
         if self.release == "variance":
             return (SQUARES,)
-        return KINDS if self.variance > 0.0 else (SCALE, WITHIN, TANGENTS)
+        return KINDS if self.variance > 0.0 else (VALID, SCALE, WITHIN, TANGENTS)
 
     @property
     def unit(self) -> str:
@@ -81,7 +81,14 @@ class SearchAgreement:
         if self.release == "variance":
             return 1
         plan = self.terms.plan
-        shares = (plan.coarse_share, plan.fine_share, plan.centre_share, _LEAST_LAST)
+        shares = (
+            plan.valid_share,
+            plan.coarse_share,
+            plan.fine_share,
+            plan.centre_share,
+            plan.outside_share,
+            _LEAST_LAST,
+        )
         return int(1.0 / min(share for share in shares if share > 0.0)) + 2
 
     @staticmethod

@@ -21,7 +21,7 @@ from .._files import staged, write_text
 from ..domains import Ball
 from ..manifolds._base import Point
 from ..mechanisms import Release
-from ..mechanisms._search_sites import SCALE, SQUARES, TANGENTS, WITHIN, Ask
+from ..mechanisms._search_sites import SCALE, SQUARES, TANGENTS, VALID, WITHIN, Ask
 from ._ball import BallOverSites, MeanOverSites, OverSites, VarianceOverSites
 from ._drive import Clock, Pause, Timing, log
 from ._search import Asked, Said, SumsOverSites, context_of_ask
@@ -32,6 +32,7 @@ from ._told import read_written
 
 _FORMAT = "riemdp-search"
 _WORDS = {
+    VALID: "how many {} are points of the space",
     SCALE: "how many {} have a scale below a number",
     WITHIN: "how many {} are within a radius",
     TANGENTS: "the sum of all directions from the centre",
@@ -354,6 +355,7 @@ def write_release(
         "private": guarantee.is_private and not release.reproducible,
         "scale": float(release.scale),
         **{name: details[name] for name in names if name in details},
+        **{name: details[name].to_dict() for name in ("valid", "outside") if name in details},
         "questions": transcript.questions,
     }
     if release.observation is not None:

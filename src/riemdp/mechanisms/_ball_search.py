@@ -20,9 +20,12 @@ SCALE_STEPS = 8  # halvings of that range: the scale is located to a factor e^0.
 _RADIUS_STEPS = 6  # counts planned for the first radius
 _FINE_STEPS = 6  # counts planned for a later radius
 _COARSE, _FINE = 0.10, 0.04  # wanted standard deviation of a count, as a share of n
+_FINE_LEAST, _FINE_MOST = 0.005, 0.02  # share of one count of a later radius
+_OUTSIDE, _OUTSIDE_LEAST, _OUTSIDE_MOST = 0.10, 0.005, 0.01  # of the count outside the ball
 _WORST = (
     0.145  # the largest standard deviation of a coarse count, as a share of n, that is accepted
 )
+_BY_NOISE = 2.0  # standard deviations of the count of valid records that are taken for noise
 _LEAST_FINAL = 0.4  # no count is bought once less than this share is left
 _MOST_ROUNDS = 4  # with the scale and the first centre at most six passes over the records
 ROOT_TWO = math.sqrt(2.0)
@@ -107,6 +110,13 @@ class PureNoise:
         return 4.9
 
 
+def taken_for_valid(count: float, n: int, deviation: float) -> float:
+    """How many of n records are taken for valid after a released count of them: n, where noise of
+    this standard deviation alone may be why the count is another.
+    """
+    return float(n) if count + _BY_NOISE * deviation >= n else max(count, 1.0)
+
+
 @dataclasses.dataclass(frozen=True)
 class SearchPlan:
     """What a search will do, decided from public numbers alone.
@@ -117,10 +127,17 @@ class SearchPlan:
         dim: Dimension of the space.
         scales: Number of scale factors that are located first (log det on SPD spaces).
         largest, smallest: The radii that the search covers; `smallest` > 0.
+        valid_share: Share of the count of valid records, the first answer.
         coarse_share: Share of one count of the scale or of the first radius.
         fine_share: Share of one count of a later radius.
         centre_share: Share of one centre; 0 where n is too small to move the centre.
+        outside_share: Share of the count of records outside the ball that is found, the last
+            answer but one; 0 where there is none.
         need: The number of records from which a search is accepted, at this budget.
+        short: Whether it is for `run_short_search`.
+        valid: The number that ranks are relative to: n, or the released count of valid records
+            where it is more than two standard deviations below n.
+        counted: That count, moved into [0, n]; None before it is released.
     """
 
     noise: Noise
@@ -129,10 +146,22 @@ class SearchPlan:
     scales: int
     largest: float
     smallest: float
+    valid_share: float
     coarse_share: float
     fine_share: float
     centre_share: float
+    outside_share: float
     need: int
+    short: bool
+    valid: float
+    counted: float | None = None
+
+    @property
+    def stretch(self) -> float:
+        """A mean over n records, in which invalid ones count as 0, times this is that over the
+        valid ones.
+        """
+        return self.n / self.valid
 
     @property
     def moves(self) -> bool:
@@ -142,24 +171,61 @@ class SearchPlan:
     @property
     def coarse_rank(self) -> float:
         """The first radius is meant to hold this many records."""
-        deviation = self.noise.count_deviation(self.coarse_share)
         final = max(0.3, 1.0 - self.planned_share)
-        worth = self.noise.mean_length(final, self.dim)
-        return max(self.n / 2, self.n - max(1.2 * self.noise.safety * deviation, worth))
+        return self._rank(1.2 * self.noise.safety, self.coarse_share, final)
 
     @property
     def planned_share(self) -> float:
-        """The share that the search is planned to spend; the rest is for the release."""
+        """The share that the search is planned to spend, with the counts of valid records and of
+        those outside; the rest is for the release.
+        """
         coarse = self.coarse_share * (SCALE_STEPS * self.scales + _RADIUS_STEPS)
-        return coarse + self.centre_share + _FINE_STEPS * self.fine_share
+        counts = self.valid_share + coarse + _FINE_STEPS * self.fine_share + self.outside_share
+        return counts + self.centre_share
 
     def fine_rank(self, left: float) -> float:
         """A later radius is meant to hold this many records: those beyond it cost less bias, at
         worst, than their radius would cost noise; and a count of all records is told from it.
         """
-        deviation = self.noise.count_deviation(self.fine_share)
-        worth = self.noise.mean_length(max(0.3, left - 8 * self.fine_share), self.dim)
-        return max(self.n / 2, self.n - max(self.noise.safety * deviation, worth))
+        final = max(0.3, left - 8 * self.fine_share - self.outside_share)
+        return self._rank(self.noise.safety, self.fine_share, final)
+
+    def _rank(self, safety: float, share: float, final: float) -> float:
+        """How many records a radius is meant to hold, where counts have this share and the mean in
+        the ball has the share `final`: at least half of the valid ones.
+        """
+        # While ranks are relative to n, that count is no less precise than those of radii: a radius
+        # that holds all valid records is taken for too small at most a few times in a row.
+        deviation = self.noise.count_deviation(share) if self.valid == self.n else self.gap(share)
+        worth = self.noise.mean_length(final, self.dim)
+        return max(self.valid / 2, self.valid - max(safety * deviation, worth))
+
+    def gap(self, share: float) -> float:
+        """Standard deviation of the noise by which a count with this share and the released number
+        of valid records differ.
+        """
+        counts = self.noise.count_deviation(share), self.noise.count_deviation(self.valid_share)
+        return math.hypot(*counts)
+
+    def among(self, count: float) -> SearchPlan:
+        """The same for a released count of valid records: ranks and shares as for so many, unless
+        noise alone may be why the count is not n.
+        """
+        told = dataclasses.replace(self, counted=min(max(count, 0.0), float(self.n)))
+        valid = taken_for_valid(count, self.n, self.noise.count_deviation(self.valid_share))
+        if valid == self.n:
+            return told
+        make = plan_short_search if self.short else plan_search
+        radii = {"largest": self.largest, "smallest": self.smallest}
+        made = make(self.noise, round(valid), self.dim, scales=self.scales, **radii)
+        return dataclasses.replace(
+            made,
+            n=self.n,
+            valid_share=self.valid_share,
+            outside_share=self.outside_share,
+            valid=valid,
+            counted=told.counted,
+        )
 
     def check(self, of: str = "records") -> None:
         """Raise `InvalidArgument`, naming `ball`, where n is too small for a search; `of` says what
@@ -192,11 +258,26 @@ def plan_search(
     coarse = min(most, max(0.02, wanted)) / counts
     # the smallest n at which a coarse count with the largest share is precise enough
     need = math.ceil(noise.count_deviation(most / counts) / _WORST)
+    precise = min(_FINE_MOST, max(_FINE_LEAST, noise.share_of_count(_FINE * n)))
     centre = fine = 0.0
     if wanted <= 0.25 and noise.mean_length(0.25, dim) <= 4.0 / 3.0 * n:
-        centre = min(0.25, max(0.01, noise.share_of_mean(n / 4, dim)))
-        fine = min(0.12, max(0.03, _FINE_STEPS * noise.share_of_count(_FINE * n))) / _FINE_STEPS
-    return SearchPlan(noise, n, dim, scales, largest, smallest, coarse, fine, centre, need)
+        centre, fine = min(0.25, max(0.01, noise.share_of_mean(n / 4, dim))), precise
+    return SearchPlan(
+        noise,
+        n,
+        dim,
+        scales,
+        largest,
+        smallest,
+        valid_share=max(coarse, precise),
+        coarse_share=coarse,
+        fine_share=fine,
+        centre_share=centre,
+        outside_share=min(_OUTSIDE_MOST, max(_OUTSIDE_LEAST, noise.share_of_count(_OUTSIDE * n))),
+        need=need,
+        short=False,
+        valid=float(n),
+    )
 
 
 _SCALE_MOST = 0.18  # of the budget, for all counts of a short search for the scale
@@ -224,18 +305,32 @@ def plan_short_search(
     centre = 0.0
     if noise.mean_length(1.0, dim) <= 4.0 / 15.0 * n:
         centre = min(_CENTRE_MOST, max(_CENTRE_LEAST, noise.share_of_mean(n / 4, dim)))
-    return SearchPlan(noise, n, dim, scales, largest, smallest, coarse, fine, centre, need)
+    return SearchPlan(
+        noise,
+        n,
+        dim,
+        scales,
+        largest,
+        smallest,
+        valid_share=fine,
+        coarse_share=coarse,
+        fine_share=fine,
+        centre_share=centre,
+        outside_share=0.0,
+        need=need,
+        short=True,
+        valid=float(n),
+    )
 
 
 def share_of_short_search(plan: SearchPlan) -> float:
-    """What `run_short_search` spends: it asks the same questions whatever is answered."""
+    """What `run_short_search` spends: it asks the same questions whatever is answered, unless the
+    first answer says that some records are not valid.
+    """
     first, second = _HALF_OCTAVES
     counts = first + (second if plan.moves else 0)
-    return (
-        SCALE_STEPS * plan.scales * plan.coarse_share
-        + counts * plan.fine_share
-        + (plan.centre_share)
-    )
+    coarse = SCALE_STEPS * plan.scales * plan.coarse_share
+    return plan.valid_share + coarse + counts * plan.fine_share + plan.centre_share
 
 
 class Answers(Protocol):
@@ -244,6 +339,10 @@ class Answers(Protocol):
     Where a question can fail and is asked again, an attribute `lost` holds the share that was spent
     in vain so far (`SearchAnswers`).
     """
+
+    def valid(self, share: float) -> float:
+        """Noisy number of records that are points of the space. No other record is in a count."""
+        ...
 
     def scale_count(self, factor: int, scale: float, share: float) -> float:
         """Noisy number of records whose scale factor number `factor` is at most `scale`."""
@@ -257,10 +356,10 @@ class Answers(Protocol):
         """Noisy number of records within `radius` of the centre."""
         ...
 
-    def move(self, radius: float, share: float) -> bool | None:
+    def move(self, radius: float, share: float, stretch: float) -> bool | None:
         """Release the mean of the records' tangent vectors at the centre, clipped at `radius`, and
-        take its end as the centre. True: the move was so long that the next centre may still be far
-        from the records, a function of released numbers.
+        take the end of `stretch` times it as the centre. True: the move was so long that the next
+        centre may still be far from the records, a function of released numbers.
         """
         ...
 
@@ -270,6 +369,7 @@ class SearchResult:
     """What a search found: released numbers only.
 
     Attributes:
+        plan: The plan, with the released count of valid records.
         radius: The last radius, about the answers' centre.
         spent: Share of the budget that was spent.
         radii: The radius of every stage.
@@ -277,18 +377,28 @@ class SearchResult:
         rounds: How often the centre was moved.
     """
 
+    plan: SearchPlan
     radius: float
     spent: float = 0.0
     radii: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
     rounds: int = 0
 
+    @property
+    def left(self) -> float:
+        """The share that is left for the release, once the count outside the ball is paid for."""
+        return 1.0 - self.spent - self.plan.outside_share
+
 
 class _Purse:
-    """Buys answers and keeps count of what is left of the budget."""
+    """Buys answers and keeps count of what is left of the budget. The first is the count of valid
+    records, which `plan` is made for.
+    """
 
     def __init__(self, plan: SearchPlan, answers: Answers):
-        self.plan, self.answers, self._left = plan, answers, 1.0
+        plan.check()
+        self.answers, self._left = answers, 1.0
+        self.plan = plan.among(answers.valid(self.spend(plan.valid_share)))
 
     @property
     def left(self) -> float:
@@ -305,20 +415,20 @@ class _Purse:
 
 
 def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
-    """Locate the scale, then the radius, then the centre and the radius again, until the radius no
-    longer changes.
+    """Count the valid records, locate the scale, then the radius, then the centre and the radius
+    again, until the radius no longer changes.
 
     Every decision is a function of the plan and of released answers.
     """
-    plan.check()
     purse = _Purse(plan, answers)
+    plan = purse.plan
     scales = tuple(_locate_scale(plan, purse, i) for i in range(plan.scales))
     answers.set_scales(scales)
     radius = _first_radius(plan, purse)
     radii = [radius]
     rounds = 0
     while plan.moves and (rounds == 0 or (rounds < _MOST_ROUNDS and _worth_another(plan, purse))):
-        far = answers.move(radius, purse.spend(plan.centre_share))
+        far = answers.move(radius, purse.spend(plan.centre_share), plan.stretch)
         rounds += 1
         before, radius = radius, _next_radius(plan, purse, radius)
         radii.append(radius)
@@ -327,25 +437,25 @@ def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
     if plan.moves:
         radius = _refined(plan, purse, radius)
         radii.append(radius)
-    return SearchResult(radius, 1.0 - purse.left, tuple(radii), scales, rounds)
+    return SearchResult(plan, radius, 1.0 - purse.left, tuple(radii), scales, rounds)
 
 
 def run_short_search(plan: SearchPlan, answers: Answers) -> SearchResult:
-    """Locate the scale, the median distance, and where n allows a centre and the median distance
+    """Count the valid records, locate the scale, the median distance, and where n allows a centre and the median distance
     about it. Every decision is a function of the plan and of released answers.
     """
-    plan.check()
     purse = _Purse(plan, answers)
+    plan = purse.plan
     scales = tuple(_locate_scale(plan, purse, i) for i in range(plan.scales))
     answers.set_scales(scales)
     first, second = _HALF_OCTAVES
     radius = _median_radius(plan, purse, plan.largest, first)
     radii = [radius]
     if plan.moves:
-        answers.move(radius, purse.spend(plan.centre_share))
+        answers.move(radius, purse.spend(plan.centre_share), plan.stretch)
         radius = _median_radius(plan, purse, min(plan.largest, ROOT_TWO * radius), second)
         radii.append(radius)
-    return SearchResult(radius, 1.0 - purse.left, tuple(radii), scales, len(radii) - 1)
+    return SearchResult(plan, radius, 1.0 - purse.left, tuple(radii), scales, len(radii) - 1)
 
 
 def _median_radius(plan: SearchPlan, purse: _Purse, largest: float, counts: int) -> float:
@@ -353,7 +463,7 @@ def _median_radius(plan: SearchPlan, purse: _Purse, largest: float, counts: int)
     low, high = -(2**counts), 0
     for _ in range(counts):
         middle = (low + high) // 2
-        if purse.holds(largest * 2.0 ** (middle / 2), plan.n / 2, plan.fine_share):
+        if purse.holds(largest * 2.0 ** (middle / 2), plan.valid / 2, plan.fine_share):
             high = middle
         else:
             low = middle
@@ -370,7 +480,7 @@ def _locate_scale(plan: SearchPlan, purse: _Purse, factor: int) -> float:
     for _ in range(SCALE_STEPS):
         middle = (low + high) / 2
         share = purse.spend(plan.coarse_share)
-        if purse.answers.scale_count(factor, middle, share) >= plan.n / 2:
+        if purse.answers.scale_count(factor, middle, share) >= plan.valid / 2:
             high = middle
         else:
             low = middle

@@ -16,102 +16,24 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import warnings
 from typing import Any, ClassVar
 
-from .._errors import InvalidArgument, RiemdpWarning, invalid
+from .._errors import InvalidArgument, invalid
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..privacy._arithmetic import IDEALISED, LATTICE
-from ..privacy._guarantee import PERSON, RECORD
 from ..randomness import NoiseSource
 from ..statistics import Records
 from ._ball_search import GaussianNoise, Noise, PureNoise
 from ._base import AbstractMechanism, Drawn
 from ._budgeted import BudgetedNoise
 from ._labelled import Labelled
+from ._outside import OutsideCount
 
 MOST = 0.04  # of mu^2 or of epsilon: noise of the mean times 1.0206, or 1.0417
 LEAST = 0.005
 PRECISE = 0.02  # of n: a count is not released more precisely than this, unless `LEAST` does
 USEFUL = 0.25  # of n: a count that is less precise than this is not worth its share
-MANY = 0.25  # of the records outside: worth a warning
 _MARGIN = 1e-9, 1e-12  # relative, on mu and on epsilon: what rounding may lose
-
-
-@dataclasses.dataclass(frozen=True)
-class OutsideCount:
-    """How many records lay outside the public ball, or were no points of the space: an answer with
-    noise, which the guarantee of its release covers.
-
-    Attributes:
-        count: The noisy count, rounded to a whole number and moved into [0, n].
-        deviation: Standard deviation of its noise before that.
-        n: The public number of records; None where it is protected.
-        share: Public share of the budget that it cost: of mu^2 for Gaussian noise, of epsilon for
-            pure releases.
-        unit: "record"; or "person", where people are counted of whose records more than half lay
-            outside or were no points.
-    """
-
-    count: int
-    deviation: float
-    n: int | None
-    share: float
-    unit: str = RECORD
-
-    def __str__(self) -> str:
-        of = "" if self.n is None else f" of {self.n:,}"
-        return f"about {self.count:,} ± {math.ceil(self.deviation):,}{of} {self.noun}"
-
-    @property
-    def noun(self) -> str:
-        """What was counted."""
-        return "people" if self.unit == PERSON else "records"
-
-    @property
-    def lay(self) -> str:
-        """What they did."""
-        return "had most of their records" if self.unit == PERSON else "lay"
-
-    def to_dict(self) -> dict[str, float | int | str | None]:
-        """JSON-ready description."""
-        return {
-            "count": self.count,
-            "standard_deviation": self.deviation,
-            "of": self.n,
-            "share_of_budget": self.share,
-        } | ({"counted": self.noun} if self.unit == PERSON else {})
-
-    @property
-    def many(self) -> bool:
-        """Whether more than a quarter of the records lay outside, with two standard deviations to
-        spare. False where n is protected.
-        """
-        return self.n is not None and self.count - 2 * self.deviation >= MANY * self.n
-
-    @property
-    def caution(self) -> str | None:
-        """What to be told where `many` lay outside, else None."""
-        if not self.many:
-            return None
-        return (
-            f"{self} {self.lay} outside the ball and were moved into it, so the result says more"
-            " about the ball than about them. Choose a larger radius, another centre or other units"
-            " (EEG in volts: multiply by 1e6), or give no ball: one is then found privately. Matrices"
-            " that are singular up to rounding (EEG after an average reference or ICA) lie outside"
-            " every ball or are no points: drop a channel, project to as many dimensions as the rank"
-            " or add public shrinkage; riemdp.check_records, which is not private, finds them. This"
-            " count is released under the guarantee, so a ball may be chosen by it; the next"
-            " release costs again"
-        )
-
-
-def warn_outside(*counts: OutsideCount | None) -> None:
-    """Issue the `caution` of the first released count that has one as a `RiemdpWarning`."""
-    for count in counts:
-        if count is not None and count.caution is not None:
-            warnings.warn(count.caution, RiemdpWarning, stacklevel=3)
-            return
 
 
 @dataclasses.dataclass(frozen=True)

@@ -123,7 +123,7 @@ class LabelledSearch(AdaptiveMechanism[Labelled]):
             z = query.shorten(records.logs).points / r
         ball = Ball(records.center, r)
         facts = self._facts(records, found) | {"ball": ball}
-        return Found(ball, z, 1.0 - found.spent, facts)
+        return Found(ball, z, found.left, facts)
 
 
 class LabelledInBall(BudgetedMechanism[Labelled]):

@@ -6,9 +6,9 @@ import dataclasses
 from typing import Any, ClassVar
 
 from ..privacy import Guarantee
-from ..privacy._guarantee import PERSON
 from ..randomness import NoiseSource
 from ._base import AbstractMechanism, Drawn, Value
+from ._outside import told_of_people
 
 
 class OfPeople(AbstractMechanism[Value]):
@@ -54,8 +54,4 @@ class OfPeople(AbstractMechanism[Value]):
 
     def _draw(self, value: Value, source: NoiseSource) -> Drawn:
         drawn = self.inner._draw(value, source)
-        outside = drawn.details.get("outside")
-        if outside is None:
-            return drawn
-        told = dataclasses.replace(outside, unit=PERSON)
-        return dataclasses.replace(drawn, details={**drawn.details, "outside": told})
+        return dataclasses.replace(drawn, details=told_of_people(drawn.details))

@@ -32,10 +32,32 @@ from ._base import Drawn, Value
 from ._budgeted import BudgetedMechanism, Floats
 from ._common import end_of, needs_log
 from ._error_law import ErrorLaw, shrunk_law
+from ._outside import ValidCount
 from ._region import Observation
-from ._search_answers import SearchAnswers, final_radius
+from ._search_answers import SearchAnswers, final_radius, outside_of
 from ._search_records import SearchRecords
 from ._streamed_search import StreamedRecords
+
+
+def facts_of_search(answers: SearchAnswers, found: SearchResult) -> dict[str, Any]:
+    """Public facts of a search: released numbers only."""
+    plan = found.plan
+    assert plan.counted is not None
+    deviation = plan.noise.count_deviation(plan.valid_share)
+    return {
+        "need": plan.need,
+        "share_of_search": found.spent,
+        "rounds": found.rounds,
+        "radii": tuple(r * answers.unit for r in found.radii),
+        "scales": found.scales,
+        "valid": ValidCount(round(plan.counted), deviation, plan.n, plan.need, plan.valid_share),
+    }
+
+
+_STRETCHED = (
+    "the mean of the records moved into the ball, its vector from the centre times n over the"
+    " released count of valid records,"
+)
 
 
 class AdaptiveMechanism(BudgetedMechanism[Value]):
@@ -75,14 +97,7 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
             return jax.tree.map(jnp.asarray, records)
 
     def _facts(self, records: SearchAnswers, found: SearchResult) -> dict[str, Any]:
-        return {
-            "n": self.n,
-            "need": self.plan.need,
-            "share_of_search": found.spent,
-            "rounds": found.rounds,
-            "radii": tuple(r * records.unit for r in found.radii),
-            "scales": found.scales,
-        }
+        return {"n": self.n, **facts_of_search(records, found)}
 
 
 class OfRecords(AdaptiveMechanism[Any]):
@@ -128,10 +143,11 @@ class PrivateBall(OfRecords):
 
     def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
-        radius = final_radius(self.plan, records, found)
+        radius = final_radius(records, found)
         size = records.size(radius)
         ball = Ball(records.center, size)
-        return Drawn(ball, size, 1.0, None, self._facts(records, found))
+        facts = self._facts(records, found) | {"outside": outside_of(records, found, radius)}
+        return Drawn(ball, size, 1.0, None, facts)
 
 
 class AdaptiveMean(OfRecords):
@@ -139,7 +155,9 @@ class AdaptiveMean(OfRecords):
 
     The last release is that of the Frechet mean of the records clamped to the ball (Hadamard
     spaces) or of the mean of their clipped tangent vectors at its centre (other spaces), with all
-    of the budget that the search left.
+    of the budget that the search left. A record that is no point of the space counts as the centre
+    in it, and where the released count of valid records says that there are such, the vector from
+    the centre to the mean is made longer by n over that count, its noise with it.
 
     Args:
         manifold: A space with a logarithm.
@@ -167,8 +185,7 @@ class AdaptiveMean(OfRecords):
 
     def _draw(self, value: Any, source: NoiseSource) -> Drawn:
         records, found = self._searched(value, source)
-        share = 1.0 - found.spent
-        r = records.size(found.radius)
+        stretch, r = found.plan.stretch, records.size(found.radius)
         query = self._query(records.center, r, isinstance(value, Stream))
         if isinstance(query, FrechetMean):
             local = query.frame.local
@@ -178,19 +195,24 @@ class AdaptiveMean(OfRecords):
         else:
             local = query.domain
             y = records.coordinates(query)
-        scale = self.noise.scale(query.sensitivity, share, self.manifold.dim)
-        kept, noisy = self.noise.released(local.manifold, local.center, y, scale, r, source)
+        dim = self.manifold.dim
+        scale = self.noise.scale(query.sensitivity, found.left, dim)
+        noisy = stretch * self.noise.added(y, scale, source)
+        slack = stretch * self.noise.slack(scale, dim)
+        scale = stretch * scale
+        kept = self.noise.kept(local.manifold, local.center, noisy, scale, r)
         released = end_of(local.manifold, local.center, kept)
-        lengths = self.noise.lengths(scale, self.manifold.dim)
+        lengths = self.noise.lengths(scale, dim)
         if isinstance(query, FrechetMean):
             released = query.frame.back(released)
         facts = self._facts(records, found) | {
             "ball": Ball(records.center, r),
             "query": "frechet-mean" if isinstance(query, FrechetMean) else "tangent-mean",
+            "outside": outside_of(records, found, found.radius),
         }
         law = shrunk_law(self.manifold, r, lengths)
-        seen = observed(query, noisy, lengths, self.noise.slack(scale, self.manifold.dim))
-        return Drawn(released, scale, query.sensitivity, law, facts, seen)
+        seen = observed(query, noisy, lengths, slack, stretch)
+        return Drawn(released, scale, stretch * query.sensitivity, law, facts, seen)
 
     def _query(self, center: Point, r: float, streamed: bool) -> FrechetMean | TangentMean:
         """The last query, chosen by released numbers: the mean of the clamped records where its
@@ -206,16 +228,20 @@ class AdaptiveMean(OfRecords):
 
 
 def observed(
-    query: FrechetMean | TangentMean, noisy: Floats, lengths: ErrorLaw, slack: float
+    query: FrechetMean | TangentMean,
+    noisy: Floats,
+    lengths: ErrorLaw,
+    slack: float,
+    stretch: float = 1.0,
 ) -> Observation | None:
     """The noisy coordinates of a query, with the law of their error; `slack` is what rounding to a
-    grid adds to it.
+    grid adds to it. `stretch`: what the coordinates were multiplied by, noise included.
     """
-    domain = query.domain
+    domain, subject = query.domain, "" if stretch == 1.0 else _STRETCHED
     if isinstance(query, FrechetMean):
         local = query.frame.local
-        seen = Observation(local.manifold, local.center, noisy, lengths, slack)
-        return seen.within(domain, query.error_bound)
+        seen = Observation(local.manifold, local.center, noisy, lengths, slack, subject=subject)
+        return seen.within(domain, stretch * query.error_bound)
     # A mean of logarithms has to be the logarithm of its own end. On Bures-Wasserstein space it is:
     # logarithms are the vectors with I + L > 0, a convex set.
     manifold = domain.manifold
@@ -223,4 +249,5 @@ def observed(
     everywhere = manifold.is_hadamard or isinstance(manifold, SPDBuresWasserstein)
     if not (everywhere or domain.radius <= reach):
         return None
-    return Observation(manifold, domain.center, noisy, lengths, query.error_bound + slack)
+    slack += stretch * query.error_bound
+    return Observation(manifold, domain.center, noisy, lengths, slack, subject=subject)

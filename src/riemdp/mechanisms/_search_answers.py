@@ -15,9 +15,10 @@ from .._errors import LARGEST_MAGNITUDE, SMALLEST_MAGNITUDE
 from ..domains._adaptive import SearchDomain
 from ..domains._door import admit_point
 from ..manifolds._base import Point
-from ._ball_search import SearchPlan, SearchResult
+from ._ball_search import SearchResult
 from ._budgeted import BudgetedNoise, Floats
 from ._common import end_of
+from ._outside import OutsideCount
 from ._shrinking import bend_of
 
 # A move after which the centre may still be far: in units of the curvature's radius, and of the
@@ -42,6 +43,10 @@ class SearchAnswers(abc.ABC):
         self.center, self.unit = domain.center, 1.0
 
     @abc.abstractmethod
+    def valid(self, share: float) -> float:
+        """See `Answers`."""
+
+    @abc.abstractmethod
     def scale_count(self, factor: int, scale: float, share: float) -> float:
         """See `Answers`."""
 
@@ -52,7 +57,7 @@ class SearchAnswers(abc.ABC):
     @abc.abstractmethod
     def noisy_mean(self, radius: float, share: float) -> tuple[Floats, float]:
         """Coordinates at the centre of the mean of all tangent vectors, each shortened to `radius`
-        (of the space), with noise; and the scale of that noise.
+        (of the space) and 0 for a record without one, with noise; and the scale of that noise.
         """
 
     @abc.abstractmethod
@@ -70,27 +75,38 @@ class SearchAnswers(abc.ABC):
         """A radius of the plan as the radius of a ball, which float64 has to be able to square."""
         return min(max(radius * self.unit, SMALLEST_MAGNITUDE), LARGEST_MAGNITUDE)
 
-    def move(self, radius: float, share: float) -> bool:
+    def move(self, radius: float, share: float, stretch: float) -> bool:
         """See `Answers`."""
         manifold, r = self.manifold, radius * self.unit
         noisy, scale = self.noisy_mean(r, share)
-        y = self.noise.kept(manifold, self.center, noisy, scale, r)
+        y = self.noise.kept(manifold, self.center, stretch * noisy, stretch * scale, r)
         self.take(admit_point(manifold, "center", end_of(manifold, self.center, y)))
         length = float(np.linalg.norm(y))
         return bend_of(manifold) * length > _LONG or length > _CLIPPED * r
 
 
-def final_radius(plan: SearchPlan, answers: SearchAnswers, found: SearchResult) -> float:
+def outside_of(answers: SearchAnswers, found: SearchResult, radius: float) -> OutsideCount:
+    """How many of all records are no points or lie outside the ball that was found, from one more
+    noisy count.
+    """
+    plan = found.plan
+    share, n = plan.outside_share, plan.n
+    count = n - round(answers.count(radius, share))
+    deviation = plan.noise.count_deviation(share)
+    return OutsideCount(min(max(count, 0), n), deviation, n, share, found=True)
+
+
+def final_radius(answers: SearchAnswers, found: SearchResult) -> float:
     """The radius of a ball that is released itself, about the centre of the answers: what the
     search has left buys a better centre, and the radius about it.
     """
-    left, radius = 1.0 - found.spent, found.radius
+    plan, left, radius = found.plan, found.left, found.radius
     if not plan.moves:
         return radius
-    answers.move(radius, _CENTER_SHARE * left)
+    answers.move(radius, _CENTER_SHARE * left, plan.stretch)
     share = _RADIUS_SHARE * left / 8
-    rank = plan.n - plan.noise.safety * plan.noise.count_deviation(share)
-    return _smallest_radius(answers, radius, max(rank, plan.n / 2), share)
+    rank = plan.valid - plan.noise.safety * plan.gap(share)
+    return _smallest_radius(answers, radius, max(rank, plan.valid / 2), share)
 
 
 def _smallest_radius(answers: SearchAnswers, radius: float, rank: float, share: float) -> float:

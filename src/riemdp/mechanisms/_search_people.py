@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import NDArray
 
 from ..domains._adaptive import SearchDomain
 from ..domains._clamp import alike_on_host
@@ -16,16 +17,17 @@ from ..manifolds._base import Point
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._membership import Floats, Membership
-from ..statistics._tangent_mean import log_coordinates
+from ..statistics._tangent_mean import log_flagged
 from ._budgeted import BudgetedNoise
-from ._search_records import SearchRecords, log_scales
+from ._search_records import SearchRecords, log_scales, valid_flags
 
 
 class SearchPeople(SearchRecords):
     """Private records of people and a current centre.
 
-    A count is of the people of whom at least half the records are counted: whole numbers, which one
-    person changes by at most 1. A mean is that of one vector a person, the mean of that person's
+    A count is of the people of whom at least half the records are counted (that of valid ones: of
+    whom at least half the records are points): whole numbers, which one person changes by at most
+    1. A mean is that of one vector a person, the mean of that person's
     shortened vectors. So every answer has the sensitivity that it has for as many records.
     """
 
@@ -46,22 +48,28 @@ class SearchPeople(SearchRecords):
         """How many people there are."""
         return self.members.n
 
+    def valid_count(self) -> int:
+        """How many people have points of the space for at least half of their records."""
+        flags = functools.partial(valid_flags, self.manifold, self.domain.center)
+        return self.members.majority(alike_on_host(flags, self.X))
+
     def scales_below(self, factor: int, scale: float) -> int:
         """How many people have this scale factor at most `scale`, by half of their records."""
         if self._scales is None:
             scales = functools.partial(log_scales, self.manifold, self.domain.center)
-            self._scales = np.asarray(alike_on_host(scales, self.X))
-        return self.members.majority(self._scales[:, factor] <= scale)
+            self._scales = alike_on_host(scales, self.X)
+        scales, given = self._scales
+        return self.members.majority(given & (scales[:, factor] <= scale))
 
     def take(self, center: Point) -> None:
         """Look from this centre from now on."""
         self.center = center
-        self.rows = logs_on_host(self.manifold, center, self.X)
+        self.rows, self.has_log = logs_on_host(self.manifold, center, self.X)
         self.distances = np.linalg.norm(self.rows, axis=1)
 
     def within(self, radius: float) -> int:
         """How many people have at least half of their records within a radius of the plan."""
-        return self.members.majority(self.distances <= radius * self.unit)
+        return self.members.majority(self.has_log & (self.distances <= radius * self.unit))
 
     def coordinates(self, query: TangentMean) -> Array:
         """The value of a query about the centre, of one vector a person."""
@@ -69,9 +77,11 @@ class SearchPeople(SearchRecords):
         return query.coordinates(query.shorten(jnp.asarray(own)))
 
 
-def logs_on_host(manifold: AbstractManifold, center: Point, X: Point) -> Floats:
-    """`log_coordinates`, by programs of public sizes."""
-    return alike_on_host(functools.partial(log_coordinates, manifold, center), X)
+def logs_on_host(
+    manifold: AbstractManifold, center: Point, X: Point
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """`log_flagged`, by programs of public sizes."""
+    return alike_on_host(functools.partial(log_flagged, manifold, center), X)
 
 
 def shortened_on_host(query: TangentMean, rows: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
@@ -18,20 +18,26 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, Records, TangentMean
-from ..statistics._tangent_mean import log_coordinates
+from ..statistics._tangent_mean import log_flagged
 from ._budgeted import BudgetedNoise, Floats
 from ._search_answers import SearchAnswers
 
 
 class SearchRecords(SearchAnswers):
-    """Private records and a current centre; answers the questions of a search."""
+    """Private records and a current centre; answers the questions of a search.
+
+    Flags decide what is counted: a record that is no point of the space, or has no finite logarithm
+    at the centre, is within no radius, not even an infinite one. Its logarithm and its distance are
+    0 where a mean needs them.
+    """
 
     def __init__(self, domain: SearchDomain, X: Any, noise: BudgetedNoise, source: NoiseSource):
         super().__init__(domain, noise)
         self.X, self.source = X, source
         self.logs: Array = jnp.zeros((0, self.manifold.dim))
         self.distances: Floats = np.zeros(0)
-        self._scales: np.ndarray | None = None
+        self.has_log = np.zeros(0, dtype=bool)
+        self._scales: tuple[np.ndarray, np.ndarray] | None = None
 
     @functools.cached_property
     def n(self) -> int:
@@ -41,6 +47,9 @@ class SearchRecords(SearchAnswers):
         )
 
     # ------------------------------------------------------------------ answers, with noise
+    def valid(self, share: float) -> float:
+        return float(self.valid_count()) + self.noise.count(share, self.source)
+
     def scale_count(self, factor: int, scale: float, share: float) -> float:
         return float(self.scales_below(factor, scale)) + self.noise.count(share, self.source)
 
@@ -59,21 +68,28 @@ class SearchRecords(SearchAnswers):
         return self.noise.added(mean, scale, self.source), scale
 
     # ------------------------------------------------------------------ exact, never released
+    def valid_count(self) -> int:
+        """How many records are points of the space."""
+        return int(np.count_nonzero(valid_flags(self.manifold, self.domain.center, self.X)))
+
     def scales_below(self, factor: int, scale: float) -> int:
         """How many records have this scale factor at most `scale`."""
         if self._scales is None:
-            self._scales = np.asarray(log_scales(self.manifold, self.domain.center, self.X))
-        return int(np.count_nonzero(self._scales[:, factor] <= scale))
+            scales, given = log_scales(self.manifold, self.domain.center, self.X)
+            self._scales = np.asarray(scales), np.asarray(given)
+        scales, given = self._scales
+        return int(np.count_nonzero(given & (scales[:, factor] <= scale)))
 
     def take(self, center: Point) -> None:
         """Look from this centre from now on."""
         self.center = center
-        self.logs = log_coordinates(self.manifold, center, self.X)
+        self.logs, has_log = log_flagged(self.manifold, center, self.X)
+        self.has_log = np.asarray(has_log)
         self.distances = np.linalg.norm(np.asarray(self.logs), axis=1)
 
     def within(self, radius: float) -> int:
         """How many records lie within a radius of the plan."""
-        return int(np.count_nonzero(self.distances <= radius * self.unit))
+        return int(np.count_nonzero(self.has_log & (self.distances <= radius * self.unit)))
 
     def coordinates(self, query: TangentMean) -> Array:
         """The value of a query about the centre."""
@@ -85,8 +101,17 @@ class SearchRecords(SearchAnswers):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def log_scales(manifold: AbstractManifold, center: Point, X: Point) -> Float[Array, "n scales"]:
-    """The scale factors of every record; those of the centre where a record has none."""
-    safe, _ = readable(manifold, center, X)
+def valid_flags(manifold: AbstractManifold, center: Point, X: Point) -> Bool[Array, " n"]:
+    """Which records are points of the space."""
+    return readable(manifold, center, X)[1]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def log_scales(
+    manifold: AbstractManifold, center: Point, X: Point
+) -> tuple[Float[Array, "n scales"], Bool[Array, " n"]]:
+    """The scale factors of every record, and which records have them; 0 for the others."""
+    safe, valid = readable(manifold, center, X)
     scales = manifold._log_scales(safe)
-    return jnp.where(jnp.isfinite(scales), scales, manifold._log_scales(center))
+    valid &= jnp.all(jnp.isfinite(scales), axis=-1)
+    return jnp.where(valid[:, None], scales, 0.0), valid

@@ -44,8 +44,8 @@ from ._search_records import SearchRecords
 from ._shared_sum import Integers, SharedSum
 from ._streamed_search import StreamedRecords
 
-SCALE, WITHIN, TANGENTS, SQUARES = "scale", "within", "tangents", "squares"
-KINDS = (SCALE, WITHIN, TANGENTS, SQUARES)
+VALID, SCALE, WITHIN, TANGENTS, SQUARES = "valid", "scale", "within", "tangents", "squares"
+KINDS = (VALID, SCALE, WITHIN, TANGENTS, SQUARES)
 
 _CLIPPING = 1e-9  # of a vector that was shortened, as a part of the radius
 _ROUNDING = 1e-5  # of a sum over one site's records, as a part of the largest term
@@ -57,13 +57,14 @@ class Ask:
     """One question of a search, which every site answers with a sum over its own records.
 
     Attributes:
-        kind: "scale": how many records have scale factor number `factor` at most `limit`; "within":
+        kind: "valid": how many records are points of the space, wherever from; "scale": how many
+            have scale factor number `factor` at most `limit`; "within":
             how many lie within `limit` of `center`; "tangents": the sum of their logarithms at
             `center`, each shortened to `limit`; "squares": the sum of their squared distances from
             `center`, each distance cut off at `limit`.
         share: The share of the budget that it costs, above 0.
         center: A public or released point.
-        limit: A finite number, above 0 but for "scale".
+        limit: A finite number, above 0 but for "scale"; "valid" has no use for it.
         unit: The largest radius of the search. It decides nothing but how records are read.
         factor: The number of the scale factor.
     """
@@ -297,6 +298,8 @@ class SearchSite:
     def _exact(self, ask: Ask) -> Floats:
         """The sum before noise: private."""
         records = self.records
+        if ask.kind == VALID:
+            return np.array([float(records.valid_count())])
         if ask.kind == SCALE:
             return np.array([float(records.scales_below(ask.factor, ask.limit))])
         records.unit = ask.unit

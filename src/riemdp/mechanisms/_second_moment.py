@@ -6,6 +6,9 @@ the budget; with delta = 0 pure epsilon. The shares of all answers add up to 1, 
 docs/proofs/private-ball.md holds for them: a count of rows changes by at most 1, the matrix of rows
 clipped to a released length R by at most sqrt(2) R^2 / n.
 
+A row that is not finite is in no count. How many are finite is the first answer; the length is to
+hold a share of so many, and the matrix, to which the others contribute 0, is divided by it.
+
 Where people are protected n is their number, a count is of people who have at least half of their
 rows within a length, and a person counts by the mean of z z^T. Proof: docs/proofs/people.md.
 """
@@ -18,7 +21,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer
 from .._programs import double_precision
@@ -35,13 +38,17 @@ from ..statistics._second_moment import (
     of_rows,
     row_lengths,
 )
+from ._ball_search import taken_for_valid
 from ._base import EITHER, Drawn
 from ._budgeted import BudgetedMechanism
+from ._outside import ValidCount
 from ._region import Observation
 
 _MOMENT = "the second-moment matrix of the clipped rows"
 _NOISY_MOMENT = "the noisy matrix whose leading eigenvectors were released"
 _Rows = tuple[Records, Membership | None]
+Flags = NDArray[np.bool_]
+_FINITE = "finite"  # what a valid row is
 _OCTAVES = 128  # lengths from 2^-128 to 2^128 are told apart
 _COUNTS = 12  # halvings of that range: the length is located to a factor 2^(1/16)
 _MOST, _LEAST = 0.30, 0.02  # of the budget, for all counts together
@@ -138,7 +145,8 @@ class SecondMomentNoise(AbstractSecondMoment):
 
 
 class AdaptiveSecondMoment(AbstractSecondMoment):
-    """Release (1/n) sum z z^T of rows clipped to a length that is found on the way.
+    """Release (1/n) sum z z^T of rows clipped to a length that is found on the way; n is replaced
+    by the released count of finite rows where that is too small for noise alone.
 
     The length holds about n - 20 sqrt(d) / mu of the rows, and at least half of them: what is cut
     off the others biases the matrix less than a length that held them would cost noise, if a tenth
@@ -188,10 +196,14 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         self.need = math.ceil(law.count_deviation(_MOST / _COUNTS) / _WORST)
 
     @property
-    def rank(self) -> float:
-        """The length is meant to hold this many rows."""
+    def searched(self) -> float:
+        """What the counts spend: that of finite rows, and those of rows within a length."""
+        return (1 + _COUNTS) * self.share
+
+    def rank(self, valid: float) -> float:
+        """The length is meant to hold this many rows, where so many are taken for finite."""
         law = self.noise.law
-        left = 1.0 - _COUNTS * self.share
+        left = 1.0 - self.searched
         if self.noise.is_pure:
             coordinates = self.dim * (self.dim + 1) / 2
             # a standard deviation per coordinate of noise in all directions, next to a Gaussian's
@@ -199,7 +211,9 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         else:
             heavier = 1.0
         worth = 2.0 * heavier * math.sqrt(self.dim) * law.count_deviation(left) / _ALIGNED
-        return max(self.n / 2, self.n - max(law.safety * law.count_deviation(self.share), worth))
+        # a released number of finite rows has the noise of a count itself
+        gap = law.count_deviation(self.share) * (1.0 if valid == self.n else math.sqrt(2.0))
+        return max(valid / 2, valid - max(law.safety * gap, worth))
 
     def _admit(self, value: Any) -> _Rows:
         """Rows, or rows and whose they are."""
@@ -214,19 +228,42 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
 
     def _draw(self, value: _Rows, source: NoiseSource) -> Drawn:
         rows, members = value
-        bound = self._located(row_lengths(rows.points), source, members)
-        searched = _COUNTS * self.share
-        facts = {"need": self.need, "share_of_search": searched}
+        finite = ~np.asarray(rows.outside)
+        count = _counted(finite, members) + self.noise.count(self.share, source)
+        deviation = self.noise.law.count_deviation(self.share)
+        valid = taken_for_valid(count, self.n, deviation)
+        lengths = row_lengths(rows.points)
+        bound = self._located(lengths, finite, self.rank(valid), source, members)
+        shown = round(min(max(count, 0.0), float(self.n)))
+        facts = {
+            "need": self.need,
+            "share_of_search": self.searched,
+            "valid": ValidCount(shown, deviation, self.n, self.need, self.share, of=_FINITE),
+        }
         query = self.query.within(bound)
-        return self._drawn(query, query.clip(rows), 1.0 - searched, facts, source)
+        drawn = self._drawn(query, query.clip(rows), 1.0 - self.searched, facts, source)
+        stretch = self.n / valid
+        assert drawn.sensitivity is not None
+        return dataclasses.replace(
+            drawn,
+            value=stretch * drawn.value,
+            scale=stretch * drawn.scale,
+            sensitivity=stretch * drawn.sensitivity,
+        )
 
-    def _located(self, lengths: Floats, source: NoiseSource, members: Membership | None) -> float:
-        """A length that holds about `rank` rows, by bisection with `_COUNTS` noisy counts."""
+    def _located(
+        self,
+        lengths: Floats,
+        finite: Flags,
+        rank: float,
+        source: NoiseSource,
+        members: Membership | None,
+    ) -> float:
+        """A length that holds about `rank` finite rows, by bisection with `_COUNTS` noisy counts."""
 
         def holds(exponent: float) -> bool:
-            within = lengths <= 2.0**exponent
-            count = np.count_nonzero(within) if members is None else members.majority(within)
-            return float(count) + self.noise.count(self.share, source) >= self.rank
+            within = _counted(finite & (lengths <= 2.0**exponent), members)
+            return within + self.noise.count(self.share, source) >= rank
 
         low, high = -float(_OCTAVES), float(_OCTAVES)
         for _ in range(_COUNTS):
@@ -236,3 +273,8 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
             else:
                 low = middle
         return 2.0**high
+
+
+def _counted(flags: Flags, members: Membership | None) -> float:
+    """How many rows have the flag, or people on at least half of their rows."""
+    return float(np.count_nonzero(flags) if members is None else members.majority(flags))

@@ -2,7 +2,8 @@
 
 About a centre one pass counts the records within every radius that the search can ask for: the
 largest times a power of 2^(1/8). A radius that is none of these costs a pass of its own, and so
-does another scale than those of the search. What is kept is counts and sums.
+does another scale than those of the search. The first pass counts the valid records too. What is
+kept is counts and sums.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from ..manifolds._base import Point
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
 from ..statistics._query import Records
-from ..statistics._tangent_mean import log_coordinates
+from ..statistics._tangent_mean import log_flagged
 from ._ball_search import SCALE_RANGE, SCALE_STEPS
 from ._budgeted import BudgetedNoise
-from ._search_records import SearchRecords, log_scales
+from ._search_records import SearchRecords, log_scales, valid_flags
 
 _FINENESS = 8  # radii an octave
 _SAME = 1e-12  # relative difference of radii that are taken for one
@@ -34,7 +35,8 @@ class StreamedRecords(SearchRecords):
 
     def __init__(self, domain: SearchDomain, X: Stream, noise: BudgetedNoise, source: NoiseSource):
         super().__init__(domain, X, noise, source)
-        self._within: np.ndarray | None = None
+        self._within: tuple[np.ndarray, int] | None = None
+        self._unit_of_counts = 0.0
 
     @functools.cached_property
     def _edges(self) -> np.ndarray:
@@ -42,36 +44,55 @@ class StreamedRecords(SearchRecords):
         return 2.0 ** (np.arange(-octaves * _FINENESS, 1) / _FINENESS)
 
     @functools.cached_property
-    def _scale_counts(self) -> np.ndarray:
-        """How many records have a scale factor of at most each scale that a search asks for."""
+    def _scale_counts(self) -> tuple[np.ndarray, int]:
+        """How many records have a scale factor of at most each scale that a search asks for, and
+        how many are valid.
+        """
         return self._count_scales(_scale_edges())
+
+    def valid_count(self) -> int:
+        if self.domain.scales:
+            return self._scale_counts[1]
+        # the first centre is known, and so is the unit: the pass counts within every radius too
+        self.unit = self.domain.largest(self.domain.center)
+        self.take(self.domain.center)
+        return self._counts()[1]
 
     def scales_below(self, factor: int, scale: float) -> int:
         edges = _scale_edges()
         place = min(int(np.searchsorted(edges, scale)), len(edges) - 1)
         if edges[place] == scale:
-            return int(self._scale_counts[factor, place])
-        return int(self._count_scales(np.array([scale]))[factor, 0])  # as a server may ask
+            return int(self._scale_counts[0][factor, place])
+        return int(self._count_scales(np.array([scale]))[0][factor, 0])  # as a server may ask
 
-    def _count_scales(self, edges: np.ndarray) -> np.ndarray:
+    def _count_scales(self, edges: np.ndarray) -> tuple[np.ndarray, int]:
         part = functools.partial(_scales_below, self.manifold, self.domain.center, edges)
-        return np.cumsum(self.X.sums(part)[0], axis=1)
+        below, valid = self.X.sums(part)[0]
+        return np.cumsum(below, axis=1), int(valid)
 
     def take(self, center: Point) -> None:
-        self.center, self._within = center, None
+        if center is not self.center:
+            self._within = None
+        self.center = center
 
     def within(self, radius: float) -> int:
-        if self._within is None:
-            self._within = self._count(self._edges)
+        counts = self._counts()[0]
         place = int(np.argmin(np.abs(self._edges - radius)))
         if abs(self._edges[place] - radius) <= _SAME * radius:
-            return int(self._within[place])
-        return int(self._count(np.array([radius]))[0])
+            return int(counts[place])
+        return int(self._count(np.array([radius]))[0][0])
 
-    def _count(self, radii: np.ndarray) -> np.ndarray:
-        """How many records lie within each of ascending radii: one pass."""
+    def _counts(self) -> tuple[np.ndarray, int]:
+        """Those about the centre, of every radius that the search can ask for."""
+        if self._within is None or self._unit_of_counts != self.unit:
+            self._within, self._unit_of_counts = self._count(self._edges), self.unit
+        return self._within
+
+    def _count(self, radii: np.ndarray) -> tuple[np.ndarray, int]:
+        """How many records lie within each of ascending radii, and how many are valid: one pass."""
         part = functools.partial(_lengths_below, self.manifold, self.center, radii * self.unit)
-        return np.cumsum(self.X.sums(part)[0])
+        below, valid = self.X.sums(part)[0]
+        return np.cumsum(below), int(valid)
 
     def coordinates(self, query: TangentMean) -> jax.Array:
         return query.coordinates(query.prepare(self.X))
@@ -99,13 +120,27 @@ def _scales_below(
     records: Point,
     _: Any,
     weights: jax.Array,
+) -> tuple[np.ndarray, np.ndarray]:
+    given = np.asarray(weights) > 0
+    scales, has_scales = (np.asarray(a) for a in log_scales(manifold, center, records))
+    seen = given & has_scales
+    below = np.stack([_below(scales[:, i], edges, seen) for i in range(scales.shape[1])])
+    return below, _valid(manifold, center, records, given)
+
+
+def _valid(
+    manifold: AbstractManifold, center: Point, records: Point, given: np.ndarray
 ) -> np.ndarray:
-    scales, given = np.asarray(log_scales(manifold, center, records)), np.asarray(weights) > 0
-    return np.stack([_below(scales[:, i], edges, given) for i in range(scales.shape[1])])
+    flags = given & np.asarray(valid_flags(manifold, center, records))
+    return np.asarray(float(np.count_nonzero(flags)))
 
 
-def _lengths(manifold: AbstractManifold, center: Point, records: Point) -> np.ndarray:
-    return np.linalg.norm(np.asarray(log_coordinates(manifold, center, records)), axis=1)
+def _lengths(
+    manifold: AbstractManifold, center: Point, records: Point
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of logarithms, and which records have one."""
+    y, has_log = log_flagged(manifold, center, records)
+    return np.linalg.norm(np.asarray(y), axis=1), np.asarray(has_log)
 
 
 def _lengths_below(
@@ -115,12 +150,15 @@ def _lengths_below(
     records: Point,
     _: Any,
     weights: jax.Array,
-) -> np.ndarray:
-    return _below(_lengths(manifold, center, records), edges, np.asarray(weights) > 0)
+) -> tuple[np.ndarray, np.ndarray]:
+    given = np.asarray(weights) > 0
+    lengths, has_log = _lengths(manifold, center, records)
+    below = _below(lengths, edges, given & has_log)
+    return below, _valid(manifold, center, records, given)
 
 
 def _cut_lengths(
     query: FrechetVariance, manifold: AbstractManifold, center: Point, records: Point
 ) -> tuple[Any, Any]:
-    terms = query.cut(jax.numpy.asarray(_lengths(manifold, center, records))).points
+    terms = query.cut(jax.numpy.asarray(_lengths(manifold, center, records)[0])).points
     return terms, np.zeros(terms.shape, dtype=bool)

@@ -58,6 +58,11 @@ def _checked(clipping: Released, mean: Released) -> tuple[Observation, float]:
             "a region of the mean before clipping needs a mean of n equally weighted records,"
             ' released under "replace-one"'
         )
+    if mean.observation is not None and mean.observation.subject:
+        raise InvalidArgument(
+            "no region of the mean before clipping is known where a released count says that some"
+            " records are no points of the space; correct or drop them, or leave out `clipping`"
+        )
     if ("people" in known) != ("people" in ours):
         raise InvalidArgument(
             "argument `clipping` speaks of people and the mean of records, or the other way round;"

@@ -8,6 +8,7 @@ for that.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,10 +28,15 @@ from ._budgeted import BudgetedMechanism, BudgetedNoise
 from ._error_law import capped
 from ._private_ball import OfRecords
 from ._region import Observation
+from ._search_answers import outside_of
 
 _LINE = Euclidean()
 _ORIGIN = np.zeros(())
 _PLACE = "the noisy number that was released"
+_STRETCHED = (
+    "the mean squared distance from the centre of the ball, cut off at its edge, times n over the"
+    " released count of valid records,"
+)
 
 
 class VarianceNoise(BudgetedMechanism[Records]):
@@ -129,7 +135,10 @@ class AdaptiveVariance(OfRecords):
         query = FrechetVariance(domain, self.n, streamed=isinstance(value, Stream))
         terms = records.cut(query)
         facts = self._facts(records, found) | {"ball": Ball(records.center, r)}
-        return noisy_number(query, terms, self.noise, 1.0 - found.spent, source, facts)
+        stretch = found.plan.stretch
+        drawn = noisy_number(query, terms, self.noise, found.left, source, facts, stretch)
+        outside = outside_of(records, found, found.radius)
+        return dataclasses.replace(drawn, details={**drawn.details, "outside": outside})
 
 
 def noisy_number(
@@ -139,16 +148,21 @@ def noisy_number(
     share: float,
     source: NoiseSource,
     facts: dict[str, Any] | None = None,
+    stretch: float = 1.0,
 ) -> Drawn:
-    """The value with the noise of this share of the budget; what follows looks at the sum alone."""
+    """The value with the noise of this share of the budget, both times `stretch`; what follows
+    looks at the sum alone.
+    """
     scale = noise.scale(query.sensitivity, share, 1)
-    noisy = noise.added(_as_vector(query.value(terms)), scale, source)
+    noisy = stretch * noise.added(_as_vector(query.value(terms)), scale, source)
+    slack = stretch * (query.error_bound + noise.slack(scale, 1))
+    scale = stretch * scale
     law = noise.lengths(scale, 1)
-    slack = query.error_bound + noise.slack(scale, 1)
-    seen = Observation(_LINE, _ORIGIN, noisy, law, slack, place=_PLACE)
+    subject = "" if stretch == 1.0 else _STRETCHED
+    seen = Observation(_LINE, _ORIGIN, noisy, law, slack, place=_PLACE, subject=subject)
     value = np.asarray(min(max(float(noisy[0]), 0.0), query.largest))
     bounded = capped(law, query.largest)
-    return Drawn(value, scale, query.sensitivity, bounded, {**(facts or {})}, seen)
+    return Drawn(value, scale, stretch * query.sensitivity, bounded, {**(facts or {})}, seen)
 
 
 def _as_vector(value: Array) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -21,8 +21,9 @@ from ..mechanisms import (
     Release,
     TangentMeanNoise,
 )
-from ..mechanisms._counted import Counted, plan_count, warn_outside
+from ..mechanisms._counted import Counted, plan_count
 from ..mechanisms._for_mean import MeanFacts
+from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._region import MEAN, TANGENTS
 from ..optimizers._account import Account
 from ..optimizers._minimize import minimized
@@ -319,7 +320,7 @@ def prepared_mean(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
-        warn_outside(release.details.get("outside"))
+        warn_of_counts(release.details.get("outside"))
         if built is not None:
             release = moving.applied(release, built, local)
         release = _finished(release, details, local, domain, slack)._named(names)
@@ -352,6 +353,7 @@ def _adaptive(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
+        warn_of_counts(release.details["valid"], release.details["outside"])
         clipped = release.details["query"] == "tangent-mean"
         details = {
             "query": TANGENTS if clipped else MEAN,
@@ -400,7 +402,7 @@ def _of_tangents(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
-        warn_outside(release.details.get("outside"))
+        warn_of_counts(release.details.get("outside"))
         release = release._with(details={**release.details, **details})
         release._warn_of_noise()
         return release._named(names)

@@ -8,6 +8,7 @@ from ..domains._names import names_of
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
+from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
@@ -29,7 +30,9 @@ def private_ball(
     Args:
         manifold: A space with a logarithm.
         X: n records, (n, *manifold.shape); a tuple of such on a product. n is public. A record that
-            is no point of the space counts as the centre of the search.
+            is no point of the space is in no count of the search; how many are points is one of
+            its answers, `release.details["valid"]`, and how many records are not in the ball that
+            was found another, `release.details["outside"]`. A warning follows where too few are.
         search: Where to search: `AdaptiveBall()` unless something is known.
         budget: `Budget(epsilon, delta)`; delta = 0 gives pure epsilon.
         rng: None (operating system), an int (reproducible, not private) or a `NoiseSource`.
@@ -71,6 +74,7 @@ def private_ball(
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(PrivateBall(manifold, search, n=n, budget=budget), grouped)
     release = mechanism.release(records, rng, ledger=ledger)._named(names_of(X))
+    warn_of_counts(release.details["valid"], release.details["outside"])
     if grouped is None:
         return release
     known = {**release.details, **people_facts(grouped, found=True)}

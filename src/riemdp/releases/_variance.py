@@ -9,6 +9,7 @@ from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
+from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._region import VARIANCE
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
@@ -109,6 +110,7 @@ def prepared_variance(
 
     def finish(release: Release) -> Release:
         warn_of(release.guarantee, budget.delta, n)
+        warn_of_counts(release.details.get("valid"), release.details.get("outside"))
         used = ball if isinstance(ball, Ball) else release.details["ball"]
         details = {
             "n": n,

@@ -96,18 +96,14 @@ class TangentMean(AbstractQuery):
         return d.manifold.from_coordinates(d.center, self.coordinates(records))
 
 
-def log_coordinates(manifold: AbstractManifold, center: Point, records: Point) -> jax.Array:
-    """Orthonormal coordinates (n, dim) at the center of the logarithms of admitted records, record
-    by record; 0 where a record is no point of the space, or its logarithm is not finite.
-    """
-    return _log_flagged(manifold, center, records)[0]
-
-
 @functools.partial(jax.jit, static_argnums=0)
-def _log_flagged(
+def log_flagged(
     manifold: AbstractManifold, center: Point, records: Point
 ) -> tuple[jax.Array, jax.Array]:
-    """`log_coordinates`, and which records have a logarithm."""
+    """Orthonormal coordinates (n, dim) at the center of the logarithms of admitted records, record
+    by record, and which records have one; 0 where a record is no point of the space, or its
+    logarithm is not finite.
+    """
     safe, valid = readable(manifold, center, records)
     y = manifold._log_coordinates(center, safe)
     valid &= jnp.isfinite(jnp.sum(y**2, axis=-1))
@@ -118,7 +114,7 @@ def shortened_logs(
     manifold: AbstractManifold, center: Point, radius: float, records: Point
 ) -> tuple[jax.Array, jax.Array]:
     """Coordinates of shortened logarithms, and which records are longer or no points."""
-    y, valid = _log_flagged(manifold, center, records)
+    y, valid = log_flagged(manifold, center, records)
     points, longer = _shortened(y, radius)
     return points, longer | ~valid
 
