@@ -35,8 +35,11 @@ def _eigenvector(method: str, data: Any, groups: Any = None) -> np.ndarray:
     return np.asarray(found.value)
 
 
-def _components(options: dict[str, Any], data: Any, groups: Any = None) -> np.ndarray:
-    given = {"n_components": 2, "budget": BUDGET, "on_invalid": "center", "random_state": 3}
+def _components(
+    options: dict[str, Any], data: Any, groups: Any = None, refuse: bool = False
+) -> np.ndarray:
+    keep = "raise" if refuse else "center"
+    given = {"n_components": 2, "budget": BUDGET, "on_invalid": keep, "random_state": 3}
     pca = PrivatePCA(**given, **options).fit(data, groups=groups)
     return np.append(pca.components_.ravel(), pca.row_norm_)
 
@@ -162,6 +165,14 @@ def test_fault_67_no_row_decides_about_a_warning_or_an_error(entry):
     with everything_raises():
         for row, expected in zip(rows, wanted, strict=True):
             np.testing.assert_array_equal(charged_once(entry, with_row(row)), expected)
+
+
+def test_fault_67_a_row_that_is_valid_is_never_refused():
+    """With on_invalid="raise" too: extreme rows are rows."""
+    with everything_raises():
+        for value in (*HUGE[:4], *TINY):
+            data = with_row(np.array([value, 0.0, -value, 0.0]))
+            charged_once(functools.partial(_components, {"row_norm": 1.0}, refuse=True), data)
 
 
 # ------------------------------------------------------------------------------------- fault 68
