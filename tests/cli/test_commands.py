@@ -850,3 +850,21 @@ def test_hdf5_and_zarr_name_the_package_that_lacks(riemdp, tmp_path, monkeypatch
         assert run.code != 0
         assert f"needs the package {package}" in run.err
         assert "riemdp[large]" in run.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--delta", 0, "--dispersion-share", 0.2, "--shrink"),
+        ("--delta", 1e-6, "--dispersion-share", 0.2, "--max-records-per-person", 0),
+        ("--delta", 1e-6, "--max-records-per-person", 0),
+    ],
+)
+def test_a_refused_command_charges_nothing(riemdp, scans, options):
+    """It said that nothing was charged, and the ledger had lost one release."""
+    book = scans.parent / "book.json"
+    riemdp("ledger", "create", book, "--epsilon", 2, "--delta", 1e-5)
+    before = book.read_bytes()
+    run = riemdp("mean", scans, "--radius", 2, "--epsilon", 1, *options, "--ledger", book)
+    assert run.code == 2, run.out
+    assert book.read_bytes() == before

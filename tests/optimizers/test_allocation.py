@@ -26,6 +26,7 @@ from riemdp import (
 from riemdp.audit._unbounded import Unbounded
 from riemdp.manifolds import Euclidean
 from riemdp.optimizers import _batches, _calibrated, _driver, plan_optimizer
+from riemdp.optimizers._account import Account
 from riemdp.optimizers._minimize import replicate
 from riemdp.optimizers._noisy_gradient import Batches, PrivateDraws, Query
 from riemdp.optimizers._steps import Row
@@ -188,7 +189,7 @@ def transcripts(plan, there, epochs, seed):
     data = np.zeros((n, 1))
     data[0] = 1e6 if there else 0.0
     run = plan.bind(LINEAR, jnp.asarray(data), np.zeros(1))
-    draws = PrivateDraws(noise_source(seed), None, plan.guarantee(), 1, n, epochs)
+    draws = PrivateDraws(noise_source(seed), Account(), plan.guarantee(), 1, n, epochs)
     (drawn,) = draws.take([Query(plan.gradient, t, t)], lambda: None)
     step, state = run.work.step, run.work.step.kernel.start(jnp.zeros(1))
 

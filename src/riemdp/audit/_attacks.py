@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from .._errors import InvalidArgument, integer, real
 from ..manifolds._base import Point
 from ..mechanisms import Release
-from ..mechanisms._base import PointMechanism
-from ..privacy import Guarantee, Ledger
+from ..mechanisms._base import AbstractMechanism, PointMechanism
+from ..privacy import Guarantee
 from ..randomness import NoiseSource, noise_source
 from ._bounds import (
     Scores,
@@ -65,8 +65,8 @@ class AuditResult:
 class Releases(Protocol):
     """What can be attacked: anything that releases one value."""
 
-    def release(self, value: Point, rng: NoiseSource, /, *, ledger: Ledger | None) -> Release:
-        """The noisy value, with its guarantee, which is charged to the ledger."""
+    def release(self, value: Point, rng: NoiseSource, /) -> Release:
+        """The noisy value, with its guarantee."""
         ...
 
 
@@ -99,13 +99,13 @@ def audit_mechanism(
 ) -> AuditResult:
     """Attack one release: can an attacker tell `value_in` from `value_out`?
 
-    A mechanism charges no ledger here, so do not attack with private data: choose the values
-    yourself.
+    A mechanism of the package charges no ledger here, so do not attack with private data: choose
+    the values yourself.
 
     Args:
-        mechanism: A mechanism with `release(value, rng, ledger=...)`, or a function (value, rng) ->
-            `Release`. A function is called as it is, so what it charges is charged: do not attack
-            one inside `with Ledger(...)`.
+        mechanism: A mechanism with `release(value, rng)`, or a function (value, rng) -> `Release`.
+            What is not of the package is called as it is, so what it charges is charged: do not
+            attack it inside `with Ledger(...)`.
         value_in: Value of the query on one data set.
         value_out: Its value on a neighbouring data set, as far away as the sensitivity allows.
         trials: Number of releases of each value, at least 16.
@@ -125,11 +125,9 @@ def audit_mechanism(
             not one of the package's mechanisms.
     """
     trials = integer("trials", trials, at_least=16)
-    release = (
-        functools.partial(mechanism.release, ledger=Unbounded())
-        if isinstance(mechanism, Releases)
-        else mechanism
-    )
+    release = mechanism.release if isinstance(mechanism, Releases) else mechanism
+    if isinstance(mechanism, AbstractMechanism):
+        release = functools.partial(mechanism.release, ledger=Unbounded())
     source = noise_source(rng)
     first = release(value_in, source)
     runs = [
