@@ -97,12 +97,12 @@ class OutsideCount:
         return (
             f"{self} {self.lay} outside the ball and were moved into it, so the result says more"
             " about the ball than about them. Choose a larger radius, another centre or other units"
-            " (EEG in volts: multiply by 1e6), or give no ball: one is then found privately. Matrices"
-            " that are singular up to rounding (EEG after an average reference or ICA) lie outside"
-            " every ball or are no points: drop a channel, project to as many dimensions as the rank"
-            " or add public shrinkage; riemdp.check_records, which is not private, finds them. This"
-            " count is released under the guarantee, so a ball may be chosen by it; the next"
-            " release costs again"
+            " (EEG in volts: multiply by 1e6), or give no ball: one is then found privately."
+            " Matrices that are singular up to rounding (EEG after an average reference or ICA) lie"
+            " outside every ball or are no points: drop a channel, project to as many dimensions as"
+            " the rank or add public shrinkage; riemdp.check_records, which is not private, finds"
+            " them. This count is released under the guarantee, so a ball may be chosen by it; the"
+            " next release costs again"
         )
 
 
