@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from riemdp import InvalidArgument
-from riemdp.manifolds import CheckReport, ManifoldCheckError, Sphere, check
+from riemdp.manifolds import (
+    AbstractManifold,
+    CheckReport,
+    Euclidean,
+    ManifoldCheckError,
+    Sphere,
+    check,
+)
 from riemdp.manifolds._lorentz import Lorentz
 from riemdp.manifolds._poincare import PoincareBall
 from riemdp.manifolds._properties import PROPERTIES
@@ -117,7 +124,23 @@ class Raises(Sphere):
         raise RuntimeError("boom")
 
 
+class DefaultTransport(Sphere):
+    """The default, which projects: no isometry where tangent spaces differ."""
+
+    def _transport(self, p, q, v):
+        return AbstractManifold._transport(self, p, q, v)
+
+
+class Speechless(Sphere):
+    def _retract(self, p, v):
+        raise ValueError
+
+    def _log(self, p, q):
+        raise NotImplementedError
+
+
 PLANTED = [
+    (DefaultTransport(3), "transport_is_an_isometry"),
     (NoiseTooSmall(3), "noise_is_isotropic"),
     (NoiseTimesPointEight(3), "noise_is_isotropic"),
     (ProjectedLorentzNoise(4), "noise_is_isotropic"),
@@ -158,6 +181,41 @@ def test_an_exception_inside_a_space_becomes_a_row() -> None:
     row = check(Raises(3), properties=["points_belong"])["points_belong"]
     assert row.error == np.inf
     assert "boom" in row.note
+
+
+def test_every_row_that_does_not_hold_says_why() -> None:
+    """At cb83de5 the note was empty wherever no exception had words."""
+    isometry = ["transport_is_an_isometry"]
+    (row,) = check(DefaultTransport(3), properties=isometry).rows
+    assert row.note.startswith("the worst error, ")
+    assert f"{row.meaning}; {row.note}" in str(check(DefaultTransport(3), properties=isometry))
+    report = check(Speechless(3), properties=["points_belong", "exp_and_log_are_inverse"])
+    raised, skipped = report.rows
+    assert raised.note.startswith("ValueError: raised in _retract, line ")
+    assert skipped.note.startswith("NotImplementedError: raised in _log, line ")
+
+    class NaN(Sphere):
+        def _inner(self, p, u, v):
+            return super()._inner(p, u, v) * jnp.nan
+
+    (row,) = check(NaN(3), properties=["frame_is_orthonormal"]).rows
+    assert row.note == "an operation gives NaN"
+
+
+def test_an_infinite_point_is_no_point_of_a_space_with_the_default_test() -> None:
+    """At cb83de5 the error, infinity, was at most an infinite share of the size."""
+
+    class Cube(Euclidean):
+        """Projected into a cube, which makes a finite point of an infinite one."""
+
+        def _project(self, x):
+            return jnp.clip(x, -1.0, 1.0)
+
+        def _belongs(self, x, atol):
+            return AbstractManifold._belongs(self, x, atol)
+
+    points = np.array([[0.5, 0.5], [np.inf, 0.5], [-np.inf, 0.5], [np.nan, 0.5], [2.0, 0.5]])
+    assert Cube(2).belongs(points).tolist() == [True, False, False, False, False]
 
 
 def test_an_operation_that_is_not_offered_is_skipped_and_named() -> None:

@@ -127,3 +127,21 @@ def test_facts() -> None:
     assert Sphere(4) == SPHERE
     assert Sphere(5) != SPHERE
     np.testing.assert_allclose(SPHERE.injectivity_radius(SPHERE.origin), np.pi)
+
+
+def test_transport_to_the_opposite_point_is_along_the_logarithm() -> None:
+    """At cb83de5 it left vectors as they were: along no geodesic, and not that of `log`."""
+    space = Sphere(4)
+    rng = np.random.default_rng(5)
+    p = rng.normal(size=(6, 4))
+    p /= np.linalg.norm(p, axis=1, keepdims=True)
+    p = np.concatenate([p, np.eye(4), -np.eye(4)])
+    v = np.asarray(space.to_tangent(p, rng.normal(size=p.shape)))
+    u = np.asarray(space.log(p, -p))
+    carried = np.asarray(space.transport(p, -p, v))
+    for step in (0.25, 0.5):  # short of the opposite point, along the same geodesic
+        half = np.asarray(space.exp(p, step * u))
+        there = np.asarray(space.transport(half, -p, space.transport(p, half, v)))
+        np.testing.assert_allclose(carried, there, atol=1e-12)
+    end = np.asarray(space.transport(p, -p, u))
+    np.testing.assert_allclose(end, -np.asarray(space.log(-p, p)), atol=1e-12)

@@ -340,13 +340,63 @@ def test_spread_beyond_convexity_is_reported():
         )  # no such limit where curvature is not positive
 
 
+def two_halves(n: int) -> np.ndarray:
+    return np.repeat([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]], n, axis=0)
+
+
+@pytest.mark.parametrize("n", [1, 50])
+@pytest.mark.filterwarnings("ignore::riemdp._errors.SpreadWarning")
+def test_a_maximum_is_not_called_a_mean(n):
+    """At cb83de5: converged, residual 0, where every direction leads down."""
+    with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
+        found = riemdp.frechet_mean(riemdp.Sphere(3), two_halves(n))
+    assert not found.converged
+    product = riemdp.Product(riemdp.Sphere(3), riemdp.Euclidean(1))
+    with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
+        riemdp.frechet_mean(product, (two_halves(n), np.zeros((2 * n, 1))))
+
+
+@pytest.mark.filterwarnings("ignore::riemdp._errors.SpreadWarning")
+def test_a_saddle_is_not_called_a_mean():
+    """Between two heavy records: the objective is lowest along the circle through them, and bends
+    down across it.
+    """
+    angle = 2.6
+    ways = np.array([[1.0, 1.0], [-1.0, -1.0]]) / np.sqrt(2.0)
+    X = np.column_stack([np.sin(angle) * ways, np.full(2, np.cos(angle))])
+    X, w = np.concatenate([[[0.0, 0.0, 1.0]], X]), np.array([0.2, 0.4, 0.4])
+    with pytest.warns(riemdp.ConvergenceWarning, match="not a minimum"):
+        found = riemdp.frechet_mean(riemdp.Sphere(3), X, weights=w)
+
+    def objective(p):
+        return np.arccos(np.clip(p @ X.T, -1.0, 1.0)) ** 2 @ w
+
+    around = found.value + 1e-2 * np.random.default_rng(0).normal(size=(200, 3))
+    around /= np.linalg.norm(around, axis=1, keepdims=True)
+    assert found.residual < 1e-9
+    assert objective(around).min() < objective(found.value) < objective(around).max()
+
+
+@pytest.mark.filterwarnings("error::riemdp._errors.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::riemdp._errors.SpreadWarning")
+def test_one_of_a_circle_of_minima_is_a_mean():
+    rng = np.random.default_rng(0)
+    turns = rng.uniform(0.0, 2.0 * np.pi, size=40)
+    few = np.column_stack([0.05 * np.cos(turns), 0.05 * np.sin(turns), np.ones(40)])
+    few /= np.linalg.norm(few, axis=1, keepdims=True)
+    X = np.concatenate([few, [[np.sin(1.2), 0.0, np.cos(1.2)], [0.0, np.sin(2.0), np.cos(2.0)]]])
+    assert riemdp.frechet_mean(riemdp.Sphere(3), X).converged
+    circle = np.array([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]])
+    assert riemdp.frechet_mean(riemdp.Sphere(2), circle).converged
+
+
 def test_antipodal_points_end_without_nan():
     X = np.array([[0, 0, 1.0], [0, 0, -1.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = frechet_mean(Sphere(3), X)
-    assert result.converged in (True, False)
-    assert result.converged == (result.residual <= 1e-10)
+    assert np.isfinite(result.residual)
+    assert np.linalg.norm(result.value) == pytest.approx(1.0)
 
 
 def test_many_small_distances():

@@ -223,6 +223,7 @@ class AbstractManifold(eqx.Module):
         return _root(self._inner(p, v, v))
 
     def _transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
+        """An isometry only where all tangent spaces are one; give another one elsewhere."""
         return self._to_tangent(q, v)
 
     def _retract(self, p: Point, v: Tangent) -> Point:
@@ -245,7 +246,8 @@ class AbstractManifold(eqx.Module):
         x, y = jnp.broadcast_arrays(x, y)
         axes = tuple(range(x.ndim - len(self.shape), x.ndim))
         size = jnp.maximum(1.0, jnp.max(jnp.abs(x), axis=axes, initial=0.0))
-        return jnp.max(jnp.abs(x - y), axis=axes, initial=0.0) <= atol * size  # False for NaN
+        error = jnp.max(jnp.abs(x - y), axis=axes, initial=0.0)
+        return jnp.isfinite(size) & (error <= atol * size)  # False for NaN
 
     def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Point:
         z = jax.random.normal(key, (*shape, self.noise_size))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import traceback
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -34,7 +36,8 @@ class PropertyResult:
             exception (`note` shows it).
         tolerance: The largest error that is accepted.
         passed: Whether the error is at most the tolerance, or the property was skipped.
-        note: Why the property was skipped, or the exception; otherwise empty.
+        note: Why the property was skipped or failed: the operation that is not offered, the
+            exception, or by how much the error exceeds the tolerance. Empty where it holds.
     """
 
     name: str
@@ -91,7 +94,8 @@ class CheckReport:
                 if row.passed
                 else "FAILED"
             )
-            why = row.note or ("" if row.passed else row.meaning)
+            told = [row.note] if row.passed else [row.meaning, row.note]
+            why = "; ".join(words for words in told if words)
             lines.append(
                 f"  {row.name:<{width}}  {error:>11}  {row.tolerance:>9.0e} "
                 f" {result}{': ' + why if why else ''}"
@@ -216,11 +220,17 @@ def _run(
     try:
         error = float(prop.error(manifold, sample))
     except NotImplementedError as missing:
-        return PropertyResult(name, prop.meaning, None, tolerance, True, str(missing))
+        return PropertyResult(
+            name, prop.meaning, None, tolerance, True, str(missing) or _shown(missing)
+        )
     except Exception as raised:  # a user's formula may fail in any way; the report says so
         return PropertyResult(name, prop.meaning, math.inf, tolerance, False, _shown(raised))
-    passed = error <= tolerance  # a NaN error does not pass
-    return PropertyResult(name, prop.meaning, error, tolerance, passed)
+    if error <= tolerance:  # a NaN error does not pass
+        return PropertyResult(name, prop.meaning, error, tolerance, True)
+    note = f"the worst error, {error:.1e}, exceeds the tolerance"
+    if math.isnan(error):
+        note = "an operation gives NaN"
+    return PropertyResult(name, prop.meaning, error, tolerance, False, note)
 
 
 def _not_offered(manifold: AbstractManifold, sample: Sample) -> tuple[str, ...]:
@@ -258,7 +268,12 @@ def _not_offered(manifold: AbstractManifold, sample: Sample) -> tuple[str, ...]:
 
 
 def _shown(error: Exception) -> str:
-    text = f"{type(error).__name__}: {error}".splitlines()[0]
+    """An exception in one line: its first words, or where it was raised if it has none."""
+    words = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    if not words:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        words = f"raised in {frame.name}, line {frame.lineno} of {Path(frame.filename).name}"
+    text = f"{type(error).__name__}: {words}"
     return text if len(text) <= 160 else text[:157] + "..."
 
 

@@ -20,8 +20,8 @@ Matrix = Float[Array, "*batch k k"]
 PROJECTION_FLOOR = (
     1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
 )
-# An eigenvalue of a matrix with a diagonal of 1 is 0 up to rounding below so many k EPS. Covariances
-# of signals with an average reference, after ICA or with a channel too many stay below 2.5.
+# Below so many k EPS an eigenvalue of a matrix with a diagonal of 1 is 0 up to rounding. Those of
+# signals with an average reference, after ICA or with a channel too many stay below 2.5.
 RANK = 16.0
 SINGULAR = "is singular up to rounding"
 
@@ -143,8 +143,8 @@ class AbstractSPD(AbstractManifold):
             root = np.where(root > 0.0, root, 1.0)
             scaled = x / root[:, :, None] / root[:, None, :]
         # an entry that overflows is larger than its diagonal allows
-        fine = np.isfinite(scaled).all(axis=(1, 2))
-        scaled = np.where(fine[:, None, None], scaled, -np.eye(self.k))
+        fine = np.all(np.isfinite(scaled), axis=(1, 2), keepdims=True)
+        scaled = np.where(fine, scaled, -np.eye(self.k))
         values = np.linalg.eigvalsh((scaled + scaled.swapaxes(1, 2)) / 2)
         return np.where(values[:, 0] < -limit, 0, np.count_nonzero(values <= limit, axis=1))
 

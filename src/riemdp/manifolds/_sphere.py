@@ -36,8 +36,7 @@ class Sphere(AbstractManifold):
     atan2(|p - q|, |p + q|), which are accurate both for close and for nearly opposite points (an
     arccos is accurate for neither). At exactly opposite points the geodesic is not unique: `log`
     then returns one of the vectors of length pi (so that |log| = dist always holds), and
-    `transport`, which has no limit there, returns the vector unchanged (an isometry between the two
-    tangent spaces).
+    `transport`, which has no limit there, carries along the geodesic of that vector.
 
     Args:
         n: Number of coordinates, at least 2.
@@ -117,8 +116,12 @@ class Sphere(AbstractManifold):
         length = safe_norm(far_u)
         opposite = (length == 0.0)[..., None]
         unit = far_u / jnp.where(opposite, 1.0, length[..., None])
-        unit = jnp.where(opposite, self._from_coordinates(p, jnp.eye(1, self.dim)[0]), unit)
+        unit = jnp.where(opposite, self._first_direction(p), unit)
         return jnp.where(same_side[..., None], near, _angle(s, t)[..., None] * unit)
+
+    def _first_direction(self, p: Array) -> Array:
+        """The way to the opposite point, where all directions are as short."""
+        return self._from_coordinates(p, jnp.eye(1, self.dim)[0])
 
     def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         return _angle(*_chords(p, q))
@@ -139,6 +142,9 @@ class Sphere(AbstractManifold):
         # u - <q, u> / (1 + <p, q>) (p + q) is, on vectors orthogonal to p, the reflection in the
         # hyperplane orthogonal to p + q: written so, nothing cancels when q comes near -p.
         m = p + q
+        across = m - dot(p, m)[..., None] * p
+        opposite = (dot(p, q) < 0.0) & (dot(across, across) == 0.0)
+        m = jnp.where(opposite[..., None], self._first_direction(p), m)
         return v - safe_divide(2.0 * dot(m, v), dot(m, m))[..., None] * m
 
     def _retract(self, p: Array, v: Array) -> Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
@@ -35,6 +36,8 @@ from ._sums import pairwise, weighted_sum
 
 # public and fixed: how long the iteration may run does not depend on an option that looks at data
 MAX_PASSES = 200
+STEP = 1e-3  # of differences of the objective, whose rounding then bends it by less than 1e-8
+FLAT = 1e-5  # less than so much down is none: a mean may be one of a circle of minima
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ class MeanResult:
             exact mean is at most residual / h, with h = 1 on Hadamard spaces. Rounding is not in
             it: up to 1e-7 for matrices of condition 1e9.
         iterations: Passes over the data.
-        converged: Whether residual <= tol.
+        converged: Whether residual <= tol at a minimum. False where the search ended at another
+            stationary point, from which some direction leads down.
     """
 
     value: Any
@@ -74,8 +78,9 @@ def frechet_mean(
     elsewhere. Factors of a `Product` are solved one by one. The result does not depend on chance,
     nor, but for rounding, on the number of cores.
 
-    One record, equal records, or all weight on one record give that point. Antipodal points on a
-    sphere give some stationary point, with a `SpreadWarning`.
+    One record, equal records, or all weight on one record give that point. Records that are spread
+    over more than half of a sphere give some stationary point, with a `SpreadWarning`; if it is no
+    minimum, as one of two opposite points, `converged` is False.
 
     Args:
         manifold: A space with a logarithm.
@@ -93,7 +98,7 @@ def frechet_mean(
         NotImplementedError: The space has no `log`.
 
     Warns:
-        ConvergenceWarning: The tolerance is not reached within 200 passes.
+        ConvergenceWarning: The tolerance is not reached within 200 passes, or not at a minimum.
         SpreadWarning: The mean may not be unique: curvature is positive, and a record lies at least
             half of min(injectivity radius, pi / sqrt(kappa)) away from it.
 
@@ -127,6 +132,15 @@ def frechet_mean(
             f"the Frechet mean on {manifold!r} stopped after {result.iterations} passes with a"
             f" residual above tol = {tol:g}; the records may be spread too widely, or tol may be"
             " below what float64 can reach for them",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    elif cautions and not _is_minimum(manifold, result.value, records, _or_equal(w, n)):
+        result = replace(result, converged=False)
+        warnings.warn(
+            f"the Frechet mean on {manifold!r} stopped at a stationary point that is not a minimum:"
+            " some direction leads down from it. Clamp the records into a smaller public ball"
+            " (riemdp.Ball)",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -241,6 +255,35 @@ def _of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> Iterat
             " mean may not be unique, and what was found may be one of several. Clamp the records"
             " into a smaller public ball (riemdp.Ball)"
         )
+
+
+def _is_minimum(manifold: AbstractManifold, mean: Point, X: Point, w: Any) -> bool:
+    """Whether F = 1/2 sum_i w_i d^2 bends down along no coordinate direction and not along the one
+    in which its Hessian is lowest. Differences decide: at a cut locus F has no second derivative.
+    """
+    dim = int(manifold.dim)
+    rows = [_bend(manifold, mean, X, w, e) for e in np.eye(dim)]
+    hessian = np.stack([np.asarray(row) for row, _ in rows])
+    differences = [float(second) for _, second in rows]
+    if np.isfinite(hessian).all():
+        lowest = np.linalg.eigh((hessian + hessian.T) / 2)[1][:, 0]
+        differences.append(float(_bend(manifold, mean, X, w, lowest)[1]))
+    return not min(differences) < -FLAT
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _bend(manifold: AbstractManifold, mean: Point, X: Point, w: Array, e: Array) -> Any:
+    """The Hessian of F at the mean times a unit vector e, in coordinates; and F's second difference
+    along e, over the square of the step.
+    """
+
+    def objective(c: Array) -> Array:
+        return 0.5 * jnp.sum(w * manifold._squared_dist(manifold._exp_coordinates(mean, c), X))
+
+    here = jnp.zeros_like(e)
+    _, row = jax.jvp(jax.grad(objective), (here,), (e,))
+    ends = objective(STEP * e) + objective(-STEP * e) - 2.0 * objective(here)
+    return row, ends / STEP**2
 
 
 def _count(manifold: AbstractManifold, records: Point) -> int:
