@@ -21,7 +21,7 @@ from .._errors import (
     counted,
     invalid,
 )
-from .._files import locked, write_text
+from .._files import Lock, locked, write_text
 from . import _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
@@ -135,11 +135,11 @@ class Ledger:
         # Resolved once: neither a symbolic link nor a later change of folder leads elsewhere.
         self._path = None if path is None else Path(path).resolve()
         if self._path is not None:
-            with locked(self._path):
+            with locked(self._path) as file:
                 if self._path.exists():
                     self._read()
                 else:
-                    write_text(self._path, self.to_json(), _MODE)
+                    file.write_text(self.to_json(), _MODE)
 
     # ---------------------------------------------------------------- state
     @property
@@ -177,12 +177,12 @@ class Ledger:
             sha256: The SHA-256 of the file that is published, in hexadecimal digits. Never give
                 that of a file of records: it would confirm a guess of all of them.
         """
-        with self._synchronised():
-            if self._path is None or self._own_entry is None:
+        with self._synchronised() as file:
+            if file is None or self._own_entry is None:
                 return
             noted = replace(self._own_entry, file=str(name), sha256=str(sha256))
             entries = tuple(noted if e.id == noted.id else e for e in self._register)
-            write_text(self._path, to_json(self._budget, self._state, entries), _MODE)
+            file.write_text(to_json(self._budget, self._state, entries), _MODE)
             self._register, self._own_entry = entries, noted
 
     @property
@@ -247,7 +247,7 @@ class Ledger:
         """
         guarantee = as_guarantee(guarantee)
         plans = [*self._plans, *([] if of is None else [as_guarantee(of)])]
-        with self._synchronised():
+        with self._synchronised() as file:
             state = self._state.after(guarantee, plans)
             if guarantee.parts and self._refused(guarantee, state):
                 spent = self._state.spent.epsilon(self._budget.delta)
@@ -258,11 +258,11 @@ class Ledger:
                     f" delta {self._budget.delta:g}. Nothing was released or charged"
                     + self._remedy(guarantee)
                 )
-            if self._path is not None:
+            if file is not None:
                 # On disk before in memory: a charge that cannot be recorded is not granted.
                 register, entry = self._entered(guarantee, plans)
                 try:
-                    write_text(self._path, to_json(self._budget, state, register), _MODE)
+                    file.write_text(to_json(self._budget, state, register), _MODE)
                 except OSError as error:
                     raise OSError(
                         error.errno,
@@ -416,15 +416,16 @@ class Ledger:
             )
 
     @contextlib.contextmanager
-    def _synchronised(self) -> Generator[None]:
+    def _synchronised(self) -> Generator[Lock | None]:
+        """Hold the state, read anew, and the file that it is written to, if there is one."""
         self._check_process()
         with self._lock:
             if self._path is None:
-                yield
+                yield None
             else:
-                with locked(self._path):
+                with locked(self._path) as file:
                     self._read()
-                    yield
+                    yield file
 
     def _check_process(self) -> None:
         """In a forked child: refuse a ledger in memory, and renew the lock of one that follows its
