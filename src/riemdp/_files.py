@@ -157,7 +157,7 @@ def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
     """A file, opened and locked until the end of `stack`."""
     # not buffered: the lock of a buffer could be another thread's when a child closes it
     with _opening:
-        handle = stack.enter_context(open(path, mode, buffering=0))
+        handle = stack.enter_context(open(path, mode, buffering=0))  # noqa: SIM115
         _held.add(handle)
     stack.callback(_unlock, handle)
     _lock(handle)

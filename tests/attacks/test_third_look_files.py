@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import riemdp
+from riemdp import Ball, InvalidArgument, private_frechet_mean
+from riemdp.domains._sources import watched
 
 from riemdp.privacy import Budget, BudgetExceeded, Ledger, pure
 
@@ -99,3 +105,103 @@ def _spends(path: Path) -> int:
     except (BudgetExceeded, OSError):
         return 0
     return 1
+
+
+# ---------------------------------------------------------------- 73: a source that differs by read
+def _differing(blocks: int, size: int) -> tuple[object, list[int]]:
+    """A Dask array one of whose blocks holds other records at each read, and how often it was."""
+    dask_array = pytest.importorskip("dask.array")
+    rng, reads = np.random.default_rng(0), [0]
+    x = rng.normal(size=(blocks * size, 2))
+
+    def other(block: np.ndarray, block_info: object = None) -> np.ndarray:
+        info = block_info[0] if block_info else None  # type: ignore[index]
+        if info is None or info["chunk-location"][0] != 1:
+            return block
+        reads[0] += 1
+        return block * (-1.0) ** reads[0] + 0.01 * reads[0]
+
+    array = dask_array.from_array(x / 8.0, chunks=(size, 2))
+    return array.map_blocks(other, dtype=float, meta=np.empty((0, 2))), reads
+
+
+SPACE = riemdp.PoincareBall(2)
+CENTER = np.zeros(2)
+
+
+def test_fault_73_a_dask_array_that_differs_at_each_read_is_refused_before_the_charge() -> None:
+    """Before: a mean moved by 1.4 where its sensitivity is 5e-4, and nothing was said."""
+    array, reads = _differing(4, 500)
+    ledger = Ledger(Budget(5.0, 1e-5))
+    ball = Ball(CENTER, 1.0)
+    with pytest.raises(InvalidArgument, match="`X` differs at each read") as caught:
+        private_frechet_mean(SPACE, array, ball, Budget(1.0, 1e-6), ledger=ledger)
+    assert reads[0] > 1
+    assert ledger.charges == 0
+    said = str(caught.value)
+    assert not re.search(r"\d|block \d|chunk", said)
+
+
+@pytest.mark.parametrize("kind", ["dask", "memmap", "h5py"])
+def test_fault_73_a_source_that_holds_still_is_read_as_before(kind: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(size=(3000, 2)) / 8.0
+    ball = Ball(CENTER, 1.0)
+    held: object
+    if kind == "dask":
+        held = pytest.importorskip("dask.array").from_array(x, chunks=(700, 2))
+    elif kind == "h5py":
+        file = pytest.importorskip("h5py").File(tmp_path / "x.h5", "w")
+        held = file.create_dataset("x", data=x)
+    else:
+        held = np.memmap(tmp_path / "x.dat", dtype=float, mode="w+", shape=x.shape)
+        held[:] = x
+        held.flush()
+    made = private_frechet_mean(SPACE, held, ball, Budget(1.0, 1e-6), rng=3)
+    still = private_frechet_mean(SPACE, x, ball, Budget(1.0, 1e-6), rng=3)
+    np.testing.assert_allclose(made.value, still.value, atol=1e-8)
+
+
+def test_fault_73_a_file_that_is_written_meanwhile_is_refused(tmp_path: Path) -> None:
+    """Whatever is read in parts: a file of which one record is another one at the second pass."""
+    x = np.random.default_rng(1).normal(size=(20000, 2)) / 8.0
+    x[np.arange(len(x)) % 2000 < 500] += 0.3  # a sample is far off, so one pass is not enough
+    held = np.memmap(tmp_path / "x.dat", dtype=float, mode="w+", shape=x.shape)
+    held[:] = x
+    held.flush()
+    passes = [0]
+
+    def written(read: int, n: int) -> None:
+        if read == n:
+            passes[0] += 1
+            held[7] = x[7 + passes[0]]
+            held.flush()
+
+    ledger = Ledger(Budget(5.0, 1e-5))
+    ball = Ball(CENTER, 1.0)
+    with (
+        watched(written),
+        pytest.raises(InvalidArgument, match="`X` differs at each read"),
+    ):
+        private_frechet_mean(SPACE, held, ball, Budget(1.0, 1e-6), tolerance=1e-10, ledger=ledger)
+    assert ledger.charges == 0
+
+
+@pytest.mark.parametrize(("search", "charges"), [(True, 1), (False, 0)], ids=["search", "k-norm"])
+def test_fault_73_what_reads_while_it_draws_gives_no_value(search: bool, charges: int) -> None:
+    """A search has a charge by then, which stands; the other one has measured its value twice."""
+    array, _ = _differing(4, 500)
+    ledger = Ledger(Budget(5.0, 1e-5))
+    ball = riemdp.AdaptiveBall()
+    with pytest.raises(InvalidArgument, match="differs at each read"):
+        if search:
+            private_frechet_mean(SPACE, array, ball, Budget(2.0, 1e-6), ledger=ledger)
+        else:
+            private_frechet_mean(
+                SPACE,
+                array,
+                Ball(CENTER, 1.0),
+                Budget(2.0),
+                mechanism="k-norm-gradient",
+                ledger=ledger,
+            )
+    assert ledger.charges == charges
