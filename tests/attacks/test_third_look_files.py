@@ -8,14 +8,20 @@ import sys
 import threading
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import riemdp
 from riemdp import Ball, InvalidArgument, private_frechet_mean
+from riemdp.domains._labels import admit_people
 from riemdp.domains._sources import watched
-
+from riemdp.optimizers._adaptive_clip import AdaptingGradient, AdaptiveClip
+from riemdp.optimizers._noisy_gradient import Batches
 from riemdp.privacy import Budget, BudgetExceeded, Ledger, pure
+from riemdp.statistics import _people
+from riemdp.statistics._people import people
 
 # ------------------------------------------------------------------------- 71: a deleted lock file
 # Spends the whole budget, and stops before the k-th call of the operating system until it is told.
@@ -191,17 +197,119 @@ def test_fault_73_what_reads_while_it_draws_gives_no_value(search: bool, charges
     """A search has a charge by then, which stands; the other one has measured its value twice."""
     array, _ = _differing(4, 500)
     ledger = Ledger(Budget(5.0, 1e-5))
-    ball = riemdp.AdaptiveBall()
+    given = (riemdp.AdaptiveBall(), Budget(2.0, 1e-6)) if search else (Ball(CENTER, 1), Budget(2.0))
+    named = "auto" if search else "k-norm-gradient"
     with pytest.raises(InvalidArgument, match="differs at each read"):
-        if search:
-            private_frechet_mean(SPACE, array, ball, Budget(2.0, 1e-6), ledger=ledger)
-        else:
-            private_frechet_mean(
-                SPACE,
-                array,
-                Ball(CENTER, 1.0),
-                Budget(2.0),
-                mechanism="k-norm-gradient",
-                ledger=ledger,
-            )
+        private_frechet_mean(SPACE, array, *given, mechanism=named, ledger=ledger)
     assert ledger.charges == charges
+
+
+# --------------------------------------------------------------- 72: programs that tell of a person
+def _compiled(X: np.ndarray, groups: np.ndarray) -> int:
+    """How many programs are compiled for these people, in a process that has none."""
+    made = [0]
+
+    def count(event: str, _: float, **__: object) -> None:
+        made[0] += event == "/jax/core/compile/backend_compile_duration"
+
+    jax.clear_caches()
+    jax.monitoring.register_event_duration_secs_listener(count)
+    try:
+        space = riemdp.Euclidean(2)
+        people(space, X, groups, domain=Ball(space.origin, 0.6).on(space))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(count)
+    return made[0]
+
+
+def test_fault_72_what_is_compiled_tells_nobodys_number_of_records() -> None:
+    """Before: a program for each power of four among the numbers of records of the people."""
+    rng = np.random.default_rng(0)
+    X = 0.1 * rng.normal(size=(5040, 2))
+    one, some = np.arange(40), np.concatenate([np.arange(40), np.full(5000, 39)])
+    _compiled(X[:41], np.zeros(41))  # what is kept outside the compiler
+    few = _compiled(X[:40], one)
+    many = _compiled(X, some)
+    spread = _compiled(X[:400], np.repeat(np.arange(40), 10))
+    assert few == many == spread > 0
+
+
+def test_fault_72_a_person_with_many_records_takes_memory_for_these() -> None:
+    """Before: a person with 65 537 records took the memory of 262 144, several times."""
+    sizes: list[int] = []
+    real = _people._logs
+
+    def seen(*given: object) -> object:
+        sizes.append(sum(leaf.size for leaf in jax.tree.leaves(given[1:])))
+        return real(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_people, "_logs", seen)
+        for n in (3, 3000):
+            people(riemdp.Euclidean(2), np.random.default_rng(0).normal(size=(n, 2)), np.zeros(n))
+    assert len(set(sizes)) == 1
+
+
+# --------------------------------------------------------------------------------- 74: suspicions
+def test_fault_74_a_masked_label_is_missing() -> None:
+    """Before: the label under the mask was taken, and so some other person's."""
+    X, ball, ledger = np.zeros((4, 2)), Ball(np.zeros(2), 1.0), Ledger(Budget(1.0, 1e-5))
+    masked = np.ma.MaskedArray([1, 2, 3, 4], mask=[False, False, True, False])
+    for groups in (masked, [1, 2, np.ma.masked, 4], np.ma.MaskedArray(list("abcd"), masked.mask)):
+        with pytest.raises(InvalidArgument, match="missing"):
+            private_frechet_mean(
+                riemdp.Euclidean(2), X, ball, Budget(1.0), groups=groups, ledger=ledger
+            )
+    assert ledger.charges == 0
+    assert admit_people("groups", np.ma.MaskedArray([5, 5, 6]), 3)[1] == 2
+
+
+def test_fault_74_a_name_in_two_forms_of_unicode_is_one_person() -> None:
+    """Before: two people, of whom neither half was protected."""
+    names = ["Zo\u00eb", "Zoe\u0308", "Zoe"]
+    assert admit_people("groups", names, 3)[1] == 2
+    assert admit_people("groups", np.array(names), 3)[1] == 2
+
+
+def test_fault_74_an_adapting_gradient_divides_by_one_number() -> None:
+    """The mean was divided by the expected size of a batch, and its sensitivity by another."""
+    batches = Batches(population=100, size=40, sampling="allocation", epoch=4)
+    step = AdaptingGradient.adapting(AdaptiveClip(5, 3.0, 0.5, 10, 0.5, (0.1, 0.1)), batches, 1.0)
+    assert step.sensitivity == batches.clips * step.adaptive.norm / batches.divisor
+    assert step.sigma == pytest.approx(step.sensitivity)
+
+
+@pytest.mark.parametrize("how", ["custom-vmap", "callback"])
+def test_fault_74_a_loss_that_mixes_records_is_refused(how: str) -> None:
+    """Before: it ran, and one record changed the clipped gradients of all others."""
+    space = riemdp.Euclidean(2)
+
+    @jax.custom_batching.custom_vmap
+    def centred(z: jax.Array) -> jax.Array:
+        return z
+
+    @centred.def_vmap
+    def _(size: int, batched: list[bool], z: jax.Array) -> tuple[jax.Array, bool]:
+        return z - jnp.mean(z, axis=0), True
+
+    def called(z: jax.Array) -> jax.Array:
+        return jax.pure_callback(
+            lambda x: np.asarray(x) - (np.mean(x, axis=0) if x.ndim > 1 else 0.0),
+            jax.ShapeDtypeStruct(z.shape, z.dtype),
+            z,
+            vmap_method="expand_dims",
+        )
+
+    mixed = centred if how == "custom-vmap" else called
+    problem = riemdp.Problem(
+        space,
+        lambda w, z: jnp.sum((w - z) ** 2),
+        gradient=lambda w, z: 2.0 * (w - mixed(z)),
+    )
+    X, ledger = np.random.default_rng(0).normal(size=(50, 2)), Ledger(Budget(1.0, 1e-5))
+    optimizer = riemdp.DPRGD(steps=2, clip_norm=1.0)
+    with pytest.raises(InvalidArgument, match="mixes records"):
+        riemdp.private_minimize(
+            problem, X, np.zeros(2), optimizer, Budget(1.0, 1e-5), ledger=ledger
+        )
+    assert ledger.charges == 0
