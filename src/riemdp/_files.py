@@ -9,7 +9,7 @@ import sys
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +17,7 @@ from typing import IO
 # with its last reference.
 _held: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
 _opening = threading.RLock()  # no fork comes between the opening of such a file and its entry
+_REPLACES_OPEN_FILES = sys.platform != "win32"
 
 if sys.platform == "win32":
     import msvcrt
@@ -75,27 +76,121 @@ def _named(targets: dict[str, Path]) -> Iterator[None]:
         raise OSError(error.errno, f"{error.strerror}{remedy}", str(of)) from error
 
 
+class Lock:
+    """The lock of one file, held: what writes the file under it.
+
+    Args:
+        path: The file.
+        beside: The file whose lock other processes wait for first.
+        handle: That file as it was locked.
+        stack: What lets go of every lock at the end.
+    """
+
+    def __init__(self, path: Path, beside: Path, handle: IO[bytes], stack: contextlib.ExitStack):
+        self.path, self._beside, self._handle, self._stack = path, beside, handle, stack
+        self._own: IO[bytes] | None = None
+        while _REPLACES_OPEN_FILES and path.exists():
+            try:
+                own = _taken(path, "r+b" if os.access(path, os.W_OK) else "rb", stack)
+            except FileNotFoundError:
+                continue
+            if _is_same(own, path):
+                self._own = own
+                break
+
+    def write_text(self, text: str, mode: int = 0o666) -> None:
+        """Replace the file by one that holds `text`, whole or not at all.
+
+        Raises:
+            OSError: The lock is no longer this one's, because the file it is on was deleted, or the
+                file was replaced by somebody who had no lock. Nothing has changed then.
+        """
+        with staged(self.path, mode=mode, put=self._put) as (part,):
+            part.write_text(text, encoding="utf-8")
+
+    def _put(self, part: Path, target: Path) -> None:
+        if not _REPLACES_OPEN_FILES:  # nor does it delete them: the file beside it still stands
+            os.replace(part, target)
+            return
+        # The new file is locked before it has its name, so this lock goes on with it.
+        new = _taken(part, "r+b", self._stack)
+        if not _is_same(self._handle, self._beside):
+            raise self._lost()
+        if self._own is None:
+            _put_new(part, target, self._lost())
+        elif _is_same(self._own, target):
+            os.replace(part, target)
+        else:
+            raise self._lost()
+        self._own = new
+
+    def _lost(self) -> OSError:
+        return OSError(
+            errno.ENOLCK,
+            f"the lock of this file was lost, because {self._beside.name} or the file itself was"
+            " deleted or replaced while it was held; nothing was written. Delete neither while a"
+            " program works with them, and try again",
+            str(self.path),
+        )
+
+
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[Lock]:
     """Hold the lock of a file, which other processes respect. The operating system drops it when
     its holder ends.
 
-    The lock is on a file beside `path`, because `path` itself is replaced.
+    Two locks are held: that of a file beside `path`, which stays when `path` is replaced or does
+    not exist yet, and that of `path` itself, which keeps others out if the file beside it is
+    deleted. Each is taken again until the file that was locked is the one that has the name.
     """
     beside = path.with_name(path.name + ".lock")
     with contextlib.ExitStack() as stack:
         with _named({str(beside): path}):
-            # not buffered: the lock of a buffer could be another thread's when a child closes it
-            with _opening:
-                handle = stack.enter_context(open(beside, "a+b", buffering=0))
-                _held.add(handle)
-            stack.callback(_unlock, handle)
-            _lock(handle)
-        yield
+            handle = _taken(beside, "a+b", stack)
+            while not _is_same(handle, beside):
+                handle = _taken(beside, "a+b", stack)
+            lock = Lock(path, beside, handle, stack)
+        yield lock
+
+
+def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
+    """A file, opened and locked until the end of `stack`."""
+    # not buffered: the lock of a buffer could be another thread's when a child closes it
+    with _opening:
+        handle = stack.enter_context(open(path, mode, buffering=0))  # noqa: SIM115
+        _held.add(handle)
+    stack.callback(_unlock, handle)
+    _lock(handle)
+    return handle
+
+
+def _put_new(part: Path, target: Path, taken: OSError) -> None:
+    """Give a file a name that no file has, else raise `taken`."""
+    if target.exists():
+        raise taken
+    try:
+        os.link(part, target)  # unlike a renaming, never over a file that came meanwhile
+    except FileExistsError as error:
+        raise taken from error
+    except OSError:  # a file system without links
+        os.replace(part, target)
+    part.unlink(missing_ok=True)
+
+
+def _is_same(handle: IO[bytes], path: Path) -> bool:
+    """Whether the open file is the one that has this name now."""
+    try:
+        return os.path.samestat(os.fstat(handle.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 @contextlib.contextmanager
-def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tuple[Path, ...]]:
+def staged(
+    *targets: str | os.PathLike[str],
+    mode: int = 0o666,
+    put: Callable[[Path, Path], None] = os.replace,
+) -> Iterator[tuple[Path, ...]]:
     """Yield one temporary path per target, in the target's own folder; on success they replace the
     targets.
 
@@ -105,6 +200,7 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
     after a crash or a power cut a reader finds the old file or the new one, never half of one. A
     target that exists keeps its permissions, a new one gets `mode` as far as the process's umask
     allows. A target that is a symbolic link stays one: the file that it points to is replaced.
+    `put` gives the new file its name.
     """
     made: list[tuple[Path, Path]] = []
     named: dict[str, Path] = {}
@@ -129,7 +225,7 @@ def staged(*targets: str | os.PathLike[str], mode: int = 0o666) -> Iterator[tupl
             if target.exists():
                 part.chmod(target.stat().st_mode & 0o777)
         for part, target in made:
-            os.replace(part, target)
+            put(part, target)
         for folder in {target.parent for _, target in made}:
             _sync(folder)
 

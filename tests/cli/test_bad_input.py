@@ -530,13 +530,13 @@ def test_an_interrupt_after_the_charge_waits_and_a_second_one_does_not(
 
 
 def test_no_value_is_put_in_place_when_the_ledger_cannot_be_saved(riemdp, scans, monkeypatch):
-    from riemdp.privacy import _ledger
+    from riemdp import _files
 
-    def full(path, *_):
-        raise OSError(28, "No space left on device", str(path))
+    def full(lock, *_):
+        raise OSError(28, "No space left on device", str(lock.path))
 
     book, before, names = _book_and_names(riemdp, scans)
-    monkeypatch.setattr(_ledger, "write_text", full)
+    monkeypatch.setattr(_files.Lock, "write_text", full)
     run = riemdp("mean", scans, *GOOD, "--ledger", book, "--out", scans.with_name("m.npz"))
     assert run.code == 4
     assert "No space left" in run.err

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._errors import InvalidArgument
 from .._parallel import of_process
-from ._sources import AbstractSource, Sums, Unreadable, reported, spread_out, unmasked
+from ._sources import AbstractSource, Sums, Unreadable, checksum, reported, spread_out, unmasked
 
 # one block at a time in a process: compiled eigendecompositions share their threads
 _one = of_process(threading.Lock)
@@ -57,13 +57,14 @@ class OnCluster(AbstractSource):
         job = delayed(work, pure=False, traverse=False)
         run = delayed(_run, pure=False)
         tasks = [
-            run(job, block, int(first))
+            run(job, block, int(first), self._start)
             for block, first, size in zip(blocks, firsts, sizes, strict=True)
             if size
         ]
         found = self._tried(lambda: compute(*tasks))
         reported(self.n, self.n)
-        return found
+        self._compare(tuple(seen for _, seen in found))
+        return [sums for sums, _ in found]
 
     def _tried(self, compute: Callable[[], Any]) -> Any:
         name = self.called
@@ -106,6 +107,9 @@ def _counted(block: Any, block_info: Any) -> np.ndarray:
     return found
 
 
-def _run(work: Callable[[Any, int], tuple[Sums, Sums]], block: Any, first: int) -> Any:
+def _run(
+    work: Callable[[Any, int], tuple[Sums, Sums]], block: Any, first: int, start: int
+) -> tuple[tuple[Sums, Sums], int]:
     with _one():
-        return work(np.asarray(block), first)
+        part = np.asarray(block)
+        return work(part, first), checksum(part, start)

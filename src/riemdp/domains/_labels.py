@@ -7,6 +7,7 @@ counts records, or names one.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -24,8 +25,9 @@ _REMEDY = "give one label for each record: a number or a text that names its per
 def admit_people(name: str, groups: object, rows: int, *, of: str = "X") -> tuple[np.ndarray, int]:
     """Labels as places from 0 on, in the order of the labels as text.
 
-    Two labels name the same person if they say the same: 7, 7.0, "7" and " 7" do. Joining two
-    people by mistake protects them together; splitting one would protect neither half.
+    Two labels name the same person if they say the same: 7, 7.0, "7" and " 7" do, and so do the two
+    ways to write an accented letter in Unicode (texts are compared in NFC). Joining two people by
+    mistake protects them together; splitting one would protect neither half.
 
     Args:
         name: The argument's name, for the error.
@@ -37,14 +39,16 @@ def admit_people(name: str, groups: object, rows: int, *, of: str = "X") -> tupl
         An integer array (n,), and the number of people.
 
     Raises:
-        InvalidArgument: Not one label for each record, or a label is missing (None, NaN, empty) or
-            neither number nor text.
+        InvalidArgument: Not one label for each record, or a label is missing (None, NaN, masked,
+            empty) or neither number nor text.
     """
     if isinstance(groups, str | bytes | Mapping) or not (
         isinstance(groups, list | tuple) or hasattr(groups, "__array__")
     ):
         raise InvalidArgument(f"argument `{name}` is a {type(groups).__name__}; {_REMEDY}")
     labels: Any = groups if isinstance(groups, list | tuple) else np.asarray(groups)
+    if isinstance(groups, np.ma.MaskedArray) and groups.ndim == 1:
+        labels = groups.tolist()  # None where there is a mask
     if isinstance(labels, np.ndarray) and labels.ndim != 1:
         raise InvalidArgument(f"argument `{name}` has {labels.ndim} axes; {_REMEDY}")
     if len(labels) != rows:
@@ -113,13 +117,15 @@ def is_missing(label: object) -> bool:
 
 def _said(label: object) -> str | None:
     """What a label says; None where it says nothing."""
+    if label is np.ma.masked:
+        return None
     if isinstance(label, bool | np.bool_):
         label = int(label)
     try:
         said = _whole(label) or _text(label)
     except (UnicodeDecodeError, OverflowError):
         return None
-    said = None if said is None else said.strip()
+    said = None if said is None else unicodedata.normalize("NFC", said).strip()
     return None if said is None or said in _MISSING else said
 
 

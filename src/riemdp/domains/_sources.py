@@ -7,6 +7,8 @@ import contextlib
 import contextvars
 import functools
 import math
+import secrets
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -67,8 +69,20 @@ def as_float64(array: np.ndarray) -> np.ndarray:
         return array.astype(np.float64, copy=False)
 
 
+def checksum(part: Any, start: int) -> int:
+    """A checksum of some records as they were read, which goes on from another."""
+    for leaf in map(np.asarray, jax.tree.leaves(part)):
+        if not leaf.dtype.hasobject:
+            start = zlib.crc32(np.ascontiguousarray(leaf).data, start)
+    return start
+
+
 class AbstractSource(abc.ABC):
     """n records, given to a function part by part.
+
+    Every pass over all of them is compared with the first: the sensitivity of a value that several
+    passes make holds for one set of records. The checksums begin at a secret number, and nothing
+    shows them.
 
     Attributes:
         n: How many there are.
@@ -77,6 +91,22 @@ class AbstractSource(abc.ABC):
 
     n: int
     called: str = "X"
+    _first_pass: tuple[int, ...] | None = None
+
+    @functools.cached_property
+    def _start(self) -> int:
+        return secrets.randbits(32)
+
+    def _compare(self, sums: tuple[int, ...]) -> None:
+        """Compare the checksums of a pass with those of the first one."""
+        if self._first_pass is None:
+            self._first_pass = sums
+        elif self._first_pass != sums:
+            raise Unreadable(
+                f"argument `{self.called}` differs at each read, and a release is about one set of"
+                " records; give an array that stays what it is while it is read (of a Dask array"
+                " whose graph draws random numbers, its persist())"
+            )
 
     @property
     @abc.abstractmethod
@@ -144,11 +174,17 @@ class AbstractReader(AbstractSource):
         self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int
     ) -> Iterable[tuple[Sums, Sums]]:
         step = rows * max(1, self.piece // rows)
+        stored, seen = not isinstance(self, Held | Chosen), self._start
         for start in range(0, self.n, step):
             stop = min(start + step, self.n)
-            yield work(self.fetched(start, stop), start)
-            if not isinstance(self, Held | Chosen):
+            part = self.fetched(start, stop)
+            if stored:
+                seen = checksum(part, seen)
+            yield work(part, start)
+            if stored:
                 reported(stop, self.n)
+        if stored:
+            self._compare((seen,))
 
     def thinned(self, size: int) -> tuple[AbstractSource, np.ndarray]:
         stretches = spread_out(self.n, size)

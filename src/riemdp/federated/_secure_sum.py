@@ -58,7 +58,7 @@ from cryptography.hazmat.primitives.kdf import hkdf
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, RiemdpError, invalid
-from .._files import locked, write_text
+from .._files import Lock, locked
 
 Words = NDArray[np.uint64]
 
@@ -107,9 +107,9 @@ class Keys:
             RiemdpError: A file holds something else, or the fresh key of another agreement.
         """
         target = Path(run_file).expanduser().resolve()
-        with locked(target):
+        with locked(target) as file:
             if not target.exists():
-                _write_run_key(target, _new_private(), agreement)
+                _write_run_key(file, _new_private(), agreement)
             fresh = _run_key(target, agreement)
         return Keys(name, _long_term(path), fresh)
 
@@ -198,9 +198,9 @@ def forget(run_file: str | Path) -> None:
         target.unlink(missing_ok=True)
 
 
-def _write_run_key(target: Path, private: bytes, agreement: str) -> None:
+def _write_run_key(file: Lock, private: bytes, agreement: str) -> None:
     told = {"format": _RUN_KEY, "version": 1, "agreement": agreement, "private": private.hex()}
-    write_text(target, json.dumps(told) + "\n", 0o600)
+    file.write_text(json.dumps(told) + "\n", 0o600)
 
 
 def _run_key(target: Path, agreement: str) -> bytes:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
-from .._files import locked, write_text
+from .._files import Lock, locked
 from ..mechanisms._search_sites import affordable
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._permit import Permit, Receipt
@@ -233,8 +233,8 @@ class Site:
                 agreement. Nothing is written then.
             BudgetExceeded: The ledger refuses the whole of a search. No answer is written then.
         """
-        with _locked(self.answers) as target:
-            book = _Answers.read(target)
+        with _locked(self.answers) as file:
+            book = _Answers.read(file.path)
             if book.answers and book.agreement != agreement:
                 raise Refused(
                     "declined: this site has answered under another agreement. Nothing was spent"
@@ -251,15 +251,13 @@ class Site:
                 # Of an earlier answer: the file says that the charge was made.
                 permit = Permit(part.whole, Receipt(book.mark, self.ledger is not None))
                 if not book.answers:
-                    permit = self._charge_once(book, agreement, part.whole, target)
+                    permit = self._charge_once(book, agreement, part.whole, file)
             book.agreement = agreement
             book.enter(round_number, None if part is None else part.share)
-            book.write(target)
+            book.write(file)
             return permit
 
-    def _charge_once(
-        self, book: _Answers, agreement: str, whole: Guarantee, target: Path
-    ) -> Permit:
+    def _charge_once(self, book: _Answers, agreement: str, whole: Guarantee, file: Lock) -> Permit:
         """Charge a whole search before its first answer.
 
         The file first holds a mark of its own, and the charge in the ledger's register has it in
@@ -269,7 +267,7 @@ class Site:
         """
         if book.agreement != agreement or not book.mark:
             book.agreement, book.mark = agreement, secrets.token_hex(8)
-            book.write(target)
+            book.write(file)
         words = (
             f"a search over sites, as {self.name}, under the agreement {agreement}, answers file"
             f" {book.mark}"
@@ -402,12 +400,12 @@ class _Answers:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.answers.append(_Answer(number, now, share))
 
-    def write(self, target: Path) -> None:
+    def write(self, file: Lock) -> None:
         text: dict[str, Any] = {"format": _FORMAT, "version": 1, "agreement": self.agreement}
         if self.mark:
             text["mark"] = self.mark
         text["answers"] = [answer.to_dict() for answer in self.answers]
-        write_text(target, json.dumps(text, indent=1) + "\n", 0o600)
+        file.write_text(json.dumps(text, indent=1) + "\n", 0o600)
 
     @staticmethod
     def read(target: Path) -> _Answers:
@@ -427,13 +425,13 @@ class _Answers:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[Path]:
+def _locked(path: Path) -> Iterator[Lock]:
     """The file itself, behind whatever links, under a lock that its holder's end releases."""
     target = path.expanduser().resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and target.stat().st_nlink > 1:
-        raise RiemdpError(
-            f"{target} has several hard links; counts behind them would go apart. Keep one"
-        )
-    with locked(target):
-        yield target
+    with locked(target) as file:
+        if target.exists() and target.stat().st_nlink > 1:
+            raise RiemdpError(
+                f"{target} has several hard links; counts behind them would go apart. Keep one"
+            )
+        yield file

@@ -94,7 +94,7 @@ class AdaptingGradient(NoisyGradient):
         cls, adaptive: AdaptiveClip, batches: Batches, noise_multiplier: float
     ) -> AdaptingGradient:
         """With a clip norm that is found on the way."""
-        sensitivity = batches.clips * adaptive.norm / batches.size
+        sensitivity = batches.clips * adaptive.norm / batches.divisor
         # a hair more: the parts of the noise are made from it by products and quotients
         sigma = (1.0 + 1e-12) * noise_multiplier * sensitivity
         return cls(1.0, sigma, noise_multiplier, batches, adaptive=adaptive)
@@ -113,7 +113,7 @@ class AdaptingGradient(NoisyGradient):
     @property
     def sensitivity(self) -> float:
         """Largest change by one record of mean and weighted count together."""
-        return self.batches.clips * self.adaptive.norm / self.batches.size
+        return self.batches.clips * self.adaptive.norm / self.batches.divisor
 
     def noise_size(self, kernel: AbstractKernel) -> int:
         """How many normals one answer takes: one more, for the count."""
@@ -178,7 +178,7 @@ class AdaptingGradient(NoisyGradient):
         mean = jax.tree.map(lambda g: jnp.where(searches, 0.0, g), mean)
         deviation = self.deviation(step)
         if self.scale is None:
-            share = 0.5 + counted / self.batches.size + deviation * normals[-1]
+            share = 0.5 + counted / self.batches.divisor + deviation * normals[-1]
         else:
             share = 0.5 + (counted + normals[-1]) * (deviation / self.scale)
         return mean, adaptive.following(found, share, step)

@@ -60,7 +60,7 @@ def adapting(batches: Batches, budget: Budget | None, steps: int, dim: int) -> A
             " norm. Give a budget"
         )
     z = calibrated(batches, budget.epsilon, budget.delta, steps + SEARCHES)
-    alone = 0.5 * z * batches.clips / batches.size  # standard deviation of a share in the search
+    alone = 0.5 * z * batches.clips / batches.divisor  # standard deviation of a share in the search
     if alone > _COARSE:
         raise InvalidArgument(
             f"argument `clip_norm` = {ADAPTIVE!r}: {batches.size} records in a step are too few to"

@@ -21,7 +21,7 @@ from .._errors import (
     counted,
     invalid,
 )
-from .._files import locked, write_text
+from .._files import Lock, locked, write_text
 from . import _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
@@ -131,11 +131,11 @@ class Ledger:
         # Resolved once: neither a symbolic link nor a later change of folder leads elsewhere.
         self._path = None if path is None else Path(path).resolve()
         if self._path is not None:
-            with locked(self._path):
+            with locked(self._path) as file:
                 if self._path.exists():
                     self._read()
                 else:
-                    write_text(self._path, self.to_json(), _MODE)
+                    file.write_text(self.to_json(), _MODE)
 
     _keeps: ClassVar[bool] = True
     """Whether a charge stands in it afterwards; not in the one that attacks are charged to."""
@@ -186,12 +186,12 @@ class Ledger:
             sha256: The SHA-256 of the file that is published, in hexadecimal digits. Never give
                 that of a file of records: it would confirm a guess of all of them.
         """
-        with self._synchronised():
-            if self._path is None or self._own_entry is None:
+        with self._synchronised() as file:
+            if file is None or self._own_entry is None:
                 return
             noted = replace(self._own_entry, file=str(name), sha256=str(sha256))
             entries = tuple(noted if e.id == noted.id else e for e in self._register)
-            write_text(self._path, to_json(self._budget, self._state, entries), _MODE)
+            file.write_text(to_json(self._budget, self._state, entries), _MODE)
             self._register, self._own_entry = entries, noted
 
     @property
@@ -257,16 +257,22 @@ class Ledger:
         """
         guarantee = as_guarantee(guarantee)
         plans = [*self._plans, *([] if of is None else [as_guarantee(of)])]
-        with self._synchronised():
+        with self._synchronised() as file:
             while True:
                 before = self._state
-                state = self._granted(guarantee, plans, run)
+                state = self._granted(guarantee, plans, run, file)
                 # A signal handler may have charged since; nothing runs between these two lines.
                 if self._state is before:
                     self._state = state
                     return
 
-    def _granted(self, guarantee: Guarantee, plans: Sequence[Guarantee], run: str | None) -> State:
+    def _granted(
+        self,
+        guarantee: Guarantee,
+        plans: Sequence[Guarantee],
+        run: str | None,
+        file: Lock | None,
+    ) -> State:
         """The state after one more release, which is in the ledger's file already if it has one."""
         state = self._state.after(guarantee, plans)
         if guarantee.parts and self._refused(guarantee, state):
@@ -278,12 +284,12 @@ class Ledger:
                 f" delta {self._budget.delta:g}. Nothing was released or charged"
                 + self._remedy(guarantee)
             )
-        if self._path is None:
+        if file is None:
             return replace(state, ids=(*state.ids, run or new_id()))
         # On disk before in memory: a charge that cannot be recorded is not granted.
         register, entry = self._entered(guarantee, plans, run)
         try:
-            write_text(self._path, to_json(self._budget, state, register), _MODE)
+            file.write_text(to_json(self._budget, state, register), _MODE)
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -447,11 +453,12 @@ class Ledger:
             )
 
     @contextlib.contextmanager
-    def _synchronised(self) -> Generator[None]:
+    def _synchronised(self) -> Generator[Lock | None]:
+        """Hold the state, read anew, and the file that it is written to, if there is one."""
         self._check_process()
         with self._lock:
             if self._path is None:
-                yield
+                yield None
                 return
             if self._busy:  # the lock of the file would wait for itself
                 raise RiemdpError(
@@ -460,9 +467,9 @@ class Ledger:
                 )
             try:
                 self._busy = True
-                with locked(self._path):
+                with locked(self._path) as file:
                     self._read()
-                    yield
+                    yield file
             finally:
                 self._busy = False
 

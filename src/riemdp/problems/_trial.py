@@ -17,17 +17,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import InvalidArgument
+from .._errors import InvalidArgument, raise_interrupt
 from ..manifolds._base import Point
 from ._problem import AutomaticGradient, Formula, Problem, Record
 
 _MOST = 64  # records that are tried
 _POINTS = 3  # of them, points of the space
+_SAME = 1e-6  # relative and absolute: programs for one record and for two round alike
 
 
 def try_problem(problem: Problem, w: Point, form: Record) -> None:
     """Raise unless loss and gradient are finite at `w`, for `problem.example` or, without one, for
-    some made-up record. Functions of this package are not tried.
+    some made-up record, and that record's gradient is the same beside another record. Functions of
+    this package are not tried.
 
     Args:
         problem: The problem.
@@ -37,6 +39,9 @@ def try_problem(problem: Problem, w: Point, form: Record) -> None:
     Raises:
         InvalidArgument: Naming `loss` or `gradient`, or `example` if it is no record of this shape.
             Nothing was spent.
+
+    A gradient is clipped record by record, which bounds what one record changes only if no gradient
+    depends on the others; a callback or a batching rule of the user's own can break that.
     """
     if isinstance(problem.loss, Formula) and isinstance(problem.gradient, Formula):
         return
@@ -45,6 +50,7 @@ def try_problem(problem: Problem, w: Point, form: Record) -> None:
     for record in _records(problem, w, form):
         of_loss, of_gradient = (bool(flag) for flag in _finite(problem.loss, gradient, w, record))
         if of_loss and of_gradient:
+            _check_alone(problem, gradient, w, record)
             return
         finite_loss |= of_loss
     name = "gradient" if finite_loss else "loss"
@@ -60,6 +66,35 @@ def try_problem(problem: Problem, w: Point, form: Record) -> None:
         " that it is made for, give one of their kind that is public: Problem(...,"
         " example=record). Nothing was spent"
     )
+
+
+def _check_alone(problem: Problem, gradient: Callable[..., Any], w: Point, record: Record) -> None:
+    source, name = np.random.default_rng(1), "loss" if problem.gradient is None else "gradient"
+    other = jax.tree.map(lambda leaf: 2.0 + _normal(source, leaf.shape), record)
+    try:
+        alike = bool(_is_alone(gradient, w, record, other))
+    except Exception as error:  # a user's function may raise anything
+        raise_interrupt(error)
+        raise InvalidArgument(
+            f"argument `{name}` cannot be evaluated on several records at once"
+            f" ({type(error).__name__}). Nothing was spent"
+        ) from error
+    if not alike:
+        raise InvalidArgument(
+            f"argument `{name}` gives one made-up record another gradient beside another than alone:"
+            " it mixes records (in a callback or a batching rule of its own), so no clip norm bounds"
+            " what one record changes. Compute it from one record. Nothing was spent"
+        )
+
+
+@eqx.filter_jit
+def _is_alone(gradient: Callable[..., Any], w: Point, z: Record, other: Record) -> Any:
+    """Whether the gradient of z in a batch of one is that in a batch of two."""
+    of = jax.vmap(lambda record: gradient(w, record))
+    alone = of(jax.tree.map(lambda leaf: leaf[None], z))
+    beside = of(jax.tree.map(lambda *two: jnp.stack(two), z, other))
+    pairs = zip(jax.tree.leaves(alone), jax.tree.leaves(beside), strict=True)
+    return jnp.all(jnp.array([jnp.allclose(a[0], b[0], _SAME, _SAME) for a, b in pairs]))
 
 
 @eqx.filter_jit

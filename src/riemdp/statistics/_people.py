@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -19,14 +20,15 @@ from jaxtyping import Array
 
 from .._errors import invalid
 from ..domains import Domain
-from ..domains._clamp import choose, flagged_batch, readable
+from ..domains._clamp import flagged_batch, readable
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._membership import Membership
 from ._query import whatever_is_set
 
-_AT_ONCE = 512  # records of a compiled call; one person with more has a call of their own
+_BLOCK = 8  # records of one person that are taken together
+_AT_ONCE = 64  # blocks of a compiled call
 _STEPS = 300  # of a person's mean: a handful where records lie close together
 _FALL = 0.25  # the share of the fall that a gradient promises which a step has to bring
 _ROUNDED = 1e-13  # relative, below which a fall of the objective is rounding
@@ -70,9 +72,10 @@ def people(
     moved into its ball first. A person with one record that is left is that record, as it was
     given.
 
-    Each person is computed alone: by a program whose shape is that of the person's own number of
-    records (rounded up to a power of four), on these records sorted by their entries. So a person's
-    point has the same bits whatever the others are and wherever the records stand in `X`.
+    Each person's records are sorted by their entries and cut into blocks of one public size, and
+    every program takes a public number of blocks, one after the other. So a person's point has the
+    same bits whatever the others are and wherever the records stand in `X`, and no compiled shape
+    follows a number of records.
 
     Args:
         manifold: A space with a logarithm.
@@ -88,105 +91,200 @@ def people(
     """
     records, rows = admit_records(manifold, "X", X, at_least=at_least)
     members = Membership(groups, rows)
-    n = members.n
-    leaves, tree = jax.tree.flatten(jax.tree.map(np.asarray, records))
+    n, counts = members.n, members.counts
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(records)]
     if not leaves:
         raise invalid("X", "given", "people need records that are arrays")
-    flat = np.concatenate([leaf.reshape(rows, -1) for leaf in leaves], axis=1) if rows else None
+    order, starts = _in_order(members, leaves), np.cumsum(counts) - counts
+    x = jax.tree.map(lambda leaf: np.asarray(leaf)[order], records)
+    ball = None if domain is None else (domain.center, domain.radius)
+    points, valid, outside = _admitted(manifold, ball, x, starts, counts)
+    owner = np.repeat(np.arange(n), counts)
+    first, rows_of_points = np.zeros(n, dtype=np.int64), np.flatnonzero(valid)
+    first[owner[rows_of_points[::-1]]] = rows_of_points[::-1]
+    left = np.bincount(owner, weights=valid, minlength=n)
+    found = jax.tree.map(lambda leaf: _or_nan(left > 0, leaf[first] if n else leaf), x)
+    several = np.flatnonzero(left > 1)
+    start = jax.tree.map(lambda leaf: leaf[first[several]], points)
+    given = (starts[several], counts[several], left[several])
+    means = _means(manifold, points, valid, start, *given)
+    for to, leaf in zip(jax.tree.leaves(found), jax.tree.leaves(means), strict=True):
+        to[several] = leaf
+    return People(found, n, 2 * np.bincount(owner, weights=outside, minlength=n) > counts)
+
+
+def _or_nan(given: np.ndarray, points: np.ndarray) -> np.ndarray:
+    return np.where(given.reshape(-1, *[1] * (points.ndim - 1)), points, np.nan)
+
+
+def _in_order(members: Membership, leaves: list[np.ndarray]) -> np.ndarray:
+    """The rows person by person, those of one person in the order of what stands in them."""
     order, starts = members.by_person
-    of_person = np.split(order, starts[1:])
-    found = [np.full((n, *leaf.shape[1:]), np.nan) for leaf in leaves]
-    outside = np.zeros(n, dtype=bool)
-    sizes: dict[int, list[int]] = {}
-    for i in range(n):
-        sizes.setdefault(_room(len(of_person[i])), []).append(i)
-    for size, members in sorted(sizes.items()):
-        count = max(1, _AT_ONCE // size)
-        for first in range(0, len(members), count):
-            these = members[first : first + count]
-            rows_of = [_sorted(of_person[i], flat) for i in these]
-            used = np.zeros((count, size), dtype=bool)
-            filled = [np.zeros((count, size, *leaf.shape[1:])) for leaf in leaves]
-            for slot, own in enumerate(rows_of):
-                used[slot, : len(own)] = True
-                for to, leaf in zip(filled, leaves, strict=True):
-                    to[slot, : len(own)] = leaf[own]
-            batch = jax.tree.unflatten(tree, filled)
-            ball = None if domain is None else (domain.center, domain.radius)
-            points, flags = _one_by_one(manifold, ball, batch, used)
-            for to, leaf in zip(found, jax.tree.leaves(points), strict=True):
-                to[these] = np.asarray(leaf)[: len(these)]
-            outside[these] = np.asarray(flags)[: len(these)]
-    return People(jax.tree.unflatten(tree, found), n, outside)
+    if len(order) == 0:
+        return order
+    flat = np.concatenate([leaf.reshape(len(order), -1) for leaf in leaves], axis=1)
+    return np.concatenate([_sorted(own, flat) for own in np.split(order, starts[1:])])
 
 
-def _room(count: int) -> int:
-    """The least power of four that holds this many records: few programs are compiled."""
-    return 4 ** -(-(count - 1).bit_length() // 2)
-
-
-def _sorted(own: np.ndarray, flat: Any) -> np.ndarray:
-    """A person's rows in the order of what stands in them."""
+def _sorted(own: np.ndarray, flat: np.ndarray) -> np.ndarray:
     return own if len(own) == 1 else own[np.lexsort(flat[own].T[::-1])]
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _one_by_one(
-    manifold: AbstractManifold, ball: tuple[Point, Any] | None, x: Point, used: Array
-) -> tuple[Point, Array]:
-    """The points of some people, one after the other: the same program for each of them."""
-    return jax.lax.map(lambda person: _one(manifold, ball, *person), (x, used))
+# ------------------------------------------------------------------ blocks
+@dataclasses.dataclass(frozen=True)
+class _Blocks:
+    """Some people's rows, cut into blocks.
 
-
-def _one(
-    manifold: AbstractManifold, ball: tuple[Point, Any] | None, x: Point, used: Array
-) -> tuple[Point, Array]:
-    center = manifold.origin if ball is None else ball[0]
-    points, valid = readable(manifold, center, x)
-    outside = ~valid
-    if ball is not None:
-        points, outside = flagged_batch(manifold, center, ball[1], points)
-        outside |= ~valid
-    valid &= used
-    left = jnp.sum(valid)
-    point = jax.tree.map(lambda leaf: leaf[jnp.argmax(valid)], x)
-    if used.shape[0] > 1:
-        start = jax.tree.map(lambda leaf: leaf[jnp.argmax(valid)], points)
-        mean = _mean(manifold, points, valid / jnp.maximum(left, 1), start)
-        point = choose(left == 1, point, mean)
-    point = choose(left > 0, point, jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), point))
-    return point, 2 * jnp.sum(outside & used) > jnp.sum(used)
-
-
-def _mean(manifold: AbstractManifold, points: Point, weights: Array, start: Point) -> Point:
-    """Gradient descent on F = 1/2 sum w d^2 from one of the points, with steps that are shortened
-    until F falls by a share of what its gradient promises; without that share steps that are twice
-    too long go to and fro for ever. Where F no longer tells, its gradient has to. A fixed function
-    of its arguments: how near it comes to a minimum touches accuracy alone.
+    Attributes:
+        who: Of which of these people each block is.
+        rows: The rows of each block, (blocks, _BLOCK).
+        used: Which of them are the person's.
     """
 
-    def body(state: tuple[Array, Point, Array, Array, Array]) -> Any:
-        k, p, y, f, step = state
-        q = manifold._exp_coordinates(p, step * y)
+    who: np.ndarray
+    rows: np.ndarray
+    used: np.ndarray
+
+    @staticmethod
+    def all(starts: np.ndarray, counts: np.ndarray) -> Iterator[_Blocks]:
+        """All blocks in order, a public number at a time; once no block where there is none, so
+        that the same programs run.
+        """
+        many = -(-counts // _BLOCK)
+        who = np.repeat(np.arange(len(counts)), many)
+        begin = starts[who] + _BLOCK * (np.arange(len(who)) - (np.cumsum(many) - many)[who])
+        end = (starts + counts)[who]
+        for first in range(0, max(1, len(who)), _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            rows = begin[some, None] + np.arange(_BLOCK)
+            used = rows < end[some, None]
+            yield _Blocks(who[some], np.where(used, rows, begin[some, None]), used)
+
+    def filled(self, values: np.ndarray, filling: Any) -> np.ndarray:
+        """One value a block, for a public number of blocks."""
+        lack = _AT_ONCE - len(self.who)
+        more = np.broadcast_to(np.asarray(filling, values.dtype), (lack, *values.shape[1:]))
+        return np.concatenate([values, more])
+
+
+def _admitted(
+    manifold: AbstractManifold, ball: Any, x: Point, starts: np.ndarray, counts: np.ndarray
+) -> tuple[Point, np.ndarray, np.ndarray]:
+    """The records moved into the ball, which are points, and which lay outside or are none."""
+    points = jax.tree.map(lambda leaf: np.empty(leaf.shape), x)
+    valid, outside = np.zeros((2, int(counts.sum())), dtype=bool)
+    for some in _Blocks.all(starts, counts):
+        parts = jax.tree.map(lambda leaf, s=some: s.filled(_cut(leaf[s.rows], s.used), 0.0), x)
+        got, *flags = _admit(manifold, ball, parts)
+        to, own = some.rows[some.used], len(some.who)
+        for into, leaf in zip(jax.tree.leaves(points), jax.tree.leaves(got), strict=True):
+            into[to] = np.asarray(leaf)[:own][some.used]
+        for into, flag in zip((valid, outside), flags, strict=True):
+            into[to] = np.asarray(flag)[:own][some.used]
+    return points, valid, outside
+
+
+def _cut(x: np.ndarray, used: np.ndarray) -> np.ndarray:
+    return np.where(used.reshape(*used.shape, *[1] * (x.ndim - 2)), x, 0.0)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _admit(
+    manifold: AbstractManifold, ball: tuple[Point, Any] | None, x: Point
+) -> tuple[Point, Array, Array]:
+    """Records of some blocks, one block after the other: the same program for each of them."""
+
+    def one(block: Point) -> tuple[Point, Array, Array]:
+        points, valid = readable(manifold, manifold.origin if ball is None else ball[0], block)
+        if ball is None:
+            return points, valid, ~valid
+        points, outside = flagged_batch(manifold, *ball, points)
+        return points, valid, outside | ~valid
+
+    return jax.lax.map(one, x)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _logs(
+    manifold: AbstractManifold, p: Point, v: Array, x: Point, used: Array
+) -> tuple[Point, Array, Array]:
+    """Of some blocks, one after the other: the end of the step v from p, and the sums of the
+    logarithms there and of their squares.
+    """
+
+    def one(given: tuple[Point, Array, Point, Array]) -> tuple[Point, Array, Array]:
+        base, step, points, counted = given
+        q = manifold._exp_coordinates(base, step)
         logs = manifold._log_coordinates(q, points)
-        logs = jnp.where((weights > 0)[:, None] & jnp.isfinite(logs), logs, 0.0)
-        y_q, f_q = weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
-        square = jnp.sum(y**2)  # f is 2 F
-        shorter = jnp.sum(y_q**2) < (1.0 - 0.1 * step) * square
-        better = (f_q < f - 2.0 * _FALL * step * square) | (shorter & (f_q <= f * (1.0 + _ROUNDED)))
-        return (
-            k + 1,
-            choose(better, q, p),
-            jnp.where(better, y_q, y),
-            jnp.where(better, f_q, f),
-            jnp.where(better, jnp.minimum(1.0, 1.5 * step), 0.5 * step),
-        )
+        logs = jnp.where(counted[:, None] & jnp.isfinite(logs), logs, 0.0)
+        return q, jnp.sum(logs, axis=0), jnp.sum(logs**2)
 
-    def goes_on(state: tuple[Array, Point, Array, Array, Array]) -> Array:
-        k, _, y, f, step = state
-        # the first step has length 0 and only looks
-        return (k == 0) | ((k < _STEPS) & (jnp.sum(y**2) > _NEAR**2 * f) & (step > 1e-6))
+    return jax.lax.map(one, (p, v, x, used))
 
-    far = jnp.asarray(jnp.inf)
-    state = (jnp.asarray(0), start, jnp.zeros(manifold.dim), far, jnp.asarray(1.0))
-    return jax.lax.while_loop(goes_on, body, state)[1]
+
+def _pass(
+    manifold: AbstractManifold,
+    p: Point,
+    v: np.ndarray,
+    points: Point,
+    valid: np.ndarray,
+    starts: np.ndarray,
+    counts: np.ndarray,
+) -> tuple[Point, np.ndarray, np.ndarray]:
+    """`_logs` of all records of some people: their blocks are added in order."""
+    origin, q = manifold.origin, jax.tree.map(np.array, p)
+    owners, sums, squares = [], [], []
+    for some in _Blocks.all(starts, counts):
+        own, who = len(some.who), some.who
+        parts = jax.tree.map(lambda x, o, s=some: s.filled(x[s.rows], o), points, origin)
+        base = jax.tree.map(lambda x, o, s=some: s.filled(x[s.who], o), p, origin)
+        counted = some.filled(valid[some.rows] & some.used, False)
+        got, y, f = _logs(manifold, base, some.filled(v[who], 0.0), parts, counted)
+        for into, leaf in zip(jax.tree.leaves(q), jax.tree.leaves(got), strict=True):
+            into[who] = np.asarray(leaf)[:own]
+        owners.append(who)
+        sums.append(np.asarray(y)[:own])
+        squares.append(np.asarray(f)[:own])
+    begin = np.flatnonzero(np.diff(np.concatenate(owners), prepend=-1))
+    if not len(begin):
+        return q, np.zeros((0, manifold.dim)), np.zeros(0)
+    y, f = np.concatenate(sums), np.concatenate(squares)
+    return q, np.add.reduceat(y, begin, axis=0), np.add.reduceat(f, begin)
+
+
+def _means(
+    manifold: AbstractManifold,
+    points: Point,
+    valid: np.ndarray,
+    start: Point,
+    starts: np.ndarray,
+    counts: np.ndarray,
+    left: np.ndarray,
+) -> Point:
+    """Gradient descent on each person's F = 1/2 mean d^2 from one of the points, with steps that
+    are shortened until F falls by a share of what its gradient promises; without that share steps
+    that are twice too long go to and fro for ever. Where F no longer tells, its gradient has to. A
+    fixed function of the person's records: how near it comes to a minimum touches accuracy alone.
+    """
+    p, m = jax.tree.map(np.array, start), len(counts)
+    y, f, step = np.zeros((m, manifold.dim)), np.full(m, np.inf), np.ones(m)
+    going = np.arange(m)  # the first step has length 0 and only looks
+    for _ in range(_STEPS):
+        here = jax.tree.map(lambda leaf, g=going: leaf[g], p)
+        own = (starts[going], counts[going])
+        of = y[going], f[going], step[going]
+        q, y_q, f_q = _pass(manifold, here, of[2][:, None] * of[0], points, valid, *own)
+        y_q, f_q = y_q / left[going][:, None], f_q / left[going]
+        square = np.sum(of[0] ** 2, axis=-1)  # f is 2 F
+        shorter = np.sum(y_q**2, axis=-1) < (1.0 - 0.1 * of[2]) * square
+        better = f_q < of[1] - 2.0 * _FALL * of[2] * square
+        better |= shorter & (f_q <= of[1] * (1.0 + _ROUNDED))
+        for into, leaf in zip(jax.tree.leaves(p), jax.tree.leaves(q), strict=True):
+            into[going[better]] = leaf[better]
+        y[going[better]], f[going[better]] = y_q[better], f_q[better]
+        step[going] = np.where(better, np.minimum(1.0, 1.5 * of[2]), 0.5 * of[2])
+        far = np.sum(y[going] ** 2, axis=-1) > _NEAR**2 * f[going]
+        going = going[far & (step[going] > 1e-6)]
+        if not len(going):
+            break
+    return p
