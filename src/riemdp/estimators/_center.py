@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from typing import Self
 
@@ -171,7 +172,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
                     manifold,
                     np.asarray(matrices)[own],
                     ball,
-                    budget,
+                    dataclasses.replace(budget),  # charged: wherever it came from
                     rng=source,
                     groups=None if labels is None else labels[own],
                     **how,

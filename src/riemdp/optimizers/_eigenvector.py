@@ -24,6 +24,7 @@ from ..manifolds._spectral import unpack
 from ..mechanisms._lattice import added, on_grid
 from ..privacy import Budget, Ledger, charge, gaussian, gaussian_noise_multiplier
 from ..privacy._arithmetic import LATTICE
+from ..privacy._sent import refuse_sent
 from ..problems import principal_eigenvector
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
@@ -100,7 +101,7 @@ def private_principal_eigenvector(
     """
     one_of("method", method, METHODS)
     r = magnitude("row_norm", row_norm, power=2)
-    check_budget(budget)
+    refuse_sent(check_budget(budget), ledger)
     rows = np.asarray(taken("data", data))
     if rows.ndim != 2 or rows.dtype.kind not in "fiub" or rows.shape[0] == 0 or rows.shape[1] < 2:
         raise invalid(

@@ -14,6 +14,7 @@ from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._ledger import about_people, uncharged
+from ..privacy._sent import refuse_sent
 from ..problems._problem import Problem
 from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source
@@ -134,6 +135,7 @@ def private_minimize(
                 "budget=None for a run that is not private"
             )
         budget = None
+    refuse_sent(budget, ledger)
     record_every = integer("record_every", record_every, at_least=0)
     # the records of a person are brought together in memory
     point, records, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)

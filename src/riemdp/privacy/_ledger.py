@@ -6,7 +6,6 @@ import contextlib
 import contextvars
 import os
 import threading
-import warnings
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +15,12 @@ from .._errors import (
     BudgetExceeded,
     InvalidArgument,
     RiemdpError,
-    RiemdpWarning,
     check_float64,
     counted,
     invalid,
 )
 from .._files import locked, write_text
-from . import _filter
+from . import _elsewhere, _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
 from ._ledger_state import State, covers, from_json, to_json
@@ -40,8 +38,6 @@ _of_people: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "riemdp_of_people", default=False
 )  # see `about_people`
 _session: Ledger | None = None  # of this process, for what is in no `with Ledger`
-_open_somewhere = 0  # `with` blocks entered and not left, in any thread
-_count_lock = threading.Lock()
 
 
 class Ledger:
@@ -342,17 +338,13 @@ class Ledger:
 
     # ---------------------------------------------------------------- context
     def __enter__(self) -> Ledger:
-        global _open_somewhere
         stack = self._tokens.__dict__.setdefault("stack", [])
         stack.append(_innermost.set(self))
-        with _count_lock:
-            _open_somewhere += 1
+        _elsewhere.opened()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        global _open_somewhere
-        with _count_lock:
-            _open_somewhere -= 1
+        _elsewhere.closed()
         _innermost.reset(self._tokens.stack.pop())
 
     @staticmethod
@@ -458,7 +450,7 @@ def charge(
     guarantee: Guarantee, ledger: Ledger | None = None, *, of: Guarantee | None = None
 ) -> None:
     """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread, else
-    on the `session_ledger`; nothing if there is none.
+    on the `session_ledger`; nothing if there is none, and none is open elsewhere either.
 
     Every release calls this after everything that can fail was checked, and immediately before the
     noise is drawn. `of` is the guarantee of the whole planned run that the release is a part of, as
@@ -466,6 +458,8 @@ def charge(
 
     Raises:
         BudgetExceeded: The ledger refuses; nothing may be drawn.
+        InvalidArgument: A ledger is open in another thread of this process, or in the process that
+            started this worker, and none is seen here; nothing may be drawn.
         PrecisionError: JAX's 64 bits are switched off.
     """
     check_float64()
@@ -475,13 +469,8 @@ def charge(
     if ledger is None:
         ledger = Ledger.current()
     if ledger is None:
-        if _open_somewhere > 0 and not _meant.get():
-            warnings.warn(
-                "a release is charged to no ledger, while another thread is inside `with"
-                " Ledger(...)`. If it belongs to that ledger, pass it on as ledger=...",
-                RiemdpWarning,
-                stacklevel=3,
-            )
+        if not _meant.get():
+            _elsewhere.refuse_unseen()
         return
     if not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
@@ -521,7 +510,11 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
         ledger = Ledger(ledger)
     if not isinstance(ledger, Ledger | None):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
-    _session = ledger
+    was, _session = _session, ledger
+    if was is None and ledger is not None:
+        _elsewhere.opened()
+    elif was is not None and ledger is None:
+        _elsewhere.closed()
     return ledger
 
 

@@ -31,6 +31,7 @@ from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._ledger import about_people
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean
 from ..statistics._people import People
@@ -188,6 +189,7 @@ def private_frechet_mean(
     one_of("calibration", calibration, CALIBRATIONS)
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    refuse_sent(budget, ledger)
     if ball is None or isinstance(ball, AdaptiveBall):
         given = {
             "mechanism": None if mechanism == "auto" else mechanism,

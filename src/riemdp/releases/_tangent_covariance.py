@@ -12,6 +12,7 @@ from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._region import MOMENT
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
 from ._people import facts as people_facts
@@ -82,6 +83,7 @@ def private_tangent_covariance(
     """
     order = "private_tangent_covariance(manifold, X, ball, budget)"
     manifold = admit_manifold(manifold, X, order)
+    refuse_sent(budget, ledger)
     if not isinstance(ball, Ball):
         raise invalid(
             "ball",

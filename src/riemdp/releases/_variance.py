@@ -12,6 +12,7 @@ from ..mechanisms import AdaptiveVariance, Release, VarianceNoise
 from ..mechanisms._region import VARIANCE
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
 from ._people import facts as people_facts
@@ -82,6 +83,7 @@ def private_frechet_variance(
     manifold = admit_manifold(manifold, X, "private_frechet_variance(manifold, X, ball, budget)")
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    refuse_sent(budget, ledger)
     if not isinstance(ball, Ball | AdaptiveBall | None):
         raise invalid("ball", ball, "give a riemdp.Ball(center, radius), AdaptiveBall() or None")
     domain = ball.on(manifold) if isinstance(ball, Ball) else None
