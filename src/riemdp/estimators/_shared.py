@@ -91,7 +91,7 @@ class Spending:
                 " again: cross_val_score with 5 folds would spend 5 times. To keep a total, work"
                 " inside `with riemdp.Ledger(riemdp.Budget(epsilon, delta)):`, or call"
                 " riemdp.session_ledger(riemdp.Budget(epsilon, delta)) once, with n_jobs=1: other"
-                " threads and processes do not see a ledger in memory. This is said once",
+                " processes do not see a ledger in memory, and refuse. This is said once",
                 RiemdpWarning,
                 stacklevel=3,
             )

@@ -73,7 +73,7 @@ class Ledger:
     the outer ledger with all of that part first: `outer.spend(approximate(epsilon, delta))` for an
     inner `Ledger(Budget(epsilon, delta))`. `inner.spent` is no bound where the sub-task chose its
     releases by what came out. A `with` block holds for its own thread (or asyncio task); hand
-    `ledger=` to work in other threads.
+    `ledger=` to work in other threads, which refuse without one.
 
     Args:
         budget: What may be spent in total.
@@ -482,7 +482,8 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
     `ledger=`, to one ledger from now on: for a notebook or a script about one data set.
 
     It holds in all threads. A `with Ledger(...)` takes its place inside the block, for its thread.
-    Worker processes do not have it (a forked child refuses to use a copy of a ledger in memory).
+    Worker processes do not have it, and refuse (a forked child refuses to use a copy of a ledger
+    in memory) until they open one with a file: `session_ledger(Ledger.open(path))`.
 
     Args:
         ledger: A `Ledger`, with a `path` if the total is to outlive the session; a `Budget`, of
