@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 import threading
+import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
@@ -28,6 +29,10 @@ if sys.platform == "win32":
 
     def _unlock(handle: IO[bytes]) -> None:
         pass  # with the file's end
+
+    def _lock_at_once(handle: IO[bytes]) -> None:
+        handle.seek(0)
+        msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
 else:
     import fcntl
 
@@ -39,6 +44,9 @@ else:
         # child it is closed already, and the lock is its parent's.
         if not handle.closed:
             fcntl.flock(handle, fcntl.LOCK_UN)
+
+    def _lock_at_once(handle: IO[bytes]) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def _closed_in_child() -> None:
         """A child holds no lock of its parent: it would outlast one that is killed."""
@@ -183,6 +191,58 @@ def _is_same(handle: IO[bytes], path: Path) -> bool:
         return os.path.samestat(os.fstat(handle.fileno()), path.stat())
     except FileNotFoundError:
         return False
+
+
+def hold(path: Path) -> IO[bytes]:
+    """Make a file and lock it, for as long as what is returned is not closed and the process lives.
+
+    Raises:
+        OSError: The file cannot be made, or another process holds it.
+    """
+    with _opening:
+        handle = open(path, "a+b", buffering=0, opener=_no_link)  # noqa: SIM115 - held
+        _held.add(handle)
+    for left in range(50, -1, -1):
+        try:
+            _lock_at_once(handle)
+            return handle
+        except OSError:
+            if left == 0:
+                handle.close()
+                raise
+            time.sleep(1e-3)  # somebody looks whether it is held
+    raise AssertionError
+
+
+def let_go(handle: IO[bytes], path: Path) -> None:
+    """What `hold` began ends."""
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+    _unlock(handle)
+    handle.close()
+
+
+def is_held(path: Path) -> bool:
+    """Whether another process holds a file, see `hold`.
+
+    Raises:
+        OSError: There is no such file, or it may not be looked at.
+    """
+    with _opening:
+        handle = open(path, "r+b", buffering=0)  # noqa: SIM115 - below
+        _held.add(handle)
+    with handle:
+        try:
+            _lock_at_once(handle)
+        except OSError:
+            return True
+        _unlock(handle)
+        return False
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Opens a file that is nobody else's name for another one; for its owner only."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 @contextlib.contextmanager

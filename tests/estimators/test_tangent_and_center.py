@@ -199,9 +199,32 @@ def test_domains_in_labels_as_pyriemann_encodes_them():
     by_name = center(target_domain="a").fit(X, Y, domains=WHO)
     assert np.array_equal(by_label.centers_["b"], by_name.centers_["b"])
     assert np.array_equal(by_label.transform(X)[:120], by_name.fit_transform(X, domains=WHO)[:120])
-    assert list(center().fit(X, encoded).centers_) == [""]  # no target: one subject, y is not read
-    last = center().fit(X, domains=WHO)
-    assert np.allclose(last.transform(X)[120:], last.fit_transform(X, domains=WHO)[120:])
+    one = center().fit(X, Y)  # no domain is named, and labels name none: one subject
+    assert list(one.centers_) == [""]
+    assert np.allclose(one.transform(X), one.fit_transform(X))
+
+
+def test_what_a_centre_would_ignore_is_refused():
+    """Domains in labels were ignored without a target; a subject that was not seen was centred by
+    the mean of the last one in the order of names; pyRiemann's rules were unknown names.
+    """
+    encoded = [f"{w}/{label}" for w, label in zip(WHO, Y, strict=True)]
+    with Ledger(Budget(9.0, 1e-4)) as ledger:
+        with pytest.raises(InvalidArgument, match="no `target_domain` says"):
+            center().fit(X, encoded)
+        for rule in ("last", "transductive"):
+            for given in ({"domains": WHO}, {"y": encoded}, {}):
+                with pytest.raises(InvalidArgument, match="name a domain of the fit"):
+                    center(target_domain=rule).fit(X, **given)
+        assert ledger.charges == 0
+        both = center().fit(X, encoded, domains=WHO)
+    for name in ("", "c"):
+        with pytest.raises(InvalidArgument, match="was not fitted"):
+            both.set_params(target_domain=name).transform(X)
+    with pytest.raises(InvalidArgument, match="would be released"):
+        both.set_params(target_domain="transductive").transform(X)
+    seen = both.set_params(target_domain="b").transform(X)
+    assert np.allclose(seen[120:], both.fit_transform(X, domains=WHO)[120:])
 
 
 def test_found_balls_and_pure_budgets():
@@ -216,7 +239,7 @@ def test_found_balls_and_pure_budgets():
 def test_a_pipeline_with_routed_domains():
     """One budget a step; the domains of the records are routed to the step that wants them."""
     with sklearn.config_context(enable_metadata_routing=True), Ledger(Budget(9.0, 1e-4)) as ledger:
-        step = center().set_fit_request(domains=True)
+        step = center(target_domain="b").set_fit_request(domains=True)
         pipeline = make_pipeline(
             step, PrivateTSClassifier(budget=BUDGET, ball=BALL, random_state=1)
         )

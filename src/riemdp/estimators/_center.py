@@ -30,16 +30,22 @@ from ._shared import ManifoldRecords, check_seed, check_size, cost_of
 
 class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
     """Re-centre the matrices of each subject: x becomes m^-1/2 x m^-1/2, m the subject's private
-    mean.
+    mean, which protects one trial and not the subject.
 
     Subjects (domains, sessions) differ by their mean; without it a classifier that was trained on
     some works better on others. Takes the place of `pyriemann.transfer.TLCenter`: `fit`,
     `transform`, `fit_transform`, `centers_`. The re-centred matrices are one per record, so **not
     private**; a classifier after it needs a budget of its own.
 
+    `fit_transform` re-centres each matrix by its own domain's mean. `transform` re-centres all of
+    its matrices by one mean, that of `target_domain`: of a domain that `fit` has not seen there is
+    none, and pyRiemann's rules for it ("last", and "transductive", a mean of the new matrices) are
+    refused. A mean of new matrices is a release: fit another `PrivateTLCenter` on them.
+
     Args:
-        target_domain: The domain whose mean `transform` uses; "" for the last one in the order of
-            their names. If it is not "", `fit` reads domains from labels as well, see there.
+        target_domain: The domain whose mean `transform` uses, one of those of `fit`; it may be
+            changed by `set_params` after the fit. "" goes where all matrices are of one domain. If
+            it is not "", `fit` reads domains from labels as well, see there.
         metric: The metric of the mean: "riemann" ("affine-invariant"), "logeuclid"
             ("log-euclidean") or "wasserstein" ("bures-wasserstein").
         budget: `Budget(epsilon, delta)` of one whole `fit`. Required. **Every call of `fit` spends
@@ -58,7 +64,9 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             and **not private**.
 
     Attributes:
-        centers_: The released mean of each domain, a dictionary.
+        centers_: The released mean of each domain, a dictionary. They may be published, and
+            protect one matrix (a trial) each, or with `groups` everything of one person; without
+            `groups` a subject whose trials are a whole domain is not protected by its mean.
         releases_: The `Release` of each domain, a dictionary.
         guarantee_: The `Guarantee` of all domains together.
         outside_: The `OutsideCount` of each domain, a dictionary; without those left out.
@@ -123,9 +131,10 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
 
         Args:
             X: Symmetric positive definite matrices, shape (n, k, k).
-            y: Ignored where `domains` or no `target_domain` is given. Else labels "domain/class" as
+            y: Ignored where `domains` is given. With a `target_domain` labels "domain/class" as
                 pyRiemann's `encode_domains` makes them, of which the part before the last "/" is
-                read and is public.
+                read and is public. Without both it is ignored, unless all labels are of that form,
+                which is refused; that they are is public.
             domains: The domain of each matrix, public. Without domains and without
                 `target_domain` all matrices are of one domain, "".
             sample_weight: Refused: weights from data would change the sensitivity.
@@ -144,6 +153,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         assert self.budget is not None
         budget = self.budget
         matrices, n = admit_records(manifold, "X", X)
+        self._refuse_rules()
         of = self._domains(y, domains, n)
         names = sorted(set(of))
         if self.target_domain not in ("", *names):
@@ -193,10 +203,26 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         return cost_of(self.budget)
 
     def transform(self, X: RecordsLike) -> np.ndarray:
-        """Matrices re-centred by the mean of the target domain, shape (n, k, k): not private."""
+        """Matrices of the target domain re-centred by its mean, shape (n, k, k): not private.
+
+        Raises:
+            InvalidArgument: Several domains were fitted and `target_domain` names none, or it names
+                one that was not fitted.
+        """
         check_is_fitted(self, "centers_")
+        self._refuse_rules()
         matrices, _ = admit_records(self.manifold_, "X", X)
-        name = self.target_domain if self.target_domain != "" else max(self.centers_)
+        name = self.target_domain
+        if name == "" and len(self.centers_) == 1:
+            (name,) = self.centers_
+        if name not in self.centers_:
+            raise invalid(
+                "target_domain",
+                self.target_domain,
+                f"{len(self.centers_)} domains were fitted; name the one that the matrices are of:"
+                " set_params(target_domain=...), or take fit_transform for those of the fit. A"
+                " domain that was not fitted has no mean here: fit a PrivateTLCenter on it",
+            )
         return _recentred(np.asarray(matrices), self.centers_[name])
 
     def fit_transform(  # pyright: ignore[reportIncompatibleMethodOverride] - as in pyRiemann
@@ -218,9 +244,26 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
             out[own] = _recentred(matrices[own], center)
         return out
 
+    def _refuse_rules(self) -> None:
+        """pyRiemann's rules for domains that `fit` has not seen are no names of domains."""
+        if self.target_domain in ("last", "transductive"):
+            raise invalid(
+                "target_domain",
+                self.target_domain,
+                "name a domain of the fit. Another subject's mean does not centre a new subject,"
+                " and the mean of the new matrices would be released: fit another PrivateTLCenter"
+                " on them, which costs its budget",
+            )
+
     def _domains(self, y: ArrayLike | None, domains: ArrayLike | None, n: int) -> list[str]:
         """The public domain of each record."""
         if domains is None and self.target_domain == "":
+            if y is not None and n > 0 and _are_encoded(np.asarray(y)):
+                raise InvalidArgument(
+                    "argument `y` has labels 'domain/class', and no `target_domain` says that their"
+                    " domains are meant; give target_domain=..., or domains=... (one name for all"
+                    " matrices makes one domain)"
+                )
             return [""] * n
         name, given = ("y", y) if domains is None else ("domains", domains)
         array = np.asarray(given)
@@ -239,12 +282,17 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         texts = [str(d) for d in array.tolist()]
         if domains is not None:
             return texts
-        if not all("/" in t for t in texts):
+        if not _are_encoded(array):
             raise InvalidArgument(
                 "argument `y` has labels that are not of the form 'domain/class'; give"
                 " domains=..., or leave out `target_domain` for one domain"
             )
         return [t.rpartition("/")[0] for t in texts]
+
+
+def _are_encoded(labels: np.ndarray) -> bool:
+    """Whether all labels are of pyRiemann's form 'domain/class'."""
+    return labels.size > 0 and all("/" in str(label) for label in labels.ravel().tolist())
 
 
 def _within_domains(members: Membership, of: list[str]) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import os
 import warnings
 from collections.abc import Collection
 from typing import Any
@@ -14,14 +13,23 @@ from .._errors import InvalidArgument, RiemdpWarning, invalid
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
 from ..mechanisms import AdaptiveMean
-from ..privacy import Budget, Guarantee, Ledger, gaussian, gaussian_noise_multiplier, pure
+from ..privacy import (
+    Budget,
+    Guarantee,
+    Ledger,
+    _elsewhere,
+    gaussian,
+    gaussian_noise_multiplier,
+    pure,
+)
 from ..privacy._guarantee import REPLACE_ONE
+from ..privacy._sent import refuse_sent
 from ..releases._choices import COMPARED, EXTRINSIC, NEED_DELTA, TANGENT_MEAN
 from ..statistics import FrechetMean
+from ._splitters import warn_of_groups
 
 ON_INVALID = ("raise", "center")
 REMEDY = 'correct them, or give on_invalid="center" to count each as the centre'
-_LEFT = "_cloned_beside_ledger_of"  # of a clone: the process whose ledger its fits should charge
 _unrecorded = 0  # fits of this process that no ledger was charged for
 
 
@@ -49,15 +57,24 @@ class Spending:
             raise AttributeError("nothing has been spent: call fit first")
         return spent[0].compose(*spent[1:])
 
-    def __sklearn_clone__(self) -> Any:
-        """A clone that knows whether a ledger of this process is at work: a worker process (n_jobs)
-        that fits it would not charge that ledger. It is pickled where no ledger is seen, in a
-        thread of joblib's.
+    def __getstate__(self) -> Any:
+        """Pickled while a ledger is open, it carries a mark: another process that fits it would not
+        charge that ledger.
         """
+        return _elsewhere.marked(super().__getstate__())  # type: ignore[misc]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[misc]
+        _elsewhere.arrived(state)
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone with the mark of what it is made from: worker processes clone what they are
+        sent.
+        """
+        warn_of_groups(type(self).__name__)
         made = super().__sklearn_clone__()  # type: ignore[misc]
-        left = self.__dict__.get(_LEFT) if Ledger.current() is None else os.getpid()
-        if left is not None:
-            made.__dict__[_LEFT] = left
+        if _elsewhere.MARK in self.__dict__:
+            made.__dict__[_elsewhere.MARK] = self.__dict__[_elsewhere.MARK]
         return made
 
     def _record_spending(self, guarantee: Guarantee, budget: Budget) -> None:
@@ -74,7 +91,7 @@ class Spending:
                 " again: cross_val_score with 5 folds would spend 5 times. To keep a total, work"
                 " inside `with riemdp.Ledger(riemdp.Budget(epsilon, delta)):`, or call"
                 " riemdp.session_ledger(riemdp.Budget(epsilon, delta)) once, with n_jobs=1: other"
-                " threads and processes do not see a ledger in memory. This is said once",
+                " processes do not see a ledger in memory, and refuse. This is said once",
                 RiemdpWarning,
                 stacklevel=3,
             )
@@ -117,17 +134,14 @@ def cost_of_named(mechanism: str, budget: Budget, adjacency: str = REPLACE_ONE) 
     return cost_of(budget, adjacency=adjacency) if known else None
 
 
-def required(estimator: object, **parameters: object) -> None:
-    """Raise for the first parameter that was not given, or is of the wrong kind; and in a worker
-    process, where the ledger would not be charged at which the fit was begun.
+def required(estimator: Any, **parameters: object) -> None:
+    """Raise for the first parameter that was not given, or is of the wrong kind; and for what was
+    sent here from beside a ledger of another process, where none is open.
     """
-    # a worker's parent is the process that sent it the estimator
-    if estimator.__dict__.get(_LEFT) == os.getppid() and Ledger.current() is None:
-        raise InvalidArgument(
-            f"{type(estimator).__name__}: argument `n_jobs` is not 1, and a worker process would"
-            " not charge the ledger of the process that started it; give n_jobs=1. Nothing was"
-            " spent"
-        )
+    name = type(estimator).__name__
+    if Ledger.current() is None:
+        _elsewhere.refuse_sent(estimator, f"this {name}")
+    refuse_sent(estimator.budget, None, f"{name}: ")
     kinds = {
         "budget": (Budget, "give budget=riemdp.Budget(epsilon, delta)"),
         "ball": (

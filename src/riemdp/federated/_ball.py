@@ -37,6 +37,7 @@ from ..privacy._arithmetic import LATTICE
 from ..privacy._cautions import warn_of
 from ..privacy._guarantee import PERSON, RECORD
 from ..privacy._permit import Permit
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource, noise_source
 from ..releases._people import facts_of, of_groups
 from ..statistics import TangentMean
@@ -515,6 +516,7 @@ class _Given:
         self, mechanism: OverSites, rng: int | NoiseSource | None, ledger: Ledger | None
     ) -> Release:
         """One charge, one release."""
+        refuse_sent(mechanism.terms.budget, ledger)
         release = mechanism.release(self.records, rng, ledger=ledger)
         warn_of(release.guarantee, mechanism.terms.budget.delta, mechanism.n)
         warn_of_counts(release.details.get("valid"), release.details.get("outside"))

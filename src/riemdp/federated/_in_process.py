@@ -19,6 +19,7 @@ from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..privacy._permit import Permit, Receipt
+from ..privacy._sent import refuse_sent
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
@@ -129,6 +130,7 @@ def run_in_process(
         raise invalid(
             "prirfed", prirfed, "give a PriRFed(problem, local, rounds=..., agents_per_round=...)"
         )
+    refuse_sent(budget, ledger)
     problem = prirfed.problem
     point = check_initial(problem, initial)
     record_every = integer("record_every", record_every, at_least=0)

@@ -441,8 +441,8 @@ def run_search(plan: SearchPlan, answers: Answers) -> SearchResult:
 
 
 def run_short_search(plan: SearchPlan, answers: Answers) -> SearchResult:
-    """Count the valid records, locate the scale, the median distance, and where n allows a centre and the median distance
-    about it. Every decision is a function of the plan and of released answers.
+    """Count the valid records, locate the scale, the median distance, and if n allows a centre and
+    the median distance about it. Every decision is a function of the plan and of released answers.
     """
     purse = _Purse(plan, answers)
     plan = purse.plan

@@ -78,9 +78,9 @@ class OutsideCount:
             return None
         if self.found:
             return (
-                f"{self} {self.lay} outside the ball that was found, or were no points of the space,"
-                " so the result is about the others, and its stated error is that from noise alone."
-                f" {_REMEDY}"
+                f"{self} {self.lay} outside the ball that was found, or were no points of the"
+                " space, so the result is about the others, and its stated error is that from noise"
+                f" alone. {_REMEDY}"
             )
         return (
             f"{self} {self.lay} outside the ball and were moved into it, so the result says more"
@@ -155,7 +155,8 @@ class ValidCount:
 
 _REMEDY = (
     "Look for invalid records with riemdp.check_records(space, X), which is not private, and"
-    " correct or drop them. This count is released under the guarantee; the next release costs again"
+    " correct or drop them. This count is released under the guarantee; the next release costs"
+    " again"
 )
 
 

@@ -259,7 +259,7 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
         source: NoiseSource,
         members: Membership | None,
     ) -> float:
-        """A length that holds about `rank` finite rows, by bisection with `_COUNTS` noisy counts."""
+        """A length that holds about `rank` finite rows, by bisection with noisy counts."""
 
         def holds(exponent: float) -> bool:
             within = _counted(finite & (lengths <= 2.0**exponent), members)

@@ -20,6 +20,7 @@ from ..manifolds import Sphere
 from ..manifolds._base import RecordsLike
 from ..mechanisms._second_moment import SecondMomentNoise, spectrum
 from ..privacy import Budget, Ledger
+from ..privacy._sent import refuse_sent
 from ..problems import principal_eigenvector
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
@@ -90,7 +91,7 @@ def private_principal_eigenvector(
     """
     one_of("method", method, METHODS)
     r = magnitude("row_norm", row_norm, power=2)
-    check_budget(budget)
+    refuse_sent(check_budget(budget), ledger)
     rows = _rows(data, initial)
     members = None if groups is None else Membership(groups, len(rows), of="data")
     n, d = len(rows) if members is None else members.n, rows.shape[1]

@@ -12,6 +12,7 @@ from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, i
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
+from ..privacy._sent import refuse_sent
 from ..problems._problem import Problem
 from ..problems._trial import try_problem
 from ..randomness import NoiseSource, noise_source
@@ -119,6 +120,7 @@ def private_minimize(
         >>> bool(abs(result.value[0]) > 0.9)
         True
     """
+    refuse_sent(budget, ledger)
     return minimized(
         problem,
         data,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .._errors import real
+from . import _elsewhere
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,16 @@ class Budget:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", real("epsilon", self.epsilon, above=0.0))
         object.__setattr__(self, "delta", real("delta", self.delta, at_least=0.0, below=1.0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Every release needs a budget: a worker process that is sent one learns from it that a
+        ledger is open where it comes from.
+        """
+        return _elsewhere.marked(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _elsewhere.arrived(state)
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})"

@@ -6,7 +6,6 @@ import contextlib
 import contextvars
 import os
 import threading
-import warnings
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +15,12 @@ from .._errors import (
     BudgetExceeded,
     InvalidArgument,
     RiemdpError,
-    RiemdpWarning,
     check_float64,
     counted,
     invalid,
 )
 from .._files import Lock, locked, write_text
-from . import _filter
+from . import _elsewhere, _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
 from ._ledger_state import State, covers, from_json, to_json
@@ -35,8 +33,6 @@ _innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar(
     "riemdp_ledger", default=None
 )
 _session: Ledger | None = None  # of this process, for what is in no `with Ledger`
-_open_somewhere = 0  # `with` blocks entered and not left, in any thread
-_count_lock = threading.Lock()
 
 
 class Ledger:
@@ -72,7 +68,7 @@ class Ledger:
     the outer ledger with all of that part first: `outer.spend(approximate(epsilon, delta))` for an
     inner `Ledger(Budget(epsilon, delta))`. `inner.spent` is no bound where the sub-task chose its
     releases by what came out. A `with` block holds for its own thread (or asyncio task); hand
-    `ledger=` to work in other threads.
+    `ledger=` to work in other threads, which refuse without one.
 
     Args:
         budget: What may be spent in total.
@@ -375,18 +371,14 @@ class Ledger:
 
     # ---------------------------------------------------------------- context
     def __enter__(self) -> Ledger:
-        global _open_somewhere
         self._check_ambient()
         stack = self._tokens.__dict__.setdefault("stack", [])
         stack.append(_innermost.set(self))
-        with _count_lock:
-            _open_somewhere += 1
+        _elsewhere.opened()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        global _open_somewhere
-        with _count_lock:
-            _open_somewhere -= 1
+        _elsewhere.closed()
         _innermost.reset(self._tokens.stack.pop())
 
     def _check_ambient(self) -> None:
@@ -509,7 +501,7 @@ def charge(
     run: str | None = None,
 ) -> Permit:
     """Spend `guarantee` on `ledger`, else on the innermost `with Ledger(...)` of this thread, else
-    on the `session_ledger`; on nothing if there is none.
+    on the `session_ledger`; on nothing if there is none, and none is open elsewhere either.
 
     Every release calls this after everything that can fail was checked, and immediately before the
     noise is drawn. Its parts, if it has several, are handed what is returned, and never charge.
@@ -527,6 +519,8 @@ def charge(
 
     Raises:
         BudgetExceeded: The ledger refuses; nothing may be drawn.
+        InvalidArgument: A ledger is open in another thread of this process, or in the process that
+            started this worker, and none is seen here; nothing may be drawn.
         PrecisionError: JAX's 64 bits are switched off.
     """
     check_float64()
@@ -535,13 +529,7 @@ def charge(
         ledger = Ledger.current()
     run = new_id() if run is None else run
     if ledger is None:
-        if _open_somewhere > 0:
-            warnings.warn(
-                "a release is charged to no ledger, while another thread is inside `with"
-                " Ledger(...)`. If it belongs to that ledger, pass it on as ledger=...",
-                RiemdpWarning,
-                stacklevel=3,
-            )
+        _elsewhere.refuse_unseen()
         return Permit(guarantee, Receipt(run, False))
     if not isinstance(ledger, Ledger):
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
@@ -554,7 +542,8 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
     `ledger=`, to one ledger from now on: for a notebook or a script about one data set.
 
     It holds in all threads. A `with Ledger(...)` takes its place inside the block, for its thread.
-    Worker processes do not have it (a forked child refuses to use a copy of a ledger in memory).
+    Worker processes do not have it, and refuse (a forked child refuses to use a copy of a ledger
+    in memory) until they open one with a file: `session_ledger(Ledger.open(path))`.
 
     Args:
         ledger: A `Ledger`, with a `path` if the total is to outlive the session; a `Budget`, of
@@ -584,7 +573,11 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
         raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
     if ledger is not None:
         ledger._check_ambient()
-    _session = ledger
+    was, _session = _session, ledger
+    if was is None and ledger is not None:
+        _elsewhere.opened()
+    elif was is not None and ledger is None:
+        _elsewhere.closed()
     return ledger
 
 

@@ -13,6 +13,7 @@ from ..mechanisms._of_people import OfPeople
 from ..mechanisms._region import EXCESS
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics._excess import GroupedRecords
 
@@ -101,6 +102,7 @@ def private_clipping_bound(
     """
     order = "private_clipping_bound(manifold, X, ball, reach, budget)"
     manifold = admit_manifold(manifold, X, order)
+    refuse_sent(budget, ledger)
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give the riemdp.Ball(center, radius) of the mean")
     if groups is None:

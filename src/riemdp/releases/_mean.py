@@ -30,6 +30,7 @@ from ..optimizers._minimize import minimized
 from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ..statistics import AmbientMean
 from ..statistics._people import People
@@ -194,6 +195,7 @@ def private_frechet_mean(
         >>> riemdp.private_frechet_mean(space, records, budget=budget).details["ball"].center.shape
         (2, 2)
     """
+    refuse_sent(budget, ledger)
     prepared = prepared_mean(
         manifold,
         X,

@@ -25,6 +25,7 @@ from ..optimizers._account import Account
 from ..optimizers._minimize import minimized
 from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ._people import facts as people_facts
 from ._people import of_groups
@@ -99,6 +100,7 @@ def private_geometric_median(
     manifold = admit_manifold(manifold, X, "private_geometric_median(manifold, X, budget)")
     if not isinstance(budget, Budget):
         raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
+    refuse_sent(budget, ledger)
     if not budget.delta > 0:
         raise invalid("budget", budget, "the noise of the steps is Gaussian and needs delta > 0")
     if search is None:

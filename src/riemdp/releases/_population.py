@@ -15,6 +15,7 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._budgeted import BudgetedNoise
 from ..privacy import Budget, Ledger, charge, split_budget
+from ..privacy._sent import refuse_sent
 from ..randomness import noise_source
 from ..statistics import FrechetMean
 from ..statistics._hessian import mean_hessian
@@ -66,6 +67,7 @@ def mean_with_dispersion(
     if not isinstance(ball, Ball):
         raise invalid("ball", ball, "give a public riemdp.Ball(center, radius)")
     share = real("share", share, above=0.0, below=1.0)
+    refuse_sent(budget, ledger)
     parts = split_budget(budget, [1.0 - share, share])
     # one law of noise, so that both add up to the budget exactly
     name = "wrapped-gaussian" if budget.delta > 0 else "wrapped-laplace"

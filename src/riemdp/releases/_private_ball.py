@@ -10,6 +10,7 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import PrivateBall, Release
 from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Ledger
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
 from ._people import facts as people_facts
@@ -70,6 +71,7 @@ def private_ball(
         True
     """
     manifold = admit_manifold(manifold, X, "private_ball(manifold, X, search, budget)")
+    refuse_sent(budget, ledger)
     grouped = of_groups(manifold, X, groups, None)
     records, n = admit_in_parts(manifold, "X", grouped.points if grouped else X)
     mechanism = charged(PrivateBall(manifold, search, n=n, budget=budget), grouped)

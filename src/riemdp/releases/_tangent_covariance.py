@@ -12,6 +12,7 @@ from ..mechanisms import Release, TangentCovarianceNoise
 from ..mechanisms._region import MOMENT
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ._people import charged, of_groups
 from ._people import facts as people_facts
@@ -81,6 +82,7 @@ def private_tangent_covariance(
         >>> bool(abs(vectors[0, -1]) > 0.95)  # the first direction
         True
     """
+    refuse_sent(budget, ledger)
     return prepared_covariance(manifold, X, ball, budget, groups=groups).release(rng, ledger)
 
 

@@ -13,6 +13,7 @@ from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._region import VARIANCE
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource
 from ._options import required_budget
 from ._people import charged, of_groups
@@ -82,6 +83,7 @@ def private_frechet_variance(
         >>> bool(0.0 < spread.value < 9.0)
         True
     """
+    refuse_sent(budget, ledger)
     return prepared_variance(manifold, X, ball, budget, groups=groups).release(rng, ledger)
 
 

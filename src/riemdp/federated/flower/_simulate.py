@@ -26,7 +26,9 @@ from ...optimizers._account import check_affordable
 from ...optimizers._minimize import check_initial
 from ...optimizers._people import MOST
 from ...privacy import Budget, Ledger, charge
+from ...privacy._elsewhere import VARIABLE
 from ...privacy._guarantee import PERSON
+from ...privacy._sent import refuse_sent
 from ...randomness import noise_source
 from .._accounting import plan_federated
 from .._drive import Timing, make_coordinator
@@ -109,6 +111,7 @@ def simulate(
         As in `PriRFed`, charged before anything is drawn.
     """
     cpus = integer("cpus_per_agent", cpus_per_agent)
+    refuse_sent(budget, ledger)
     point = check_initial(prirfed.problem, initial)
     if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
         raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
@@ -164,6 +167,7 @@ def _run(folder: str, sites: int, cpus: int) -> str:
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
+    env.pop(VARIABLE, None)  # the whole plan has been charged
     command = [sys.executable, _host.__file__, folder, str(sites), str(cpus)]
     process = subprocess.Popen([*_host.prefix(), *command], env=env, start_new_session=True)
     try:

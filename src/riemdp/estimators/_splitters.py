@@ -1,0 +1,73 @@
+"""Groups that scikit-learn hands to a splitter alone: they protect nobody, so a warning says so."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+from typing import Any
+
+from .._errors import RiemdpWarning
+
+_told_of: int | None = None  # the groups that were last warned of
+
+
+def warn_of_groups(estimator: str) -> None:
+    """Warn once of `groups` that a call of `cross_validate`, `GridSearchCV.fit` and the like gives
+    to its splitter and not to `fit`; called where scikit-learn clones an estimator.
+
+    Nothing hands a fit the arguments of who called it, and a worker process has no caller. But the
+    clones are made by the calling process, the first of them by the call itself, so they are looked
+    up there. With metadata routing scikit-learn itself refuses `groups` that an estimator neither
+    requests nor declines.
+    """
+    global _told_of
+    call, groups = _splitting_call()
+    if call is None or _told_of == id(groups):
+        return
+    _told_of = id(groups)
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_within(frame, "riemdp", "sklearn", "joblib"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{call} was given `groups`, and they decide only how records are split: {estimator}.fit"
+        " does not get them, and protects one record, not one person. To protect persons, give"
+        ' params={"groups": groups} to cross_validate and the like; or call'
+        " sklearn.set_config(enable_metadata_routing=True) and the estimator's"
+        " set_fit_request(groups=True), with which fit and splitter both get what params (of"
+        " GridSearchCV.fit: groups=groups) holds. See docs/howto/estimators.md",
+        RiemdpWarning,
+        stacklevel=level,
+    )
+
+
+def _splitting_call() -> tuple[str | None, Any]:
+    """The outermost running call of scikit-learn's whose splitter has groups and whose fits have
+    none, and these groups.
+    """
+    found: tuple[str | None, Any] = None, None
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if _is_within(frame, "sklearn"):
+            groups, to_fit = _given(frame.f_locals)
+            if groups is not None:
+                fits_too = any(k == "groups" or k.endswith("__groups") for k in to_fit)
+                name = frame.f_code.co_qualname.partition(".<locals>")[0]
+                found = (None, None) if fits_too else (name, groups)
+        frame = frame.f_back
+    return found
+
+
+def _given(names: dict[str, Any]) -> tuple[Any, Any]:
+    """The groups of a splitter, and what is given to `fit`, from the variables of a call; None, and
+    nothing, where it is no such call.
+    """
+    routed = names.get("routed_params")
+    if not (isinstance(routed, dict) and {"splitter", "estimator"} <= routed.keys()):
+        return None, ()
+    to_split, to_fit = routed["splitter"].get("split", {}), routed["estimator"].get("fit", {})
+    return to_split.get("groups"), to_fit
+
+
+def _is_within(frame: FrameType, *packages: str) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in packages

@@ -1,0 +1,88 @@
+"""What worker processes do in tests/attacks/test_third_look_workers.py: as little as possible is
+imported, because a process that is spawned imports all of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import riemdp
+
+LINE, BALL = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+RECORDS = np.linspace(0.0, 1.0, 50)[:, None]
+
+
+def mean(budget: riemdp.Budget, ledger: riemdp.Ledger | None = None) -> str:
+    """One release; what came of it."""
+    return outcome(
+        lambda: riemdp.private_frechet_mean(
+            LINE, RECORDS, BALL, budget, mechanism="wrapped-gaussian", ledger=ledger
+        )
+    )
+
+
+def own_mean(_: object = None) -> str:
+    """One release with a budget that was not sent here."""
+    return mean(riemdp.Budget(1.0, 1e-6))
+
+
+def own_charge(_: object = None) -> str:
+    """What a release does before it draws; for processes in which JAX was forked at work."""
+    return outcome(lambda: riemdp.privacy.charge(riemdp.privacy.gaussian(5.0)))
+
+
+def fit(estimator: Any, X: np.ndarray) -> str:
+    """A fit of an estimator that was sent here, or of a clone."""
+    from sklearn.base import clone
+
+    return outcome(lambda: clone(estimator).fit(X))
+
+
+def applied(estimator: Any, X: np.ndarray) -> np.ndarray:
+    """What spends nothing."""
+    repr(estimator), estimator.get_params()
+    return np.asarray(estimator.transform(X))
+
+
+def within(path: str, work: Callable[..., str], *given: Any) -> str:
+    """The same work beside the ledger's own file."""
+    with riemdp.Ledger.open(path):
+        return work(*given)
+
+
+def with_session(path: str | None) -> None:
+    """What an initializer does: everything in this process is charged to the file."""
+    riemdp.session_ledger(None if path is None else riemdp.Ledger.open(path))
+
+
+def told_by_environment(text: str) -> str:
+    """A charge where the environment says that a ledger is open."""
+    os.environ["RIEMDP_OPEN_LEDGER"] = text
+    try:
+        return own_charge()
+    finally:
+        del os.environ["RIEMDP_OPEN_LEDGER"]
+
+
+def loaded(pickled: bytes, work: Callable[..., str], *given: Any) -> str:
+    """Work on a thing that was pickled before this process was asked."""
+    import pickle
+
+    return work(pickle.loads(pickled), *given)
+
+
+def outcome(work: Callable[[], Any]) -> str:
+    """ "released", or the name and the words of the error."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            work()
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+    return "released"
