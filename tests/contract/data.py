@@ -1,0 +1,105 @@
+"""Small valid data: one shape for each space, so that programs are compiled once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import riemdp
+
+N = 60
+PEOPLE = 60
+SPD = riemdp.SPDAffineInvariant(2)
+SPHERE = riemdp.Sphere(3)
+FLAT = riemdp.Euclidean(3)
+BALL = riemdp.Ball(np.eye(2), 1.0)
+CAP = riemdp.Ball(SPHERE.origin, 0.5)
+CUBE = riemdp.Ball(np.zeros(3), 1.0)
+SEARCH = riemdp.AdaptiveBall(riemdp.Ball(np.eye(2), 1.0))
+
+
+def _short(seed, n=N, size=0.6):
+    """Vectors of three numbers, none longer than `size`."""
+    y = np.random.default_rng(seed).normal(size=(n, 3)) * 0.2
+    return y * np.minimum(1.0, size / np.linalg.norm(y, axis=1))[:, None]
+
+
+def matrices(seed, n=N):
+    """Positive definite matrices within .6 of the identity."""
+    y = _short(seed, n)
+    x = np.empty((n, 2, 2))
+    x[:, 0, 0], x[:, 1, 1] = y[:, 0], y[:, 1]
+    x[:, 0, 1] = x[:, 1, 0] = y[:, 2] / np.sqrt(2)
+    values, vectors = np.linalg.eigh(x)
+    return (vectors * np.exp(values)[:, None, :]) @ vectors.transpose(0, 2, 1)
+
+
+def directions(seed, n=N):
+    """Unit vectors about the origin of the sphere."""
+    origin = np.asarray(SPHERE.origin)
+    y = _short(seed, n, 0.3)
+    x = origin + y - (y @ origin)[:, None] * origin
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def rows(seed, n=N):
+    """Rows of length at most 1, most of it along the first axis."""
+    y = _short(seed, n, 0.3)
+    signs = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    x = y + np.array([0.9, 0.0, 0.0]) * signs[:, None]
+    return x / np.maximum(1.0, np.linalg.norm(x, axis=1))[:, None]
+
+
+def short_rows(seed, n=N):
+    """Vectors of length at most .6."""
+    return _short(seed, n)
+
+
+def whose(n=N, people=PEOPLE):
+    """Labels of people: the first has the first four records, the others few."""
+    labels = np.arange(n) - 3
+    labels[:4] = 0
+    return np.minimum(labels, people - 1)
+
+
+def of_people(make):
+    """Data of `PEOPLE` people, the first with four records."""
+
+    def made(seed):
+        return {"X": make(seed, PEOPLE + 3), "groups": whose(PEOPLE + 3)}
+
+    return made
+
+
+def plain(make):
+    """Data of n records."""
+    return lambda seed: {"X": make(seed)}
+
+
+def two_sites(make):
+    """The data of two sites."""
+    return lambda seed: {"X": [make(seed), make(seed + 100)]}
+
+
+def two_sites_of_people(make):
+    """The data of two sites, with the people's labels."""
+
+    def made(seed):
+        X = [make(seed, PEOPLE + 3), make(seed + 100, PEOPLE + 3)]
+        return {"X": X, "groups": [whose(PEOPLE + 3), whose(PEOPLE + 3)]}
+
+    return made
+
+
+def labelled(make):
+    """Records of two classes."""
+    return lambda seed: {"X": make(seed), "y": np.arange(N) % 2}
+
+
+def labelled_people(make):
+    """Records of people, of two classes."""
+
+    def made(seed):
+        n = PEOPLE + 3
+        return {"X": make(seed, n), "y": np.arange(n) % 2, "groups": whose(n)}
+
+    return made

@@ -1,0 +1,213 @@
+"""Rows of the command line: `riemdp mean` and `riemdp pca`, in this process, on files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import numpy as np
+
+from riemdp import InvalidArgument
+from riemdp.cli import main
+
+from . import data as d
+from .entry import REFUSED, Entry, Refusal
+
+UNUSABLE = 2
+
+
+class Exit(InvalidArgument):
+    """The command ended with a code that is not 0."""
+
+    def __init__(self, code, said):
+        super().__init__(said)
+        self.code = code
+
+
+class NothingCharged(Exit):
+    """Exit code 2: of an input or option that cannot be used."""
+
+
+class Printed:
+    """What a command printed with `--json`."""
+
+    def __init__(self, said, name):
+        self.report = json.loads(said)
+        self.value = np.asarray(self.report[name])
+
+
+def command(name, told, *fixed):
+    """`riemdp NAME FILE ...`; an option of a refusal is written `{"--option": value}`."""
+
+    def call(data, given, **options):
+        file = given.folder / "records.npy"
+        if not file.exists():
+            np.save(file, np.asarray(data["X"]))
+        arguments = {
+            "--epsilon": given.budget.epsilon,
+            "--delta": given.budget.delta,
+            "--ledger": given.folder / "ledger.json",
+            "--out": given.folder / "released.json",
+            "--seed": given.rng,
+            **dict(zip(fixed[::2], fixed[1::2], strict=True)),
+            **options,
+        }
+        if "groups" in data:
+            np.save(given.folder / "people.npy", data["groups"])
+            arguments["--groups"] = given.folder / "people.npy"
+        words = [name, str(arguments.pop("FILE", file)), "--json"]
+        for option, value in arguments.items():
+            if value is not None:
+                words += [option] if value is True else [option, str(value)]
+        return Printed(_printed(words), told)
+
+    return call
+
+
+def _printed(words):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(words)
+            code = 0
+        except SystemExit as stopped:
+            code = int(stopped.code or 0)
+    if code == UNUSABLE:
+        raise NothingCharged(code, err.getvalue())
+    if code:
+        raise Exit(code, err.getvalue())
+    return out.getvalue()
+
+
+def refused(*pairs):
+    """Calls that end with code 2."""
+    return tuple(
+        Refusal(options, NothingCharged, " ".join(f"{k} {v}" for k, v in options.items()))
+        for options in pairs
+    )
+
+
+WRONG = refused(
+    {"--epsilon": 0},
+    {"--epsilon": "much"},
+    {"--epsilon": None},
+    {"--delta": 1},
+    {"--delta": -1},
+    {"FILE": "nothing.npy"},
+    {"--ledger": "nothing.json"},
+    {"--report": "report.txt"},
+    {"--out": "mean.doc"},
+    {"--seed": "x"},
+    {"--mechanism": "none"},
+    {"--on-invalid": "keep"},
+    {"--groups": "nothing.npy"},
+    {"--unknown": 1},
+)
+OF_MEAN = refused(
+    {"--radius": 0},
+    {"--radius": "wide"},
+    {"--metric": "none"},
+    {"--space": "sphere"},
+    {"--center": "nothing.npy"},
+    {"--n-min": 10},
+    {"--adjacency": "add-or-remove-one"},
+    {"--mechanism": "dp-rgd", "--shrink": True},
+    {"--record-is": "a scan", "--language": "latin"},
+    {"--upper": True},
+)
+SPREAD = refused(
+    {"--dispersion-share": 0},
+    {"--dispersion-share": 1},
+    {"--dispersion-share": "half"},
+    {"--dispersion-share": 0.2, "--mechanism": "riemannian-laplace"},
+    {"--dispersion-share": 0.2, "--radius": None},
+    {"--dispersion-share": 0.2, "--delta": 0, "--shrink": True},
+    {"--dispersion-share": 0.2, "--delta": 0, "--count-outside": True, "--shrink": True},
+)
+
+
+def of_command(name, variant, claim, told, *fixed, make=None, refusals=WRONG, **facts):
+    """A row of a command, which reads arrays from files."""
+    call = command(name, told, *fixed)
+    data = make or d.plain(d.matrices)
+    facts = {"lists": False, "files": True, "seeded": False, "refusals": refusals} | facts
+    return Entry(f"riemdp.cli.main {name}", variant, claim, call, data, **facts)
+
+
+CENTRED = ("--on-invalid", "center")
+RADIUS = ("--radius", 1.0)
+COMMANDS = (
+    of_command(
+        "mean",
+        "radius",
+        "mean in a public ball",
+        "mean",
+        *RADIUS,
+        *CENTRED,
+        refusals=(*WRONG, *OF_MEAN, *SPREAD),
+    ),
+    of_command(
+        "mean", "dispersion", "variance", "mean", *RADIUS, *CENTRED, "--dispersion-share", 0.2
+    ),
+    of_command(
+        "mean",
+        "private ball",
+        "private ball",
+        "mean",
+        *CENTRED,
+        refusals=(
+            *WRONG,
+            *refused(
+                {"--count-outside": True},
+                {"--clamp-release": True},
+                {"--no-shrink": True},
+                {"--mechanism": "wrapped-gaussian"},
+                {"--epsilon": 0.001},
+            ),
+        ),
+    ),
+    of_command(
+        "mean",
+        "people",
+        "mean in a public ball",
+        "mean",
+        *RADIUS,
+        *CENTRED,
+        make=d.of_people(d.matrices),
+    ),
+    of_command("mean", "refusing", "mean in a public ball", "mean", *RADIUS, invalid=REFUSED),
+    of_command(
+        "pca",
+        "",
+        "PCA",
+        "components",
+        "--components",
+        1,
+        "--row-norm",
+        1.0,
+        *CENTRED,
+        make=d.plain(d.rows),
+        refusals=(
+            *WRONG,
+            *refused(
+                {"--components": 0},
+                {"--components": 4},
+                {"--row-norm": 0},
+                {"--row-norm": "long"},
+            ),
+        ),
+    ),
+    of_command(
+        "pca",
+        "refusing",
+        "PCA",
+        "components",
+        "--components",
+        1,
+        "--row-norm",
+        1.0,
+        make=d.plain(d.rows),
+        invalid=REFUSED,
+    ),
+)

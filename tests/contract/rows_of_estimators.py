@@ -1,0 +1,354 @@
+"""Rows of the scikit-learn estimators: each with records counted, and once with its own default,
+which refuses records that are no points.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+
+import riemdp
+from riemdp import Ball, Budget
+
+from . import data as d
+from .entry import PURE, REFUSED, Entry, Refusal, rest
+from .rows_of_functions import WRONG_BUDGET, WRONG_GROUPS
+
+WRONG = (
+    *WRONG_BUDGET,
+    Refusal({"X": "records"}),
+    Refusal({"X": 5.0}),
+    Refusal({"X": None}),
+    Refusal({"random_state": "seed"}),
+    Refusal({"random_state": -1}),
+    Refusal({"on_invalid": "keep"}),
+    Refusal({"sample_weight": np.ones(d.N)}),
+)
+MATRICES = (
+    *WRONG,
+    Refusal({"ball": 1.0}),
+    Refusal({"ball": Ball(np.eye(3), 1.0)}),
+    Refusal({"metric": "none"}),
+)
+LABELS = (
+    Refusal({"y": np.zeros(3)}),
+    Refusal({"y": None}),
+    Refusal({"labels": "secret"}),
+    Refusal({"labels": "private"}),
+    Refusal({"groups": np.arange(d.N)}, why="groups with public labels"),
+)
+
+
+def fitted(kind, **fixed):
+    """Makes an estimator of `kind`, fits it inside the ledger, and gives it back."""
+    of_fit = {*inspect.signature(kind.fit).parameters, "sample_weight"}
+
+    def call(data, given, **options):
+        seed = given.rng
+        whole = {"budget": given.budget, "random_state": seed, "X": data["X"]}
+        whole |= {**fixed, **rest("X", data), **options}
+        to_fit = {name: whole.pop(name) for name in list(whole) if name in of_fit}
+        model = kind(**whole)
+        with given.ledger:
+            return Fitted(model.fit(**to_fit))
+
+    return call
+
+
+class Fitted:
+    """An estimator, with what it released as its value."""
+
+    def __init__(self, model):
+        self.model = model
+        self.guarantee = model.guarantee_
+        held = (getattr(model, name, None) for name in PUBLISHED)
+        self.value = [v for v in held if v is not None]
+
+
+PUBLISHED = (
+    "mean_",
+    "covmeans_",
+    "components_",
+    "reference_",
+    "coef_",
+    "intercept_",
+    "centers_",
+    "explained_variance_",
+    "row_norm_",
+)
+
+
+def model(kind, variant, claim, make=None, **facts):
+    """A row of an estimator; what is no field of `Entry` is a parameter of it."""
+    fields = {k: facts.pop(k) for k in list(facts) if k in Entry.__dataclass_fields__}
+    fields.setdefault("refusals", MATRICES)
+    if facts.get("on_invalid") == "raise":
+        fields["invalid"] = REFUSED
+    facts.setdefault("on_invalid", "center")
+    name = f"riemdp.{kind.__name__}"
+    data = make or d.plain(d.matrices)
+    return Entry(name, variant, claim, fitted(kind, **facts), data, seeded=False, **fields)
+
+
+def moment(result):
+    """The leading component's projection, which a change of the second moment by sqrt(2) / n turns
+    by at most twice that over the gap of eigenvalues, here at least a half (Davis and Kahan).
+    """
+    v = np.asarray(result.model.components_[0])
+    return np.outer(v, v), np.sqrt(2) * 2 * (np.sqrt(2) / d.N) / 0.5
+
+
+def domains(seed):
+    """Matrices of two domains."""
+    return {"X": d.matrices(seed), "domains": np.array(["a", "b"])[np.arange(d.N) % 2]}
+
+
+MEAN, MDM, PCA = riemdp.PrivateFrechetMean, riemdp.PrivateMDM, riemdp.PrivatePCA
+TS, SPACE = riemdp.PrivateTSClassifier, riemdp.PrivateTangentSpace
+CENTER, PGA = riemdp.PrivateTLCenter, riemdp.PrivatePGA
+IN_BALL, FOUND = {"ball": d.BALL}, {"ball": d.SEARCH}
+OF_MEAN = tuple(r for r in MATRICES if "metric" not in r.options)
+PRIVATE = {"labels": "private", "classes": [0, 1]}
+SIZED = PRIVATE | {"min_class_size": 20}
+ROWS = d.plain(d.rows)
+LABELLED = d.labelled(d.matrices)
+LABELLED_PEOPLE = d.labelled_people(d.matrices)
+FEW = (Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records"),)
+
+ESTIMATORS = (
+    model(
+        MEAN,
+        "public ball",
+        "mean in a public ball",
+        manifold=d.SPD,
+        **IN_BALL,
+        refusals=(*OF_MEAN, Refusal({"mechanism": "none"}), Refusal({"n_min": 10})),
+    ),
+    model(MEAN, "private ball", "private ball", manifold=d.SPD, refusals=(*OF_MEAN, *FEW)),
+    model(
+        MEAN,
+        "people",
+        "mean in a public ball",
+        d.of_people(d.matrices),
+        manifold=d.SPD,
+        **IN_BALL,
+        refusals=(*OF_MEAN, *WRONG_GROUPS),
+    ),
+    model(
+        MEAN,
+        "refusing",
+        "mean in a public ball",
+        manifold=d.SPD,
+        on_invalid="raise",
+        **IN_BALL,
+        refusals=OF_MEAN,
+    ),
+    model(
+        PCA,
+        "",
+        "PCA",
+        ROWS,
+        n_components=1,
+        row_norm=1.0,
+        center=np.zeros(3),
+        moved=moment,
+        refusals=(
+            *WRONG,
+            Refusal({"row_norm": None}),
+            Refusal({"row_norm": 0.0}),
+            Refusal({"row_norm": "long"}),
+            Refusal({"n_components": None}),
+            Refusal({"n_components": 4}),
+            Refusal({"mechanism": "none"}),
+            Refusal({"center": np.zeros(5)}),
+            Refusal({"center": np.full(3, np.nan)}),
+        ),
+    ),
+    model(PCA, "pure", "PCA", ROWS, n_components=1, row_norm=1.0, budget=PURE, refusals=WRONG),
+    model(
+        PCA,
+        "private row norm",
+        "PCA",
+        ROWS,
+        n_components=1,
+        row_norm="private",
+        center=np.zeros(3),
+        refusals=(*WRONG, Refusal({"mechanism": "dp-rgd"}), *FEW),
+    ),
+    model(
+        PCA,
+        "people",
+        "PCA",
+        d.of_people(d.rows),
+        n_components=1,
+        row_norm=1.0,
+        moved=moment,
+        refusals=(*WRONG, *WRONG_GROUPS),
+    ),
+    model(
+        PCA,
+        "people, private row norm",
+        "PCA",
+        d.of_people(d.rows),
+        n_components=1,
+        row_norm="private",
+        refusals=(*WRONG, *WRONG_GROUPS, *FEW),
+    ),
+    model(
+        PCA,
+        "dp-rgd",
+        "DP-RGD/RSGD",
+        ROWS,
+        n_components=1,
+        row_norm=1.0,
+        mechanism="dp-rgd",
+        refusals=(*WRONG, Refusal({"budget": PURE})),
+    ),
+    model(
+        PCA,
+        "refusing",
+        "PCA",
+        ROWS,
+        n_components=1,
+        row_norm=1.0,
+        on_invalid="raise",
+        refusals=WRONG,
+    ),
+    model(
+        MDM,
+        "public ball",
+        "class means",
+        LABELLED,
+        **IN_BALL,
+        refusals=(*MATRICES, *LABELS, Refusal({"mechanism": "none"})),
+    ),
+    model(
+        MDM,
+        "private ball",
+        "class means",
+        LABELLED,
+        **FOUND,
+        refusals=(
+            *MATRICES,
+            *LABELS,
+            *FEW,
+            Refusal({"mechanism": "wrapped-gaussian"}),
+            Refusal({"count_outside": True}),
+        ),
+    ),
+    model(
+        MDM,
+        "private labels",
+        "class means",
+        LABELLED,
+        **IN_BALL,
+        **SIZED,
+        refusals=(
+            *MATRICES,
+            Refusal({"classes": None}),
+            Refusal({"classes": []}),
+            Refusal({"min_class_size": None}),
+            Refusal({"min_class_size": 0}),
+        ),
+    ),
+    model(MDM, "private labels, private ball", "class means", LABELLED, **FOUND, **PRIVATE),
+    model(
+        MDM,
+        "people",
+        "class means",
+        LABELLED_PEOPLE,
+        **IN_BALL,
+        **PRIVATE,
+        refusals=(*MATRICES, *WRONG_GROUPS),
+    ),
+    model(MDM, "people, private ball", "class means", LABELLED_PEOPLE, **FOUND, **PRIVATE),
+    model(MDM, "refusing", "class means", LABELLED, on_invalid="raise", **IN_BALL),
+    model(
+        TS,
+        "public ball",
+        "classifier",
+        LABELLED,
+        **IN_BALL,
+        refusals=(*MATRICES, *LABELS),
+    ),
+    model(TS, "private ball", "classifier", LABELLED, **FOUND, refusals=(*MATRICES, *LABELS, *FEW)),
+    model(TS, "private labels", "classifier", LABELLED, **IN_BALL, **PRIVATE),
+    model(
+        TS,
+        "people",
+        "classifier",
+        LABELLED_PEOPLE,
+        **IN_BALL,
+        **PRIVATE,
+        refusals=(*MATRICES, *WRONG_GROUPS),
+    ),
+    model(TS, "refusing", "classifier", LABELLED, on_invalid="raise", **IN_BALL),
+    model(SPACE, "public ball", "mean in a public ball", **IN_BALL),
+    model(SPACE, "private ball", "private ball", **FOUND, refusals=(*MATRICES, *FEW)),
+    model(
+        SPACE,
+        "people",
+        "mean in a public ball",
+        d.of_people(d.matrices),
+        **IN_BALL,
+        refusals=(*MATRICES, *WRONG_GROUPS),
+    ),
+    model(SPACE, "refusing", "mean in a public ball", on_invalid="raise", **IN_BALL),
+    model(
+        CENTER,
+        "two domains",
+        "mean in a public ball",
+        domains,
+        **IN_BALL,
+        refusals=(
+            *MATRICES,
+            Refusal({"domains": np.array(["a"])}),
+            Refusal({"target_domain": "c"}),
+        ),
+    ),
+    model(
+        CENTER,
+        "people",
+        "mean in a public ball",
+        d.of_people(d.matrices),
+        **IN_BALL,
+        refusals=(*MATRICES, *WRONG_GROUPS),
+    ),
+    model(CENTER, "refusing", "mean in a public ball", domains, on_invalid="raise", **IN_BALL),
+    model(
+        PGA,
+        "public ball",
+        "tangent covariance",
+        manifold=d.SPD,
+        n_components=1,
+        **IN_BALL,
+        refusals=(
+            *OF_MEAN,
+            Refusal({"n_components": 9}),
+            Refusal({"mean_share": 0.0}),
+            Refusal({"mean_share": 1.0}),
+        ),
+    ),
+    model(PGA, "private ball", "private ball", manifold=d.SPD, n_components=1, refusals=OF_MEAN),
+    model(
+        PGA,
+        "people",
+        "tangent covariance",
+        d.of_people(d.matrices),
+        manifold=d.SPD,
+        n_components=1,
+        **IN_BALL,
+        refusals=(*OF_MEAN, *WRONG_GROUPS),
+    ),
+    model(
+        PGA,
+        "refusing",
+        "tangent covariance",
+        manifold=d.SPD,
+        n_components=1,
+        on_invalid="raise",
+        **IN_BALL,
+        refusals=OF_MEAN,
+    ),
+)

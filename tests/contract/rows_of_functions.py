@@ -1,0 +1,426 @@
+"""Rows of the functions of `riemdp.releases`, and of mechanisms by themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import riemdp
+from riemdp import DPRGD, AdaptiveBall, Ball, Budget
+from riemdp import mechanisms as m
+
+from . import data as d
+from .entry import COUNTED, PURE, REFUSED, Entry, Refusal, coordinates, rest, the_value
+
+WRONG_BUDGET = (Refusal({"budget": None}), Refusal({"budget": "all of it"}))
+WRONG_RNG = (Refusal({"rng": "seed"}), Refusal({"rng": -1}), Refusal({"rng": True}))
+WRONG_RECORDS = (
+    Refusal({"X": "records"}),
+    Refusal({"X": 5.0}),
+    Refusal({"X": None}),
+    Refusal({"X": np.zeros((60, 7))}),
+)
+COMMON = (*WRONG_BUDGET, *WRONG_RNG, *WRONG_RECORDS)
+WRONG_BALL = (Refusal({"ball": 1.0}), Refusal({"ball": Ball(np.zeros(5), 1.0)}))
+WRONG_GROUPS = (
+    Refusal({"groups": np.zeros(3, dtype=int)}),
+    Refusal({"groups": "people"}),
+    Refusal({"groups": 5}),
+)
+MEAN = "riemdp.private_frechet_mean"
+
+
+def of_space(function, space, *middle, **fixed):
+    """`function(space, X, ...)`, with the arguments between X and the keywords."""
+
+    def call(data, given, **options):
+        keywords = {**given.keywords, **fixed, **rest("X", data), **options}
+        X = keywords.pop("X", data["X"])
+        return function(space, X, *middle, **keywords)
+
+    return call
+
+
+def mean(variant, make=None, *, space=d.SPD, ball=d.BALL, claim="mean in a public ball", **facts):
+    """A row of `private_frechet_mean`; what is no field of `Entry` is an argument of the call."""
+    fields = {k: facts.pop(k) for k in list(facts) if k in Entry.__dataclass_fields__}
+    fields.setdefault("refusals", (*COMMON, *WRONG_BALL))
+    if "adjacency" in fields:
+        facts["adjacency"] = fields["adjacency"]
+    call = of_space(riemdp.private_frechet_mean, space, **({"ball": ball} | facts))
+    return Entry(MEAN, variant, claim, call, make or d.plain(d.matrices), **fields)
+
+
+def streamed(function, space, **fixed):
+    """The same from a mapped file."""
+
+    def call(data, given, **options):
+        path = given.folder / "records.npy"
+        if not path.exists():
+            np.save(path, data["X"])
+        X = options.pop("X", np.load(path, mmap_mode="r"))
+        return function(space, X, **{**given.keywords, **fixed, **options})
+
+    return call
+
+
+def weighted(seed):
+    """Records with public weights."""
+    return {"X": d.matrices(seed), "weights": np.ones(d.N) / d.N}
+
+
+def own_weights(seed):
+    """Records with private weights."""
+    return {"X": d.matrices(seed), "weights": np.ones(d.N)}
+
+
+def twice(result):
+    """Coordinates and sensitivity of a sphere's mean: the logarithm at the centre lengthens a
+    distance within the cap by at most r / sin r.
+    """
+    found, bound = coordinates(result)
+    return found, bound * 0.5 / np.sin(0.5)
+
+
+MEANS = (
+    mean(
+        "wrapped-gaussian",
+        mechanism="wrapped-gaussian",
+        moved=coordinates,
+        refusals=(
+            *COMMON,
+            *WRONG_BALL,
+            Refusal({"mechanism": "none"}),
+            Refusal({"calibration": "nonsense"}),
+            Refusal({"calibration": "classical"}),
+            Refusal({"tolerance": 0.0}),
+            Refusal({"tolerance": "small"}),
+            Refusal({"optimizer": DPRGD(1, 0.1, 1.0)}),
+            Refusal({"clamp_release": "yes"}),
+            Refusal({"shrink": "yes"}),
+            Refusal({"count_outside": "yes"}),
+            Refusal({"adjacency": "other"}),
+            Refusal({"adjacency": "add-or-remove-one"}),
+            Refusal({"n_min": 10}),
+            Refusal({"weights": -np.ones(60)}),
+            Refusal({"weights": np.ones(3)}),
+            Refusal({"budget": PURE}),
+            Refusal({"ball": Ball(np.eye(2), 1e9)}, why="huge ball"),
+        ),
+    ),
+    mean("wrapped-laplace", mechanism="wrapped-laplace", budget=PURE, moved=coordinates),
+    mean(
+        "riemannian-laplace",
+        mechanism="riemannian-laplace",
+        budget=PURE,
+        refusals=(*COMMON, *WRONG_BALL, Refusal({"shrink": True}), Refusal({"optimizer": DPRGD()})),
+    ),
+    mean("k-norm-gradient", mechanism="k-norm-gradient", budget=PURE),
+    mean(
+        "tangent-mean",
+        mechanism="tangent-mean",
+        moved=coordinates,
+        refusals=(
+            *COMMON,
+            *WRONG_BALL,
+            Refusal({"tolerance": 1e-6}),
+            Refusal({"shrink": True}),
+            Refusal({"clamp_release": True}),
+            Refusal({"weights": np.ones(60)}),
+            Refusal({"n_min": 10}),
+        ),
+    ),
+    mean(
+        "extrinsic-gaussian",
+        d.plain(d.directions),
+        space=d.SPHERE,
+        ball=d.CAP,
+        mechanism="extrinsic-gaussian",
+    ),
+    mean(
+        "extrinsic-laplace",
+        d.plain(d.directions),
+        space=d.SPHERE,
+        ball=d.CAP,
+        mechanism="extrinsic-laplace",
+        budget=PURE,
+    ),
+    *(
+        mean(
+            name,
+            mechanism=name,
+            claim="DP-RSVRG" if name == "dp-rsvrg" else "DP-RGD/RSGD",
+            refusals=(
+                *COMMON,
+                *WRONG_BALL,
+                Refusal({"budget": PURE}),
+                Refusal({"weights": np.ones(60)}),
+                Refusal({"adjacency": "add-or-remove-one", "n_min": 10}),
+                Refusal({"count_outside": True}),
+                Refusal({"shrink": True}),
+                Refusal({"clamp_release": True}),
+                Refusal({"tolerance": 1e-6}),
+                Refusal({"calibration": "classical"}),
+                Refusal({"optimizer": "steps"}),
+            ),
+        )
+        for name in ("dp-rgd", "dp-rsgd", "dp-rsvrg")
+    ),
+    mean("auto"),
+    mean("weights", weighted, mechanism="wrapped-gaussian", moved=coordinates),
+    mean(
+        "add-or-remove-one",
+        mechanism="wrapped-gaussian",
+        adjacency="add-or-remove-one",
+        n_min=40,
+        empty="released",
+        refusals=(
+            *WRONG_BUDGET,
+            *WRONG_RNG,
+            Refusal({"n_min": None}),
+            Refusal({"n_min": 0}),
+            Refusal({"n_min": "many"}),
+        ),
+    ),
+    mean(
+        "add-or-remove-one with weights",
+        own_weights,
+        mechanism="wrapped-gaussian",
+        adjacency="add-or-remove-one",
+        n_min=40,
+        empty="released",
+    ),
+    mean(
+        "people",
+        d.of_people(d.matrices),
+        mechanism="wrapped-gaussian",
+        moved=coordinates,
+        refusals=(*COMMON, *WRONG_BALL, *WRONG_GROUPS, Refusal({"weights": np.ones(63)})),
+    ),
+    mean(
+        "sphere",
+        d.plain(d.directions),
+        space=d.SPHERE,
+        ball=d.CAP,
+        mechanism="wrapped-gaussian",
+        moved=twice,
+        refusals=(*COMMON, *WRONG_BALL, Refusal({"ball": Ball(d.SPHERE.origin, 3.0)}, why="wide")),
+    ),
+    mean(
+        "flat",
+        d.plain(d.short_rows),
+        space=d.FLAT,
+        ball=d.CUBE,
+        mechanism="wrapped-gaussian",
+        moved=coordinates,
+    ),
+    Entry(
+        MEAN,
+        "mapped file",
+        "mean in a public ball",
+        streamed(riemdp.private_frechet_mean, d.SPD, ball=d.BALL, mechanism="wrapped-gaussian"),
+        d.plain(d.matrices),
+        lists=False,
+        moved=coordinates,
+        refusals=(*WRONG_BUDGET, *WRONG_RNG, *WRONG_BALL),
+    ),
+    mean(
+        "private ball",
+        ball=None,
+        claim="private ball",
+        refusals=(
+            *COMMON,
+            Refusal({"mechanism": "wrapped-gaussian"}),
+            Refusal({"weights": np.ones(60)}),
+            Refusal({"tolerance": 1e-6}),
+            Refusal({"calibration": "classical"}),
+            Refusal({"optimizer": DPRGD()}),
+            Refusal({"adjacency": "add-or-remove-one"}),
+            Refusal({"n_min": 10}),
+            Refusal({"count_outside": True}),
+            Refusal({"shrink": True}),
+            Refusal({"clamp_release": True}),
+            Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records"),
+        ),
+    ),
+    mean("private ball in an outer ball", ball=d.SEARCH, claim="private ball"),
+    mean("private ball, pure", ball=None, claim="private ball", budget=PURE),
+    mean(
+        "people, private ball",
+        d.of_people(d.matrices),
+        ball=None,
+        claim="private ball",
+        refusals=(*COMMON, *WRONG_GROUPS),
+    ),
+    Entry(
+        MEAN,
+        "private ball from a mapped file",
+        "private ball",
+        streamed(riemdp.private_frechet_mean, d.SPD, ball=None),
+        d.plain(d.matrices),
+        lists=False,
+        refusals=WRONG_BUDGET,
+    ),
+)
+
+
+def function(name, variant, claim, *middle, make=None, **facts):
+    """A row of another function of `riemdp.releases`."""
+    fields = {k: facts.pop(k) for k in list(facts) if k in Entry.__dataclass_fields__}
+    fields.setdefault("refusals", COMMON)
+    call = of_space(getattr(riemdp, name), d.SPD, *middle, **facts)
+    data = make or d.plain(d.matrices)
+    return Entry(f"riemdp.{name}", variant, claim, call, data, **fields)
+
+
+PEOPLE = d.of_people(d.matrices)
+OTHERS = (
+    function("private_ball", "", "private ball", d.SEARCH),
+    function("private_ball", "pure", "private ball", d.SEARCH, budget=PURE),
+    function("private_ball", "people", "private ball", d.SEARCH, make=PEOPLE),
+    function(
+        "private_frechet_variance",
+        "public ball",
+        "variance",
+        ball=d.BALL,
+        moved=the_value,
+        refusals=(*COMMON, *WRONG_BALL),
+    ),
+    function("private_frechet_variance", "private ball", "private ball", ball=None),
+    function(
+        "private_frechet_variance",
+        "people",
+        "variance",
+        ball=d.BALL,
+        make=PEOPLE,
+        moved=the_value,
+        refusals=(*COMMON, *WRONG_BALL, *WRONG_GROUPS),
+    ),
+    function(
+        "private_tangent_covariance",
+        "",
+        "tangent covariance",
+        ball=d.BALL,
+        moved=the_value,
+        refusals=(*COMMON, *WRONG_BALL, Refusal({"ball": None}), Refusal({"ball": d.SEARCH})),
+    ),
+    function(
+        "private_tangent_covariance",
+        "people",
+        "tangent covariance",
+        ball=d.BALL,
+        make=PEOPLE,
+        moved=the_value,
+        refusals=(*COMMON, *WRONG_BALL, *WRONG_GROUPS),
+    ),
+    function(
+        "private_geometric_median",
+        "",
+        "median",
+        refusals=(
+            *COMMON,
+            Refusal({"budget": PURE}),
+            Refusal({"search": d.BALL}),
+            Refusal({"budget": Budget(0.01, 1e-6)}, why="too few records"),
+        ),
+    ),
+    function(
+        "private_geometric_median",
+        "people",
+        "median",
+        make=PEOPLE,
+        refusals=(*COMMON, *WRONG_GROUPS),
+    ),
+    function(
+        "private_clipping_bound",
+        "",
+        "clipping bound",
+        d.BALL,
+        2.0,
+        moved=the_value,
+    ),
+    function(
+        "private_clipping_bound",
+        "people",
+        "clipping bound",
+        d.BALL,
+        2.0,
+        make=PEOPLE,
+        moved=the_value,
+        refusals=(*COMMON, *WRONG_GROUPS),
+    ),
+)
+
+
+def mechanism(kind, variant="", *, claim="one value", make=None, value=True, **facts):
+    """A row of a mechanism's own `release`."""
+    fields = {k: facts.pop(k) for k in list(facts) if k in Entry.__dataclass_fields__}
+    fields.setdefault("refusals", (*WRONG_RNG, Refusal({"X": "value"}), Refusal({"X": None})))
+    first = facts.pop("first", ())
+
+    def call(data, given, **options):
+        budget = options.pop("budget", given.budget)
+        name = "epsilon" if "epsilon" in kind.__dataclass_fields__ else "budget"
+        made = kind(d.SPD, *first, **{name: budget, **facts})
+        X = options.pop("X", data["X"])
+        return made.release(X, options.pop("rng", given.rng), ledger=given.ledger)
+
+    def one(seed):
+        return {"X": d.matrices(seed)[0]}
+
+    invalid = REFUSED if value else COUNTED
+    name = f"riemdp.mechanisms.{kind.__name__}.release"
+    data = make or (one if value else d.plain(d.matrices))
+    return Entry(
+        name, variant, claim, call, data, value=value, lists=not value, invalid=invalid, **fields
+    )
+
+
+def of_records(kind, ball, *, claim, moved=None, **facts):
+    """A row of a mechanism whose value are records."""
+
+    def call(data, given, **options):
+        budget = options.pop("budget", given.budget)
+        made = kind(d.SPD, ball, **{"n": d.N, "budget": budget, **facts})
+        X = options.pop("X", data["X"])
+        return made.release(X, options.pop("rng", given.rng), ledger=given.ledger)
+
+    name = f"riemdp.mechanisms.{kind.__name__}.release"
+    return Entry(name, "", claim, call, d.plain(d.matrices), moved=moved, refusals=COMMON)
+
+
+def loss_gradient(point):
+    """Of half the squared distance from the identity."""
+    return -d.SPD.log(point, np.eye(2))
+
+
+BASE = np.eye(2)
+MECHANISMS = (
+    mechanism(
+        m.TangentGaussian,
+        first=(BASE,),
+        sensitivity=0.1,
+        make=lambda seed: {"X": np.asarray(d.SPD.log(BASE, d.matrices(seed)[0]))},
+    ),
+    mechanism(m.WrappedGaussian, first=(BASE,), sensitivity=0.1),
+    mechanism(m.WrappedGaussian, "in a ball", first=(BASE,), sensitivity=0.1, ball=d.BALL),
+    mechanism(m.WrappedLaplace, first=(BASE,), sensitivity=0.1, budget=PURE),
+    mechanism(m.RiemannianLaplace, sensitivity=0.1, budget=PURE),
+    mechanism(m.RiemannianLaplace, "in a ball", sensitivity=0.1, ball=d.BALL, budget=PURE),
+    mechanism(
+        m.KNormGradient,
+        sensitivity=0.1,
+        objective_gradient=loss_gradient,
+        make=lambda seed: {"X": BASE},
+        budget=PURE,
+        anywhere=False,
+    ),
+    mechanism(m.ExtrinsicGaussian, sensitivity=0.1),
+    mechanism(m.ExtrinsicLaplace, sensitivity=0.1, budget=PURE),
+    of_records(m.AdaptiveMean, AdaptiveBall(), claim="private ball"),
+    of_records(m.PrivateBall, d.SEARCH, claim="private ball"),
+    of_records(m.AdaptiveVariance, AdaptiveBall(), claim="private ball"),
+    of_records(m.VarianceNoise, d.BALL, claim="variance", moved=the_value),
+    of_records(m.TangentMeanNoise, d.BALL, claim="mean in a public ball", moved=coordinates),
+    of_records(m.TangentCovarianceNoise, d.BALL, claim="tangent covariance", moved=the_value),
+    of_records(m.ClippingBoundNoise, d.BALL, claim="clipping bound", reach=2.0, moved=the_value),
+)

@@ -1,0 +1,78 @@
+"""A refusal spends, draws and writes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from riemdp import Budget, BudgetExceeded, NoiseSource, privacy
+
+from .entries import ENTRIES, RUNNING
+from .outcomes import SEED, a_place, valid
+
+CELLS = [(entry, refusal) for entry in ENTRIES for refusal in entry.refusals]
+ALMOST_NOTHING = Budget(1e-3, 1e-9)
+
+
+def files(folder):
+    """What lies in a folder, to the byte."""
+    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+def drawn(source):
+    """What a source gives next, which depends on what was drawn from it before."""
+    return [*source.normals(3), *source.children(1)[0].normals(3)]
+
+
+@contextlib.contextmanager
+def nothing_happens(entry, **changed):
+    """In this block the ledger, its file, the folder and the source stay as they are."""
+    rng = NoiseSource(SEED) if entry.seeded else SEED
+    with a_place(entry, rng=rng, on_disk=True, **changed) as given:
+        little = privacy.pure(1e-5, adjacency=entry.adjacency)  # makes its file and lock
+        given.ledger.spend(little.for_people() if entry.people else little)
+        np.save(given.folder / "records.npy", np.asarray(entry.first(valid(entry))))
+        if "groups" in valid(entry) and not entry.sites:
+            np.save(given.folder / "people.npy", valid(entry)["groups"])
+        before = given.ledger.to_json(), files(given.folder)
+        yield given
+        assert given.ledger.to_json() == before[0]
+        after = files(given.folder)
+        assert sorted(after) == sorted(before[1]), "a file was written"
+        assert after == before[1]
+        if isinstance(rng, NoiseSource):
+            assert drawn(rng) == drawn(NoiseSource(SEED)), "something was drawn"
+
+
+@pytest.mark.parametrize(
+    ("entry", "refusal"), CELLS, ids=[f"{entry.id} | {refusal.id}" for entry, refusal in CELLS]
+)
+def test_a_refusal_spends_draws_and_writes_nothing(entry, refusal, monkeypatch):
+    if entry.needs:
+        pytest.importorskip(entry.needs)
+    with nothing_happens(entry) as given:
+        monkeypatch.chdir(given.folder)
+        with pytest.raises(refusal.error) as refused:
+            entry.call(valid(entry), given, **refusal.options)
+        assert str(refused.value)
+
+
+@pytest.mark.parametrize("entry", RUNNING, ids=lambda e: e.id)
+def test_a_ledger_with_too_little_refuses_before_anything_is_drawn_or_written(entry):
+    with nothing_happens(entry, whole=ALMOST_NOTHING) as given:
+        with pytest.raises(Exception) as refused:
+            entry.call(valid(entry), given)
+        assert isinstance(refused.value, BudgetExceeded) or getattr(
+            refused.value, "code", type(refused.value).__name__
+        ) in (3, "Refused"), refused.value
+
+
+@pytest.mark.parametrize("entry", [e for e in RUNNING if e.seeded], ids=lambda e: e.id)
+def test_a_release_draws_from_the_source_that_it_is_given(entry):
+    """Without this the check above could not fail."""
+    source = NoiseSource(SEED)
+    with a_place(entry, rng=source) as given:
+        entry.call(valid(entry), given)
+    assert drawn(source) != drawn(NoiseSource(SEED))
