@@ -82,7 +82,7 @@ def _check_alone(problem: Problem, gradient: Callable[..., Any], w: Point, recor
     if not alike:
         raise InvalidArgument(
             f"argument `{name}` gives a made-up record another gradient beside another record than"
-            " alone: it mixes records (in a callback or a batching rule of its own), so no clip norm"
+            " alone: it mixes records (in a callback or batching rule of its own), so no clip norm"
             " bounds what one record changes. Compute it from one record. Nothing was spent"
         )
 
