@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
@@ -18,7 +18,7 @@ from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..privacy._arithmetic import IDEALISED, LATTICE
-from ..privacy._permit import Permit, Receipt
+from ..privacy._permit import Permit
 from ..privacy._sent import refuse_sent
 from ..problems import Problem
 from ..randomness import NoiseSource, noise_source
@@ -184,7 +184,7 @@ def run_in_process(
         permit.close()
         if bar is not None:
             bar.stop()
-    return result_of(
+    result = result_of(
         server,
         plan,
         reproducible=source.reproducible,
@@ -192,8 +192,8 @@ def run_in_process(
         history=History(rows),
         gradient_calls=calls,
         places=None if people is None else records_per_person,
-        receipt=permit.receipt,
     )
+    return replace(result, receipt=permit.receipt)
 
 
 def result_of(
@@ -206,11 +206,9 @@ def result_of(
     gradient_calls: int = 0,
     engine: str = "",
     places: int | None = None,
-    receipt: Receipt | None = None,
 ) -> FederatedResult:
     """What a run that a server has ended, or was interrupted in, gives back; `engine` names what
-    carried its messages, `places` says how many records of one person entered an answer, and
-    `receipt` is that of the whole plan, where it was charged here.
+    carried its messages, and `places` says how many records of one person entered an answer.
     """
     prirfed = server.prirfed
     of_people: dict[str, Any] = {}
@@ -240,7 +238,6 @@ def result_of(
             **({"tolerated": prirfed.tolerated} if plan.shared is not None else {}),
             **of_people,
         },
-        receipt=receipt,
         rounds=tuple(server.records),
         invitations=dict(server.invitations),
         plan=plan,

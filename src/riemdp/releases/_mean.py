@@ -335,9 +335,9 @@ def prepared_mean(
         inside = records.moved(domain.frame.moving)
     else:
         inside = domain.frame.clamp(records)
-    of_people = grouped is not None
-    run = partial(_optimised, name, local, inside, n, budget, optimizer, of_people)
-    return Stepwise(lambda rng, ledger: finish(run(rng, ledger)))
+    run = partial(_optimised, name, local, inside, n, budget, optimizer)
+    people = grouped is not None
+    return Stepwise(lambda rng, ledger: finish(run(rng, Account(ledger, of_people=people))))
 
 
 def _adaptive(
@@ -482,9 +482,8 @@ def _optimised(
     n: int,
     budget: Budget,
     optimizer: AbstractOptimizer | None,
-    of_people: bool,
     rng: int | NoiseSource | None,
-    ledger: Ledger | None,
+    account: Account,
 ) -> Release:
     """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
     guarantee.
@@ -505,7 +504,6 @@ def _optimised(
     there = Ball._of(local)
     sensitivity = frechet_mean_sensitivity(local.manifold, there, n)
     problem = problems.frechet_mean(local.manifold, ball=there)
-    account = Account(ledger, of_people=of_people)
     result = minimized(problem, records, local.center, optimizer, budget, account=account, rng=rng)
     details = {
         "steps": result.steps,

@@ -139,15 +139,15 @@ def simulate(
             _told(folder).setup, {str(i): n for i, n in enumerate(sizes)}, noise_source(rng)
         )
         finished.load(Path(folder) / "ended")
-    return result_of(
+    result = result_of(
         finished,
         plan,
         reproducible=rng is not None,
         engine=" on Flower",
         status="completed" if finished.finished else "interrupted",
         places=None if groups is None else records_per_person,
-        receipt=receipt,
     )
+    return dataclasses.replace(result, receipt=receipt)
 
 
 @dataclasses.dataclass(frozen=True)
