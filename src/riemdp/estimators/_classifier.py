@@ -55,6 +55,8 @@ class PrivateTSClassifier(ManifoldRecords, ClassifierMixin, BaseEstimator):
             occur is then private. A label that equals none belongs to no class, and changes nothing
             for the other records. Where labels are private nothing says so, because which occur is:
             compare `classes` with the labels that the data's description names.
+            A missing label (None, NaN, masked) is refused where labels are public, and belongs to
+            no class where they are private.
         on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
             raises an error that says which ones, before anything is spent. Whether it is raised
             depends on the records, so show it only to their holder. "center" counts them as the

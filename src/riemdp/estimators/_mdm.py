@@ -77,6 +77,8 @@ class PrivateMDM(
             that equals none belongs to no class, and changes nothing for the other records. Where
             labels are private nothing says so, because which occur is: compare `classes` with the
             labels that the data's description names.
+            A missing label (None, NaN, masked) is refused where labels are public, and belongs to
+            no class where they are private.
         min_class_size: Public m >= 1, required for private labels in a public `Ball`, and without
             effect elsewhere. A class with fewer records is
             filled up with copies of the centre, so the guarantee does not depend on m being right;
