@@ -393,6 +393,11 @@ def loss_gradient(point):
     return -d.SPD.log(point, np.eye(2))
 
 
+def across(result):
+    """The noisy vector of a value that is moved into the ball first, and the ball's diameter."""
+    return np.asarray(result.observation.coordinates), 2 * float(d.BALL.radius)
+
+
 BASE = np.eye(2)
 MECHANISMS = (
     mechanism(
@@ -402,7 +407,14 @@ MECHANISMS = (
         make=lambda seed: {"X": np.asarray(d.SPD.log(BASE, d.matrices(seed)[0]))},
     ),
     mechanism(m.WrappedGaussian, first=(BASE,), sensitivity=0.1),
-    mechanism(m.WrappedGaussian, "in a ball", first=(BASE,), sensitivity=0.1, ball=d.BALL),
+    mechanism(
+        m.WrappedGaussian,
+        "in a ball",
+        first=(BASE,),
+        sensitivity=0.1,
+        ball=d.BALL,
+        moved=across,
+    ),
     mechanism(m.WrappedLaplace, first=(BASE,), sensitivity=0.1, budget=PURE),
     mechanism(m.RiemannianLaplace, sensitivity=0.1, budget=PURE),
     mechanism(m.RiemannianLaplace, "in a ball", sensitivity=0.1, ball=d.BALL, budget=PURE),
