@@ -193,9 +193,11 @@ def test_fault_65_a_model_saved_beside_a_ledger_predicts_and_refuses_to_fit():
         repr(fitted)
         for work in (
             lambda: fitted.fit(ROWS),
+            lambda: pickle.loads(saved)[0].set_params(budget=Budget(2.0, 1e-6)).fit(ROWS),
             lambda: clone(pipeline).fit(ROWS),
             lambda: pickle.loads(pickle.dumps(fitted)).fit(ROWS),
             lambda: pca().set_params(budget=budget).fit(ROWS),
+            lambda: clone(clone(fitted).set_params(budget=Budget(2.0, 1e-6))).fit(ROWS),
             lambda: riemdp.private_frechet_mean(workers.LINE, RECORDS, workers.BALL, budget),
             lambda: riemdp.optimizers.private_principal_eigenvector(ROWS, budget),
         ):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
+import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from .._errors import RiemdpWarning
 
-_told_of: int | None = None  # the groups that were last warned of
+_told_of: Callable[[], Any] = object  # gives the groups that were last warned of, if they live
 
 
 def warn_of_groups(estimator: str) -> None:
@@ -23,9 +26,10 @@ def warn_of_groups(estimator: str) -> None:
     """
     global _told_of
     call, groups = _splitting_call()
-    if call is None or _told_of == id(groups):
+    if call is None or _told_of() is groups:
         return
-    _told_of = id(groups)
+    with contextlib.suppress(TypeError):  # of a list no weak reference can be kept: said again
+        _told_of = weakref.ref(groups)
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and _is_within(frame, "riemdp", "sklearn", "joblib"):
         level, frame = level + 1, frame.f_back
