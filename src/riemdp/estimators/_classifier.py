@@ -16,8 +16,8 @@ from .._errors import RiemdpWarning
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_records
 from ..manifolds._base import RecordsLike
-from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._discriminant import AdaptiveDiscriminant, TangentDiscriminant
+from ..mechanisms._outside import warn_of_counts
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
 from ..randomness import noise_source

@@ -29,9 +29,9 @@ from ..mechanisms._budgeted import Floats
 from ..mechanisms._search_answers import SearchAnswers
 from ..mechanisms._search_sites import (
     SCALE,
-    VALID,
     SQUARES,
     TANGENTS,
+    VALID,
     WITHIN,
     Ask,
     SearchSite,

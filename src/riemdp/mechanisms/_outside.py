@@ -78,8 +78,9 @@ class OutsideCount:
             return None
         if self.found:
             return (
-                f"{self} {self.lay} outside the ball that was found, or were no points of the space,"
-                " so the result is about the others, and its stated error is that from noise alone."
+                f"{self} {self.lay} outside the ball that was found, or were no points of the"
+                " space, so the result is about the others, and its stated error is that from noise"
+                " alone."
                 f" {_REMEDY}"
             )
         return (
@@ -152,7 +153,8 @@ class ValidCount:
 
 _REMEDY = (
     "Look for invalid records with riemdp.check_records(space, X), which is not private, and"
-    " correct or drop them. This count is released under the guarantee; the next release costs again"
+    " correct or drop them. This count is released under the guarantee; the next release costs"
+    " again"
 )
 
 

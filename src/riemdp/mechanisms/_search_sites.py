@@ -35,9 +35,9 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
-from ._ball_search import GaussianNoise
 from ._budgeted import BudgetedNoise, Floats
 from ._lattice import slack_of
+from ._search_plan import GaussianNoise
 from ._search_records import SearchRecords
 from ._shared_sum import Integers, SharedSum
 from ._streamed_search import StreamedRecords

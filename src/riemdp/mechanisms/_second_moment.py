@@ -34,10 +34,10 @@ from ..statistics._second_moment import (
     second_moment,
     second_moment_sensitivity,
 )
-from ._ball_search import taken_for_valid
 from ._base import Drawn
 from ._budgeted import BudgetedMechanism
 from ._outside import ValidCount
+from ._search_plan import taken_for_valid
 
 _Rows = tuple[Floats, Membership | None]
 Flags = NDArray[np.bool_]
@@ -157,7 +157,7 @@ class AdaptiveSecondMoment(BudgetedMechanism[_Rows]):
         source: NoiseSource,
         members: Membership | None,
     ) -> float:
-        """A length that holds about `rank` finite rows, by bisection with `_COUNTS` noisy counts."""
+        """A length that holds about `rank` rows, by bisection with `_COUNTS` noisy counts."""
 
         def holds(exponent: float) -> bool:
             within = _counted(finite & (lengths <= 2.0**exponent), members)

@@ -24,8 +24,8 @@ from ..mechanisms import (
 )
 from ..mechanisms._common import CALIBRATIONS
 from ..mechanisms._counted import Counted, plan_count
-from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._for_mean import MeanFacts
+from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._region import MEAN, TANGENTS
 from ..optimizers import private_minimize
 from ..optimizers._plan import AbstractOptimizer

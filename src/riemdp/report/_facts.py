@@ -30,8 +30,8 @@ from ._words import (
 )
 
 if TYPE_CHECKING:
-    from ..mechanisms._outside import OutsideCount
     from ..mechanisms._much_noise import MuchNoise
+    from ..mechanisms._outside import OutsideCount
     from ..privacy import Budget, Guarantee
 
 SCHEMA = "riemdp.privacy-report/2"
