@@ -26,13 +26,13 @@ from riemdp import (
     plan_private_classifier,
 )
 from riemdp.mechanisms import _discriminant
-from riemdp.mechanisms._ball_search import share_of_short_search
 from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._discriminant import (
     AdaptiveDiscriminant,
     LabelledSums,
     TangentDiscriminant,
 )
+from riemdp.mechanisms._search_plan import share_of_short_search
 from riemdp.randomness import noise_source
 from tests.statistical import ALPHA, gaussian_p_value
 

@@ -13,9 +13,10 @@ from sklearn.base import clone
 
 import riemdp
 from riemdp import AdaptiveBall, Ball, Budget, InvalidArgument, Ledger, PrivateMDM
-from riemdp.mechanisms._ball_search import GaussianNoise, plan_short_search, run_short_search
+from riemdp.mechanisms._ball_search import run_short_search
 from riemdp.mechanisms._budgeted import BudgetedNoise
 from riemdp.mechanisms._class_means import AdaptiveClassMeans
+from riemdp.mechanisms._search_plan import GaussianNoise, plan_short_search
 from riemdp.randomness import noise_source
 from tests.mechanisms.numpy_search import FlatAnswers
 from tests.mechanisms.test_ball_search import excess, pairs

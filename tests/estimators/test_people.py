@@ -120,8 +120,9 @@ def test_answers_of_a_search_are_those_of_people():
 
     records = search(X, groups)
     assert records.n == 4
-    # within 1: two of three; one of two; the NaN (it counts as the centre); none
-    assert [records.within(r / records.unit) for r in (0.15, 1.0, 2.0, 9.0)] == [1, 3, 4, 4]
+    # within 1: two of three; one of two; none, for the NaN is in no count; none
+    assert [records.within(r / records.unit) for r in (0.15, 1.0, 2.0, 9.0)] == [0, 2, 3, 4]
+    assert records.valid_count() == 4  # of the NaN's person one record of two is valid
     query = riemdp.statistics.TangentMean(Ball(np.zeros(1), 2.0).on(line), 4)
     expected = ((0.1 + 0.2 + 2.0) / 3 + (0.3 + 2.0) / 2 + (2.0 + 0.0) / 2 + 1.5) / 4
     assert np.asarray(records.coordinates(query)) == pytest.approx([expected])

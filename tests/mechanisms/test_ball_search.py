@@ -11,12 +11,8 @@ import pytest
 from scipy.stats import norm
 
 import riemdp
-from riemdp.mechanisms._ball_search import (
-    GaussianNoise,
-    PureNoise,
-    plan_search,
-    run_search,
-)
+from riemdp.mechanisms._ball_search import run_search
+from riemdp.mechanisms._search_plan import GaussianNoise, PureNoise, plan_search
 from tests.mechanisms.numpy_search import FlatAnswers
 
 

@@ -8,10 +8,10 @@ import math
 from .._errors import InvalidArgument, integer, invalid
 from ..domains import AdaptiveBall, Ball
 from ..manifolds import AbstractManifold
-from ..mechanisms._ball_search import plan_short_search, share_of_short_search
 from ..mechanisms._budgeted import BudgetedNoise
 from ..mechanisms._counted import share_of_count
 from ..mechanisms._discriminant import DISCRIMINANT, rule_for
+from ..mechanisms._search_plan import plan_short_search, share_of_short_search
 from ..privacy import Budget
 from ._matrices import ball_or_search
 

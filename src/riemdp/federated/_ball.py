@@ -22,7 +22,7 @@ from ..domains._stream import Stream
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms import AbstractMechanism, Release
-from ..mechanisms._ball_search import SearchPlan, SearchResult, run_search
+from ..mechanisms._ball_search import SearchResult, run_search
 from ..mechanisms._base import Drawn
 from ..mechanisms._common import end_of, needs_log
 from ..mechanisms._error_law import capped, gaussian_law, shrunk_law
@@ -31,6 +31,7 @@ from ..mechanisms._private_ball import facts_of_search, observed
 from ..mechanisms._region import TANGENTS as MEAN_OF_TANGENTS
 from ..mechanisms._region import VARIANCE, Observation
 from ..mechanisms._search_answers import final_radius, outside_of
+from ..mechanisms._search_plan import SearchPlan
 from ..mechanisms._search_sites import SearchSite
 from ..privacy import Budget, Guarantee, Ledger
 from ..privacy._arithmetic import LATTICE

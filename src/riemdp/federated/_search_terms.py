@@ -12,7 +12,7 @@ from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball
 from ..domains._adaptive import SearchDomain
 from ..manifolds import AbstractManifold
-from ..mechanisms._ball_search import SearchPlan, plan_search
+from ..mechanisms._search_plan import SearchPlan, plan_search
 from ..mechanisms._search_sites import NoiseOfSites
 from ..privacy import Budget, Guarantee
 from ..privacy._guarantee import PERSON, RECORD, UNITS

@@ -18,7 +18,6 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pure
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
-from ._ball_search import GaussianNoise, PureNoise
 from ._base import AbstractMechanism, Value
 from ._error_law import ErrorLaw, gaussian_law, laplace_law
 from ._lattice import (
@@ -30,6 +29,7 @@ from ._lattice import (
     on_grid,
     slack_of,
 )
+from ._search_plan import GaussianNoise, PureNoise
 from ._shrinking import Floats, shortened
 
 

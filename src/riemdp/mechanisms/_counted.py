@@ -23,11 +23,11 @@ from ..privacy import Budget, Guarantee, gaussian, gaussian_noise_multiplier, pu
 from ..privacy._arithmetic import IDEALISED, LATTICE
 from ..randomness import NoiseSource
 from ..statistics import Records
-from ._ball_search import GaussianNoise, Noise, PureNoise
 from ._base import AbstractMechanism, Drawn
 from ._budgeted import BudgetedNoise
 from ._labelled import Labelled
 from ._outside import OutsideCount
+from ._search_plan import GaussianNoise, Noise, PureNoise
 
 MOST = 0.04  # of mu^2 or of epsilon: noise of the mean times 1.0206, or 1.0417
 LEAST = 0.005

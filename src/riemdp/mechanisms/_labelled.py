@@ -31,11 +31,12 @@ from ..statistics import TangentMean
 from ..statistics._membership import Membership
 from ..statistics._sums import weighted_sum
 from ..statistics._tangent_mean import shortened_logs
-from ._ball_search import SearchPlan, plan_short_search, run_short_search
+from ._ball_search import run_short_search
 from ._budgeted import BudgetedMechanism, Floats
 from ._common import needs_log
 from ._private_ball import AdaptiveMechanism
 from ._search_people import SearchPeople, shortened_on_host
+from ._search_plan import SearchPlan, plan_short_search
 from ._search_records import SearchRecords
 
 _LEAST_KEPT = 1e-3  # of the classes' contrasts: their order is kept where James-Stein keeps nothing

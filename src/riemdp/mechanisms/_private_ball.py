@@ -27,7 +27,7 @@ from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import FrechetMean, TangentMean
-from ._ball_search import SearchPlan, SearchResult, plan_search, run_search
+from ._ball_search import SearchResult, run_search
 from ._base import Drawn, Value
 from ._budgeted import BudgetedMechanism, Floats
 from ._common import end_of, needs_log
@@ -35,6 +35,7 @@ from ._error_law import ErrorLaw, shrunk_law
 from ._outside import ValidCount
 from ._region import Observation
 from ._search_answers import SearchAnswers, final_radius, outside_of
+from ._search_plan import SearchPlan, plan_search
 from ._search_records import SearchRecords
 from ._streamed_search import StreamedRecords
 

@@ -56,8 +56,9 @@ class SearchPeople(SearchRecords):
     def scales_below(self, factor: int, scale: float) -> int:
         """How many people have this scale factor at most `scale`, by half of their records."""
         if self._scales is None:
-            scales = functools.partial(log_scales, self.manifold, self.domain.center)
-            self._scales = alike_on_host(scales, self.X)
+            look = functools.partial(log_scales, self.manifold, self.domain.center)
+            scales, given = alike_on_host(look, self.X)
+            self._scales = scales, given
         scales, given = self._scales
         return self.members.majority(given & (scales[:, factor] <= scale))
 

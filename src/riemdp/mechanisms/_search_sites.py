@@ -37,9 +37,9 @@ from ..privacy._guarantee import PERSON
 from ..privacy._permit import Permit
 from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
-from ._ball_search import GaussianNoise
 from ._budgeted import BudgetedNoise, Floats
 from ._lattice import slack_of
+from ._search_plan import GaussianNoise
 from ._search_records import SearchRecords
 from ._shared_sum import Integers, SharedSum
 from ._streamed_search import StreamedRecords

@@ -38,11 +38,11 @@ from ..statistics._second_moment import (
     of_rows,
     row_lengths,
 )
-from ._ball_search import taken_for_valid
 from ._base import EITHER, Drawn
 from ._budgeted import BudgetedMechanism
 from ._outside import ValidCount
 from ._region import Observation
+from ._search_plan import taken_for_valid
 
 _MOMENT = "the second-moment matrix of the clipped rows"
 _NOISY_MOMENT = "the noisy matrix whose leading eigenvectors were released"

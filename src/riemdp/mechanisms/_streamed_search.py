@@ -22,8 +22,9 @@ from ..randomness import NoiseSource
 from ..statistics import FrechetVariance, TangentMean
 from ..statistics._query import Records
 from ..statistics._tangent_mean import log_flagged
-from ._ball_search import SCALE_RANGE, SCALE_STEPS
+from ._ball_search import SCALE_RANGE
 from ._budgeted import BudgetedNoise
+from ._search_plan import SCALE_STEPS
 from ._search_records import SearchRecords, log_scales, valid_flags
 
 _FINENESS = 8  # radii an octave

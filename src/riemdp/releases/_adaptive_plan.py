@@ -31,7 +31,10 @@ class AdaptivePlanRow:
             is at most the error that sampling has anyway, where records lie about as far away as
             the radius.
         enough: Whether n is enough for a search; None where n was not given, as in the rest.
-        search_share: The share of the budget that the search is planned to spend.
+        search_share: The share of the budget that the search is planned to spend, the next two
+            included.
+        valid_share: What the count of valid records, the first answer, takes of it.
+        outside_share: What the count of records outside the ball that is found takes of it.
         error_per_radius: Typical error from noise, divided by the radius that is found.
         noise_factor: The noise, divided by that of a public ball of the same radius. A public ball
             is expected to be better where its radius is below this many times the one that is
@@ -45,6 +48,8 @@ class AdaptivePlanRow:
     sampling_from: int
     enough: bool | None = None
     search_share: float | None = None
+    valid_share: float | None = None
+    outside_share: float | None = None
     error_per_radius: float | None = None
     noise_factor: float | None = None
 
@@ -132,9 +137,13 @@ def row_in_words(plan: AdaptivePlan, row: AdaptivePlanRow) -> list[str]:
     assert row.search_share is not None
     assert row.error_per_radius is not None
     assert row.noise_factor is not None
+    assert row.valid_share is not None
+    assert row.outside_share is not None
     text = [
         f"{name}: error from noise about {row.error_per_radius:.3g} times the radius that is found;"
-        f" the search takes {100 * row.search_share:.0f} % of the budget"
+        f" the search takes {100 * row.search_share:.0f} % of the budget",
+        f"  (with {100 * row.valid_share:.1f} % for a count of the valid records and"
+        f" {100 * row.outside_share:.1f} % for one of those outside the ball)",
     ]
     outer = plan.search.outer
     if outer is None:
@@ -196,6 +205,8 @@ def _row(
         row,
         enough=n >= need,
         search_share=share,
+        valid_share=mechanism.plan.valid_share,
+        outside_share=mechanism.plan.outside_share,
         error_per_radius=error(n),
         noise_factor=law.mean_length(1.0 - share, dim) / law.mean_length(1.0, dim),
     )
