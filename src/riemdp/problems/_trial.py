@@ -81,9 +81,10 @@ def _check_alone(problem: Problem, gradient: Callable[..., Any], w: Point, recor
         ) from error
     if not alike:
         raise InvalidArgument(
-            f"argument `{name}` gives one made-up record another gradient beside another than alone:"
-            " it mixes records (in a callback or a batching rule of its own), so no clip norm bounds"
-            " what one record changes. Compute it from one record. Nothing was spent"
+            f"argument `{name}` gives one made-up record another gradient beside another record"
+            " than alone: it mixes records (in a callback or a batching rule of its own), so no"
+            " clip norm bounds what one record changes. Compute it from one record. Nothing was"
+            " spent"
         )
 
 
