@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from .._errors import (
     BudgetExceeded,
@@ -109,6 +109,8 @@ class Ledger:
         (True, False)
     """
 
+    _part: ClassVar[type[Any]]  # `Part`, a kind of ledger
+
     def __init__(
         self,
         budget: Budget,
@@ -191,9 +193,7 @@ class Ledger:
             >>> ledger.spent.epsilon(0.0), ledger.fits(pure(0.5))
             (0.75, False)
         """
-        from ._ledger_part import Part
-
-        return Part(self, name)
+        return self._part(self, name)
 
     @property
     def register(self) -> tuple[Entry, ...]:

@@ -37,7 +37,7 @@ class Part(Ledger):
         self._least_refused = {GaussianEvent: float("inf"), PureEvent: float("inf")}
 
     @property
-    def _state(self) -> State:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def _state(self) -> State:  # type: ignore[reportIncompatibleVariableOverride]
         return self._whole._state.of(self._name)
 
     @_state.setter
@@ -45,7 +45,7 @@ class Part(Ledger):
         self._whole._state = self._whole._state.with_part(self._name, state)
 
     @property
-    def _register(self) -> tuple[Entry, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def _register(self) -> tuple[Entry, ...]:  # type: ignore[reportIncompatibleVariableOverride]
         return self._whole._register
 
     @_register.setter
@@ -79,3 +79,6 @@ class Part(Ledger):
 
     def __repr__(self) -> str:
         return f"{self._whole!r}.part({self._name!r})"
+
+
+Ledger._part = Part
