@@ -49,7 +49,7 @@ class Part(Ledger):
         return self._whole._register
 
     @_register.setter
-    def _register(self, entries: tuple[Entry, ...]) -> None:
+    def _register(self, entries: tuple[Entry, ...]) -> None:  # type: ignore[reportIncompatibleVariableOverride]
         self._whole._register = entries
 
     @contextlib.contextmanager
