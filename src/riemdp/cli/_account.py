@@ -264,7 +264,7 @@ def ledger_show(
     from ._ledger_file import read
 
     ledger = read(path)
-    delta, register = ledger.budget.delta, ledger.register
+    delta, register, parts = ledger.budget.delta, ledger.register, ledger.parts
     spent, left = ledger.spent.epsilon(delta), ledger.remaining(delta)
     unlisted = ledger.charges - sum(entry.charges for entry in register)
     if as_json:
@@ -275,6 +275,7 @@ def ledger_show(
                 "spent_epsilon": _told(spent),
                 "remaining_epsilon": left,
                 "releases": ledger.charges,
+                "parts": {name: _told(part.epsilon(delta)) for name, part in parts.items()},
                 "adjacency": ledger.spent.adjacency,
                 "unit": ledger.spent.unit,
                 "assumes": ledger.spent.assumes,
@@ -288,6 +289,7 @@ def ledger_show(
         ("budget", f"epsilon {ledger.budget.epsilon:g} at delta {delta:g}"),
         ("spent", f"epsilon {spent:.6g} by {releases}"),
         ("left", f"epsilon {left:.6g}"),
+        *((f"part {name}", f"epsilon {part.epsilon(delta):.6g}") for name, part in parts.items()),
         ("neighbours", adjacency_of(ledger.spent)),
         *([("assumes", ledger.spent.assumes)] if ledger.spent.assumes else []),
     ]

@@ -28,6 +28,7 @@ from ._guarantee import (
     subsampled_gaussian,
 )
 from ._ledger import Ledger, charge, session_ledger
+from ._ledger_part import Part as _Part  # noqa: F401  # type: ignore[reportUnusedImport]
 from ._participation import equivalent_rounds, participation
 from ._register import Entry, described
 from ._replacement import replace_one

@@ -100,6 +100,8 @@ class Ledger:
         (True, False)
     """
 
+    _part: ClassVar[type[Any]]  # `Part`, a kind of ledger
+
     def __init__(
         self,
         budget: Budget,
@@ -144,15 +146,49 @@ class Ledger:
 
     @property
     def spent(self) -> Guarantee:
-        """Everything charged so far, composed into one `Guarantee`."""
+        """Everything charged so far, as one `Guarantee`: with parts, that of the costliest one."""
         with self._synchronised():
-            return self._state.spent
+            return self._state.costliest(self._budget.delta)
 
     @property
     def charges(self) -> int:
         """How many releases were charged."""
         with self._synchronised():
-            return self._state.charges
+            return self._state.all_charges
+
+    @property
+    def parts(self) -> dict[str, Guarantee]:
+        """What was spent on each part, by name, with what the whole was charged."""
+        with self._synchronised():
+            return {name: part.spent for name, part in self._state.parts}
+
+    def part(self, name: str) -> Ledger:
+        """The ledger of some of the people, of whom none is in another part.
+
+        A charge to a part counts for it alone, one to the whole ledger for every part: each part
+        may spend the whole budget, and `spent` shows the most. They share file and lock. You state
+        that no person (or record, where records are protected) is in two parts, and that who is in
+        which does not depend on the data. Nothing checks it: no list of people is kept.
+
+        Args:
+            name: A public name, such as "S01", which is written to the file.
+
+        Guarantee:
+            Replace-one in which a replaced person stays in its part (or add-or-remove-one):
+            all that was granted together is (budget.epsilon, budget.delta)-private.
+
+        Source:
+            McSherry 2009; Feldman and Zrnic 2021. Proof: docs/proofs/ledger.md, Lemma 9.
+
+        Examples:
+            >>> from riemdp.privacy import Budget, Ledger, pure
+            >>> ledger = Ledger(Budget(1.0))
+            >>> for subject in ("S01", "S02"):
+            ...     ledger.part(subject).spend(pure(0.75))
+            >>> ledger.spent.epsilon(0.0), ledger.fits(pure(0.5))
+            (0.75, False)
+        """
+        return self._part(self, name)
 
     @property
     def register(self) -> tuple[Entry, ...]:
@@ -172,7 +208,9 @@ class Ledger:
                 release is never the same.
         """
         with self._synchronised():
-            return charge in self._state.ids or any(e.id == charge for e in self._register)
+            return charge in self._holder._state.all_ids or any(
+                e.id == charge for e in self._register
+            )
 
     def note_file(self, name: str, sha256: str) -> None:
         """Enter the file of a released value with the last release that this object charged.
@@ -187,7 +225,7 @@ class Ledger:
                 return
             noted = replace(self._own_entry, file=str(name), sha256=str(sha256))
             entries = tuple(noted if e.id == noted.id else e for e in self._register)
-            file.write_text(to_json(self._budget, self._state, entries), _MODE)
+            file.write_text(self._text(self._state, entries), _MODE)
             self._register, self._own_entry = entries, noted
 
     @property
@@ -217,7 +255,7 @@ class Ledger:
             if not guarantee.parts:
                 return True
             state = self._state.after(guarantee, self._plans)
-            return guarantee.is_private and _filter.admits(state.filtered, self._budget)
+            return guarantee.is_private and state.admitted(self._budget)
 
     def _fits_in_turn(self, releases: Sequence[Guarantee]) -> bool:
         """Whether all of these would be granted, each charged by itself in this order. Several
@@ -229,7 +267,7 @@ class Ledger:
                 if not guarantee.is_private:
                     return False
                 state = state.after(guarantee, self._plans)
-            return _filter.admits(state.filtered, self._budget)
+            return state.admitted(self._budget)
 
     # ---------------------------------------------------------------- spending
     def spend(
@@ -254,12 +292,13 @@ class Ledger:
         guarantee = as_guarantee(guarantee)
         plans = [*self._plans, *([] if of is None else [as_guarantee(of)])]
         with self._synchronised() as file:
+            holder = self._holder
             while True:
-                before = self._state
-                state = self._granted(guarantee, plans, run, file)
+                before = holder._state
+                state = self._within(self._granted(guarantee, plans, run, file))
                 # A signal handler may have charged since; nothing runs between these two lines.
-                if self._state is before:
-                    self._state = state
+                if holder._state is before:
+                    holder._state = state
                     return
 
     def _granted(
@@ -272,7 +311,7 @@ class Ledger:
         """The state after one more release, which is in the ledger's file already if it has one."""
         state = self._state.after(guarantee, plans)
         if guarantee.parts and self._refused(guarantee, state):
-            spent = self._state.spent.epsilon(self._budget.delta)
+            spent = self._state.costliest(self._budget.delta).epsilon(self._budget.delta)
             raise BudgetExceeded(
                 f"this release would exceed the ledger's budget {self._budget}:"
                 f" {counted(self._state.charges, 'release')}"
@@ -285,7 +324,7 @@ class Ledger:
         # On disk before in memory: a charge that cannot be recorded is not granted.
         register, entry = self._entered(guarantee, plans, run)
         try:
-            file.write_text(to_json(self._budget, state, register), _MODE)
+            file.write_text(self._text(state, register), _MODE)
         except OSError as error:
             raise OSError(
                 error.errno,
@@ -320,6 +359,19 @@ class Ledger:
         finally:
             self._plans.remove(whole)
 
+    @property
+    def _holder(self) -> Ledger:
+        """The ledger whose `_state` a charge replaces."""
+        return self
+
+    def _within(self, state: State) -> State:
+        """The holder's state with this one in it."""
+        return state
+
+    def _text(self, state: State, register: tuple[Entry, ...]) -> str:
+        """What the file holds after a change of the state."""
+        return to_json(self._budget, self._within(state), register)
+
     def _entered(
         self, guarantee: Guarantee, plans: Sequence[Guarantee], run: str | None
     ) -> tuple[tuple[Entry, ...], Entry]:
@@ -348,9 +400,8 @@ class Ledger:
         cost = _comparable(guarantee) if state.runs == self._state.runs else None
         if cost is not None and cost[1] >= self._least_refused[cost[0]]:
             return True
-        fits = state.filtered is self._state.filtered or _filter.admits(
-            state.filtered, self._budget
-        )
+        alike = state.filtered is self._state.filtered and not state.parts
+        fits = alike or state.admitted(self._budget)
         if not fits and cost is not None:
             self._least_refused[cost[0]] = cost[1]
         return not fits

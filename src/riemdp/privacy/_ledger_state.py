@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from .._errors import InvalidArgument, invalid
 from . import _filter
@@ -19,19 +20,57 @@ _FORMAT = "riemdp-ledger"
 
 @dataclass(frozen=True)
 class State:
-    """What was charged. Values only: a state is replaced whole, and never changed."""
+    """What was charged. Values only: a state is replaced whole, and never changed.
+
+    A part has a state of its own, of all that was charged to it and to the whole, so that each is a
+    filter by itself. The state of a whole counts what was charged to the whole.
+    """
 
     spent: Guarantee  # what was drawn
     filtered: _filter.Spent  # what counts against the budget: runs with all that they planned
     runs: tuple[tuple[Guarantee, Guarantee], ...]  # (whole, drawn so far) of planned runs
     charges: int
     ids: tuple[str, ...] = ()  # of charges that no register has: those of a ledger in memory
+    parts: tuple[tuple[str, State], ...] = ()  # of disjoint people, by name
+
+    def of(self, name: str) -> State:
+        """The state of a part; one that was never charged has that of the whole."""
+        return dict(self.parts).get(name, replace(self, parts=()))
+
+    def with_part(self, name: str, part: State) -> State:
+        for _, other in self.parts:
+            other.spent.compose(part.spent)  # unlike adjacencies and units raise
+        return replace(self, parts=tuple(sorted({**dict(self.parts), name: part}.items())))
+
+    @property
+    def all_ids(self) -> set[str]:
+        return {*self.ids, *(one for _, part in self.parts for one in part.ids)}
+
+    @property
+    def all_charges(self) -> int:
+        return self.charges + sum(part.charges - self.charges for _, part in self.parts)
+
+    def admitted(self, budget: Budget) -> bool:
+        """Whether every part is within the budget, with what was charged to the whole."""
+        states = (self, *(part for _, part in self.parts))
+        return all(_filter.admits(state.filtered, budget) for state in states)
+
+    def costliest(self, delta: float) -> Guarantee:
+        """What was spent on the part that costs most."""
+        spent = (self.spent, *(part.spent for _, part in self.parts))
+        return max(spent, key=lambda one: one.epsilon(delta))
 
     def choosing(self, mixed: bool | None) -> State:
         return replace(self, filtered=replace(self.filtered, mixed=mixed))
 
     def after(self, guarantee: Guarantee, plans: Sequence[Guarantee] = ()) -> State:
-        """The state after one more release, which may be a part of one of `plans`."""
+        """The state after one more release, which may be a part of one of `plans`. What is charged
+        to a whole counts for each of its parts.
+        """
+        if self.parts:
+            after = replace(self, parts=()).after(guarantee, plans)
+            parts = tuple((name, part.after(guarantee, plans)) for name, part in self.parts)
+            return replace(after, parts=parts)
         total = replace(
             self,
             spent=self.spent.compose(guarantee) if guarantee.is_private else guarantee,
@@ -70,11 +109,21 @@ def _amount(part: Event) -> float:
 
 
 def to_json(budget: Budget, state: State, register: tuple[Entry, ...] = ()) -> str:
-    filtered = state.filtered
     record = {
         "format": _FORMAT,
-        "version": 3,
+        "version": 4 if state.parts else 3,
         "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+        **_told(state),
+        "register": [entry.to_dict() for entry in register],
+    }
+    if state.parts:
+        record["parts"] = {name: _told(part) for name, part in state.parts}
+    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def _told(state: State) -> dict[str, Any]:
+    filtered = state.filtered
+    return {
         "charges": state.charges,
         "spent": state.spent.to_dict(),
         "mixed": filtered.mixed,
@@ -84,9 +133,29 @@ def to_json(budget: Budget, state: State, register: tuple[Entry, ...] = ()) -> s
             {"whole": whole.to_dict(), "drawn": drawn.to_dict()} for whole, drawn in state.runs
         ],
         "ids": list(state.ids),
-        "register": [entry.to_dict() for entry in register],
     }
-    return json.dumps(record, indent=1, allow_nan=False) + "\n"
+
+
+def _read(told: dict[str, Any], version: int) -> State:
+    spent, charges = Guarantee.from_dict(told["spent"]), told["charges"]
+    if not isinstance(charges, int) or isinstance(charges, bool) or charges < 0:
+        raise invalid("charges", charges, "a ledger's count of charges is a whole number")
+    if version == 1:  # one total, of releases that the old rule granted one by one
+        filtered = _filter.Spent(Guarantee(spent.adjacency))
+        return State(spent, filtered.with_(spent) if spent.parts else filtered, (), charges)
+    mixed = told["mixed"]
+    if mixed is not None and not isinstance(mixed, bool):
+        raise KeyError("mixed")
+    filtered = _filter.Spent(
+        Guarantee.from_dict(told["simple"]),
+        tuple(Guarantee.from_dict(g) for g in told["runs"]),
+        mixed,
+    )
+    planned = tuple(
+        (Guarantee.from_dict(run["whole"]), Guarantee.from_dict(run["drawn"]))
+        for run in told["planned"]
+    )
+    return State(spent, filtered, planned, charges, ids=tuple(map(str, told.get("ids", []))))
 
 
 def is_ledger(path: Path) -> bool:
@@ -99,35 +168,19 @@ def is_ledger(path: Path) -> bool:
 
 def from_json(text: str) -> tuple[Budget, State, tuple[Entry, ...]]:
     try:
-        state = json.loads(text)
-        if state["format"] != _FORMAT or state["version"] not in (1, 2, 3):
+        told = json.loads(text)
+        version = told["version"]
+        if told["format"] != _FORMAT or version not in (1, 2, 3, 4):
             raise KeyError("format")
-        budget = Budget(state["budget"]["epsilon"], state["budget"]["delta"])
-        spent, charges = Guarantee.from_dict(state["spent"]), state["charges"]
-        filtered, planned = _filter.Spent(Guarantee(spent.adjacency)), []
-        ids = tuple(map(str, state.get("ids", [])))
-        register: tuple[Entry, ...] = ()
-        if state["version"] == 3:
-            register = tuple(Entry.from_dict(entry) for entry in state["register"])
-        if state["version"] == 1:  # one total, of releases that the old rule granted one by one
-            filtered = filtered.with_(spent) if spent.parts else filtered
-        else:
-            mixed = state["mixed"]
-            if mixed is not None and not isinstance(mixed, bool):
-                raise KeyError("mixed")
-            filtered = _filter.Spent(
-                Guarantee.from_dict(state["simple"]),
-                tuple(Guarantee.from_dict(g) for g in state["runs"]),
-                mixed,
-            )
-            planned = [
-                (Guarantee.from_dict(run["whole"]), Guarantee.from_dict(run["drawn"]))
-                for run in state["planned"]
-            ]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        budget = Budget(told["budget"]["epsilon"], told["budget"]["delta"])
+        state, register = _read(told, version), tuple[Entry, ...]()
+        if version >= 3:
+            register = tuple(Entry.from_dict(entry) for entry in told["register"])
+        if version == 4:
+            parts = [(str(name), _read(part, 4)) for name, part in sorted(told["parts"].items())]
+            state = replace(state, parts=tuple(parts))
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise InvalidArgument(
-            "this is not the JSON of a riemdp ledger, version 1 to 3 (see Ledger.to_json)"
+            "this is not the JSON of a riemdp ledger, version 1 to 4 (see Ledger.to_json)"
         ) from error
-    if not isinstance(charges, int) or isinstance(charges, bool) or charges < 0:
-        raise invalid("charges", charges, "a ledger's count of charges is a whole number")
-    return budget, State(spent, filtered, tuple(planned), charges, ids), register
+    return budget, state, register
