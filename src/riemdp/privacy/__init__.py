@@ -27,11 +27,12 @@ from ._guarantee import (
     pure,
     subsampled_gaussian,
 )
-from ._ledger import Ledger, charge, session_ledger
+from ._ledger import Ledger, charge
 from ._ledger_part import Part as _Part  # noqa: F401  # type: ignore[reportUnusedImport]
 from ._participation import equivalent_rounds, participation
 from ._register import Entry, described
 from ._replacement import replace_one
+from ._session import session_ledger
 from ._shares import split_budget
 
 if TYPE_CHECKING:
