@@ -55,8 +55,9 @@ _LAWS = {False: "Laplace noise", True: "Gaussian noise"}
 class AbstractMechanism(abc.ABC, Generic[Value]):
     """One release: a private value goes in, a noisy one comes out, under `guarantee`.
 
-    Subclasses give the guarantee, `_admit` and `_draw`. `release` is final: it is the only function
-    that admits a value, charges the ledger and draws noise, in this order.
+    Subclasses give the guarantee, `_admit` and `_draw`. `release` is final: for every mechanism
+    it admits a value, charges the ledger and draws noise, in this order. (The blocks of a run of an
+    optimiser are charged and drawn by `PrivateDraws.take`.)
     """
 
     name: ClassVar[str]

@@ -69,7 +69,12 @@ class MeanResult:
 
 
 def frechet_mean(
-    manifold: AbstractManifold, X: Point, *, weights: ArrayLike | None = None, tol: float = 1e-10
+    manifold: AbstractManifold,
+    X: Point,
+    *,
+    weights: ArrayLike | None = None,
+    tol: float = 1e-10,
+    groups: object = None,
 ) -> MeanResult:
     """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
 
@@ -88,6 +93,8 @@ def frechet_mean(
         weights: None, or n non-negative numbers with a positive sum. They are normalised.
         tol: Tolerance on the residual |sum_i w_i log_p x_i|, in units of distance, above 0 and
             below 1.
+        groups: One label of a person for each record. Then the mean is that of the people's means,
+            every person counting once, as in `private_frechet_mean`. Not with `weights`.
 
     Returns:
         A `MeanResult`.
@@ -117,6 +124,8 @@ def frechet_mean(
     """
     manifold = admit_manifold(manifold, X, "frechet_mean(manifold, X)")
     tol = real("tol", tol, above=0.0, below=1.0)
+    if groups is not None:
+        X = _of_people(manifold, X, groups, weights)
     records = X if _in_place(manifold, X) else manifold._coerce("X", X)
     n = _count(manifold, records)
     w = _normalised(weights, n)
@@ -136,6 +145,19 @@ def frechet_mean(
             stacklevel=2,
         )
     return replace(result, value=held(result.value))
+
+
+def _of_people(
+    manifold: AbstractManifold, X: Point, groups: object, weights: ArrayLike | None
+) -> Point:
+    """One point a person, of records that are all points of the space."""
+    from ._people import people  # which is made of queries, and those of this module
+
+    if weights is not None:
+        raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
+    records = X if _in_place(manifold, X) else manifold._coerce("X", X)
+    _check_records(manifold, records, _count(manifold, records))
+    return people(manifold, X, groups).points
 
 
 @in_turn
