@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ START = np.ones(3) / np.sqrt(3.0)
 PROBLEM = problems.principal_eigenvector(3)
 
 
-def run(**options: object) -> R.OptimizationResult:
+def run(**options: Any) -> R.OptimizationResult:
     return R.private_minimize(PROBLEM, Z, START, R.DPRGD(3, 0.1, 1.0), rng=0, **options)
 
 

@@ -61,19 +61,19 @@ def test_expected_error_table_marks_the_best_eligible_row():
             budget=budget,
             expected_error=e,
             eligible=ok,
-            typical_error=e if ok else None,
+            typical_error=typical,
         )
-        for m, e, ok in [
-            ("one", 2.0, True),
-            ("two", 1.0, False),
-            ("three", 3.0, True),
-            ("none", None, False),
+        for m, e, ok, typical in [
+            ("one", 2.0, True, 1.5),
+            ("two", 1.0, False, None),
+            ("three", 3.0, True, 1.4),
+            ("none", None, False, None),
         ]
     ]
     ax = plots.expected_error_table(rows)
     assert sorted(bar.get_width() for bar in ax.patches) == [1.0, 2.0, 3.0]
     marked = [t.get_text() for t in ax.texts if "auto" in t.get_text()]
-    assert marked == [" 2  (auto)"]
+    assert marked == [" 3  (auto)"]
 
 
 @pytest.mark.parametrize("dim", [26, 31])

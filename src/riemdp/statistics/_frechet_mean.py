@@ -31,6 +31,7 @@ from ._affine_mean import NotSuitable, affine_mean
 from ._look import AbstractLook
 from ._looks import look_for_many, mean_by_looks
 from ._newton import Found
+from ._people import people
 from ._quick_affine import quick_affine_mean, suits
 from ._riemannian_mean import gradient_mean, mean_start, newton_mean
 from ._sphere_mean import LOOSE, is_unit, sphere_mean
@@ -151,8 +152,6 @@ def _of_people(
     manifold: AbstractManifold, X: Point, groups: object, weights: ArrayLike | None
 ) -> Point:
     """One point a person, of records that are all points of the space."""
-    from ._people import people  # which is made of queries, and those of this module
-
     if weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
     records = X if _in_place(manifold, X) else manifold._coerce("X", X)

@@ -24,7 +24,7 @@ from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._membership import Membership
-from ._query import whatever_is_set
+from ._quiet import whatever_is_set
 
 _AT_ONCE = 512  # records of a compiled call; one person with more has a call of their own
 _STEPS = 300  # of a person's mean: a handful where records lie close together
