@@ -375,3 +375,19 @@ def test_centres_of_people_in_domains():
         with pytest.raises(InvalidArgument, match="groups"):
             PrivateTLCenter(**given).fit(X, groups=people[:-1])
         assert ledger.charges == spent
+
+
+def test_both_parts_of_principal_geodesics_speak_of_people():
+    """Of 30 people with ten records each the mean said "30 records"."""
+    space = riemdp.Euclidean(2)
+    X = np.random.default_rng(0).normal(scale=0.1, size=(3000, 2))
+    model = riemdp.PrivatePGA(
+        manifold=space, budget=BUDGET, ball=Ball(np.zeros(2), 1.0), random_state=0
+    ).fit(X, groups=np.arange(3000) // 10)
+    for name in ("mean", "covariance"):
+        part = model.releases_[name]
+        assert part.guarantee.unit == "person"
+        assert part.details["people"] == 300
+        assert "one person" in str(part)
+        made = dict(riemdp.report.privacy_report(part).rows)["Made from"]
+        assert made.startswith("300 people")

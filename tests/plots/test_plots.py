@@ -56,18 +56,40 @@ def test_trade_off_curve_of_a_pure_guarantee_is_the_known_polygon():
 def test_expected_error_table_marks_the_best_eligible_row():
     budget = riemdp.Budget(1.0)
     rows = [
-        SimpleNamespace(mechanism=m, budget=budget, expected_error=e, eligible=ok)
-        for m, e, ok in [
-            ("one", 2.0, True),
-            ("two", 1.0, False),
-            ("three", 3.0, True),
-            ("none", None, False),
+        SimpleNamespace(
+            mechanism=m,
+            budget=budget,
+            expected_error=e,
+            eligible=ok,
+            typical_error=typical,
+        )
+        for m, e, ok, typical in [
+            ("one", 2.0, True, 1.5),
+            ("two", 1.0, False, None),
+            ("three", 3.0, True, 1.4),
+            ("none", None, False, None),
         ]
     ]
     ax = plots.expected_error_table(rows)
     assert sorted(bar.get_width() for bar in ax.patches) == [1.0, 2.0, 3.0]
     marked = [t.get_text() for t in ax.texts if "auto" in t.get_text()]
-    assert marked == [" 2  (auto)"]
+    assert marked == [" 3  (auto)"]
+
+
+@pytest.mark.parametrize("dim", [26, 31])
+def test_what_a_table_of_errors_marks_is_what_auto_picks(dim):
+    """The largest error of all and the typical one do not order the mechanisms alike here."""
+    space = riemdp.Lorentz(dim)
+    plan = riemdp.plan_private_mean(
+        space, riemdp.Ball(space.origin, 1.0), 1000, riemdp.Budget(1.0, 1e-6)
+    )
+    ax = plots.expected_error_table(plan)
+    (marked,) = [t for t in ax.texts if "auto" in t.get_text()]
+    best = plan.best()
+    assert marked.get_text() == f" {best.expected_error:.3g}  (auto)"
+    names = [label.get_text().split(",")[0] for label in ax.get_yticklabels()]
+    at = list(ax.get_yticks()).index(marked.xy[1])
+    assert names[at] == best.mechanism
 
 
 def test_ellipse_has_half_axes_root_eigenvalue():

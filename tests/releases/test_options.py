@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ AS_IT_IS = {
 }
 
 
-def released(mechanism: str, ledger: R.Ledger, n: int = N, **options: object) -> R.Release:
+def released(mechanism: str, ledger: R.Ledger, n: int = N, **options: Any) -> R.Release:
     how = {"mechanism": mechanism, "ball": BALL}
     if mechanism == FOUND:
         how = {"ball": R.AdaptiveBall()}
@@ -104,7 +105,7 @@ def test_an_option_changes_something_or_is_refused_before_the_charge(mechanism: 
 PLANNED = ("weights", "tolerance", "calibration", "adjacency", "not moved", "count_outside")
 
 
-def planned(ball: R.Ball | R.AdaptiveBall, n: int = N, **options: object) -> str:
+def planned(ball: Any, n: int = N, **options: Any) -> str:
     return str(R.plan_private_mean(SPACE, ball, n, BUDGET, **options))
 
 
@@ -158,6 +159,6 @@ def test_nothing_is_shrunk_in_two_dimensions():
 
 
 @pytest.mark.parametrize("call", [R.private_frechet_mean, R.private_frechet_variance])
-def test_a_budget_in_the_place_of_the_ball_is_named(call: object):
+def test_a_budget_in_the_place_of_the_ball_is_named(call: Any):
     with pytest.raises(R.InvalidArgument, match=r"`ball`.*give the budget by name"):
-        call(SPACE, X, BUDGET)  # type: ignore[operator]
+        call(SPACE, X, BUDGET)

@@ -78,7 +78,13 @@ def test_the_front_door_finds_a_difference_and_no_other():
     assert other.p_value < 1e-6
     assert other.rejects()
     assert "clamped records" in other.hypothesis
-    assert "seeds" in str(other)
+    assert "made with a seed" in str(other)
+    for pair in ((released(seed=None), released(seed=13)), (released(), released(seed=None))):
+        assert riemdp.two_sample_test(*pair).reproducible
+        assert "not private" in str(riemdp.two_sample_test(*pair))
+    fresh = riemdp.two_sample_test(released(seed=None), released(seed=None))
+    assert not fresh.reproducible
+    assert "not private" not in str(fresh)
     people = np.arange(400) // 2
     ours = riemdp.two_sample_test(released(groups=people), released(seed=1, groups=people))
     assert "people" in ours.hypothesis

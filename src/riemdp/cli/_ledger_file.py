@@ -67,5 +67,7 @@ def read(path: Path) -> Ledger:
     except (InvalidArgument, UnicodeDecodeError) as error:
         raise InputProblem(
             f"the ledger {path} cannot be read: it is damaged or another file",
-            "restore it from a backup; a new one would forget what was spent",
+            "restore it from a backup, and spend again in Python what was released since, which a"
+            " backup forgets: riemdp.Ledger.open(path).spend(guarantee); a new ledger would forget"
+            " everything",
         ) from error

@@ -7,6 +7,7 @@ not private. Indices count from 0, and no message shows a value.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -77,7 +78,7 @@ def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(records)]
     bad: np.ndarray = np.zeros(n, dtype=bool)
     for leaf in leaves:
-        bad |= ~np.isfinite(leaf.reshape(n, -1)).all(axis=1)
+        bad |= ~np.isfinite(leaf.reshape(n, math.prod(leaf.shape[1:]))).all(axis=1)
     origin = manifold.origin if bad.any() else None
     for start in range(0, n, _CHUNK):
         part = slice(start, start + _CHUNK)

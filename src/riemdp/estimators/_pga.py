@@ -28,6 +28,7 @@ from ..releases._mean import prepared_mean
 from ..releases._people import facts, of_groups
 from ..releases._prepared import Prepared
 from ..releases._tangent_covariance import prepared_covariance
+from ..statistics._people import People
 from ._matrices import ball_or_search, composable
 from ._shared import (
     ON_INVALID,
@@ -198,6 +199,8 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         axis = of_coordinates(manifold, names)
         mean = mean._named(names)
         moment = moment._named(None if axis is None else (axis, axis))
+        if grouped is not None:
+            mean, moment = (_of_people(part, grouped, domain is None) for part in (mean, moment))
         self.releases_ = {"mean": mean, "covariance": moment}
         details = {
             **moment.details,
@@ -267,3 +270,9 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
+
+
+def _of_people(part: Release, grouped: People, found: bool) -> Release:
+    """The release of a part, which speaks of people: their points were its records."""
+    details = {**part.details, **facts(grouped, found=found)}
+    return part._with(guarantee=part.guarantee.for_people(), details=details)

@@ -19,7 +19,8 @@ one mask m_ij, the ChaCha20 keystream of a key that only the two of them can com
 - Parties that were told another roster, round, agreement or context (the point of the round) derive
   other masks, so there is no sum of answers to different questions.
 - A mask is used once: a party answers a round number of an agreement once, and writes that down
-  before it sends (`Site.count_answer`). So this file must be used behind `answer` of `_agent`.
+  before it sends (`Site.count_answer`). So this file must be used behind `answer_sum` of `_agent`
+  or `SearchParty.answer` of `_search_site`.
 
 A party that does not answer leaves its masks in the sum, which is then of no use to anyone: the
 round fails, and a new one has a new number and so new masks. Nothing is ever revealed to remove

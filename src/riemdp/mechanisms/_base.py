@@ -59,6 +59,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     Subclasses give the guarantee, `_admit` and `_draw`. `release` is final: it admits a value,
     charges the ledger and draws noise, in this order. A release of several parts admits the values
     of all of them (`_ready`), charges the whole once, and hands its `Permit` to each (`within`).
+    (The blocks of a run of an optimiser are charged and drawn by `PrivateDraws.take`.)
     """
 
     name: ClassVar[str]

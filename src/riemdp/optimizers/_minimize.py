@@ -50,7 +50,7 @@ def private_minimize(
     progress: bool = False,
     checkpoint: str | Path | None = None,
     groups: object = None,
-    records_per_person: int = MOST,
+    records_per_person: int | None = None,
 ) -> OptimizationResult:
     """Minimise (1/n) sum_i loss(w, z_i) over the manifold of `problem` with a guarantee for every
     record.
@@ -85,8 +85,9 @@ def private_minimize(
             n is the number of people, and every person counts once: what is minimised is the mean
             over people of the mean loss of each person's records. Batches are batches of people.
             How many records anybody has is private, and no bound on it is needed.
-        records_per_person: With `groups`: how many records of one person enter the run at most,
-            drawn at random once; public. It decides memory and time, and not privacy.
+        records_per_person: With `groups`, and only there: how many records of one person enter the
+            run at most, drawn at random once; public. It decides memory and time, and not privacy.
+            None: 16.
 
     Returns:
         The last released iterate and all public facts. Ctrl-C returns the last one so far, with the
@@ -171,13 +172,18 @@ def minimized(
             )
         budget = None
     record_every = integer("record_every", record_every, at_least=0)
+    if groups is None and records_per_person is not None:
+        raise invalid(
+            "records_per_person", records_per_person, "it goes with `groups`; leave it out"
+        )
+    most = MOST if records_per_person is None else records_per_person
     # the records of a person are brought together in memory
     point, records, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)
     source = noise_source(rng)
     form, shown = form_of_record(records), problem
     if groups is not None:
         refuse_public_parts(problem)
-        records, n = by_person(records, n, groups, records_per_person, source)
+        records, n = by_person(records, n, groups, most, source)
         shown = of_people(problem)
     if budget is None and noise_std is None:
         check_objective(shown, point, records)
@@ -197,18 +203,21 @@ def minimized(
     details: dict[str, Any] = {}
     places = 1  # for records, of each entry of a batch
     if groups is not None:
-        places = records_per_person
+        places = most
         run = dataclasses.replace(run, facts=_facts_of_people(run.facts, places))
         details = {
             "people": None if optimizer.counts_are_private else n,
             "records_per_person": places,
             "person_is": PERSON_IS,
         }
+    delta = 0.0 if budget is None else budget.delta  # at which texts quote epsilon
+    if budget is not None:
+        details["budget"] = budget
     recorder = Recorder(shown, records, record_every, progress)
     done = drive(run, RunContext(source, n, account, recorder, checkpoint, rng))
     return OptimizationResult(
         value=done.value,
-        guarantee=done.guarantee,
+        guarantee=done.guarantee.quoted_at(delta),
         sigma=plan.sigma if done.clip is None else plan.sigma * float(done.clip),
         history=recorder.history(),
         gradient_calls=places * done.gradient_calls,
@@ -219,7 +228,7 @@ def minimized(
         details={
             **plan.details,
             "protects": problem.protects,
-            "planned_guarantee": account.stated(plan.guarantee()),
+            "planned_guarantee": account.stated(plan.guarantee()).quoted_at(delta),
             "skipped_steps": int(done.skipped),
             **details,
             **({} if done.clip is None else {"clip_norm": float(done.clip)}),

@@ -1,4 +1,5 @@
-"""The one place where gradients of records become private: read this file to check DP-RGD, DP-RSGD.
+"""Where gradients of records become private. To check DP-RGD and DP-RSGD read this file, `_batches`
+(which records a step reads, and what that costs) and `_kernels` (gradients and their coordinates).
 
 A `NoisyGradient` is a query of known sensitivity. Its answer is
 
@@ -19,9 +20,11 @@ round(scale N), whole numbers too, so an answer is a function of the Gaussian me
 integer vectors. Proof: docs/proofs/lattice-steps.md. Without a `scale` the query is "idealised":
 the same sum in float64, with float64 noise.
 
-The optimisers, their agents in a federated run and the audits issue this query and no other. What
-they do with the answers is post-processing. A clip norm found on the way: `_adaptive_clip`. People
-in the place of records: `_people`.
+The optimisers and the agents of a federated run with noise of their own issue this query, and what
+they do with the answers is post-processing. Queries made of it: with a clip norm found on the way,
+`_adaptive_clip`; about an anchor, `_variance_reduced`; of people, `_people`. Not by this query:
+noise that sites share (`_clipped_sum`, `mechanisms/_shared_sum`) and principal eigenvectors
+(`_eigenvector`).
 """
 
 from __future__ import annotations
@@ -304,7 +307,7 @@ def exact_sum(whole: Array) -> Array:
     return jnp.sum(whole, axis=0).astype(jnp.int64)
 
 
-# --------------------------------------------------------------------- noise is drawn here, only
+# ------------------------------------------------------- the noise and the batches of these queries
 class Query(NamedTuple):
     """Some answers of a `NoisyGradient`: how many are charged, and for how many noise is drawn."""
 

@@ -113,6 +113,7 @@ class OptimizationResult:
         lines = [
             f"Point of shape {shape} by {self.method}, {self.steps} steps, {self.status}",
             f"  guarantee: {self.guarantee}",
+            *([f"  budget: {self.details['budget']}"] if "budget" in self.details else []),
             f"  sigma: {self.sigma:.6g} per coordinate of the averaged gradient",
         ]
         if "arithmetic" in self.details:

@@ -202,10 +202,12 @@ def expected_error_table(
         ax = axes_for(ax, (8.0, 1.6 + 0.42 * (count + len(shown))))
         y, ticks, labels = 0.0, [], []
         for budget, group in shown:
-            best = min((r.expected_error for r in group if r.eligible), default=None)
+            able = [r for r in group if r.eligible and r.typical_error is not None]
+            # the rule of `MeanPlan.best`, whose rows are in the order of its ties
+            best = min(able, key=lambda r: r.typical_error, default=None)
             for row in sorted(group, key=lambda r: r.expected_error):
                 colour = COLOURS[names.index(row.mechanism) % len(COLOURS)]
-                chosen = row.eligible and row.expected_error == best
+                chosen = row is best
                 ax.barh(
                     y,
                     row.expected_error,

@@ -407,6 +407,13 @@ class Ledger:
         return not fits
 
     def _remedy(self, guarantee: Guarantee) -> str:
+        parts = guarantee.parts
+        if self._budget.delta > 0 and parts and all(isinstance(p, PureEvent) for p in parts):
+            return (
+                ". It is pure, and pure releases add up by epsilon: parts of `split_budget` fit"
+                ' together for Gaussian noise alone. mechanism="auto" never looks at a ledger; give'
+                ' mechanism="wrapped-gaussian" from the first part on'
+            )
         if self._state.filtered.mixed is not False or not self._state.spent.parts:
             return ""
         if (

@@ -66,7 +66,11 @@ class State:
     def after(self, guarantee: Guarantee, plans: Sequence[Guarantee] = ()) -> State:
         """The state after one more release, which may be a part of one of `plans`. What is charged
         to a whole counts for each of its parts.
+
+        Raises:
+            InvalidArgument: It speaks of other neighbours than the releases before it.
         """
+        _check_alike(self.spent, guarantee)
         if self.parts:
             after = replace(self, parts=()).after(guarantee, plans)
             parts = tuple((name, part.after(guarantee, plans)) for name, part in self.parts)
@@ -75,7 +79,7 @@ class State:
             self,
             spent=self.spent.compose(guarantee) if guarantee.is_private else guarantee,
             charges=self.charges + 1,
-        )  # composed first: unlike adjacencies raise
+        )
         if not guarantee.parts or not guarantee.is_private:
             return total
         for whole in plans:
@@ -90,6 +94,29 @@ class State:
                 total, runs=(*self.runs, (whole, guarantee)), filtered=self.filtered.with_(whole)
             )
         return replace(total, filtered=self.filtered.with_(guarantee))
+
+
+def _check_alike(spent: Guarantee, guarantee: Guarantee) -> None:
+    """Refuse a release whose neighbours are not those of the releases before it: their guarantees
+    do not add up.
+    """
+    if not (spent.parts and guarantee.parts and guarantee.is_private):
+        return
+    if spent.unit != guarantee.unit:
+        raise InvalidArgument(
+            f"this release protects one {guarantee.unit}, and those that its ledger has charged"
+            f" protect one {spent.unit}: together they protect no person, only single records."
+            " Make all of them with `groups`, or none; or keep a ledger for each kind. Nothing was"
+            " released or charged"
+        )
+    if spent.adjacency != guarantee.adjacency:
+        raise InvalidArgument(
+            f"this release is under {guarantee.adjacency}, and those that its ledger has charged"
+            f" are under {spent.adjacency}: such guarantees speak of different neighbouring data"
+            " sets and do not add up. Make all of them under one adjacency (for example"
+            " sampling='without-replacement' instead of 'poisson'), or keep a ledger for each."
+            " Nothing was released or charged"
+        )
 
 
 def covers(whole: Guarantee, part: Guarantee) -> bool:

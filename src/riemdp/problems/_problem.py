@@ -131,6 +131,8 @@ class Problem:
     def objective(self, w: Point, data: Batch) -> float:
         """F(w) over all records, in double precision. Reads the data without noise: NOT private."""
         leaves = jax.tree.leaves(data)
+        if not leaves or np.shape(leaves[0])[:1] == (0,):
+            raise InvalidArgument("argument `data` holds no records; give at least one")
         total = _objective_chunks(self.loss, w, jax.tree.map(jnp.asarray, data), _chunk(leaves))
         return float(total) / leaves[0].shape[0]
 

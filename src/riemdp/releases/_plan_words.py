@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ._plan import PlanRow
+from typing import Protocol
 
 _WIDTH = 110
+
+
+class Row(Protocol):
+    """A mechanism, and what there is to say of it."""
+
+    @property
+    def mechanism(self) -> str: ...
+
+    @property
+    def note(self) -> str: ...
 
 
 def wrapped(text: str) -> list[str]:
@@ -17,7 +24,7 @@ def wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
 
 
-def by_reason(rows: Sequence[PlanRow]) -> dict[str, list[str]]:
+def by_reason(rows: Sequence[Row]) -> dict[str, list[str]]:
     """The notes of the rows, each with the mechanisms that it belongs to (once each, in order)."""
     reasons: dict[str, list[str]] = {}
     for row in rows:

@@ -31,8 +31,9 @@ class TwoSampleTest:
         distance: Between the two noisy vectors (or released points).
         hypothesis: What was tested, in words.
         exact: Whether the chance is a itself (up to the solver's tolerance); else it is at most a.
-        reproducible: Whether both releases were made with seeds. With one and the same seed their
-            noise is the same, and nothing here holds.
+        reproducible: Whether a release that it rests on was made with a seed: then it is not
+            private. With one and the same seed the noise of both is the same, and nothing here
+            holds.
     """
 
     p_value: float
@@ -51,7 +52,7 @@ class TwoSampleTest:
             f"p = {self.p_value:.3g} ({kind}) for the hypothesis that {self.hypothesis}; the"
             f" noisy vectors are {self.distance:.4g} apart"
         )
-        seeded = " (made with seeds: not private, and not valid if the seeds are equal)"
+        seeded = " (made with a seed: not private, and not valid if both have the same)"
         return text + (seeded if self.reproducible else "")
 
     __repr__ = __str__
@@ -111,7 +112,7 @@ def two_sample_test(
         )
     distance = _distance(a, b, seen_a, seen_b)
     slack = seen_a.slack + seen_b.slack
-    seeded = a.reproducible and b.reproducible
+    seeded = any(release.reproducible for release in (a, b, *(dispersions or ())))
     gaussian = (
         isinstance(seen_a.law, ChiLaw) and isinstance(seen_b.law, ChiLaw) and _tangent(seen_a)
     )

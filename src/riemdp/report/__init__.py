@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..privacy.accounting.trade_off import TradeOff, posterior
+from ..privacy._trade_off import TradeOff, posterior
 
 if TYPE_CHECKING:
     from ._make import privacy_report

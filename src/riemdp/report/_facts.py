@@ -12,7 +12,7 @@ from .._errors import counted
 from ..privacy._arithmetic import LATTICE, in_words
 from ..privacy._cautions import cautions
 from ..privacy._guarantee import PERSON
-from ..privacy.accounting.trade_off import TradeOff, posterior
+from ..privacy._trade_off import TradeOff, posterior
 from ._language import ENGLISH
 from ._words import (
     ADJACENCY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..privacy.accounting.trade_off import TradeOff
+from ..privacy._trade_off import TradeOff
 from ._words import percent
 
 _WIDTH, _HEIGHT = 460, 400

@@ -30,6 +30,7 @@ from ..manifolds import (
 from ..manifolds._base import Point, held
 from ._affine_mean import NotSuitable, affine_mean
 from ._newton import Found
+from ._people import people
 from ._riemannian_mean import gradient_mean, newton_mean
 from ._sphere_mean import LOOSE, is_unit, sphere_mean
 from ._sums import pairwise, weighted_sum
@@ -69,7 +70,12 @@ class MeanResult:
 
 
 def frechet_mean(
-    manifold: AbstractManifold, X: Point, *, weights: ArrayLike | None = None, tol: float = 1e-10
+    manifold: AbstractManifold,
+    X: Point,
+    *,
+    weights: ArrayLike | None = None,
+    tol: float = 1e-10,
+    groups: object = None,
 ) -> MeanResult:
     """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
 
@@ -88,6 +94,8 @@ def frechet_mean(
         weights: None, or n non-negative numbers with a positive sum. They are normalised.
         tol: Tolerance on the residual |sum_i w_i log_p x_i|, in units of distance, above 0 and
             below 1.
+        groups: One label of a person for each record. Then the mean is that of the people's means,
+            every person counting once, as in `private_frechet_mean`. Not with `weights`.
 
     Returns:
         A `MeanResult`.
@@ -117,6 +125,8 @@ def frechet_mean(
     """
     manifold = admit_manifold(manifold, X, "frechet_mean(manifold, X)")
     tol = real("tol", tol, above=0.0, below=1.0)
+    if groups is not None:
+        X = _of_people(manifold, X, groups, weights)
     records = X if _in_place(manifold, X) else manifold._coerce("X", X)
     n = _count(manifold, records)
     w = _normalised(weights, n)
@@ -145,6 +155,17 @@ def frechet_mean(
             stacklevel=2,
         )
     return replace(result, value=held(result.value))
+
+
+def _of_people(
+    manifold: AbstractManifold, X: Point, groups: object, weights: ArrayLike | None
+) -> Point:
+    """One point a person, of records that are all points of the space."""
+    if weights is not None:
+        raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
+    records = X if _in_place(manifold, X) else manifold._coerce("X", X)
+    _check_records(manifold, records, _count(manifold, records))
+    return people(manifold, X, groups).points
 
 
 @in_turn

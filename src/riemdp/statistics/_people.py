@@ -25,7 +25,7 @@ from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._membership import Membership
-from ._query import whatever_is_set
+from ._quiet import whatever_is_set
 
 _BLOCK = 8  # records of one person that are taken together
 _AT_ONCE = 64  # blocks of a compiled call

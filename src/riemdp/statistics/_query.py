@@ -14,7 +14,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -26,14 +26,12 @@ from .._errors import (
     InvalidArgument,
     counted,
     integer,
-    interrupts,
     invalid,
     one_of,
     raise_interrupt,
     real,
 )
-from .._parallel import in_turn
-from .._programs import double_precision, in_double_precision
+from .._programs import in_double_precision
 from ..domains import Domain, Frame
 from ..domains._clamp import LOOSE, alike, choose, moving
 from ..domains._domain import over_sin
@@ -45,6 +43,7 @@ from ..domains._stream import Stream, streamed_error
 from ..manifolds import AbstractManifold
 from ..manifolds._base import EPS, Point, RecordsLike, Tangent
 from ._frechet_mean import MAX_PASSES, solve
+from ._quiet import whatever_is_set
 from ._sensitivity import (
     ADD_REMOVE,
     ADJACENCIES,
@@ -61,28 +60,6 @@ MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
 COARSEST = 1e-2  # share of the radius that the rounding of a record may have
 _OF_A_RECORD = 32 * EPS  # rounding of an array that was carried onto its space, of its size
 DROWNED = 0.005  # share of the sensitivity that a tolerance may have: it adds twice that to it
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def whatever_is_set(function: F) -> F:
-    """The function, in which nothing is raised or warned of that NumPy was told to (an underflow in
-    one record would decide about it), and which computes in float64 whatever another thread sets.
-    Not more threads compute at once than XLA can serve.
-    """
-
-    @functools.wraps(function)
-    def call(*arguments: Any, **options: Any) -> Any:
-        with double_precision(), np.errstate(all="ignore"), interrupts():
-            return _done(function(*arguments, **options))
-
-    return cast(F, in_turn(call))
-
-
-def _done(found: Any) -> Any:
-    """What was found, when XLA has computed it: who gives back a turn leaves nothing behind."""
-    jax.block_until_ready((found.points, found.outside) if isinstance(found, Records) else found)
-    return found
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -13,7 +13,8 @@ from ..domains._clamp import choose, readable
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
-from ._query import AbstractQuery, Records, average, of_stream, other_count, whatever_is_set
+from ._query import AbstractQuery, Records, average, of_stream, other_count
+from ._quiet import whatever_is_set
 from ._sensitivity import REPLACE_ONE
 
 

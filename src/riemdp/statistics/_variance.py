@@ -14,7 +14,8 @@ from ..domains._clamp import readable
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
-from ._query import AbstractQuery, Records, average, other_count, whatever_is_set
+from ._query import AbstractQuery, Records, average, other_count
+from ._quiet import whatever_is_set
 from ._sensitivity import REPLACE_ONE
 
 

@@ -126,11 +126,11 @@ def infinite_mass(parts: tuple[Event, ...]) -> float:
     return _mass(parts, lambda p: p.delta if isinstance(p, ApproximateEvent) else 0.0)
 
 
-def lost_mass(parts: tuple[Event, ...], add: bool) -> float:
+def lost_mass(parts: tuple[Event, ...], add: bool, tail: float = losses.TAIL) -> float:
     """Mass of the losses that `log_moments` leaves out (infinite, far above what can be
     exponentiated, or in the far tails).
     """
-    return _mass(parts, lambda p: losses.lost_mass(once(p), add))
+    return _mass(parts, lambda p: losses.lost_mass(once(p), add, tail))
 
 
 def _sure_moments(parts: tuple[Event, ...], a: Floats) -> Floats:
@@ -140,11 +140,13 @@ def _sure_moments(parts: tuple[Event, ...], a: Floats) -> Floats:
     return _moments(parts, lambda p: losses.log_moment_bound(once(p), a))
 
 
-def log_moments(parts: tuple[Event, ...], add: bool, a: Floats) -> Floats:
+def log_moments(
+    parts: tuple[Event, ...], add: bool, a: Floats, tail: float = losses.TAIL
+) -> Floats:
     """K(a) of a composition without its `lost_mass`, for planning and for the Chernoff (Renyi)
     bound.
     """
-    return _moments(parts, lambda p: losses.log_moment(once(p), add, a))
+    return _moments(parts, lambda p: losses.log_moment(once(p), add, a, tail))
 
 
 def is_asymmetric(parts: tuple[Event, ...]) -> bool:
@@ -207,6 +209,8 @@ def _epsilon(
     sure = _sure_moments(parts, _MOMENTS) + _log_factor(_MOMENTS) - math.log(finite)
     surely = max(0.0, float(np.min(sure / _MOMENTS))) * (1 + 1e-6)
     spare = delta - lost_mass(parts, add)
+    if spare < 0.5 * delta:  # what lies in the far tails weighs as much as delta
+        surely = min(surely, _far_out(parts, add, delta))
     if spare <= 0.0:
         return surely
     log_delta = math.log(spare)
@@ -237,6 +241,17 @@ def _epsilon(
         target, previous = max(answer, 1e-12), found
         best = int(np.argmin(bounds - _MOMENTS * target))
     return answer
+
+
+def _far_out(parts: tuple[Event, ...], add: bool, delta: float) -> float:
+    """Chernoff's bound on epsilon with nearly all losses in it, for deltas below the mass that a
+    lattice counts as infinite.
+    """
+    spare = delta - lost_mass(parts, add, losses.FAR)
+    if spare <= 0.0:
+        return math.inf
+    moments = log_moments(parts, add, _MOMENTS, losses.FAR) + _log_factor(_MOMENTS)
+    return max(0.0, float(np.min((moments - math.log(spare)) / _MOMENTS))) * (1 + 1e-6)
 
 
 def _delta(

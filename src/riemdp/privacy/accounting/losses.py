@@ -37,6 +37,7 @@ from .normal import ndtr
 
 Floats = NDArray[np.float64]
 TAIL = 10.7  # standard deviations; the normal mass beyond is 5e-27
+FAR = 37.0  # the same for deltas as small as that; the mass beyond is 5e-300
 LONGEST = 1 << 23  # points of one lattice
 LARGEST = 600.0  # losses above count as infinite: exp(600) is still a float64
 
@@ -81,13 +82,13 @@ def _epoch(part: AllocatedGaussianEvent) -> allocation.RatioLaw:
     return allocation.epoch(part.noise_multiplier, part.steps, points)
 
 
-def log_moment(part: Event, add: bool, a: Floats) -> Floats:
+def log_moment(part: Event, add: bool, a: Floats, tail: float = TAIL) -> Floats:
     """log E exp(a L) of one application of `part` for every `a`, over all losses but those counted
     in `lost_mass`.
     """
     if isinstance(part, PureEvent):
         return _pure_moment(part.epsilon, a)
-    loss, log_mass, _ = _quadrature(part, add)
+    loss, log_mass, _ = _quadrature(part, add, tail)
     if loss.size == 0:
         return np.full(np.shape(a), -math.inf)
     exponent = np.multiply.outer(a, loss) + log_mass
@@ -95,11 +96,11 @@ def log_moment(part: Event, add: bool, a: Floats) -> Floats:
     return peak[..., 0] + np.log(np.sum(np.exp(exponent - peak), axis=-1))
 
 
-def lost_mass(part: Event, add: bool) -> float:
+def lost_mass(part: Event, add: bool, tail: float = TAIL) -> float:
     """At least the mass of the losses that `log_moment` leaves out: those above `LARGEST` and the
     far tails.
     """
-    return 0.0 if isinstance(part, PureEvent) else _quadrature(part, add)[2]
+    return 0.0 if isinstance(part, PureEvent) else _quadrature(part, add, tail)[2]
 
 
 def log_moment_bound(part: Event, a: Floats) -> Floats:
@@ -136,7 +137,7 @@ def _pure_moment(epsilon: float, a: Floats) -> Floats:
 
 
 @functools.lru_cache(maxsize=256)
-def _quadrature(part: Event, add: bool) -> tuple[Floats, Floats, float]:
+def _quadrature(part: Event, add: bool, tail: float) -> tuple[Floats, Floats, float]:
     """Losses and log masses that stand for the continuous law, and the mass that they leave out,
     not less than it is.
 
@@ -162,21 +163,21 @@ def _quadrature(part: Event, add: bool) -> tuple[Floats, Floats, float]:
         mu, rate = 1 / part.noise_multiplier, part.rate
     symmetric = isinstance(part, SampledGaussianEvent) and part.sampling != "poisson"
     if add:
-        x, log_weight = _points(-TAIL, TAIL)
+        x, log_weight = _points(-tail, tail)
     elif symmetric:
-        x, log_weight = _points(max(mu / 2, mu - TAIL), mu + TAIL)
-    elif rate < 1.0 and mu > 3 * TAIL:
+        x, log_weight = _points(max(mu / 2, mu - tail), mu + tail)
+    elif rate < 1.0 and mu > 3 * tail:
         x, log_weight = (
             np.concatenate(pair)
-            for pair in zip(_points(-TAIL, TAIL), _points(mu - TAIL, mu + TAIL), strict=True)
+            for pair in zip(_points(-tail, tail), _points(mu - tail, mu + tail), strict=True)
         )
     else:
-        x, log_weight = _points(-TAIL if rate < 1.0 else mu - TAIL, mu + TAIL)
+        x, log_weight = _points(-tail if rate < 1.0 else mu - tail, mu + tail)
     log_base = log_weight - x * x / 2 - math.log(2 * math.pi) / 2
     drift = mu * x - mu * mu / 2
     loss = drift if rate == 1.0 else np.logaddexp(math.log1p(-rate), math.log(rate) + drift)
     tails = 3 * float(
-        ndtr(-TAIL)
+        ndtr(-tail)
     )  # of each normal law, and what little of one lies in the other's window
     if add:
         keep = -loss <= LARGEST

@@ -1,0 +1,36 @@
+"""`frechet_mean(groups=)`: the mean of people's means, by the folding of the private means."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import riemdp as R
+
+SPACE = R.SPDAffineInvariant(2)
+X = np.asarray(SPACE.random_point(jax.random.key(1), (9,)))
+WHO = np.array(["a", "b", "a", "c", "a", "a", "b", "a", "a"])
+
+
+def test_every_person_counts_once():
+    own = [np.asarray(R.frechet_mean(SPACE, X[name == WHO]).value) for name in "abc"]
+    wanted = R.frechet_mean(SPACE, np.stack(own)).value
+    found = R.frechet_mean(SPACE, X, groups=WHO)
+    assert found.converged
+    assert float(SPACE.dist(found.value, wanted)) < 1e-6
+    assert float(SPACE.dist(found.value, R.frechet_mean(SPACE, X).value)) > 0.01
+
+
+def test_one_record_a_person_is_the_mean():
+    found = R.frechet_mean(SPACE, X, groups=np.arange(9))
+    np.testing.assert_allclose(found.value, R.frechet_mean(SPACE, X).value, atol=1e-12)
+
+
+def test_what_cannot_be_used_is_refused():
+    with pytest.raises(R.InvalidArgument, match="`weights`"):
+        R.frechet_mean(SPACE, X, groups=WHO, weights=np.ones(9))
+    with pytest.raises(R.InvalidArgument, match="`groups`"):
+        R.frechet_mean(SPACE, X, groups=WHO[:-1])
+    with pytest.raises(R.InvalidArgument, match="1 of 9 records"):
+        R.frechet_mean(SPACE, np.where(np.arange(9)[:, None, None] == 3, np.nan, X), groups=WHO)
