@@ -55,7 +55,7 @@ def command(name, told, *fixed):
         }
         if "groups" in data:
             np.save(given.folder / "people.npy", data["groups"])
-            arguments["--groups"] = given.folder / "people.npy"
+            arguments.setdefault("--groups", given.folder / "people.npy")
         words = [name, str(arguments.pop("FILE", file)), "--json"]
         for option, value in arguments.items():
             if value is not None:

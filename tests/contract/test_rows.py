@@ -33,15 +33,12 @@ NO_RELEASE = {
     "riemdp.privacy.subsampled_gaussian_noise_multiplier": "arithmetic of budgets",
     "riemdp.optimizers.plan_optimizer": "a plan, from public numbers",
     "riemdp.federated.plan_federated": "a plan, from public numbers",
-    "riemdp.federated.FederatedPlan": "a plan, from public numbers",
     "riemdp.estimators.plan_private_classifier": "a plan, from public numbers",
     "riemdp.estimators.ClassifierPlan": "a plan, from public numbers",
     "riemdp.estimators.check_search": "what a search would cost",
     "riemdp.releases.AdaptivePlanRow": "a plan, from public numbers",
     "riemdp.releases.PlanRow": "a plan, from public numbers",
     "riemdp.mechanisms.Release": "what was released",
-    "riemdp.optimizers.OptimizationResult": "what was released",
-    "riemdp.federated.FederatedResult": "what was released",
     "riemdp.federated.Setup": "settings of a run, agreed in public",
     "riemdp.federated.Site": "limits of a site; what it answers by is `answer`",
     "riemdp.federated.Coordinator": "the server, which sees released numbers only",
@@ -50,10 +47,6 @@ NO_RELEASE = {
     "riemdp.report.PrivacyReport": "describes a release",
     "riemdp.report.privacy_report": "describes a release",
     "riemdp.mechanisms.AbstractMechanism": "the base of mechanisms; each has its row",
-    "riemdp.audit.audit_mechanism": "simulates releases of made-up values",
-    "riemdp.audit.audit_optimizer": "simulates runs on made-up records",
-    "riemdp.audit.audit_optimizer_in_one_run": "simulates a run on made-up records",
-    "riemdp.audit.audit_in_one_run": "simulates a run on made-up records",
 }
 MADE = re.compile(r"\b(Release|OptimizationResult|FederatedResult)\b")
 
