@@ -38,7 +38,6 @@ HEAVY = {
 }
 NO_NOISE = {  # of a NoiseSource; every other public method draws noise
     "reproducible",  # says whether it has a seed
-    "children",  # other sources
     "key",  # for simulation: `problems` and `manifolds` name JAX's keys so, too
     "integers",  # choices: who takes part, the coins of an audit
     "subsets",
@@ -47,8 +46,6 @@ GAUSSIAN = {"normals", "rounded_normals", "discrete_gaussians"}
 MAY_CHARGE = {  # whatever else releases is handed a permit, or goes through one of these
     "mechanisms/_base.py::release",
     "optimizers/_account.py::pay",
-    "optimizers/_eigenvector.py::_gmip",
-    "optimizers/_eigenvector.py::_dp_pgd",
     "releases/_population.py::mean_with_dispersion",
     "estimators/_mdm.py::_in_public_ball",
     "estimators/_center.py::fit",

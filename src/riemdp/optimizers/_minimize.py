@@ -154,7 +154,7 @@ def minimized(
     progress: bool = False,
     checkpoint: str | Path | None = None,
     groups: object = None,
-    records_per_person: int = MOST,
+    records_per_person: int | None = None,
 ) -> OptimizationResult:
     """`private_minimize`, at the cost of an `Account`, which also says whether the records are
     points of one person each; with `groups` they become so here.

@@ -23,7 +23,7 @@ from .._files import Lock, locked, write_text
 from . import _elsewhere, _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
-from ._ledger_state import State, covers, from_json, to_json
+from ._ledger_state import State, comparable, covers, from_json, to_json
 from ._permit import Permit, Receipt, new_id
 from ._register import Entry, html, new_entry
 from .accounting.events import GaussianEvent, PureEvent
@@ -397,7 +397,7 @@ class Ledger:
         """Whether the total would exceed the budget."""
         if not guarantee.is_private:
             return True
-        cost = _comparable(guarantee) if state.runs == self._state.runs else None
+        cost = comparable(guarantee) if state.runs == self._state.runs else None
         if cost is not None and cost[1] >= self._least_refused[cost[0]]:
             return True
         alike = state.filtered is self._state.filtered and not state.parts
@@ -593,15 +593,3 @@ def charge(
         raise invalid("ledger", ledger, "give a riemdp.Ledger(budget), or None")
     ledger.spend(guarantee, of=of, run=run)
     return Permit(guarantee, Receipt(run, ledger._keeps))
-
-
-def _comparable(guarantee: Guarantee) -> tuple[type, float] | None:
-    """(kind, cost) of a guarantee of one part whose kind is ordered by one number."""
-    if len(guarantee.parts) != 1:
-        return None
-    part = guarantee.parts[0]
-    if isinstance(part, GaussianEvent):
-        return GaussianEvent, part.squared_mu
-    if isinstance(part, PureEvent) and part.count == 1:
-        return PureEvent, part.epsilon
-    return None

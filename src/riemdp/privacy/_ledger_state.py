@@ -13,7 +13,7 @@ from . import _filter
 from ._budget import Budget
 from ._guarantee import Guarantee
 from ._register import Entry
-from .accounting.events import Event, GaussianEvent, once
+from .accounting.events import Event, GaussianEvent, PureEvent, once
 
 _FORMAT = "riemdp-ledger"
 
@@ -133,6 +133,18 @@ def _kind(part: Event) -> Event:
 
 def _amount(part: Event) -> float:
     return part.squared_mu if isinstance(part, GaussianEvent) else getattr(part, "count", 1)
+
+
+def comparable(guarantee: Guarantee) -> tuple[type, float] | None:
+    """(kind, cost) of a guarantee of one part whose kind is ordered by one number."""
+    if len(guarantee.parts) != 1:
+        return None
+    part = guarantee.parts[0]
+    if isinstance(part, GaussianEvent):
+        return GaussianEvent, part.squared_mu
+    if isinstance(part, PureEvent) and part.count == 1:
+        return PureEvent, part.epsilon
+    return None
 
 
 def to_json(budget: Budget, state: State, register: tuple[Entry, ...] = ()) -> str:
