@@ -66,11 +66,12 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
         >>> riemdp.check_records(riemdp.SPDAffineInvariant(2), X)
         [InvalidRecord(index=1, reason='is not positive definite (it has a negative eigenvalue)')]
     """
-    return [
-        InvalidRecord(start + index, reason)
-        for start, part in in_stretches(manifold, X)
-        for index, reason in _check(manifold, part)
-    ]
+    with np.errstate(all="ignore"):  # what NumPy is told is no reason of a record
+        return [
+            InvalidRecord(start + index, reason)
+            for start, part in in_stretches(manifold, X)
+            for index, reason in _check(manifold, part)
+        ]
 
 
 def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
@@ -152,6 +153,9 @@ def _reason(manifold: AbstractManifold, records: Point, X: RecordsLike, i: int) 
 
 
 def _why_unreadable(record: object, shape: tuple[int, ...]) -> str:
+    mask = np.ma.getmask(record)
+    if np.any(mask):
+        return f"is masked at position {_first(np.asarray(mask))}"
     try:
         if np.asarray(record).dtype.kind == "c":
             return f"holds complex numbers ({HERMITIAN})"

@@ -29,7 +29,7 @@ from ..optimizers._account import Account, check_affordable
 from ..optimizers._minimize import check_data, minimized
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Ledger
-from ..randomness import NoiseSource
+from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
 from ._accounting import local_guarantee
 from ._aggregate import as_point
@@ -185,8 +185,9 @@ def answer(
         raise Refused("declined: this site has agreed to secure sums only. Nothing was spent")
     own, n = admit_own(setup, records, groups)
     check_cost(site, setup, n, sigma)
+    source = noise_source(rng)
     site.count_answer(setup.agreement, number, most_answers(site, setup))
-    return local_update(setup.prirfed, own, point, sigma, rng=rng, ledger=site.ledger)
+    return local_update(setup.prirfed, own, point, sigma, rng=source, ledger=site.ledger)
 
 
 def answer_sum(
@@ -247,9 +248,10 @@ def answer_sum(
     context = context_of(prirfed.problem.manifold, sent)
     question = Question(setup.agreement, number, roster, context)
     check_cost(site, setup, n, shared.sigma)
+    source = noise_source(rng)
     site.count_answer(setup.agreement, number, most_answers(site, setup))
     account = Account(site.ledger)
-    words = masked_sum(prirfed, shared, own, point, keys, question, account, rng=rng)
+    words = masked_sum(prirfed, shared, own, point, keys, question, account, rng=source)
     forget(_run_file(site))
     return words
 

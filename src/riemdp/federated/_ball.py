@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from .._errors import InvalidArgument, invalid, real
+from .._programs import in_double_precision
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._stream import Stream
@@ -476,6 +477,7 @@ class VarianceOverSites(OverSites):
 class _Given:
     """The records of each site, admitted, with their public numbers."""
 
+    @in_double_precision  # NaN is a record that is no point: one must raise nothing
     def __init__(self, manifold: AbstractManifold, sites: Any, groups: Any, call: str):
         if isinstance(sites, str | bytes) or not hasattr(sites, "__len__") or not len(sites):
             raise InvalidArgument("argument `sites` must be a list with the records of each site")

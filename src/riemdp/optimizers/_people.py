@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .._errors import InvalidArgument, integer
+from .._programs import in_double_precision
 from ..manifolds._base import Point
 from ..problems._problem import Batch, Problem
 from ..randomness import NoiseSource
@@ -40,6 +41,7 @@ class Grouped(NamedTuple):
     shares: Array  # (people, places)
 
 
+@in_double_precision
 def by_person(
     records: Batch, rows: int, groups: object, places: int, source: NoiseSource
 ) -> tuple[Grouped, int]:

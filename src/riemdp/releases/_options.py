@@ -18,6 +18,7 @@ from ._choices import AUTO, BY_NAME, COMPARED, EXTRINSIC, OPTIMIZED, TANGENT_MEA
 ANALYTIC, CLASSICAL = CALIBRATIONS
 PRIVATE_BALL = "a ball that is found privately"
 _WORDS = {"calibration": CALIBRATIONS, "adjacency": ADJACENCIES}
+_FLAGS = ("clamp_release", "shrink", "count_outside")
 _OUTPUT = (*COMPARED, *EXTRINSIC)
 
 
@@ -81,6 +82,8 @@ def check_options(
     for name, value in given.items():
         if name in _WORDS:
             one_of(name, value, _WORDS[name])
+        if name in _FLAGS and not isinstance(value, bool):
+            raise invalid(name, value, "give True, False, or None for what is proved to be better")
         if mechanism is None:
             raise refused(name, value, PRIVATE_BALL, "give a public `ball`")
         if mechanism in GOES_WITH[name] or _is_done_anyway(name, value, mechanism):
