@@ -73,7 +73,8 @@ def test_a_mean_needs_no_ball():
     named = clone(PrivateFrechetMean(**parameters, ball=riemdp.AdaptiveBall())).fit(X)
     assert np.array_equal(named.mean_, same.value)
     assert fitted.ball_ is fitted.release_.details["ball"]
-    assert np.mean(np.asarray(fitted.ball_.contains(SPACE, X))) > 0.5
+    balls = [PrivateFrechetMean(**{**parameters, "random_state": s}).fit(X).ball_ for s in range(5)]
+    assert np.median([np.mean(np.asarray(b.contains(SPACE, X))) for b in balls]) > 0.5
     assert fitted.guarantee_.epsilon(1e-5) <= 1.0
     assert fitted.transform(X).shape == (200, 3)
     given = PrivateFrechetMean(**parameters, ball=BALL).fit(X)

@@ -272,8 +272,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
     def _rows(self, X: RecordsLike, *, reset: bool) -> np.ndarray:
         keep = self.on_invalid == "center"
         table = _table(X, None if self.center is None else np.shape(self.center), keep)
-        if np.ndim(table) == 2 and len(table) == 0:
-            raise invalid("X", f"shape {np.shape(table)}", "give at least one row")
+        shape = getattr(table, "shape", ())
+        if len(shape) == 2 and shape[0] == 0:
+            raise invalid("X", f"shape {shape}", "give at least one row")
         with np.errstate(all="ignore"):  # one entry that float64 does not hold would decide
             rows: Any = validate_data(
                 self, table, dtype=np.float64, reset=reset, ensure_all_finite=False

@@ -132,7 +132,9 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             BudgetExceeded: The ledger refuses. Nothing was spent.
             PrecisionError: JAX's 64 bits are switched off. Nothing was spent.
         """
-        return self._ready(value).release(rng, ledger)
+        source = noise_source(rng)
+        with double_precision():  # one context for all of it, whatever another thread sets
+            return self._ready(value).release(source, ledger)
 
     def _told(
         self,
