@@ -16,7 +16,7 @@ from riemdp import Budget, InvalidArgument, Ledger
 from riemdp.audit import audit_in_one_run, audit_optimizer_in_one_run, epsilon_of_guesses
 from riemdp.audit._one_run import assess_guesses, p_value
 from riemdp.optimizers._noisy_gradient import NoisyGradient
-from riemdp.privacy import gaussian, pure
+from riemdp.privacy import BudgetExceeded, gaussian, pure
 from riemdp.privacy.accounting.gaussian import gaussian_delta
 
 
@@ -197,9 +197,11 @@ def test_a_mechanism_stands_and_its_twin_with_a_quarter_of_the_noise_falls():
     def release(reach):
         return lambda coins, source: mechanism.release(np.where(coins, reach, -reach), source)
 
-    with Ledger(Budget(0.001)) as ledger:  # an attack is not charged
-        right = audit_in_one_run(release(1.0), lambda y: y, canaries=m, rng=1)
+    # a function of the user's is called as it is: what it releases is charged where a ledger is open
+    with Ledger(Budget(0.001)) as ledger, pytest.raises(BudgetExceeded):
+        audit_in_one_run(release(1.0), lambda y: y, canaries=m, rng=1)
     assert ledger.charges == 0
+    right = audit_in_one_run(release(1.0), lambda y: y, canaries=m, rng=1)
     assert not right.refuted
     assert 0.0 < right.epsilon_lower < 2.0
     assert "replace-one" in str(right)
