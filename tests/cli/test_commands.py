@@ -723,7 +723,8 @@ def test_tables_that_people_bring(tmp_path):
         (library.PoincareBall(2), [1.0, 1.0], "outside the unit ball"),
         (library.Lorentz(3), [1.0, 1.0, 0.0], "hyperboloid"),
         (library.Grassmann(3, 1), [[1.0], [1.0], [0.0]], "orthonormal columns"),
-        (library.SPDAffineInvariant(2), [[1.0, 0.0], [0.0, 0.0]], "eigenvalue"),
+        (library.SPDAffineInvariant(2), [[1.0, 0.0], [0.0, -1.0]], "negative eigenvalue"),
+        (library.SPDAffineInvariant(2), [[1.0, 0.0], [0.0, 0.0]], "its rank is 1 of 2"),
     ],
     ids=lambda v: repr(v) if hasattr(v, "dim") else "",
 )

@@ -181,7 +181,6 @@ EIGENVECTORS = (
     leading("gmip", method="gmip", moved=turned),
     leading("auto", moved=turned),
     leading("dp-rgd", "DP-RGD/RSGD", method="dp-rgd", refusals=OF_LOOP),
-    leading("dp-pgd", method="dp-pgd", refusals=(*OF_LOOP, *WRONG_GROUPS)),
     leading(
         "people",
         make=d.of_people(d.rows),
