@@ -197,7 +197,7 @@ def test_a_mechanism_stands_and_its_twin_with_a_quarter_of_the_noise_falls():
     def release(reach):
         return lambda coins, source: mechanism.release(np.where(coins, reach, -reach), source)
 
-    # a function of the user's is called as it is: what it releases is charged where a ledger is open
+    # a user's function is called as it is: what it releases is charged if a ledger is open
     with Ledger(Budget(0.001)) as ledger, pytest.raises(BudgetExceeded):
         audit_in_one_run(release(1.0), lambda y: y, canaries=m, rng=1)
     assert ledger.charges == 0

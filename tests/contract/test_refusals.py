@@ -23,7 +23,7 @@ def files(folder):
 
 def drawn(source):
     """What a source gives next, which depends on what was drawn from it before."""
-    return [*source.normals(3), *source.children(1)[0].normals(3)]
+    return [*source.normals(3), *source.uniforms(3)]
 
 
 @contextlib.contextmanager
