@@ -164,6 +164,8 @@ def _why_unreadable(record: object, shape: tuple[int, ...]) -> str:
         return "holds something that is not a real number"
     if read.shape != shape:
         return f"has shape {read.shape} where {shape} is needed"
+    if not np.isnan(read).any():  # such as dates, which NumPy makes numbers of
+        return "holds something that is not a real number"
     return f"has NaN at position {_first(np.isnan(read))}"
 
 
