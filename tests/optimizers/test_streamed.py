@@ -18,6 +18,7 @@ import pytest
 
 import riemdp
 from riemdp import Ball, Budget, InvalidArgument, Ledger, private_frechet_mean, private_minimize
+from riemdp.audit._unbounded import Unbounded
 from riemdp.domains import _door, _sources, _stream
 from riemdp.domains._mapped import MappedFile
 from riemdp.optimizers import DPRGD, DPRSGD, DPRSVRG, AbstractOptimizer, _streamed
@@ -448,7 +449,9 @@ def test_progress_tells_passes_and_no_batches(tmp_path) -> None:
 def test_people_and_many_runs_take_their_records_into_memory(tmp_path, monkeypatch, more) -> None:
     """The values are those of an array; a large file is refused and nothing is drawn."""
     options: dict[str, Any] = {"noise_std": 0.05, "rng": 1, **more}
-    take: Any = replicate if "repetitions" in more else private_minimize
+    take: Any = private_minimize
+    if "repetitions" in more:
+        take = functools.partial(replicate, ledger=Unbounded())
     there = mapped(tmp_path, records())
     whole, found = (
         take(PROBLEM, X, np.zeros(2), DPRGD(steps=2), **options) for X in (records(), there)

@@ -5,6 +5,7 @@ faults, refusals.
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 
 import numpy as np
@@ -72,7 +73,7 @@ def test_nothing_that_is_stated_depends_on_how_many_records_there_are(name):
                     made.expected_error,
                     made.guarantee,
                     dict(made.details),
-                    ledger.to_json(),
+                    {k: v for k, v in json.loads(ledger.to_json()).items() if k != "ids"},
                 )
             )
         assert all(facts == seen[0] for facts in seen)
@@ -267,7 +268,7 @@ def test_a_ledger_does_not_mix_the_two_kinds_of_neighbours():
     manifold, ball, x = R.Euclidean(2), R.Ball(np.zeros(2), 1.0), np.zeros((9, 2))
     ledger = R.Ledger(R.Budget(3.0, 1e-4))
     made = release(manifold, x, ball, rng=1, ledger=ledger)
-    with pytest.raises(R.InvalidArgument, match="adjacencies"):
+    with pytest.raises(R.InvalidArgument, match="adjacency"):
         R.private_frechet_mean(manifold, x, ball, BUDGET, ledger=ledger)
     assert ledger.spent == made.guarantee
     release(manifold, x, ball, rng=1, ledger=ledger)

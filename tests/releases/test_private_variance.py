@@ -118,7 +118,8 @@ def test_a_search_and_the_variance_share_one_budget():
     release = riemdp.private_frechet_variance(space, X, None, GAUSSIAN, rng=3, ledger=ledger)
     assert ledger.charges == 1
     assert 0.99 < release.guarantee.epsilon(1e-6) <= 1.0 + 1e-9
-    ball, share = release.details["ball"], release.details["share_of_search"]
+    ball, outside = release.details["ball"], release.details["outside"]
+    share = release.details["share_of_search"] + outside.share
     assert 0 < share < 1
     sensitivity = ball.radius**2 / n
     assert release.sensitivity == pytest.approx(sensitivity, rel=1e-6)

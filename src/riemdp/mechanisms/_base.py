@@ -132,9 +132,8 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             BudgetExceeded: The ledger refuses. Nothing was spent.
             PrecisionError: JAX's 64 bits are switched off. Nothing was spent.
         """
-        source = noise_source(rng)
         with double_precision():  # one context for all of it, whatever another thread sets
-            return self._ready(value).release(source, ledger)
+            return self._ready(value).release(rng, ledger)
 
     def _told(
         self,

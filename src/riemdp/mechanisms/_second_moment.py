@@ -48,7 +48,7 @@ _MOMENT = "the second-moment matrix of the clipped rows"
 _NOISY_MOMENT = "the noisy matrix whose leading eigenvectors were released"
 _Rows = tuple[Records, Membership | None]
 Flags = NDArray[np.bool_]
-_FINITE = "finite"  # what a valid row is
+_FINITE = "finite and no longer than 2^128"  # what a valid row is
 _OCTAVES = 128  # lengths from 2^-128 to 2^128 are told apart
 _COUNTS = 12  # halvings of that range: the length is located to a factor 2^(1/16)
 _MOST, _LEAST = 0.30, 0.02  # of the budget, for all counts together
@@ -241,7 +241,9 @@ class AdaptiveSecondMoment(AbstractSecondMoment):
             "valid": ValidCount(shown, deviation, self.n, self.need, self.share, of=_FINITE),
         }
         query = self.query.within(bound)
-        drawn = self._drawn(query, query.clip(rows), 1.0 - self.searched, facts, source)
+        # what is in no count is in no sum: the stretch below would count it in part
+        counted = dataclasses.replace(rows, points=np.where(finite[:, None], rows.points, 0.0))
+        drawn = self._drawn(query, query.clip(counted), 1.0 - self.searched, facts, source)
         stretch = self.n / valid
         assert drawn.sensitivity is not None
         return dataclasses.replace(

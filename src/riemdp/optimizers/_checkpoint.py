@@ -123,16 +123,18 @@ def ledger_token(ledger: Ledger | None) -> int:
     """A number for the ledger that a run is charged to, so that a resumed run knows it again.
 
     A ledger on disk is known by its file, one in memory only by itself: after a crash it is gone.
-    0 where there is none.
+    A part is known by its name, too. 0 if there is none.
     """
     book = ledger if ledger is not None else Ledger.current()
     if not isinstance(book, Ledger):
         return 0  # what is no ledger is refused elsewhere
-    path = getattr(book, "_path", None)
-    if path is not None:
-        digest = hashlib.sha256(os.fsencode(Path(path).resolve())).digest()
-        return 1 + int.from_bytes(digest[:7], "big")
-    return _TOKENS.setdefault(book, 1 + secrets.randbits(56))
+    whole, part = book._holder, getattr(book, "_name", "")
+    if whole._path is not None:
+        of_whole = os.fsencode(Path(whole._path).resolve())
+    else:
+        of_whole = str(_TOKENS.setdefault(whole, 1 + secrets.randbits(56))).encode()
+    digest = hashlib.sha256(of_whole + b"\0" + part.encode("utf-8", "surrogatepass")).digest()
+    return 1 + int.from_bytes(digest[:7], "big")
 
 
 def identity(problem: Problem) -> tuple[Any, ...]:

@@ -50,6 +50,13 @@ class Budget:
         """
         return _elsewhere.marked(self.__dict__)
 
+    def __copy__(self) -> Budget:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Budget:
+        """Itself, as of any value that never changes: a clone in this process goes nowhere."""
+        return self
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         _elsewhere.arrived(state)

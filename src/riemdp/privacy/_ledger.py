@@ -23,15 +23,15 @@ from .._files import Lock, locked, write_text
 from . import _elsewhere, _filter
 from ._budget import Budget
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
-from ._ledger_state import State, comparable, covers, from_json, to_json
+from ._ledger_state import State, comparable, covers, from_json, remedy, to_json
 from ._permit import Permit, Receipt, new_id
 from ._register import Entry, html, new_entry
 from .accounting.events import GaussianEvent, PureEvent
 
 _MODE = 0o600  # of a new file: what was spent is the business of its owner
-_innermost: contextvars.ContextVar[Ledger | None] = contextvars.ContextVar(
-    "riemdp_ledger", default=None
-)
+_entered: contextvars.ContextVar[tuple[Ledger, ...]] = contextvars.ContextVar(
+    "riemdp_ledgers", default=()
+)  # `with` blocks of this thread or task, the innermost last
 _session: Ledger | None = None  # of this process, for what is in no `with Ledger`
 
 
@@ -117,7 +117,6 @@ class Ledger:
         self._state = State(Guarantee(REPLACE_ONE), _filter.Spent(Guarantee(REPLACE_ONE)), (), 0)
         self._state = self._state.choosing(mixed)
         self._lock = threading.RLock()
-        self._tokens = threading.local()
         self._busy = False  # the file is locked, by the thread that holds the lock
         self._plans: list[Guarantee] = []
         self._register: tuple[Entry, ...] = ()
@@ -178,7 +177,7 @@ class Ledger:
             all that was granted together is (budget.epsilon, budget.delta)-private.
 
         Source:
-            McSherry 2009; Feldman and Zrnic 2021. Proof: docs/proofs/ledger.md, Lemma 9.
+            McSherry 2009; Feldman and Zrnic 2021. Proof: docs/proofs/ledger.md, Lemma 10.
 
         Examples:
             >>> from riemdp.privacy import Budget, Ledger, pure
@@ -208,9 +207,7 @@ class Ledger:
                 release is never the same.
         """
         with self._synchronised():
-            return charge in self._holder._state.all_ids or any(
-                e.id == charge for e in self._register
-            )
+            return charge in self._ids
 
     def note_file(self, name: str, sha256: str) -> None:
         """Enter the file of a released value with the last release that this object charged.
@@ -242,11 +239,10 @@ class Ledger:
         it may cost a little more than this (composition is cheaper than addition), and in a ledger
         of several kinds only less.
         """
-        return max(
-            0.0,
-            self._budget.epsilon
-            - self.spent.epsilon(self._budget.delta if delta is None else delta),
-        )
+        delta = self._budget.delta if delta is None else delta
+        with self._synchronised():
+            spent = self._state.costliest(delta)
+        return max(0.0, self._budget.epsilon - spent.epsilon(delta))
 
     def fits(self, guarantee: Guarantee) -> bool:
         """Whether `spend(guarantee)` would succeed now. Changes nothing."""
@@ -255,6 +251,7 @@ class Ledger:
             if not guarantee.parts:
                 return True
             state = self._state.after(guarantee, self._plans)
+            _ = self._within(state)  # parts of unlike units or adjacencies raise, as in `spend`
             return guarantee.is_private and state.admitted(self._budget)
 
     def _fits_in_turn(self, releases: Sequence[Guarantee]) -> bool:
@@ -290,6 +287,8 @@ class Ledger:
             InvalidArgument: The guarantee is under another adjacency than those charged before.
         """
         guarantee = as_guarantee(guarantee)
+        if run is not None and not isinstance(run, str):
+            raise invalid("run", run, "give the `receipt.id` of an earlier charge, or None")
         plans = [*self._plans, *([] if of is None else [as_guarantee(of)])]
         with self._synchronised() as file:
             holder = self._holder
@@ -317,12 +316,13 @@ class Ledger:
                 f" {counted(self._state.charges, 'release')}"
                 f" {'has' if self._state.charges == 1 else 'have'} spent epsilon {spent:.6g} at"
                 f" delta {self._budget.delta:g}. Nothing was released or charged"
-                + self._remedy(guarantee)
+                + remedy(self._state, self._budget, guarantee)
             )
         if file is None:
-            return replace(state, ids=(*state.ids, run or new_id()))
+            return state.with_id(run or new_id())
         # On disk before in memory: a charge that cannot be recorded is not granted.
         register, entry = self._entered(guarantee, plans, run)
+        state = state.with_id(entry.id)
         try:
             file.write_text(self._text(state, register), _MODE)
         except OSError as error:
@@ -363,6 +363,11 @@ class Ledger:
     def _holder(self) -> Ledger:
         """The ledger whose `_state` a charge replaces."""
         return self
+
+    @property
+    def _ids(self) -> set[str]:
+        """The random ids of its charges."""
+        return {*self._state.all_ids, *(entry.id for entry in self._register)}
 
     def _within(self, state: State) -> State:
         """The holder's state with this one in it."""
@@ -406,38 +411,20 @@ class Ledger:
             self._least_refused[cost[0]] = cost[1]
         return not fits
 
-    def _remedy(self, guarantee: Guarantee) -> str:
-        parts = guarantee.parts
-        if self._budget.delta > 0 and parts and all(isinstance(p, PureEvent) for p in parts):
-            return (
-                ". It is pure, and pure releases add up by epsilon: parts of `split_budget` fit"
-                ' together for Gaussian noise alone. mechanism="auto" never looks at a ledger; give'
-                ' mechanism="wrapped-gaussian" from the first part on'
-            )
-        if self._state.filtered.mixed is not False or not self._state.spent.parts:
-            return ""
-        if (
-            all(isinstance(p, GaussianEvent | PureEvent) for p in guarantee.parts)
-            and len({type(p) for p in (*guarantee.parts, *self._state.spent.parts)}) < 2
-        ):
-            return ""
-        return (
-            ". This ledger keeps the exact composition of its first kind of release, and other"
-            " kinds cost more in it; Ledger(budget, mixed=True), given at the start, shares delta"
-            " between the kinds"
-        )
-
     # ---------------------------------------------------------------- context
     def __enter__(self) -> Ledger:
         self._check_ambient()
-        stack = self._tokens.__dict__.setdefault("stack", [])
-        stack.append(_innermost.set(self))
+        _entered.set((*_entered.get(), self))
         _elsewhere.opened()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        # in another context than the one that entered (a thread, a task) there is nothing to leave
+        entered = _entered.get()
+        if self in entered:
+            place = len(entered) - 1 - entered[::-1].index(self)
+            _entered.set((*entered[:place], *entered[place + 1 :]))
         _elsewhere.closed()
-        _innermost.reset(self._tokens.stack.pop())
 
     def _check_ambient(self) -> None:
         """Refuse to be the ledger of whatever runs in a block or a session; this kind may be."""
@@ -447,8 +434,8 @@ class Ledger:
         """The ledger that a release in this thread is charged to when it is given none: the
         innermost `with Ledger(...)`, else the `session_ledger`.
         """
-        innermost = _innermost.get()
-        return _session if innermost is None else innermost
+        entered = _entered.get()
+        return entered[-1] if entered else _session
 
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:

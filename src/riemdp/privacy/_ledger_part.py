@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
+import unicodedata
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
@@ -30,9 +30,10 @@ class Part(Ledger):
             raise invalid("name", name, "give a public name of the part, such as 'S01'")
         if isinstance(whole, Part):
             raise invalid("name", name, "a part has no parts: ask the whole ledger for one")
-        self._whole, self._name = whole, name.strip()
+        # One name has several encodings: a file's name may come in another than a label.
+        self._whole, self._name = whole, unicodedata.normalize("NFC", name.strip())
         self._budget, self._path = whole._budget, whole._path
-        self._tokens, self._plans = threading.local(), []
+        self._plans: list[Guarantee] = []
         self._own_entry = None
         self._least_refused = {GaussianEvent: float("inf"), PureEvent: float("inf")}
 
@@ -43,6 +44,10 @@ class Part(Ledger):
     @property
     def _holder(self) -> Ledger:
         return self._whole
+
+    @property
+    def _ids(self) -> set[str]:
+        return {*self._state.ids, *self._whole._state.ids}
 
     def _within(self, state: State) -> State:
         return self._whole._state.with_part(self._name, state)

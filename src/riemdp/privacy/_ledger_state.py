@@ -30,7 +30,7 @@ class State:
     filtered: _filter.Spent  # what counts against the budget: runs with all that they planned
     runs: tuple[tuple[Guarantee, Guarantee], ...]  # (whole, drawn so far) of planned runs
     charges: int
-    ids: tuple[str, ...] = ()  # of charges that no register has: those of a ledger in memory
+    ids: tuple[str, ...] = ()  # random, one for a release or for a run
     parts: tuple[tuple[str, State], ...] = ()  # of disjoint people, by name
 
     def of(self, name: str) -> State:
@@ -41,6 +41,9 @@ class State:
         for _, other in self.parts:
             other.spent.compose(part.spent)  # unlike adjacencies and units raise
         return replace(self, parts=tuple(sorted({**dict(self.parts), name: part}.items())))
+
+    def with_id(self, charge: str) -> State:
+        return self if charge in self.ids else replace(self, ids=(*self.ids, charge))
 
     @property
     def all_ids(self) -> set[str]:
@@ -145,6 +148,30 @@ def comparable(guarantee: Guarantee) -> tuple[type, float] | None:
     if isinstance(part, PureEvent) and part.count == 1:
         return PureEvent, part.epsilon
     return None
+
+
+def remedy(state: State, budget: Budget, guarantee: Guarantee) -> str:
+    """What else could be granted, to end the message of a refusal."""
+    parts = guarantee.parts
+    said = ""
+    if budget.delta > 0 and parts and all(isinstance(p, PureEvent) for p in parts):
+        said = (
+            ". It is pure, and pure releases add up by epsilon: parts of `split_budget` fit"
+            ' together for Gaussian noise alone. mechanism="auto" never looks at a ledger; give'
+            ' mechanism="wrapped-gaussian" from the first part on'
+        )
+    if state.filtered.mixed is not False or not state.spent.parts:
+        return said
+    if (
+        all(isinstance(p, GaussianEvent | PureEvent) for p in guarantee.parts)
+        and len({type(p) for p in (*guarantee.parts, *state.spent.parts)}) < 2
+    ):
+        return said
+    return said + (
+        ". This ledger keeps the exact composition of its first kind of release, and other"
+        " kinds cost more in it; Ledger(budget, mixed=True), given at the start, shares delta"
+        " between the kinds"
+    )
 
 
 def to_json(budget: Budget, state: State, register: tuple[Entry, ...] = ()) -> str:

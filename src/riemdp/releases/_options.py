@@ -50,7 +50,7 @@ def required_budget(budget: object, ball: object) -> Budget:
         return budget
     if isinstance(ball, Budget):
         raise invalid(
-            "ball", ball, "the third argument is the ball; give the budget by name, budget=..."
+            "ball", ball, "the third argument is the ball; give `budget` by name: budget=..."
         )
     raise invalid("budget", budget, "give a riemdp.Budget(epsilon, delta)")
 
