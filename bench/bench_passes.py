@@ -120,12 +120,9 @@ def main() -> None:
         print(*(f"{row['work']}: {row['ratio']:.2f}" for row in found), sep="\n", flush=True)
         rows += found
     notes = (
-        "A sample before the first"
-        " is a part of one.",
+        "A sample before the first is a part of one.",
         "One pass: the tangent mean of the same records, clamped likewise. In memory a clamp is a"
         " part of both.",
-        "Passes over SPD matrices of 4 to 20 rows in memory are partly in single precision and"
-        " without decompositions: the time says what they take together.",
     )
     print(write_table("passes", "How often a mean looks at its records", rows, notes))
 

@@ -173,3 +173,13 @@ def test_no_row_decides_whether_an_error_is_raised():
 def test_the_optimiser_needs_a_public_number():
     with pytest.raises(InvalidArgument, match="row_norm"):
         fitted(table(), mechanism="dp-rgd")
+
+
+@pytest.mark.parametrize("value", [-3.4028234663852886e38, np.finfo(float).max])
+def test_rows_too_long_to_be_counted_are_not_in_the_matrix(value):
+    """Usual "no data" values: they were in no count and, stretched, in the matrix."""
+    X = table(n=4000)
+    X[:1200] = value
+    pca = fitted(X, Budget(2.0, 1e-6), on_invalid="center")
+    assert abs(pca.components_[0, 0]) > 0.97
+    assert pca.explained_variance_[0] < 1.5

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 import threading
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 
 import riemdp
 from riemdp import Ball, InvalidArgument, private_frechet_mean
+from riemdp.optimizers._checkpoint import ledger_token
 from riemdp.privacy import Budget, BudgetExceeded, Ledger, charge, gaussian, pure
 
 NAMES = [f"S{i:02}" for i in range(9)]
@@ -135,3 +138,50 @@ def test_parts_protect_the_same_unit() -> None:
     with pytest.raises(InvalidArgument):
         ledger.part("b").spend(pure(0.5).for_people())
     assert (ledger.charges, list(ledger.parts)) == (1, ["a"])
+
+
+def test_a_part_holds_its_own_charges_and_those_of_the_whole(ledger: Ledger) -> None:
+    own = charge(pure(0.1), ledger.part("S01")).receipt.id
+    other = charge(pure(0.1), ledger.part("S02")).receipt.id
+    whole = charge(pure(0.1), ledger).receipt.id
+    assert [ledger.part("S01").holds(one) for one in (own, other, whole)] == [True, False, True]
+    assert all(ledger.holds(one) for one in (own, other, whole))
+
+
+def test_one_name_in_two_encodings_is_one_part(ledger: Ledger) -> None:
+    names = [unicodedata.normalize(form, "Zoé") for form in ("NFC", "NFD")]
+    assert names[0] != names[1]
+    ledger.part(names[0]).spend(pure(0.9))
+    with pytest.raises(BudgetExceeded):
+        ledger.part(names[1]).spend(pure(0.9))
+
+
+def test_what_is_left_at_another_delta_is_that_of_the_costliest_part_there() -> None:
+    ledger = Ledger(Budget(2.0, 1e-5))
+    ledger.part("A").spend(gaussian(3.0))
+    ledger.part("B").spend(pure(1.5))
+    for delta in (1e-5, 1e-9):
+        least = min(ledger.part(name).remaining(delta) for name in "AB")
+        assert ledger.remaining(delta) == least
+
+
+def test_a_run_is_resumed_under_its_own_part_alone(ledger: Ledger) -> None:
+    tokens = {name: ledger_token(ledger.part(name)) for name in ("S01", "S02")}
+    assert ledger_token(ledger.part("S01")) == tokens["S01"] != tokens["S02"]
+    assert ledger_token(ledger) not in tokens.values()
+
+
+def test_blocks_of_one_ledger_in_two_tasks_end_each_by_itself() -> None:
+    ledger = Ledger(Budget(1.0))
+
+    async def release(seconds: float) -> None:
+        with ledger:
+            await asyncio.sleep(seconds)
+            charge(pure(0.1))
+
+    async def both() -> list[object]:
+        return list(await asyncio.gather(release(0.02), release(0.06), return_exceptions=True))
+
+    assert asyncio.run(both()) == [None, None]
+    assert ledger.charges == 2
+    assert Ledger.current() is None

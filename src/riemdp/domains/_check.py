@@ -153,7 +153,7 @@ def _reason(manifold: AbstractManifold, records: Point, X: RecordsLike, i: int) 
 
 
 def _why_unreadable(record: object, shape: tuple[int, ...]) -> str:
-    mask = np.ma.getmask(record)
+    mask = getattr(record, "mask", False)
     if np.any(mask):
         return f"is masked at position {_first(np.asarray(mask))}"
     try:

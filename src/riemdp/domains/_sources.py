@@ -73,7 +73,7 @@ def checksum(part: Any, start: int) -> int:
     """A checksum of some records as they were read, which goes on from another."""
     for leaf in map(np.asarray, jax.tree.leaves(part)):
         if not leaf.dtype.hasobject:
-            start = zlib.crc32(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8), start)
+            start = zlib.crc32(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data, start)
     return start
 
 
