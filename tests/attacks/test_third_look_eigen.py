@@ -98,13 +98,15 @@ def test_fault_64_no_direction_is_that_of_one_row_of_the_largest_floats(method):
         assert abs(np.asarray(found.value) @ secret) / 3.0 < 0.9
 
 
-@each_entry
-def test_fault_64_a_row_of_any_length_counts_as_its_clipped_row(entry):
+@pytest.mark.parametrize(("entry", "name"), zip(ENTRIES, NAMES, strict=True), ids=NAMES)
+def test_fault_64_a_row_of_any_length_counts_as_its_clipped_row(entry, name):
     """The same seed: what is released of a row is what is released of its direction at the bound,
-    and rows of next to nothing are rows of zeros.
+    and rows of next to nothing are rows of zeros. Where the bound is found privately a row beyond
+    the longest length that is told apart counts as one that is not finite.
     """
     pattern = np.array([1.0, 0.0, -1.0, 1.0])
-    wanted = entry(with_row(1e9 * pattern))
+    found_bound = "private-norm" in name
+    wanted = entry(with_row(np.nan if found_bound else 1e9 * pattern))
     for value in HUGE[1::2]:
         found = charged_once(entry, with_row(value * pattern))
         np.testing.assert_allclose(found, wanted, atol=1e-9)
