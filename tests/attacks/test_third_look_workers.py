@@ -290,3 +290,19 @@ def test_fault_65_no_task_of_dask_releases_beside_a_ledger(tmp_path):
             assert refused(asked(workers.fit, pca(), ROWS))
             assert asked(workers.within, path, mean, ONE) == "released"
             assert ledger.charges == 1
+
+
+def test_fault_65_what_is_made_of_a_budget_that_was_sent_has_its_mark():
+    """Parts of it, and a mechanism that was pickled with it."""
+    sent = Budget(1.0, 1e-6)
+    sent.__dict__["_pickled_beside_ledger_of"] = "another process"
+    line, ball = riemdp.Euclidean(1), riemdp.Ball(np.zeros(1), 1.0)
+    for part in (sent, *riemdp.privacy.split_budget(sent, [0.5, 0.5])):
+        with pytest.raises(InvalidArgument, match="pickled while a ledger was open"):
+            riemdp.private_frechet_mean(line, np.zeros((9, 1)), ball, part)
+    mechanism = riemdp.WrappedGaussian(line, np.zeros(1), sensitivity=1.0, budget=sent)
+    with pytest.raises(InvalidArgument, match="pickled while a ledger was open"):
+        mechanism.release(np.zeros(1))
+    with Ledger(Budget(9.0, 1e-5)) as ledger:
+        mechanism.release(np.zeros(1))
+    assert ledger.charges == 1

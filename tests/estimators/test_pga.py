@@ -235,3 +235,14 @@ def test_no_record_decides_what_is_released():
     with pytest.raises(NotImplementedError, match="log"):
         pga(manifold=stiefel, ball=None).fit(np.asarray(stiefel.origin)[None])
     assert jax.numpy.isfinite(fitted.mean_).all()
+
+
+def test_a_fit_near_the_edge_of_a_space_does_not_end_after_its_charge():
+    """The ball that was found reaches farther than the logarithm at the released mean."""
+    X = np.tile(np.diag([0.25, 1.0]), (150, 1, 1))
+    space = riemdp.SPDBuresWasserstein(2)
+    with riemdp.Ledger(Budget(1e9, 0.1)) as ledger:
+        for seed in range(3):
+            options = {"on_invalid": "center", "random_state": seed}
+            riemdp.PrivatePGA(1, manifold=space, budget=Budget(3.0, 1e-5), **options).fit(X)
+    assert ledger.charges == 3

@@ -180,7 +180,9 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         # ball can have as its centre, whatever the noise was.
         with charge(whole) as permit:
             mean = of_mean.within(source, permit)
-            about = Ball(mean.value, float(mean.details["ball"].radius))
+            # where there is a logarithm, all of it said by released numbers
+            reach = (1.0 - 1e-9) * float(manifold.injectivity_radius(mean.value))
+            about = Ball(mean.value, min(float(mean.details["ball"].radius), reach))
             of_moment = prepared_covariance(manifold, points, about, parts[1], groups=grouped)
             moment = of_moment.within(source, permit)
         values, vectors = np.linalg.eigh(np.asarray(moment.value))

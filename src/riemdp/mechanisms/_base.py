@@ -19,6 +19,7 @@ from ..manifolds._base import Point
 from ..privacy import Budget, Guarantee, Ledger, charge, pure
 from ..privacy._arithmetic import IDEALISED
 from ..privacy._permit import Permit, Receipt
+from ..privacy._sent import refuse_sent
 from ..randomness import NoiseSource, noise_source
 from ._error_law import ErrorLaw
 from ._region import Observation
@@ -132,6 +133,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             BudgetExceeded: The ledger refuses. Nothing was spent.
             PrecisionError: JAX's 64 bits are switched off. Nothing was spent.
         """
+        refuse_sent(self.quoted_budget, ledger)
         with double_precision():  # one context for all of it, whatever another thread sets
             return self._ready(value).release(rng, ledger)
 

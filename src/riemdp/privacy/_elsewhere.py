@@ -14,6 +14,7 @@ import os
 import secrets
 import tempfile
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -107,6 +108,13 @@ def arrived(state: dict[str, Any]) -> None:
     """Such a state is unpickled here."""
     if is_from_elsewhere(state) and is_worker():
         _own.was_sent_marked = True
+
+
+def passed_on(of: Any, to: Iterable[Any]) -> None:
+    """What was made of a marked object has its mark."""
+    if MARK in of.__dict__:
+        for one in to:
+            one.__dict__[MARK] = of.__dict__[MARK]
 
 
 def is_from_elsewhere(state: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from .._errors import InvalidArgument, invalid, real
+from . import _elsewhere
 from ._budget import Budget
 from ._calibration import gaussian_noise_multiplier
 from ._guarantee import gaussian
@@ -57,8 +58,13 @@ def split_budget(budget: Budget, shares: Sequence[float]) -> tuple[Budget, ...]:
         raise invalid("shares", shares, "give a list of numbers above 0") from None
     if not parts or math.fsum(parts) > 1.0 + 1e-12:
         raise invalid("shares", parts, "give one number above 0 a step, at most 1 together")
-    if budget.delta == 0:
-        return _pure_parts(budget.epsilon, parts)
+    found = _pure_parts(budget.epsilon, parts) if budget.delta == 0 else _parts(budget, parts)
+    _elsewhere.passed_on(budget, found)
+    return found
+
+
+def _parts(budget: Budget, parts: Sequence[float]) -> tuple[Budget, ...]:
+    """Shares of the Gaussian mechanism of a budget, whose squares add up to at most the whole."""
     whole = gaussian_noise_multiplier(budget)
     margin = 1e-9  # for the rounding of the calibrations
     while True:
