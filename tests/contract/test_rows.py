@@ -10,13 +10,14 @@ import inspect
 import json
 import re
 import types
+from pathlib import Path
 
 import pytest
 
 import riemdp
 from riemdp import Guarantee
+from tests.pending import pending
 
-from .conftest import pending
 from .entries import ENTRIES, RUNNING
 from .entry import CLAIMS, COUNTED, REFUSED
 from .outcomes import expected
@@ -130,7 +131,7 @@ def test_rows_are_told_apart_and_say_which_claim_they_rest_on():
 
 def test_what_is_pending_names_rows():
     ids = {entry.id for entry in ENTRIES}
-    for name in pending():
+    for name in pending(Path(__file__).parent):
         assert name.split("[", 1)[1][:-1].split(" | ")[0] in ids, name
 
 
