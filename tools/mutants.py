@@ -65,8 +65,6 @@ PRELOADED = (
     "cryptography.hazmat.primitives.ciphers",
 )
 PYTEST = ("-q", "-x", "-rf", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist")
-
-
 CONTRACT = ("tests/contract",)
 SHARE = 0.9  # of the drawn faults that change behaviour, the contract notices
 UNGUARDED = "no test guards it"

@@ -11,7 +11,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterator
 
-from symbols import Symbol, Tree
+from symbols import Symbol, Tree, lines_of
 
 _SWAPPED = {
     ast.Lt: ast.Gt,
@@ -114,7 +114,7 @@ def _places(
         whole = (tree.root / name).is_file()
         file = name if whole else tree.code.find(name).file
         text = (tree.root / file).read_text(encoding="utf-8")
-        last = len(text.splitlines())
+        last = len(lines_of(text))
         spans = ((1, last),) if whole else tree.code.find(name).spans
         for node in _nodes(ast.parse(text)):
             if any(a <= node.lineno and (node.end_lineno or a) <= b for a, b in spans):
@@ -141,7 +141,7 @@ def _passage(
     first, last = node.lineno, node.end_lineno or node.lineno
     symbol = tree.code.around(file, first, last)
     low, high = next((a, b) for a, b in symbol.spans if a <= first and last <= b)
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     while True:
         start = sum(map(len, lines[: first - 1]))
         piece = slice(start, start + sum(map(len, lines[first - 1 : last])))
@@ -156,6 +156,6 @@ def _offset(text: str, node: ast.expr | ast.stmt, end: str) -> int:
     """Where a node begins or ends in the text; the tree counts columns in bytes."""
     line = getattr(node, f"{end}lineno")
     column = getattr(node, f"{end}col_offset")
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     before = lines[line - 1].encode()[:column].decode()
     return sum(map(len, lines[: line - 1])) + len(before)

@@ -15,6 +15,7 @@ import ast
 import dataclasses
 import difflib
 import functools
+import itertools
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ class Symbol:
     spans: tuple[Lines, ...]
 
     @property
-    def parts(self) -> list[str]:
+    def names(self) -> list[str]:
         """All that it may be called: the shortest first, the whole name last."""
         above = self.module.split(".")
         own = [self.name] if self.name else [".".join(above[-2:])]
@@ -47,13 +48,11 @@ class Symbol:
         return [".".join(above[i:] + own) for i in range(len(above), -1, -1)]
 
     def __str__(self) -> str:
-        return self.parts[-1]
+        return self.names[-1]
 
     def pieces(self, text: str) -> list[slice]:
         """Where its lines lie in the text of its file."""
-        starts = [0]
-        for line in text.splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
+        starts = [0, *itertools.accumulate(map(len, lines_of(text)))]
         return [slice(starts[first - 1], starts[last]) for first, last in self.spans]
 
     def count(self, text: str, passage: str) -> int:
@@ -67,6 +66,11 @@ class Symbol:
                 changed = text[piece].replace(old, new)
                 return text[: piece.start] + changed + text[piece.stop :]
         return text
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines as syntax trees count them, with their ends: nothing but a line feed ends one."""
+    return [line + "\n" for line in text.removesuffix("\n").split("\n")]
 
 
 class Unknown(LookupError):
@@ -84,7 +88,7 @@ class Index:
             text = path.read_text(encoding="utf-8")
             module = ".".join(path.relative_to(above).with_suffix("").parts)
             place = module.removesuffix(".__init__"), path.relative_to(root).as_posix()
-            found[place[0], "", place[1]].append((1, len(text.splitlines())))
+            found[place[0], "", place[1]].append((1, len(lines_of(text))))
             for name, lines in _definitions(ast.parse(text).body, ""):
                 found[place[0], name, place[1]].append(lines)
         self.symbols = [Symbol(m, n, f, tuple(spans)) for (m, n, f), spans in found.items()]
@@ -92,7 +96,7 @@ class Index:
         self._of_file: dict[str, list[Symbol]] = defaultdict(list)
         for symbol in self.symbols:
             self._of_file[symbol.file].append(symbol)
-            for name in symbol.parts:
+            for name in symbol.names:
                 self._called[name].append(symbol)
 
     def find(self, name: str) -> Symbol:
@@ -110,7 +114,7 @@ class Index:
 
     def shortest(self, symbol: Symbol) -> str:
         """The shortest name that is this symbol's alone."""
-        return next(name for name in symbol.parts if len(self._called[name]) == 1)
+        return next(name for name in symbol.names if len(self._called[name]) == 1)
 
     def around(self, file: str, first: int, last: int) -> Symbol:
         """The smallest symbol that has these lines of a file."""

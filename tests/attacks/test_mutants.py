@@ -105,7 +105,7 @@ def test_the_lines_of_a_symbol(tool, tmp_path):
 
     @property
     def p(self):
-        return self.a
+        return self.a  # \f a form feed ends no line
 
     @p.setter
     def p(self, value):
@@ -131,6 +131,7 @@ else:
         "m._n": ((1, 18),),
     }
     file = "src/riemdp/m/_n.py"
+    assert code.find("c").pieces(text) == [slice(text.index("    b, c"), text.index("else"))]
     found = [code.shortest(code.around(file, *at)) for at in ((9, 9), (2, 5), (13, 13), (15, 15))]
     assert found == ["C.p", "C", "m._n", "b"]
 
