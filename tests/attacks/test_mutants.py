@@ -207,12 +207,12 @@ def without_tests(tool, tmp_path, monkeypatch):
     monkeypatch.setattr(tool, "ROOT", written(tmp_path, files))
     monkeypatch.setattr(tool, "TABLE", tmp_path / "t.toml")
     monkeypatch.setattr(tool, "PAGE", tmp_path / "page.md")
-    monkeypatch.setattr(tool, "preload", lambda cache: None)
+    monkeypatch.setattr(tool, "preload", lambda scratch: None)
 
     def given(outcome):
         jobs = []
 
-        def judge_all(these, workers, limit):
+        def judge_all(these, sound, workers, limit):
             jobs.append([(m, tests, limit) for m, tests in these])
             by = "tests/a.py::test_by"
             return [tool.Result(m, outcome(m, tests), by, 1.0) for m, tests in these]
