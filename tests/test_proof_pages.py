@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
+import importlib.util
 import inspect
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ KINDS = (AbstractMechanism, AbstractOptimizer, BaseEstimator)  # whose objects m
 if not PAGES:
     pytest.skip("the documents are not part of this installation", allow_module_level=True)
 
-_REFERENCE = re.compile(r"`((?:src|tests)/[\w/]+\.py)(?:::([\w.]+))?`")
+CODE, TESTS, REST = "## Where it stands in the code", "## Tests that check it", "## What is ideal"
+_NAME = re.compile(r"`([^`]+)`")
+_FILE = re.compile(r"`[^`]*\.py\b[^`]*`")
 _LEMMA = re.compile(r"\*\*Lemma (\d+)\b")
 
 
@@ -115,27 +118,39 @@ def test_a_guarantee_without_a_page_is_seen():
 
 # ------------------------------------------------------------------------ what a page names
 @functools.cache
-def defined_in(path: Path) -> frozenset[str]:
-    """Qualified names of the functions and classes of a file."""
+def symbols() -> Any:
+    """The tool that finds code and tests by name."""
+    path = ROOT / "tools" / "symbols.py"
+    spec = importlib.util.spec_from_file_location("symbols", path)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    def below(node: ast.AST, prefix: str) -> Iterator[str]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                yield prefix + child.name
-                if isinstance(child, ast.ClassDef):
-                    yield from below(child, f"{prefix}{child.name}.")
 
-    return frozenset(below(ast.parse(path.read_text(encoding="utf-8")), ""))
+@functools.cache
+def tree() -> Any:
+    return symbols().Tree(ROOT)
+
+
+def references(text: str) -> tuple[list[str], list[str]]:
+    """The names in code font of the two tables of a page: code, tests."""
+    _, _, code = text.partition(CODE)
+    code, _, tests = code.partition(TESTS)
+    tests, _, _ = tests.partition(REST)
+    return _NAME.findall(code), _NAME.findall(tests)
 
 
 def wrong_references(text: str) -> list[str]:
-    """What a page names that does not exist."""
-    wrong = []
-    for path, name in _REFERENCE.findall(text):
-        file = ROOT / path
-        is_test = not path.startswith("tests/") or name == "" or name.startswith("test_")
-        if not file.is_file() or (name and name not in defined_in(file)) or not is_test:
-            wrong.append(f"{path}::{name}")
+    """What a page names that does not exist, is the name of several, or goes with a file."""
+    wrong = _FILE.findall(text)
+    for names, find in zip(references(text), (tree().code.find, tree().test), strict=True):
+        for name in names:
+            try:
+                find(name)
+            except symbols().Unknown as error:
+                wrong.append(str(error))
     return wrong
 
 
@@ -150,25 +165,36 @@ def lemmas_without_a_test(text: str) -> set[int]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_names_what_exists_and_checks_every_lemma(page):
     text = page.read_text(encoding="utf-8")
-    found = _REFERENCE.findall(text)
-    assert any(path.startswith("src/") for path, _ in found)
-    assert any(path.startswith("tests/") and name for path, name in found)
+    assert text.index(CODE) < text.index(TESTS) < text.index(REST)
+    assert all(references(text))
     assert not wrong_references(text)
     assert not lemmas_without_a_test(text)
     assert len(text.splitlines()) <= 120  # a reader checks one in ten minutes
 
 
+def page_of(code: str, test: str) -> str:
+    return f"{CODE}\n| Lemma 1 | {code} |\n{TESTS}\n| Lemma 1 | {test} |\n{REST}ised\n`any(x)`"
+
+
 def test_a_wrong_reference_and_an_unchecked_lemma_are_seen():
-    here = "tests/test_proof_pages.py"
-    right = f"`{here}::test_a_wrong_reference_and_an_unchecked_lemma_are_seen`"
-    assert wrong_references(f"{right} `{here}` `src/riemdp/_files.py::write_text`") == []
+    here = "`test_a_wrong_reference_and_an_unchecked_lemma_are_seen`"
+    several = "`estimators.test_people.test_a_person_with_many_hostile_records_does_not_show`"
+    file = "`tests.test_proof_pages`"
+    code = "`AbstractMechanism.release`, `_files.write_text`, `privacy._filter`"
+    assert wrong_references(page_of(code, f"{here}, {file}, {several}")) == []
     for wrong in (
-        f"{here}::test_no_such_test",
-        f"{here}::wrong_references",
-        "tests/no_such_file.py::test_it",
-        "src/riemdp/mechanisms/_base.py::AbstractMechanism.no_such_method",
+        page_of("`AbstractMechanism.no_such_method`", here),
+        page_of("`a function`", here),
+        page_of("`_filter`", here),  # a module without its package
+        page_of("`in_words`", here),  # several functions
+        page_of(here, here),
+        page_of(code, "`test_no_such_test`"),
+        page_of(code, "`wrong_references`"),  # no test
+        page_of(code, "`write_text`"),
+        page_of(code, "`test_a_person_with_many_hostile_records_does_not_show`"),
+        page_of(code, here) + "`src/riemdp/_files.py`",
     ):
-        assert wrong_references(f"| `{wrong}` |") == [wrong]
+        assert len(wrong_references(wrong)) == 1, wrong
     page = "**Lemma 1 (a).** **Lemma 2.** **Lemma 3 (c).**\n## Tests that check it\n| Lemmas 1, 3 |"
     assert lemmas_without_a_test(page) == {2}
 

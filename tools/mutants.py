@@ -3,13 +3,21 @@
     python tools/mutants.py              every fault of mutants.toml; writes docs/mutants.md
     python tools/mutants.py --check      only that every fault can still be planted
     python tools/mutants.py --only clip  the faults whose name matches
+    python tools/mutants.py --contract   against tests/contract alone, whatever guards them
+    python tools/mutants.py --random 20 --seed COMMIT --files Account src/riemdp/privacy/_filter.py
+        faults that nobody chose, against tests/contract
 
-A fault is a passage of one file (`old`, which must occur exactly once), what takes its place
-(`new`) and the quick tests that guard it. Faults are planted in a temporary copy of the tree, never
-in the tree itself. All guarding tests also run once on an unharmed copy, and must pass there. Each
-fault is planted by itself: killed (a test failed), survived (all passed), timeout, or broken (the
-tests could not run, which proves nothing). Nothing here reads the state of git, and results come in
-the order of the table whatever the number of workers is.
+A fault is a passage of one symbol (`old`, which must occur exactly once in its lines), what takes
+its place (`new`) and the quick tests that guard it; tools/symbols.py finds symbols and tests by
+name. Faults are planted in a temporary copy of the tree, never in the tree itself. All guarding
+tests also run once on an unharmed copy, and must pass there. Each fault is planted by itself:
+killed (a test failed), survived (all passed), timeout, or broken (the tests could not run, which
+proves nothing). Nothing here reads the state of git, and results come in the order of the table
+whatever the number of workers is.
+
+A fault of --random that the contract does not notice also meets the guards of the named faults in
+its file. Where one fails, the fault changes what the code does, and has survived the contract.
+Where none does, it may change nothing: it is unknown, and counts neither way.
 """
 
 from __future__ import annotations
@@ -18,7 +26,9 @@ import argparse
 import ast
 import compileall
 import dataclasses
+import functools
 import importlib
+import itertools
 import os
 import py_compile
 import re
@@ -32,12 +42,16 @@ import tomllib
 from pathlib import Path
 from typing import NoReturn
 
+import random_faults
+from symbols import Tree, Unknown
+
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tools" / "mutants.toml"
 PAGE = ROOT / "docs" / "mutants.md"
 COPIED = ("src", "tests", "tools", "docs", "examples", "papers", "bench")
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md", "SECURITY.md", "mkdocs.yml", "Makefile")
 LIMIT = 300.0  # seconds for the tests of one fault
+WHOLE = 1800.0  # seconds for the whole contract
 PRELOADED = (
     "pytest",
     "hypothesis",
@@ -51,6 +65,9 @@ PRELOADED = (
     "cryptography.hazmat.primitives.ciphers",
 )
 PYTEST = ("-q", "-x", "-rf", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist")
+CONTRACT = ("tests/contract",)
+SHARE = 0.9  # of the drawn faults that change behaviour, the contract notices
+UNGUARDED = "no test guards it"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,30 +76,49 @@ class Mutant:
 
     name: str
     breaks: str
-    file: str
+    symbol: str
     old: str
     new: str
     tests: tuple[str, ...]
 
-    def problem(self, root: Path) -> str:
-        """Why it cannot be planted in the tree at `root`, or nothing."""
-        path = root / self.file
-        if not path.is_file():
-            return f"there is no file {self.file}"
-        text = path.read_text(encoding="utf-8")
-        found = text.count(self.old)
-        if found != 1:
-            return f"its passage occurs {found} times in {self.file}"
+    def problem(self, tree: Tree) -> str:
+        """Why it cannot be planted in a tree and judged there, or nothing."""
         try:
-            planted = ast.dump(ast.parse(text.replace(self.old, self.new)))
+            place = tree.code.find(self.symbol)
+            for test in self.tests:
+                tree.test(test)
+        except Unknown as error:
+            return str(error)
+        text, sound = _read(tree.root / place.file)
+        found = place.count(text, self.old)
+        if found != 1:
+            return f"its passage occurs {found} times in {place}"
+        try:
+            planted = ast.parse(place.replaced(text, self.old, self.new))
         except SyntaxError as error:
             return f"what it plants is not Python: {error.msg}"
-        if planted == ast.dump(ast.parse(text)):
+        if _alike(sound.body, planted.body, place.spans[0][0]):
             return "it changes nothing"
-        for test in self.tests:
-            if not (root / test.split("::")[0]).is_file():
-                return f"there is no test file {test.split('::')[0]}"
-        return "" if self.tests else "no test guards it"
+        return "" if self.tests else UNGUARDED
+
+
+@functools.cache
+def _read(path: Path) -> tuple[str, ast.Module]:
+    """A file, as a text and as a tree."""
+    text = path.read_text(encoding="utf-8")
+    return text, ast.parse(text)
+
+
+def _alike(sound: list[ast.stmt], planted: list[ast.stmt], line: int) -> bool:
+    """Whether statements mean the same; what ends before a line was not changed."""
+    return len(sound) == len(planted) and all(
+        ast.dump(a) == ast.dump(b)
+        for a, b in zip(sound, planted, strict=True)
+        if (a.end_lineno or line) >= line
+    )
+
+
+Job = tuple[Mutant, tuple[str, ...]]  # with what pytest calls the tests that judge it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,23 +126,16 @@ class Result:
     """What became of one fault."""
 
     mutant: Mutant
-    outcome: str  # killed, survived, timeout, broken
+    outcome: str  # killed, survived, timeout, broken; of a drawn fault also unknown
     by: str
     seconds: float
 
 
-def read(table: Path = TABLE) -> list[Mutant]:
+def read(table: Path) -> list[Mutant]:
     """The faults of a table, in its order; names are unique."""
     entries = tomllib.loads(table.read_text(encoding="utf-8"))["mutant"]
     mutants = [
-        Mutant(
-            e["name"],
-            e["breaks"],
-            e["file"],
-            e["old"],
-            e["new"],
-            tuple(f"tests/{t}" for t in e["tests"]),
-        )
+        Mutant(e["name"], e["breaks"], e["symbol"], e["old"], e["new"], tuple(e["tests"]))
         for e in entries
     ]
     names = [m.name for m in mutants]
@@ -178,16 +207,17 @@ def _child(tree: Path, tests: tuple[str, ...], log: Path) -> NoReturn:
         os._exit(code)
 
 
-def preload(cache: Path) -> None:
+def preload(scratch: Path) -> None:
     """Import the libraries once, in the parent: half of a small test's time. Never the package."""
     sys.dont_write_bytecode = True
+    (scratch / "cache").mkdir()
     settings = {
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MPLBACKEND": "Agg",
         "PYTEST_ADDOPTS": "",
         "JAX_ENABLE_X64": "1",
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_COMPILATION_CACHE_DIR": str(scratch / "cache"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "XLA_FLAGS": "--xla_backend_optimization_level=0",
@@ -215,53 +245,46 @@ def judged(mutant: Mutant, code: int | None, output: str, seconds: float) -> Res
     return Result(mutant, "broken", output.strip().splitlines()[-1] if output else "", seconds)
 
 
-def judge_all(mutants: list[Mutant], workers: int, limit: float) -> list[Result]:
+def judge_all(jobs: list[Job], sound: Tree, workers: int, limit: float) -> list[Result]:
     """All faults, `workers` at a time, each in a copy that is whole before and after.
 
-    The first job is the baseline: all guarding tests on an unharmed copy. A test that fails there
+    The first job is the baseline: all their tests on an unharmed copy. A test that fails there
     proves nothing: what it seems to kill is broken.
     """
-    scratch = Path(tempfile.mkdtemp(prefix="riemdp-mutants-"))
     found: dict[str, Result] = {}
     already: set[str] = set()
-    try:
-        copy_of(ROOT, scratch / "sound")  # the tree as it was when the run began
-        free = [copy_of(scratch / "sound", scratch / f"tree-{i}") for i in range(workers)]
-        waiting: list[Mutant | None] = [None, *mutants]
-        busy: list[tuple[Mutant | None, Run]] = []
-        while waiting or busy:
-            while waiting and free:
-                mutant, tree = waiting.pop(0), free.pop()
-                if mutant is None:
-                    tests = tuple(dict.fromkeys(t for m in mutants for t in m.tests))
-                    busy.append((None, Run(tree, ("--maxfail=1000", *tests), 3600.0)))
-                    continue
-                plant(mutant, tree, back=False)
-                busy.append((mutant, Run(tree, mutant.tests, limit)))
-            for mutant, run in list(busy):
-                ended = run.ended()
-                if ended is None:
-                    continue
-                busy.remove((mutant, run))
-                free.append(run.tree)
-                if mutant is None:
-                    already = failures(*ended[:2])
-                    print(f"baseline {ended[2]:6.0f} s  {len(already)} guards fail by themselves")
-                    continue
-                plant(mutant, run.tree, back=True)
-                result = found[mutant.name] = judged(mutant, *ended)
-                print(
-                    f"{result.outcome:9}{result.seconds:6.0f} s  {mutant.name}  {result.by}",
-                    flush=True,
-                )
-            time.sleep(0.05)
-        results = [found[m.name] for m in mutants]
-        return [
-            dataclasses.replace(r, outcome="broken") if r.by and r.by in already else r
-            for r in results
-        ]
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    beside = Path(tempfile.mkdtemp(dir=sound.root.parent))
+    free = [copy_of(sound.root, beside / f"tree-{i}") for i in range(workers)]
+    everything = tuple(dict.fromkeys(t for _, tests in jobs for t in tests))
+    waiting: list[tuple[Mutant | None, tuple[str, ...]]] = [(None, everything), *jobs]
+    busy: list[tuple[Mutant | None, Run]] = []
+    while waiting or busy:
+        while waiting and free:
+            (mutant, tests), tree = waiting.pop(0), free.pop()
+            if mutant is None:
+                run = Run(tree, ("--maxfail=1000", *tests), max(3600.0, limit))
+            else:
+                plant(mutant, sound, tree, back=False)
+                run = Run(tree, tests, limit)
+            busy.append((mutant, run))
+        for mutant, run in list(busy):
+            ended = run.ended()
+            if ended is None:
+                continue
+            busy.remove((mutant, run))
+            free.append(run.tree)
+            if mutant is None:
+                already = failures(*ended[:2])
+                print(f"baseline {ended[2]:6.0f} s  {len(already)} guards fail by themselves")
+                continue
+            plant(mutant, sound, run.tree, back=True)
+            r = found[mutant.name] = judged(mutant, *ended)
+            print(f"{r.outcome:9}{r.seconds:6.0f} s  {mutant.name}  {r.by}", flush=True)
+        time.sleep(0.05)
+    results = [found[m.name] for m, _ in jobs]
+    return [
+        dataclasses.replace(r, outcome="broken") if r.by and r.by in already else r for r in results
+    ]
 
 
 def failures(code: int | None, output: str) -> set[str]:
@@ -277,11 +300,55 @@ def failures(code: int | None, output: str) -> set[str]:
     return names
 
 
-def plant(mutant: Mutant, tree: Path, *, back: bool) -> None:
+def plant(mutant: Mutant, sound: Tree, tree: Path, *, back: bool) -> None:
     """Put the fault into a copy, or the sound passage back."""
-    path = tree / mutant.file
-    sound = (tree.parent / "sound" / mutant.file).read_text(encoding="utf-8")
-    path.write_text(sound if back else sound.replace(mutant.old, mutant.new), encoding="utf-8")
+    place = sound.code.find(mutant.symbol)
+    text = (sound.root / place.file).read_text(encoding="utf-8")
+    changed = text if back else place.replaced(text, mutant.old, mutant.new)
+    (tree / place.file).write_text(changed, encoding="utf-8")
+
+
+def draw(named: list[Mutant], where: list[str], number: int, seed: str) -> list[Mutant]:
+    """Faults that nobody chose; their guards are those of the named faults in the same file."""
+    tree = Tree(ROOT)
+    guards: dict[str, list[str]] = {}
+    for mutant in named:
+        guards.setdefault(tree.code.find(mutant.symbol).file, []).extend(mutant.tests)
+    found = (
+        Mutant(
+            f"{d.operator} in {d.symbol}, {d.file}:{d.line} ({i + 1})",
+            d.operator,
+            d.symbol,
+            d.old,
+            d.new,
+            tuple(dict.fromkeys(guards.get(d.file, ()))),
+        )
+        for i, d in enumerate(random_faults.drawn(tree, where, seed))
+    )
+    plantable = (m for m in found if m.problem(tree) in ("", UNGUARDED))
+    return list(itertools.islice(plantable, number))
+
+
+def judge_drawn(mutants: list[Mutant], sound: Tree, workers: int, limit: float) -> list[Result]:
+    """By the contract; what it does not notice, by the guards of its file (see the top)."""
+    by_contract = judge_all([(m, CONTRACT) for m in mutants], sound, workers, limit)
+    results = {r.mutant: r for r in by_contract}
+    missed = [m for m, r in results.items() if r.outcome == "survived"]
+    guarded = [(m, tuple(sound.test(t) for t in m.tests)) for m in missed if m.tests]
+    by_guards = judge_all(guarded, sound, workers, limit) if guarded else []
+    seen = {r.mutant: r for r in by_guards}
+    for m in missed:
+        changes = m in seen and seen[m].outcome in ("killed", "timeout")
+        outcome = "survived" if changes else "unknown"
+        by = seen[m].by if changes else ""
+        results[m] = dataclasses.replace(results[m], outcome=outcome, by=by)
+    return list(results.values())
+
+
+def shown(result: Result) -> str:
+    """A drawn fault that the contract missed, as an entry of the table."""
+    m, by = result.mutant, f", but not {result.by}" if result.by else ""
+    return f"{result.outcome}{by}: {m.name}\nold = '''{m.old}'''\nnew = '''{m.new}'''"
 
 
 def page(results: list[Result], minutes: float, workers: int) -> str:
@@ -299,14 +366,13 @@ def page(results: list[Result], minutes: float, workers: int) -> str:
         + f". The whole run took {minutes:.0f} minutes with {workers} "
         + ("worker." if workers == 1 else "workers."),
         "",
-        "| fault | what it breaks | file | outcome | noticed by |",
+        "| fault | what it breaks | symbol | outcome | noticed by |",
         "|--|--|--|--|--|",
     ]
     for r in results:
         by = r.by.split("::")[-1].split("[")[0]
-        file = r.mutant.file.removeprefix("src/riemdp/")
         lines.append(
-            f"| {r.mutant.name} | {r.mutant.breaks} | `{file}` | {r.outcome} |"
+            f"| {r.mutant.name} | {r.mutant.breaks} | `{r.mutant.symbol}` | {r.outcome} |"
             + (f" `{by}` |" if by else " |")
         )
     return "\n".join(lines) + "\n"
@@ -316,32 +382,67 @@ FAILED = r"^FAILED (\S+::[^\n]*?)(?: - [^\n]*)?$"
 OUTCOMES = ("killed", "survived", "timeout", "broken")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command; exit code 1 unless every fault was noticed."""
+def read_options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("-j", "--workers", type=int, default=2)
     parser.add_argument("--only", help="a regular expression for names")
     parser.add_argument("--check", action="store_true", help="only see that all can be planted")
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for one fault")
+    parser.add_argument("--contract", action="store_true", help="against tests/contract alone")
+    parser.add_argument("--random", type=int, metavar="N", help="N faults that nobody chose")
+    parser.add_argument("--seed", default="0", help="decides what --random draws")
+    parser.add_argument("--files", nargs="+", help="files and symbols that --random draws from")
+    parser.add_argument("--limit", type=float, help="seconds for one fault")
     options = parser.parse_args(arguments)
-    mutants = [m for m in read() if not options.only or re.search(options.only, m.name)]
-    problems = [(m, p) for m in mutants if (p := m.problem(ROOT))]
+    if options.random is not None and not options.files:
+        parser.error("--random needs --files: the files and symbols to draw from")
+    if options.limit is None:
+        options.limit = WHOLE if options.contract or options.random is not None else LIMIT
+    return options
+
+
+def counted(results: list[Result], outcomes: tuple[str, ...]) -> str:
+    return ", ".join(f"{sum(r.outcome == o for r in results)} {o}" for o in outcomes)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command; exit code 1 unless every fault was noticed (of --random, nine of ten)."""
+    options = read_options(arguments)
+    mutants = [m for m in read(TABLE) if not options.only or re.search(options.only, m.name)]
+    tree = Tree(ROOT)
+    problems = [(m, p) for m in mutants if (p := m.problem(tree))]
     for mutant, problem in problems:
         print(f"not applicable: {mutant.name}: {problem}")
     if options.check or problems:
         print(f"{len(mutants) - len(problems)} of {len(mutants)} faults can be planted")
         return 1 if problems else 0
+    if options.random is not None:
+        mutants = draw(mutants, options.files, options.random, options.seed)
     begun = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="riemdp-mutants-cache-") as cache:
-        preload(Path(cache))
-        results = judge_all(mutants, options.workers, options.limit)
+    folder = tempfile.TemporaryDirectory(prefix="riemdp-mutants-", ignore_cleanup_errors=True)
+    with folder as scratch:
+        preload(Path(scratch))
+        sound = Tree(copy_of(ROOT, Path(scratch) / "sound"))  # as it was when the run began
+        if options.random is not None:
+            results = judge_drawn(mutants, sound, options.workers, options.limit)
+        else:
+            named = [tuple(sound.test(t) for t in m.tests) for m in mutants]
+            tests = [CONTRACT] * len(mutants) if options.contract else named
+            jobs = list(zip(mutants, tests, strict=True))
+            results = judge_all(jobs, sound, options.workers, options.limit)
     minutes = (time.perf_counter() - begun) / 60
     missed = [r for r in results if r.outcome not in ("killed", "timeout")]
-    print(
-        f"{len(results)} faults in {minutes:.1f} minutes: "
-        + ", ".join(f"{sum(r.outcome == o for r in results)} {o}" for o in OUTCOMES)
-    )
-    if not options.only:
+    print(f"{len(results)} faults in {minutes:.1f} minutes: ", end="")
+    if options.random is not None:
+        print(counted(results, (*OUTCOMES, "unknown")))
+        for result in missed:
+            print(shown(result))
+        survived = sum(r.outcome == "survived" for r in results)
+        noticed = len(results) - len(missed)
+        return 1 if noticed < SHARE * (noticed + survived) else 0
+    print(counted(results, OUTCOMES))
+    if options.contract:
+        print("\n".join(f"missed by the contract: {r.mutant.name}" for r in missed))
+    elif not options.only:
         PAGE.write_text(page(results, minutes, options.workers), encoding="utf-8")
         print(f"written: {PAGE}")
     return 1 if missed else 0
