@@ -8,7 +8,7 @@ OUT    ?= riemdp-demo
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 UV_VERSION := 0.12.24
 
-.PHONY: help setup demo test test-slow test-gpu bench lint audit mutants docs docs-version conformance package clean
+.PHONY: help setup demo test test-slow test-flower test-gpu bench lint audit mutants docs docs-version conformance package clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -43,6 +43,9 @@ $(VENV)/.ready-large: $(READY)
 
 test-slow: $(VENV)/.ready-conformance $(VENV)/.ready-federated $(VENV)/.ready-large  ## long statistics, peers, a real federated deployment
 	$(PYTEST) -m 'slow or conformance or federated_deployment'
+
+test-flower: $(VENV)/.ready-federated  ## the messages of the Flower adapter, in process
+	$(PYTEST) -m flower_messages tests/federated
 
 test-gpu: $(READY)  ## the tests that need an accelerator; skipped where JAX sees none (docs/scale.md)
 	$(BIN)/python -m pytest -m gpu -rs tests/test_accelerator.py

@@ -16,6 +16,7 @@ from riemdp import DPRGD, Budget, BudgetExceeded, Ledger, PriRFed, problems
 from .deployment import isolated
 
 pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
+messages = pytest.mark.flower_messages  # what no engine is started for
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "hospitals"
 DIM = 4
 E1 = np.eye(DIM)[0]
@@ -99,6 +100,7 @@ def _hello(name, records=10, sigma=1.0):
 HELLO, TRAIN = "query.hello", "train"
 
 
+@messages
 def test_agents_are_enrolled_by_their_answers():
     grid, clock, transport = _transport(
         {
@@ -120,6 +122,7 @@ def test_agents_are_enrolled_by_their_answers():
     assert transport.agents() == {"a": 99, "b": 20}
 
 
+@messages
 def test_an_agent_that_would_add_less_noise_than_planned_is_not_enrolled(caplog):
     answers = {
         (1, HELLO): _hello("a", 10, 1.0),
@@ -132,6 +135,7 @@ def test_an_agent_that_would_add_less_noise_than_planned_is_not_enrolled(caplog)
     assert "'b' says it would add noise" in caplog.text
 
 
+@messages
 def test_replies_are_matched_by_the_message_they_answer(caplog):
     from flwr.app import RecordDict
 
@@ -193,6 +197,7 @@ def _ask(app, kind, point=E1, number=0, *, node=None, run=None, **facts):
     return app(Message(pack(point, round=number, **facts), 1, kind), context)
 
 
+@messages
 def test_an_agent_answers_with_a_private_point_and_charges_its_book():
     from riemdp.federated import flower, plan_federated
     from riemdp.federated.flower._messages import fact, unpack
@@ -213,6 +218,7 @@ def test_an_agent_answers_with_a_private_point_and_charges_its_book():
     assert book.spent.epsilon(1e-5) == pytest.approx(local.repeat(2).epsilon(1e-5), rel=1e-9)
 
 
+@messages
 def test_what_an_agent_says_when_it_fails_holds_nothing_of_a_record():
     from riemdp.federated import flower
 
@@ -228,6 +234,7 @@ def test_what_an_agent_says_when_it_fails_holds_nothing_of_a_record():
         assert "Jane" in str(failure.value.__cause__)  # the agent's log has it
 
 
+@messages
 def test_an_agent_declines_what_its_book_does_not_allow_and_what_is_no_point():
     from riemdp.federated import flower
 
@@ -245,6 +252,7 @@ def test_an_agent_declines_what_its_book_does_not_allow_and_what_is_no_point():
     assert book.charges == 0
 
 
+@messages
 def test_an_agent_without_a_file_or_a_ledger_answers_each_round_once():
     from riemdp.federated import flower
 
@@ -260,6 +268,7 @@ def test_an_agent_without_a_file_or_a_ledger_answers_each_round_once():
     assert all(text.startswith("declined") for text in said)
 
 
+@messages
 def test_an_agent_declines_a_server_that_speaks_of_other_settings():
     from riemdp.federated import flower
 
@@ -313,6 +322,7 @@ def signed(tmp_path):
     return tmp_path, agreed.fingerprint
 
 
+@messages
 def test_an_app_of_two_lines_answers_for_a_site_that_has_signed(signed, caplog):
     from riemdp.federated import flower
     from riemdp.federated.flower._messages import fact
@@ -328,6 +338,7 @@ def test_an_app_of_two_lines_answers_for_a_site_that_has_signed(signed, caplog):
     assert "of 3 (delta 1e-05)" in caplog.text
 
 
+@messages
 @pytest.mark.parametrize(
     ("run", "facts", "words"),
     [
@@ -351,6 +362,7 @@ def test_a_site_that_has_signed_declines_every_other_run(signed, run, facts, wor
     assert Ledger.load(folder / "a-ledger.json").charges == 0
 
 
+@messages
 def test_a_server_takes_its_settings_from_the_agreement_and_nobody_else_in(signed):
     from riemdp.federated.flower._server import _agreed
 
@@ -395,6 +407,7 @@ def hospital(tmp_path, monkeypatch):
 HONEST = {"timeout": 300.0, "grace": 60.0, "agreement": "/server/agreement.toml"}
 
 
+@messages
 @pytest.mark.parametrize(
     "run", [{}, {"site": "/tmp/mine.toml", "file": "/tmp/mine.npy", "book": "/tmp/mine"}], ids=str
 )
@@ -420,6 +433,7 @@ def test_the_run_configuration_decides_nothing_at_a_hospital(hospital, run):
     assert Ledger.load(folder / "book-0.json").charges == 1
 
 
+@messages
 @pytest.mark.parametrize(
     "run",
     [
@@ -440,6 +454,7 @@ def test_a_hospital_declines_a_run_that_was_started_with_other_settings(hospital
     assert not (folder / "answers-0.json").exists()
 
 
+@messages
 def test_a_hospital_whose_file_allows_less_declines(hospital):
     app, folder, signed = hospital
     path = folder / "site.toml"
@@ -469,6 +484,7 @@ def _hospital_sigma(n):
 
 # ------------------------------------------------------------------------------------------------
 # a node that runs one app only
+@messages
 def test_a_pinned_node_refuses_every_other_app(monkeypatch, caplog):
     """The engine itself answers with its error, and stores nothing of the app."""
     import hashlib

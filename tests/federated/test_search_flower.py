@@ -28,6 +28,7 @@ from .test_search_people import of_people as signed_by_people
 from .test_search_sites import NAMES, SIZES, agreed, site, written
 
 pytestmark = pytest.mark.federated_deployment  # where the extra `federated` is installed
+messages = pytest.mark.flower_messages  # what no engine is started for
 HELLO, TRAIN = "query.hello", "train"
 
 
@@ -108,6 +109,7 @@ def searched(folder: Path, office: Office, **config: Any) -> riemdp.Release:
     return search(found, office, told, timing, 60.0)  # type: ignore[arg-type]
 
 
+@messages
 def test_a_search_over_the_apps(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,6 +150,7 @@ def of_people(tmp_path: Path) -> Path:
     return here
 
 
+@messages
 def test_a_search_of_people_over_the_apps(
     of_people: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -167,6 +170,7 @@ def test_a_search_of_people_over_the_apps(
         assert (book.charges, book.spent) == (1, release.guarantee)
 
 
+@messages
 def test_what_a_site_says_of_its_people(of_people: Path) -> None:
     """Their number, and neither a label nor how many records there are."""
     from riemdp.federated.flower._messages import fact, pack
@@ -196,6 +200,7 @@ def test_what_a_site_says_of_its_people(of_people: Path) -> None:
     assert Ledger.open(of_people / "a-ledger.json").charges == 0
 
 
+@messages
 @pytest.mark.parametrize("folder", ["shared"], indirect=True)
 def test_a_site_declines_whatever_is_not_the_agreed_search(folder: Path) -> None:
     from riemdp.federated.flower._messages import fact, pack
