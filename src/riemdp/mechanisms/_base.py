@@ -98,6 +98,10 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         no message shows the value.
         """
 
+    def _check_noise(self) -> None:
+        """Raise, from public numbers alone, where the noise of the budget cannot be drawn."""
+        return
+
     @abc.abstractmethod
     def _draw(self, value: Value, source: NoiseSource) -> Drawn:
         """The noisy value. What follows the noise looks at released numbers only."""
@@ -110,6 +114,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     def _ready(self, value: Any) -> Ready:
         """The value, admitted: nothing is left that can be refused, but for the ledger."""
         guarantee = self.guarantee
+        self._check_noise()
         # Where NumPy is told to raise, one record that underflows would decide about an error.
         with double_precision(), np.errstate(all="ignore"):
             return Ready(self, self._admit(value), guarantee)
