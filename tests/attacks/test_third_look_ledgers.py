@@ -5,6 +5,7 @@ are replaced, locks that wait for themselves, and what parts of a ledger share.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import multiprocessing
 import os
@@ -15,8 +16,9 @@ import subprocess
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -97,16 +99,12 @@ def test_a_block_that_ends_in_another_context_is_over() -> None:
 # ------------------------------------------------------------------ processes below processes
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork", "loky"])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
-def test_no_process_of_a_worker_releases_beside_a_ledger(method: str, tmp_path: Path) -> None:
+def test_fault_75_no_process_of_a_worker_is_free(method: str, tmp_path: Path) -> None:
     """A worker's own worker was charged to nothing: it looked at the worker alone."""
     if method != "loky" and method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     path = str(tmp_path / "ledger.json")
-    with workers.executor(method) as pool:
-
-        def ask(*given: object) -> str:
-            return pool.submit(*given).result(timeout=300)
-
+    with processes(method) as ask:
         assert ask(workers.below, method, own_charge) == "released"  # both are there before
         with Ledger(WHOLE, path=path) as ledger:
             for _ in range(2):
@@ -121,20 +119,31 @@ def test_no_process_of_a_worker_releases_beside_a_ledger(method: str, tmp_path: 
 
 
 def test_a_process_that_was_started_inside_a_block_is_free_after_it() -> None:
-    with Ledger(WHOLE):
-        pool = workers.executor("spawn")
-        assert "InvalidArgument" in pool.submit(own_charge).result(timeout=300)
-        below = pool.submit(workers.below, "spawn", own_charge)
-        assert "InvalidArgument" in below.result(timeout=300)
-    with pool:
-        assert pool.submit(own_charge).result(timeout=300) == "released"
-        below = pool.submit(workers.below, "spawn", own_charge)
-        assert below.result(timeout=300) == "released"
+    with processes("spawn") as ask:
+        with Ledger(WHOLE):
+            assert "InvalidArgument" in ask(own_charge)
+            assert "InvalidArgument" in ask(workers.below, "spawn", own_charge)
+        assert ask(own_charge) == "released"
+        assert ask(workers.below, "spawn", own_charge) == "released"
+
+
+@contextlib.contextmanager
+def processes(method: str) -> Iterator[Callable[..., Any]]:
+    """What asks one process, which is started at the first question, and may have others below."""
+    with workers.executor(method) as pool:
+
+        def ask(*given: Any) -> Any:
+            return pool.submit(*given).result(timeout=300)
+
+        try:
+            yield ask
+        finally:
+            ask(workers.ended)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
-def test_a_forked_copy_that_leaves_the_block_refuses_until_its_parent_does() -> None:
+def test_fault_75_a_forked_copy_that_leaves_the_block_refuses_until_its_parent_does() -> None:
     """It is nobody's worker, and its copy of the block was enough to close it."""
     told, tell = os.pipe()
     go, leave = os.pipe()
@@ -229,7 +238,7 @@ def test_a_search_refuses_once_beside_a_ledger_and_goes_on_after_it() -> None:
 
 # ------------------------------------------------------------------------- files that are replaced
 @pytest.mark.parametrize("kind", ["another", "more", "budget", "part", "no ledger"])
-def test_a_saved_ledger_replaces_nothing_that_it_does_not_hold(kind: str, tmp_path: Path) -> None:
+def test_fault_76_a_saved_ledger_replaces_nothing_else(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "book.json"
     book = Ledger(Budget(1.0), path=path if kind != "no ledger" else None)
     saved = Ledger(Budget(2.0)) if kind == "budget" else Ledger(Budget(1.0))
@@ -380,7 +389,7 @@ def test_a_run_of_the_whole_goes_on_at_no_cost_for_its_parts() -> None:
     assert left() != before
 
 
-def test_no_figure_of_a_ledger_with_parts_is_understated() -> None:
+def test_fault_76_no_figure_of_a_ledger_with_parts_is_understated() -> None:
     """`spent` was the part that costs most at the ledger's delta, and showed too little at
     others.
     """

@@ -98,6 +98,12 @@ def below(method: str, work: Callable[..., str], *given: Any) -> str:
     return _below[method].submit(work, *given).result(timeout=300)
 
 
+def ended() -> None:
+    """A worker would wait for the processes that it has started."""
+    while _below:
+        _below.popitem()[1].shutdown()
+
+
 def executor(method: str) -> Any:
     """One process that may have processes of its own."""
     import multiprocessing

@@ -114,10 +114,11 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
     def _ready(self, value: Any) -> Ready:
         """The value, admitted: nothing is left that can be refused, but for the ledger."""
         guarantee = self.guarantee
-        self._check_noise()
         # Where NumPy is told to raise, one record that underflows would decide about an error.
         with double_precision(), np.errstate(all="ignore"):
-            return Ready(self, self._admit(value), guarantee)
+            admitted = self._admit(value)
+        self._check_noise()
+        return Ready(self, admitted, guarantee)
 
     @final
     def release(

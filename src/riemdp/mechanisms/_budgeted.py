@@ -32,8 +32,7 @@ from ._lattice import (
 from ._search_plan import GaussianNoise, PureNoise
 from ._shrinking import Floats, shortened
 
-
-_MOST_NOISE = 2.0**30  # multiplier times root of coordinates: `on_grid` makes every scale below
+_MOST_NOISE = 2.0**29  # multiplier times root of coordinates: every grid holds what is below
 
 
 class BudgetedNoise:

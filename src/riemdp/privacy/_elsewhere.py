@@ -3,8 +3,8 @@ that sent the work. What is known here can only make a release refuse.
 
 Three things tell. A process counts the ledgers that it has open, for its threads. What is pickled
 meanwhile (an estimator, a `Budget`) carries a mark, for the process that it is sent to. And a
-locked file tells the processes that it has started, and those that these have started; an
-environment variable names the files of all processes above a worker.
+locked file tells the processes that it has started, and those that these have started: they know
+its name by a setting that multiprocessing hands down, and by an environment variable.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from typing import IO, Any
 from .._errors import InvalidArgument
 from .._files import hold, is_held, let_go
 
-# For workers: the files that the processes above them hold while a ledger is open there, or the
-# token of one that could make no such file.
+# While a ledger is open: the file that the process holds meanwhile, or its token where it could
+# make no such file; after those of whoever started it.
 VARIABLE = "RIEMDP_OPEN_LEDGER"
 _BETWEEN = "\n"
+_HANDED_DOWN = "riemdp"
 MARK = "_pickled_beside_ledger_of"  # in the state of what was pickled meanwhile: such a token
 REMEDY = (
     "Open the ledger's file where the work is done, `with riemdp.Ledger.open(path):`, or for"
@@ -55,6 +56,7 @@ if hasattr(os, "register_at_fork"):
         if _own.open > 0:
             _own.forked_beside = (*_own.forked_beside, _own.said)
         _own.open, _own.said, _own.shown = 0, "", None
+        _note_self()
 
     os.register_at_fork(after_in_child=_in_child)
 
@@ -126,19 +128,29 @@ def _say(place: str) -> None:
         os.environ[VARIABLE] = _BETWEEN.join([*_told(), place])
 
 
-def _parents() -> list[str]:
+def _settings() -> dict[str, Any]:
+    """What multiprocessing hands down from a process to those that it starts, and to theirs, also
+    where a process in between knows nothing of this library.
+    """
+    return getattr(multiprocessing.current_process(), "_config", {})
+
+
+def _above() -> set[str]:
+    """The places of the processes that this worker comes from."""
     parent = multiprocessing.parent_process()
-    return [] if parent is None or parent.pid is None else [str(_place_of(parent.pid))]
+    if parent is None:
+        return set()
+    known = {*_settings().get(_HANDED_DOWN, ())} - {str(_place_of(os.getpid()))}
+    return known if parent.pid is None else {*known, str(_place_of(parent.pid))}
 
 
-def _note_parent(_: object = None) -> None:
-    """A worker's own workers have to look at whoever started the worker, too."""
-    for place in _parents():
-        _say(place)
+def _note_self(_: object = None) -> None:
+    """Whatever this process starts looks at it, and at whom it comes from."""
+    _settings()[_HANDED_DOWN] = (*_above(), str(_place_of(os.getpid())))
 
 
-_note_parent()
-multiprocessing.util.register_after_fork(_own, _note_parent)  # when any kind of worker begins
+_note_self()
+multiprocessing.util.register_after_fork(_own, _note_self)  # when any kind of worker begins
 
 
 # ------------------------------------------------------------------ carried by what is pickled
@@ -191,7 +203,7 @@ def refuse_unseen() -> None:
             " work in one thread (n_jobs=1). What belongs to no ledger waits until that one is"
             " closed, or gets one of its own. Nothing was released or charged"
         )
-    above = {*_own.forked_beside, *(_told() if is_worker() else ()), *_parents()}
+    above = {*_own.forked_beside, *(_told() if is_worker() else ()), *_above()}
     if any(map(_is_open, above)):
         raise InvalidArgument(
             "argument `ledger` is not given, and a process that this worker process comes from has"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import os
 import threading
 from collections.abc import Generator, Sequence
@@ -20,7 +19,7 @@ from .._errors import (
     invalid,
 )
 from .._files import Lock, locked, write_new_text
-from . import _elsewhere, _filter
+from . import _ambient, _elsewhere, _filter
 from ._budget import Budget
 from ._costliest import covers
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
@@ -30,27 +29,6 @@ from ._register import Entry, html, new_entry
 from .accounting.events import GaussianEvent, PureEvent
 
 _MODE = 0o600  # of a new file: what was spent is the business of its owner
-_entered: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar(
-    "riemdp_ledgers", default=()
-)  # `with` blocks of this thread or task, the innermost last
-_session: Block | None = None  # of this process, for what is in no `with Ledger`
-
-
-class Block:
-    """One use of a ledger for whatever runs: a `with` block, or a session. A copy of the context (a
-    task, a thread) may keep it when it is over.
-    """
-
-    def __init__(self, ledger: Ledger):
-        self.ledger, self.over = ledger, False
-        self._opener = _elsewhere.opened()
-
-    def end(self) -> None:
-        self.over = True
-        _elsewhere.closed(self._opener)
-
-
-_blocks: list[Block] = []  # `with` blocks of this process that are not over
 
 
 class Ledger:
@@ -86,7 +64,9 @@ class Ledger:
     the outer ledger with all of that part first: `outer.spend(approximate(epsilon, delta))` for an
     inner `Ledger(Budget(epsilon, delta))`. `inner.spent` is no bound where the sub-task chose its
     releases by what came out. A `with` block holds for its own thread (or asyncio task); hand
-    `ledger=` to work in other threads, which refuse without one.
+    `ledger=` to work in other threads, which refuse without one while it is open. Wait inside the
+    block for what was started there: a task that goes on afterwards refuses, a thread of a pool
+    sees nothing of the block and is charged to nothing.
 
     Args:
         budget: What may be spent in total.
@@ -433,21 +413,11 @@ class Ledger:
     # ---------------------------------------------------------------- context
     def __enter__(self) -> Ledger:
         self._check_ambient()
-        block = Block(self)
-        _blocks.append(block)
-        _entered.set((*_entered.get(), block))
+        _ambient.enter(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        entered = _entered.get()
-        # in another context than the one that entered (a thread, a task) there is none of its own
-        for block in [*entered[::-1], *_blocks[::-1]]:
-            if block.ledger is self and not block.over:
-                _entered.set(tuple(each for each in entered if each is not block))
-                if block in _blocks:
-                    _blocks.remove(block)
-                block.end()
-                return
+        _ambient.leave(self)
 
     def _check_ambient(self) -> None:
         """Refuse to be the ledger of whatever runs in a block or a session; this kind may be."""
@@ -460,15 +430,7 @@ class Ledger:
         Raises:
             InvalidArgument: That block is over: this is a task or thread that it started.
         """
-        entered = _entered.get()
-        if entered and entered[-1].over:
-            raise InvalidArgument(
-                "argument `ledger` is not given, and this task or thread was started inside a `with"
-                " Ledger(...)` that is closed by now. Release inside that block (wait there for"
-                " what it has started), or give ledger=... . Nothing was released or charged"
-            )
-        block = entered[-1] if entered else _session
-        return None if block is None else block.ledger
+        return _ambient.current()
 
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._errors import invalid
-from . import _ledger
+from . import _ambient
 from ._budget import Budget
 from ._ledger import Ledger
 
@@ -43,8 +43,5 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
         raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
     if ledger is not None:
         ledger._check_ambient()
-    block = None if ledger is None else _ledger.Block(ledger)
-    was, _ledger._session = _ledger._session, block
-    if was is not None:
-        was.end()
+    _ambient.begin_session(ledger)
     return ledger
