@@ -44,7 +44,7 @@ def _amount(part: Event) -> float:
     return part.squared_mu if isinstance(part, GaussianEvent) else getattr(part, "count", 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WorstOf(Guarantee):
     """What several guarantees say of a person (or record) who is under one of them, whichever it
     is: each figure is the largest of theirs. `parts` cover those of each, so what is made of them
@@ -71,6 +71,11 @@ class WorstOf(Guarantee):
             self.epsilon(0.0),
         )
 
+    def __str__(self) -> str:
+        said, _, _ = super().__str__().partition(f", {self.neighbours}: ")
+        rests = f" It assumes: {self.assumes}." if self.assumes else ""
+        return f"{said}, {self.neighbours}: the most that any of {len(self.of)} parts costs.{rests}"
+
     def group(self, size: int) -> Guarantee:
         return worst_of([one.group(size) for one in self.of])
 
@@ -84,9 +89,9 @@ class WorstOf(Guarantee):
 def worst_of(guarantees: Sequence[Guarantee]) -> Guarantee:
     """One guarantee with the largest of all figures: one of them if it covers the others."""
     some = list(dict.fromkeys(one for one in guarantees if one.parts)) or list(guarantees[:1])
-    for one in some:
-        if all(covers(one, other) for other in some):
-            return one
+    one = max(some, key=lambda each: sum(map(_amount, each.parts)))  # none else can cover it
+    if all(covers(one, other) for other in some):
+        return one
     amounts: dict[Event, float] = {}
     for part in (part for one in some for part in one.parts):
         kind = _kind(part)

@@ -75,7 +75,7 @@ class State:
     @property
     def costliest(self) -> Guarantee:
         """What was spent on the part that costs most, whatever the figure that is asked for."""
-        return worst_of((self.spent, *(part.spent for _, part in self.parts)))
+        return worst_of([part.spent for _, part in self.parts] or [self.spent])
 
     def choosing(self, mixed: bool | None) -> State:
         return replace(self, filtered=replace(self.filtered, mixed=mixed))
