@@ -243,7 +243,7 @@ def test_fault_76_a_saved_ledger_replaces_nothing_else(kind: str, tmp_path: Path
     book = Ledger(Budget(1.0), path=path if kind != "no ledger" else None)
     saved = Ledger(Budget(2.0)) if kind == "budget" else Ledger(Budget(1.0))
     if kind == "another":
-        book.spend(pure(0.75))
+        book.spend(pure(0.5))
         saved.spend(pure(0.5))
         saved.spend(pure(0.5))
     elif kind == "more":
