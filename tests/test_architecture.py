@@ -67,7 +67,7 @@ MAY_SPLIT = {  # parts of which a record is in some only, or parties of a plan: 
     "federated/_ball.py",
     "federated/_in_process.py",
 }
-CONTEXT = {"privacy/_ledger.py::_entered", "privacy/_register.py::_words"}
+CONTEXT = {"privacy/_ambient.py::_entered", "privacy/_register.py::_words"}
 MAY_DRAW = {"randomness", "sampling", "mechanisms", "optimizers"}
 # Packages on the way from private records to a release: here randomness that is not cryptographic
 # is a fault. `manifolds` draws from JAX keys for simulation, `problems` in its gradient check on

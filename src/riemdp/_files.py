@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import threading
 import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO
+
+from ._errors import RiemdpError
 
 # The files whose locks this process holds or waits for; one that an interrupt left behind is closed
 # with its last reference.
 _held: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
 _opening = threading.RLock()  # no fork comes between the opening of such a file and its entry
+_mine: set[tuple[int, int, int]] = set()  # (thread, device, file) of what it holds or waits for
 _REPLACES_OPEN_FILES = sys.platform != "win32"
 
 if sys.platform == "win32":
@@ -30,7 +35,7 @@ if sys.platform == "win32":
     def _unlock(handle: IO[bytes]) -> None:
         pass  # with the file's end
 
-    def _lock_at_once(handle: IO[bytes]) -> None:
+    def _lock_at_once(handle: IO[bytes], *, shared: bool = False) -> None:
         handle.seek(0)
         msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
 else:
@@ -45,13 +50,15 @@ else:
         if not handle.closed:
             fcntl.flock(handle, fcntl.LOCK_UN)
 
-    def _lock_at_once(handle: IO[bytes]) -> None:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def _lock_at_once(handle: IO[bytes], *, shared: bool = False) -> None:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
 
     def _closed_in_child() -> None:
         """A child holds no lock of its parent: it would outlast one that is killed."""
         for handle in list(_held):
             handle.close()
+        _mine.clear()
         _opening.release()
 
     if hasattr(os, "register_at_fork"):
@@ -97,6 +104,8 @@ class Lock:
     def __init__(self, path: Path, beside: Path, handle: IO[bytes], stack: contextlib.ExitStack):
         self.path, self._beside, self._handle, self._stack = path, beside, handle, stack
         self._own: IO[bytes] | None = None
+        if _is_same(handle, path):  # it would wait for itself
+            raise RiemdpError(f"{beside} is another name of {path} (a hard link); delete {beside}")
         while _REPLACES_OPEN_FILES and path.exists():
             try:
                 own = _taken(path, "r+b" if os.access(path, os.W_OK) else "rb", stack)
@@ -104,6 +113,7 @@ class Lock:
                 continue
             if _is_same(own, path):
                 self._own = own
+                _remove_left(path, own)
                 break
 
     def write_text(self, text: str, mode: int = 0o666) -> None:
@@ -150,10 +160,17 @@ def locked(path: Path) -> Iterator[Lock]:
     Two locks are held: that of a file beside `path`, which stays when `path` is replaced or does
     not exist yet, and that of `path` itself, which keeps others out if the file beside it is
     deleted. Each is taken again until the file that was locked is the one that has the name.
+
+    Raises:
+        RiemdpError: The lock would wait for this very thread, which holds it or waits for it; or
+            the file beside `path` is a link.
+        OSError: A file cannot be opened.
     """
     beside = path.with_name(path.name + ".lock")
     with contextlib.ExitStack() as stack:
         with _named({str(beside): path}):
+            if beside.is_symlink():  # it may lead to any file, `path` itself among them
+                raise RiemdpError(f"{beside} is a symbolic link, which locks nothing; delete it")
             handle = _taken(beside, "a+b", stack)
             while not _is_same(handle, beside):
                 handle = _taken(beside, "a+b", stack)
@@ -162,14 +179,38 @@ def locked(path: Path) -> Iterator[Lock]:
 
 
 def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
-    """A file, opened and locked until the end of `stack`."""
+    """A file, opened and locked until the end of `stack`; no link."""
     # not buffered: the lock of a buffer could be another thread's when a child closes it
     with _opening:
-        handle = stack.enter_context(open(path, mode, buffering=0))  # noqa: SIM115
+        opened = open(path, mode, buffering=0, opener=partial(_no_link, mode=0o666))  # noqa: SIM115
+        handle = stack.enter_context(opened)
         _held.add(handle)
+    told = os.fstat(handle.fileno())
+    mine = (threading.get_ident(), told.st_dev, told.st_ino)
+    if mine in _mine:
+        raise RiemdpError(
+            f"{path} is being read or written in this very thread, which would wait for itself: a"
+            " signal handler or a hook came in between. Nothing was released or charged"
+        )
+    # Called in the order from below, when it is unlocked; before the rest, for an interrupt.
+    stack.callback(_mine.discard, mine)
     stack.callback(_unlock, handle)
+    _mine.add(mine)
     _lock(handle)
     return handle
+
+
+def _remove_left(path: Path, own: IO[bytes]) -> None:
+    """Remove the name under which a locked file was written, which a process leaves that is killed
+    in `_put_new`. Whoever holds the lock is the only one who writes, so nobody needs that name.
+    """
+    if os.fstat(own.fileno()).st_nlink < 2:
+        return
+    name = re.compile(f"{re.escape(f'.{path.stem}.part-')}[0-9a-f]{{32}}{re.escape(path.suffix)}")
+    with contextlib.suppress(OSError), os.scandir(path.parent) as entries:  # then it is refused
+        for entry in entries:
+            if name.fullmatch(entry.name) and _is_same(own, Path(entry.path)):
+                os.unlink(entry.path)
 
 
 def _put_new(part: Path, target: Path, taken: OSError) -> None:
@@ -197,11 +238,14 @@ def hold(path: Path) -> IO[bytes]:
     """Make a file and lock it, for as long as what is returned is not closed and the process lives.
 
     Raises:
-        OSError: The file cannot be made, or another process holds it.
+        OSError: The file cannot be made, is somebody else's, or another process holds it.
     """
     with _opening:
         handle = open(path, "a+b", buffering=0, opener=_no_link)  # noqa: SIM115 - held
         _held.add(handle)
+    if not _is_our_own(handle):
+        handle.close()
+        raise PermissionError(errno.EPERM, "this file is somebody else's, or has two names", path)
     for left in range(50, -1, -1):
         try:
             _lock_at_once(handle)
@@ -223,26 +267,35 @@ def let_go(handle: IO[bytes], path: Path) -> None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether another process holds a file, see `hold`.
-
-    Raises:
-        OSError: There is no such file, or it may not be looked at.
+    """Whether a process holds a file, see `hold`. What is in its place and cannot be looked at, or
+    is somebody else's, counts as held.
     """
-    with _opening:
-        handle = open(path, "r+b", buffering=0)  # noqa: SIM115 - below
-        _held.add(handle)
+    try:
+        with _opening:
+            handle = open(path, "rb", buffering=0, opener=_no_link)  # noqa: SIM115 - below
+            _held.add(handle)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
     with handle:
         try:
-            _lock_at_once(handle)
+            _lock_at_once(handle, shared=True)  # several may look at a time
         except OSError:
             return True
         _unlock(handle)
-        return False
+        return not _is_our_own(handle)
 
 
-def _no_link(path: str, flags: int) -> int:
-    """Opens a file that is nobody else's name for another one; for its owner only."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
+def _no_link(path: str, flags: int, mode: int = 0o600) -> int:
+    """Opens a file that is nobody else's name for another one; a new one for its owner only."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), mode)
+
+
+def _is_our_own(handle: IO[bytes]) -> bool:
+    """Whether an open file belongs to this user and has one name."""
+    told = os.fstat(handle.fileno())
+    return told.st_nlink < 2 and (sys.platform == "win32" or told.st_uid == os.geteuid())
 
 
 @contextlib.contextmanager
@@ -303,6 +356,17 @@ def _removed(made: list[tuple[Path, Path]]) -> Iterator[None]:
 def write_text(target: str | os.PathLike[str], text: str, mode: int = 0o666) -> None:
     """Replace a file by one that holds `text`, whole or not at all."""
     with staged(target, mode=mode) as (part,):
+        part.write_text(text, encoding="utf-8")
+
+
+def write_new_text(target: Path, text: str, mode: int = 0o666) -> None:
+    """Make a file that holds `text`, whole or not at all.
+
+    Raises:
+        FileExistsError: There is one of this name.
+    """
+    taken = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    with staged(target, mode=mode, put=partial(_put_new, taken=taken)) as (part,):
         part.write_text(text, encoding="utf-8")
 
 

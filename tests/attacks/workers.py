@@ -86,3 +86,44 @@ def outcome(work: Callable[[], Any]) -> str:
         except Exception as error:
             return f"{type(error).__name__}: {error}"
     return "released"
+
+
+_below: dict[str, Any] = {}
+
+
+def below(method: str, work: Callable[..., str], *given: Any) -> str:
+    """The same work in a process that this worker starts, by a method; it goes on living."""
+    if method not in _below:
+        _below[method] = executor(method)
+    return _below[method].submit(work, *given).result(timeout=300)
+
+
+def ended() -> None:
+    """A worker would wait for the processes that it has started."""
+    while _below:
+        _below.popitem()[1].shutdown()
+
+
+def executor(method: str) -> Any:
+    """One process that may have processes of its own."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    if method == "loky":
+        from joblib.externals.loky import ProcessPoolExecutor as Loky
+
+        return Loky(1)
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context(method))
+
+
+def passed(thing: Any) -> Any:
+    """A thing that was sent here, and goes back."""
+    return thing
+
+
+def passed_within(path: str, thing: Any) -> bytes:
+    """A thing as it is pickled here beside the ledger's own file."""
+    import pickle
+
+    with riemdp.Ledger.open(path):
+        return pickle.dumps(thing)

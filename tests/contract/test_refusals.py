@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 
 import numpy as np
 import pytest
@@ -67,6 +68,23 @@ def test_a_ledger_with_too_little_refuses_before_anything_is_drawn_or_written(en
         assert isinstance(refused.value, BudgetExceeded) or getattr(
             refused.value, "code", type(refused.value).__name__
         ) in (3, "Refused"), refused.value
+
+
+@pytest.mark.parametrize(
+    "budget", [Budget(1e-13), Budget(1e-13, 1e-300)], ids=["pure", "approximate"]
+)
+@pytest.mark.parametrize("entry", RUNNING, ids=lambda e: e.id)
+def test_a_budget_of_almost_nothing_is_served_or_refused_before_the_charge(entry, budget):
+    """Its noise may be more than a grid holds, which was found out while it was drawn."""
+    if entry.needs:
+        pytest.importorskip(entry.needs)
+    with a_place(entry, budget=budget) as given, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        served = False
+        with contextlib.suppress(Exception, SystemExit):
+            entry.call(valid(entry), given)
+            served = True
+        assert served or given.ledger.charges == 0
 
 
 @pytest.mark.parametrize("entry", [e for e in RUNNING if e.seeded], ids=lambda e: e.id)

@@ -9,7 +9,7 @@ import pytest
 
 import riemdp
 from riemdp.privacy import Guarantee, Ledger, approximate, gaussian, none, participation, pure
-from riemdp.privacy._ledger_state import covers
+from riemdp.privacy._costliest import covers
 
 SITES = "at most 1 of 3 sites is missing or colludes"
 CLOCK = "the clock is right"

@@ -8,9 +8,11 @@ can be refused.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import numbers
+import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -511,7 +513,7 @@ def _key(label: object) -> tuple[str, Any]:
     if isinstance(label, np.ndarray) and label.shape == ():
         label = label.item()
     if isinstance(label, str | bytes):
-        return type(label).__name__.removesuffix("_"), label
+        return type(label).__name__.removesuffix("_"), one_form(label)
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, complex) and label.imag == 0.0:
@@ -519,6 +521,18 @@ def _key(label: object) -> tuple[str, Any]:
     if isinstance(label, numbers.Real):
         return "number", label
     return "other", label
+
+
+def one_form(label: Any) -> Any:
+    """A text in one of the ways in which Unicode writes it (NFC): an accented letter has several.
+    What is no text is returned as it is.
+    """
+    if isinstance(label, str):
+        return unicodedata.normalize("NFC", label)
+    if isinstance(label, bytes):
+        with contextlib.suppress(UnicodeDecodeError):
+            return one_form(label.decode()).encode()
+    return label
 
 
 def _text(label: object) -> str | None:

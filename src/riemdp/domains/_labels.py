@@ -7,15 +7,14 @@ counts records, or names one.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 
 from .._errors import InvalidArgument
-from ._door import _form, _text
+from ._door import _form, _text, one_form
 
 _MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")  # what NumPy and pandas write for no label
 _DIGITS = 300  # of a number that is read exactly
@@ -74,7 +73,8 @@ def public_classes(name: str, labels: object) -> np.ndarray:
         labels: Labels of the records, or the list of classes.
 
     Raises:
-        InvalidArgument: No list of labels, or one of them is missing, or they have several types.
+        InvalidArgument: No list of labels, or one of them is missing, or they have several types,
+            or one is written in two ways.
     """
     sequence = isinstance(labels, Sequence) and not isinstance(labels, str | bytes)
     if not sequence and not hasattr(labels, "__array__"):
@@ -86,12 +86,34 @@ def public_classes(name: str, labels: object) -> np.ndarray:
             " records, or give a class of that name another one"
         )
     try:
-        return np.unique(np.asarray(labels))
+        found = np.unique(np.asarray(labels))
     except TypeError as error:
         raise InvalidArgument(
             f"argument `{name}` has labels of several types, such as numbers beside texts; give"
             " all of them as numbers or all as texts"
         ) from error
+    refuse_two_forms(name, found.tolist())
+    return found
+
+
+def refuse_two_forms(name: str, public: Iterable[Any]) -> None:
+    """Raise where public names are the same to a reader, and two to the machine.
+
+    Args:
+        name: The argument's name, for the error.
+        public: Names of classes or domains.
+
+    Raises:
+        InvalidArgument: One of them is there in two ways of writing.
+    """
+    first: dict[Any, Any] = {}
+    for each in public:
+        if first.setdefault(one_form(each), each) != each:
+            raise InvalidArgument(
+                f"argument `{name}` has {one_form(each)!r} in two ways of writing an accented"
+                " letter in Unicode (NFC and NFD), which would be two classes; write all of them"
+                ' in one, unicodedata.normalize("NFC", label)'
+            )
 
 
 def one_by_one(labels: object) -> list[Any] | tuple[Any, ...]:
@@ -125,7 +147,7 @@ def _said(label: object) -> str | None:
         said = _whole(label) or _text(label)
     except (UnicodeDecodeError, OverflowError):
         return None
-    said = None if said is None else unicodedata.normalize("NFC", said).strip()
+    said = None if said is None else said.strip()
     return None if said is None or said in _MISSING else said
 
 

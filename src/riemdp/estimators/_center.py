@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_records
-from ..domains._labels import is_missing, one_by_one
+from ..domains._labels import is_missing, one_by_one, refuse_two_forms
 from ..domains._names import names_of
 from ..manifolds._base import RecordsLike
 from ..mechanisms._budgeted import BudgetedNoise
@@ -280,6 +280,7 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
                 " matrices"
             )
         texts = [str(d) for d in array.tolist()]
+        refuse_two_forms(name, texts)
         if domains is not None:
             return texts
         if not _are_encoded(array):

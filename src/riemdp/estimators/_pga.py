@@ -173,6 +173,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         check_size(manifold, ball, n, parts[0])
         whole = BudgetedNoise(budget).guarantee
         whole = (whole.for_people() if grouped else whole).quoted_at(budget.delta)
+        BudgetedNoise(parts[1]).check(dim * (dim + 1) // 2)
         how = self._how(ball, parts[0])
         of_mean = prepared_mean(manifold, points, ball, parts[0], groups=grouped, **how)
         assert isinstance(of_mean, Prepared)

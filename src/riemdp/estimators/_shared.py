@@ -63,10 +63,6 @@ class Spending:
         """
         return _elsewhere.marked(super().__getstate__())  # type: ignore[misc]
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[misc]
-        _elsewhere.arrived(state)
-
     def __sklearn_clone__(self) -> Any:
         """A clone with the mark of what it is made from: worker processes clone what they are
         sent.

@@ -290,6 +290,9 @@ class OverSites(AbstractMechanism[list[Any]]):
         """Noise is in integers, on public grids."""
         return LATTICE
 
+    def _check_noise(self) -> None:
+        self.noise.each.check(self.manifold.dim)
+
     def _admit(self, value: list[Any]) -> list[Any]:
         if isinstance(self.terms.search, AdaptiveBall):
             self.terms.check_plan()

@@ -98,6 +98,10 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         no message shows the value.
         """
 
+    def _check_noise(self) -> None:
+        """Raise, from public numbers alone, where the noise of the budget cannot be drawn."""
+        return
+
     @abc.abstractmethod
     def _draw(self, value: Value, source: NoiseSource) -> Drawn:
         """The noisy value. What follows the noise looks at released numbers only."""
@@ -112,7 +116,9 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         guarantee = self.guarantee
         # Where NumPy is told to raise, one record that underflows would decide about an error.
         with double_precision(), np.errstate(all="ignore"):
-            return Ready(self, self._admit(value), guarantee)
+            admitted = self._admit(value)
+        self._check_noise()
+        return Ready(self, admitted, guarantee)
 
     @final
     def release(

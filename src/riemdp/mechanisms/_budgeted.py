@@ -32,6 +32,8 @@ from ._lattice import (
 from ._search_plan import GaussianNoise, PureNoise
 from ._shrinking import Floats, shortened
 
+_MOST_NOISE = 2.0**29  # multiplier times root of coordinates: every grid holds what is below
+
 
 class BudgetedNoise:
     """A budget as noise: how much each share of it makes, and how that is drawn.
@@ -67,6 +69,34 @@ class BudgetedNoise:
         """Of all shares together."""
         return pure(self.budget.epsilon) if self.is_pure else gaussian(self.multiplier)
 
+    def _multiplier(self, share: float) -> float:
+        """Scale over sensitivity of the noise of this share."""
+        if isinstance(self.law, PureNoise):
+            return 1.0 / (self.law.epsilon * share)
+        return 1.0 / (self.law.mu * math.sqrt(share))
+
+    def check(self, coordinates: int = 1, share: float = 1.0) -> None:
+        """Raise where this share makes more noise than a public grid holds: every release asks
+        before its charge.
+
+        Args:
+            coordinates: How many coordinates get noise together.
+            share: The share of the budget; at least this is left after a search that has records
+                enough to begin.
+
+        Raises:
+            InvalidArgument: The budget is too small. Nothing was spent.
+        """
+        if self.is_pure and not has_laplace_grid(coordinates):
+            return
+        if self._multiplier(share) * math.sqrt(coordinates) > _MOST_NOISE:
+            raise invalid(
+                "budget",
+                self.budget,
+                f"it makes more noise than a grid of {coordinates} coordinates holds; give a larger"
+                " one. Nothing was spent",
+            )
+
     def count(self, share: float, source: NoiseSource) -> float:
         """Noise of a count (sensitivity 1): a multiple of a grid that holds the integers."""
         if isinstance(self.law, PureNoise):
@@ -78,11 +108,9 @@ class BudgetedNoise:
         """sigma, or the scale s of the density exp(-|v| / s), for `dim` coordinates with this
         sensitivity and share.
         """
-        if isinstance(self.law, PureNoise):
-            if has_laplace_grid(dim):
-                return on_grid(1.0 / (self.law.epsilon * share), sensitivity, dim)
+        if isinstance(self.law, PureNoise) and not has_laplace_grid(dim):
             return math.nextafter(sensitivity / (self.law.epsilon * share), math.inf)
-        return on_grid(1.0 / (self.law.mu * math.sqrt(share)), sensitivity, dim)
+        return on_grid(self._multiplier(share), sensitivity, dim)
 
     def added(self, y: Array | Floats, scale: float, source: NoiseSource) -> Floats:
         """Orthonormal coordinates with noise."""
@@ -159,6 +187,14 @@ class BudgetedMechanism(AbstractMechanism[Value]):
         stated.
         """
         return None
+
+    @property
+    def _coordinates(self) -> int:
+        """How many coordinates get noise together: what `arithmetic` knows, unless stated."""
+        return self._widest or 1
+
+    def _check_noise(self) -> None:
+        self.noise.check(self._coordinates)
 
     @property
     def quoted_budget(self) -> Budget:

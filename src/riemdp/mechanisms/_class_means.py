@@ -64,11 +64,16 @@ class _ClassMeans:
         sums, counts = class_sums(z, labels, self.classes, members)
         return np.stack(sums) if self.sizes is not None else np.column_stack([sums, counts])
 
+    @property
+    def _coordinates(self) -> int:
+        dim = self.manifold.dim
+        return dim if self.sizes is not None else self.classes * (dim + 1)
+
     def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
         found = self._found(value, source)
         center, r = found.ball.center, found.ball.radius
         joint = self.sums(found.z, value.labels, value.members)
-        together = joint.size if self.sizes is None else joint.shape[1]
+        together = self._coordinates
         scale = self.noise.scale(self.sensitivity, found.left, together)
         if self.sizes is None:
             noisy = self.noise.added(joint.ravel(), scale, source).reshape(joint.shape)

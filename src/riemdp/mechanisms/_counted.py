@@ -191,6 +191,11 @@ class Counted(AbstractMechanism[tuple[Any, int]]):
             return pure(self.share * self.noise.budget.epsilon, adjacency=adjacency)
         return gaussian(self.noise.multiplier / math.sqrt(self.share), adjacency=adjacency)
 
+    def _check_noise(self) -> None:
+        self.inner._check_noise()
+        if self.share > 0.0:
+            self.noise.check(share=self.share)
+
     def _admit(self, value: tuple[Any, int | None]) -> tuple[Any, int]:
         one, count = value
         admitted = self.inner._admit(one)

@@ -197,6 +197,10 @@ class _Discriminant:
         self.rule = rule_for(self.noise, manifold.dim)
         self.sums = _sums(n, classes, manifold, sizes, self.rule)
 
+    @property
+    def _coordinates(self) -> int:
+        return self.sums.together
+
     def _draw(self, value: Labelled, source: NoiseSource) -> Drawn:
         sums, noise, found = self.sums, self.noise, self._found(value, source)
         scale = noise.scale(sums.sensitivity, found.left, sums.together)

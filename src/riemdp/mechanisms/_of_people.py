@@ -52,6 +52,9 @@ class OfPeople(AbstractMechanism[Value]):
     def _admit(self, value: Any) -> Value:
         return self.inner._admit(value)
 
+    def _check_noise(self) -> None:
+        self.inner._check_noise()
+
     def _draw(self, value: Value, source: NoiseSource) -> Drawn:
         drawn = self.inner._draw(value, source)
         return dataclasses.replace(drawn, details=told_of_people(drawn.details))

@@ -81,6 +81,10 @@ class AbstractSecondMoment(BudgetedMechanism[Any]):
         found = super().guarantee.quoted_at(self.budget.delta)
         return found.for_people() if self.query.people else found
 
+    @property
+    def _coordinates(self) -> int:
+        return self.query.size
+
     def _drawn(
         self,
         query: SecondMoment,

@@ -70,6 +70,11 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
         """Largest change of the matrix in the Frobenius norm, rounding included."""
         return second_moment_sensitivity(self.query.domain.radius, self.query.n)
 
+    @property
+    def _coordinates(self) -> int:
+        dim = self.query.domain.manifold.dim
+        return dim * (dim + 1) // 2
+
     def _admit(self, value: RecordsLike) -> Records:
         records, _ = admit_records(self.query.domain.manifold, "X", value)
         return self.query.prepare(records)

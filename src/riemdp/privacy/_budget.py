@@ -59,7 +59,6 @@ class Budget:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        _elsewhere.arrived(state)
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})"

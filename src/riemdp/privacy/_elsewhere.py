@@ -2,14 +2,16 @@
 that sent the work. What is known here can only make a release refuse.
 
 Three things tell. A process counts the ledgers that it has open, for its threads. What is pickled
-meanwhile (an estimator, a `Budget`) carries a mark, for the process that it is sent to. And an
-environment variable and a lock tell the processes that the process has started.
+meanwhile (an estimator, a `Budget`) carries a mark, for the process that it is sent to. And a
+locked file tells the processes that it has started, and those that these have started: they know
+its name by a setting that multiprocessing hands down, and by an environment variable.
 """
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import multiprocessing
+import multiprocessing.util
 import os
 import secrets
 import tempfile
@@ -21,7 +23,11 @@ from typing import IO, Any
 from .._errors import InvalidArgument
 from .._files import hold, is_held, let_go
 
-VARIABLE = "RIEMDP_OPEN_LEDGER"  # while a ledger is open: the token of the process
+# While a ledger is open: the file that the process holds meanwhile, or its token where it could
+# make no such file; after those of whoever started it.
+VARIABLE = "RIEMDP_OPEN_LEDGER"
+_BETWEEN = "\n"
+_HANDED_DOWN = "riemdp"
 MARK = "_pickled_beside_ledger_of"  # in the state of what was pickled meanwhile: such a token
 REMEDY = (
     "Open the ledger's file where the work is done, `with riemdp.Ledger.open(path):`, or for"
@@ -37,16 +43,20 @@ class _Process:
         self.lock = threading.RLock()  # a handler of a signal may open a ledger, too
         self.pid, self.token = 0, ""
         self.open = 0  # blocks entered and not left, in any thread, and the session's ledger
-        self.before: str | None = None  # what the variable said before this process set it
+        self.said = ""  # what the variable says of these
         self.shown: IO[bytes] | None = None  # the file whose lock says that a ledger is open
-        self.was_sent_marked = False  # a worker that received something that is marked
+        self.forked_beside: tuple[str, ...] = ()  # said by whom this is a forked child of
 
 
 _own = _Process()
 if hasattr(os, "register_at_fork"):
 
     def _in_child() -> None:
-        _own.lock, _own.shown = threading.RLock(), None  # a thread may have held it at the fork
+        _own.lock = threading.RLock()  # a thread may have held it at the fork
+        if _own.open > 0:
+            _own.forked_beside = (*_own.forked_beside, _own.said)
+        _own.open, _own.said, _own.shown = 0, "", None
+        _note_self()
 
     os.register_at_fork(after_in_child=_in_child)
 
@@ -63,51 +73,92 @@ token()  # made at import
 
 
 # ------------------------------------------------------------------ said by who opens a ledger
-def opened() -> None:
-    """A ledger is open in this process, in one place more."""
+def opened() -> int:
+    """A ledger is open in this process, in one place more. Returns what `closed` is given."""
     with _own.lock:
         _own.open += 1
         if _own.open == 1:
-            _own.before = os.environ.get(VARIABLE)
-            os.environ[VARIABLE] = token()
-            with contextlib.suppress(OSError):  # without a folder for it the other two tell
-                _own.shown = hold(_shown_by(os.getpid()))
+            place = _place_of(os.getpid())
+            try:
+                _own.shown, _own.said = hold(place), str(place)
+            except OSError:  # nobody can look whether it is open still
+                _own.said = token()
+            _say(_own.said)
+        return os.getpid()
 
 
-def closed() -> None:
-    """A ledger is open in one place less."""
+def closed(opener: int) -> None:
+    """A ledger is open in one place less; it stays open in the process that opened it, where that
+    is another one, of which this one is a forked copy.
+    """
     with _own.lock:
+        if opener != os.getpid():
+            return
         _own.open -= 1
         if _own.open > 0:
             return
-        if _own.before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = _own.before
+        left = [each for each in _told() if each != _own.said]
+        os.environ[VARIABLE] = _BETWEEN.join(left)
+        if not left:
+            del os.environ[VARIABLE]
         if _own.shown is not None:
-            let_go(_own.shown, _shown_by(os.getpid()))
-            _own.shown = None
+            let_go(_own.shown, Path(_own.said))
+        _own.shown, _own.said = None, ""
 
 
-def _shown_by(pid: int) -> Path:
+def _place_of(pid: int) -> Path:
     """The file that a process holds while it has a ledger open. The operating system lets go of it
     where the process is killed.
+
+    Its name is made of the random key that every process of multiprocessing has from the one that
+    started it: who is no relative cannot guess it, and so cannot be there first.
     """
-    return Path(tempfile.gettempdir()) / f"riemdp-open-ledger-{pid}.lock"
+    key = bytes(multiprocessing.current_process().authkey)
+    name = hashlib.sha256(b"riemdp %d " % pid + key).hexdigest()[:32]
+    return Path(tempfile.gettempdir()) / f"riemdp-open-ledger-{name}.lock"
+
+
+def _told() -> list[str]:
+    return [each for each in os.environ.get(VARIABLE, "").split(_BETWEEN) if each]
+
+
+def _say(place: str) -> None:
+    """Tell it to all processes that are started from here on, and to those that these start."""
+    if place not in _told():
+        os.environ[VARIABLE] = _BETWEEN.join([*_told(), place])
+
+
+def _settings() -> dict[str, Any]:
+    """What multiprocessing hands down from a process to those that it starts, and to theirs, also
+    where a process in between knows nothing of this library.
+    """
+    return getattr(multiprocessing.current_process(), "_config", {})
+
+
+def _above() -> set[str]:
+    """The places of the processes that this worker comes from."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return set()
+    known = {*_settings().get(_HANDED_DOWN, ())} - {str(_place_of(os.getpid()))}
+    return known if parent.pid is None else {*known, str(_place_of(parent.pid))}
+
+
+def _note_self(_: object = None) -> None:
+    """Whatever this process starts looks at it, and at whom it comes from."""
+    _settings()[_HANDED_DOWN] = (*_above(), str(_place_of(os.getpid())))
+
+
+_note_self()
+multiprocessing.util.register_after_fork(_own, _note_self)  # when any kind of worker begins
 
 
 # ------------------------------------------------------------------ carried by what is pickled
 def marked(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of an object that is pickled now: with this process's mark while a ledger is open
-    in it, else with the mark that it had.
+    """The state of an object that is pickled now: with the mark that it had, else with this
+    process's while a ledger is open in it. So what comes back has no other mark.
     """
-    return {**state, MARK: token()} if _own.open > 0 else dict(state)
-
-
-def arrived(state: dict[str, Any]) -> None:
-    """Such a state is unpickled here."""
-    if is_from_elsewhere(state) and is_worker():
-        _own.was_sent_marked = True
+    return {MARK: token(), **state} if _own.open > 0 else dict(state)
 
 
 def passed_on(of: Any, to: Iterable[Any]) -> None:
@@ -146,29 +197,22 @@ def refuse_unseen() -> None:
     """Raise where a ledger is open that a release without one may belong to."""
     if _own.open > 0:
         raise InvalidArgument(
-            "argument `ledger` is not given, and a ledger is open in another thread of this process"
-            " (or of the one that it was forked from), which this thread does not see: the release"
-            " would be charged to nothing. Give ledger=..., make it the ledger of all threads by"
-            " riemdp.session_ledger(...), or work in one thread (n_jobs=1). What belongs to no"
-            " ledger waits until that one is closed, or gets one of its own. Nothing was released"
-            " or charged"
+            "argument `ledger` is not given, and a ledger is open in another thread of this"
+            " process, which this thread does not see: the release would be charged to nothing."
+            " Give ledger=..., make it the ledger of all threads by riemdp.session_ledger(...), or"
+            " work in one thread (n_jobs=1). What belongs to no ledger waits until that one is"
+            " closed, or gets one of its own. Nothing was released or charged"
         )
-    if is_worker() and (_own.was_sent_marked or _said_by_environment() or _shown_by_parent()):
+    above = {*_own.forked_beside, *(_told() if is_worker() else ()), *_above()}
+    if any(map(_is_open, above)):
         raise InvalidArgument(
-            "argument `ledger` is not given, and this worker process was started, or was sent work,"
-            " by a process with a ledger open, which this process does not see: the release would"
-            f" be charged to nothing. {REMEDY}. If that ledger is closed by now, start new worker"
-            " processes. Nothing was released or charged"
+            "argument `ledger` is not given, and a process that this worker process comes from has"
+            " a ledger open, which this process does not see: the release would be charged to"
+            f" nothing. {REMEDY}. What belongs to no ledger waits until that one is closed. Nothing"
+            " was released or charged"
         )
 
 
-def _said_by_environment() -> bool:
-    return os.environ.get(VARIABLE, "") not in ("", token())
-
-
-def _shown_by_parent() -> bool:
-    parent = multiprocessing.parent_process()
-    try:
-        return parent is not None and parent.pid is not None and is_held(_shown_by(parent.pid))
-    except OSError:
-        return False
+def _is_open(said: str) -> bool:
+    """Whether a ledger is open where this was said; always where nobody can look."""
+    return is_held(Path(said)) if os.path.isabs(said) else True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import os
 import threading
 from collections.abc import Generator, Sequence
@@ -19,20 +18,17 @@ from .._errors import (
     counted,
     invalid,
 )
-from .._files import Lock, locked, write_text
-from . import _elsewhere, _filter
+from .._files import Lock, locked, write_new_text
+from . import _ambient, _elsewhere, _filter
 from ._budget import Budget
+from ._costliest import covers
 from ._guarantee import REPLACE_ONE, Guarantee, as_guarantee
-from ._ledger_state import State, comparable, covers, from_json, remedy, to_json
+from ._ledger_state import State, comparable, from_json, remedy, to_json
 from ._permit import Permit, Receipt, new_id
 from ._register import Entry, html, new_entry
 from .accounting.events import GaussianEvent, PureEvent
 
 _MODE = 0o600  # of a new file: what was spent is the business of its owner
-_entered: contextvars.ContextVar[tuple[Ledger, ...]] = contextvars.ContextVar(
-    "riemdp_ledgers", default=()
-)  # `with` blocks of this thread or task, the innermost last
-_session: Ledger | None = None  # of this process, for what is in no `with Ledger`
 
 
 class Ledger:
@@ -68,7 +64,9 @@ class Ledger:
     the outer ledger with all of that part first: `outer.spend(approximate(epsilon, delta))` for an
     inner `Ledger(Budget(epsilon, delta))`. `inner.spent` is no bound where the sub-task chose its
     releases by what came out. A `with` block holds for its own thread (or asyncio task); hand
-    `ledger=` to work in other threads, which refuse without one.
+    `ledger=` to work in other threads, which refuse without one while it is open. Wait inside the
+    block for what was started there: a task that goes on afterwards refuses, a thread of a pool
+    sees nothing of the block and is charged to nothing.
 
     Args:
         budget: What may be spent in total.
@@ -117,7 +115,6 @@ class Ledger:
         self._state = State(Guarantee(REPLACE_ONE), _filter.Spent(Guarantee(REPLACE_ONE)), (), 0)
         self._state = self._state.choosing(mixed)
         self._lock = threading.RLock()
-        self._busy = False  # the file is locked, by the thread that holds the lock
         self._plans: list[Guarantee] = []
         self._register: tuple[Entry, ...] = ()
         self._own_entry: Entry | None = None  # the last one made by this object
@@ -132,7 +129,7 @@ class Ledger:
                 if self._path.exists():
                     self._read()
                 else:
-                    file.write_text(self.to_json(), _MODE)
+                    file.write_text(self._text(self._state, ()), _MODE)
 
     _keeps: ClassVar[bool] = True
     """Whether a charge stands in it afterwards; not in the one that attacks are charged to."""
@@ -145,9 +142,11 @@ class Ledger:
 
     @property
     def spent(self) -> Guarantee:
-        """Everything charged so far, as one `Guarantee`: with parts, that of the costliest one."""
+        """Everything charged so far, as one `Guarantee`: with parts, each of its figures is that of
+        the part that costs most there.
+        """
         with self._synchronised():
-            return self._state.costliest(self._budget.delta)
+            return self._state.costliest
 
     @property
     def charges(self) -> int:
@@ -241,7 +240,7 @@ class Ledger:
         """
         delta = self._budget.delta if delta is None else delta
         with self._synchronised():
-            spent = self._state.costliest(delta)
+            spent = self._state.costliest
         return max(0.0, self._budget.epsilon - spent.epsilon(delta))
 
     def fits(self, guarantee: Guarantee) -> bool:
@@ -310,11 +309,11 @@ class Ledger:
         """The state after one more release, which is in the ledger's file already if it has one."""
         state = self._state.after(guarantee, plans)
         if guarantee.parts and self._refused(guarantee, state):
-            spent = self._state.costliest(self._budget.delta).epsilon(self._budget.delta)
+            spent = self._state.costliest.epsilon(self._budget.delta)
             raise BudgetExceeded(
                 f"this release would exceed the ledger's budget {self._budget}:"
-                f" {counted(self._state.charges, 'release')}"
-                f" {'has' if self._state.charges == 1 else 'have'} spent epsilon {spent:.6g} at"
+                f" {counted(self._state.all_charges, 'release')}"
+                f" {'has' if self._state.all_charges == 1 else 'have'} spent epsilon {spent:.6g} at"
                 f" delta {self._budget.delta:g}. Nothing was released or charged"
                 + remedy(self._state, self._budget, guarantee)
             )
@@ -414,17 +413,11 @@ class Ledger:
     # ---------------------------------------------------------------- context
     def __enter__(self) -> Ledger:
         self._check_ambient()
-        _entered.set((*_entered.get(), self))
-        _elsewhere.opened()
+        _ambient.enter(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # in another context than the one that entered (a thread, a task) there is nothing to leave
-        entered = _entered.get()
-        if self in entered:
-            place = len(entered) - 1 - entered[::-1].index(self)
-            _entered.set((*entered[:place], *entered[place + 1 :]))
-        _elsewhere.closed()
+        _ambient.leave(self)
 
     def _check_ambient(self) -> None:
         """Refuse to be the ledger of whatever runs in a block or a session; this kind may be."""
@@ -433,16 +426,17 @@ class Ledger:
     def current() -> Ledger | None:
         """The ledger that a release in this thread is charged to when it is given none: the
         innermost `with Ledger(...)`, else the `session_ledger`.
+
+        Raises:
+            InvalidArgument: That block is over: this is a task or thread that it started.
         """
-        entered = _entered.get()
-        return entered[-1] if entered else _session
+        return _ambient.current()
 
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:
         """The budget and what was spent, as JSON text. No record, noise or seed is in it."""
-        self._check_process()
-        with self._lock:
-            return to_json(self._budget, self._state, self._register)
+        with self._synchronised():
+            return to_json(self._budget, self._holder._state, self._register)
 
     @staticmethod
     def from_json(text: str) -> Ledger:
@@ -459,8 +453,32 @@ class Ledger:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_json` to a file, whole or not at all. For a ledger that follows its file, give
         `path` when making it.
+
+        Raises:
+            InvalidArgument: There is a file already that is no earlier copy of this ledger:
+                replacing it would forget what was spent there. Nothing is written.
         """
-        write_text(path, self.to_json(), _MODE)
+        target, text = Path(path).resolve(), self.to_json()
+        if target == self._path:
+            return  # it is written at every charge
+        if not target.exists():
+            write_new_text(target, text, _MODE)
+            return
+        with locked(target) as file:
+            self._check_copy(target.read_text(encoding="utf-8", errors="replace"), target)
+            file.write_text(text, _MODE)
+
+    def _check_copy(self, text: str, target: Path) -> None:
+        """Refuse to replace a file of which not everything is in this ledger, too."""
+        with contextlib.suppress(InvalidArgument):
+            budget, state, _ = from_json(text)
+            if budget == self._budget and self._holder._state.has_all_of(state):
+                return
+        raise InvalidArgument(
+            f"argument `path`: {target} exists, and is no earlier copy of this ledger; to replace"
+            " it would forget what was spent there. Give another path, or go on with the ledger"
+            " that is there by Ledger.open(path). Nothing was written"
+        )
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Ledger:
@@ -497,18 +515,9 @@ class Ledger:
             if self._path is None:
                 yield None
                 return
-            if self._busy:  # the lock of the file would wait for itself
-                raise RiemdpError(
-                    "this ledger is being read or charged in this very thread, and a signal handler"
-                    " or a hook came in between. Nothing was released or charged"
-                )
-            try:
-                self._busy = True
-                with locked(self._path) as file:
-                    self._read()
-                    yield file
-            finally:
-                self._busy = False
+            with locked(self._path) as file:
+                self._read()
+                yield file
 
     def _check_process(self) -> None:
         """In a forked child: refuse a ledger in memory, and renew the lock of one that follows its
@@ -522,7 +531,7 @@ class Ledger:
                 f" {os.getpid()} has only a copy of it: each copy could spend the whole budget."
                 " Share one in a file: Ledger(budget, path=...)"
             )
-        self._lock, self._process, self._busy = threading.RLock(), os.getpid(), False
+        self._lock, self._process = threading.RLock(), os.getpid()
 
     def _repr_html_(self) -> str | None:
         with contextlib.suppress(RiemdpError, OSError):  # a copy in a forked child is not read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import unicodedata
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -73,14 +72,6 @@ class Part(Ledger):
             return register, entry
         entry = replace(entry, what=f"{entry.what} (part {self._name})")
         return (*register[:-1], entry), entry
-
-    def to_json(self) -> str:
-        """That of the whole ledger."""
-        return self._whole.to_json()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write that of the whole ledger."""
-        self._whole.save(path)
 
     def __repr__(self) -> str:
         return f"{self._whole!r}.part({self._name!r})"

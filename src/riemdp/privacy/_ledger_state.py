@@ -11,9 +11,10 @@ from typing import Any
 from .._errors import InvalidArgument, invalid
 from . import _filter
 from ._budget import Budget
+from ._costliest import covers, worst_of
 from ._guarantee import Guarantee
 from ._register import Entry
-from .accounting.events import Event, GaussianEvent, PureEvent, once
+from .accounting.events import GaussianEvent, PureEvent
 
 _FORMAT = "riemdp-ledger"
 
@@ -23,7 +24,8 @@ class State:
     """What was charged. Values only: a state is replaced whole, and never changed.
 
     A part has a state of its own, of all that was charged to it and to the whole, so that each is a
-    filter by itself. The state of a whole counts what was charged to the whole.
+    filter by itself; its `runs` are those that were charged to it alone. The state of a whole
+    counts what was charged to the whole.
     """
 
     spent: Guarantee  # what was drawn
@@ -34,8 +36,10 @@ class State:
     parts: tuple[tuple[str, State], ...] = ()  # of disjoint people, by name
 
     def of(self, name: str) -> State:
-        """The state of a part; one that was never charged has that of the whole."""
-        return dict(self.parts).get(name, replace(self, parts=()))
+        """The state of a part; one that was never charged has what the whole has spent. It is in
+        none of the whole's runs, of which the rest is planned for other releases.
+        """
+        return dict(self.parts).get(name, replace(self, parts=(), runs=()))
 
     def with_part(self, name: str, part: State) -> State:
         for _, other in self.parts:
@@ -53,15 +57,25 @@ class State:
     def all_charges(self) -> int:
         return self.charges + sum(part.charges - self.charges for _, part in self.parts)
 
+    def has_all_of(self, other: State) -> bool:
+        """Whether this state has every charge of the other one."""
+        own = dict(self.parts)
+        return (
+            other.charges <= self.charges
+            and set(other.ids) <= set(self.ids)
+            and (not other.spent.parts or covers(self.spent, other.spent))
+            and all(name in own and own[name].has_all_of(part) for name, part in other.parts)
+        )
+
     def admitted(self, budget: Budget) -> bool:
         """Whether every part is within the budget, with what was charged to the whole."""
         states = (self, *(part for _, part in self.parts))
         return all(_filter.admits(state.filtered, budget) for state in states)
 
-    def costliest(self, delta: float) -> Guarantee:
-        """What was spent on the part that costs most."""
-        spent = (self.spent, *(part.spent for _, part in self.parts))
-        return max(spent, key=lambda one: one.epsilon(delta))
+    @property
+    def costliest(self) -> Guarantee:
+        """What was spent on the part that costs most, whatever the figure that is asked for."""
+        return worst_of([part.spent for _, part in self.parts] or [self.spent])
 
     def choosing(self, mixed: bool | None) -> State:
         return replace(self, filtered=replace(self.filtered, mixed=mixed))
@@ -73,30 +87,36 @@ class State:
         Raises:
             InvalidArgument: It speaks of other neighbours than the releases before it.
         """
-        _check_alike(self.spent, guarantee)
-        if self.parts:
-            after = replace(self, parts=()).after(guarantee, plans)
-            parts = tuple((name, part.after(guarantee, plans)) for name, part in self.parts)
-            return replace(after, parts=parts)
-        total = replace(
-            self,
-            spent=self.spent.compose(guarantee) if guarantee.is_private else guarantee,
-            charges=self.charges + 1,
-        )
+        runs, counted = self._planned(guarantee, plans)
+        parts = tuple((name, part._with(guarantee, counted)) for name, part in self.parts)
+        return replace(self._with(guarantee, counted), runs=runs, parts=parts)
+
+    def _planned(
+        self, guarantee: Guarantee, plans: Sequence[Guarantee]
+    ) -> tuple[tuple[tuple[Guarantee, Guarantee], ...], Guarantee | None]:
+        """The planned runs after one more release, and what then counts against the budget: the
+        release, the whole run that it begins, or nothing where it is in a run that was counted.
+        """
         if not guarantee.parts or not guarantee.is_private:
-            return total
+            return self.runs, None
         for whole in plans:
             if not covers(whole, guarantee) or _filter.is_simple(whole):
                 continue
             for i, (planned, drawn) in enumerate(self.runs):
                 more = drawn.compose(guarantee)
                 if planned == whole and covers(whole, more):
-                    runs = (*self.runs[:i], (whole, more), *self.runs[i + 1 :])
-                    return replace(total, runs=runs)
-            return replace(
-                total, runs=(*self.runs, (whole, guarantee)), filtered=self.filtered.with_(whole)
-            )
-        return replace(total, filtered=self.filtered.with_(guarantee))
+                    return (*self.runs[:i], (whole, more), *self.runs[i + 1 :]), None
+            return (*self.runs, (whole, guarantee)), whole
+        return self.runs, guarantee
+
+    def _with(self, guarantee: Guarantee, counted: Guarantee | None) -> State:
+        _check_alike(self.spent, guarantee)
+        return replace(
+            self,
+            spent=self.spent.compose(guarantee) if guarantee.is_private else guarantee,
+            filtered=self.filtered if counted is None else self.filtered.with_(counted),
+            charges=self.charges + 1,
+        )
 
 
 def _check_alike(spent: Guarantee, guarantee: Guarantee) -> None:
@@ -120,22 +140,6 @@ def _check_alike(spent: Guarantee, guarantee: Guarantee) -> None:
             " sampling='without-replacement' instead of 'poisson'), or keep a ledger for each."
             " Nothing was released or charged"
         )
-
-
-def covers(whole: Guarantee, part: Guarantee) -> bool:
-    """Whether `part` is made of some of the releases of `whole` (up to the rounding of sums)."""
-    left: dict[Event, float] = {_kind(p): _amount(p) for p in whole.parts}
-    alike = (whole.adjacency, whole.unit) == (part.adjacency, part.unit)
-    alike = alike and set(part.assumes.split("; ")) <= {"", *whole.assumes.split("; ")}
-    return alike and all(_amount(p) <= left.get(_kind(p), 0.0) * (1 + 1e-11) for p in part.parts)
-
-
-def _kind(part: Event) -> Event:
-    return GaussianEvent(1.0) if isinstance(part, GaussianEvent) else once(part)
-
-
-def _amount(part: Event) -> float:
-    return part.squared_mu if isinstance(part, GaussianEvent) else getattr(part, "count", 1)
 
 
 def comparable(guarantee: Guarantee) -> tuple[type, float] | None:

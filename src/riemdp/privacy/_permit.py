@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 from .._errors import RiemdpError
+from ._costliest import covers
 from ._guarantee import Guarantee
-from ._ledger_state import covers
 from .accounting.events import GaussianEvent, PureEvent
 
 _ROUNDING = 1e-12  # relative: shares of a whole add up to it up to this

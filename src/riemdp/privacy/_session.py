@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._errors import invalid
-from . import _elsewhere, _ledger
+from . import _ambient
 from ._budget import Budget
 from ._ledger import Ledger
 
@@ -43,9 +43,5 @@ def session_ledger(ledger: Ledger | Budget | None) -> Ledger | None:
         raise invalid("ledger", ledger, "give a riemdp.Ledger(...), a riemdp.Budget(...), or None")
     if ledger is not None:
         ledger._check_ambient()
-    was, _ledger._session = _ledger._session, ledger
-    if was is None and ledger is not None:
-        _elsewhere.opened()
-    elif was is not None and ledger is None:
-        _elsewhere.closed()
+    _ambient.begin_session(ledger)
     return ledger

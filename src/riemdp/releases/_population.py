@@ -85,7 +85,7 @@ def mean_with_dispersion(
     if manifold.is_hadamard:
         of_spread = prepared_variance(manifold, X, ball, parts[1], groups=groups)
     else:  # about the mean that is released first; what can be refused of it is refused here
-        TangentCovarianceNoise(manifold, ball, n=n, budget=parts[1])
+        TangentCovarianceNoise(manifold, ball, n=n, budget=parts[1])._check_noise()
     whole = BudgetedNoise(budget).guarantee
     whole = (whole if groups is None else whole.for_people()).quoted_at(budget.delta)
     with charge(whole, ledger) as permit:

@@ -1,0 +1,79 @@
+"""Which ledger is charged where none is given: that of the innermost `with` block of this thread or
+task, else the session's.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from typing import TYPE_CHECKING
+
+from .._errors import InvalidArgument
+from . import _elsewhere
+
+if TYPE_CHECKING:
+    from ._ledger import Ledger
+
+
+class Block:
+    """One use of a ledger for whatever runs: a `with` block, or a session. A copy of the context (a
+    task, a thread) may keep it when it is over.
+    """
+
+    def __init__(self, ledger: Ledger):
+        self.ledger, self.over = ledger, False
+        self._opener = _elsewhere.opened()
+
+    def end(self) -> None:
+        """It is over for whoever keeps it."""
+        self.over = True
+        _elsewhere.closed(self._opener)
+
+
+_entered: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar(
+    "riemdp_ledgers", default=()
+)  # `with` blocks of this thread or task, the innermost last
+_blocks: list[Block] = []  # those of this process that are not over
+_session: Block | None = None  # of this process, for what is in no `with Ledger`
+
+
+def enter(ledger: Ledger) -> None:
+    """A `with` block begins."""
+    block = Block(ledger)
+    _blocks.append(block)
+    _entered.set((*_entered.get(), block))
+
+
+def leave(ledger: Ledger) -> None:
+    """The innermost `with` block of this ledger ends: one of this context, or else any, where it
+    was entered in another one (a thread, a task).
+    """
+    entered = _entered.get()
+    for block in [*entered[::-1], *_blocks[::-1]]:
+        if block.ledger is ledger and not block.over:
+            _entered.set(tuple(each for each in entered if each is not block))
+            if block in _blocks:
+                _blocks.remove(block)
+            block.end()
+            return
+
+
+def begin_session(ledger: Ledger | None) -> None:
+    """The session's ledger from now on; None ends it."""
+    global _session
+    block = None if ledger is None else Block(ledger)
+    was, _session = _session, block
+    if was is not None:
+        was.end()
+
+
+def current() -> Ledger | None:
+    """See `Ledger.current`."""
+    entered = _entered.get()
+    if entered and entered[-1].over:
+        raise InvalidArgument(
+            "argument `ledger` is not given, and this task or thread was started inside a `with"
+            " Ledger(...)` that is closed by now. Release inside that block (wait there for what"
+            " it has started), or give ledger=... . Nothing was released or charged"
+        )
+    block = entered[-1] if entered else _session
+    return None if block is None else block.ledger

@@ -1,0 +1,446 @@
+"""Third look, once more: work that outlives a ledger's block, processes below processes, files that
+are replaced, locks that wait for themselves, and what parts of a ledger share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import multiprocessing
+import os
+import pickle
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+import riemdp
+from riemdp import Budget, BudgetExceeded, InvalidArgument, Ledger, PrivatePCA
+from riemdp.domains._door import admit_labels
+from riemdp.domains._labels import public_classes
+from riemdp.privacy import charge, gaussian, pure, subsampled_gaussian
+from tests.attacks import workers
+from tests.attacks.workers import own_charge
+
+WHOLE = Budget(50.0, 1e-4)
+VARIABLE = "RIEMDP_OPEN_LEDGER"
+ROWS = np.random.default_rng(0).normal(size=(24, 3))
+LABELS = np.arange(24) % 2
+
+
+# --------------------------------------------------------------- work that outlives a block
+def test_a_task_that_outlives_its_ledgers_block_refuses() -> None:
+    """It went on charging a ledger that the program had closed, beside or below others."""
+    other = Ledger(WHOLE)
+
+    async def late(wait: asyncio.Event, ledger: Ledger | None = None) -> None:
+        await wait.wait()
+        charge(pure(0.5), ledger)
+
+    async def run() -> list[object]:
+        wait = asyncio.Event()
+        with Ledger(WHOLE) as outer:
+            with Ledger(WHOLE) as inner:
+                tasks = [asyncio.create_task(late(wait, given)) for given in (None, other)]
+                await asyncio.sleep(0)
+            wait.set()
+            found = await asyncio.gather(*tasks, return_exceptions=True)
+            charge(pure(0.25))  # the task that opened them goes on
+        return [*found, outer.charges, inner.charges]
+
+    error, *rest = asyncio.run(run())
+    assert isinstance(error, InvalidArgument)
+    assert "closed by now" in str(error)
+    assert "ledger=" in str(error)
+    assert rest == [None, 1, 0]
+    assert other.charges == 1
+
+
+def test_a_thread_with_a_copy_of_the_context_refuses_after_the_block() -> None:
+    found: list[str] = []
+    with Ledger(WHOLE) as ledger:
+        context = contextvars.copy_context()
+        context.run(charge, pure(0.5))
+        again = contextvars.copy_context()
+    for copy in (context, again):
+        thread = threading.Thread(target=lambda c=copy: found.append(c.run(own_charge)))
+        thread.start()
+        thread.join()
+    assert all(said.startswith("InvalidArgument") and "closed by now" in said for said in found)
+    assert (len(found), ledger.charges) == (2, 1)
+    with ledger:  # a new block of the same ledger does not bring the old one back
+        assert "closed by now" in context.run(own_charge)
+
+
+def test_a_block_that_ends_in_another_context_is_over() -> None:
+    ledger, context = Ledger(WHOLE), contextvars.copy_context()
+    context.run(ledger.__enter__)
+    assert "another thread" in own_charge()
+    ledger.__exit__(None, None, None)
+    assert own_charge() == "released"
+    assert "closed by now" in context.run(own_charge)
+    assert VARIABLE not in os.environ
+
+
+# ------------------------------------------------------------------ processes below processes
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork", "loky"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
+def test_fault_75_no_process_of_a_worker_is_free(method: str, tmp_path: Path) -> None:
+    """A worker's own worker was charged to nothing: it looked at the worker alone."""
+    if method != "loky" and method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    path = str(tmp_path / "ledger.json")
+    with processes(method) as ask:
+        assert ask(workers.below, method, own_charge) == "released"  # both are there before
+        with Ledger(WHOLE, path=path) as ledger:
+            for _ in range(2):
+                said = ask(workers.below, method, own_charge)
+                assert said.startswith("InvalidArgument")
+                assert "n_jobs=1" in said
+            assert ask(workers.below, method, workers.within, path, own_charge) == "released"
+            assert ledger.charges == 1
+        assert ask(workers.below, method, own_charge) == "released"
+        assert ask(own_charge) == "released"
+    assert VARIABLE not in os.environ
+
+
+def test_a_process_that_was_started_inside_a_block_is_free_after_it() -> None:
+    with processes("spawn") as ask:
+        with Ledger(WHOLE):
+            assert "InvalidArgument" in ask(own_charge)
+            assert "InvalidArgument" in ask(workers.below, "spawn", own_charge)
+        assert ask(own_charge) == "released"
+        assert ask(workers.below, "spawn", own_charge) == "released"
+
+
+@contextlib.contextmanager
+def processes(method: str) -> Iterator[Callable[..., Any]]:
+    """What asks one process, which is started at the first question, and may have others below."""
+    with workers.executor(method) as pool:
+
+        def ask(*given: Any) -> Any:
+            return pool.submit(*given).result(timeout=300)
+
+        try:
+            yield ask
+        finally:
+            ask(workers.ended)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::DeprecationWarning")
+def test_fault_75_a_forked_copy_that_leaves_the_block_refuses_until_its_parent_does() -> None:
+    """It is nobody's worker, and its copy of the block was enough to close it."""
+    told, tell = os.pipe()
+    go, leave = os.pipe()
+    ledger = Ledger(WHOLE)
+    child = 0
+    with ledger:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            ledger.__exit__(None, None, None)
+            os.write(tell, b"r" if own_charge() == "released" else b"n")
+            os.read(go, 1)
+            os.write(tell, b"r" if own_charge() == "released" else b"n")
+            os._exit(0)
+        assert os.read(told, 1) == b"n"
+    os.write(leave, b".")
+    assert os.read(told, 1) == b"r"
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs owners and modes of files")
+def test_the_file_that_tells_workers_is_its_owners_alone(tmp_path: Path) -> None:
+    """Its name was that of a process, in a folder where everybody may be first."""
+    with Ledger(WHOLE):
+        place = Path(os.environ[VARIABLE])
+        told = place.lstat()
+        assert stat.S_ISREG(told.st_mode)
+        assert (stat.S_IMODE(told.st_mode), told.st_uid) == (0o600, os.geteuid())
+        assert str(os.getpid()) != place.stem.rsplit("-", 1)[1]
+        assert len(place.stem.rsplit("-", 1)[1]) == 32
+    assert not place.exists()
+    own, link, strange = (tmp_path / name for name in ("own", "link", "strange"))
+    own.touch()
+    strange.touch()
+    link.symlink_to(own)
+    if os.geteuid() == 0:
+        os.chown(strange, 12345, -1)
+    with workers.executor("spawn") as pool:
+        for file, free in ((own, True), (link, False), (strange, os.geteuid() != 0)):
+            said = pool.submit(workers.told_by_environment, str(file)).result(timeout=300)
+            assert (said == "released") is free, file
+
+
+# ------------------------------------------------------------------------- what goes and returns
+@pytest.mark.filterwarnings("ignore::riemdp.RiemdpWarning")
+def test_a_mark_is_of_the_thing_that_has_it(tmp_path: Path) -> None:
+    """A worker refused everything for ever, once it was sent something from beside a ledger; and
+    what came back from a worker with a ledger of its own refused where it was made.
+    """
+    path = str(tmp_path / "ledger.json")
+    pca = PrivatePCA(1, row_norm=3.0, budget=Budget(1.0, 1e-6))
+    with workers.executor("spawn") as pool:
+
+        def ask(*given: object) -> object:
+            return pool.submit(*given).result(timeout=300)
+
+        with Ledger(WHOLE, path=path):
+            there = ask(workers.passed, pca)
+            beside = pickle.loads(ask(workers.passed_within, path, pca))  # type: ignore[arg-type]
+            sent = pickle.dumps(pca)
+        assert "pickled" in str(ask(workers.loaded, sent, workers.fit, ROWS))
+        assert ask(own_charge) == "released"
+        assert ask(workers.fit, pca, ROWS) == "released"
+    for back in (there, beside):
+        clone(back).fit(ROWS)
+        back.fit(ROWS)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_search_refuses_once_beside_a_ledger_and_goes_on_after_it() -> None:
+    def search(jobs: int) -> GridSearchCV:
+        pca = PrivatePCA(1, row_norm=3.0, budget=Budget(1.0, 1e-6))
+        steps = make_pipeline(pca, DummyClassifier())
+        values = {"privatepca__row_norm": [1.0, 2.0]}
+        return GridSearchCV(steps, values, cv=2, n_jobs=jobs)
+
+    with joblib.parallel_backend("loky"):
+        with Ledger(WHOLE) as ledger:
+            with pytest.raises(ValueError, match="n_jobs=1") as error:
+                search(2).fit(ROWS, LABELS)
+            assert str(error.value).count("was pickled while a ledger was open") == 1
+            assert ledger.charges == 0
+            search(1).fit(ROWS, LABELS)
+            assert ledger.charges == 5  # four fits and the last one
+        found = search(2).fit(ROWS, LABELS)  # in the same workers
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
+    clone(found.best_estimator_).fit(ROWS, LABELS)
+    with Ledger(WHOLE) as ledger:
+        found.best_estimator_.fit(ROWS, LABELS)
+    assert ledger.charges == 1
+
+
+# ------------------------------------------------------------------------- files that are replaced
+@pytest.mark.parametrize("kind", ["another", "more", "budget", "part", "no ledger"])
+def test_fault_76_a_saved_ledger_replaces_nothing_else(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "book.json"
+    book = Ledger(Budget(1.0), path=path if kind != "no ledger" else None)
+    saved = Ledger(Budget(2.0)) if kind == "budget" else Ledger(Budget(1.0))
+    if kind == "another":
+        book.spend(pure(0.5))
+        saved.spend(pure(0.5))
+        saved.spend(pure(0.5))
+    elif kind == "more":
+        book.spend(pure(0.5))
+        saved = Ledger.load(path)
+        book.spend(pure(0.25))
+    elif kind == "part":
+        book.part("S01").spend(pure(0.75))
+    elif kind == "no ledger":
+        path.write_text("a page of notes")
+    before = path.read_text()
+    with pytest.raises(InvalidArgument, match="no earlier copy"):
+        saved.save(path)
+    assert path.read_text() == before
+
+
+def test_a_saved_ledger_replaces_its_earlier_copy_and_leaves_its_own_file(tmp_path: Path) -> None:
+    path, copy = tmp_path / "book.json", tmp_path / "copy.json"
+    book, other = Ledger(Budget(1.0, 1e-5), path=path), Ledger(Budget(1.0, 1e-5), path=path)
+    for _ in range(2):
+        other.part("S01").spend(pure(0.05))
+        other.spend(gaussian(20.0))
+        book.save(copy)
+        book.save(path)
+        assert copy.read_text() == path.read_text() == other.to_json()
+    assert Ledger.open(path).charges == 4
+
+
+_KILLED = """
+import os, signal, sys
+from riemdp.privacy import Budget, Ledger
+real = os.unlink
+def unlink(name, *given, **named):
+    if ".part-" in os.fspath(name):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(name, *given, **named)
+os.unlink = unlink
+Ledger(Budget(1.0), path=sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
+def test_a_ledger_that_was_killed_while_it_was_made_opens_again(tmp_path: Path) -> None:
+    """Between the two names of a new file: it refused for ever, for a hard link nobody had made."""
+    path = tmp_path / "led[g]er.v1.json"
+    ended = subprocess.run([sys.executable, "-c", _KILLED, str(path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert path.stat().st_nlink == 2
+    Ledger(Budget(1.0), path=path).spend(pure(1.0))
+    with pytest.raises(BudgetExceeded):
+        Ledger.open(path).spend(pure(1.0))
+    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name, f"{path.name}.lock"]
+    os.link(path, tmp_path / ".led[g]er.v1.part-x.json")  # a name that somebody gave it
+    with pytest.raises(InvalidArgument, match="hard link"):
+        Ledger.open(path)
+
+
+# ------------------------------------------------------------------- locks that wait for themselves
+@pytest.mark.skipif(sys.platform == "win32", reason="needs links")
+@pytest.mark.parametrize("kind", ["symbolic", "hard", "dangling"])
+def test_a_lock_file_that_is_a_link_is_an_error_that_names_it(kind: str, tmp_path: Path) -> None:
+    """A link to the ledger itself made it wait for ever."""
+    path = tmp_path / "book.json"
+    Ledger(Budget(1.0), path=path)
+    lock = path.with_name("book.json.lock")
+    lock.unlink()
+    if kind == "hard":
+        os.link(path, lock)
+    else:
+        lock.symlink_to(path if kind == "symbolic" else tmp_path / "nothing")
+    said = within_a_minute(lambda: Ledger.open(path).spend(pure(1.0)))
+    assert str(lock) in said
+    assert "delete" in said
+    lock.unlink()
+    assert Ledger.open(path).charges == 0
+
+
+def test_a_second_object_of_one_file_inside_a_charge_is_an_error(tmp_path: Path) -> None:
+    """A hook that opened the same file in the same thread waited for ever."""
+    path, said = tmp_path / "book.json", list[str]()
+    book = Ledger(Budget(1.0), path=path)
+
+    def look(frame: object, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name == "after" and not said:  # type: ignore[attr-defined]
+            said.append("")
+            said[0] = workers.outcome(lambda: Ledger.open(path).spend(pure(0.5)))
+
+    def spend() -> None:
+        sys.setprofile(look)  # of this thread
+        book.spend(pure(0.25))
+        sys.setprofile(None)
+        Ledger.open(path).spend(pure(0.5))
+
+    assert within_a_minute(spend) == "released"
+    assert "very thread" in said[0]
+    assert str(path) in said[0]
+    assert book.charges == 2
+
+
+def within_a_minute(work: Callable[[], object]) -> str:
+    """What comes of it, in a thread that may wait for ever."""
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.append(workers.outcome(work)), daemon=True)
+    thread.start()
+    thread.join(60.0)
+    assert found, "it waits"
+    return found[0]
+
+
+# ----------------------------------------------------------------------------- parts of a ledger
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_part_is_in_no_run_of_the_whole(kept: bool, tmp_path: Path) -> None:
+    """A run that was planned of the whole, and drawn in part, paid for releases about a part."""
+    step = subsampled_gaussian(1.0, population=100, batch_size=10)
+    run = step.repeat(20)
+    path = tmp_path / "book.json" if kept else None
+    ledger = Ledger(Budget(1.02 * run.epsilon(1e-6), 1e-6), path=path)
+    ledger.spend(step, of=run)
+    assert ledger.fits(step) is False
+    with pytest.raises(BudgetExceeded):
+        ledger.part("S01").spend(step, of=run)
+    for _ in range(19):
+        ledger.spend(step, of=run)
+
+
+def test_a_run_of_the_whole_goes_on_at_no_cost_for_its_parts() -> None:
+    step = subsampled_gaussian(1.0, population=100, batch_size=10)
+    run, ledger = step.repeat(20), Ledger(Budget(50.0, 1e-4))
+    ledger.spend(step, of=run)
+    part = ledger.part("S01")
+    part.spend(pure(0.25))
+
+    def left() -> list[bool]:
+        return [part.fits(pure(float(epsilon))) for epsilon in np.linspace(1.0, 50.0, 50)]
+
+    before = left()
+    for _ in range(19):
+        ledger.spend(step, of=run)
+    assert left() == before
+    assert True in before
+    assert False in before
+    ledger.spend(step, of=run)  # one more than was planned
+    assert left() != before
+
+
+def test_fault_76_no_figure_of_a_ledger_with_parts_is_understated() -> None:
+    """`spent` was the part that costs most at the ledger's delta, and showed too little at
+    others.
+    """
+    ledger = Ledger(Budget(3.0, 1e-5))
+    ledger.part("A").spend(gaussian(3.0))
+    ledger.part("B").spend(pure(1.5))
+    ledger.spend(pure(0.125))
+    spent, parts = ledger.spent, list(ledger.parts.values())
+    order = [np.argmax([p.epsilon(delta) for p in parts]) for delta in (0.0, 1e-9, 1e-5, 0.1, 0.3)]
+    assert set(order) == {0, 1}
+    for delta in (0.0, 1e-9, 1e-5, 0.1, 0.3):
+        assert spent.epsilon(delta) == max(p.epsilon(delta) for p in parts)
+        assert spent.group(3).epsilon(delta) == max(p.group(3).epsilon(delta) for p in parts)
+        again = spent.compose(pure(0.5)).epsilon(delta)
+        assert again >= max(p.compose(pure(0.5)).epsilon(delta) for p in parts)
+    for epsilon in (0.0, 0.5, 1.5, 2.0):
+        assert spent.delta(epsilon) == max(p.delta(epsilon) for p in parts)
+    for rate in (0.0, 0.001, 0.01, 0.2):
+        assert spent.attack_rate(rate) == max(p.attack_rate(rate) for p in parts)
+    assert spent.trade_off().best_guess >= max(p.trade_off().best_guess for p in parts)
+    assert spent.within(Budget(3.0, 1e-5))
+    assert not spent.within(Budget(1.5, 1e-9))
+    assert spent.for_people().epsilon(1e-5) == spent.epsilon(1e-5)
+    assert "the most that any of 2 parts costs" in str(spent)
+    assert ledger.remaining(1e-9) == 3.0 - spent.epsilon(1e-9)
+    assert riemdp.privacy.Guarantee.from_dict(spent.to_dict()).epsilon(0.1) >= spent.epsilon(0.1)
+
+
+# ------------------------------------------------------------------------------------ public labels
+NAMES = [unicodedata.normalize(form, "Z\u00fcrich") for form in ("NFC", "NFD")]
+
+
+@pytest.mark.parametrize("where", ["y", "classes", "domains"])
+def test_a_public_name_in_two_forms_of_unicode_is_refused(where: str) -> None:
+    """It was two classes, or two domains, to whom nobody belonged in full."""
+    X, names = np.stack([np.eye(2)] * 60), np.array([*NAMES, "Bern"] * 20)
+    given = {"budget": Budget(1.0, 1e-6), "ball": riemdp.Ball(np.eye(2), 1.0)}
+    private = {"labels": "private", "classes": [*NAMES, "Bern"]}
+    fit = {
+        "domains": lambda: riemdp.PrivateTLCenter(**given).fit(X, domains=names),
+        "y": lambda: riemdp.PrivateMDM(**given).fit(X, names),
+        "classes": lambda: riemdp.PrivateMDM(**given, **private).fit(X, names),
+    }[where]
+    with Ledger(WHOLE) as ledger, pytest.raises(InvalidArgument, match=f"`{where}` has 'Z.rich'"):
+        fit()
+    assert ledger.charges == 0
+
+
+@pytest.mark.parametrize("form", [0, 1])
+def test_a_private_label_is_the_class_that_it_says_in_either_form(form: int) -> None:
+    labels = [*NAMES, *[name.encode() for name in NAMES], "Zurich"]
+    found = admit_labels("y", labels, ["Bern", NAMES[form]])
+    assert found.tolist() == [1, 1, 1, 1, -1]
+    assert public_classes("y", [NAMES[form], "Bern"]).tolist() == ["Bern", NAMES[form]]
