@@ -1,4 +1,4 @@
-"""Figures of guarantees where NumPy raises for every underflow and warnings are errors: the same."""
+"""Figures where NumPy raises for every underflow and warnings are errors: the same as elsewhere."""
 
 from __future__ import annotations
 
