@@ -252,7 +252,8 @@ def over_sites(function, *middle, **fixed):
     def call(data, given, **options):
         keywords = {**given.keywords, **fixed, **rest("X", data), **options}
         X = keywords.pop("X", data["X"])
-        return function(d.SPD, X, *middle, **keywords)
+        between = [keywords.pop(name) for name in ("search", "ball") if name in keywords]
+        return function(d.SPD, X, *(between or middle), **keywords)
 
     return call
 

@@ -39,7 +39,9 @@ def without_one(labels, kind):
     if kind == "masked":
         return np.ma.masked_array(labels, mask=np.arange(len(labels)) == 1)
     if kind == "NaN":
-        return np.where(np.arange(len(labels)) == 1, np.nan, 1.0 * np.unique(labels, False, True)[1])
+        numbers = 1.0 * np.unique(labels, return_inverse=True)[1]
+        numbers[1] = np.nan
+        return numbers
     changed = [str(label) for label in labels] if isinstance(MISSING[kind], str) else list(labels)
     changed[1] = MISSING[kind]
     return np.array(changed) if isinstance(MISSING[kind], str) else changed

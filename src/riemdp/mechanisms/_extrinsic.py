@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import LARGEST_MAGNITUDE, magnitude, one_of
+from .._errors import LARGEST_MAGNITUDE, magnitude, one_of, truth
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
@@ -87,6 +87,7 @@ class ExtrinsicGaussian(_Extrinsic):
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, CALIBRATIONS)
+        truth("project", self.project)
         one_of("adjacency", self.adjacency, ADJACENCIES)
         sensitivity = magnitude("sensitivity", self.sensitivity)
         z = gaussian_multiplier(self.budget, self.calibration)
@@ -149,6 +150,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
     scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
+        truth("project", self.project)
         one_of("adjacency", self.adjacency, ADJACENCIES)
         sensitivity = magnitude("sensitivity", self.sensitivity)
         epsilon = self._check_epsilon()

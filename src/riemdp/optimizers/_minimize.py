@@ -8,7 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid
+from .._errors import (
+    InvalidArgument,
+    NotPrivateWarning,
+    integer,
+    interrupts,
+    invalid,
+    truth,
+)
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
@@ -172,6 +179,7 @@ def minimized(
             )
         budget = None
     record_every = integer("record_every", record_every, at_least=0)
+    progress = truth("progress", progress)
     if groups is None and records_per_person is not None:
         raise invalid(
             "records_per_person", records_per_person, "it goes with `groups`; leave it out"
