@@ -80,7 +80,7 @@ def test_automatic_gradient_of_a_users_loss_equals_the_closed_form():
     )
 
 
-@pytest.mark.parametrize("z", [[], np.zeros(0), np.zeros((0, 3)), "record", None, [[1.0], [1, 2]]])
+@pytest.mark.parametrize("z", [[], np.zeros(0), np.zeros((0, 3)), "record", None])
 def test_check_gradient_names_a_record_that_is_none(z):
     """Before: a TypeError of JAX."""
     problem = problems.principal_eigenvector(3)
