@@ -205,6 +205,13 @@ def one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
     return value
 
 
+def truth(name: str, value: object) -> bool:
+    """Check that an option is True or False."""
+    if not _is_bool(value):
+        raise invalid(name, value, "give True or False")
+    return bool(value)
+
+
 def _is_real(value: object) -> TypeGuard[SupportsFloat]:
     return isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
 

@@ -106,6 +106,7 @@ class Entry:
         seeded: Whether it takes a `NoiseSource`; others take a seed only.
         runs: False for a call that needs what tests do not have: only refusals are swept.
         anywhere: False for a value that has to lie near the minimum of a loss.
+        private_labels: Whether classes of records are private.
         needs: An optional package that the call cannot do without.
     """
 
@@ -128,6 +129,7 @@ class Entry:
     seeded: bool = True
     runs: bool = True
     anywhere: bool = True
+    private_labels: bool = False
     needs: str = ""
 
     @property

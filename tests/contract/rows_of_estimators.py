@@ -85,6 +85,7 @@ def model(kind, variant, claim, make=None, **facts):
     fields.setdefault("refusals", MATRICES)
     if facts.get("on_invalid") == "raise":
         fields["invalid"] = REFUSED
+    fields["private_labels"] = facts.get("labels") == "private"
     facts.setdefault("on_invalid", "center")
     name = f"riemdp.{kind.__name__}"
     data = make or d.plain(d.matrices)

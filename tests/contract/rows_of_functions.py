@@ -360,9 +360,9 @@ def mechanism(kind, variant="", *, claim="one value", make=None, value=True, **f
     def call(data, given, **options):
         budget = options.pop("budget", given.budget)
         name = "epsilon" if "epsilon" in kind.__dataclass_fields__ else "budget"
-        made = kind(d.SPD, *first, **{name: budget, **facts})
-        X = options.pop("X", data["X"])
-        return made.release(X, options.pop("rng", given.rng), ledger=given.ledger)
+        X, rng = options.pop("X", data["X"]), options.pop("rng", given.rng)
+        made = kind(d.SPD, *first, **{name: budget, **facts, **options})
+        return made.release(X, rng, ledger=given.ledger)
 
     def one(seed):
         return {"X": d.matrices(seed)[0]}
@@ -380,9 +380,9 @@ def of_records(kind, ball, *, claim, moved=None, **facts):
 
     def call(data, given, **options):
         budget = options.pop("budget", given.budget)
-        made = kind(d.SPD, ball, **{"n": d.N, "budget": budget, **facts})
-        X = options.pop("X", data["X"])
-        return made.release(X, options.pop("rng", given.rng), ledger=given.ledger)
+        X, rng = options.pop("X", data["X"]), options.pop("rng", given.rng)
+        made = kind(d.SPD, ball, **{"n": d.N, "budget": budget, **facts, **options})
+        return made.release(X, rng, ledger=given.ledger)
 
     name = f"riemdp.mechanisms.{kind.__name__}.release"
     return Entry(name, "", claim, call, d.plain(d.matrices), moved=moved, refusals=COMMON)

@@ -76,6 +76,7 @@ RUNS = (
     run("DP-RGD, two steps with momentum", DPRGD(2, RATE, CLIP, momentum=0.5)),
     run("DP-RGD, domain", DPRGD(2, RATE, sensitivity="domain")),
     run("DP-RGD, adaptive clip", DPRGD(9, RATE, "adaptive")),
+    run("DP-RGD, one of the iterates", DPRGD(2, RATE, CLIP, output="uniform"), refusals=OF_RUN),
     run(
         "people, DP-RGD",
         DPRGD(1, RATE, CLIP),
@@ -251,7 +252,8 @@ def over_sites(function, *middle, **fixed):
     def call(data, given, **options):
         keywords = {**given.keywords, **fixed, **rest("X", data), **options}
         X = keywords.pop("X", data["X"])
-        return function(d.SPD, X, *middle, **keywords)
+        between = [keywords.pop(name) for name in ("search", "ball") if name in keywords]
+        return function(d.SPD, X, *(between or middle), **keywords)
 
     return call
 

@@ -13,7 +13,6 @@ from .test_records import TOGETHER, check, one_record
 
 @pytest.mark.parametrize("entry", RUNNING, ids=lambda e: e.id)
 def test_no_record_decides_where_warnings_and_overflows_are_errors(entry):
-    expected(entry)  # what is computed once from public numbers is known from here on
     wanted = expected(entry, strict=True)
     record = one_record(entry)
     records = extremes(record) + not_points(record)[:6]

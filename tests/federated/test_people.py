@@ -11,11 +11,12 @@ import riemdp
 from riemdp import Budget, InvalidArgument, Ledger, noise_source
 from riemdp.federated import PriRFed, run_in_process
 from riemdp.federated._agent import local_update
-from riemdp.federated._shared import Belonging
+from riemdp.federated._secure_sum import Keys, Question, Roster, total
+from riemdp.federated._shared import Belonging, context_of, masked_sum, plan_shared
 from riemdp.optimizers import DPRGD
 from riemdp.optimizers._account import Account
 from riemdp.optimizers._clipped_sum import clipped_sum, sum_sensitivity
-from riemdp.optimizers._people import by_person
+from riemdp.optimizers._people import People
 from tests.statistical import ALPHA, gaussian_p_value
 
 SPHERE = riemdp.Sphere(3)
@@ -43,7 +44,7 @@ def shared(**changed) -> PriRFed:
 
 
 def summed(records: np.ndarray, labels: np.ndarray, places: int = 16, seed: int = 0) -> np.ndarray:
-    people, _ = by_person(records, len(records), labels, places, noise_source(seed))
+    people = People(records, len(records), labels, places).drawn(noise_source(seed))
     return clipped_sum(PROBLEM, people, NORTH, CLIP, centered=False)
 
 
@@ -160,15 +161,27 @@ def test_a_local_answer_is_one_of_people() -> None:
     np.testing.assert_allclose(moved, summed(x, people.groups) / 21, atol=1e-6)
 
 
-def test_shared_noise_for_people_has_its_law() -> None:
-    from riemdp.federated._secure_sum import Keys, Question, Roster, total
-    from riemdp.federated._shared import context_of, masked_sum, plan_shared
-
-    prirfed, names = shared(), ("a", "b", "c")
-    plan = plan_shared(prirfed, BUDGET)
+def keys_and_roster(*names: str) -> tuple[dict[str, Keys], Roster]:
     keys = {name: Keys.new(name) for name in names}
     agreed = {n: k.long_term for n, k in keys.items()}
-    roster = Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)
+    return keys, Roster.of(None, agreed, {n: k.fresh for n, k in keys.items()}, least=2)
+
+
+def test_a_site_that_cannot_pay_draws_nothing() -> None:
+    keys, roster = keys_and_roster("a", "b", "c")
+    question = Question("ab" * 32, 0, roster, context_of(SPHERE, NORTH))
+    people, source = Belonging(SITES[0], GROUPS[0], 2), noise_source(3)
+    little = Account(Ledger(Budget(1e-3, 1e-9)))
+    plan = plan_shared(shared(), BUDGET)
+    with pytest.raises(riemdp.BudgetExceeded):
+        masked_sum(shared(), plan, people, NORTH, keys["a"], question, little, rng=source)
+    assert np.array_equal(source.normals(3), noise_source(3).normals(3))
+
+
+def test_shared_noise_for_people_has_its_law() -> None:
+    prirfed, names = shared(), ("a", "b", "c")
+    plan = plan_shared(prirfed, BUDGET)
+    keys, roster = keys_and_roster(*names)
     context, source = context_of(SPHERE, NORTH), noise_source(3)
     exact = sum(summed(x, labels, 64) for x, labels in zip(SITES, GROUPS, strict=True))
 

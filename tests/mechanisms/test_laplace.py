@@ -25,6 +25,9 @@ from riemdp.statistics import mean_gradient_sensitivity, strong_convexity
 from tests.sampling import oracles
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
+SMALL = {"sensitivity": 0.1, "epsilon": 1.0}
+OF_ZEROS = MeanGradient(R.Euclidean(2), np.zeros((4, 2)))
+
 
 def hyperbolic_grid(r, n=(400, 180)):
     """Points of H^2 within r of the origin, with log volume weights."""
@@ -370,6 +373,20 @@ def test_k_norm_refuses_what_it_cannot_draw_exactly():
     ).release(np.zeros(2), rng=1, ledger=ledger)
     assert ledger.spent == R.pure(1.0)
     assert good.scale == pytest.approx(0.2)
+
+
+def test_a_value_far_from_the_minimum_is_refused_before_the_charge():
+    """A draw about it would take exp(|grad F(value)| / s) tries."""
+    ledger = R.Ledger(R.Budget(5.0))
+    for name, mechanism in (
+        ("own", KNormGradient(R.Euclidean(2), objective_gradient=lambda x: x, **SMALL)),
+        ("mean", KNormGradient(R.Euclidean(2), objective_gradient=OF_ZEROS, **SMALL)),
+    ):
+        for far in (8.5 * mechanism.scale, 1e3, 1e100):
+            with pytest.raises(R.InvalidArgument, match="too far from the minimum"):
+                mechanism.release(np.array([far, 0.0]), rng=1, ledger=ledger)
+        assert ledger.spent.epsilon(0.0) == 0.0, name
+    mechanism.release(np.array([2 * mechanism.scale, 0.0]), rng=1, ledger=ledger)
 
 
 # -------------------------------------------------------------------- extrinsic baselines

@@ -21,7 +21,7 @@ from riemdp.optimizers import _kernels, plan_optimizer
 from riemdp.optimizers._kernels import Generic, choose_kernel
 from riemdp.optimizers._minimize import replicate
 from riemdp.optimizers._noisy_gradient import Batches, NoisyGradient, exact_sum, scale_of
-from riemdp.optimizers._people import by_person
+from riemdp.optimizers._people import People
 from tests.statistical import ALPHA, gaussian_p_value
 
 FULL = Batches(4, 4, "full")
@@ -235,7 +235,7 @@ def test_one_person_is_no_longer_than_one_record():
     X = np.array([[0.0, 0.0], *[[-1e6, 3.0]] * 7, [np.nan, 1.0]])
 
     def total(labels, records):
-        people = by_person(jnp.asarray(records), len(records), labels, 16, noise_source(1))[0]
+        people = People(jnp.asarray(records), len(records), labels, 16).drawn(noise_source(1))
         return np.asarray(gradient.sum_of_all(kernel, jnp.zeros(2), people, 2, None))
 
     many = total([0, *[1] * 8], X)

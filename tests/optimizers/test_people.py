@@ -20,7 +20,7 @@ from riemdp.audit import gaussian_mu_lower_bound
 from riemdp.optimizers import plan_optimizer
 from riemdp.optimizers._kernels import choose_kernel
 from riemdp.optimizers._noisy_gradient import Batches, NoisyGradient
-from riemdp.optimizers._people import Grouped, by_person, each_record
+from riemdp.optimizers._people import Grouped, People, each_record
 from riemdp.randomness import noise_source
 from riemdp.report import privacy_report
 
@@ -60,8 +60,7 @@ def cases():
 
 
 def grouped(X, groups, places=16, seed=1):
-    records = jnp.asarray(X)
-    return by_person(records, len(X), groups, places, noise_source(seed))[0]
+    return People(jnp.asarray(X), len(X), groups, places).drawn(noise_source(seed))
 
 
 def change(problem, point):

@@ -80,6 +80,14 @@ def test_automatic_gradient_of_a_users_loss_equals_the_closed_form():
     )
 
 
+@pytest.mark.parametrize("z", [[], np.zeros(0), np.zeros((0, 3)), "record", None])
+def test_check_gradient_names_a_record_that_is_none(z):
+    """Before: a TypeError of JAX."""
+    problem = problems.principal_eigenvector(3)
+    with pytest.raises(InvalidArgument, match="`z`"):
+        check_gradient(problem, np.eye(3)[0], z)
+
+
 def test_check_gradient_catches_half_the_gradient_and_a_euclidean_one():
     m = SPDAffineInvariant(3)
     w, z = m.random_point(jax.random.key(1)), m.random_point(jax.random.key(2))

@@ -262,6 +262,18 @@ def test_the_json_of_every_report_is_that_of_the_schema(all_reports):
     assert schemas.faults(told, schema)
 
 
+def test_a_count_of_valid_records_is_on_the_page():
+    """The one that a search for a ball released, with its noise and what it cost."""
+    release = riemdp.private_frechet_mean(SPACE, X, SEARCH, BUDGET, rng=1)
+    valid = release.details["valid"]
+    report = privacy_report(release)
+    assert report.to_dict()["records_valid"] == valid.to_dict()
+    assert dict(report.rows)["Valid"].startswith(f"{valid} were valid points of the space")
+    public = riemdp.private_frechet_mean(SPACE, X, BALL, BUDGET, rng=1)
+    other = privacy_report(public)
+    assert other.to_dict()["records_valid"] is None
+
+
 def test_another_language_is_refused():
     with pytest.raises(riemdp.InvalidArgument, match="language"):
         privacy_report(mean(), language="fr")

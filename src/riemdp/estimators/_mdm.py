@@ -79,10 +79,10 @@ class PrivateMDM(
             labels that the data's description names.
             A missing label (None, NaN, masked) is refused where labels are public, and belongs to
             no class where they are private.
-        min_class_size: Public m >= 1, required for private labels in a public `Ball`, and without
-            effect elsewhere. A class with fewer records is
-            filled up with copies of the centre, so the guarantee does not depend on m being right;
-            a value near the true class sizes is the most accurate.
+        min_class_size: Public m >= 1, required for private labels in a public `Ball`, and refused
+            elsewhere. A class with fewer records is filled up with copies of the centre, so the
+            guarantee does not depend on m being right; a value near the true class sizes is the
+            most accurate.
         mechanism: "auto" (smallest error from noise by formula), "wrapped-gaussian",
             "wrapped-laplace" or "riemannian-laplace". Without a public `Ball`, "auto" only.
         on_invalid: What to do about matrices that are not symmetric positive definite. "raise"
@@ -212,6 +212,11 @@ class PrivateMDM(
         admitted = admit_labelled(self, X, y, sample_weight, groups, in_parts=True)
         assert self.budget is not None
         ball = admitted.ball
+        if self.min_class_size is not None and not (
+            self.labels == "private" and isinstance(ball, Ball) and groups is None
+        ):
+            remedy = "it goes with labels='private', a public Ball and no `groups`; leave it out"
+            raise invalid("min_class_size", self.min_class_size, remedy)
         source = noise_source(check_seed(self.random_state))
         means, releases = (
             self._jointly(admitted, ball, source)

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._errors import InvalidArgument, invalid, one_of
 from ..domains import AdaptiveBall, Ball
 from ..domains._check import refuse_invalid
+from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
 from ..manifolds._base import RecordsLike
 from ..privacy import Budget, Guarantee
@@ -140,8 +141,9 @@ class PrivateFrechetMean(
         if not isinstance(self.ball, Ball | AdaptiveBall | None):
             remedy = "give a riemdp.Ball(center, radius), a riemdp.AdaptiveBall() or None"
             raise InvalidArgument(f"PrivateFrechetMean: {invalid('ball', self.ball, remedy)}")
-        assert self.manifold is not None
         assert self.budget is not None
+        admit_manifold(self.manifold, X, "PrivateFrechetMean(manifold, budget)")
+        assert self.manifold is not None
         if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
             refuse_invalid(self.manifold, "X", X, REMEDY)
         release = private_frechet_mean(

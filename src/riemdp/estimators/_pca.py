@@ -287,7 +287,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
     def _center(self, d: int) -> np.ndarray:
         if self.center is None:
             return np.zeros(d)
-        center = np.asarray(self.center, dtype=np.float64)
+        try:
+            center = np.asarray(self.center, dtype=np.float64)
+        except (TypeError, ValueError):
+            center = np.empty(0)
         if center.shape != (d,) or not np.all(np.isfinite(center)):
             raise invalid("center", center, f"give a finite public vector of length {d}, or None")
         return center

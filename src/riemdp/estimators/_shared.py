@@ -179,10 +179,12 @@ def check_seed(random_state: object) -> int | None:
     if random_state is None:
         return None
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool | np.bool_):
-        return int(random_state)
+        seed = int(random_state)
+        if seed >= 0:
+            return seed
     raise invalid(
         "random_state",
         random_state,
-        "give None (noise from the operating system) or a whole number (reproducible, not"
-        " private); NumPy generators are not cryptographic and are refused",
+        "give None (noise from the operating system) or a whole number from 0 on (reproducible,"
+        " not private); NumPy generators are not cryptographic and are refused",
     )

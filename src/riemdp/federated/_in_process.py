@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid
+from .._errors import InvalidArgument, NotPrivateWarning, integer, invalid, truth
 from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account, check_affordable
@@ -81,7 +81,7 @@ def run_in_process(
     record_every: int = 0,
     progress: bool = False,
     groups: Sequence[object] | None = None,
-    records_per_person: int = MOST,
+    records_per_person: int | None = None,
 ) -> FederatedResult:
     """Run PriRFed with every agent in this process.
 
@@ -110,7 +110,7 @@ def run_in_process(
             of a group of k, `result.guarantee.for_records().group(k)`; with local noise and
             "round-robin" also that of k such runs, `.repeat(k)`.
         records_per_person: With `groups`: how many records of one person enter an answer at most;
-            public. It decides memory and time, and not privacy.
+            public. It decides memory and time, and not privacy. None: 16.
 
     Returns:
         The result.
@@ -134,6 +134,11 @@ def run_in_process(
     problem = prirfed.problem
     point = check_initial(problem, initial)
     record_every = integer("record_every", record_every, at_least=0)
+    progress = truth("progress", progress)
+    if groups is None and records_per_person is not None:
+        raise invalid(
+            "records_per_person", records_per_person, "it goes with `groups`; leave it out"
+        )
     if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
         raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
     checked = [_agent_data(problem, data, i) for i, data in enumerate(datasets)]
@@ -324,11 +329,14 @@ def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, i
 
 
 def _people(
-    problem: Problem, checked: Sequence[tuple[Any, int]], groups: Sequence[object], places: int
+    problem: Problem,
+    checked: Sequence[tuple[Any, int]],
+    groups: Sequence[object],
+    places: int | None,
 ) -> list[tuple[Membership, Belonging]]:
     """The people of every agent."""
     refuse_public_parts(problem)
-    places = integer("records_per_person", places)
+    places = MOST if places is None else integer("records_per_person", places)
     check_lists_of_labels(groups, len(checked), "agent")
     found: list[tuple[Membership, Belonging]] = []
     for i, (labels, (data, n)) in enumerate(zip(groups, checked, strict=True)):

@@ -29,7 +29,7 @@ from ..optimizers._account import Account
 from ..optimizers._clipped_sum import center_gradient, clipped_sum, sum_sensitivity
 from ..optimizers._kernels import repaired
 from ..optimizers._minimize import check_data
-from ..optimizers._people import MOST, by_person
+from ..optimizers._people import MOST, People
 from ..optimizers._plan import plan_optimizer
 from ..privacy import Budget, gaussian, gaussian_noise_multiplier
 from ..randomness import NoiseSource, noise_source
@@ -138,12 +138,14 @@ def masked_sum(
     people = records if isinstance(records, Belonging) else None
     own: Any = records if people is None else people.records
     data, n = check_data(prirfed.problem, own)
+    account.of_people |= people is not None
     if people is not None:
-        data, _ = by_person(data, n, people.groups, people.places, source)
+        grouped = People(data, n, people.groups, people.places)
+        account.check(shared.guarantee)  # before the choice of records is drawn
+        data = grouped.drawn(source)
     centered = prirfed.local.is_confined
     values = clipped_sum(prirfed.problem, data, point, clip_of(prirfed), centered=centered)
     steps = shared.integers(values)
-    account.of_people |= people is not None
     account.pay(shared.guarantee)
     # its own noise is sqrt(J - q) times smaller than the guarantee needs, so it leaves under a mask
     return masked(steps + shared.noise(source), keys, question)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._errors import magnitude, one_of
+from .._errors import LARGEST_MAGNITUDE, magnitude, one_of, truth
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
@@ -32,7 +32,10 @@ class _Extrinsic(PointMechanism):
     project: bool
 
     def _admit(self, value: Point) -> Point:
-        return one_value(self.manifold, "value", value)
+        """Entries beyond what squares of float64 hold are cut there: no two values move apart."""
+        checked = one_value(self.manifold, "value", value)
+        limit = LARGEST_MAGNITUDE
+        return jax.tree.map(lambda leaf: jnp.clip(leaf, -limit, limit), checked)
 
     def _projected(self, value: Point, z: Point, factor: float) -> Point:
         noisy = jax.tree.map(lambda leaf, noise: leaf + factor * jnp.asarray(noise), value, z)
@@ -49,7 +52,7 @@ class ExtrinsicGaussian(_Extrinsic):
     """Baseline: release an ambient array with Gaussian noise and project it to the manifold.
 
     The noise is iid on the linear space that holds the manifold (symmetric matrices for SPD
-    spaces).
+    spaces). Entries of a value beyond 1e100 count as 1e100.
 
     Args:
         manifold: The space.
@@ -84,6 +87,7 @@ class ExtrinsicGaussian(_Extrinsic):
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, CALIBRATIONS)
+        truth("project", self.project)
         one_of("adjacency", self.adjacency, ADJACENCIES)
         sensitivity = magnitude("sensitivity", self.sensitivity)
         z = gaussian_multiplier(self.budget, self.calibration)
@@ -117,7 +121,7 @@ class ExtrinsicGaussian(_Extrinsic):
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExtrinsicLaplace(_Extrinsic, PureMechanism):
     """Baseline: release an ambient array with noise of density exp(-|v| / s) and project it to the
-    manifold.
+    manifold. Entries of a value beyond 1e100 count as 1e100.
 
     Args:
         manifold: The space.
@@ -146,6 +150,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
     scale: float = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
+        truth("project", self.project)
         one_of("adjacency", self.adjacency, ADJACENCIES)
         sensitivity = magnitude("sensitivity", self.sensitivity)
         epsilon = self._check_epsilon()

@@ -43,6 +43,7 @@ from ._region import Observation, about
 
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on
 _BATCH = 8
+_FAR = 8.0  # scales: beyond, a draw takes more than e^8 = 3000 tries, and from 40 on it never ends
 _NEVER = 1e-12  # the probability of a proposal beyond float64 that is taken for none
 
 
@@ -116,7 +117,7 @@ class KNormGradient(PureMechanism):
 
     `release(value)`: `value` is the minimiser as well as it is known; the law drawn from is exact
     whatever its error, since the acceptance accounts for |grad F(value)|. The number of tries,
-    hence the running time, depends on the data.
+    hence the running time, depends on the data: it grows like exp(|grad F(value)| / s).
 
     Args:
         manifold: A space with an exact Riemannian Laplace sampler, from which proposals come.
@@ -138,9 +139,9 @@ class KNormGradient(PureMechanism):
 
     Raises:
         InvalidArgument: An argument is out of range or missing. From `release`, before anything is
-            spent: the gradient at the value or at trial points is not finite or breaks |grad F(x)|
-            >= h d(x, value) - |grad F(value)|. Not for a `MeanGradient` on a Hadamard space with h
-            <= 1, where that is a theorem.
+            spent: |grad F(value)| is above 8 s; or the gradient at the value or at trial points is
+            not finite or breaks |grad F(x)| >= h d(x, value) - |grad F(value)|. None of it for the
+            minimiser and a `MeanGradient` on a Hadamard space with h <= 1, where that is a theorem.
 
     Guarantee:
         (epsilon, 0) under `adjacency`, s = 2 sensitivity / epsilon.
@@ -234,6 +235,13 @@ class KNormGradient(PureMechanism):
     def _admit(self, value: Point) -> Admitted:
         point = admitted(self.manifold, "value", value, self._domain)
         offset = float(self._gradient_norms(jax.tree.map(lambda leaf: leaf[None], point))[0])
+        if math.isfinite(offset) and offset > _FAR * self.scale:
+            raise InvalidArgument(
+                "argument `value` is too far from the minimum of the objective: |grad F(value)| is"
+                f" above {_FAR:g} scales ({_FAR * self.scale:.3g}), from where a draw may never"
+                " end; give the minimiser (riemdp.frechet_mean of the records for a mean). Nothing"
+                " was spent"
+            )
         trial = self._proposals(point, noise_source(20245))
         if not math.isfinite(offset) or np.any(self._log_ratios(point, offset, trial) > 0):
             raise InvalidArgument(

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._errors import invalid, magnitude, one_of
+from .._errors import invalid, magnitude, one_of, truth
 from ..domains import Ball, Domain
 from ..domains._door import admit_point
 from ..manifolds import AbstractManifold, Euclidean
@@ -201,6 +201,7 @@ class WrappedGaussian(AbstractWrapped):
 
     def __post_init__(self) -> None:
         one_of("calibration", self.calibration, CALIBRATIONS)
+        truth("shrink", self.shrink)
         self._check_public()
         z = gaussian_multiplier(self.budget, self.calibration)
         scale = on_grid(z, self.tangent_sensitivity + self._bounded, self.manifold.dim)

@@ -40,7 +40,7 @@ def clipped_sum(
 ) -> NDArray[np.float64]:
     """Coordinates (dim,) at `point` of sum_i clip_C(gradient_i - center).
 
-    Of people (`by_person`): the sum over people of the mean of each one's clipped gradients.
+    Of people (`People`): the sum over people of the mean of each one's clipped gradients.
 
     Args:
         problem: What is minimised.

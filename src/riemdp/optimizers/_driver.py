@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,6 +113,8 @@ class Run:
         anchor: The query at an anchor.
         facts: Public facts that a checkpoint must agree on.
         clip: Where the clip norm lies at the start, if it is found on the way.
+        settle: Where random numbers decide about the records: makes the run on them, once nothing
+            can refuse it any more.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Run:
     anchor: FullQuery | None = None
     facts: Callable[[], tuple[Any, ...]] = tuple
     clip: ClipRange | None = None
+    settle: Callable[[NoiseSource], Run] | None = None
 
     def charged(self) -> tuple[int, ...]:
         """How many answers of each query a whole run is charged."""
@@ -195,11 +198,7 @@ class _Driver:
         self.calls, self.status = 0, "completed"
         schedule = run.schedule
         last = schedule.epochs * schedule.inner
-        shape = () if repetitions is None else (repetitions,)
-        # Output "uniform": an iterate of the last restart, drawn now. What follows it would not
-        # change the output and is not computed, but is charged: which one it is, is not hidden.
-        drawn = run.output == "uniform"
-        self.target: Any = context.source.integers(1, last + 1, shape) if drawn else last
+        self.target: Any = 0 if run.output == "uniform" else last  # 0: not drawn yet
         batches = run.gradients[-1].batches
         check_streamed(run.work.data, run.work.step, batches)
         width = run.gradients[-1].noise_size(self.kernel) + (
@@ -266,6 +265,7 @@ class _Driver:
         if unpaid:
             context.account.pay(run.guarantee(spent), planned)
             self._save()
+        self._settle()
         helper = None
         if not (self.repeated or self.source.reproducible):
             helper = ThreadPoolExecutor(1, "riemdp-noise")  # the thread starts when used
@@ -279,6 +279,22 @@ class _Driver:
             self.repetitions,
             helper,
         )
+
+    def _settle(self) -> None:
+        """Draw what the run begins with: nothing refuses it any more."""
+        run, source = self.run, self.context.source
+        if run.settle is not None:
+            settled = run.settle(source)
+            self.run = replace(run, work=settled.work, anchor=settled.anchor)
+        if np.any(self.target):
+            return
+        # Output "uniform": an iterate of the last restart. What follows it would not change the
+        # output and is not computed, but is charged: which one it is, is not hidden.
+        shape = () if self.repetitions is None else (self.repetitions,)
+        last = run.schedule.epochs * run.schedule.inner
+        self.target = source.integers(1, last + 1, shape)
+        if self.checkpoint is not None:
+            self.progress["target"] = int(self.target)
 
     def _remaining(self) -> list[tuple[Segment, int]]:
         """Segments that are still to be taken, and how many of their steps.

@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike, NDArray
 
-from .._errors import InvalidArgument, integer, magnitude, one_of, real
+from .._errors import InvalidArgument, integer, invalid, magnitude, one_of, real
 from .._programs import in_double_precision
-from ..domains._door import admit_stack
+from ..domains._door import admit_point, admit_stack
 from ..domains._names import names_of
 from ..manifolds import Sphere
 from ..manifolds._base import RecordsLike
@@ -25,7 +25,6 @@ from ..problems import principal_eigenvector
 from ..randomness import NoiseSource, noise_source
 from ..statistics._membership import Membership
 from ..statistics._second_moment import SecondMoment, of_rows
-from ._checks import check_initial
 from ._descent import DPRGD
 from ._minimize import private_minimize
 from ._plan import check_budget
@@ -66,7 +65,7 @@ def private_principal_eigenvector(
             Frobenius norm), then eigh; replace-one Frobenius sensitivity sqrt(2) R^2 / n. "dp-rgd":
             `private_minimize` on the sphere from a public start; sensitivity 2 R^2 / n a step.
             "auto": by formula from (n, d, budget) only, never from the data: see `choose_method`.
-        steps: For "dp-rgd"; default from public constants.
+        steps: For "dp-rgd" alone; default from public constants.
         learning_rate: The same.
         initial: A PUBLIC unit vector for "dp-rgd". The better it is, the fewer steps are needed:
             the all-ones direction for non-negative data.
@@ -98,6 +97,11 @@ def private_principal_eigenvector(
     count = None if steps is None else integer("steps", steps)
     rate = None if learning_rate is None else real("learning_rate", learning_rate, above=0.0)
     chosen = choose_method(n, d, budget) if method == "auto" else method
+    start = None if initial is None else admit_point(Sphere(d), "initial", initial)
+    given = steps if steps is not None else learning_rate
+    if chosen == "gmip" and given is not None:
+        name = "learning_rate" if steps is None else "steps"
+        raise invalid(name, given, "\"gmip\" takes no steps; leave it out, or give method='dp-rgd'")
     source = noise_source(rng)
     query = of_rows(d, n, r, people=members is not None)
     if chosen == "gmip":
@@ -107,7 +111,7 @@ def private_principal_eigenvector(
         found = private_minimize(
             problem,
             query.prepare(rows, members).points,
-            _public_start(d) if initial is None else check_initial(problem, initial),
+            _public_start(d) if start is None else start,
             DPRGD(count, rate),
             budget,
             rng=source,

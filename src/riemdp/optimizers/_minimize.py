@@ -8,7 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid
+from .._errors import (
+    InvalidArgument,
+    NotPrivateWarning,
+    integer,
+    interrupts,
+    invalid,
+    truth,
+)
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
@@ -24,9 +31,9 @@ from ._checks import (
     check_problem,
     form_of_record,
 )
-from ._driver import RunContext, drive
+from ._driver import Run, RunContext, drive
 from ._noisy_gradient import NoisyGradient
-from ._people import MOST, PERSON_IS, by_person, of_people, refuse_public_parts
+from ._people import MOST, PERSON_IS, People, of_people, refuse_public_parts
 from ._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
 from ._recorder import Recorder
 from ._result import OptimizationResult
@@ -172,6 +179,7 @@ def minimized(
             )
         budget = None
     record_every = integer("record_every", record_every, at_least=0)
+    progress = truth("progress", progress)
     if groups is None and records_per_person is not None:
         raise invalid(
             "records_per_person", records_per_person, "it goes with `groups`; leave it out"
@@ -180,15 +188,15 @@ def minimized(
     # the records of a person are brought together in memory
     point, records, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)
     source = noise_source(rng)
-    form, shown = form_of_record(records), problem
+    people = None
     if groups is not None:
         refuse_public_parts(problem)
-        records, n = by_person(records, n, groups, most, source)
-        shown = of_people(problem)
+        people = People(records, n, groups, most)
+        n = people.n
     if budget is None and noise_std is None:
-        check_objective(shown, point, records)
+        check_objective(problem, point, records)
     else:
-        try_problem(problem, point, form)
+        try_problem(problem, point, form_of_record(records))
     if record_every:
         warnings.warn(
             "record_every computes objectives from the private records without noise: the history"
@@ -197,14 +205,19 @@ def minimized(
             stacklevel=4,
         )
     plan: AbstractPlan = plan_optimizer(problem, max(n, 1), optimizer, budget, noise_std=noise_std)
+    shown = problem if people is None else of_people(problem)
+    recorder = Recorder(shown, records, record_every, progress)
     with double_precision():
-        run = plan.bind(problem, records, point, kind=NoisyGradient)
-    account.of_people |= groups is not None
+        bound = records if people is None else people.nobody()
+        run = plan.bind(problem, bound, point, kind=NoisyGradient)
+    account.of_people |= people is not None
     details: dict[str, Any] = {}
     places = 1  # for records, of each entry of a batch
-    if groups is not None:
-        places = most
-        run = dataclasses.replace(run, facts=_facts_of_people(run.facts, places))
+    if people is not None:
+        places = people.places
+        settle = _Settled(plan, problem, point, people, recorder)
+        facts = _facts_of_people(run.facts, places)
+        run = dataclasses.replace(run, facts=facts, settle=settle)
         details = {
             "people": None if optimizer.counts_are_private else n,
             "records_per_person": places,
@@ -213,7 +226,6 @@ def minimized(
     delta = 0.0 if budget is None else budget.delta  # at which texts quote epsilon
     if budget is not None:
         details["budget"] = budget
-    recorder = Recorder(shown, records, record_every, progress)
     done = drive(run, RunContext(source, n, account, recorder, checkpoint, rng))
     return OptimizationResult(
         value=done.value,
@@ -235,6 +247,24 @@ def minimized(
         },
         receipt=account.receipt,
     )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Settled:
+    """What makes the run on people of that on nobody, once it is paid for: their records are drawn,
+    and the recorder shows these.
+    """
+
+    plan: AbstractPlan
+    problem: Problem
+    point: Point
+    people: People
+    recorder: Recorder
+
+    def __call__(self, source: NoiseSource) -> Run:
+        drawn = self.people.drawn(source)
+        self.recorder.records = drawn
+        return self.plan.bind(self.problem, drawn, self.point, kind=NoisyGradient)
 
 
 def _facts_of_people(

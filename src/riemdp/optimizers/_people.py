@@ -41,43 +41,57 @@ class Grouped(NamedTuple):
     shares: Array  # (people, places)
 
 
-@in_double_precision
-def by_person(
-    records: Batch, rows: int, groups: object, places: int, source: NoiseSource
-) -> tuple[Grouped, int]:
-    """Records as `Grouped`, and how many people there are.
-
-    Of a person with more records than places, a random choice of them is taken, from numbers drawn
-    for that person: how many records somebody has changes nothing for the others.
+class People:
+    """Records and whose they are, checked; which of them enter is drawn when all else is settled.
 
     Args:
         records: Admitted records along a leading axis; one place where there are none.
         rows: How many there are.
         groups: One label of a person for each.
         places: How many records of one person are used; public.
-        source: Where the random choices come from.
+
+    Attributes:
+        n: How many people there are.
 
     Raises:
         InvalidArgument: The labels cannot be used. Nothing that a record holds, and not how many
             there are, decides this.
     """
-    places = integer("records_per_person", places)
-    columns = jax.tree.map(np.asarray, records)
-    members = Membership(groups, rows, of="data")
-    n = members.n
-    if n == 0:  # a person whom no batch draws
-        columns = jax.tree.map(lambda x: np.repeat(x[:, None], places, axis=1), columns)
-        return Grouped(jax.tree.map(jnp.asarray, columns), jnp.zeros((1, places))), 0
-    counts = members.counts
-    kept = np.minimum(counts, places)
-    chosen = np.minimum(np.arange(places), counts[:, None] - 1)
-    drawn = source.uniforms((n, places))  # as many for each, whatever the numbers of records are
-    more = counts > places
-    chosen[more] = _subsets(counts[more], drawn[more])
-    order, starts = members.by_person
-    row = order[starts[:, None] + chosen]
-    shares = np.where(np.arange(places) < kept[:, None], 1.0 / kept[:, None], 0.0)
-    return Grouped(jax.tree.map(lambda x: jnp.asarray(x[row]), columns), jnp.asarray(shares)), n
+
+    def __init__(self, records: Batch, rows: int, groups: object, places: int):
+        self.places = integer("records_per_person", places)
+        self._columns = jax.tree.map(np.asarray, records)
+        self._members = Membership(groups, rows, of="data")
+        self.n = self._members.n
+
+    @in_double_precision
+    def nobody(self) -> Grouped:
+        """One person whom no batch draws: of the shape of the others."""
+        first = jax.tree.map(
+            lambda x: jnp.asarray(np.repeat(x[:1, None], self.places, axis=1)), self._columns
+        )
+        return Grouped(first, jnp.zeros((1, self.places)))
+
+    @in_double_precision
+    def drawn(self, source: NoiseSource) -> Grouped:
+        """The people, with the records of each that are used.
+
+        Of a person with more records than places, a random choice of them is taken, from numbers
+        drawn for that person: how many records somebody has changes nothing for the others.
+        """
+        if self.n == 0:
+            return self.nobody()
+        places, counts = self.places, self._members.counts
+        kept = np.minimum(counts, places)
+        chosen = np.minimum(np.arange(places), counts[:, None] - 1)
+        drawn = source.uniforms((self.n, places))  # as many for each, whatever anybody has
+        more = counts > places
+        chosen[more] = _subsets(counts[more], drawn[more])
+        order, starts = self._members.by_person
+        row = order[starts[:, None] + chosen]
+        shares = np.where(np.arange(places) < kept[:, None], 1.0 / kept[:, None], 0.0)
+        records = jax.tree.map(lambda x: jnp.asarray(x[row]), self._columns)
+        return Grouped(records, jnp.asarray(shares))
 
 
 def _subsets(counts: np.ndarray, drawn: np.ndarray) -> np.ndarray:

@@ -85,6 +85,7 @@ class Spent:
         return Spent(self.simple, (*self.runs, whole), mixed)
 
 
+@np.errstate(under="ignore")  # chances far out are 0
 def admits(spent: Spent, budget: Budget) -> bool:
     """Whether releases with this total are within `budget`, however they were chosen."""
     parts = merge(p for g in (spent.simple, *spent.runs) for p in g.parts)

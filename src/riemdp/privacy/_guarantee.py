@@ -80,6 +80,9 @@ class Guarantee:
     def epsilon(self, delta: float) -> float:
         """The epsilon that holds at this `delta` in [0, 1) (an upper bound; `math.inf` where there
         is none).
+
+        Of batches that are drawn at random, what happens with a probability of 1e-26 a step and
+        less is counted as a failure: for a delta near that and below, the bound is much larger.
         """
         return bounds.epsilon(self.parts, real("delta", delta, at_least=0.0, below=1.0))
 

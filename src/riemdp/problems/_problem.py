@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from .._errors import InvalidArgument, invalid, raise_interrupt, real
+from .._errors import InvalidArgument, integer, invalid, raise_interrupt, real
 from ..domains import Ball
 from ..manifolds._base import AbstractManifold, Point, Tangent
 
@@ -174,6 +174,19 @@ def _objective_chunks(loss, w, data, chunk: int):
     return jax.lax.fori_loop(0, -(-n // chunk), body, 0.0)
 
 
+def _one_record(z: Record) -> Any:
+    """One record as arrays of float64, each with an entry."""
+    remedy = "give ONE record: real numbers, at least one, in arrays as the loss takes them"
+    try:
+        admitted = jax.tree.map(lambda x: jnp.asarray(x, dtype=jnp.float64), z)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"argument `z` is no record; {remedy}") from error
+    leaves = jax.tree.leaves(admitted)
+    if not leaves or any(leaf.size == 0 for leaf in leaves):
+        raise InvalidArgument(f"argument `z` is empty; {remedy}")
+    return admitted
+
+
 def check_gradient(
     problem: Problem,
     w: Point,
@@ -202,14 +215,16 @@ def check_gradient(
         The largest |<grad, u> - d/dt loss(exp(w, t u))|, relative to max(1, |grad|).
 
     Raises:
-        InvalidArgument: Naming `loss` if it is not a finite scalar, naming `gradient` if it has the
-            wrong shape, is not finite, not tangent, or differs by more than `tol`.
+        InvalidArgument: Naming `z` if it is no record or empty, `loss` if it is not a finite
+            scalar, `gradient` if it has the wrong shape, is not finite, not tangent, or differs by
+            more than `tol`.
     """
     m = problem.manifold
     tol = real("tol", tol, above=0.0)
     step = real("step", step, above=0.0)
     w = m._coerce("w", w)
-    z = jax.tree.map(lambda x: jnp.asarray(x, dtype=jnp.float64), z)
+    z = _one_record(z)
+    directions = integer("directions", directions)
     if not bool(m.belongs(w)):
         raise invalid("w", w, f"give a point of {m!r}")
     check_loss_shape(problem, w, z)

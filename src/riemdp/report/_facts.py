@@ -27,11 +27,12 @@ from ._words import (
     percent,
     rounded_up,
     strength,
+    valid_sentence,
 )
 
 if TYPE_CHECKING:
     from ..mechanisms._much_noise import MuchNoise
-    from ..mechanisms._outside import OutsideCount
+    from ..mechanisms._outside import OutsideCount, ValidCount
     from ..privacy import Budget, Guarantee
 
 SCHEMA = "riemdp.privacy-report/2"
@@ -174,7 +175,8 @@ class ReportFacts:
     arithmetic: str = ""  # "lattice" or "idealised", where the release says it
     spent: Guarantee | None = None  # everything that the ledger has charged
     in_ledger: bool | None = None  # whether this release is in it
-    outside: OutsideCount | None = None  # of the records, counted with noise
+    valid: ValidCount | None = None  # of the records, counted with noise
+    outside: OutsideCount | None = None
     person_is: str = ONE_POINT  # what a person's records count as
     much_noise: MuchNoise | None = None  # where the noise is as large as the ball
     language: str = ENGLISH  # of the page; the JSON is the same in all
@@ -211,10 +213,11 @@ class ReportFacts:
     @property
     def cautions(self) -> list[str]:
         """What to look at before signing: delta of 1/n or more, a nominal epsilon, large noise,
-        many records outside the ball.
+        few valid records, many records outside the ball.
         """
         found = cautions(self.guarantee, self.delta, self.records)
-        further = [f.caution for f in (self.much_noise, self.outside) if f is not None]
+        counts = (self.much_noise, self.valid, self.outside)
+        further = [f.caution for f in counts if f is not None]
         return [*found, *(caution for caution in further if caution is not None)]
 
     # ---------------------------------------------------------------- for machines
@@ -238,6 +241,7 @@ class ReportFacts:
             "radius": _json_number(self.radius),
             "private_search": None if self.search is None else self.search.to_dict(),
             "clipping": self.clipping,
+            "records_valid": None if self.valid is None else self.valid.to_dict(),
             "records_outside": None if self.outside is None else self.outside.to_dict(),
             "mechanism": self.mechanism,
             "sensitivity": _json_number(self.sensitivity),
@@ -364,6 +368,7 @@ class ReportFacts:
             ("Domain", self.domain),
             ("How it was found", None if self.search is None else self.search.sentence),
             ("Clipping", self.clipping + "."),
+            ("Valid", None if self.valid is None else valid_sentence(self.valid)),
             ("Outside the domain", self._outside()),
             ("Mechanism", self.mechanism_words or self.mechanism),
             ("Sensitivity", self._sensitivity()),

@@ -151,6 +151,7 @@ def privacy_report(
         search=search,
         region=_region(release),
         population=_population(release),
+        valid=known.get("valid"),
         outside=known.get("outside"),
         language=one_of("language", language, LANGUAGES),
         much_noise=_much_noise(release, None if ball is None else float(ball.radius)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..privacy._guarantee import PERSON
 
 if TYPE_CHECKING:
-    from ..mechanisms._outside import OutsideCount
+    from ..mechanisms._outside import OutsideCount, ValidCount
     from ..privacy import Guarantee
 
 ADJACENCY = {
@@ -131,6 +131,14 @@ def outside_sentence(outside: OutsideCount) -> str:
     return (
         f"{outside} {told} (a count with noise, plus or minus its standard"
         f" deviation; {percent(outside.share)} of the budget, part of the guarantee)"
+    )
+
+
+def valid_sentence(valid: ValidCount) -> str:
+    """How many records were points at all, how well that is known, and what it cost."""
+    return (
+        f"{valid} were {valid.of} (a count with noise, plus or minus its standard deviation;"
+        f" {percent(valid.share)} of the budget, part of the guarantee)"
     )
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Profile = Callable[[float], float]
 
+_QUIETLY = np.errstate(under="ignore")  # chances far out are 0
 _POINTS = 41
 _REACH = 700.0
 
@@ -46,6 +47,7 @@ class TradeOff:
         self._delta, self._top, self._exact, self._largest = delta, top, exact, largest
 
     @functools.cached_property
+    @_QUIETLY
     def supports(self) -> tuple[tuple[float, float], ...]:
         """Pairs (epsilon, delta) of the guarantee, epsilon from 0 on, one line each."""
         grid = min(max(self._top, 1e-9), _REACH) * np.linspace(0.0, 1.0, _POINTS) ** 1.5
@@ -54,6 +56,7 @@ class TradeOff:
         return (*found, *([(self._largest, 0.0)] if self._largest <= _REACH else []))
 
     @functools.cached_property
+    @_QUIETLY
     def _lines(self) -> tuple[Floats, Floats]:
         """log slope and value at 0 of every line."""
         x, found = np.array(self.supports).T
@@ -61,6 +64,7 @@ class TradeOff:
         mirrored = -np.expm1(-x) + np.exp(-x) * found
         return np.concatenate([-x[:0:-1], x]), np.concatenate([mirrored[:0:-1], found])
 
+    @_QUIETLY
     def rate(self, false_positives: float) -> float:
         """T at one false-positive rate: the largest rate of detection."""
         if self._exact is not None:
@@ -118,6 +122,7 @@ class TradeOff:
             false_positives = self.rate(false_positives)
         return false_positives
 
+    @_QUIETLY
     def _chain(self, log_f: float, size: int) -> tuple[float, float]:
         """(log slope, value at 0) of the line through T at exp(log_f) that `size` steps make."""
         slope, at_zero, f = 0.0, 0.0, math.exp(log_f)

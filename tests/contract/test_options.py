@@ -1,0 +1,170 @@
+"""No option is ignored: what no option can be is refused, by the option's name, whatever else the
+call is about; and what the option can be either is refused or makes a difference.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+import typer
+
+import riemdp
+from riemdp import InvalidArgument
+from riemdp.federated import Refused
+
+from .entries import RUNNING
+from .entry import numbers
+from .outcomes import a_place, charged, expected, valid
+from .rows_of_commands import NothingCharged
+
+
+class Nothing:
+    """What no option is."""
+
+
+NONSENSE = {"an object": Nothing(), "a text": "nonsense", "a number": -7}
+# What is taken all the same, with the reason.
+TAKEN = {
+    ("checkpoint", "a text"): "the path of a file",
+    ("--record-is", "a text"): "words for the report",
+}
+IGNORED = {"y"}  # by estimators without classes, as scikit-learn wants
+
+
+def parameters(entry):
+    """The names of the options of a row: parameters with a default, of its class and of `fit`."""
+    owner: object = riemdp
+    thing: object = riemdp
+    for part in entry.name.split(".")[1:]:
+        owner, thing = thing, getattr(thing, part)
+    asked = [owner] if inspect.isclass(owner) else [thing]
+    if inspect.isclass(thing):
+        asked.append(thing.fit)  # pyright: ignore[reportAttributeAccessIssue]
+    found = [p for one in asked for p in inspect.signature(one).parameters.values()]
+    without_classes = not hasattr(thing, "predict")
+    leave = {entry.records} | (IGNORED if without_classes else set())
+    return [p.name for p in found if p.default is not p.empty and p.name not in leave]
+
+
+CALLED = [entry for entry in RUNNING if not entry.name.startswith("riemdp.cli")]
+
+
+@pytest.mark.parametrize("entry", CALLED, ids=lambda e: e.id)
+def test_what_no_option_can_be_is_refused_by_name(entry):
+    wrong = []
+    for name in parameters(entry):
+        for kind, value in NONSENSE.items():
+            if (name, kind) in TAKEN:
+                continue
+            with a_place(entry) as given:
+                try:
+                    entry.call(valid(entry), given, **{name: value})
+                    wrong.append(f"{name} = {kind}: taken")
+                except Refused:
+                    pass  # the answer to a server, which says what the site does not do
+                except InvalidArgument as error:
+                    if not re.search(rf"\b{name}\b", str(error)):
+                        wrong.append(f"{name} = {kind}: {error}")
+                except Exception as error:
+                    wrong.append(f"{name} = {kind}: {type(error).__name__}: {error}")
+                if not charged(given.ledger).startswith("[0,"):
+                    wrong.append(f"{name} = {kind}: charged")
+    assert not wrong, "\n".join(wrong)
+
+
+# What these options can be, somewhere.
+KNOWN = {
+    "steps": 3,
+    "learning_rate": 0.37,
+    "row_norm": 0.5,
+    "tolerance": 1e-3,
+    "calibration": "classical",
+    "clamp_release": True,
+    "shrink": True,
+    "count_outside": False,
+    "n_min": 10,
+    "min_class_size": 10,
+    "records_per_person": 1,
+    "noise_std": 0.3,
+    "variance": 0.3,
+    "tolerated": 1,
+    "strong_convexity": 0.5,
+    "mean_share": 0.45,
+    "n_components": 2,
+    "project": False,
+}
+HARMLESS = {
+    ("riemdp.private_frechet_mean", "clamp_release"): "a draw that lies in the ball",
+    ("riemdp.private_frechet_mean[flat]", "shrink"): "what is done where nothing is said",
+    ("riemdp.mechanisms.ExtrinsicLaplace.release", "project"): "a draw that is positive definite",
+    ("riemdp.mechanisms.ExtrinsicGaussian.release", "project"): "a draw that is positive definite",
+}
+PAIRS = [(entry, name) for entry in CALLED for name in parameters(entry) if name in KNOWN]
+
+
+@pytest.mark.parametrize(("entry", "name"), PAIRS, ids=[f"{e.id} | {n}" for e, n in PAIRS])
+def test_a_known_option_makes_a_difference_or_is_refused(entry, name):
+    """It changes a released number, the guarantee, or what is said of the release."""
+    with a_place(entry) as given:
+        found, refused = _called(entry, given, name)
+        if refused:
+            assert re.search(rf"\b{name}\b", refused), refused
+            assert charged(given.ledger).startswith("[0,")
+            return
+        one = told(found), charged(given.ledger)
+    if (entry.name, name) in HARMLESS or (entry.id, name) in HARMLESS:
+        return
+    if name == "count_outside" and "OutsideCount" not in one[0][2]:
+        return  # there is none, as was asked for
+    wanted = expected(entry)
+    assert one != (told(wanted.result), wanted.charged)
+
+
+def _called(entry, given, name):
+    """What came of it: a result, or the words of a refusal."""
+    try:
+        return entry.call(valid(entry), given, **{name: KNOWN[name]}), ""
+    except InvalidArgument as error:
+        return None, str(error)
+
+
+def told(result):
+    """All that a result says, in words."""
+    facts = getattr(getattr(result, "model", result), "__dict__", {})
+    kept = {k: v for k, v in facts.items() if k.endswith("_") or k in ("details", "sigma")}
+    return repr(numbers(result).tolist()), str(getattr(result, "guarantee", "")), repr(kept)
+
+
+def options_of(entry):
+    """The options of a command that take a value."""
+    from riemdp.cli._app import app
+
+    whole = typer.main.get_command(app)
+    command = whole.commands[entry.name.split()[1]]  # pyright: ignore[reportAttributeAccessIssue]
+    found = [p for p in command.params if p.param_type_name == "option" and not p.is_flag]
+    return [p.opts[0] for p in found]
+
+
+@pytest.mark.parametrize(
+    "entry", [e for e in RUNNING if e.name.startswith("riemdp.cli")], ids=lambda e: e.id
+)
+def test_what_no_option_of_a_command_can_be_is_refused(entry, monkeypatch, tmp_path):
+    wrong = []
+    monkeypatch.chdir(tmp_path)
+    for name in options_of(entry):
+        if (name, "a text") in TAKEN:
+            continue
+        with a_place(entry) as given:
+            try:
+                entry.call(valid(entry), given, **{name: "nonsense"})
+                wrong.append(f"{name}: taken")
+            except NothingCharged as error:
+                if name not in str(error) and "nonsense" not in str(error):
+                    wrong.append(f"{name}: {error}")
+            except Exception as error:
+                wrong.append(f"{name}: {type(error).__name__}: {error}")
+            if not charged(given.ledger).startswith("[0,"):
+                wrong.append(f"{name}: charged")
+    assert not wrong, "\n".join(wrong)
