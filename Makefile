@@ -26,6 +26,8 @@ demo: $(READY)  ## real images -> private mean, plot, report (in $(OUT)/)
 
 # Compilation is half of the tests' time, and most functions run once: the compiler's quickest settings serve them best. Demo, slow
 # tests and benchmarks use its normal ones.
+# Half of what a process of its own costs is to read sources of packages once more, where nothing may keep what was read of them.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)  ## the tests (under 15 minutes on two cores)
 	XLA_FLAGS="$${XLA_FLAGS-$$($(BIN)/python tools/quick_flags.py)}" $(PYTEST)
 

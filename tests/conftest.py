@@ -41,21 +41,35 @@ gc.set_threshold(200_000, 20, 50)
 
 # Each compiled function takes a few memory mappings, of which Linux gives a process 65 530; beyond
 # them XLA crashes.
-MANY_MAPPINGS = 25_000
+MANY_MAPPINGS = 40_000
 
-SHARED = "RIEMDP_TESTS_COMPILED"  # the folder of what the workers of one run have compiled
+FOLDER = "JAX_COMPILATION_CACHE_DIR"  # of what the processes of one run have compiled
+SETTINGS = {
+    "jax_persistent_cache_min_compile_time_secs": 0.01,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+    # where in the source an operation stands is a tenth of the work of handing it to XLA
+    "jax_traceback_in_locations_limit": 0,
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """What one worker of a run has compiled the others load, and it survives `clear_caches`."""
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+    """What one process of a run has compiled the others load: workers, and what tests start. And it
+    survives `clear_caches`.
+    """
+    if FOLDER in os.environ:  # a worker, whose JAX has read all of it there
         return
-    if SHARED not in os.environ:
-        os.environ[SHARED] = tempfile.mkdtemp(prefix="riemdp-tests-")
-        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(SHARED), ignore_errors=True))
-    jax.config.update("jax_compilation_cache_dir", os.environ[SHARED])
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    folder = tempfile.mkdtemp(prefix="riemdp-tests-")
+    told = {FOLDER: folder, **{name.upper(): str(value) for name, value in SETTINGS.items()}}
+    os.environ.update(told)
+
+    def forget() -> None:
+        for name in told:
+            os.environ.pop(name, None)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(forget)
+    for name, value in {FOLDER.lower(): folder, **SETTINGS}.items():
+        jax.config.update(name, value)
 
 
 FIRST_STATES: dict[str, dict[str, Mapping[str, Any]]] = {}

@@ -30,9 +30,11 @@ from riemdp.manifolds import _spectral as sp
 from riemdp.optimizers import DPRGD
 from tests.domains.rounding import Place, means, values
 from tests.domains.test_rounding import FEW, MARGIN
+from tests.programs import compiled_apart
 
 EPS = np.finfo(np.float64).eps
 KINDS = ("cpu", "checked", "accelerator")
+ALONE, CHECKED = 11, 12  # numbers of programs that tests share
 
 
 def _accelerator() -> Any:
@@ -41,23 +43,26 @@ def _accelerator() -> Any:
 
 
 @contextlib.contextmanager
-def _alone(alone: bool) -> Iterator[None]:
-    """The programs of a machine with the CPU alone, or those of one with an accelerator."""
+def _alone(alone: bool, number: int | None = None) -> Iterator[None]:
+    """The programs of a machine with the CPU alone, or those of one with an accelerator. None was
+    compiled before, unless under this number.
+    """
     platforms = dict.fromkeys(["cpu"] if alone else ["cpu", "cuda"])
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, compiled_apart(number):
         patch.setattr(jax.extend.backend, "backends", lambda: platforms)
-        jax.clear_caches()  # programs that were compiled under the other answer
         yield
-    jax.clear_caches()
 
 
 @contextlib.contextmanager
-def on(kind: str) -> Iterator[None]:
-    """The default device of JAX, and its programs."""
+def on(kind: str, *, anew: bool = False) -> Iterator[None]:
+    """The default device of JAX, and its programs; those that are checked may be compiled anew,
+    which has to be where a fault is planted.
+    """
     device = _accelerator() if kind == "accelerator" else jax.devices("cpu")[0]
     if device is None:
         pytest.skip("JAX sees no device besides the CPU here")
-    programs = _alone(False) if kind == "checked" else contextlib.nullcontext()
+    checked = _alone(False, None if anew else CHECKED)
+    programs = checked if kind == "checked" else contextlib.nullcontext()
     with programs, jax.default_device(device):
         yield
 
@@ -78,7 +83,8 @@ def of_the_cpu(make: Any) -> Any:
 
 def of_the_cpu_alone(make: Any) -> Any:
     """The same with the programs of a machine without an accelerator."""
-    with jax.default_device(jax.devices("cpu")[0]), _alone(True):
+    programs = contextlib.nullcontext() if _accelerator() is None else _alone(True, ALONE)
+    with jax.default_device(jax.devices("cpu")[0]), programs:
         return make()
 
 
@@ -191,31 +197,34 @@ def test_a_solver_that_stops_early_is_seen_and_its_matrices_decomposed_again(fau
 
 
 @pytest.mark.parametrize("k", [2, 3, 8, 11, 32])
-@pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
-def test_what_stopped_a_little_early_is_mended_on_the_device(monkeypatch, k, size):
+def test_what_stopped_a_little_early_is_mended_on_the_device(monkeypatch, k):
     """As on an H200, where one matrix in thirty went to the host, which took longer than the rest:
-    here LAPACK is out of reach.
+    here LAPACK is out of reach. One program serves all sizes.
     """
-    x = size * matrices(k, 16)
-    rng = np.random.default_rng(k)
-    turn = rng.normal(size=x.shape) * 1e-13 / k
-    q = np.linalg.eigh(x)[1] @ (np.eye(k) + turn - turn.swapaxes(1, 2))
-    early = np.einsum("nri,nrs,nsi->ni", q, x, q), q
-    bad = np.asarray(decompositions.wrong(x, q=early[1], values=early[0]))
-    assert 0.5 < np.mean(bad) < 1.0
+    lapack, kind = np.linalg.eigh, type(jnp.linalg.eigh(jnp.eye(2)))
 
     def refuse(a: np.ndarray) -> Any:
         raise np.linalg.LinAlgError("out of reach")
 
-    found = type(jnp.linalg.eigh(jnp.eye(2)))(*map(jnp.asarray, early))
+    def mended(x: Any, *early: Any) -> Any:
+        monkeypatch.setattr(jnp.linalg, "eigh", lambda a, **options: kind(*early))
+        return decompositions.eigh(x)
+
     monkeypatch.setattr(np.linalg, "eigh", refuse)
-    monkeypatch.setattr(jnp.linalg, "eigh", lambda a, **options: found)
+    program = jax.jit(mended)
+    turn = np.random.default_rng(k).normal(size=matrices(k, 16).shape) * 1e-13 / k
     with _alone(False):
-        values, q = map(np.asarray, jax.jit(decompositions.eigh)(x))
-    assert np.mean(np.isnan(values[:, 0])) <= 0.02  # rounding may leave one to LAPACK
-    right = ~np.isnan(values[:, 0])
-    assert max(misses(x[right], values[right], q[right])) <= 1.5
-    assert np.all(np.diff(values[right & bad]) >= 0.0)
+        for size in (1e-150, 1.0, 1e150):
+            x = size * matrices(k, 16)
+            q = lapack(x)[1] @ (np.eye(k) + turn - turn.swapaxes(1, 2))
+            early = np.einsum("nri,nrs,nsi->ni", q, x, q), q
+            bad = np.asarray(decompositions.wrong(x, q=early[1], values=early[0]))
+            assert 0.5 < np.mean(bad) < 1.0
+            values, q = map(np.asarray, program(x, *early))
+            assert np.mean(np.isnan(values[:, 0])) <= 0.02  # rounding may leave one to LAPACK
+            right = ~np.isnan(values[:, 0])
+            assert max(misses(x[right], values[right], q[right])) <= 1.5
+            assert np.all(np.diff(values[right & bad]) >= 0.0)
 
 
 def test_a_sweep_turns_every_pair_of_columns_once():
@@ -331,7 +340,7 @@ def test_what_was_decomposed_again_has_its_derivatives(kind, function, monkeypat
 
     expected = of_the_cpu_alone(lambda: derivatives(x))
     faulty = contextlib.nullcontext() if kind == "cpu" else broken("nearly", 5)
-    with on(kind), faulty:
+    with on(kind, anew=True), faulty:
         found = derivatives(np.asarray(x))
     for one, other in zip(found, expected, strict=True):
         assert np.abs(other).max(axis=(1, 2)).min() > 0.0
@@ -357,15 +366,13 @@ def test_the_machine_decides_alone():
     """Backends of JAX, whichever of them is in use; and nothing is added where LAPACK is alone."""
     x = np.eye(3)[None]
     for platforms, alone in ((("cpu",), True), (("cpu", "cuda"), False), (("tpu", "cpu"), False)):
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, compiled_apart():
             patch.setattr(jax.extend.backend, "backends", lambda p=platforms: dict.fromkeys(p))
             assert decompositions.lapack_alone() is alone
-            jax.clear_caches()
             program = str(jax.make_jaxpr(decompositions.eigh)(x))
             assert ("pure_callback" in program) is not alone
             space = riemdp.SPDAffineInvariant(3)
             assert bool(holds_ball(space, jnp.eye(3), 1.0, 1e-6)) is alone
-    jax.clear_caches()
 
 
 # ------------------------------------------------------------------------------------ the ball

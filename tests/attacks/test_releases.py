@@ -31,6 +31,7 @@ from riemdp.randomness import noise_source
 from riemdp.sampling._far import View
 from riemdp.sampling._laplace import draw
 from tests.attacks.tools import outcome, refuted
+from tests.programs import compiled_apart
 from tests.statistical import ALPHA
 
 
@@ -1099,8 +1100,7 @@ def test_fault_52_a_rotation_by_half_a_turn_does_not_lie_in_the_ball(k):
         assert np.max(np.sqrt(np.sum(angles**2, axis=-1))) <= radius * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
-@pytest.mark.parametrize("product", [False, True])
+@pytest.mark.parametrize(("k", "product"), [(2, False), (3, False), (4, False), (3, True)])
 def test_fault_52_one_such_record_moves_a_mean_by_its_sensitivity(k, product):
     """Before: by 4.4 (half a turn), for a sensitivity of .012."""
     n, space, center = 50, riemdp.Stiefel(k, k), np.eye(k)
@@ -1465,9 +1465,8 @@ def rounded_norms(monkeypatch):
     """Norms of tangent vectors, which lose their digits far out, as before."""
     near = riemdp.Lorentz._log_coordinates
     monkeypatch.setattr(riemdp.Lorentz, "_log_coordinates_from_afar", near)
-    jax.clear_caches()
-    yield
-    jax.clear_caches()
+    with compiled_apart():
+        yield
 
 
 @pytest.mark.usefixtures("rounded_norms")

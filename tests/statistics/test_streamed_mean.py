@@ -15,9 +15,7 @@ from riemdp.statistics import FrechetMean, _affine_mean, _streamed_mean
 SPHERE, HYPERBOLIC, ROTATIONS = riemdp.Sphere(4), riemdp.Lorentz(4), riemdp.Stiefel(3, 3)
 PLANES, BURES = riemdp.Grassmann(5, 2), riemdp.SPDBuresWasserstein(3)
 PAIR = riemdp.Product(riemdp.Sphere(4), riemdp.SPDAffineInvariant(2))
-MIXED = riemdp.Product(
-    BURES, riemdp.Euclidean(2), riemdp.Grassmann(4, 2), riemdp.SPDLogEuclidean(2)
-)
+MIXED = riemdp.Product(BURES, riemdp.Euclidean(2), riemdp.SPDLogEuclidean(2))
 SPACES = [
     riemdp.Sphere(2),
     SPHERE,
