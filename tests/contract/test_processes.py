@@ -1,0 +1,53 @@
+"""In a worker process, started by any method, no row releases beside a ledger of the process that
+started it: it refuses and charges nothing. With a ledger of its own, or where none is open, it
+works.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .outcomes import expected
+from .processes import rows
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_rows_in_worker_processes(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system has no {method}")
+    compiled = os.environ.get("RIEMDP_TESTS_COMPILED") or os.environ["JAX_COMPILATION_CACHE_DIR"]
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": compiled,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.contract.processes", method],
+        cwd=ROOT,
+        env={**os.environ, **cache},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["charged"] == 0
+    assert sorted(found["beside"]) == sorted(entry.id for entry in rows())
+    for entry in rows():
+        refused, written, worked, spent = found["beside"][entry.id]
+        assert "worker process" in refused or "another process" in refused, (entry.id, refused)
+        assert not written, entry.id
+        assert worked == "released", (entry.id, worked)
+        assert spent == expected(entry).charged, entry.id
+    assert len(found["without"]) >= 12
+    assert set(found["without"].values()) == {"released"}, found["without"]

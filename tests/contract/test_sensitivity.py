@@ -1,0 +1,97 @@
+"""One record (one person) moves what is noised by at most the sensitivity, and a search for the
+worst record comes near it: a query that ignored the records would be noticed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from . import data as d
+from .entries import RUNNING
+from .noised import sensitivity, vector, without_noise
+from .outcomes import SEED, valid
+
+SLACK = 1 + 1e-6
+STEPS = 3  # of the search, after the corners
+NEAR = 0.0499  # half of the sensitivity of a value, a hair less
+
+
+@pytest.mark.parametrize("entry", RUNNING, ids=lambda e: e.id)
+def test_the_worst_record_that_is_found(entry, record_property):
+    """Pairs of neighbours that differ in one record: corners first, then random ones in the place
+    of the one that moves less.
+    """
+    data, rng = valid(entry), np.random.default_rng(SEED)
+    record = data[entry.records] if entry.value else entry.first(data)[0]
+    bound = sensitivity(entry, without_noise(entry, data))
+
+    def seen(one):
+        return vector(entry, without_noise(entry, entry.put(data, [one], whole=True)))
+
+    close = entry.value and "in a ball" not in entry.variant
+    found = [(one, seen(one)) for one in corners(entry, record, close=close)]
+    worst, pair = farthest(found)
+    for _ in range(STEPS):
+        if worst >= 0.99 * bound:
+            break
+        turned = anywhere(entry, record, rng, close=close)
+        found = [found[i] for i in pair] + [(turned, seen(turned))]
+        worst, pair = farthest(found)
+    record_property("share", worst / bound)
+    assert worst <= bound * SLACK, f"moved {worst:g}, and the sensitivity is {bound:g}"
+    assert worst >= entry.share * bound, f"moved {worst:g} of {bound:g}: what is released?"
+
+
+def farthest(found):
+    """The largest distance between two of the vectors, and which two."""
+    apart = {
+        (i, j): float(np.linalg.norm(one - other))
+        for i, (_, one) in enumerate(found)
+        for j, (_, other) in enumerate(found)
+        if i < j
+    }
+    pair = max(apart, key=apart.__getitem__)
+    return apart[pair], pair
+
+
+def corners(entry, record, *, close):
+    """Far points on two sides of the centre, and the centre; long rows along two axes."""
+    if close:
+        return [at_length(entry, side * np.eye(2) / np.sqrt(2) * NEAR) for side in (1, -1)]
+    if np.ndim(record) == 2:
+        return [1e6 * np.eye(2), 1e-6 * np.eye(2), np.eye(2)]
+    if is_direction(record):
+        return [turned_by(1.5, axis) for axis in (1, -1)]
+    return [1e6 * np.eye(3)[0], -1e6 * np.eye(3)[0], 1e6 * np.eye(3)[1]]
+
+
+def anywhere(entry, record, rng, *, close):
+    """A far record in a random direction; or a near one, for a value."""
+    y = rng.normal(size=(2, 2))
+    y = (y + y.T) / np.linalg.norm(y + y.T)
+    if close:
+        return at_length(entry, NEAR * y)
+    if np.ndim(record) == 2:
+        return np.asarray(d.SPD.exp(np.eye(2), 6 * y))
+    if is_direction(record):
+        return turned_by(1.5, rng.normal())
+    row = rng.normal(size=3)
+    return 1e6 * row / np.linalg.norm(row)
+
+
+def at_length(entry, y):
+    """The point at a tangent vector of the identity, or that vector."""
+    return y if "TangentGaussian" in entry.name else np.asarray(d.SPD.exp(np.eye(2), y))
+
+
+def is_direction(record):
+    """A point of the sphere, of the tests' data: near its origin."""
+    return float(np.linalg.norm(np.asarray(record) - np.asarray(d.SPHERE.origin))) < 0.5
+
+
+def turned_by(angle, side):
+    """A point of the sphere at an angle from the origin."""
+    origin = np.asarray(d.SPHERE.origin)
+    tangent = np.roll(origin, 1)
+    return np.cos(angle) * origin + np.sin(angle) * np.sign(side) * tangent
