@@ -108,13 +108,7 @@ class Entry:
         anywhere: False for a value that has to lie near the minimum of a loss.
         needs: An optional package that the call cannot do without.
         blocks: Whether it charges block by block, each before its noise is drawn.
-        bound: How far one record (one person) may move what was noised, from a result, where the
-            result does not state it.
-        share: The least share of that which a search for the worst record has to reach.
         again: Options of a second call, where the same one may not be made twice.
-        places: Whether the place of a record changes no "bits", or no more than the order in which
-            rounded numbers are added ("order").
-        without: Promises that it is not asked for, each with the reason.
     """
 
     name: str
@@ -138,11 +132,7 @@ class Entry:
     anywhere: bool = True
     needs: str = ""
     blocks: bool = False
-    bound: Callable[[Any], float] | None = None
-    share: float = 0.6
     again: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
-    places: str = "bits"
-    without: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
 
     @property
     def id(self) -> str:

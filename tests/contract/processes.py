@@ -2,7 +2,8 @@
 
     python -m tests.contract.processes fork|spawn|forkserver
 
-A process in which JAX has worked cannot be forked safely: this one does nothing but start workers.
+A process in which JAX has worked cannot be forked safely: this one does nothing but start workers,
+and the rows, whose data need JAX, are imported there.
 """
 
 from __future__ import annotations
@@ -18,20 +19,22 @@ from typing import Any
 
 from riemdp import Ledger
 
-from .entries import RUNNING
 from .entry import LEDGER, Entry, Given, numbers
-from .outcomes import SEED, charged
 
 Told = dict[str, list[Any]]  # of each row: what came of it beside a ledger, and with its own
 
 
 def rows() -> list[Entry]:
-    """All rows that are no commands: those charge a file that they are told."""
-    return [entry for entry in RUNNING if "processes" not in entry.without]
+    """All rows that are asked."""
+    from .entries import RUNNING
+
+    return list(RUNNING)
 
 
 def called(entry: Entry, ledger: Any, folder: Path) -> str:
     """ "released", or the words of the error."""
+    from .outcomes import SEED
+
     given = Given(entry.budget, SEED, ledger, folder)
     options = {"--ledger": None} if ".cli." in entry.name and ledger is None else {}
     if ledger is None and entry.name.startswith("riemdp.Private"):
@@ -45,26 +48,35 @@ def called(entry: Entry, ledger: Any, folder: Path) -> str:
     return "released" if numbers(result).size else "nothing"
 
 
-def beside_a_ledger(outbox: Any) -> None:
-    """Every row: without a ledger, and with one of its own."""
+def first_of_claims() -> set[str]:
+    """One row of each claim."""
+    return {entry.id for entry in {e.claim: e for e in reversed(rows())}.values()}
+
+
+def beside_a_ledger(outbox: Any, method: str) -> None:
+    """Every row without a ledger; and with one of its own, of which it has to know nothing of how
+    the process was started: every row where that is cheap, else one of each claim.
+    """
+    from .outcomes import charged
+
     told: Told = {}
+    owning = {entry.id for entry in rows()} if method == "fork" else first_of_claims()
     for entry in rows():
         with tempfile.TemporaryDirectory(prefix="riemdp-contract-") as name:
             folder = Path(name)
             refused = called(entry, None, folder)
             left = sorted(f.name for f in folder.iterdir() if f.name == "released.json")
-            own = Ledger(LEDGER, path=folder / "ledger.json")
-            told[entry.id] = [refused, left, called(entry, own, folder), charged(own)]
+            told[entry.id] = [refused, left]
+            if entry.id in owning:
+                own = Ledger(LEDGER, path=folder / "ledger.json")
+                told[entry.id] += [called(entry, own, folder), charged(own)]
     outbox.put(told)
 
 
-def without_a_ledger(outbox: Any) -> None:
+def without_a_ledger(outbox: Any, method: str) -> None:
     """One row of each claim, where no ledger is open."""
-    told, claims = {}, set()
-    for entry in rows():
-        if entry.claim in claims:
-            continue
-        claims.add(entry.claim)
+    told = {}
+    for entry in [entry for entry in rows() if entry.id in first_of_claims()]:
         with tempfile.TemporaryDirectory(prefix="riemdp-contract-") as name:
             told[entry.id] = called(entry, None, Path(name))
     outbox.put(told)
@@ -76,16 +88,16 @@ def main(method: str) -> None:
     found: dict[str, Any] = {}
     ledger = Ledger(LEDGER)
     with ledger:
-        found["beside"] = in_worker(context, beside_a_ledger)
+        found["beside"] = in_worker(context, beside_a_ledger, method)
     found["charged"] = ledger.charges
-    found["without"] = in_worker(context, without_a_ledger)
+    found["without"] = in_worker(context, without_a_ledger, method)
     print(json.dumps(found))
 
 
-def in_worker(context: Any, work: Any) -> Any:
+def in_worker(context: Any, work: Any, method: str) -> Any:
     """What a worker process puts into its queue."""
     queue = context.SimpleQueue()
-    worker = context.Process(target=work, args=(queue,))
+    worker = context.Process(target=work, args=(queue, method))
     worker.start()
     found = queue.get()
     worker.join()

@@ -18,7 +18,6 @@ from .entry import BUDGET, PURE, numbers
 from .outcomes import SEED, expected, outcome_of, valid
 from .rows_of_estimators import Fitted
 
-ROWS = [entry for entry in RUNNING if "forms" not in entry.without]
 FITS = [entry for entry in RUNNING if entry.name.startswith("riemdp.Private")]
 
 
@@ -38,7 +37,7 @@ def listed(records):
     return [np.asfortranarray(record.astype(np.float32)) for record in records]
 
 
-@pytest.mark.parametrize("entry", ROWS, ids=ids)
+@pytest.mark.parametrize("entry", RUNNING, ids=ids)
 def test_records_in_another_form(entry):
     """All forms hold the same numbers, which float16 has."""
     data = valid(entry)

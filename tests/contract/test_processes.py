@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from .entry import CLAIMS
 from .outcomes import expected
 from .processes import rows
 
+WORDS = ("worker process", "another process", "in the memory of process")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -44,10 +46,10 @@ def test_rows_in_worker_processes(method):
     assert found["charged"] == 0
     assert sorted(found["beside"]) == sorted(entry.id for entry in rows())
     for entry in rows():
-        refused, written, worked, spent = found["beside"][entry.id]
-        assert "worker process" in refused or "another process" in refused, (entry.id, refused)
+        refused, written, *own = found["beside"][entry.id]
+        assert any(words in refused for words in WORDS), (entry.id, refused)
         assert not written, entry.id
-        assert worked == "released", (entry.id, worked)
-        assert spent == expected(entry).charged, entry.id
-    assert len(found["without"]) >= 12
+        assert own in ([], ["released", expected(entry).charged]), (entry.id, own)
+    assert sum(len(told) == 4 for told in found["beside"].values()) >= len(CLAIMS)
+    assert len(found["without"]) == len(CLAIMS)
     assert set(found["without"].values()) == {"released"}, found["without"]

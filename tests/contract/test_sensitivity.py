@@ -29,7 +29,7 @@ def test_the_worst_record_that_is_found(entry, record_property):
     def seen(one):
         return vector(entry, without_noise(entry, entry.put(data, [one], whole=True)))
 
-    close = entry.value and "in a ball" not in entry.variant
+    close = 0.0 if not entry.value else 1.0 if entry.moved is not None else NEAR
     found = [(one, seen(one)) for one in corners(entry, record, close=close)]
     worst, pair = farthest(found)
     for _ in range(STEPS):
@@ -40,7 +40,43 @@ def test_the_worst_record_that_is_found(entry, record_property):
         worst, pair = farthest(found)
     record_property("share", worst / bound)
     assert worst <= bound * SLACK, f"moved {worst:g}, and the sensitivity is {bound:g}"
-    assert worst >= entry.share * bound, f"moved {worst:g} of {bound:g}: what is released?"
+    least = next((share for name, share in SHARES.items() if entry.id.startswith(name)), 0.6)
+    assert worst >= least * bound, f"moved {worst:g} of {bound:g}: what is released?"
+
+
+# How near a search comes where the bound is not sharp: it adds up what cannot happen at once, or
+# holds on all spaces of its curvature, or for any gap of eigenvalues. Measured, less a fifth.
+SHARES = {
+    "riemdp.private_frechet_mean[private ball, pure]": 0.04,
+    "riemdp.private_frechet_mean[private ball": 0.1,
+    "riemdp.private_frechet_mean[people, private ball": 0.1,
+    "riemdp.private_frechet_mean[sphere]": 0.4,
+    "riemdp.private_frechet_mean[dp-rsgd]": 0.4,
+    "riemdp.private_frechet_variance[private ball]": 0.08,
+    "riemdp.private_ball": 0.2,
+    "riemdp.private_geometric_median": 0.24,
+    "riemdp.mechanisms.AdaptiveMean": 0.1,
+    "riemdp.mechanisms.AdaptiveVariance": 0.08,
+    "riemdp.mechanisms.PrivateBall": 0.2,
+    "riemdp.private_minimize[DP-RGD, adaptive": 0.45,
+    "riemdp.private_minimize[DP-RSGD, Poisson": 0.4,
+    "riemdp.private_minimize[DP-RSVRG": 0.19,
+    "riemdp.private_minimize[principal": 0.1,
+    "riemdp.optimizers.private_principal_eigenvector": 0.028,
+    "riemdp.federated.private_ball": 0.09,
+    "riemdp.federated.private_frechet_mean": 0.05,
+    "riemdp.PrivateFrechetMean[private ball]": 0.1,
+    "riemdp.PrivatePCA[private row norm]": 0.028,
+    "riemdp.PrivatePCA[people, private row norm]": 0.028,
+    "riemdp.PrivatePCA[dp-rgd]": 0.028,
+    "riemdp.PrivateMDM[p": 0.45,
+    "riemdp.PrivateTSClassifier": 0.27,
+    "riemdp.PrivateTangentSpace[private ball]": 0.1,
+    "riemdp.PrivatePGA[private ball]": 0.09,
+    "riemdp.PrivatePGA": 0.28,
+    "riemdp.cli.main mean[private ball]": 0.09,
+    "riemdp.cli.main pca": 0.028,
+}
 
 
 def farthest(found):
@@ -58,10 +94,10 @@ def farthest(found):
 def corners(entry, record, *, close):
     """Far points on two sides of the centre, and the centre; long rows along two axes."""
     if close:
-        return [at_length(entry, side * np.eye(2) / np.sqrt(2) * NEAR) for side in (1, -1)]
+        return [at_length(entry, side * np.eye(2) / np.sqrt(2) * close) for side in (1, -1)]
     if np.ndim(record) == 2:
         return [1e6 * np.eye(2), 1e-6 * np.eye(2), np.eye(2)]
-    if is_direction(record):
+    if is_direction(entry):
         return [turned_by(1.5, axis) for axis in (1, -1)]
     return [1e6 * np.eye(3)[0], -1e6 * np.eye(3)[0], 1e6 * np.eye(3)[1]]
 
@@ -71,10 +107,10 @@ def anywhere(entry, record, rng, *, close):
     y = rng.normal(size=(2, 2))
     y = (y + y.T) / np.linalg.norm(y + y.T)
     if close:
-        return at_length(entry, NEAR * y)
+        return at_length(entry, close * y)
     if np.ndim(record) == 2:
         return np.asarray(d.SPD.exp(np.eye(2), 6 * y))
-    if is_direction(record):
+    if is_direction(entry):
         return turned_by(1.5, rng.normal())
     row = rng.normal(size=3)
     return 1e6 * row / np.linalg.norm(row)
@@ -85,9 +121,9 @@ def at_length(entry, y):
     return y if "TangentGaussian" in entry.name else np.asarray(d.SPD.exp(np.eye(2), y))
 
 
-def is_direction(record):
-    """A point of the sphere, of the tests' data: near its origin."""
-    return float(np.linalg.norm(np.asarray(record) - np.asarray(d.SPHERE.origin))) < 0.5
+def is_direction(entry):
+    """Whether records are points of the sphere."""
+    return entry.variant == "sphere" or entry.variant.startswith("extrinsic")
 
 
 def turned_by(angle, side):
