@@ -54,20 +54,21 @@ def first_of_claims() -> set[str]:
 
 
 def beside_a_ledger(outbox: Any, method: str) -> None:
-    """Every row without a ledger; and with one of its own, of which it has to know nothing of how
-    the process was started: every row where that is cheap, else one of each claim.
+    """Every row without a ledger, and one of each claim with one of its own. A process of a fork
+    server knows no more of the one that asked for it than one that is spawned: one row of each
+    claim there.
     """
     from .outcomes import charged
 
     told: Told = {}
-    owning = {entry.id for entry in rows()} if method == "fork" else first_of_claims()
-    for entry in rows():
+    some = first_of_claims()
+    for entry in [e for e in rows() if method != "forkserver" or e.id in some]:
         with tempfile.TemporaryDirectory(prefix="riemdp-contract-") as name:
             folder = Path(name)
             refused = called(entry, None, folder)
             left = sorted(f.name for f in folder.iterdir() if f.name == "released.json")
             told[entry.id] = [refused, left]
-            if entry.id in owning:
+            if entry.id in some:
                 own = Ledger(LEDGER, path=folder / "ledger.json")
                 told[entry.id] += [called(entry, own, folder), charged(own)]
     outbox.put(told)
