@@ -67,10 +67,10 @@ def _coefficients(result: Any) -> Floats:
 
 @functools.cache
 def _slopes(entry: Entry) -> tuple[Floats, Floats, float]:
-    before = without_noise(entry, valid(entry))
+    before, drawn = in_silence(entry, valid(entry))
     at, small = _coefficients(before), 0.05
-    count = max(size for law, size in laws(entry) if law in ADDED)
-    number = max(i for i, (law, size) in enumerate(laws(entry)) if law in ADDED and size == count)
+    count = max(size for law, size in drawn if law in ADDED)
+    number = max(i for i, (law, size) in enumerate(drawn) if law in ADDED and size == count)
     moved = [with_one_scale(entry, number, small, place) for place in range(count)]
     slopes = np.stack([(_coefficients(result) - at) / small for result in moved], axis=1)
     return at, slopes, scale(before)
@@ -122,9 +122,21 @@ def is_radial(entry: Entry) -> bool:
 
 def without_noise(entry: Entry, data: Data) -> Any:
     """What a row would release without noise."""
+    return in_silence(entry, data)[0]
+
+
+def in_silence(entry: Entry, data: Data) -> tuple[Any, list[tuple[str, int]]]:
+    """The same, and the laws that it asked, each for how many numbers."""
     radial = is_radial(entry)
-    with a_place(entry) as given, drawn_through(lambda draw: silent(draw, radial=radial)):
-        return entry.call(data, given)
+
+    def quiet(draw: Draw) -> Any:
+        made = silent(draw, radial=radial)
+        draw.size = int(np.size(made))
+        return made
+
+    with a_place(entry) as given, drawn_through(quiet) as draws:
+        result = entry.call(data, given)
+    return result, [(draw.law, draw.size) for draw in draws]
 
 
 def with_one_scale(entry: Entry, number: int, share: float = 1.0, place: int = 0) -> Any:
@@ -135,9 +147,9 @@ def with_one_scale(entry: Entry, number: int, share: float = 1.0, place: int = 0
             return silent(draw)
         made = zeros(draw.made())
         size = share if draw.law == "normals" else round(share * float(draw.given[0]))
-        if not isinstance(made, np.ndarray) or made.ndim == 0:
+        if not isinstance(made, np.ndarray):
             return type(made)(size)
-        made.flat[place] = size
+        made[(...,) if made.ndim == 0 else np.unravel_index(place, made.shape)] = size
         return made
 
     with a_place(entry) as given, drawn_through(planted):

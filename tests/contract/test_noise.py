@@ -14,10 +14,9 @@ from riemdp import NoiseSource
 from riemdp import mechanisms as m
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
-from . import data as d
 from .entries import RUNNING
 from .entry import PURE
-from .noised import is_radial, laws, releases, scale, vector, with_one_scale, without_noise
+from .noised import in_silence, is_radial, laws, releases, scale, vector, with_one_scale
 from .outcomes import SEED, valid
 from .rows_of_estimators import Fitted
 from .rows_of_loops import RATE
@@ -90,6 +89,17 @@ ELSEWHERE = {
     "riemdp.private_ball": "the steps to a centre are those of the mean in a private ball",
     "riemdp.mechanisms.PrivateBall.release": "the steps to a centre are those of AdaptiveMean",
     "riemdp.private_frechet_mean[extrinsic-gaussian]": "projected; ExtrinsicGaussian.release",
+    "riemdp.private_frechet_mean[extrinsic-laplace]": "a radius; its distances",
+    "riemdp.private_frechet_mean[riemannian-laplace]": "a radius; its distances",
+    "riemdp.private_frechet_mean[k-norm-gradient]": "a radius; its distances",
+    "riemdp.private_frechet_mean[auto]": "a radius; its distances",
+    "riemdp.mechanisms.RiemannianLaplace.release": "a radius; its distances",
+    "riemdp.mechanisms.KNormGradient.release": "a radius; its distances",
+    "riemdp.mechanisms.ExtrinsicLaplace.release": "a radius; its distances",
+    "riemdp.PrivateFrechetMean[pub": "a radius; its distances",
+    "riemdp.PrivateFrechetMean[people]": "a radius; its distances",
+    "riemdp.PrivateFrechetMean[refusing]": "a radius; its distances",
+    "riemdp.PrivateMDM[refusing]": "a radius; its distances",
     "riemdp.private_frechet_mean[dp-": "many steps; private_minimize[DP-RGD]",
     "riemdp.private_geometric_median": "many steps; private_minimize[geometric median]",
     "riemdp.private_minimize[DP-RGD, ": "many steps; private_minimize[DP-RGD]",
@@ -104,6 +114,8 @@ ELSEWHERE = {
     "riemdp.PrivatePCA[private row norm]": "a direction; PrivatePCA",
     "riemdp.PrivatePCA[people, private row norm]": "a direction; PrivatePCA[people]",
     "riemdp.PrivatePCA[dp-rgd]": "a direction; private_minimize[DP-RGD]",
+    "riemdp.PrivateMDM[public ball]": "a radius; its distances",
+    "riemdp.PrivateMDM[private labels]": "a radius; its distances",
     "riemdp.PrivateMDM[p": "divided by noisy numbers; the discriminant's own tests",
     "riemdp.PrivateTSClassifier": "divided by noisy numbers; the discriminant's own tests",
     "riemdp.cli.main": "prints no scale; the functions and estimators it calls",
@@ -117,14 +129,15 @@ def is_elsewhere(entry):
 
 @pytest.mark.parametrize("entry", [e for e in RUNNING if not is_elsewhere(e)], ids=ids)
 def test_one_scale_of_the_law_is_one_scale_of_what_is_released(entry):
-    if is_radial(entry):
-        pytest.skip("a radius and a direction: the distance is tested below")
-    result = without_noise(entry, valid(entry))
-    before = vector(entry, result)
+    assert not is_radial(entry), "name the test of its distances in ELSEWHERE"
+    result, drawn = in_silence(entry, valid(entry))
+    before, wanted = vector(entry, result), stated_scale(entry, result)
     size = last_size(result, before.size)
-    number = max(i for i, (law, count) in enumerate(laws(entry)) if law in ADDED and count == size)
-    wanted = stated_scale(entry, result)
-    moved = vector(entry, with_one_scale(entry, number)) - before
+    numbers = [i for i, (law, count) in enumerate(drawn) if law in ADDED and count == size]
+    for number in numbers[:-3:-1]:  # counts of records beside a ball come last
+        moved = vector(entry, with_one_scale(entry, number)) - before
+        if np.any(moved):
+            break
     assert float(np.linalg.norm(moved)) == pytest.approx(wanted, rel=2e-4)
     for twin in TWINS:
         other = vector(entry, with_one_scale(entry, number, twin)) - before
@@ -182,4 +195,3 @@ def distances_are_gamma(made, value):
 def test_reasons_name_rows():
     for name in ELSEWHERE:
         assert any(entry.id.startswith(name) for entry in RUNNING), name
-    assert d.SPD.dim == 3
