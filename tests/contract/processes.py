@@ -86,12 +86,12 @@ def without_a_ledger(outbox: Any, method: str) -> None:
 def main(method: str) -> None:
     """Both, each in a process of its own; and what the ledger that was open was charged."""
     context = multiprocessing.get_context(method)
-    found: dict[str, Any] = {}
+    # First where no ledger is open: a fork server then knows of none from its start.
+    found: dict[str, Any] = {"without": in_worker(context, without_a_ledger, method)}
     ledger = Ledger(LEDGER)
     with ledger:
         found["beside"] = in_worker(context, beside_a_ledger, method)
     found["charged"] = ledger.charges
-    found["without"] = in_worker(context, without_a_ledger, method)
     print(json.dumps(found))
 
 
