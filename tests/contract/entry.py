@@ -108,6 +108,8 @@ class Entry:
         anywhere: False for a value that has to lie near the minimum of a loss.
         private_labels: Whether classes of records are private.
         needs: An optional package that the call cannot do without.
+        blocks: Whether it charges block by block, each before its noise is drawn.
+        again: Options of a second call, where the same one may not be made twice.
     """
 
     name: str
@@ -131,6 +133,8 @@ class Entry:
     anywhere: bool = True
     private_labels: bool = False
     needs: str = ""
+    blocks: bool = False
+    again: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
 
     @property
     def id(self) -> str:

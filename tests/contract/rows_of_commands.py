@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import threading
 
 import numpy as np
 
@@ -65,9 +66,46 @@ def command(name, told, *fixed):
     return call
 
 
+class ByThread(io.TextIOBase):
+    """A stream that keeps apart what each thread writes."""
+
+    def __init__(self):
+        self._own = threading.local()
+
+    def begin(self):
+        """Of this thread."""
+        self._own.text = io.StringIO()
+        return self._own.text
+
+    def write(self, text):
+        return self._own.text.write(text)
+
+
+_out, _err = ByThread(), ByThread()
+_streams = threading.Lock()  # the commands that run now share the two streams
+_running = []
+
+
+@contextlib.contextmanager
+def captured():
+    """What this thread prints; other threads may run commands at the same time."""
+    with _streams:
+        if not _running:
+            _running.append(contextlib.ExitStack())
+            _running[0].enter_context(contextlib.redirect_stdout(_out))
+            _running[0].enter_context(contextlib.redirect_stderr(_err))
+        _running.append(None)
+    try:
+        yield _out.begin(), _err.begin()
+    finally:
+        with _streams:
+            _running.pop()
+            if len(_running) == 1:
+                _running.pop().close()
+
+
 def _printed(words):
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with captured() as (out, err):
         try:
             main(words)
             code = 0

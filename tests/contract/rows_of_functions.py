@@ -149,6 +149,7 @@ MEANS = (
             name,
             mechanism=name,
             claim="DP-RSVRG" if name == "dp-rsvrg" else "DP-RGD/RSGD",
+            blocks=name == "dp-rsvrg",
             refusals=(
                 *COMMON,
                 *WRONG_BALL,

@@ -363,6 +363,7 @@ SITES = (
         at_a_site,
         d.plain(d.matrices),
         files=True,
+        again={"round_number": 1},  # a site answers once a round
         moved=step_of_site,
         refusals=(
             *WRONG_RNG,

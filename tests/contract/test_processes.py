@@ -1,0 +1,56 @@
+"""In a worker process, started by any method, no row releases beside a ledger of the process that
+started it: it refuses and charges nothing. With a ledger of its own, or where none is open, it
+works.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .entry import CLAIMS
+from .outcomes import expected
+from .processes import rows
+
+WORDS = ("worker process", "another process", "in the memory of process")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_rows_in_worker_processes(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system has no {method}")
+    compiled = os.environ.get("RIEMDP_TESTS_COMPILED") or os.environ["JAX_COMPILATION_CACHE_DIR"]
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": compiled,
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.05",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.contract.processes", method],
+        cwd=ROOT,
+        env={**os.environ, **cache},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["charged"] == 0
+    if method != "forkserver":
+        assert sorted(found["beside"]) == sorted(entry.id for entry in rows())
+    for entry in [entry for entry in rows() if entry.id in found["beside"]]:
+        refused, written, *own = found["beside"][entry.id]
+        assert any(words in refused for words in WORDS), (entry.id, refused)
+        assert not written, entry.id
+        assert own in ([], ["released", expected(entry).charged]), (entry.id, own)
+    assert sum(len(told) == 4 for told in found["beside"].values()) == len(CLAIMS)
+    assert len(found["without"]) == len(CLAIMS)
+    assert set(found["without"].values()) == {"released"}, found["without"]
