@@ -265,7 +265,7 @@ class _Driver:
         if unpaid:
             context.account.pay(run.guarantee(spent), planned)
             self._save()
-        self._settle()
+        self._choose_iterate()
         helper = None
         if not (self.repeated or self.source.reproducible):
             helper = ThreadPoolExecutor(1, "riemdp-noise")  # the thread starts when used
@@ -280,12 +280,9 @@ class _Driver:
             helper,
         )
 
-    def _settle(self) -> None:
-        """Draw what the run begins with: nothing refuses it any more."""
+    def _choose_iterate(self) -> None:
+        """Draw which iterate the output is, where it is one at random: nothing refuses the run."""
         run, source = self.run, self.context.source
-        if run.settle is not None:
-            settled = run.settle(source)
-            self.run = replace(run, work=settled.work, anchor=settled.anchor)
         if np.any(self.target):
             return
         # Output "uniform": an iterate of the last restart. What follows it would not change the
@@ -295,6 +292,12 @@ class _Driver:
         self.target = source.integers(1, last + 1, shape)
         if self.checkpoint is not None:
             self.progress["target"] = int(self.target)
+
+    def _settle(self) -> None:
+        """Draw which records the run is on, where that is random: once, after the first charge."""
+        if self.run.settle is not None:
+            settled = self.run.settle(self.context.source)
+            self.run = replace(self.run, work=settled.work, anchor=settled.anchor, settle=None)
 
     def _remaining(self) -> list[tuple[Segment, int]]:
         """Segments that are still to be taken, and how many of their steps.
@@ -350,8 +353,9 @@ class _Driver:
         if self.status == "completed" and self.run.output == "uniform":
             whole = self.run.charged()
             rest = tuple(w - s for w, s in zip(whole, self._charged(), strict=True))
-            planned = self.run.guarantee(whole)
-            self.context.account.pay(self.run.guarantee(rest), planned)
+            if any(rest):
+                planned = self.run.guarantee(whole)
+                self.context.account.pay(self.run.guarantee(rest), planned)
             self.progress |= {f"charged.{i}": count for i, count in enumerate(whole)}
         if self.checkpoint is not None and self.status == "completed":
             self.checkpoint.remove()
@@ -368,6 +372,7 @@ class _Driver:
             progress["steps"] = segment.step + count
             if self.checkpoint is not None:
                 self.checkpoint.intend(**{k: v for k, v in progress.items() if isinstance(v, int)})
+            self._settle()
 
         randomness = self.draws.take(queries, note)
         rates = run.rates[segment.step : segment.step + count]

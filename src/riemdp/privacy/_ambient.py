@@ -5,13 +5,9 @@ task, else the session's.
 from __future__ import annotations
 
 import contextvars
-from typing import TYPE_CHECKING
 
 from .._errors import InvalidArgument
 from . import _elsewhere
-
-if TYPE_CHECKING:
-    from ._ledger import Ledger
 
 
 class Block:
@@ -19,7 +15,7 @@ class Block:
     task, a thread) may keep it when it is over.
     """
 
-    def __init__(self, ledger: Ledger):
+    def __init__(self, ledger: object):
         self.ledger, self.over = ledger, False
         self._opener = _elsewhere.opened()
 
@@ -36,14 +32,14 @@ _blocks: list[Block] = []  # those of this process that are not over
 _session: Block | None = None  # of this process, for what is in no `with Ledger`
 
 
-def enter(ledger: Ledger) -> None:
+def enter(ledger: object) -> None:
     """A `with` block begins."""
     block = Block(ledger)
     _blocks.append(block)
     _entered.set((*_entered.get(), block))
 
 
-def leave(ledger: Ledger) -> None:
+def leave(ledger: object) -> None:
     """The innermost `with` block of this ledger ends: one of this context, or else any, where it
     was entered in another one (a thread, a task).
     """
@@ -57,7 +53,7 @@ def leave(ledger: Ledger) -> None:
             return
 
 
-def begin_session(ledger: Ledger | None) -> None:
+def begin_session(ledger: object) -> None:
     """The session's ledger from now on; None ends it."""
     global _session
     block = None if ledger is None else Block(ledger)
@@ -66,8 +62,8 @@ def begin_session(ledger: Ledger | None) -> None:
         was.end()
 
 
-def current() -> Ledger | None:
-    """See `Ledger.current`."""
+def current() -> object:
+    """The ledger, or None; see `Ledger.current`."""
     entered = _entered.get()
     if entered and entered[-1].over:
         raise InvalidArgument(

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from .._errors import (
     BudgetExceeded,
@@ -430,7 +430,7 @@ class Ledger:
         Raises:
             InvalidArgument: That block is over: this is a task or thread that it started.
         """
-        return _ambient.current()
+        return cast("Ledger | None", _ambient.current())
 
     # ---------------------------------------------------------------- JSON
     def to_json(self) -> str:
