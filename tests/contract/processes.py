@@ -54,15 +54,14 @@ def first_of_claims() -> set[str]:
 
 
 def beside_a_ledger(outbox: Any, method: str) -> None:
-    """Every row without a ledger, and one of each claim with one of its own. A process of a fork
-    server knows no more of the one that asked for it than one that is spawned: one row of each
-    claim there.
+    """Rows without a ledger, and one of each claim with one of its own: all rows in a fork, and one
+    row of each claim in a process that begins anew, which knows less of the one that asked for it.
     """
     from .outcomes import charged
 
     told: Told = {}
     some = first_of_claims()
-    for entry in [e for e in rows() if method != "forkserver" or e.id in some]:
+    for entry in [e for e in rows() if method == "fork" or e.id in some]:
         with tempfile.TemporaryDirectory(prefix="riemdp-contract-") as name:
             folder = Path(name)
             refused = called(entry, None, folder)
