@@ -244,6 +244,7 @@ BOUNDS: dict[str, Callable[[Any], float]] = {
     f"{RUN}[DP-RGD, two steps with momentum]": of_steps(2.5),
     f"{RUN}[DP-RGD, domain]": of_steps(2),
     f"{RUN}[DP-RGD, adaptive clip]": of_steps(9),
+    f"{RUN}[DP-RGD, one of the iterates]": of_steps(2),
     f"{RUN}[DP-RSGD, Poisson, replace-one]": of_steps(4),
     f"{RUN}[DP-RSGD, Poisson": of_steps(4),  # of add-or-remove-one: one goes and one comes
     f"{RUN}[DP-RSGD, allocation]": of_steps(2),

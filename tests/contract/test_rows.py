@@ -76,12 +76,13 @@ def looks_like_a_release(thing: object) -> bool:
 
 def suspects() -> dict[str, str]:
     """Public callables that look like a release: home -> the name that a row would have."""
-    found = {}
+    found, seen = {}, []  # what another package offers too is seen once
     for package in packages():
         for name in package.__all__:
             thing = getattr(package, name)
-            if not callable(thing) or not looks_like_a_release(thing):
+            if not callable(thing) or not looks_like_a_release(thing) or thing in seen:
                 continue
+            seen.append(thing)
             top = f"riemdp.{name}" if getattr(riemdp, name, None) is thing else ""
             home = f"{package.__name__}.{name}"
             if inspect.isclass(thing) and callable(getattr(thing, "release", None)):

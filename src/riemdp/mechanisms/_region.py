@@ -63,7 +63,10 @@ class Observation:
     law: ErrorLaw
     slack: float = 0.0
     domain: Domain | None = None
-    place: str = "the noisy vector that was released at the centre"
+    place: str = (
+        "the noisy vector that was released, in coordinates at the centre (along the space, as the"
+        " error from noise is stated, that may be farther)"
+    )
     at_released_point: bool = False
     subject: str = ""
 
