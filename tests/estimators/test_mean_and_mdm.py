@@ -324,7 +324,9 @@ def test_counts_outside_belong_to_the_classes_and_cost_nothing_more(kind):
     noise = [a.scale / b.scale for a, b in zip(fitted.releases_, without.releases_, strict=True)]
     assert noise == pytest.approx([1 / np.sqrt(1 - left.share)] * 2, rel=1e-6)
     with pytest.raises(InvalidArgument, match="count_outside"):
-        make(ball=None, mechanism="auto", count_outside=True).fit(X, Y)
+        mdm(
+            labels=kind, classes=["left", "right"], mechanism="auto", ball=None, count_outside=True
+        ).fit(X, Y)
 
 
 def test_a_mean_says_how_many_lay_outside():

@@ -243,7 +243,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
     @staticmethod
     def _how(ball: Ball | AdaptiveBall, budget: Budget) -> dict[str, Any]:
         """Options of the mean: one law of noise, and a released point inside its ball."""
-        how = composable(ball, budget)
+        how = composable(ball, budget, None if isinstance(ball, AdaptiveBall) else False)
         return {**how, "clamp_release": True} if isinstance(ball, Ball) else how
 
     def transform(self, X: RecordsLike) -> np.ndarray:

@@ -196,7 +196,7 @@ def run_in_process(
         status=status,
         history=History(rows),
         gradient_calls=calls,
-        places=None if people is None else records_per_person,
+        places=None if people is None else people[0][1].places,
     )
     return replace(result, receipt=permit.receipt)
 
