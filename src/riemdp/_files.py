@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import stat
 import sys
 import threading
 import time
@@ -289,12 +290,15 @@ def is_held(path: Path) -> bool:
 
 def _no_link(path: str, flags: int, mode: int = 0o600) -> int:
     """Opens a file that is nobody else's name for another one; a new one for its owner only."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), mode)
+    safe = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would be waited for
+    return os.open(path, flags | safe, mode)
 
 
 def _is_our_own(handle: IO[bytes]) -> bool:
-    """Whether an open file belongs to this user and has one name."""
+    """Whether what is open is a file, belongs to this user and has one name."""
     told = os.fstat(handle.fileno())
+    if not stat.S_ISREG(told.st_mode):
+        return False
     return told.st_nlink < 2 and (sys.platform == "win32" or told.st_uid == os.geteuid())
 
 

@@ -418,6 +418,106 @@ def test_fault_76_no_figure_of_a_ledger_with_parts_is_understated() -> None:
     assert riemdp.privacy.Guarantee.from_dict(spent.to_dict()).epsilon(0.1) >= spent.epsilon(0.1)
 
 
+# ------------------------------------------------------------------------- one run, one ledger
+def _run(at_second_block: Callable[[], object]) -> riemdp.OptimizationResult:
+    """A run of four blocks of noise, with something that another thread does at the second one."""
+    space = riemdp.Euclidean(2)
+    method = riemdp.DPRSGD(4, 24, 0.1, 1.0, sampling="allocation", adjacency="add-or-remove-one")
+    draws = riemdp.NoiseSource.rounded_normals
+    blocks: list[None] = []
+
+    def drawn(*given: Any, **named: Any) -> Any:
+        blocks.append(None)
+        if len(blocks) == 2:
+            thread = threading.Thread(target=at_second_block)
+            thread.start()
+            thread.join()
+        return draws(*given, **named)
+
+    problem = riemdp.problems.frechet_mean(space)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(riemdp.NoiseSource, "rounded_normals", drawn)
+        result = riemdp.private_minimize(
+            problem, ROWS[:, :2], np.zeros(2), method, Budget(2.0, 1e-6)
+        )
+    assert len(blocks) > 2
+    return result
+
+
+@pytest.mark.parametrize("then", ["none", "another"])
+def test_fault_77_a_run_is_charged_to_the_ledger_that_it_began_with(then: str) -> None:
+    """Every block asked anew which ledger it was of: what another thread opened or closed meanwhile
+    took the rest, or nothing did.
+    """
+    book, other = Ledger(WHOLE), Ledger(WHOLE)
+    riemdp.session_ledger(book)
+    try:
+        result = _run(lambda: riemdp.session_ledger(None if then == "none" else other))
+    finally:
+        riemdp.session_ledger(None)
+    assert other.charges == 0
+    assert book.spent.epsilon(1e-6) == pytest.approx(result.guarantee.epsilon(1e-6), rel=1e-9)
+
+
+def test_a_run_of_no_ledger_is_not_charged_to_one_that_is_opened_meanwhile() -> None:
+    book = Ledger(WHOLE)
+    try:
+        result = _run(lambda: riemdp.session_ledger(book))
+    finally:
+        riemdp.session_ledger(None)
+    assert result.status == "completed"
+    assert book.charges == 0
+
+
+# ------------------------------------------------------------------------------- interrupted entry
+def test_an_interrupt_while_a_ledger_is_entered_leaves_the_next_block_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was counted first and told later: after an interrupt in between, workers of the next block
+    released, and nothing else did any more.
+    """
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", interrupted)  # of the file that tells workers
+        with pytest.raises(KeyboardInterrupt), Ledger(WHOLE):
+            pass
+    assert charge(pure(0.1)) is not None  # no block is open
+    with Ledger(WHOLE):
+        assert os.environ[VARIABLE]
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(1) as pool, pytest.raises(InvalidArgument, match="worker process"):
+            pool.apply(charge, (pure(0.1),))
+    assert VARIABLE not in os.environ
+
+
+# ------------------------------------------------------------------------ saved while it is spent
+def test_fault_76_a_copy_with_more_charges_is_not_replaced_by_one_with_fewer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text was made before the lock was taken, and compared with what was spent by then."""
+    ledger, target = Ledger(WHOLE), tmp_path / "copy.json"
+    ledger.spend(pure(0.5))
+    ledger.save(target)
+    older = ledger.to_json()
+    ledger.spend(pure(0.5))
+    ledger.save(target)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "to_json", lambda self: older)  # what a slower thread holds
+        ledger.save(target)
+    assert Ledger.load(target).charges == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_a_pipe_in_the_place_of_a_lock_is_not_waited_for(tmp_path: Path) -> None:
+    from riemdp._files import is_held
+
+    os.mkfifo(tmp_path / "pipe.lock")
+    assert is_held(tmp_path / "pipe.lock")
+
+
 # ------------------------------------------------------------------------------------ public labels
 NAMES = [unicodedata.normalize(form, "Z\u00fcrich") for form in ("NFC", "NFD")]
 

@@ -15,7 +15,9 @@ class Account:
     of. Here is the one place where optimisers charge.
 
     Attributes:
-        ledger: The `Ledger`; None for the innermost `with Ledger(...)`.
+        ledger: The `Ledger`; None for the innermost `with Ledger(...)` or the session's, which is
+            looked for once: whatever other threads open or close meanwhile, a run is charged to one
+            ledger, or to none.
         permit: Of a release that was charged as a whole; then no ledger is.
         of_people: Whether the entries of the run are people, so that its guarantees are for them.
         id: The random name of the run's charges.
@@ -27,6 +29,10 @@ class Account:
     of_people: bool = False
     id: str = field(default_factory=new_id)
     receipt: Receipt | None = None
+
+    def __post_init__(self) -> None:
+        if self.permit is None and self.ledger is None:
+            self.ledger = Ledger.current()
 
     def stated(self, guarantee: Guarantee) -> Guarantee:
         """The guarantee of some answers, for what the run protects."""
@@ -40,11 +46,11 @@ class Account:
     def pay(self, guarantee: Guarantee, planned: Guarantee | None = None) -> None:
         """Pay for some answers, of a run that may be planned as a whole, before they are drawn."""
         guarantee, whole = self.stated(guarantee), None if planned is None else self.stated(planned)
-        if self.permit is None:
-            paid = charge(guarantee, self.ledger, of=whole, run=self.id)
-        else:
-            paid = self.permit.take(guarantee)
-        self.receipt = paid.receipt
+        if self.permit is not None:
+            self.receipt = self.permit.take(guarantee).receipt
+        elif self.ledger is not None or self.receipt is None:
+            self.receipt = charge(guarantee, self.ledger, of=whole, run=self.id).receipt
+        # else the run began where no ledger was open
 
 
 def check_affordable(guarantee: Guarantee, ledger: Ledger | None) -> None:

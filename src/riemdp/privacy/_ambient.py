@@ -17,12 +17,12 @@ class Block:
 
     def __init__(self, ledger: object):
         self.ledger, self.over = ledger, False
-        self._opener = _elsewhere.opened()
+        self._opener = _elsewhere.opened(self)
 
     def end(self) -> None:
         """It is over for whoever keeps it."""
         self.over = True
-        _elsewhere.closed(self._opener)
+        _elsewhere.closed(self, self._opener)
 
 
 _entered: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar(
@@ -35,8 +35,8 @@ _session: Block | None = None  # of this process, for what is in no `with Ledger
 def enter(ledger: object) -> None:
     """A `with` block begins."""
     block = Block(ledger)
-    _blocks.append(block)
     _entered.set((*_entered.get(), block))
+    _blocks.append(block)
 
 
 def leave(ledger: object) -> None:

@@ -16,6 +16,7 @@ import os
 import secrets
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
@@ -42,7 +43,10 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.RLock()  # a handler of a signal may open a ledger, too
         self.pid, self.token = 0, ""
-        self.open = 0  # blocks entered and not left, in any thread, and the session's ledger
+        # Blocks entered and not left, in any thread, and the session's. One that an interrupt kept
+        # from being entered is nobody's, and vanishes from here.
+        self.open: weakref.WeakSet[object] = weakref.WeakSet()
+        self.place: Path | None = None  # see `_place_of`: it stays what it was at first
         self.said = ""  # what the variable says of these
         self.shown: IO[bytes] | None = None  # the file whose lock says that a ledger is open
         self.forked_beside: tuple[str, ...] = ()  # said by whom this is a forked child of
@@ -53,9 +57,9 @@ if hasattr(os, "register_at_fork"):
 
     def _in_child() -> None:
         _own.lock = threading.RLock()  # a thread may have held it at the fork
-        if _own.open > 0:
+        if _own.open:
             _own.forked_beside = (*_own.forked_beside, _own.said)
-        _own.open, _own.said, _own.shown = 0, "", None
+        _own.open, _own.said, _own.shown = weakref.WeakSet(), "", None
         _note_self()
 
     os.register_at_fork(after_in_child=_in_child)
@@ -73,29 +77,35 @@ token()  # made at import
 
 
 # ------------------------------------------------------------------ said by who opens a ledger
-def opened() -> int:
-    """A ledger is open in this process, in one place more. Returns what `closed` is given."""
+def opened(block: object) -> int:
+    """A ledger is open in this process, in one place more, for as long as `block` lives or until it
+    is closed. Returns what `closed` is given.
+
+    It is said before it is counted: an interrupt in between lets no worker release.
+    """
     with _own.lock:
-        _own.open += 1
-        if _own.open == 1:
-            place = _place_of(os.getpid())
+        if not _own.said:
             try:
-                _own.shown, _own.said = hold(place), str(place)
+                if _own.shown is None and _own.place is not None:
+                    _own.shown = hold(_own.place)
             except OSError:  # nobody can look whether it is open still
-                _own.said = token()
-            _say(_own.said)
+                pass
+            said = token() if _own.shown is None else str(_own.place)
+            _say(said)
+            _own.said = said
+        _own.open.add(block)
         return os.getpid()
 
 
-def closed(opener: int) -> None:
+def closed(block: object, opener: int) -> None:
     """A ledger is open in one place less; it stays open in the process that opened it, where that
     is another one, of which this one is a forked copy.
     """
     with _own.lock:
         if opener != os.getpid():
             return
-        _own.open -= 1
-        if _own.open > 0:
+        _own.open.discard(block)
+        if _own.open:
             return
         left = [each for each in _told() if each != _own.said]
         os.environ[VARIABLE] = _BETWEEN.join(left)
@@ -106,16 +116,21 @@ def closed(opener: int) -> None:
         _own.shown, _own.said = None, ""
 
 
-def _place_of(pid: int) -> Path:
+def _place_of(pid: int) -> Path | None:
     """The file that a process holds while it has a ledger open. The operating system lets go of it
     where the process is killed.
 
     Its name is made of the random key that every process of multiprocessing has from the one that
-    started it: who is no relative cannot guess it, and so cannot be there first.
+    started it: who is no relative cannot guess it, and so cannot be there first. None where there
+    is no folder for such files.
     """
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:
+        return None
     key = bytes(multiprocessing.current_process().authkey)
     name = hashlib.sha256(b"riemdp %d " % pid + key).hexdigest()[:32]
-    return Path(tempfile.gettempdir()) / f"riemdp-open-ledger-{name}.lock"
+    return Path(folder) / f"riemdp-open-ledger-{name}.lock"
 
 
 def _told() -> list[str]:
@@ -140,13 +155,16 @@ def _above() -> set[str]:
     parent = multiprocessing.parent_process()
     if parent is None:
         return set()
-    known = {*_settings().get(_HANDED_DOWN, ())} - {str(_place_of(os.getpid()))}
-    return known if parent.pid is None else {*known, str(_place_of(parent.pid))}
+    known = {*_settings().get(_HANDED_DOWN, ())} - {str(_own.place)}
+    above = None if parent.pid is None else _place_of(parent.pid)
+    return known if above is None else {*known, str(above)}
 
 
 def _note_self(_: object = None) -> None:
     """Whatever this process starts looks at it, and at whom it comes from."""
-    _settings()[_HANDED_DOWN] = (*_above(), str(_place_of(os.getpid())))
+    _own.place = _place_of(os.getpid())
+    own = () if _own.place is None else (str(_own.place),)
+    _settings()[_HANDED_DOWN] = (*_above(), *own)
 
 
 _note_self()
@@ -158,7 +176,7 @@ def marked(state: dict[str, Any]) -> dict[str, Any]:
     """The state of an object that is pickled now: with the mark that it had, else with this
     process's while a ledger is open in it. So what comes back has no other mark.
     """
-    return {MARK: token(), **state} if _own.open > 0 else dict(state)
+    return {MARK: token(), **state} if _own.open else dict(state)
 
 
 def passed_on(of: Any, to: Iterable[Any]) -> None:
@@ -195,7 +213,7 @@ def refuse_sent(what: object, name: str) -> None:
 
 def refuse_unseen() -> None:
     """Raise where a ledger is open that a release without one may belong to."""
-    if _own.open > 0:
+    if _own.open:
         raise InvalidArgument(
             "argument `ledger` is not given, and a ledger is open in another thread of this"
             " process, which this thread does not see: the release would be charged to nothing."

@@ -465,15 +465,19 @@ class Ledger:
             write_new_text(target, text, _MODE)
             return
         with locked(target) as file:
-            self._check_copy(target.read_text(encoding="utf-8", errors="replace"), target)
-            file.write_text(text, _MODE)
+            if self._replaces(target.read_text(encoding="utf-8", errors="replace"), text, target):
+                file.write_text(text, _MODE)
 
-    def _check_copy(self, text: str, target: Path) -> None:
-        """Refuse to replace a file of which not everything is in this ledger, too."""
+    def _replaces(self, there: str, text: str, target: Path) -> bool:
+        """Whether `text` takes the place of what is in a file: not of a later copy, which another
+        thread has written meanwhile. Refuses to where not everything of it is in this ledger, too.
+        """
         with contextlib.suppress(InvalidArgument):
-            budget, state, _ = from_json(text)
+            (budget, state, _), (_, now, _) = from_json(there), from_json(text)
+            if budget == self._budget and now.has_all_of(state):
+                return True
             if budget == self._budget and self._holder._state.has_all_of(state):
-                return
+                return False
         raise InvalidArgument(
             f"argument `path`: {target} exists, and is no earlier copy of this ledger; to replace"
             " it would forget what was spent there. Give another path, or go on with the ledger"
