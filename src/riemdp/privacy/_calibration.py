@@ -16,6 +16,7 @@ from .accounting.events import CoarselyAllocatedEvent
 from .accounting.gaussian import gaussian_mu
 
 _LEAST = 1e-3  # noise multipliers below this hide nothing
+_LEAST_EPSILON, _LEAST_DELTA = 1e-6, 1e-26  # in batches: tails are cut near 1e-26 a step
 _TIGHT = 0.996  # a calibrated guarantee spends at least this share of epsilon
 
 
@@ -103,6 +104,7 @@ def subsampled_gaussian_noise_multiplier(
     sampling = one_of("sampling", sampling, ("without-replacement", "poisson"))
     if batch_size == population:
         return gaussian_noise_multiplier(budget, steps)
+    _check_computable(budget)
     return _subsampled(budget.epsilon, budget.delta, population, batch_size, steps, sampling)
 
 
@@ -169,6 +171,7 @@ def allocated_gaussian_noise_multiplier(budget: Budget, *, steps: int, epochs: i
     steps, epochs = integer("steps", steps), integer("epochs", epochs)
     if steps == 1:
         return gaussian_noise_multiplier(budget, epochs)
+    _check_computable(budget)
     return _allocated(budget.epsilon, budget.delta, steps, epochs)
 
 
@@ -279,6 +282,16 @@ def _next(bad: float, at_bad: float, good: float, at_good: float, aim: float) ->
     if math.isinf(bad):
         return good - (min(max(aim - at_good, 0.01), 3.0) if finite_good else 1.5)
     return (bad + good) / 2
+
+
+def _check_computable(budget: Budget) -> None:
+    """Refuse what the accounting of batches cannot tell from nothing, after minutes of trying."""
+    if budget.epsilon < _LEAST_EPSILON or budget.delta < _LEAST_DELTA:
+        remedy = (
+            f"in batches, noise is computed for epsilon from {_LEAST_EPSILON:g} and delta from"
+            f" {_LEAST_DELTA:g} on; give more, or use all records in each step"
+        )
+        raise invalid("budget", budget, remedy)
 
 
 def _gaussian_budget(budget: object) -> Budget:
