@@ -125,15 +125,6 @@ class Tracer:
         self.found.setdefault(place, {}).setdefault(reason, set()).add(code.co_qualname)
 
 
-def files_of(tracer: Tracer, base: Collection[str]) -> dict[str, Mapping[str, set[str]]]:
-    """The files that a call was inside of, without those of the base."""
-    return {
-        place: reasons
-        for place, reasons in sorted(tracer.found.items())
-        if not any(place == file or place.startswith(file) for file in base)
-    }
-
-
 def arrays(thing: Any) -> Iterator[Any]:
     """All arrays in it."""
     return (t for t in things(thing) if isinstance(t, np.ndarray | jax.Array))

@@ -167,10 +167,6 @@ class PrivateTLCenter(ManifoldRecords, TransformerMixin, BaseEstimator):
         for size in sizes:
             check_size(manifold, ball, size, budget)
             plan_count(budget, size, self.count_outside)
-        if self.count_outside and isinstance(ball, AdaptiveBall):
-            raise invalid(
-                "count_outside", self.count_outside, "it goes with a public ball; leave it out"
-            )
         how = composable(ball, budget, self.count_outside)
         source = noise_source(check_seed(self.random_state))
         whole = BudgetedNoise(budget).guarantee.quoted_at(budget.delta)

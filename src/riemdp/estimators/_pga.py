@@ -243,8 +243,9 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
     @staticmethod
     def _how(ball: Ball | AdaptiveBall, budget: Budget) -> dict[str, Any]:
         """Options of the mean: one law of noise, and a released point inside its ball."""
-        how = composable(ball, budget, None if isinstance(ball, AdaptiveBall) else False)
-        return {**how, "clamp_release": True} if isinstance(ball, Ball) else how
+        if isinstance(ball, AdaptiveBall):
+            return composable(ball, budget, None)
+        return {**composable(ball, budget, False), "clamp_release": True}
 
     def transform(self, X: RecordsLike) -> np.ndarray:
         """Coordinates of log(x) at `mean_` along the components, shape (n, n_components): not

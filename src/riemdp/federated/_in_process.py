@@ -13,7 +13,7 @@ from ..manifolds._base import Point, RecordsLike
 from ..optimizers import OptimizationResult
 from ..optimizers._account import Account, check_affordable
 from ..optimizers._minimize import check_data, check_initial
-from ..optimizers._people import MOST, PERSON_IS, refuse_public_parts, weighted_loss
+from ..optimizers._people import PERSON_IS, places_of, refuse_public_parts, weighted_loss
 from ..optimizers._plan import plan_optimizer
 from ..optimizers._result import History, HistoryRow
 from ..privacy import Budget, Guarantee, Ledger, charge
@@ -135,14 +135,11 @@ def run_in_process(
     point = check_initial(problem, initial)
     record_every = integer("record_every", record_every, at_least=0)
     progress = truth("progress", progress)
-    if groups is None and records_per_person is not None:
-        raise invalid(
-            "records_per_person", records_per_person, "it goes with `groups`; leave it out"
-        )
+    places = places_of(groups, records_per_person)
     if isinstance(datasets, str | bytes) or not hasattr(datasets, "__len__"):
         raise InvalidArgument("argument `datasets` must be a sequence with one data set per agent")
     checked = [_agent_data(problem, data, i) for i, data in enumerate(datasets)]
-    people = None if groups is None else _people(problem, checked, groups, records_per_person)
+    people = None if groups is None else _people(problem, checked, groups, places)
     sizes = [n for _, n in checked] if people is None else [m.n for m, _ in people]
     plan = plan_federated(prirfed, sizes, budget, noise_std=noise_std)
     source = noise_source(rng)
@@ -163,10 +160,8 @@ def run_in_process(
     bar = _Bar(prirfed.rounds) if progress else None
     permit = charge(plan.guarantee, ledger)
     without_noise = budget is None and noise_std is None
-    records = dict(zip(names, (data for data, _ in checked), strict=True))
-    if people is not None:
-        records = dict(zip(names, (own for _, own in people), strict=True))
-    agents = _Agents(server, records, source, without_noise, permit)
+    held = [data for data, _ in checked] if people is None else [own for _, own in people]
+    agents = _Agents(server, dict(zip(names, held, strict=True)), source, without_noise, permit)
     weights = None if people is None else [m.shares for m, _ in people]
     rows: list[HistoryRow] = []
     calls, status = 0, "completed"
@@ -196,7 +191,7 @@ def run_in_process(
         status=status,
         history=History(rows),
         gradient_calls=calls,
-        places=None if people is None else people[0][1].places,
+        places=None if people is None else places,
     )
     return replace(result, receipt=permit.receipt)
 
@@ -329,14 +324,10 @@ def _agent_data(problem: Problem, data: RecordsLike, index: int) -> tuple[Any, i
 
 
 def _people(
-    problem: Problem,
-    checked: Sequence[tuple[Any, int]],
-    groups: Sequence[object],
-    places: int | None,
+    problem: Problem, checked: Sequence[tuple[Any, int]], groups: Sequence[object], places: int
 ) -> list[tuple[Membership, Belonging]]:
     """The people of every agent."""
     refuse_public_parts(problem)
-    places = MOST if places is None else integer("records_per_person", places)
     check_lists_of_labels(groups, len(checked), "agent")
     found: list[tuple[Membership, Belonging]] = []
     for i, (labels, (data, n)) in enumerate(zip(groups, checked, strict=True)):

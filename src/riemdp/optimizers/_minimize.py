@@ -8,14 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .._errors import (
-    InvalidArgument,
-    NotPrivateWarning,
-    integer,
-    interrupts,
-    invalid,
-    truth,
-)
+from .._errors import InvalidArgument, NotPrivateWarning, integer, interrupts, invalid, truth
 from .._programs import double_precision
 from ..manifolds._base import Point, RecordsLike
 from ..privacy import Budget, Guarantee, Ledger
@@ -33,7 +26,7 @@ from ._checks import (
 )
 from ._driver import Run, RunContext, drive
 from ._noisy_gradient import NoisyGradient
-from ._people import MOST, PERSON_IS, People, of_people, refuse_public_parts
+from ._people import PERSON_IS, People, of_people, places_of, refuse_public_parts
 from ._plan import AbstractOptimizer, AbstractPlan, check_optimizer, plan_optimizer
 from ._recorder import Recorder
 from ._result import OptimizationResult
@@ -180,11 +173,7 @@ def minimized(
         budget = None
     record_every = integer("record_every", record_every, at_least=0)
     progress = truth("progress", progress)
-    if groups is None and records_per_person is not None:
-        raise invalid(
-            "records_per_person", records_per_person, "it goes with `groups`; leave it out"
-        )
-    most = MOST if records_per_person is None else records_per_person
+    most = places_of(groups, records_per_person)
     # the records of a person are brought together in memory
     point, records, n = _checked(problem, data, initial, optimizer, in_parts=groups is None)
     source = noise_source(rng)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from .._errors import InvalidArgument, integer
+from .._errors import InvalidArgument, integer, invalid
 from .._programs import in_double_precision
 from ..manifolds._base import Point
 from ..problems._problem import Batch, Problem
@@ -27,6 +27,15 @@ from ..statistics._membership import Membership
 
 MOST = 16  # records of one person that enter a run, where nothing else is said
 PERSON_IS = "one gradient each: the mean of the clipped gradients of that person's records"
+
+
+def places_of(groups: object, places: int | None) -> int:
+    """How many records of one person enter: a public option that goes with `groups`."""
+    if places is None:
+        return MOST
+    if groups is None:
+        raise invalid("records_per_person", places, "it goes with `groups`; leave it out")
+    return integer("records_per_person", places)
 
 
 class Grouped(NamedTuple):
@@ -48,7 +57,7 @@ class People:
         records: Admitted records along a leading axis; one place where there are none.
         rows: How many there are.
         groups: One label of a person for each.
-        places: How many records of one person are used; public.
+        places: How many records of one person are used; public, and checked.
 
     Attributes:
         n: How many people there are.
@@ -59,7 +68,7 @@ class People:
     """
 
     def __init__(self, records: Batch, rows: int, groups: object, places: int):
-        self.places = integer("records_per_person", places)
+        self.places = places
         self._columns = jax.tree.map(np.asarray, records)
         self._members = Membership(groups, rows, of="data")
         self.n = self._members.n

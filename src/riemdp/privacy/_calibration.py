@@ -87,8 +87,8 @@ def subsampled_gaussian_noise_multiplier(
         (clip_norm / batch_size) with Poisson sampling.
 
     Raises:
-        InvalidArgument: The budget is pure, its delta is so large that it would hold without any
-            noise, or an argument is out of range.
+        InvalidArgument: The budget is pure, below epsilon 1e-6 or delta 1e-26, its delta is so
+            large that it would hold without any noise, or an argument is out of range.
 
     Guarantee:
         `subsampled_gaussian(z, ...)` costs at most budget.epsilon at budget.delta, and at least
@@ -151,7 +151,8 @@ def allocated_gaussian_noise_multiplier(budget: Budget, *, steps: int, epochs: i
         The noise multiplier, sigma / (clip_norm / planned batch size).
 
     Raises:
-        InvalidArgument: The budget is pure, or an argument is out of range.
+        InvalidArgument: The budget is pure, below epsilon 1e-6 or delta 1e-26, or an argument is
+            out of range.
 
     Guarantee:
         `allocated_gaussian(z, steps=steps, epochs=epochs)` costs at most budget.epsilon at

@@ -9,6 +9,7 @@ its name by a setting that multiprocessing hands down, and by an environment var
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import multiprocessing
 import multiprocessing.util
@@ -85,11 +86,9 @@ def opened(block: object) -> int:
     """
     with _own.lock:
         if not _own.said:
-            try:
-                if _own.shown is None and _own.place is not None:
+            if _own.shown is None and _own.place is not None:
+                with contextlib.suppress(OSError):  # nobody can look whether it is open still
                     _own.shown = hold(_own.place)
-            except OSError:  # nobody can look whether it is open still
-                pass
             said = token() if _own.shown is None else str(_own.place)
             _say(said)
             _own.said = said
