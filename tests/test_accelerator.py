@@ -23,9 +23,9 @@ import pytest
 import scipy.linalg
 
 import riemdp
+from riemdp import _decompositions as decompositions
 from riemdp.domains._clamp import slack
 from riemdp.domains._radial import holds_ball
-from riemdp.manifolds import _decompositions as decompositions
 from riemdp.manifolds import _spectral as sp
 from riemdp.optimizers import DPRGD
 from tests.domains.rounding import Place, means, values

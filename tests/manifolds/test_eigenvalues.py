@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from riemdp import _decompositions as decompositions
 from riemdp.manifolds import SPDAffineInvariant
-from riemdp.manifolds import _decompositions as decompositions
 
 from .spd_oracles import spd_matrix, symmetric
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.linalg as sl
 
-from riemdp.manifolds import _decompositions as decompositions
+from riemdp import _decompositions as decompositions
 from riemdp.manifolds import _spectral as sp
 
 from .spd_oracles import spd_matrix, symmetric

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from riemdp.manifolds._decompositions import of_scipy
+from riemdp._decompositions import of_scipy
 from riemdp.statistics import _affine_mean, _threads
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, ArrayLike
 
+from .._decompositions import lapack_alone
 from ..manifolds import AbstractManifold, Lorentz, Product, SPDAffineInvariant
 from ..manifolds import _spectral as sp
 from ..manifolds._base import EPS, Point
-from ..manifolds._decompositions import lapack_alone
 from ..manifolds._lorentz import between, squared_chord
 from ..manifolds._numerics import safe_sqrt
 from ..manifolds._spd_affine import congruence, relative_spectrum

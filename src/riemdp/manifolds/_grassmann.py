@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from .. import _decompositions as decompositions
 from .._errors import integer
-from . import _decompositions as decompositions
 from . import _orthonormal as on
 from ._base import AbstractManifold
 from ._numerics import safe_sqrt

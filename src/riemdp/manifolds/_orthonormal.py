@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from . import _decompositions as decompositions
+from .. import _decompositions as decompositions
 from ._numerics import log_sinc_sqrt
 from ._spectral import sym, transpose
 

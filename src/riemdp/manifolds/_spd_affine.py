@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from . import _decompositions as decompositions
+from .. import _decompositions as decompositions
 from . import _spectral as sp
 from ._numerics import log_sinhc_sqrt, safe_sqrt
 from ._spd import AbstractSPD, inverse_factor

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .. import _decompositions as decompositions
 from .._errors import ConvergenceWarning, InvalidArgument, integer, real
-from . import _decompositions as decompositions
 from . import _spectral as sp
 from ._base import EPS, Point, Tangent, _compiled
 from ._numerics import safe_divide, safe_sqrt

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Float
 
-from . import _decompositions as decompositions
+from .. import _decompositions as decompositions
 from . import _spectral as sp
 from ._numerics import safe_sqrt
 from ._spd import AbstractSPD

@@ -28,7 +28,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from . import _decompositions as decompositions
+from .. import _decompositions as decompositions
 from ._numerics import sinhc_sqrt
 
 Matrix = Float[Array, "*batch k k"]

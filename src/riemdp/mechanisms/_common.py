@@ -15,13 +15,13 @@ import numpy as np
 from jaxtyping import Array, Bool
 from numpy.typing import NDArray
 
+from .. import _decompositions as decompositions
 from .._errors import InvalidArgument, invalid
 from .._programs import for_one_point
 from ..domains import Ball, Domain
 from ..domains._clamp import INSIDE, LOOSE, choose, clamp, clamp_one
 from ..domains._radial import radially
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
-from ..manifolds import _decompositions as decompositions
 from ..manifolds._base import Point, Tangent, _compiled
 from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier

@@ -20,13 +20,13 @@ import numpy as np
 from jax.experimental.layout import Layout, with_layout_constraint
 from jaxtyping import Array, PyTree
 
+from .. import _decompositions as decompositions
 from ..manifolds import (
     Grassmann,
     Product,
     SPDAffineInvariant,
     Sphere,
 )
-from ..manifolds import _decompositions as decompositions
 from ..manifolds import _spectral as spectral
 from ..manifolds._base import AbstractManifold, Point, Tangent
 from ..problems._frechet import SquaredDistanceGradient

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from .._decompositions import of_scipy
 from .._parallel import cores, each, of_process
-from ..manifolds._decompositions import of_scipy
 
 Each = Callable[..., Iterable[Any]]  # `map`, or the same in several threads
 
@@ -60,7 +60,7 @@ def _of_process(library: dict[str, Any]) -> bool:
 @functools.cache
 def _controller() -> ThreadpoolController:
     """NumPy's library. That of SciPy, which JAX calls, keeps to one thread for good
-    (`manifolds._decompositions`): who gives it back what it had would undo that.
+    (`_decompositions`): who gives it back what it had would undo that.
     """
     libraries = ThreadpoolController()  # it looks through all libraries of the process
     blas = [one.filepath for one in libraries.lib_controllers if one.user_api == "blas"]

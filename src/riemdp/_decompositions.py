@@ -32,7 +32,7 @@ from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, PyTree
 from threadpoolctl import ThreadpoolController
 
-from ._base import EPS
+EPS = 2.0**-52  # distance from 1 to the next float64
 
 _lapack: Any = None
 with contextlib.suppress(ImportError):  # an inside of JAX's, which a later version may not have
