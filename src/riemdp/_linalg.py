@@ -12,7 +12,8 @@ Arrays of JAX go to JAX, with its eigenvalues and singular values checked on acc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = np.ndarray | jax.Array
 
+BLOCK = 4  # rows up to which triangular matrices are inverted entry by entry
+
 
 def eigh(a: Array) -> tuple[Array, Array]:
     """Ascending eigenvalues (..., k) and eigenvectors (..., k, k) of symmetric matrices, of which
     the lower half is read. Carries no derivative.
     """
     if namespace(a) is np:
-        a, finite = _isolated(a, np.tril(a))
+        a, finite = _isolated(a, lower=True)
         values, vectors = _each(np.linalg.eigh, a)
         return _marked(finite, values, 1), _marked(finite, vectors, 2)
     return _on_jax().eigh(a)
@@ -40,7 +43,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
 def eigvalsh(a: Array) -> Array:
     """The eigenvalues alone: half of the time."""
     if namespace(a) is np:
-        a, finite = _isolated(a, np.tril(a))
+        a, finite = _isolated(a, lower=True)
         (values,) = _each(lambda m: (np.linalg.eigvalsh(m),), a)
         return _marked(finite, values, 1)
     return _on_jax().eigvalsh(a)
@@ -49,7 +52,7 @@ def eigvalsh(a: Array) -> Array:
 def svd(a: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
     """Left singular vectors, descending singular values, right singular vectors as rows."""
     if namespace(a) is np:
-        a, finite = _isolated(a, a)
+        a, finite = _isolated(a)
         u, s, vt = _each(lambda m: np.linalg.svd(m, full_matrices=full_matrices), a)
         return _marked(finite, u, 2), _marked(finite, s, 1), _marked(finite, vt, 2)
     return _on_jax().svd(a, full_matrices)
@@ -58,7 +61,7 @@ def svd(a: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
 def singular_values(a: Array) -> Array:
     """Descending singular values."""
     if namespace(a) is np:
-        a, finite = _isolated(a, a)
+        a, finite = _isolated(a)
         (s,) = _each(lambda m: (np.linalg.svd(m, compute_uv=False),), a)
         return _marked(finite, s, 1)
     return _on_jax().singular_values(a)
@@ -70,25 +73,34 @@ def cholesky(a: Array) -> Array:
     """
     xp = namespace(a)
     if xp is np:
-        a, finite = _isolated(a, np.tril(a))
+        a, finite = _isolated(a, lower=True)
         (lower,) = _each(lambda m: (np.linalg.cholesky(m),), a)
         return _marked(finite, lower, 2)
     return xp.linalg.cholesky(a, symmetrize_input=False)
 
 
 def inverse_lower(lower: Array) -> Array:
-    """The inverses of lower triangular matrices, by substitution."""
+    """The inverses of lower triangular matrices: by substitution, of large ones half by half."""
     xp = namespace(lower)
     if xp is not np:
         import jax
 
         eye = xp.broadcast_to(xp.eye(lower.shape[-1]), lower.shape)
         return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
-    inverse = np.zeros_like(lower)
-    for i in range(lower.shape[-1]):
-        row = -np.sum(lower[..., i, :i, None] * inverse[..., :i, :], axis=-2)
-        row[..., i] += 1.0
-        inverse[..., i, :] = row / lower[..., i, i, None]
+    k = lower.shape[-1]
+    inverse = np.zeros(lower.shape)
+    if k > BLOCK:
+        h = k // 2
+        above = inverse[..., :h, :h] = inverse_lower(lower[..., :h, :h])
+        below = inverse[..., h:, h:] = inverse_lower(lower[..., h:, h:])
+        inverse[..., h:, :h] = -below @ (np.ascontiguousarray(lower[..., h:, :h]) @ above)
+        return inverse
+    for i in range(k):
+        scale = 1.0 / lower[..., i, i]
+        inverse[..., i, i] = scale
+        for j in range(i):
+            known = lower[..., i, j:i] * inverse[..., j:i, j]
+            inverse[..., i, j] = -np.sum(known, axis=-1) * scale
     return inverse
 
 
@@ -98,18 +110,9 @@ def solve(a: Array, b: Array) -> Array:
     if xp is not np:
         return xp.linalg.solve(a, b)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a = np.broadcast_to(a, batch + a.shape[-2:])
-    a, finite = _isolated(a, a)
-    try:
-        x = np.linalg.solve(a, b)
-    except np.linalg.LinAlgError:
-        x = np.full(batch + b.shape[-2:], np.nan)
-        b = np.broadcast_to(b, x.shape)
-        for where in np.ndindex(batch):
-            try:
-                x[where] = np.linalg.solve(a[where], b[where])
-            except np.linalg.LinAlgError:
-                continue
+    a, finite = _isolated(np.broadcast_to(a, batch + a.shape[-2:]))
+    b = np.broadcast_to(b, batch + b.shape[-2:])
+    (x,) = _each(lambda m, n: (np.linalg.solve(m, n),), a, b)
     return _marked(finite, x, 2)
 
 
@@ -118,7 +121,7 @@ def inv(a: Array) -> Array:
     xp = namespace(a)
     if xp is not np:
         return xp.linalg.inv(a)
-    a, finite = _isolated(a, a)
+    a, finite = _isolated(a)
     (inverse,) = _each(lambda m: (np.linalg.inv(m),), a)
     return _marked(finite, inverse, 2)
 
@@ -128,7 +131,7 @@ def det(a: Array) -> Array:
     xp = namespace(a)
     if xp is not np:
         return xp.linalg.det(a)
-    a, finite = _isolated(a, a)
+    a, finite = _isolated(a)
     return _marked(finite, np.linalg.det(a), 0)
 
 
@@ -137,7 +140,7 @@ def slogdet(a: Array) -> tuple[Array, Array]:
     xp = namespace(a)
     if xp is not np:
         return xp.linalg.slogdet(a)
-    a, finite = _isolated(a, a)
+    a, finite = _isolated(a)
     sign, size = np.linalg.slogdet(a)
     return _marked(finite, sign, 0), _marked(finite, size, 0)
 
@@ -148,13 +151,17 @@ def _on_jax() -> Any:
     return _decompositions
 
 
-def _isolated(a: ArrayLike, read: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """The matrices, the identity in place of those of which an entry that is read is not finite;
-    and which are finite.
+def _isolated(a: ArrayLike, lower: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices, the identity in place of those of which an entry that is read (of the lower
+    half, or any) is not finite; and which are finite.
     """
-    a, finite = np.asarray(a), np.all(np.isfinite(read), axis=(-2, -1))
-    if np.all(finite):
-        return a, finite
+    a = np.asarray(a)
+    fine = np.isfinite(a)
+    if np.all(fine):
+        return a, np.ones(a.shape[:-2], dtype=bool)
+    if lower:
+        fine |= ~np.tri(a.shape[-1], dtype=bool)
+    finite = np.all(fine, axis=(-2, -1))
     return np.where(finite[..., None, None], a, np.eye(*a.shape[-2:])), finite
 
 
@@ -165,22 +172,31 @@ def _marked(finite: np.ndarray, part: np.ndarray, axes: int) -> np.ndarray:
     return np.where(finite.reshape(finite.shape + (1,) * axes), part, np.nan)
 
 
-def _each(decompose: Callable[[np.ndarray], Any], a: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`decompose` of all matrices at once; one by one where a matrix has no decomposition, whose
-    parts are then NaN.
+def _each(
+    decompose: Callable[..., Sequence[np.ndarray]], *given: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """`decompose` of stacks of one length, all at once; where a matrix has no decomposition, its
+    parts are NaN, and the others are found in halves of the stacks.
     """
+    batch = given[0].shape[:-2]
+    many = math.prod(batch)
+    stacks = tuple(x.reshape(many, *x.shape[-2:]) for x in given)
+    parts = _halved(decompose, stacks)
+    return tuple(part.reshape(batch + part.shape[1:]) for part in parts)
+
+
+def _halved(
+    decompose: Callable[..., Sequence[np.ndarray]], stacks: tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, ...]:
     try:
-        return tuple(decompose(a))
+        return tuple(decompose(*stacks))
     except np.linalg.LinAlgError:
-        pass
-    batch = a.shape[:-2]
-    some = tuple(decompose(np.eye(*a.shape[-2:])))
-    parts = tuple(np.full(batch + np.shape(part), np.nan) for part in some)
-    for where in np.ndindex(batch):
-        try:
-            found = decompose(a[where])
-        except np.linalg.LinAlgError:
-            continue
-        for part, one in zip(parts, found, strict=True):
-            part[where] = one
-    return parts
+        many = len(stacks[0])
+    if many == 1:
+        some = decompose(*(np.eye(*x.shape[-2:])[None] for x in stacks))
+        return tuple(np.full(part.shape, np.nan) for part in some)
+    halves = (
+        _halved(decompose, tuple(x[cut] for x in stacks))
+        for cut in (slice(many // 2), slice(many // 2, None))
+    )
+    return tuple(np.concatenate(pair) for pair in zip(*halves, strict=True))
