@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
 
+from .. import _linalg as linalg
 from .._errors import integer
+from .._namespace import namespace
 from . import _spectral as sp
+from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold
 
-Matrix = Float[Array, "*batch k k"]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from jaxtyping import ArrayLike, Bool, Float
+
+    from .._namespace import Array
+
+    Matrix: TypeAlias = Float[Array, "*batch k k"]
 
 PROJECTION_FLOOR = (
     1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
@@ -53,7 +61,7 @@ class AbstractSPD(AbstractManifold):
 
     @property
     def origin(self) -> Matrix:
-        return jnp.asarray(np.eye(self.k))
+        return np.eye(self.k)
 
     @abstractmethod
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
@@ -73,18 +81,18 @@ class AbstractSPD(AbstractManifold):
 
     def _retract(self, p: Matrix, v: Matrix) -> Matrix:
         p, v = sp.sym(p), sp.sym(v)
-        half = v @ sp.transpose(inverse_factor(jnp.linalg.cholesky(p, symmetrize_input=False)))
+        half = v @ sp.transpose(linalg.inverse_lower(linalg.cholesky(p)))
         return sp.sym(p + v + 0.5 * (half @ sp.transpose(half)))
 
     def _project(self, x: Matrix) -> Matrix:
-        a = sp.sym(x)
+        xp, a = namespace(x), sp.sym(x)
         eig = sp.spectrum(a)
         top = eig.values[..., -1]
-        floor = PROJECTION_FLOOR * jnp.where(top > 0.0, top, 1.0)
+        floor = PROJECTION_FLOOR * xp.where(top > 0.0, top, 1.0)
         lifted = sp.apply("floor", a, eig, offset=floor)
         # A matrix that needs no lifting is returned bit for bit, so that projecting twice changes
         # nothing.
-        return jnp.where((eig.values[..., 0] >= 0.99 * floor)[..., None, None], a, lifted)
+        return xp.where((eig.values[..., 0] >= 0.99 * floor)[..., None, None], a, lifted)
 
     def _repair(self, x: Matrix) -> Matrix:
         # Being positive definite is no equation: only the symmetry is subject to rounding.
@@ -99,12 +107,12 @@ class AbstractSPD(AbstractManifold):
 
     def _log_scales(self, x: Matrix) -> Float[Array, "*batch 1"]:
         """log det(x) / k: the mean of the logarithms of the eigenvalues."""
-        factor = jnp.linalg.cholesky(sp.sym(x), symmetrize_input=False)
-        diagonal = jnp.diagonal(factor, axis1=-2, axis2=-1)
-        return 2.0 * jnp.mean(jnp.log(diagonal), axis=-1, keepdims=True)
+        xp, factor = namespace(x), linalg.cholesky(sp.sym(x))
+        return 2.0 * xp.mean(xp.log(xp.linalg.diagonal(factor)), axis=-1, keepdims=True)
 
     def _rescaled(self, p: Matrix, scales: Float[ArrayLike, " 1"]) -> Matrix:
-        return p * jnp.exp(jnp.asarray(scales)[0] - self._log_scales(p)[0])
+        factor = self._log_scales(p)[0]
+        return p * namespace(p).exp(np.asarray(scales)[0] - factor)
 
     def _search_radius(self, p: Matrix) -> float:
         return 30.0
@@ -113,14 +121,14 @@ class AbstractSPD(AbstractManifold):
         # The condition of a matrix at distance r from the identity is at most e^(sqrt 2 r), and so
         # is the relative error of its smallest eigenvalue in units of rounding. In 60 digits the
         # errors stay below a tenth of this (docs/rounding.md).
-        values = np.linalg.eigvalsh(np.asarray(center, dtype=np.float64))
+        values = linalg.eigvalsh(np.asarray(center, dtype=np.float64))
         condition = float(values[-1] / values[0]) if values[0] > 0 else math.inf
         growth = math.sqrt(2.0) * radius
         spread = condition * math.exp(growth) if growth < 700 else math.inf
         return EPS * self.k * (8.0 * (1.0 + radius) + 4.0 * spread)
 
     def _to_tangent(self, p: Matrix, x: Matrix) -> Matrix:
-        return jnp.broadcast_to(sp.sym(x), jnp.broadcast_shapes(p.shape, x.shape))
+        return namespace(x).broadcast_to(sp.sym(x), np.broadcast_shapes(p.shape, x.shape))
 
     def _why_not(self, record: np.ndarray) -> str:
         gap = np.abs(record - record.T)
@@ -145,44 +153,34 @@ class AbstractSPD(AbstractManifold):
         # an entry that overflows is larger than its diagonal allows
         fine = np.all(np.isfinite(scaled), axis=(1, 2), keepdims=True)
         scaled = np.where(fine, scaled, -np.eye(self.k))
-        values = np.linalg.eigvalsh((scaled + scaled.swapaxes(1, 2)) / 2)
+        values = np.asarray(linalg.eigvalsh((scaled + scaled.swapaxes(1, 2)) / 2))
         return np.where(values[:, 0] < -limit, 0, np.count_nonzero(values <= limit, axis=1))
 
     def _mean_start(self, weights: Array, records: Array) -> Array | None:
         """The projected arithmetic mean."""
-        return self._project(jnp.tensordot(weights, records, axes=1))
+        return self._project(namespace(weights, records).tensordot(weights, records, axes=1))
 
     def _belongs(self, x: Matrix, atol: float) -> Bool[Array, "*batch"]:
-        finite = jnp.all(jnp.isfinite(x), axis=(-2, -1))
-        safe = jnp.where(finite[..., None, None], x, self.origin)
-        factor = jnp.linalg.cholesky(sp.sym(safe), symmetrize_input=False)
-        return finite & _symmetric(safe, atol) & jnp.all(jnp.isfinite(factor), axis=(-2, -1))
+        xp = namespace(x)
+        finite = xp.all(xp.isfinite(x), axis=(-2, -1))
+        safe = xp.where(finite[..., None, None], x, self.origin)
+        factor = linalg.cholesky(sp.sym(safe))
+        return finite & _symmetric(safe, atol) & xp.all(xp.isfinite(factor), axis=(-2, -1))
 
     def _is_tangent(self, p: Matrix, v: Matrix, atol: float) -> Bool[Array, "*batch"]:
-        fine = jnp.all(jnp.isfinite(v), axis=(-2, -1)) & _symmetric(v, atol)
-        return jnp.broadcast_to(fine, jnp.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
+        xp = namespace(v)
+        fine = xp.all(xp.isfinite(v), axis=(-2, -1)) & _symmetric(v, atol)
+        return xp.broadcast_to(fine, np.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
 
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Matrix:
-        return _random_spd(key, tuple(shape), self.k)
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Matrix:
+        """expm of an isotropic Gaussian symmetric matrix of unit expected squared Frobenius norm
+        times k (moderate condition).
+        """
+        z = standard_normals(rng, (*shape, self.dim))
+        return sp.expm(sp.unpack(z, self.k) / math.sqrt(0.5 * (self.k + 1)))
 
 
 def _symmetric(x: Matrix, atol: float) -> Bool[Array, "*batch"]:
-    size = jnp.max(jnp.abs(x), axis=(-2, -1))
-    return jnp.max(jnp.abs(x - sp.transpose(x)), axis=(-2, -1)) <= atol * size
-
-
-def _random_spd(key: PRNGKeyArray, shape: tuple[int, ...], k: int) -> Matrix:
-    """expm of an isotropic Gaussian symmetric matrix of unit expected squared Frobenius norm times
-    k (moderate condition).
-    """
-    d = k * (k + 1) // 2
-    z = jax.random.normal(key, (*shape, d), dtype=jnp.float64)
-    return sp.expm(sp.unpack(z, k) / jnp.sqrt(0.5 * (k + 1)))
-
-
-def inverse_factor(lower: Matrix) -> Matrix:
-    """Inverse of a lower triangular factor. Multiplying by it is as accurate as solving, and much
-    faster over a batch.
-    """
-    eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
-    return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
+    xp = namespace(x)
+    size = xp.max(xp.abs(x), axis=(-2, -1))
+    return xp.max(xp.abs(x - xp.matrix_transpose(x)), axis=(-2, -1)) <= atol * size

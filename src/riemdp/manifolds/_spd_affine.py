@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
 
-from .. import _decompositions as decompositions
+from .. import _linalg as linalg
+from .._namespace import namespace, with_derivative
 from . import _spectral as sp
 from ._numerics import log_sinhc_sqrt, safe_sqrt
-from ._spd import AbstractSPD, inverse_factor
+from ._spd import AbstractSPD
 
-Matrix = Float[Array, "*batch k k"]
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
-# below this ratio of extreme eigenvalues the spectrum comes from singular values of a factor
-SPREAD_FOR_SVD = 1e-5
+    from jaxtyping import Float
+
+    from .._namespace import Array
+
+    Matrix: TypeAlias = Float[Array, "*batch k k"]
 
 
 class _Seen(NamedTuple):
@@ -75,16 +79,18 @@ class SPDAffineInvariant(AbstractSPD):
         return True
 
     def _to_frame(self, p: Matrix, v: Matrix) -> Matrix:
-        return congruence(inverse_factor(_factor(p)), sp.sym(v))
+        return congruence(linalg.inverse_lower(_factor(p)), sp.sym(v))
 
     def _from_frame(self, p: Matrix, s: Matrix) -> Matrix:
         return congruence(_factor(p), s)
 
     def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        return jnp.sum(self._to_frame(p, u) * self._to_frame(p, v), axis=(-2, -1))
+        u, v = self._to_frame(p, u), self._to_frame(p, v)
+        return namespace(u, v).sum(u * v, axis=(-2, -1))
 
     def _norm(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        return safe_sqrt(jnp.sum(self._to_frame(p, v) ** 2, axis=(-2, -1)))
+        v = self._to_frame(p, v)
+        return safe_sqrt(namespace(v).sum(v**2, axis=(-2, -1)))
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         return self._from_frame(p, sp.unpack(z, self.k))
@@ -108,8 +114,8 @@ class SPDAffineInvariant(AbstractSPD):
 
     def _prepared(self, p: Matrix) -> _Seen:
         p = sp.sym(p)
-        lower = jnp.linalg.cholesky(p, symmetrize_input=False)
-        return _Seen(p, lower, inverse_factor(lower))
+        lower = linalg.cholesky(p)
+        return _Seen(p, lower, linalg.inverse_lower(lower))
 
     def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
         return sp.pack(congruence(at.inverse, sp.sym(v)))
@@ -134,7 +140,7 @@ class SPDAffineInvariant(AbstractSPD):
         # E V E^T with E = (q p^-1)^1/2 = L M^1/2 L^-1.
         lower, m, eig = relative_spectrum(p, q)
         half = sp.apply("power", m, eig, t=0.5)
-        s = congruence(inverse_factor(lower), sp.sym(v))
+        s = congruence(linalg.inverse_lower(lower), sp.sym(v))
         return congruence(lower, congruence(half, s))
 
     def _egrad_to_rgrad(self, p: Matrix, g: Matrix) -> Matrix:
@@ -145,123 +151,80 @@ class SPDAffineInvariant(AbstractSPD):
         return True
 
     def _to_origin(self, p: Matrix, x: Matrix) -> Matrix:
-        return congruence(inverse_factor(_factor(p)), sp.sym(x))
+        return congruence(linalg.inverse_lower(_factor(p)), sp.sym(x))
 
     def _from_origin(self, p: Matrix, x: Matrix) -> Matrix:
         return congruence(_factor(p), sp.sym(x))
 
     def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
-        return jnp.full(p.shape[:-2], jnp.inf)
+        return namespace(p).full(p.shape[:-2], math.inf)
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         u = sp.eigenvalues(self._to_frame(p, v))
         pairs = log_sinhc_sqrt(0.25 * (u[..., :, None] - u[..., None, :]) ** 2)
-        return 0.5 * jnp.sum(pairs, axis=(-2, -1))
+        return 0.5 * namespace(pairs).sum(pairs, axis=(-2, -1))
 
 
 def congruence(a: Matrix, s: Matrix) -> Matrix:
     """a s a^T, exactly symmetric."""
-    if a.ndim == 2 < s.ndim:
-        # one matrix for all of them: two products of large matrices, the second of the transposes
-        return sp.sym(sp.transpose(s @ a.T) @ a.T)
-    return sp.sym(a @ s @ sp.transpose(a))
+    back = sp.transpose(a)
+    if a.ndim == 2 < s.ndim and namespace(a, s) is not np:
+        # one matrix for all of them: two products of large matrices, the second of the transposes.
+        # On NumPy what a record gives would depend on those beside it.
+        return sp.sym(sp.transpose(s @ back) @ back)
+    return sp.sym(a @ s @ back)
 
 
 def _factor(p: Matrix) -> Matrix:
-    return jnp.linalg.cholesky(sp.sym(p), symmetrize_input=False)
+    return linalg.cholesky(sp.sym(p))
 
 
 def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
     """L, M = L^-1 q L^-T and the decomposition of M, where p = L L^T.
 
     The eigenvalues are those of M - I = L^-1 (q - p) L^-T, offset 1: q - p is exact for close
-    points, so nothing cancels. Where M is ill-conditioned its small eigenvalues are the squared
-    singular values of L^-1 chol(q) instead, which keeps twice as many digits.
+    points, so nothing cancels.
     """
     lower = _factor(p)
-    return lower, *_relative_to(_Seen(sp.sym(p), lower, inverse_factor(lower)), q)
+    return lower, *_relative_to(_Seen(sp.sym(p), lower, linalg.inverse_lower(lower)), q)
 
 
 def _relative_to(at: _Seen, q: Matrix) -> tuple[Matrix, sp.Spectrum]:
-    q, inverse = sp.sym(q), at.inverse
-    e = congruence(inverse, q - at.p)
-    m = e + jnp.eye(e.shape[-1], dtype=e.dtype)
+    e = congruence(at.inverse, sp.sym(q) - at.p)
     eig = sp.spectrum(e)
-    ones = jnp.ones(e.shape[:-2], e.dtype)
-
-    def refine(inverse: Matrix, q: Matrix) -> sp.Spectrum:
-        u, s, _ = decompositions.svd(
-            inverse @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False
-        )
-        squares = s[..., ::-1] ** 2
-        return sp.Spectrum(u[..., ::-1], squares, jnp.zeros(squares.shape[:-1], squares.dtype))
-
-    usual = sp.Spectrum(eig.q, eig.values, ones)
-    eig = decompositions.where_rare(
-        _spread_widely(eig.values),
-        refine,
-        usual,
-        jnp.broadcast_to(inverse, e.shape),
-        jnp.broadcast_to(q, e.shape),
-    )
-    return m, eig
-
-
-def _spread_widely(values: Array) -> Array:
-    """Whether ascending eigenvalues of M - I are too inexact for a logarithm of the smallest."""
-    low, high = 1.0 + values[..., 0], 1.0 + values[..., -1]
-    return ~(low > SPREAD_FOR_SVD * jnp.maximum(1.0, high))
-
-
-def _relative_logs(p: Matrix, q: Matrix) -> Array:
-    """Logarithms of the eigenvalues of M, as of `relative_spectrum`, without eigenvectors: half of
-    the time.
-    """
-    lower, q = _factor(p), sp.sym(q)
-    inverse = inverse_factor(lower)
-    e = congruence(inverse, q - sp.sym(p))
-    values = decompositions.eigvalsh(e)
-
-    def refine(inverse: Matrix, q: Matrix) -> Array:
-        factor = inverse @ jnp.linalg.cholesky(q, symmetrize_input=False)
-        return jnp.log(decompositions.singular_values(factor)[..., ::-1] ** 2)
-
-    return decompositions.where_rare(
-        _spread_widely(values),
-        refine,
-        jnp.log1p(values),
-        jnp.broadcast_to(inverse, e.shape),
-        jnp.broadcast_to(q, e.shape),
-    )
+    return e + np.eye(e.shape[-1]), eig._replace(offset=eig.offset + 1.0)
 
 
 def _end(at: _Seen, s: Matrix) -> Matrix:
     """The end of the tangent vector L S L^T."""
     eig = sp.spectrum(s)
+    xp = namespace(eig.values)
     # Near p add L (expm(S) - I) L^T to p, which keeps tangent vectors of 1e-12; far away form L
     # expm(S) L^T.
-    near = (jnp.max(jnp.abs(eig.values), axis=-1) < 1.0).astype(s.dtype)
+    near = xp.where(xp.max(xp.abs(eig.values), axis=-1) < 1.0, 1.0, 0.0)
     return sp.sym(
         near[..., None, None] * at.p + congruence(at.lower, sp.apply("exp", s, eig, offset=near))
     )
 
 
-@jax.custom_jvp
-def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-    # Values need no eigenvectors, and the derivative rule takes the matrix form.
-    return jnp.sum(_relative_logs(p, q) ** 2, axis=-1)
-
-
-@_squared_dist.defjvp
-def _squared_dist_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
+def _with_slopes(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     # The gradients -2 log_p(q) and -2 log_q(p) written in the frame of p: no derivative of a
     # Cholesky factor enters, which would cost digits at large condition numbers.
     p, q = primals
     lower, m, eig = relative_spectrum(p, q)
-    logarithm = sp.apply("log", m, eig)
+    xp, logarithm = namespace(m), sp.apply("log", m, eig)
     slope = sp.sym(logarithm @ sp.apply("power", m, eig, t=-1.0))
-    inverse = inverse_factor(lower)
+    inverse = linalg.inverse_lower(lower)
     dp, dq = (congruence(inverse, sp.sym(d)) for d in tangents)
-    return jnp.sum(logarithm**2, axis=(-2, -1)), 2.0 * jnp.sum(
+    return xp.sum(logarithm**2, axis=(-2, -1)), 2.0 * xp.sum(
         slope * dq - logarithm * dp, axis=(-2, -1)
     )
+
+
+@with_derivative(_with_slopes)
+def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
+    # Values need no eigenvectors, and the derivative rule takes the matrix form.
+    inverse = linalg.inverse_lower(_factor(p))
+    values = linalg.eigvalsh(congruence(inverse, sp.sym(q) - sp.sym(p)))
+    xp = namespace(values)
+    return xp.sum(xp.log1p(values) ** 2, axis=-1)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
 
-from .. import _decompositions as decompositions
+from .. import _linalg as linalg
 from .._errors import ConvergenceWarning, InvalidArgument, integer, real
+from .._namespace import namespace, stop_gradient, with_derivative
 from . import _spectral as sp
 from ._base import EPS, Point, Tangent, _compiled
 from ._numerics import safe_divide, safe_sqrt
-from ._spd import AbstractSPD, inverse_factor
+from ._spd import AbstractSPD
 from ._spd_affine import congruence
 
-Matrix = Float[Array, "*batch k k"]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
+
+    Matrix: TypeAlias = Float[Array, "*batch k k"]
 
 
 # A ball of radius r about W is convex while 2 r sqrt(kappa) < pi / 2, kappa = 3 / (s - r)^2 with
@@ -99,7 +103,8 @@ class SPDBuresWasserstein(AbstractSPD):
         return _metric_root(sp.sym(p), sp.sym(s), 0.5)
 
     def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        return 0.5 * jnp.sum(sp.lyapunov(sp.sym(p), sp.sym(u)) * sp.sym(v), axis=(-2, -1))
+        products = sp.lyapunov(sp.sym(p), sp.sym(u)) * sp.sym(v)
+        return 0.5 * namespace(products).sum(products, axis=(-2, -1))
 
     def _norm(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         return safe_sqrt(self._inner(p, v, v))
@@ -107,7 +112,7 @@ class SPDBuresWasserstein(AbstractSPD):
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         # L Z^T + Z L^T for any factor L L^T = p: in the eigenbasis of p its entries have variance
         # l_r + l_s (4 l_r on the diagonal).
-        lower = jnp.linalg.cholesky(sp.sym(p), symmetrize_input=False)
+        lower = linalg.cholesky(sp.sym(p))
         half = z.reshape(*z.shape[:-1], self.k, self.k) @ sp.transpose(lower)
         return half + sp.transpose(half)
 
@@ -119,15 +124,16 @@ class SPDBuresWasserstein(AbstractSPD):
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
         p, v = sp.sym(p), sp.sym(v)
         step = sp.lyapunov(p, v)
-        near = jnp.max(jnp.abs(step), axis=(-2, -1)) * self.k < 0.5
+        xp = namespace(step)
+        near = xp.max(xp.abs(step), axis=(-2, -1)) * self.k < 0.5
         # p + v + L p L keeps tiny v; (I + L) p (I + L) stays positive where the sum would cancel.
         summed = p + v + congruence(step, p)
         product = congruence(step + self.origin, p)
-        return jnp.where(near[..., None, None], summed, product)
+        return xp.where(near[..., None, None], summed, product)
 
     def _log(self, p: Matrix, q: Matrix) -> Matrix:
         lower, difference, _ = root_difference(p, q)
-        half = lower @ difference @ inverse_factor(lower)
+        half = lower @ difference @ linalg.inverse_lower(lower)
         return half + sp.transpose(half)
 
     def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
@@ -135,7 +141,8 @@ class SPDBuresWasserstein(AbstractSPD):
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         lower, difference, _ = root_difference(p, q)
-        return jnp.sum((difference @ inverse_factor(lower)) ** 2, axis=(-2, -1))
+        gap = difference @ linalg.inverse_lower(lower)
+        return namespace(gap).sum(gap**2, axis=(-2, -1))
 
     def _transport(self, p: Matrix, q: Matrix, v: Matrix) -> Matrix:
         return self._from_frame(q, self._to_frame(p, v))
@@ -145,22 +152,21 @@ class SPDBuresWasserstein(AbstractSPD):
         return 2.0 * (half + sp.transpose(half))
 
     def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
-        return jnp.sqrt(sp.eigenvalues(sp.sym(p))[..., 0])
+        return namespace(p).sqrt(sp.eigenvalues(sp.sym(p))[..., 0])
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
         p, v = sp.sym(p), sp.sym(v)
-        lower = jnp.linalg.cholesky(p, symmetrize_input=False)
+        lower = linalg.cholesky(p)
         move = sp.lyapunov(p, v) + self.origin
         b = sp.eigenvalues(congruence(sp.transpose(lower), move))
         x = sp.eigenvalues(congruence(move, p))
         e = sp.eigenvalues(p)
 
         def log_sums(values: Array) -> Array:
-            pairs = jnp.log(jnp.abs(values[..., :, None] + values[..., None, :]))
-            return 0.5 * (
-                jnp.sum(pairs, axis=(-2, -1))
-                + jnp.sum(jnp.diagonal(pairs, axis1=-2, axis2=-1), axis=-1)
-            )
+            xp = namespace(values)
+            pairs = xp.log(xp.abs(values[..., :, None] + values[..., None, :]))
+            twice = xp.sum(xp.log(xp.abs(2.0 * values)), axis=-1)
+            return 0.5 * (xp.sum(pairs, axis=(-2, -1)) + twice)
 
         return log_sums(b) - 0.5 * (log_sums(x) + log_sums(e))
 
@@ -202,7 +208,7 @@ class SPDBuresWasserstein(AbstractSPD):
         # means were seen to err by at most 13 times that, k = 2. In the ball square roots of
         # eigenvalues are those of the center but for the radius (fact 1 of `_curvature_in_ball`):
         # near the edge of the space the ball decides, not its center.
-        values = np.linalg.eigvalsh(np.asarray(center, dtype=np.float64))
+        values = np.asarray(linalg.eigvalsh(np.asarray(center, dtype=np.float64)))
         if not values[0] > 0:
             return math.inf
         smallest, largest = np.sqrt(values[0]) - radius, np.sqrt(values[-1]) + radius
@@ -253,7 +259,7 @@ class SPDBuresWasserstein(AbstractSPD):
             )
         if self.k == 1:
             return 0.0
-        roots = jnp.sqrt(sp.eigenvalues(sp.sym(c))[:2]) - 2.0 * r
+        roots = np.sqrt(np.asarray(sp.eigenvalues(sp.sym(c)))[:2]) - 2.0 * r
         if not float(roots[0]) > 0.0:
             most = 0.5 * (float(roots[0]) + 2.0 * r)
             raise InvalidArgument(
@@ -261,7 +267,7 @@ class SPDBuresWasserstein(AbstractSPD):
                 f" curvature is bounded only for radius < {most:g}, half the square root of the"
                 " smallest eigenvalue of the centre; give a smaller one"
             )
-        bound = float(3.0 / jnp.sum(roots**2))
+        bound = float(3.0 / np.sum(roots**2))
         if 2.0 * r * bound**0.5 >= 0.5 * math.pi:
             raise InvalidArgument(
                 f"argument `radius` = {r:g} is too large for this `center`: 2 * radius *"
@@ -302,13 +308,12 @@ class SPDBuresWasserstein(AbstractSPD):
         change, steps = math.inf, 4
         while steps <= max_steps:
             # Neville's table: the error of the classical method has an expansion in h^4, h^5, ...
-            new = [_compiled(self, "_transport_in_steps", p, q, v, jnp.asarray(steps))]
+            new = [_compiled(self, "_transport_in_steps", p, q, v, np.asarray(steps))]
             for j, old in enumerate(row):
                 new.append(new[-1] + (new[-1] - old) / (2.0 ** (4 + j) - 1.0))
             if row:
-                change = float(
-                    jnp.max(safe_divide(self.norm(q, new[-1] - row[-1]), self.norm(p, v)))
-                )
+                gap = safe_divide(self.norm(q, new[-1] - row[-1]), self.norm(p, v))
+                change = float(np.max(np.asarray(gap)))
             row, steps = new, 2 * steps
             if change <= tolerance:
                 return row[-1]
@@ -325,22 +330,22 @@ class SPDBuresWasserstein(AbstractSPD):
 
     def _curvature_upper_bound(self, p: Matrix) -> Float[Array, "*batch"]:
         if self.k == 1:
-            return jnp.zeros(p.shape[:-2])
-        return 3.0 / jnp.sum(sp.eigenvalues(sp.sym(p))[..., :2], axis=-1)
+            return namespace(p).zeros(p.shape[:-2])
+        return 3.0 / namespace(p).sum(sp.eigenvalues(sp.sym(p))[..., :2], axis=-1)
 
-    def _transport_in_steps(self, p: Matrix, q: Matrix, v: Matrix, steps: Array) -> Matrix:
+    def _transport_in_steps(self, p: Matrix, q: Matrix, v: Matrix, steps: Any) -> Matrix:
         p, q, v = sp.sym(p), sp.sym(q), sp.sym(v)
         lower, difference, _ = root_difference(p, q)
-        step = congruence(sp.transpose(inverse_factor(lower)), difference)
+        step = congruence(sp.transpose(linalg.inverse_lower(lower)), difference)
         h = 1.0 / steps
         product = step @ p
 
-        def slope(t: Array, k: Matrix) -> Matrix:
+        def slope(t: Any, k: Matrix) -> Matrix:
             move = self.origin + t * step
             half = k @ product @ move
             return -sp.lyapunov(congruence(move, p), half + sp.transpose(half))
 
-        def advance(i: Array, k: Matrix) -> Matrix:
+        def advance(i: Any, k: Matrix) -> Matrix:
             t = i * h
             k1 = slope(t, k)
             k2 = slope(t + 0.5 * h, k + 0.5 * h * k1)
@@ -348,15 +353,23 @@ class SPDBuresWasserstein(AbstractSPD):
             k4 = slope(t + h, k + h * k3)
             return k + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4)
 
-        full = jnp.broadcast_shapes(p.shape, q.shape, v.shape)
-        k = jax.lax.fori_loop(0, steps, advance, jnp.broadcast_to(sp.lyapunov(p, v), full))
+        full = np.broadcast_shapes(p.shape, q.shape, v.shape)
+        xp, start = namespace(p, q, v), sp.lyapunov(p, v)
+        k = xp.broadcast_to(start, full)
+        if xp is np:
+            for i in range(int(steps)):
+                k = advance(i, k)
+        else:
+            from jax.lax import fori_loop
+
+            k = fori_loop(0, steps, advance, k)
         half = k @ q
         return half + sp.transpose(half)
 
 
 def _smallest_roots(center: Matrix) -> np.ndarray:
     """Square roots of the two smallest eigenvalues (of the one, for 1 x 1 matrices), in order."""
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(np.asarray(center, dtype=np.float64))[:2], 0.0))
+    return np.sqrt(np.maximum(linalg.eigvalsh(np.asarray(center, dtype=np.float64))[:2], 0.0))
 
 
 def root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
@@ -368,38 +381,51 @@ def root_difference(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum]:
     p is exact for close points).
     """
     p, q = sp.sym(p), sp.sym(q)
-    lower = jnp.linalg.cholesky(p, symmetrize_input=False)
+    lower = linalg.cholesky(p)
     upper = sp.transpose(lower)
     n = congruence(upper, q)
     eig = sp.spectrum(n)
-    top = eig.values[..., -1]
-    poor = ~(eig.values[..., 0] > 1e-6 * top)
-
-    def refine(upper: Matrix, q: Matrix) -> sp.Spectrum:
-        u, s, _ = decompositions.svd(
-            upper @ jnp.linalg.cholesky(q, symmetrize_input=False), full_matrices=False
-        )
-        return sp.Spectrum(u[..., ::-1], s[..., ::-1] ** 2, jnp.zeros(s.shape[:-1], s.dtype))
-
-    eig = decompositions.where_rare(
-        poor, refine, eig, jnp.broadcast_to(upper, n.shape), jnp.broadcast_to(q, n.shape)
-    )
+    xp = namespace(n)
     direct = sp.apply("power", n, eig, t=0.5) - sp.sym(upper @ lower)
 
-    k = jax.lax.stop_gradient(direct)
-    gap = jax.lax.stop_gradient(congruence(upper, q - p))
-    k = jnp.where(
-        jnp.any(gap != 0.0, axis=(-2, -1), keepdims=True), k, 0.0
-    )  # equal points: K is 0, not rounding
+    k = stop_gradient(direct)
+    gap = stop_gradient(congruence(upper, q - p))
+    # equal points: K is 0, not rounding
+    k = xp.where(xp.any(gap != 0.0, axis=(-2, -1), keepdims=True), k, 0.0)
     better = sp.apply("power", n, eig, gap + sp.sym(k @ k), t=0.5)
-    quarter = jnp.sqrt(jnp.sqrt(eig.values))
+    quarter = xp.sqrt(xp.sqrt(eig.values))
     inside = sp.transpose(eig.q) @ k @ eig.q / (quarter[..., :, None] * quarter[..., None, :])
-    small = jnp.sqrt(jnp.sum(inside**2, axis=(-2, -1))) < 0.25
-    better = jnp.where(small[..., None, None], better, k)
-    return lower, direct + jax.lax.stop_gradient(better - direct), eig
+    small = xp.sqrt(xp.sum(inside**2, axis=(-2, -1))) < 0.25
+    better = xp.where(small[..., None, None], better, k)
+    return lower, direct + stop_gradient(better - direct), eig
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
+def _multiply_sums(values: Array, q: Matrix, v: Matrix, power: float) -> Matrix:
+    weights = (2.0 * (values[..., :, None] + values[..., None, :])) ** power
+    return sp.sym(q @ (weights * (sp.transpose(q) @ v @ q)) @ sp.transpose(q))
+
+
+def _metric_root_jvp(power: float, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
+    # A change E of p changes the operator by S -> 2 (E S + S E), which links the entries (t, s) and
+    # (r, s): hence divided differences of x -> x^power between 2 (l_r + l_s) and 2 (l_t + l_s).
+    (p, v), (dp, dv) = primals, tangents
+    values, q = linalg.eigh(p)
+    back = sp.transpose(q)
+    xp = namespace(values)
+    roots = xp.sqrt(2.0 * (values[..., :, None] + values[..., None, :]))
+    first, second = (
+        roots[..., :, None, :],
+        roots[..., None, :, :],
+    )  # indices r, t, s: (r, s) and (t, s)
+    differences = (
+        1.0 / (first + second) if power > 0 else -1.0 / (first * second * (first + second))
+    )
+    moved = 2.0 * xp.einsum("...rts,...rt,...ts->...rs", differences, back @ dp @ q, back @ v @ q)
+    tangent = q @ (moved + sp.transpose(moved)) @ back + _multiply_sums(values, q, dv, power)
+    return _multiply_sums(values, q, v, power), sp.sym(tangent)
+
+
+@with_derivative(_metric_root_jvp, static=(2,))
 def _metric_root(p: Matrix, v: Matrix, power: float) -> Matrix:
     """Multiply the entries of v in the eigenbasis of p by (2 (l_r + l_s))^power, power = 1/2 or
     -1/2.
@@ -408,30 +434,5 @@ def _metric_root(p: Matrix, v: Matrix, power: float) -> Matrix:
     eigenvectors. Its first derivative is exact also where eigenvalues coincide; the second only
     where they differ.
     """
-    values, q = decompositions.eigh(p)
+    values, q = linalg.eigh(p)
     return _multiply_sums(values, q, v, power)
-
-
-def _multiply_sums(values: Array, q: Matrix, v: Matrix, power: float) -> Matrix:
-    weights = (2.0 * (values[..., :, None] + values[..., None, :])) ** power
-    return sp.sym(q @ (weights * (sp.transpose(q) @ v @ q)) @ sp.transpose(q))
-
-
-@_metric_root.defjvp
-def _metric_root_jvp(power: float, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
-    # A change E of p changes the operator by S -> 2 (E S + S E), which links the entries (t, s) and
-    # (r, s): hence divided differences of x -> x^power between 2 (l_r + l_s) and 2 (l_t + l_s).
-    (p, v), (dp, dv) = primals, tangents
-    values, q = decompositions.eigh(p)
-    back = sp.transpose(q)
-    roots = jnp.sqrt(2.0 * (values[..., :, None] + values[..., None, :]))
-    first, second = (
-        roots[..., :, None, :],
-        roots[..., None, :, :],
-    )  # indices r, t, s: (r, s) and (t, s)
-    differences = (
-        1.0 / (first + second) if power > 0 else -1.0 / (first * second * (first + second))
-    )
-    moved = 2.0 * jnp.einsum("...rts,...rt,...ts->...rs", differences, back @ dp @ q, back @ v @ q)
-    tangent = q @ (moved + sp.transpose(moved)) @ back + _multiply_sums(values, q, dv, power)
-    return _multiply_sums(values, q, v, power), sp.sym(tangent)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
-import jax.numpy as jnp
-from jax.lax import stop_gradient
-from jaxtyping import Array, Float
+import numpy as np
 
-from .. import _decompositions as decompositions
+from .. import _linalg as linalg
+from .._namespace import namespace, stop_gradient
 from . import _spectral as sp
 from ._numerics import safe_sqrt
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
 
-Matrix = Float[Array, "*batch k k"]
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from jaxtyping import Float
+
+    from .._namespace import Array
+
+    Matrix: TypeAlias = Float[Array, "*batch k k"]
 
 # distance below which differences of logarithms and exponentials are taken from the difference of
 # their arguments
@@ -39,7 +46,7 @@ class _Seen(NamedTuple):
     @property
     def log_eig(self) -> sp.Spectrum:
         """The decomposition of the logarithm."""
-        return sp.Spectrum(self.eig.q, jnp.log(self.eig.values), self.eig.offset)
+        return self.eig._replace(values=namespace(self.eig.values).log(self.eig.values))
 
 
 class AtIdentity(NamedTuple):
@@ -102,16 +109,18 @@ class SPDLogEuclidean(AbstractSPD):
         return _from_frame(self._prepared(p), s)
 
     def _inner(self, p: Matrix, u: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        return jnp.sum(self._to_frame(p, u) * self._to_frame(p, v), axis=(-2, -1))
+        u, v = self._to_frame(p, u), self._to_frame(p, v)
+        return namespace(u, v).sum(u * v, axis=(-2, -1))
 
     def _norm(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        return safe_sqrt(jnp.sum(self._to_frame(p, v) ** 2, axis=(-2, -1)))
+        v = self._to_frame(p, v)
+        return safe_sqrt(namespace(v).sum(v**2, axis=(-2, -1)))
 
     def _tangent_from_normals(self, p: Matrix, z: Float[Array, "*batch noise"]) -> Matrix:
         # In the frame of the eigenvectors of p the derivative of exp is a product entry by entry,
         # and the isotropic Gaussian matrix is the same there as in any other.
-        values, q = decompositions.eigh(sp.sym(p))
-        slopes = sp.exp_slopes(jnp.log(values))
+        values, q = linalg.eigh(sp.sym(p))
+        slopes = sp.exp_slopes(namespace(values).log(values))
         return congruence(q, slopes * sp.unpack(z, self.k))
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
@@ -132,7 +141,7 @@ class SPDLogEuclidean(AbstractSPD):
     def _prepared(self, p: Matrix) -> _Seen:
         p = sp.sym(p)
         eig = sp.spectrum(p)
-        return _Seen(p, eig, sp.apply("log", p, eig), sp.exp_slopes(jnp.log(eig.values)))
+        return _Seen(p, eig, sp.apply("log", p, eig), sp.exp_slopes(sp.logs(eig)))
 
     def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
         return sp.pack(_by_entry(at.eig.q, 1.0 / at.slopes, sp.sym(v)))
@@ -155,7 +164,8 @@ class SPDLogEuclidean(AbstractSPD):
         return safe_sqrt(self._squared_dist(p, q))
 
     def _squared_dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
-        return jnp.sum(_log_difference(self._prepared(p), q) ** 2, axis=(-2, -1))
+        gap = _log_difference(self._prepared(p), q)
+        return namespace(gap).sum(gap**2, axis=(-2, -1))
 
     def _transport(self, p: Matrix, q: Matrix, v: Matrix) -> Matrix:
         return self._from_frame(q, self._to_frame(p, v))
@@ -166,10 +176,10 @@ class SPDLogEuclidean(AbstractSPD):
         return _from_frame(at, _from_frame(at, g))
 
     def _injectivity_radius(self, p: Matrix) -> Float[Array, "*batch"]:
-        return jnp.full(p.shape[:-2], jnp.inf)
+        return namespace(p).full(p.shape[:-2], math.inf)
 
     def _log_volume_density(self, p: Matrix, v: Matrix) -> Float[Array, "*batch"]:
-        return jnp.zeros(jnp.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
+        return namespace(p, v).zeros(np.broadcast_shapes(p.shape[:-2], v.shape[:-2]))
 
 
 def _to_frame(at: _Seen, v: Matrix) -> Matrix:
@@ -211,19 +221,20 @@ def _log(q: Matrix) -> Matrix:
     eig = sp.spectrum(q)
     direct = sp.apply("log", q, eig)
     quotient = (eig.q * sp.log_quotients(eig.values)[..., None, :]) @ sp.transpose(eig.q)
-    return _corrected(direct, sp.sym(quotient @ (q - jnp.eye(q.shape[-1]))), direct)
+    return _corrected(direct, sp.sym(quotient @ (q - np.eye(q.shape[-1]))), direct)
 
 
 def _exp(h: Matrix) -> Matrix:
     """exp h, with the digits of a small h."""
     end = sp.spectrum(h)
-    less_one = sp.sym((end.q * jnp.expm1(end.values)[..., None, :]) @ sp.transpose(end.q))
-    return _corrected(sp.apply("exp", h, end), jnp.eye(h.shape[-1]) + less_one, h)
+    less_one = sp.sym((end.q * namespace(h).expm1(end.values)[..., None, :]) @ sp.transpose(end.q))
+    return _corrected(sp.apply("exp", h, end), np.eye(h.shape[-1]) + less_one, h)
 
 
 def _corrected(direct: Matrix, better: Matrix, size: Matrix) -> Matrix:
     """The derivative of `direct`, and the value of `better` where `size` is near 0 (of `direct`
     elsewhere).
     """
-    near = jnp.sum(size**2, axis=(-2, -1), keepdims=True) < NEAR**2
-    return direct + stop_gradient(jnp.where(near, better - direct, 0.0))
+    xp = namespace(direct, better)
+    near = xp.sum(size**2, axis=(-2, -1), keepdims=True) < NEAR**2
+    return direct + stop_gradient(xp.where(near, better - direct, 0.0))
