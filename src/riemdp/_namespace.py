@@ -11,9 +11,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import jax
+
+    Array: TypeAlias = np.ndarray | jax.Array
 
 P = ParamSpec("P")
 R = TypeVar("R")

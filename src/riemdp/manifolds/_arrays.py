@@ -12,6 +12,20 @@ from jaxtyping import Array, Float
 from .._errors import HERMITIAN, InvalidArgument, shape_hint
 
 
+def standard_normals(rng: Any, shape: tuple[int, ...]) -> Any:
+    """Independent standard normals of a NumPy generator, or of a key of JAX's."""
+    if isinstance(rng, np.random.Generator):
+        return rng.standard_normal(shape)
+    return jax.random.normal(rng, shape, dtype=jnp.float64)
+
+
+def split(rng: Any, count: int) -> list[Any]:
+    """What as many independent draws come from: the generator itself, which goes on, or keys."""
+    if isinstance(rng, np.random.Generator):
+        return [rng] * count
+    return list(jax.random.split(rng, count))
+
+
 def coerce_array(
     name: str, x: Any, trailing: tuple[int, ...], owner: object, what: str = ""
 ) -> Float[Array, "*batch *shape"]:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
+from .._namespace import namespace
+from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold
 from ._numerics import all_finite, safe_sqrt
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
 
 
 class Euclidean(AbstractManifold):
@@ -55,7 +60,7 @@ class Euclidean(AbstractManifold):
 
     @property
     def origin(self) -> Array:
-        return jnp.asarray(np.zeros(self.lengths))
+        return np.zeros(self.lengths)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -86,10 +91,12 @@ class Euclidean(AbstractManifold):
         return safe_sqrt(self._squared_dist(p, q))
 
     def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
-        return jnp.sum((q - p) ** 2, axis=self._axes())
+        xp = namespace(p, q)
+        return xp.sum((q - p) ** 2, axis=self._axes())
 
     def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
-        return jnp.sum(self._over(p, u) * v, axis=self._axes())
+        xp = namespace(p, u, v)
+        return xp.sum(self._over(p, u) * v, axis=self._axes())
 
     def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         return safe_sqrt(self._inner(p, v, v))
@@ -115,32 +122,32 @@ class Euclidean(AbstractManifold):
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         return all_finite(self._over(p, v), len(self.lengths))
 
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        return jax.random.normal(key, shape + self.lengths, dtype=jnp.float64)
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
+        return standard_normals(rng, shape + self.lengths)
 
     def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
         return self._from_coordinates(p, z)
 
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         v = self._over(p, v)
-        return v.reshape((*self._batch_shape(v), self.dim))
+        return namespace(v).reshape(v, (*self._batch_shape(v), self.dim))
 
     def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
-        return self._over(p, c.reshape(c.shape[:-1] + self.lengths))
+        return self._over(p, namespace(c).reshape(c, c.shape[:-1] + self.lengths))
 
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         return 2 * radius
 
     def _resolution(self, center: Array, radius: float) -> float:
-        largest = float(jnp.max(jnp.abs(center), initial=0.0))
+        largest = float(np.max(np.abs(np.asarray(center)), initial=0.0))
         return 4.0 * EPS * math.sqrt(self.dim) * (largest + radius)
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
-        return jnp.full(self._batch_shape(p), jnp.inf)
+        return namespace(p).full(self._batch_shape(p), math.inf)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
-        return jnp.zeros(self._batch_shape(self._over(p, v)))
+        return namespace(p, v).zeros(self._batch_shape(self._over(p, v)))
 
     def _over(self, p: Array, v: Array) -> Array:
         """v with the batch axes of p, which flat formulas would otherwise forget."""
-        return jnp.broadcast_to(v, jnp.broadcast_shapes(p.shape, v.shape))
+        return namespace(p, v).broadcast_to(v, np.broadcast_shapes(p.shape, v.shape))

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
+from .._namespace import is_jax, namespace, with_derivative
+from ._arrays import standard_normals
 from ._base import AbstractManifold
 from ._numerics import (
     all_finite,
     asinhc_sqrt,
     cosh_sqrt,
     dot,
-    dot_with_many,
     log_sinhc_sqrt,
     safe_norm,
     safe_sqrt,
     sinhc_sqrt,
 )
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
 
 
 class Lorentz(AbstractManifold):
@@ -79,7 +81,7 @@ class Lorentz(AbstractManifold):
     @property
     def origin(self) -> Array:
         """(1, 0, ..., 0)."""
-        return jnp.asarray(np.eye(1, self.n)[0])
+        return np.eye(1, self.n)[0]
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -110,21 +112,24 @@ class Lorentz(AbstractManifold):
         """The point of the hyperboloid that is nearest to the arithmetic mean in Minkowski space
         (`project` would keep the space coordinates).
         """
-        mean = jnp.tensordot(weights, records, axes=1)
-        return self._project(mean / jnp.sqrt(mean[0] ** 2 - jnp.sum(mean[1:] ** 2)))
+        xp = namespace(weights, records)
+        mean = xp.sum(weights[:, None] * records, axis=0)
+        return self._project(mean / xp.sqrt(mean[0] ** 2 - xp.sum(mean[1:] ** 2)))
 
     def _exp(self, p: Array, v: Array) -> Array:
         s = self._inner(p, v, v)[..., None]
         return _on_sheet((cosh_sqrt(s) * p + sinhc_sqrt(s) * v)[..., 1:])
 
     def _log(self, p: Array, q: Array) -> Array:
+        xp = namespace(p, q)
         s = squared_chord(p, q)
         # D / sinh D and q - cosh(D) p, both through s = 4 sinh^2(D / 2): cosh D - 1 = s / 2.
         spatial = (q[..., 1:] - p[..., 1:]) - (s / 2.0)[..., None] * p[..., 1:]
-        return _tangent(p, (asinhc_sqrt(s / 4.0) / jnp.sqrt(1.0 + s / 4.0))[..., None] * spatial)
+        return _tangent(p, (asinhc_sqrt(s / 4.0) / xp.sqrt(1.0 + s / 4.0))[..., None] * spatial)
 
     def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
-        return 2.0 * jnp.arcsinh(safe_sqrt(squared_chord(p, q)) / 2.0)
+        xp = namespace(p, q)
+        return 2.0 * xp.asinh(safe_sqrt(squared_chord(p, q)) / 2.0)
 
     def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         s = squared_chord(p, q)
@@ -160,20 +165,22 @@ class Lorentz(AbstractManifold):
         return _tangent(p, g[..., 1:] + dot(p, g)[..., None] * p[..., 1:])
 
     def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
-        off = jnp.abs(x[..., 0] - jnp.sqrt(1.0 + dot(x[..., 1:], x[..., 1:])))
-        return all_finite(x) & (off <= atol * jnp.maximum(1.0, jnp.abs(x[..., 0])))
+        xp = namespace(x)
+        off = xp.abs(x[..., 0] - xp.sqrt(1.0 + dot(x[..., 1:], x[..., 1:])))
+        return all_finite(x) & (off <= atol * xp.maximum(1.0, xp.abs(x[..., 0])))
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
-        off = jnp.abs(v[..., 0] - dot(p[..., 1:], v[..., 1:]) / p[..., 0])
-        return all_finite(p) & all_finite(v) & (off <= atol * jnp.maximum(1.0, safe_norm(v)))
+        xp = namespace(p, v)
+        off = xp.abs(v[..., 0] - dot(p[..., 1:], v[..., 1:]) / p[..., 0])
+        return all_finite(p) & all_finite(v) & (off <= atol * xp.maximum(1.0, safe_norm(v)))
 
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
         """exp at the origin of a standard normal tangent vector."""
-        a = jax.random.normal(key, (*shape, self.n - 1), dtype=jnp.float64)
+        a = standard_normals(rng, (*shape, self.n - 1))
         return _on_sheet(sinhc_sqrt(dot(a, a))[..., None] * a)
 
     def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
-        return _boosted(p, z, dot_with_many(p[..., 1:], z))
+        return _boosted(p, z, dot(p[..., 1:], z))
 
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return _unboost(p, v[..., 1:])
@@ -184,9 +191,10 @@ class Lorentz(AbstractManifold):
 
     # A line is seen in these coordinates from its public center, and comes back by them.
     def _exp_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
+        xp = namespace(p, c)
         if self.dim > 1:
             return super()._exp_coordinates(p, c)
-        return _on_sheet(seen_from(-p[..., 1:], jnp.sinh(c)))
+        return _on_sheet(seen_from(-p[..., 1:], xp.sinh(c)))
 
     def _log_coordinates(self, p: Array, q: Array) -> Float[Array, "*batch dim"]:
         if self.dim > 1:
@@ -194,11 +202,12 @@ class Lorentz(AbstractManifold):
         return self._log_coordinates_from_afar(p, q)
 
     def _log_coordinates_from_afar(self, p: Array, q: Array) -> Float[Array, "*batch dim"]:
+        xp = namespace(p, q)
         seen = seen_from(p[..., 1:], q[..., 1:])
         if self.dim == 1:
-            return jnp.arcsinh(seen)
+            return xp.asinh(seen)
         length = _lengths(seen)
-        return jnp.arcsinh(length) * (seen / _not_zero(length))
+        return xp.asinh(length) * (seen / _not_zero(length))
 
     def _to_origin(self, p: Array, x: Array) -> Array:
         return _on_sheet(seen_from(p[..., 1:], x[..., 1:]))
@@ -214,7 +223,7 @@ class Lorentz(AbstractManifold):
         return True
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
-        return jnp.full(self._batch_shape(p), jnp.inf)
+        return namespace(p).full(self._batch_shape(p), math.inf)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         """(dim - 1) log(sinh|v| / |v|)."""
@@ -223,13 +232,15 @@ class Lorentz(AbstractManifold):
 
 def _on_sheet(x: Array) -> Array:
     """The point with these space coordinates."""
-    return jnp.concatenate([jnp.sqrt(1.0 + dot(x, x))[..., None], x], axis=-1)
+    xp = namespace(x)
+    return xp.concat([xp.sqrt(1.0 + dot(x, x))[..., None], x], axis=-1)
 
 
 def _tangent(p: Array, v: Array) -> Array:
     """The tangent vector at p with these space coordinates."""
+    xp = namespace(p, v)
     time = dot(p[..., 1:], v)[..., None] / p[..., :1]
-    return jnp.concatenate([time, jnp.broadcast_to(v, time.shape[:-1] + v.shape[-1:])], axis=-1)
+    return xp.concat([time, xp.broadcast_to(v, time.shape[:-1] + v.shape[-1:])], axis=-1)
 
 
 def between(p: Array, q: Array, chord: Array, share: Array) -> Array:
@@ -240,20 +251,22 @@ def between(p: Array, q: Array, chord: Array, share: Array) -> Array:
     back towards the origin, its error grows like e^(R + g) at distance R. sinh(D) comes from s,
     because D itself has a rounding of its own size.
     """
+    xp = namespace(p, q, chord, share)
     apart = chord > 0.0
-    s = jnp.where(apart, chord, 1.0)
-    distance, sinh = 2.0 * jnp.arcsinh(jnp.sqrt(s) / 2.0), jnp.sqrt(s) * jnp.sqrt(1.0 + s / 4.0)
+    s = xp.where(apart, chord, 1.0)
+    distance, sinh = 2.0 * xp.asinh(xp.sqrt(s) / 2.0), xp.sqrt(s) * xp.sqrt(1.0 + s / 4.0)
     way = share * distance
-    there = jnp.sinh(way) / sinh
-    here = jnp.exp(-way) - jnp.exp(-distance) * there
-    there, here = jnp.where(apart, there, share), jnp.where(apart, here, 1.0 - share)
+    there = xp.sinh(way) / sinh
+    here = xp.exp(-way) - xp.exp(-distance) * there
+    there, here = xp.where(apart, there, share), xp.where(apart, here, 1.0 - share)
     return _on_sheet(here[..., None] * p[..., 1:] + there[..., None] * q[..., 1:])
 
 
 def _boosted(p: Array, c: Array, along: Array) -> Array:
     """(0, c) carried from the origin to p, where `along` is the product of c with the rest of p."""
+    xp = namespace(p, c, along)
     rest = c + along[..., None] * p[..., 1:] / (1.0 + p[..., :1])
-    return jnp.concatenate([along[..., None], rest], axis=-1)
+    return xp.concat([along[..., None], rest], axis=-1)
 
 
 def _unboost(p: Array, v: Array) -> Array:
@@ -264,7 +277,21 @@ def _unboost(p: Array, v: Array) -> Array:
     return v - time * p[..., 1:] / (1.0 + p[..., :1])
 
 
-@jax.custom_jvp
+def _slope_of_seen(points: tuple[Array, Array], ways: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The derivatives of y - (y_0 - <y, c> / (1 + c_0)) c, the same boost written as a matrix:
+    lengths have no slope at 0.
+    """
+    xp = namespace(*points)
+    (c, y), (dc, dy) = points, ways
+    c0, y0 = (xp.sqrt(1.0 + dot(x, x)) for x in points)
+    product = dot(y, c)
+    share = y0 - product / (1.0 + c0)
+    change = dot(y, dy) / y0 - (dot(dy, c) + dot(y, dc)) / (1.0 + c0)
+    change += product * dot(c, dc) / (c0 * (1.0 + c0) ** 2)
+    return seen_from(c, y), dy - share[..., None] * dc - change[..., None] * c
+
+
+@with_derivative(_slope_of_seen)
 def seen_from(c: Array, y: Array) -> Array:
     """Space coordinates of the points y, carried by the boost that carries c to the origin, both
     given by space coordinates (..., n); that of -c carries the origin to c.
@@ -273,46 +300,34 @@ def seen_from(c: Array, y: Array) -> Array:
     - cos t) along c, and sinh R sin t across. Nothing cancels but y and c themselves, so that the
     error is about e^R * 1e-16, what a rounding of y is worth, and none along an axis.
     """
+    xp = namespace(c, y)
     rc, ry = _lengths(c), _lengths(y)
-    c0, y0 = jnp.sqrt(1.0 + rc * rc), jnp.sqrt(1.0 + ry * ry)
+    c0, y0 = xp.sqrt(1.0 + rc * rc), xp.sqrt(1.0 + ry * ry)
     delta = y - c
     unlike = dot(delta, y + c)[..., None]  # |y|^2 - |c|^2
     # y / |y| - c / |c|, from y - c less what one of them is longer
-    shorter = jnp.where(rc < ry, c, y) / _not_zero(jnp.minimum(rc, ry))
+    shorter = xp.where(rc < ry, c, y) / _not_zero(xp.minimum(rc, ry))
     turn = delta - unlike / _not_zero(rc + ry) * shorter
-    turn = jnp.where(_same_axis(c, rc, y, ry), 0.0, turn) / _not_zero(jnp.maximum(rc, ry))
+    turn = xp.where(_same_axis(c, rc, y, ry), 0.0, turn) / _not_zero(xp.maximum(rc, ry))
     versine = 0.5 * dot(turn, turn)[..., None]
     apart = unlike / _not_zero(rc * y0 + ry * c0)  # sinh(R - S)
     along = c / _not_zero(rc)
     return (apart - ry * c0 * versine) * along + ry * (turn + versine * along)
 
 
-@seen_from.defjvp
-def _(points: tuple[Array, Array], ways: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The derivatives of y - (y_0 - <y, c> / (1 + c_0)) c, the same boost written as a matrix:
-    lengths have no slope at 0.
-    """
-    (c, y), (dc, dy) = points, ways
-    c0, y0 = (jnp.sqrt(1.0 + dot(x, x)) for x in points)
-    product = dot(y, c)
-    share = y0 - product / (1.0 + c0)
-    change = dot(y, dy) / y0 - (dot(dy, c) + dot(y, dc)) / (1.0 + c0)
-    change += product * dot(c, dc) / (c0 * (1.0 + c0) ** 2)
-    return seen_from(c, y), dy - share[..., None] * dc - change[..., None] * c
-
-
 def _lengths(y: Array) -> Array:
     """Lengths (..., 1) of vectors (..., n), whose squares may overflow or vanish."""
-    largest = jnp.max(jnp.abs(y), axis=-1, keepdims=True)
-    scale = jnp.where(largest > 1e150, 2.0**-500, jnp.where(largest < 1e-150, 2.0**900, 1.0))
-    return jnp.sqrt(jnp.sum((scale * y) ** 2, axis=-1, keepdims=True)) / scale
+    xp = namespace(y)
+    largest = xp.max(xp.abs(y), axis=-1, keepdims=True)
+    scale = xp.where(largest > 1e150, 2.0**-500, xp.where(largest < 1e-150, 2.0**900, 1.0))
+    return xp.sqrt(xp.sum((scale * y) ** 2, axis=-1, keepdims=True)) / scale
 
 
 def _not_zero(a: Array) -> Array:
-    return jnp.where(a > 0.0, a, 1.0)
+    xp = namespace(a)
+    return xp.where(a > 0.0, a, 1.0)
 
 
-@functools.partial(jax.jit, inline=True)  # traced once for each shape
 def squared_chord(p: Array, q: Array) -> Array:
     """s = <p - q, p - q>_L = 4 sinh^2(D / 2), exactly 0 for equal arguments, to full relative
     accuracy.
@@ -323,6 +338,7 @@ def squared_chord(p: Array, q: Array) -> Array:
     sum of a radial and an angular square. The angle is taken between y and a multiple of x that is
     as long: between arrows of unlike length the difference would lose it.
     """
+    xp = namespace(p, q)
     x, y = p[..., 1:], q[..., 1:]
     x0, y0 = p[..., 0], q[..., 0]
     delta, total = y - x, x + y
@@ -335,21 +351,21 @@ def squared_chord(p: Array, q: Array) -> Array:
     xx, yy = dot(x, x), dot(y, y)
     far = (time > 4.0) & (xx > 0.25) & (yy > 0.25)
     # Harmless numbers where the far formula is not used, so that its derivative is finite there.
-    rx, ry = jnp.sqrt(jnp.where(far, xx, 1.0)), jnp.sqrt(jnp.where(far, yy, 1.0))
+    rx, ry = xp.sqrt(xp.where(far, xx, 1.0)), xp.sqrt(xp.where(far, yy, 1.0))
     # An exact power of two, so that no product of two far coordinates overflows.
-    shrink = jnp.where(ry > 2.0**500, 2.0**-500, 1.0)
+    shrink = xp.where(ry > 2.0**500, 2.0**-500, 1.0)
     sinh_radial = shrink * across / (rx * (shrink * y0) + (shrink * ry) * x0)
-    radial = 2.0 * sinh_radial * (sinh_radial / (1.0 + jnp.sqrt(1.0 + sinh_radial**2)))
+    radial = 2.0 * sinh_radial * (sinh_radial / (1.0 + xp.sqrt(1.0 + sinh_radial**2)))
     beside = _same_axis(x, rx[..., None], y, ry[..., None])
-    y, ry = jnp.where(far, shrink, 0.0)[..., None] * y, shrink * ry
+    y, ry = xp.where(far, shrink, 0.0)[..., None] * y, shrink * ry
     scale = _coarse(ry / rx)
-    scaled, apart = _times(jnp.where(far, scale, 0.0), x, y)
+    scaled, apart = _times(xp.where(far, scale, 0.0), x, y)
     longer, both = scale * rx, scaled + y
     slide = (dot(apart, both) / (longer + ry) ** 2)[..., None] * both
-    rest = jnp.where(beside, 0.0, apart - slide)
+    rest = xp.where(beside, 0.0, apart - slide)
     sum_ratio = (longer + ry) / longer * ((longer + ry) / ry)
     angular = dot(rest, rest) / scale * sum_ratio / 4.0 / shrink
-    return jnp.where(far, radial + angular, jnp.where(time > 4.0, mixed, close))
+    return xp.where(far, radial + angular, xp.where(time > 4.0, mixed, close))
 
 
 def _same_axis(x: Array, rx: Array, y: Array, ry: Array) -> Array:
@@ -359,8 +375,9 @@ def _same_axis(x: Array, rx: Array, y: Array, ry: Array) -> Array:
     Beside an axis nothing of an angle is left along it, however the compiler rounds: a rounding
     taken for an angle is worth e^R * 1e-16 at distance R. What is left out so is 2^-28 of the rest.
     """
-    used = (jnp.abs(x) > 2.0**-28 * rx) | (jnp.abs(y) > 2.0**-28 * ry)
-    alone = jnp.sum(jnp.where(used, 1.0, 0.0), axis=-1, keepdims=True) == 1.0
+    xp = namespace(x, y)
+    used = (xp.abs(x) > 2.0**-28 * rx) | (xp.abs(y) > 2.0**-28 * ry)
+    alone = xp.sum(xp.where(used, 1.0, 0.0), axis=-1, keepdims=True) == 1.0
     return used & alone & (((x > 0.0) & (y > 0.0)) | ((x < 0.0) & (y < 0.0)))
 
 
@@ -368,7 +385,14 @@ def _coarse(a: Array) -> Array:
     """a to 24 bits. What is made of it does not depend on which number near it is taken, so
     derivatives take it as a constant.
     """
-    return jax.lax.stop_gradient(jax.lax.reduce_precision(a, exponent_bits=11, mantissa_bits=23))
+    if is_jax(a):
+        import jax
+
+        return jax.lax.stop_gradient(jax.lax.reduce_precision(a, 11, 23))
+    xp = namespace(a)
+    shrink = xp.where(xp.abs(a) > 1e200, 2.0**-100, 1.0)
+    cut = (2.0**29 + 1.0) * (shrink * a)
+    return (cut - (cut - shrink * a)) / shrink
 
 
 def _times(c: Array, x: Array, y: Array) -> tuple[Array, Array]:

@@ -12,10 +12,14 @@ function here hides a NaN: a NaN argument gives a NaN.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from .._namespace import namespace, stop_gradient
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from .._namespace import Array
 
 _ENTIRE = 0.5  # below this, the series of sin, cos, sinh, cosh: 10 terms reach 1e-19
 _ALGEBRAIC = (
@@ -24,8 +28,8 @@ _ALGEBRAIC = (
 
 
 def _polynomial(coefficients: list[float], s: Array) -> Array:
-    total = jnp.full_like(s, coefficients[-1])
-    for c in reversed(coefficients[:-1]):
+    total = coefficients[-1] * s + coefficients[-2]
+    for c in reversed(coefficients[:-2]):
         total = total * s + c
     return total
 
@@ -42,30 +46,29 @@ def _split(s: Array, threshold: float) -> tuple[Array, Array, Array]:
     """(is small, argument for the series, square root for the closed form); the unused branch gets
     a harmless argument.
     """
+    xp = namespace(s)
     small = s < threshold
-    return small, jnp.where(small, s, 0.0), jnp.sqrt(jnp.where(small, 1.0, s))
+    return small, xp.where(small, s, 0.0), xp.sqrt(xp.where(small, 1.0, s))
 
 
 def safe_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """Square root whose derivative at 0 is 0 instead of infinite (a subgradient of the norm)."""
+    xp = namespace(s)
     zero = s == 0.0
-    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, s)))
+    return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, s)))
 
 
 def safe_divide(a: Float[Array, "*b"], b: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """a / b, and 0 where b = 0."""
+    xp = namespace(a, b)
     zero = b == 0.0
-    return jnp.where(zero, 0.0, a / jnp.where(zero, 1.0, b))
+    return xp.where(zero, 0.0, a / xp.where(zero, 1.0, b))
 
 
 def dot(u: Float[Array, "*b n"], v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
     """Sum of products over the last axis."""
-    return jnp.sum(u * v, axis=-1)
-
-
-def dot_with_many(u: Float[Array, "*b n"], v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
-    """The same, as one product with a matrix where one u meets many v."""
-    return v @ u if u.ndim == 1 < v.ndim else dot(u, v)
+    xp = namespace(u, v)
+    return xp.sum(u * v, axis=-1)
 
 
 def safe_norm(v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
@@ -75,75 +78,84 @@ def safe_norm(v: Float[Array, "*b n"]) -> Float[Array, "*b"]:
 
 def cos_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """cos(sqrt s)."""
+    xp = namespace(s)
     small, t, x = _split(s, _ENTIRE)
-    return jnp.where(small, _polynomial(_COS, t), jnp.cos(x))
+    return xp.where(small, _polynomial(_COS, t), xp.cos(x))
 
 
 def cosh_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """cosh(sqrt s)."""
+    xp = namespace(s)
     small, t, x = _split(s, _ENTIRE)
-    return jnp.where(small, _polynomial(_COSH, t), jnp.cosh(x))
+    return xp.where(small, _polynomial(_COSH, t), xp.cosh(x))
 
 
 def sinc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """sin(sqrt s) / sqrt s."""
+    xp = namespace(s)
     small, t, x = _split(s, _ENTIRE)
-    return jnp.where(small, _polynomial(_SINC, t), jnp.sin(x) / x)
+    return xp.where(small, _polynomial(_SINC, t), xp.sin(x) / x)
 
 
 def sinhc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """sinh(sqrt s) / sqrt s."""
+    xp = namespace(s)
     small, t, x = _split(s, _ENTIRE)
-    return jnp.where(small, _polynomial(_SINHC, t), jnp.sinh(x) / x)
+    return xp.where(small, _polynomial(_SINHC, t), xp.sinh(x) / x)
 
 
 def tanhc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """tanh(sqrt s) / sqrt s."""
+    xp = namespace(s)
     small, t, x = _split(s, _ENTIRE)
-    return jnp.where(small, _polynomial(_SINHC, t) / _polynomial(_COSH, t), jnp.tanh(x) / x)
+    return xp.where(small, _polynomial(_SINHC, t) / _polynomial(_COSH, t), xp.tanh(x) / x)
 
 
 def log_sinc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """log |sin(sqrt s) / sqrt s|, with relative accuracy as s -> 0 (about -s / 6)."""
+    xp = namespace(s)
     small, t, x = _split(s, _ENTIRE)
-    return jnp.where(
-        small, jnp.log1p(t * _polynomial(_SINC[1:], t)), jnp.log(jnp.abs(jnp.sin(x)) / x)
-    )
+    return xp.where(small, xp.log1p(t * _polynomial(_SINC[1:], t)), xp.log(xp.abs(xp.sin(x)) / x))
 
 
 def log_sinhc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """log(sinh(sqrt s) / sqrt s), with relative accuracy as s -> 0 (about s / 6) and without
     overflow for large s.
     """
+    xp = namespace(s)
     small, t, x = _split(s, _ENTIRE)
-    large = x + jnp.log(-jnp.expm1(-2.0 * x) / (2.0 * x))
-    return jnp.where(small, jnp.log1p(t * _polynomial(_SINHC[1:], t)), large)
+    large = x + xp.log(-xp.expm1(-2.0 * x) / (2.0 * x))
+    return xp.where(small, xp.log1p(t * _polynomial(_SINHC[1:], t)), large)
 
 
 def atanc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """atan(sqrt s) / sqrt s."""
+    xp = namespace(s)
     small, t, x = _split(s, _ALGEBRAIC)
-    return jnp.where(small, _polynomial(_ATANC, t), jnp.arctan(x) / x)
+    return xp.where(small, _polynomial(_ATANC, t), xp.atan(x) / x)
 
 
 def asinhc_sqrt(s: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """asinh(sqrt s) / sqrt s."""
+    xp = namespace(s)
     small, t, x = _split(s, _ALGEBRAIC)
-    return jnp.where(small, _polynomial(_ASINHC, t), jnp.arcsinh(x) / x)
+    return xp.where(small, _polynomial(_ASINHC, t), xp.asinh(x) / x)
 
 
 def normalised(x: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
     """x / |x| over the last axis without overflow or underflow; the zero vector goes to the first
     unit vector.
     """
-    largest = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis=-1, keepdims=True))
+    xp = namespace(x)
+    largest = stop_gradient(xp.max(xp.abs(x), axis=-1, keepdims=True))
     zero = largest == 0.0
-    scaled = x / jnp.where(zero, 1.0, largest)
-    pole = jnp.where(jnp.arange(x.shape[-1]) == 0, 1.0, 0.0)
-    scaled = jnp.where(zero, pole, scaled)
-    return scaled / jnp.sqrt(jnp.sum(scaled * scaled, axis=-1, keepdims=True))
+    scaled = x / xp.where(zero, 1.0, largest)
+    pole = xp.where(xp.arange(x.shape[-1]) == 0, 1.0, 0.0)
+    scaled = xp.where(zero, pole, scaled)
+    return scaled / xp.sqrt(xp.sum(scaled * scaled, axis=-1, keepdims=True))
 
 
 def all_finite(x: Float[Array, "*b n"], axes: int = 1) -> Array:
     """Whether every entry over the trailing `axes` axes is finite."""
-    return jnp.all(jnp.isfinite(x), axis=tuple(range(-axes, 0)))
+    xp = namespace(x)
+    return xp.all(xp.isfinite(x), axis=tuple(range(-axes, 0)))

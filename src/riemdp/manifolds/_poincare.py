@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
+from .._namespace import namespace
+from ._arrays import standard_normals
 from ._base import EPS, AbstractManifold
 from ._numerics import (
     all_finite,
@@ -23,6 +22,11 @@ from ._numerics import (
     safe_sqrt,
     tanhc_sqrt,
 )
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
 
 _LARGEST_NORM = (
     1.0 - 1e-15
@@ -73,7 +77,7 @@ class PoincareBall(AbstractManifold):
     @property
     def origin(self) -> Array:
         """The centre of the ball."""
-        return jnp.asarray(np.zeros(self.n))
+        return np.zeros(self.n)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -102,9 +106,11 @@ class PoincareBall(AbstractManifold):
 
     def _mean_start(self, weights: Array, records: Array) -> Array | None:
         """The projected arithmetic mean."""
-        return self._project(jnp.tensordot(weights, records, axes=1))
+        xp = namespace(weights, records)
+        return self._project(xp.sum(weights[:, None] * records, axis=0))
 
     def _exp(self, p: Array, v: Array) -> Array:
+        xp = namespace(p, v)
         # p (+) y with y = tanh(|v| / a) v / |v|, a = 1 - |p|^2. The Mobius sum is p + a (y + |y|^2
         # p) / (|p + y|^2 + a b) with b = 1 - |y|^2 = 1 / cosh^2: written so, small steps keep their
         # accuracy and the denominator is positive.
@@ -112,19 +118,21 @@ class PoincareBall(AbstractManifold):
         w = v / a[..., None]
         s = dot(w, w)
         y = tanhc_sqrt(s)[..., None] * w
-        b = cosh_sqrt(jnp.minimum(s, 300.0**2)) ** -2
+        b = cosh_sqrt(xp.minimum(s, 300.0**2)) ** -2
         denominator = dot(p + y, p + y) + a * b
         return _inside(p + (a / denominator)[..., None] * (y + dot(y, y)[..., None] * p))
 
     def _log(self, p: Array, q: Array) -> Array:
+        xp = namespace(p, q)
         a, b = _gap(p), _gap(q)
         delta = q - p
         u = dot(delta, delta) / (a * b)  # sinh^2(D / 2)
-        factor = a * asinhc_sqrt(u) / jnp.sqrt(1.0 + u)
+        factor = a * asinhc_sqrt(u) / xp.sqrt(1.0 + u)
         return factor[..., None] * (delta / b[..., None] - u[..., None] * p)
 
     def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
-        return 2.0 * jnp.arcsinh(safe_sqrt(_squared_half_sinh(p, q)))
+        xp = namespace(p, q)
+        return 2.0 * xp.asinh(safe_sqrt(_squared_half_sinh(p, q)))
 
     def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         u = _squared_half_sinh(p, q)
@@ -162,7 +170,7 @@ class PoincareBall(AbstractManifold):
         return min(radius / 2, 2.0)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return jnp.broadcast_to(x, jnp.broadcast_shapes(p.shape, x.shape))
+        return namespace(p, x).broadcast_to(x, np.broadcast_shapes(p.shape, x.shape))
 
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return (_gap(p) ** 2 / 4.0)[..., None] * g
@@ -174,9 +182,9 @@ class PoincareBall(AbstractManifold):
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
         return all_finite(p) & all_finite(v)
 
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
         """exp at the centre of a standard normal tangent vector."""
-        a = jax.random.normal(key, (*shape, self.n), dtype=jnp.float64) / 2.0
+        a = standard_normals(rng, (*shape, self.n)) / 2.0
         return _inside(tanhc_sqrt(dot(a, a))[..., None] * a)
 
     def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
@@ -199,7 +207,7 @@ class PoincareBall(AbstractManifold):
         return EPS * math.sqrt(self.n) * (8.0 * (1.0 + radius) + 64.0 * spread)
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
-        return jnp.full(self._batch_shape(p), jnp.inf)
+        return namespace(p).full(self._batch_shape(p), math.inf)
 
     def _log_volume_density(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         """(dim - 1) log(sinh|v| / |v|)."""
@@ -218,6 +226,7 @@ def _squared_half_sinh(p: Array, q: Array) -> Array:
 
 def _inside(x: Array) -> Array:
     """Radially back to |x| <= 1 - 1e-15."""
+    xp = namespace(x)
     s = dot(x, x)[..., None]
     outside = s > _LARGEST_NORM**2
-    return jnp.where(outside, x * (_LARGEST_NORM / jnp.sqrt(jnp.where(outside, s, 1.0))), x)
+    return xp.where(outside, x * (_LARGEST_NORM / xp.sqrt(xp.where(outside, s, 1.0))), x)

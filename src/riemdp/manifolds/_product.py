@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray
+import numpy as np
 
 from .._errors import InvalidArgument, invalid
+from .._namespace import namespace
+from ._arrays import split
 from ._base import AbstractManifold, Point, Tangent
 from ._numerics import safe_sqrt
+
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Bool, Float
+
+    from .._namespace import Array
 
 
 class Product(AbstractManifold):
@@ -175,10 +180,12 @@ class Product(AbstractManifold):
         return sum(m._scales for m in self.manifolds)
 
     def _log_scales(self, x: Point) -> Float[Array, "*batch scales"]:
-        return jnp.concatenate(self._each("_log_scales", x), axis=-1)
+        return namespace(x).concat(self._each("_log_scales", x), axis=-1)
 
     def _rescaled(self, p: Point, scales: Float[ArrayLike, " scales"]) -> Point:
-        parts = self._split(jnp.asarray(scales), [m._scales for m in self.manifolds])
+        parts = self._split(
+            namespace(p, scales).asarray(scales), [m._scales for m in self.manifolds]
+        )
         return self._each("_rescaled", p, parts)
 
     def _search_radius(self, p: Point) -> float:
@@ -191,9 +198,9 @@ class Product(AbstractManifold):
     def _is_tangent(self, p: Point, v: Tangent, atol: float) -> Bool[Array, "*batch"]:
         return self._all("_is_tangent", atol, p, v)
 
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Point:
-        keys = jax.random.split(key, len(self.manifolds))
-        return tuple(m._random_point(k, shape) for m, k in zip(self.manifolds, keys, strict=True))
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Point:
+        each = split(rng, len(self.manifolds))
+        return tuple(m._random_point(k, shape) for m, k in zip(self.manifolds, each, strict=True))
 
     def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
         return self._each(
@@ -234,7 +241,7 @@ class Product(AbstractManifold):
     def _injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
         smallest, *others = self._each("_injectivity_radius", p)
         for radius in others:
-            smallest = jnp.minimum(smallest, radius)
+            smallest = namespace(smallest, radius).minimum(smallest, radius)
         return smallest
 
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
@@ -264,12 +271,13 @@ class Product(AbstractManifold):
         return entries
 
     def _batch_shape(self, p: Point) -> tuple[int, ...]:
-        return jnp.broadcast_shapes(
+        return np.broadcast_shapes(
             *(m._batch_shape(e) for m, e in zip(self.manifolds, p, strict=True))
         )
 
 
 def _joined(parts: tuple[Array, ...]) -> Array:
     """Coordinates of the factors, one behind the other."""
-    batch = jnp.broadcast_shapes(*(c.shape[:-1] for c in parts))
-    return jnp.concatenate([jnp.broadcast_to(c, batch + c.shape[-1:]) for c in parts], axis=-1)
+    xp = namespace(parts)
+    batch = np.broadcast_shapes(*(c.shape[:-1] for c in parts))
+    return xp.concat([xp.broadcast_to(c, batch + c.shape[-1:]) for c in parts], axis=-1)

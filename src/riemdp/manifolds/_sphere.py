@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from .._errors import integer
+from .._namespace import namespace
+from ._arrays import standard_normals
 from ._base import AbstractManifold
 from ._numerics import (
     all_finite,
     atanc_sqrt,
     cos_sqrt,
     dot,
-    dot_with_many,
     log_sinc_sqrt,
     normalised,
     safe_divide,
@@ -26,6 +24,11 @@ from ._numerics import (
     safe_sqrt,
     sinc_sqrt,
 )
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
 
 
 class Sphere(AbstractManifold):
@@ -71,7 +74,7 @@ class Sphere(AbstractManifold):
     @property
     def origin(self) -> Array:
         """The first unit vector."""
-        return jnp.asarray(np.eye(1, self.n)[0])
+        return np.eye(1, self.n)[0]
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -99,52 +102,57 @@ class Sphere(AbstractManifold):
         return "does not have length 1"
 
     def _exp(self, p: Array, v: Array) -> Array:
+        xp = namespace(p, v)
         s = dot(v, v)[..., None]
         end = cos_sqrt(s) * p + sinc_sqrt(s) * v
         # Rounding must not accumulate over many steps. The length is nearly 1: no square overflows.
-        return end / jnp.sqrt(dot(end, end))[..., None]
+        return end / xp.sqrt(dot(end, end))[..., None]
 
     def _log(self, p: Array, q: Array) -> Array:
+        xp = namespace(p, q)
         s, t = _chords(p, q)
         same_side = s <= t
         # q - <p, q> p without cancellation: take it from q - p or q + p, whichever is short.
-        short = q + jnp.where(same_side, -1.0, 1.0)[..., None] * p
+        short = q + xp.where(same_side, -1.0, 1.0)[..., None] * p
         u = short - dot(p, short)[..., None] * p
-        ratio = jnp.where(same_side, s / jnp.where(same_side, t, 1.0), 0.0)
+        ratio = xp.where(same_side, s / xp.where(same_side, t, 1.0), 0.0)
         near = (atanc_sqrt(ratio) * (1.0 + ratio))[..., None] * u  # D / sin D, analytic at D = 0
-        far_u = jnp.where(same_side[..., None], 1.0, u)
+        far_u = xp.where(same_side[..., None], 1.0, u)
         length = safe_norm(far_u)
         opposite = (length == 0.0)[..., None]
-        unit = far_u / jnp.where(opposite, 1.0, length[..., None])
-        unit = jnp.where(opposite, self._first_direction(p), unit)
-        return jnp.where(same_side[..., None], near, _angle(s, t)[..., None] * unit)
+        unit = far_u / xp.where(opposite, 1.0, length[..., None])
+        unit = xp.where(opposite, self._first_direction(p), unit)
+        return xp.where(same_side[..., None], near, _angle(s, t)[..., None] * unit)
 
     def _first_direction(self, p: Array) -> Array:
         """The way to the opposite point, where all directions are as short."""
-        return self._from_coordinates(p, jnp.eye(1, self.dim)[0])
+        return self._from_coordinates(p, namespace(p).eye(1, self.dim)[0])
 
     def _dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         return _angle(*_chords(p, q))
 
     def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
+        xp = namespace(p, q)
         s, t = _chords(p, q)
         near = s <= t
-        ratio = jnp.where(near, s / jnp.where(near, t, 1.0), 0.0)
-        return jnp.where(near, 4.0 * ratio * atanc_sqrt(ratio) ** 2, _angle(s, t) ** 2)
+        ratio = xp.where(near, s / xp.where(near, t, 1.0), 0.0)
+        return xp.where(near, 4.0 * ratio * atanc_sqrt(ratio) ** 2, _angle(s, t) ** 2)
 
     def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
-        return jnp.broadcast_to(dot(u, v), jnp.broadcast_shapes(p.shape, u.shape, v.shape)[:-1])
+        batch = np.broadcast_shapes(p.shape, u.shape, v.shape)[:-1]
+        return namespace(p, u, v).broadcast_to(dot(u, v), batch)
 
     def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         return safe_sqrt(self._inner(p, v, v))
 
     def _transport(self, p: Array, q: Array, v: Array) -> Array:
+        xp = namespace(p, q, v)
         # u - <q, u> / (1 + <p, q>) (p + q) is, on vectors orthogonal to p, the reflection in the
         # hyperplane orthogonal to p + q: written so, nothing cancels when q comes near -p.
         m = p + q
         across = m - dot(p, m)[..., None] * p
         opposite = (dot(p, q) < 0.0) & (dot(across, across) == 0.0)
-        m = jnp.where(opposite[..., None], self._first_direction(p), m)
+        m = xp.where(opposite[..., None], self._first_direction(p), m)
         return v - safe_divide(2.0 * dot(m, v), dot(m, m))[..., None] * m
 
     def _retract(self, p: Array, v: Array) -> Array:
@@ -161,32 +169,35 @@ class Sphere(AbstractManifold):
         return self._to_tangent(p, g)
 
     def _belongs(self, x: Array, atol: float) -> Bool[Array, "*batch"]:
-        return all_finite(x) & (jnp.abs(safe_norm(x) - 1.0) <= atol)
+        xp = namespace(x)
+        return all_finite(x) & (xp.abs(safe_norm(x) - 1.0) <= atol)
 
     def _is_tangent(self, p: Array, v: Array, atol: float) -> Bool[Array, "*batch"]:
+        xp = namespace(p, v)
         return (
             all_finite(p)
             & all_finite(v)
-            & (jnp.abs(dot(p, v)) <= atol * jnp.maximum(1.0, safe_norm(v)))
+            & (xp.abs(dot(p, v)) <= atol * xp.maximum(1.0, safe_norm(v)))
         )
 
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        return normalised(jax.random.normal(key, (*shape, self.n), dtype=jnp.float64))
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
+        return normalised(standard_normals(rng, (*shape, self.n)))
 
     def _tangent_from_normals(self, p: Array, z: Float[Array, "*batch noise"]) -> Array:
         """The orthogonal projection of isotropic noise is exactly isotropic on the tangent space,
         at every p.
         """
-        return z - dot_with_many(p, z)[..., None] * p
+        return z - dot(p, z)[..., None] * p
 
     def _to_coordinates(self, p: Array, v: Array) -> Float[Array, "*batch dim"]:
         return _reflect(p, v)[..., 1:]
 
     def _from_coordinates(self, p: Array, c: Float[Array, "*batch dim"]) -> Array:
-        return _reflect(p, jnp.concatenate([jnp.zeros_like(c[..., :1]), c], axis=-1))
+        xp = namespace(p, c)
+        return _reflect(p, xp.concat([xp.zeros_like(c[..., :1]), c], axis=-1))
 
     def _injectivity_radius(self, p: Array) -> Float[Array, "*batch"]:
-        return jnp.full(self._batch_shape(p), jnp.pi)
+        return namespace(p).full(self._batch_shape(p), math.pi)
 
     def _ambient_diameter(self, center: Array, radius: float) -> float:
         return 2 * math.sin(radius) if radius < math.pi / 2 else 2.0
@@ -205,17 +216,18 @@ def _chords(p: Array, q: Array) -> tuple[Array, Array]:
     p - q and p + q are orthogonal if both lengths are exactly 1. The shorter one is made so:
     lengths wrong by one rounding would add 1e-16 to a chord, which is 1e-4 of one of length 1e-12.
     """
+    xp = namespace(p, q)
     d, m = p - q, p + q
     dd, mm = dot(d, d), dot(m, m)
     near = dd <= mm
-    short, long = jnp.where(near[..., None], d, m), jnp.where(near[..., None], m, d)
-    short = short - (dot(short, long) / jnp.where(near, mm, dd))[..., None] * long
+    short, long = xp.where(near[..., None], d, m), xp.where(near[..., None], m, d)
+    short = short - (dot(short, long) / xp.where(near, mm, dd))[..., None] * long
     corrected = dot(short, short)
-    return jnp.where(near, corrected, dd), jnp.where(near, mm, corrected)
+    return xp.where(near, corrected, dd), xp.where(near, mm, corrected)
 
 
 def _angle(s: Array, t: Array) -> Array:
-    return 2.0 * jnp.arctan2(safe_sqrt(s), safe_sqrt(t))
+    return 2.0 * namespace(s, t).atan2(safe_sqrt(s), safe_sqrt(t))
 
 
 def _reflect(p: Array, v: Array) -> Array:
@@ -225,6 +237,7 @@ def _reflect(p: Array, v: Array) -> Array:
     It is orthogonal and its own inverse, so it carries the tangent space at p to the last n - 1
     axes and back.
     """
-    side = jnp.where(p[..., :1] >= 0.0, 1.0, -1.0)
-    normal = jnp.concatenate([p[..., :1] + side, p[..., 1:]], axis=-1)
+    xp = namespace(p, v)
+    side = xp.where(p[..., :1] >= 0.0, 1.0, -1.0)
+    normal = xp.concat([p[..., :1] + side, p[..., 1:]], axis=-1)
     return v - (2.0 * dot(normal, v) / dot(normal, normal))[..., None] * normal
