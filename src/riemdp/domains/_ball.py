@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
-from jax.core import eval_context
-from jaxtyping import Array, Bool
 
 from .._errors import HERMITIAN, InvalidArgument, magnitude
-from .._programs import in_double_precision
+from .._isolation import isolated
+from .._trees import map_leaves
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, held
 from ._domain import Domain
 from ._door import admit_manifold, admit_point, admit_records, stacks_in_one_array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+    from .._namespace import Array
 
 
 class Ball:
@@ -33,11 +36,11 @@ class Ball:
         InvalidArgument: The radius is not a number from 1e-100 to 1e100, or the center is complex.
 
     Examples:
-        >>> import jax.numpy as jnp
+        >>> import numpy as np
         >>> import riemdp
-        >>> ball = riemdp.Ball(jnp.eye(2), 1.0)
+        >>> ball = riemdp.Ball(np.eye(2), 1.0)
         >>> space = riemdp.SPDAffineInvariant(2)
-        >>> far = jnp.diag(jnp.array([100.0, 1.0]))
+        >>> far = np.diag([100.0, 1.0])
         >>> bool(ball.contains(space, far)), bool(ball.contains(space, ball.clamp(space, far)))
         (False, True)
     """
@@ -52,7 +55,7 @@ class Ball:
         if isinstance(center, tuple | list) and center and all(hasattr(c, "shape") for c in center):
             own: Point = tuple(_real(c) for c in center)
         else:
-            own = jax.tree.map(_real, center, is_leaf=_is_plain)
+            own = map_leaves(_real, center) if isinstance(center, tuple) else _real(center)
         size = magnitude("radius", radius)
         for name, value in (("center", own), ("radius", size), ("_domains", {})):
             object.__setattr__(self, name, value)
@@ -66,7 +69,7 @@ class Ball:
     def __reduce__(self) -> tuple[type[Ball], tuple[Point, float]]:
         return Ball, (self.center, self.radius)
 
-    @in_double_precision
+    @isolated
     def on(self, manifold: AbstractManifold) -> Domain:
         """The ball bound to its space, checked once.
 
@@ -84,10 +87,8 @@ class Ball:
         manifold = admit_manifold(manifold, None, "Ball.on(manifold), Ball.clamp(manifold, x)")
         domain = self._domains.get(manifold)
         if domain is None:
-            # the center is a public constant, also inside a user's jit
-            with eval_context():
-                domain = Domain(manifold, _center(manifold, self.center), self.radius)
-                limit = float(np.asarray(manifold.injectivity_radius(domain.center)))
+            domain = Domain(manifold, _center(manifold, self.center), self.radius)
+            limit = float(np.asarray(manifold._injectivity_radius(domain.center)))
             if not self.radius < limit:
                 raise InvalidArgument(
                     f"argument `ball.radius` = {self.radius:g} is not below the injectivity radius"
@@ -131,9 +132,7 @@ class Ball:
         return self.on(manifold).contains(manifold._coerce("x", x))
 
     def __repr__(self) -> str:
-        return (
-            f"Ball(center of shape {jax.tree.map(np.shape, self.center)}, radius={self.radius:g})"
-        )
+        return f"Ball(center of shape {map_leaves(np.shape, self.center)}, radius={self.radius:g})"
 
 
 def _real(center: Any) -> np.ndarray:
@@ -146,7 +145,3 @@ def _real(center: Any) -> np.ndarray:
 
 def _center(manifold: AbstractManifold, center: Point) -> Point:
     return admit_point(manifold, "ball.center", center)
-
-
-def _is_plain(node: object) -> bool:
-    return not isinstance(node, tuple)

@@ -7,21 +7,18 @@ not private. Indices count from 0, and no message shows a value.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-import jax
 import numpy as np
-from jaxtyping import Array
 
 from .._errors import HERMITIAN, InvalidArgument
 from ..manifolds import AbstractManifold, Product
-from ..manifolds._base import Point, RecordsLike, _compiled
+from ..manifolds._base import Point, RecordsLike
 from ..manifolds._spd import SINGULAR, AbstractSPD
+from ._clamp import all_finite, choose, in_parts
 from ._door import LOOSE, admit_records, in_stretches
 
-_CHUNK = 4096
 _SHOWN = 5
 _REGULAR = (
     "drop a channel, project all records by one public matrix to as many dimensions as the rank, or"
@@ -76,23 +73,17 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
 
 def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
     records, n = admit_records(manifold, "X", X, at_least=0)
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(records)]
-    bad: np.ndarray = np.zeros(n, dtype=bool)
-    for leaf in leaves:
-        bad |= ~np.isfinite(leaf.reshape(n, math.prod(leaf.shape[1:]))).all(axis=1)
-    origin = manifold.origin if bad.any() else None
-    for start in range(0, n, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        fine = ~bad[part]
-        safe = jax.tree.map(lambda x, p=part: np.asarray(x)[p], records)
-        if origin is not None:
-            safe = jax.tree.map(functools.partial(_where, fine), safe, origin)
-        size = len(fine)
-        belongs = _compiled(manifold, "_belongs", _padded(safe, size), LOOSE)
-        bad[part] |= ~np.asarray(belongs)[:size] | _singular(manifold, safe, size)
+    bad = ~np.asarray(in_parts(manifold, functools.partial(_sound, manifold), records))
     return [
         InvalidRecord(int(i), _reason(manifold, records, X, int(i))) for i in np.flatnonzero(bad)
     ]
+
+
+def _sound(manifold: AbstractManifold, part: Point) -> np.ndarray:
+    """Which records are points of the space, and no matrices that are singular up to rounding."""
+    fine = all_finite(1, part)
+    safe = choose(fine, part, manifold.origin)
+    return np.asarray(fine & manifold._belongs(safe, LOOSE)) & ~_singular(manifold, safe, len(fine))
 
 
 def _singular(manifold: AbstractManifold, part: Point, size: int) -> np.ndarray:
@@ -124,23 +115,8 @@ def summary(found: list[InvalidRecord]) -> str:
     return f"{len(found)} {noun} (counted from 0: {shown}{more}){why}"
 
 
-def _where(fine: np.ndarray, part: np.ndarray, origin: Array) -> np.ndarray:
-    return np.where(fine.reshape((-1,) + (1,) * (part.ndim - 1)), part, np.asarray(origin))
-
-
-def _padded(part: Point, count: int) -> Point:
-    """Pad to a few sizes, so that the check is compiled for a few shapes only."""
-    size = min(_CHUNK, 1 << max(4, (count - 1).bit_length()))
-    return jax.tree.map(
-        lambda x: (
-            x if count == size else np.concatenate([x, np.repeat(x[:1], size - count, axis=0)])
-        ),
-        part,
-    )
-
-
 def _reason(manifold: AbstractManifold, records: Point, X: RecordsLike, i: int) -> str:
-    if isinstance(manifold, Product) or not isinstance(records, np.ndarray | jax.Array):
+    if isinstance(manifold, Product) or not isinstance(records, np.ndarray):
         return "is not a point of the space"
     record = np.asarray(records[i])
     if np.isnan(record).any():

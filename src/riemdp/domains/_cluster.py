@@ -7,12 +7,20 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import jax
 import numpy as np
 
 from .._errors import InvalidArgument
 from .._parallel import of_process
-from ._sources import AbstractSource, Sums, Unreadable, checksum, reported, spread_out, unmasked
+from ._sources import (
+    AbstractSource,
+    Form,
+    Sums,
+    Unreadable,
+    checksum,
+    reported,
+    spread_out,
+    unmasked,
+)
 
 # one block at a time in a process: compiled eigendecompositions share their threads
 _one = of_process(threading.Lock)
@@ -43,7 +51,7 @@ class OnCluster(AbstractSource):
 
     @property
     def form(self) -> Any:
-        return jax.ShapeDtypeStruct(tuple(self.array.shape[1:]), np.float64)
+        return Form(tuple(self.array.shape[1:]))
 
     def totals(
         self, work: Callable[[Any, int], tuple[Sums, Sums]], rows: int

@@ -11,54 +11,42 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
 import numpy as np
-from jaxtyping import Array, Bool
 
 from .._errors import InvalidArgument, invalid
-from .._parallel import in_turn
-from .._programs import double_precision, in_double_precision
+from .._isolation import isolated
+from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
-from ._clamp import clamp, clamp_one, contains, moving, slack
+from ._clamp import clamp, clamp_flagged, contains, slack
 from ._door import admit_point
 from ._frame import (
     MOST_TERMS,
+    carried_and_clamped,
     carried_back,
-    carried_back_each,
-    carrying,
     frame_center,
     frame_space,
-    moved_and_read,
-    seen_from_public,
+    seen_from,
     summation_error,
+    which_are_points,
 )
 from ._stream import streamed_error
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+    from .._namespace import Array
 
 
 def constant(found: Callable[[Any], T]) -> functools.cached_property[T]:
     """A property that is worked out once, and in double precision or not at all."""
 
-    return functools.cached_property(in_double_precision(found))
-
-
-def _in_turn(method: F) -> F:
-    """A method that computes with many records: in float64, when XLA has threads for it, and done
-    when it returns.
-    """
-
-    @functools.wraps(method)
-    def call(*arguments: Any, **options: Any) -> Any:
-        with double_precision():
-            return jax.block_until_ready(method(*arguments, **options))
-
-    return cast(F, in_turn(call))
+    return functools.cached_property(isolated(found))
 
 
 _FAR = 1e-12  # share of the radius up to which rounding far outside the ball is that of a value
@@ -95,19 +83,19 @@ class Domain:
     radius: float
 
     # ------------------------------------------------------------------ moving points
-    @_in_turn
+    @isolated
     def clamp(self, records: Point) -> Point:
         """Records (*batch, *shape) moved radially into the ball; see `Ball.clamp`."""
         return clamp(self.manifold, self.center, self.radius, records)
 
-    @in_double_precision
+    @isolated
     def clamp_point(self, point: Point) -> Point:
         """One point moved radially into the ball: the enforced domain of a value, or
         post-processing of a release.
         """
-        return clamp_one(self.manifold, self.center, self.radius, point)
+        return clamp(self.manifold, self.center, self.radius, point)
 
-    @_in_turn
+    @isolated
     def contains(self, points: Point) -> Bool[Array, "*batch"]:
         """Whether each point belongs to the manifold and lies within the radius of the center."""
         return contains(self.manifold, self.center, self.radius, points)
@@ -369,7 +357,7 @@ class Frame:
         there = frame_center(manifold, center)
         return all(
             np.array_equal(np.asarray(a), np.asarray(b))
-            for a, b in zip(jax.tree.leaves(center), jax.tree.leaves(there), strict=True)
+            for a, b in zip(leaves(center), leaves(there), strict=True)
         )
 
     def clamp(self, records: Point) -> Point:
@@ -381,40 +369,45 @@ class Frame:
         """
         return self.clamp_flagged(records)[0]
 
-    @_in_turn
+    @isolated
     def clamp_flagged(self, records: Point) -> tuple[Point, Bool[Array, " n"]]:
         """The same, and for each record whether it lay outside the ball or was no point. The flags
         are as private as the records; each depends on its own record only.
         """
         return self.moving(records)
 
-    @_in_turn
+    @isolated
     def clamp_read(self, records: Point) -> tuple[Point, Bool[Array, " n"], Bool[Array, " n"]]:
-        """The same, and for each record whether it is a point of the user's space at all, by one
-        program: for the holder of the data, who wants to be told.
+        """The same, and for each record whether it is a point of the user's space at all: for the
+        holder of the data, who wants to be told.
         """
-        d, local = self.domain, self.local
-        space = None if self.is_identity else local.manifold
-        return moved_and_read(
-            d.manifold, space, d.center, self._at, local.center, d.radius, records
-        )
+        d = self.domain
+        return *self.moving(records), which_are_points(d.manifold, d.center, records)
 
     @constant
     def moving(self) -> Callable[[Point], tuple[Point, Bool[Array, " n"]]]:
-        """`clamp_flagged` as a function of the records alone."""
+        """`clamp_flagged` as a function of the records alone, which can be sent to another
+        process.
+        """
         d, local = self.domain, self.local
         if self.is_identity:
-            return functools.partial(moving, d.manifold, d.center, d.radius)
+            return functools.partial(clamp_flagged, d.manifold, d.center, d.radius)
         return functools.partial(
-            carrying, d.manifold, local.manifold, d.center, self._at, local.center, d.radius
+            carried_and_clamped,
+            d.manifold,
+            local.manifold,
+            d.center,
+            self._at,
+            local.center,
+            d.radius,
         )
 
     @constant
     def _at(self) -> Any:
         """The center as points are carried from it and to it."""
-        return seen_from_public(self.domain.manifold, self.domain.center)
+        return seen_from(self.domain.manifold, self.domain.center)
 
-    @in_double_precision
+    @isolated
     def back(self, point: Point) -> Point:
         """A released point of the frame, in the user's space: post-processing.
 
@@ -430,17 +423,11 @@ class Frame:
             if np.asarray(valid):
                 return found
             v = space.log(self.local.center, point)
-            shorter = jax.tree.map(lambda leaf, share=0.5**power: share * leaf, v)
+            shorter = map_leaves(lambda leaf, share=0.5**power: share * leaf, v)
             near = space.exp(self.local.center, shorter)
         return self.domain.center
 
-    @in_double_precision
+    @isolated
     def back_each(self, points: Sequence[Point]) -> list[Point]:
-        """The same for several released points, by one program where float64 holds them all."""
-        if not self.is_identity and len(points) > 1:
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *points)
-            found, valid = carried_back_each(self.domain.manifold, self._at, stacked)
-            if np.all(np.asarray(valid)):
-                ends = jax.tree.map(np.asarray, found)
-                return [jax.tree.map(lambda x, i=i: x[i], ends) for i in range(len(points))]
+        """The same for several released points."""
         return [self.back(point) for point in points]

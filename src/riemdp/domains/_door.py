@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-import jax
 import numpy as np
-from jaxtyping import Array
 
 from .._errors import InvalidArgument, shape_hint
-from .._programs import for_one_point, in_double_precision
+from .._isolation import isolated
+from .._namespace import is_jax
+from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ._sources import AbstractSource, Held, as_float64, side_by_side, unmasked
@@ -36,14 +36,7 @@ NO_CLASS = -1
 _FEW_CLASSES = 64  # so many are compared with all labels at once
 
 
-@for_one_point(0)
-def _admitted(manifold: AbstractManifold, point: Point) -> tuple[Array, Point, Array]:
-    """Whether a point belongs loosely, the point carried onto the space, whether it holds there."""
-    repaired = manifold._repair(point)
-    return manifold._belongs(point, LOOSE), repaired, manifold._belongs(repaired, EXACT)
-
-
-@in_double_precision
+@isolated
 def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
     """A public or released point (start, base, centre, a server's x_t), carried onto its space.
 
@@ -59,18 +52,18 @@ def admit_point(manifold: AbstractManifold, name: str, point: Point) -> Point:
         InvalidArgument: Not one finite point of the space.
         PrecisionError: JAX's 64 bits are switched off.
     """
-    checked = manifold._coerce(name, point)
+    checked = map_leaves(np.asarray, manifold._coerce(name, point))
     if manifold._batch_shape(checked) != ():
         raise InvalidArgument(
             f"argument `{name}` has batch axes; give a single point of {manifold!r}"
         )
-    belongs, repaired, holds = _admitted(manifold, checked)
-    if not bool(belongs):
+    if not np.asarray(manifold._belongs(checked, LOOSE)):
         raise InvalidArgument(
             f"argument `{name}` is not a point of {manifold!r}; `manifold.project` makes one of an"
             " ambient array"
         )
-    if not bool(holds):
+    repaired = map_leaves(np.asarray, manifold._repair(checked))
+    if not np.asarray(manifold._belongs(repaired, EXACT)):
         raise InvalidArgument(
             f"argument `{name}` cannot be carried onto {manifold!r} to a relative error of"
             f" {EXACT:g}; float64 does not hold this point, choose one that is better conditioned"
@@ -202,7 +195,7 @@ def admit_stack_in_parts(
         stream = stream_of(source, functools.partial(_admit_stacks, name))
     if stream.n < at_least:
         raise InvalidArgument(f"argument `{name}` is empty; at least one record is needed")
-    got = tuple(tuple(leaf.shape) for leaf in jax.tree.leaves(stream.form))
+    got = tuple(tuple(leaf.shape) for leaf in leaves(stream.form))
     wanted = got if shape is None else tuple(map(tuple, shape)) if several else (tuple(shape),)
     if got != wanted:
         raise InvalidArgument(
@@ -212,7 +205,7 @@ def admit_stack_in_parts(
 
 
 def _admit_stacks(name: str, part: Any) -> Point:
-    return jax.tree.map(lambda x: admit_stack(name, x, None), part)
+    return map_leaves(lambda x: admit_stack(name, x, None), part)
 
 
 def in_stretches(manifold: AbstractManifold, X: RecordsLike) -> Iterator[tuple[int, RecordsLike]]:
@@ -283,7 +276,7 @@ def admit_records(
             )
         return tuple(column for column, _ in columns), counts[0]
     if not stacks_in_one_array(manifold):  # a user's space whose points are not single arrays
-        stacked: Point = manifold._coerce(name, X)
+        stacked: Point = map_leaves(np.asarray, manifold._coerce(name, X))
         batch = manifold._batch_shape(stacked)
     else:
         stacked = _stacked(manifold, name, X)
@@ -294,8 +287,6 @@ def admit_records(
 
 def _stacked(manifold: AbstractManifold, name: str, X: RecordsLike) -> Any:
     shape: tuple[int, ...] = manifold.shape
-    if isinstance(X, jax.Array) and X.dtype == np.float64:
-        return _with_trailing(manifold, name, X)
     if isinstance(X, list | tuple):
         return _rows(X, shape)
     if not hasattr(X, "__array__") or isinstance(X, str | bytes | Mapping):
@@ -334,7 +325,7 @@ def admit_stack(name: str, X: Any, shape: tuple[int, ...] | None) -> Any:
     Raises:
         InvalidArgument: Neither a list nor an array, or no record is an array of numbers.
     """
-    if isinstance(X, jax.Array) and X.dtype == np.float64:
+    if is_jax(X) and X.dtype == np.float64:  # optimisers compute where it lies
         return X
     if isinstance(X, list | tuple):
         records: Any = X

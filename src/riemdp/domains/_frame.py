@@ -9,19 +9,19 @@ comes after it.
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from .._programs import for_one_point, for_records
-from ..manifolds import AbstractManifold, Euclidean, Product, SPDLogEuclidean
+from .._namespace import namespace
+from .._trees import leaves
+from ..manifolds import AbstractManifold, Euclidean, Product
 from ..manifolds._base import Point
-from ..manifolds._spd_log_euclidean import AtIdentity
-from ._clamp import LOOSE, choose, clamp_flagged, flagged_batch, in_parts, readable
+from ._clamp import LOOSE, choose, flagged_batch, in_parts, readable
+
+if TYPE_CHECKING:
+    from .._namespace import Array
 
 
 def frame_space(manifold: AbstractManifold) -> AbstractManifold:
@@ -34,13 +34,12 @@ def frame_space(manifold: AbstractManifold) -> AbstractManifold:
 
 def frame_center(manifold: AbstractManifold, center: Point) -> Point:
     if manifold._is_flat:
-        return jnp.asarray(np.zeros(manifold.dim))
+        return np.zeros(manifold.dim)
     if isinstance(manifold, Product):
         return tuple(frame_center(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
     return manifold.origin if manifold._moves_to_origin else center
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def seen_from(manifold: AbstractManifold, center: Point) -> Any:
     """What is needed of the center to carry points, worked out once."""
     if manifold._is_flat:
@@ -48,18 +47,6 @@ def seen_from(manifold: AbstractManifold, center: Point) -> Any:
     if isinstance(manifold, Product):
         return tuple(seen_from(m, c) for m, c in zip(manifold.manifolds, center, strict=True))
     return center
-
-
-def seen_from_public(manifold: AbstractManifold, center: Point) -> Any:
-    """The same of a center that is known by now, not traced: from the identity, which most are,
-    matrices take half the time.
-    """
-    if isinstance(manifold, Product) and not manifold._is_flat:
-        pairs = zip(manifold.manifolds, center, strict=True)
-        return tuple(seen_from_public(m, c) for m, c in pairs)
-    if isinstance(manifold, SPDLogEuclidean) and np.array_equal(center, np.eye(manifold.k)):
-        return AtIdentity()
-    return seen_from(manifold, center)
 
 
 def _there(manifold: AbstractManifold, at: Any, x: Point) -> Point:
@@ -85,7 +72,6 @@ def carried(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     return _there(manifold, seen_from(manifold, center), x)
 
 
-@for_records(0, 1)
 def carried_and_clamped(
     manifold: AbstractManifold,
     space: AbstractManifold,
@@ -94,12 +80,12 @@ def carried_and_clamped(
     there: Point,
     radius: float,
     records: Point,
-) -> tuple[Point, jax.Array]:
+) -> tuple[Point, Array]:
     """Records carried to `there` and moved into the ball, and which of them lay outside it or were
     no points; `at` is the center as `seen_from`.
     """
 
-    def one_part(x: Point) -> tuple[Point, jax.Array]:
+    def one_part(x: Point) -> tuple[Point, Array]:
         safe, valid = readable(manifold, center, x)
         moved = choose(valid, _there(manifold, at, safe), there)
         clamped, outside = flagged_batch(space, there, radius, moved)
@@ -108,54 +94,21 @@ def carried_and_clamped(
     return in_parts(manifold, one_part, records)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def moved_and_read(
-    manifold: AbstractManifold,
-    space: AbstractManifold | None,
-    center: Point,
-    at: Any,
-    there: Point,
-    radius: float,
-    records: Point,
-) -> tuple[Point, jax.Array, jax.Array]:
-    """What `carried_and_clamped` gives (`clamp_flagged`, where there is no other space), and which
-    records are points of the space.
-    """
-    if space is None:
-        points, outside = clamp_flagged(manifold, center, radius, records)
-    else:
-        points, outside = carried_and_clamped(manifold, space, center, at, there, radius, records)
-    valid = in_parts(manifold, lambda x: readable(manifold, center, x)[1], records)
-    return points, outside, valid
+def which_are_points(manifold: AbstractManifold, center: Point, records: Point) -> Array:
+    """Which records are points of the space."""
+    return in_parts(manifold, lambda x: readable(manifold, center, x)[1], records)
 
 
-def carrying(
-    manifold: AbstractManifold,
-    space: AbstractManifold,
-    center: Point,
-    at: Any,
-    there: Point,
-    radius: float,
-    records: Point,
-) -> tuple[Point, jax.Array]:
-    """`carried_and_clamped` as a plain function, which can be sent to another process."""
-    return carried_and_clamped(manifold, space, center, at, there, radius, records)
-
-
-@for_one_point(0)
-def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, jax.Array]:
-    """A point of the frame in the space, and whether float64 holds it there; `at` is the center as
-    `seen_from`.
+def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, Array]:
+    """Points of the frame in the space, and which of them float64 holds there; `at` is the center
+    as `seen_from`.
     """
     found = _here(manifold, at, x)
-    finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(found)]))
-    return found, finite & jnp.all(manifold._belongs(found, LOOSE))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def carried_back_each(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, jax.Array]:
-    """The same for several points."""
-    return jax.vmap(lambda one: carried_back(manifold, at, one))(x)
+    belongs = manifold._belongs(found, LOOSE)
+    for leaf in leaves(found):
+        xp = namespace(leaf)
+        belongs = belongs & xp.all(xp.isfinite(leaf), axis=tuple(range(belongs.ndim, leaf.ndim)))
+    return found, belongs
 
 
 BLOCK = 4096  # terms that are added at a time

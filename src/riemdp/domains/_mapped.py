@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ._sources import AbstractReader, Sliced, Unreadable, form_of
+from ._sources import AbstractReader, Form, Sliced, Unreadable
 
 _STRETCH = 1 << 16  # bytes that are read together though not all of them are wanted
 _MAPS = "/proc/self/maps"  # which files this process has mapped; on Linux
@@ -59,7 +59,7 @@ class MappedFile(AbstractReader):
 
     @property
     def form(self) -> Any:
-        return form_of(self.shape)
+        return Form(self.shape)
 
     def read(self, start: int, stop: int) -> Any:
         part = np.empty((stop - start, *self.shape), dtype=self.dtype)

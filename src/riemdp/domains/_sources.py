@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import contextvars
+import dataclasses
 import functools
 import math
 import secrets
@@ -12,16 +13,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import jax
 import numpy as np
 
 from .._errors import InvalidArgument
+from .._trees import leaves, map_leaves
 
 _READ = 1 << 23  # numbers that are read at a time where the file is made of large pieces
 _NEAR = 1 << 11  # numbers around a single record that are read with it
 _TOGETHER = 1 << 20  # numbers that are read at a time where single records are wanted
 
-Sums = Any  # a pytree of arrays
+Sums = Any  # a tree of arrays
 Progress = Callable[[int, int], None]
 _progress: contextvars.ContextVar[Progress | None] = contextvars.ContextVar("reading", default=None)
 
@@ -71,7 +72,7 @@ def as_float64(array: np.ndarray) -> np.ndarray:
 
 def checksum(part: Any, start: int) -> int:
     """A checksum of some records as they were read, which goes on from another."""
-    for leaf in map(np.asarray, jax.tree.leaves(part)):
+    for leaf in map(np.asarray, leaves(part)):
         if not leaf.dtype.hasobject:
             start = zlib.crc32(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data, start)
     return start
@@ -111,12 +112,12 @@ class AbstractSource(abc.ABC):
     @property
     @abc.abstractmethod
     def form(self) -> Any:
-        """The shape of one record, as float64: a pytree of `jax.ShapeDtypeStruct`."""
+        """The shape of one record, as float64: a tree of `Form`."""
 
     @property
     def entries(self) -> int:
         """How many numbers one record has."""
-        return max(1, sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(self.form)))
+        return max(1, sum(math.prod(leaf.shape) for leaf in leaves(self.form)))
 
     @abc.abstractmethod
     def totals(
@@ -214,16 +215,19 @@ class AbstractReader(AbstractSource):
                 start, stop = int(run[first] * near), min(int((last + 1) * near), self.n)
                 low, high = np.searchsorted(places, (start, stop))
                 wanted, part = places[low:high] - start, self._tried(start, stop, which)
-                parts.append(jax.tree.map(functools.partial(_rows, places=wanted), part))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+                parts.append(map_leaves(functools.partial(_rows, places=wanted), part))
+        return map_leaves(lambda *some: np.concatenate(some), *parts)
 
 
 def _rows(x: np.ndarray, places: np.ndarray) -> np.ndarray:
     return x[places]
 
 
-def form_of(shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(tuple(shape), np.float64)
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """The shape of one record, or of one factor of it."""
+
+    shape: tuple[int, ...]
 
 
 class Held(AbstractReader):
@@ -234,18 +238,18 @@ class Held(AbstractReader):
     """
 
     def __init__(self, parts: list[Any]):
-        self.whole = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-        self.n = len(jax.tree.leaves(self.whole)[0])
+        self.whole = map_leaves(lambda *some: np.concatenate(some), *parts)
+        self.n = len(leaves(self.whole)[0])
 
     @property
     def form(self) -> Any:
-        return jax.tree.map(lambda leaf: form_of(leaf.shape[1:]), self.whole)
+        return map_leaves(lambda leaf: Form(leaf.shape[1:]), self.whole)
 
     def read(self, start: int, stop: int) -> Any:
-        return jax.tree.map(lambda leaf: leaf[start:stop], self.whole)
+        return map_leaves(lambda leaf: leaf[start:stop], self.whole)
 
     def lengths(self, part: Any) -> set[int]:
-        return {len(leaf) for leaf in jax.tree.leaves(part)}
+        return {len(leaf) for leaf in leaves(part)}
 
 
 class Sliced(AbstractReader):
@@ -260,7 +264,7 @@ class Sliced(AbstractReader):
 
     @property
     def form(self) -> Any:
-        return form_of(self.array.shape[1:])
+        return Form(tuple(self.array.shape[1:]))
 
     def read(self, start: int, stop: int) -> Any:
         return np.array(self.array[start:stop])
@@ -311,7 +315,7 @@ class Chosen(AbstractReader):
         return self.read(start, stop)  # the reader's errors, which name no rows
 
     def lengths(self, part: Any) -> set[int]:
-        return {len(leaf) for leaf in jax.tree.leaves(part)}
+        return {len(leaf) for leaf in leaves(part)}
 
 
 def side_by_side(name: str, sources: list[AbstractSource]) -> AbstractSource:

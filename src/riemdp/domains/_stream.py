@@ -12,38 +12,37 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from .._programs import double_precision
+from .._isolation import isolated
+from .._trees import leaves, map_leaves
 from ..manifolds._base import Point
 from ._cluster import OnCluster
 from ._mapped import source_of_map
-from ._memory import give_back
-from ._sources import AbstractReader, AbstractSource, Held, Sliced, Sums
+from ._sources import AbstractReader, AbstractSource, Form, Held, Sliced, Sums
 
 ENTRIES = 1 << 19  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
 _ULP = 2.0**-53
-_OFTEN = 0.2  # seconds after which freed arrays go back to the system, which takes a fiftieth
 
 Step = Callable[[Point], tuple[Any, Any]]  # records -> points, and which lay outside
-Part = Callable[[Point, np.ndarray, jax.Array], Sums]  # points, outside, weights -> their sum
+Part = Callable[[Point, np.ndarray, np.ndarray], Sums]  # points, outside, weights -> their sum
 
 
 # ------------------------------------------------------------------ sums
-def pairwise_sum(x: jax.Array) -> jax.Array:
-    """The sum over the leading axis, whose length is a power of two, in pairs: each term takes part
-    in log2(length) additions.
+def pairwise_sum(x: np.ndarray) -> np.ndarray:
+    """The sum over the leading axis, in pairs: each of n terms takes part in at most ceil(log2 n)
+    additions.
     """
-    while x.shape[0] > 1:
-        half = x.shape[0] // 2
-        x = x[:half] + x[half:]
+    if len(x) == 0:
+        return np.zeros(x.shape[1:])
+    while len(x) > 1:
+        half = len(x) // 2
+        pairs = x[:half] + x[half : 2 * half]
+        x = pairs if len(x) % 2 == 0 else np.concatenate([pairs, x[-1:]])
     return x[0]
 
 
@@ -53,43 +52,40 @@ class Total:
     """
 
     def __init__(self) -> None:
-        self.high: list[np.ndarray] | None = None
-        self.low: list[np.ndarray] = []
-        self._form: Any = None
+        self.high: Sums = None
+        self.low: Sums = None
 
     def add(self, sums: Sums) -> None:
-        """Add one more pytree of arrays."""
-        leaves, self._form = jax.tree.flatten(sums)
-        terms = [np.asarray(leaf) for leaf in leaves]
+        """Add one more tree of arrays."""
+        terms = map_leaves(np.asarray, sums)
         if self.high is None:
-            self.high, self.low = terms, [np.zeros_like(term) for term in terms]
+            self.high, self.low = terms, map_leaves(np.zeros_like, terms)
             return
-        with np.errstate(all="ignore"):
-            for i, term in enumerate(terms):
-                high = self.high[i]
-                total = high + term
-                back = total - high
-                self.low[i] = self.low[i] + ((high - (total - back)) + (term - back))
-                self.high[i] = total
+        total = map_leaves(np.add, self.high, terms)
+        self.low = map_leaves(_with_lost, self.low, self.high, terms, total)
+        self.high = total
 
     def merge(self, other: tuple[Sums, Sums]) -> None:
         """Add the two parts of another total."""
         self.add(other[0])
-        self.low = [
-            a + np.asarray(b) for a, b in zip(self.low, jax.tree.leaves(other[1]), strict=True)
-        ]
+        self.low = map_leaves(np.add, self.low, other[1])
 
     @property
     def parts(self) -> tuple[Sums, Sums]:
         """The sum, and what rounding took from it."""
         assert self.high is not None
-        return jax.tree.unflatten(self._form, self.high), jax.tree.unflatten(self._form, self.low)
+        return self.high, self.low
 
     @property
     def value(self) -> Sums:
         """The sum."""
-        high, low = self.parts
-        return jax.tree.map(lambda a, b: a + b, high, low)
+        return map_leaves(np.add, *self.parts)
+
+
+def _with_lost(low: np.ndarray, high: np.ndarray, term: np.ndarray, total: np.ndarray) -> Any:
+    """What rounding has taken so far, and what it took from high + term = total."""
+    back = total - high
+    return low + ((high - (total - back)) + (term - back))
 
 
 def streamed_error(rows: int = MOST_ROWS) -> float:
@@ -134,39 +130,19 @@ class _Work:
     rows: int
     weights: Callable[[int, int], np.ndarray] | None
 
+    @isolated  # a worker may be a thread, or a process, of its own
     def __call__(self, raw: Any, first: int) -> tuple[Sums, Sums]:
-        with double_precision():  # a worker may be a thread, or a process, of its own
-            return self._sums(raw, first)
-
-    def _sums(self, raw: Any, first: int) -> tuple[Sums, Sums]:
-        records = jax.tree.map(np.asarray, self.admit(raw))
-        n = len(jax.tree.leaves(records)[0])
-        total = Total()
+        records = map_leaves(np.asarray, self.admit(raw))
+        n, total = len(leaves(records)[0]), Total()
         for start in range(0, max(n, 1), self.rows):
-            count = min(self.rows, n - start)
-            part = jax.tree.map(
-                lambda x, s=start, c=count: _filled(x[s : s + c], self.rows), records
-            )
-            weights, given = np.zeros(self.rows), np.arange(self.rows) < count
-            begin = first + start
+            part = map_leaves(lambda x, s=start: x[s : s + self.rows], records)
+            count, begin = min(self.rows, n - start), first + start
             own = self.weights
-            weights[:count] = 1.0 if own is None else own(begin, begin + count)
+            weights = np.ones(count) if own is None else own(begin, begin + count)
             points, outside = self.step(part)
-            flags = np.asarray(outside) & given
-            sums = self.part(points, flags, jnp.asarray(weights))
-            total.add((sums, math.fsum(weights), float(np.count_nonzero(flags))))
+            sums = self.part(points, np.asarray(outside), weights)
+            total.add((sums, math.fsum(weights), float(np.count_nonzero(outside))))
         return total.parts
-
-
-def _filled(x: np.ndarray, rows: int) -> np.ndarray:
-    """Records, filled up to `rows` rows with NaN. They stay NumPy's until they are in a compiled
-    function: with `jax_debug_nans` JAX refuses to make an array of its own of a NaN, and one record
-    would decide about that error.
-    """
-    lack = rows - len(x)
-    if lack == 0:
-        return x
-    return np.concatenate([x, np.full((lack, *x.shape[1:]), np.nan)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,7 +168,7 @@ class _Slice:
 
 
 def _as_given(x: Point) -> tuple[Point, Any]:
-    return x, jnp.zeros(len(jax.tree.leaves(x)[0]), dtype=bool)
+    return x, np.zeros(len(leaves(x)[0]), dtype=bool)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -230,12 +206,9 @@ class Stream:
 
     @functools.cached_property
     def form(self) -> Any:
-        """The shape of one record after it was moved: a pytree of `jax.ShapeDtypeStruct`."""
-        stacked = jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype), self.source.form
-        )
-        moved = jax.eval_shape(lambda x: self.step(x)[0], stacked)
-        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), moved)
+        """The shape of one record after it was moved: a tree of arrays of no record."""
+        none = map_leaves(lambda shape: np.zeros((0, *shape.shape)), self.source.form)
+        return map_leaves(lambda x: Form(np.shape(x)[1:]), self.step(none)[0])
 
     def weighted(self, weights: np.ndarray | None, filler: tuple[Point, float] | None) -> Stream:
         """The same records with weights, and a point in the place of records that lack."""
@@ -265,27 +238,19 @@ class Stream:
         step makes of NaN.
         """
         assert isinstance(self.source, AbstractReader)
-        records = jax.tree.map(np.asarray, self.admit(self.source.at(places)))
-        return self.step(jax.tree.map(lambda x: _filled(x, size), records))[0]
+        records = map_leaves(np.asarray, self.admit(self.source.at(places)))
+        return self.step(map_leaves(lambda x: _filled(x, size), records))[0]
 
     def held(self) -> tuple[Point, np.ndarray] | None:
         """The points, the filler among them, and their shares, where the records are in memory."""
         if not isinstance(self.source, Held):
             return None
-        records = jax.tree.map(np.asarray, self.admit(self.source.whole))
-        moved: list[Point] = []
-        for start in range(0, max(self.n, 1), self.rows):  # by the program that a pass runs
-            count = min(self.rows, self.n - start)
-            part = jax.tree.map(
-                lambda x, s=start: _filled(x[s : s + self.rows], self.rows), records
-            )
-            moved.append(jax.tree.map(lambda x, c=count: x[:c], self.step(part)[0]))
-        points = jax.tree.map(lambda *parts: jnp.concatenate(parts), *moved)
+        points = self.step(map_leaves(np.asarray, self.admit(self.source.whole)))[0]
         weights = np.ones(self.n) if self.weights is None else self.weights
         if self.filler is not None:
             point, weight = self.filler
-            points = jax.tree.map(
-                lambda x, last: jnp.concatenate([x, jnp.asarray(last)[None]]), points, point
+            points = map_leaves(
+                lambda x, last: np.concatenate([x, np.asarray(last)[None]]), points, point
             )
             weights = np.append(weights, weight)
         return points, weights / math.fsum(weights)
@@ -298,18 +263,12 @@ class Stream:
         weights = None if self.weights is None else _Slice(self.weights)
         work = _Work(self.admit, self.step, part, self.rows, weights)
         total = Total()
-        give_back()  # what was left before the pass, by the compiler too
-        given = time.monotonic()
         for sums in self.source.totals(work, self.rows):
             total.merge(sums)
-            if time.monotonic() - given > _OFTEN:
-                give_back()
-                given = time.monotonic()
-        give_back()
         if self.filler is not None:
             point, weight = self.filler
-            one = jax.tree.map(lambda x: jnp.asarray(x)[None], point)
-            last = part(one, np.zeros(1, dtype=bool), jnp.array([weight]))
+            one = map_leaves(lambda x: np.asarray(x)[None], point)
+            last = part(one, np.zeros(1, dtype=bool), np.array([weight]))
             total.add((last, weight, 0.0))
         value, weight, outside = total.value
         self.__dict__["count_outside"] = int(outside)
@@ -318,7 +277,7 @@ class Stream:
     def mean(self, terms: Callable[[Point], Any]) -> Any:
         """The weighted mean of terms(points), a pytree of arrays with one row a record."""
         total, weight = self.sums(functools.partial(_summed, terms))
-        return jax.tree.map(lambda x: x / weight, total)
+        return map_leaves(lambda x: x / weight, total)
 
     @functools.cached_property
     def count_outside(self) -> int:
@@ -326,20 +285,21 @@ class Stream:
         return int(self.sums(_count)[0]) if self.n else 0
 
 
-def _summed(terms: Callable[[Point], Any], points: Point, _: Any, weights: jax.Array) -> Sums:
+def _summed(terms: Callable[[Point], Any], points: Point, _: Any, weights: np.ndarray) -> Sums:
     return weighted_pairwise(terms(points), weights)
 
 
-@jax.jit
-def weighted_pairwise(terms: Any, weights: jax.Array) -> Any:
+def weighted_pairwise(terms: Any, weights: np.ndarray) -> Any:
     """sum_i w_i t_i, in pairs; a term of weight 0 counts as 0 whatever it is."""
-    shaped = lambda leaf: weights.reshape(weights.shape + (1,) * (leaf.ndim - 1))  # noqa: E731
-    return jax.tree.map(
-        lambda leaf: pairwise_sum(jnp.where(shaped(leaf) == 0, 0.0, shaped(leaf) * leaf)), terms
-    )
+
+    def total(leaf: np.ndarray) -> np.ndarray:
+        w = weights.reshape(weights.shape + (1,) * (leaf.ndim - 1))
+        return pairwise_sum(np.where(w == 0, 0.0, w * leaf))
+
+    return map_leaves(total, terms)
 
 
-def _count(_: Point, outside: np.ndarray, __: jax.Array) -> Sums:
+def _count(_: Point, outside: np.ndarray, __: np.ndarray) -> Sums:
     return np.float64(np.count_nonzero(outside))
 
 

@@ -1,0 +1,42 @@
+"""Work in which nothing is raised or warned of because of one record, in float64."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from ._errors import interrupts
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def isolated(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, in which NumPy raises and warns of nothing that it was told to (an underflow in
+    one record would decide about it), and in which JAX, where it is used, computes in float64 and
+    looks for no NaN, whatever another thread sets.
+    """
+
+    @functools.wraps(function)
+    def call(*arguments: P.args, **named: P.kwargs) -> R:
+        with np.errstate(all="ignore"), _double_precision():
+            return function(*arguments, **named)
+
+    return call
+
+
+@contextlib.contextmanager
+def _of_jax() -> Iterator[None]:
+    from ._programs import double_precision
+
+    with double_precision(), interrupts():
+        yield
+
+
+def _double_precision() -> contextlib.AbstractContextManager[None]:
+    return _of_jax() if "jax" in sys.modules else contextlib.nullcontext()

@@ -1,0 +1,23 @@
+"""Points, records and sums as they may be nested: an array, or a tuple of such, one a factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Tree = Any  # an array, or a tuple of trees
+
+
+def leaves(tree: Tree) -> list[Any]:
+    """The arrays of a tree, in order."""
+    if isinstance(tree, tuple | list):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [tree]
+
+
+def map_leaves(f: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+    """f of each array, with those in its place in other trees of the same form."""
+    if isinstance(tree, tuple | list):
+        parts = [map_leaves(f, *nested) for nested in zip(tree, *others, strict=True)]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return f(tree, *others)
