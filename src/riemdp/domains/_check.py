@@ -72,7 +72,7 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
 
 
 def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
-    records, n = admit_records(manifold, "X", X, at_least=0)
+    records = admit_records(manifold, "X", X, at_least=0)[0]
     bad = ~np.asarray(in_parts(manifold, functools.partial(_sound, manifold), records))
     return [
         InvalidRecord(int(i), _reason(manifold, records, X, int(i))) for i in np.flatnonzero(bad)

@@ -385,9 +385,7 @@ def _common_shape(records: Any) -> tuple[int, ...] | None:
     return max(shapes, key=lambda s: (shapes[s], s)) if shapes else None
 
 
-def _with_trailing(
-    manifold: AbstractManifold, name: str, array: np.ndarray | Array, kind: str = ""
-) -> Any:
+def _with_trailing(manifold: AbstractManifold, name: str, array: np.ndarray, kind: str = "") -> Any:
     shape = manifold.shape
     if array.ndim < len(shape) or tuple(array.shape[array.ndim - len(shape) :]) != shape:
         raise InvalidArgument(

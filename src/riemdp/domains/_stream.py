@@ -24,7 +24,7 @@ from ._cluster import OnCluster
 from ._mapped import source_of_map
 from ._sources import AbstractReader, AbstractSource, Form, Held, Sliced, Sums
 
-ENTRIES = 1 << 19  # numbers of a part
+ENTRIES = 1 << 16  # numbers of a part
 MOST_ROWS = 1 << 15  # records of a part
 _ULP = 2.0**-53
 
@@ -143,6 +143,11 @@ class _Work:
             sums = self.part(points, np.asarray(outside), weights)
             total.add((sums, math.fsum(weights), float(np.count_nonzero(outside))))
         return total.parts
+
+
+def _filled(x: np.ndarray, rows: int) -> np.ndarray:
+    """Records, filled up to `rows` rows with NaN."""
+    return np.concatenate([x, np.full((rows - len(x), *x.shape[1:]), np.nan)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,6 +302,24 @@ def weighted_pairwise(terms: Any, weights: np.ndarray) -> Any:
         return pairwise_sum(np.where(w == 0, 0.0, w * leaf))
 
     return map_leaves(total, terms)
+
+
+def mean_of(
+    points: Point | Stream, shares: np.ndarray | None, terms: Callable[[Point], Any]
+) -> Any:
+    """The weighted mean of terms(points), a tree of arrays with one row a record: of points in
+    memory, with shares that sum to 1 (None: equal ones), or of a stream, which has its own weights.
+    Both are cut into parts and added alike.
+    """
+    if isinstance(points, Stream):
+        return points.mean(terms)
+    n, entries = len(leaves(points)[0]), sum(leaf[:1].size for leaf in leaves(points))
+    rows, total = rows_of(n, most_rows(max(1, entries))), Total()
+    for start in range(0, n, rows):
+        part = map_leaves(lambda x, s=start: np.asarray(x[s : s + rows]), points)
+        own = np.ones(min(rows, n - start)) if shares is None else shares[start : start + rows]
+        total.add(weighted_pairwise(terms(part), own))
+    return total.value if shares is not None else map_leaves(lambda x: x / n, total.value)
 
 
 def _count(_: Point, outside: np.ndarray, __: np.ndarray) -> Sums:

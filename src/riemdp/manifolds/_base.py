@@ -340,8 +340,10 @@ class AbstractManifold(eqx.Module):
         """
         return self.transport_is_parallel
 
-    def _mean_start(self, weights: Array, records: Point) -> Point | None:
-        """Where the search for a mean starts, if that is a point; else at the heaviest record."""
+    def _mean_start(self, mean: Point) -> Point | None:
+        """Where the search for a mean starts, from the arithmetic mean of the arrays, if that is a
+        point; else at the heaviest record.
+        """
         return None
 
     def _why_not(self, record: np.ndarray) -> str:

@@ -108,12 +108,11 @@ class Lorentz(AbstractManifold):
     def _why_not(self, record: np.ndarray) -> str:
         return "does not lie on the hyperboloid (time coordinate first, -t^2 + |x|^2 = -1, t > 0)"
 
-    def _mean_start(self, weights: Array, records: Array) -> Array | None:
+    def _mean_start(self, mean: Array) -> Array | None:
         """The point of the hyperboloid that is nearest to the arithmetic mean in Minkowski space
         (`project` would keep the space coordinates).
         """
-        xp = namespace(weights, records)
-        mean = xp.sum(weights[:, None] * records, axis=0)
+        xp = namespace(mean)
         return self._project(mean / xp.sqrt(mean[0] ** 2 - xp.sum(mean[1:] ** 2)))
 
     def _exp(self, p: Array, v: Array) -> Array:

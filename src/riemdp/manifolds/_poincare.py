@@ -104,10 +104,9 @@ class PoincareBall(AbstractManifold):
     def _why_not(self, record: np.ndarray) -> str:
         return "lies outside the unit ball"
 
-    def _mean_start(self, weights: Array, records: Array) -> Array | None:
+    def _mean_start(self, mean: Array) -> Array | None:
         """The projected arithmetic mean."""
-        xp = namespace(weights, records)
-        return self._project(xp.sum(weights[:, None] * records, axis=0))
+        return self._project(mean)
 
     def _exp(self, p: Array, v: Array) -> Array:
         xp = namespace(p, v)

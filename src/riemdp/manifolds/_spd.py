@@ -156,9 +156,9 @@ class AbstractSPD(AbstractManifold):
         values = np.asarray(linalg.eigvalsh((scaled + scaled.swapaxes(1, 2)) / 2))
         return np.where(values[:, 0] < -limit, 0, np.count_nonzero(values <= limit, axis=1))
 
-    def _mean_start(self, weights: Array, records: Array) -> Array | None:
+    def _mean_start(self, mean: Array) -> Array | None:
         """The projected arithmetic mean."""
-        return self._project(namespace(weights, records).tensordot(weights, records, axes=1))
+        return self._project(mean)
 
     def _belongs(self, x: Matrix, atol: float) -> Bool[Array, "*batch"]:
         xp = namespace(x)

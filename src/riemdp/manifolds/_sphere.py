@@ -101,6 +101,10 @@ class Sphere(AbstractManifold):
     def _why_not(self, record: np.ndarray) -> str:
         return "does not have length 1"
 
+    def _mean_start(self, mean: Array) -> Array | None:
+        """The direction of the arithmetic mean."""
+        return self._project(mean)
+
     def _exp(self, p: Array, v: Array) -> Array:
         xp = namespace(p, v)
         s = dot(v, v)[..., None]

@@ -5,22 +5,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from .._errors import invalid, real
-from ..domains._clamp import alike_on_host, readable
+from .._isolation import isolated
+from ..domains._clamp import in_parts, readable
 from ..domains._door import admit_records
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._membership import Membership
 from ._query import AbstractQuery, Records, average, other_count
-from ._quiet import whatever_is_set
 from ._sensitivity import REPLACE_ONE
 from ._variance import distances_from
+
+Floats = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class ClippingExcess(AbstractQuery):
         """Largest rounding error of the sum."""
         return self.largest * self._summation
 
-    @whatever_is_set
+    @isolated
     def prepare(self, X: RecordsLike | GroupedRecords) -> Records:
         """The n lengths, each at most R - r; 0 for a record that is not a point of the space.
 
@@ -119,7 +119,7 @@ class ClippingExcess(AbstractQuery):
         step = functools.partial(_excess, d.manifold, d.center, d.radius, self.reach)
         if isinstance(records, Stream):
             return Records(records.moved(step))
-        return Records(step(records)[0])
+        return Records(in_parts(d.manifold, step, records)[0])
 
     def _of_people(self, records: Point, members: Membership) -> Records:
         """A person's term is a function of that person's records alone: sums are taken in their
@@ -129,35 +129,30 @@ class ClippingExcess(AbstractQuery):
             raise other_count(members.n, self.n)
         d = self.domain
         step = functools.partial(_own_excess, d.manifold, d.center, d.radius, self.reach)
-        terms, valid = alike_on_host(step, records)
+        terms, valid = in_parts(d.manifold, step, records)
         sums = np.bincount(members.places, weights=np.where(valid, terms, 0.0), minlength=self.n)
         count = np.bincount(members.places, weights=valid, minlength=self.n)
         own = np.clip(sums / np.maximum(count, 1.0), 0.0, self.largest)
-        return Records(jnp.asarray(own))
+        return Records(own)
 
-    @whatever_is_set
-    def value(self, records: Records) -> Float[Array, ""]:
+    @isolated
+    def value(self, records: Records) -> float:
         """The mean of the prepared terms."""
         return average(records.points)
 
 
 def _excess(
     manifold: AbstractManifold, center: Point, radius: float, reach: float, records: Point
-) -> tuple[Array, Array]:
+) -> tuple[Floats, NDArray[np.bool_]]:
     """The terms of some records; none of them is flagged."""
     beyond = distances_from(manifold, center, records) - radius
-    terms = jnp.clip(beyond, 0.0, reach - radius)
-    return terms, jnp.zeros(terms.shape, dtype=bool)
+    terms = np.clip(beyond, 0.0, reach - radius)
+    return terms, np.zeros(terms.shape, dtype=bool)
 
 
 def _own_excess(
     manifold: AbstractManifold, center: Point, radius: float, reach: float, records: Point
-) -> tuple[Array, Array]:
+) -> tuple[Floats, NDArray[np.bool_]]:
     """The terms of some records, and which of these are points of the space."""
     terms, _ = _excess(manifold, center, radius, reach, records)
-    return terms, _points(manifold, center, records)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _points(manifold: AbstractManifold, center: Point, records: Point) -> Array:
-    return readable(manifold, center, records)[1]
+    return terms, np.asarray(readable(manifold, center, records)[1])

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from .. import _linalg
 from .._errors import ConvergenceWarning, InvalidArgument, SpreadWarning, invalid, real
-from .._parallel import in_turn
+from .._isolation import isolated
+from .._trees import map_leaves
+from ..domains._clamp import LOOSE, in_parts
 from ..domains._door import admit_manifold
-from ..domains._frame import BLOCK
-from ..manifolds import (
-    AbstractManifold,
-    Euclidean,
-    Product,
-    SPDAffineInvariant,
-    Sphere,
-)
+from ..domains._stream import mean_of
+from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, held
-from ._affine_mean import NotSuitable, affine_mean
-from ._newton import Found
 from ._people import people
-from ._riemannian_mean import gradient_mean, newton_mean
-from ._sphere_mean import LOOSE, is_unit, sphere_mean
-from ._sums import pairwise, weighted_sum
+from ._solver import Found, look_at, mean_from, moved
 
-# public and fixed: how long the iteration may run does not depend on an option that looks at data
-MAX_PASSES = 200
+Floats = NDArray[np.float64]
+
 STEP = 1e-3  # of differences of the objective, whose rounding then bends it by less than 1e-8
 FLAT = 1e-5  # less than so much down is none: a mean may be one of a circle of minima
 
@@ -47,10 +35,9 @@ class MeanResult:
 
     Attributes:
         value: The mean, a NumPy array of the manifold's shape (a tuple on a `Product`).
-        residual: |grad F| at `value`, F = 1/2 sum_i w_i d^2: the length of the mean logarithm, or
-            an upper bound of it where no pass follows the last Newton step. The distance to the
-            exact mean is at most residual / h, with h = 1 on Hadamard spaces. Rounding is not in
-            it: up to 1e-7 for matrices of condition 1e9.
+        residual: |grad F| at `value`, F = 1/2 sum_i w_i d^2: the length of the mean logarithm, as
+            measured there. The distance to the exact mean is at most residual / h, with h = 1 on
+            Hadamard spaces. Rounding is not in it: up to 1e-7 for matrices of condition 1e9.
         iterations: Passes over the data.
         converged: Whether residual <= tol at a minimum. False where the search ended at another
             stationary point, from which some direction leads down.
@@ -62,7 +49,7 @@ class MeanResult:
     converged: bool
 
     def __repr__(self) -> str:
-        shape = jax.tree.map(np.shape, self.value)
+        shape = map_leaves(np.shape, self.value)
         return (
             f"MeanResult(value of shape {shape}, residual={self.residual:.1e},"
             f" iterations={self.iterations}, converged={self.converged})"
@@ -79,10 +66,9 @@ def frechet_mean(
 ) -> MeanResult:
     """The Frechet mean argmin_p sum_i w_i d(p, x_i)^2 of records, without privacy.
 
-    The method is a closed form on flat spaces (Euclidean, log-Euclidean), Newton's method on
-    affine-invariant SPD matrices, spheres and hyperbolic spaces, and gradient steps with safeguards
-    elsewhere. Factors of a `Product` are solved one by one. The result does not depend on chance,
-    nor, but for rounding, on the number of cores.
+    The method is Karcher's iteration in normal coordinates with Anderson's acceleration, the same
+    on every space. The result does not depend on chance, nor, but for rounding, on the number of
+    cores.
 
     One record, equal records, or all weight on one record give that point. Records that are spread
     over more than half of a sphere give some stationary point, with a `SpreadWarning`; if it is no
@@ -127,14 +113,11 @@ def frechet_mean(
     tol = real("tol", tol, above=0.0, below=1.0)
     if groups is not None:
         X = _of_people(manifold, X, groups, weights)
-    records = X if _in_place(manifold, X) else manifold._coerce("X", X)
+    records = _records(manifold, X)
     n = _count(manifold, records)
     w = _normalised(weights, n)
-    check = functools.partial(_check_records, manifold, records, n)
-    if n == 1 or not _solver_checks(manifold, records):
-        check()
-    cautions: list[str] = []
-    result = _solved(manifold, records, w, n, tol, cautions=cautions, check=check)
+    _check_records(manifold, records, n)
+    result, cautions = _solved(manifold, records, w, tol)
     for caution in cautions:
         warnings.warn(caution, SpreadWarning, stacklevel=2)
     if not result.converged:
@@ -145,7 +128,7 @@ def frechet_mean(
             ConvergenceWarning,
             stacklevel=2,
         )
-    elif cautions and not _is_minimum(manifold, result.value, records, _or_equal(w, n)):
+    elif cautions and not _is_minimum(manifold, result.value, records, w):
         result = replace(result, converged=False)
         warnings.warn(
             f"the Frechet mean on {manifold!r} stopped at a stationary point that is not a minimum:"
@@ -163,106 +146,39 @@ def _of_people(
     """One point a person, of records that are all points of the space."""
     if weights is not None:
         raise invalid("weights", "given", "with `groups` every person counts once; leave it out")
-    records = X if _in_place(manifold, X) else manifold._coerce("X", X)
+    records = _records(manifold, X)
     _check_records(manifold, records, _count(manifold, records))
     return people(manifold, X, groups).points
 
 
-@in_turn
-def _solved(*arguments: Any, **options: Any) -> MeanResult:
-    with np.errstate(all="ignore"):
-        return solve(*arguments, **options)
+def _records(manifold: AbstractManifold, X: Point) -> Point:
+    return map_leaves(np.asarray, manifold._coerce("X", X))
 
 
-def solve(
-    manifold: AbstractManifold,
-    X: Point,
-    w: Array | np.ndarray | None,
-    n: int,
-    tol: float,
-    *,
-    cautions: list[str] | None = None,
-    check: Callable[[], None] | None = None,
-) -> MeanResult:
-    """The mean of checked records with normalised weights (None: equal ones). If the tolerance is
-    not reached, the value is the point of the smallest residual. `cautions`: where it may be one
-    of several, a sentence that says so is added. `check`: what refuses records that are not on the
-    space. It is called where a method that looks at them itself finds one that seems not to be.
-    """
-    if n == 1:
-        return MeanResult(jax.tree.map(lambda x: x[0], X), 0.0, 0, True)
-    if isinstance(manifold, Euclidean):
-        value, residual = _arithmetic_mean(np.asarray(X), w)
-        return MeanResult(value, residual, 2, residual <= tol)
-    if manifold._is_flat:
-        value, residual = _flat_mean(manifold, X, _or_equal(w, n))
-        return MeanResult(value, residual, 2, residual <= tol)
-    if isinstance(manifold, Product):
-        parts = [
-            solve(factor, x, w, n, tol / math.sqrt(len(manifold.manifolds)), cautions=cautions)
-            for factor, x in zip(manifold.manifolds, X, strict=True)
-        ]
-        residual = math.hypot(*(part.residual for part in parts))
-        value = tuple(part.value for part in parts)
-        return MeanResult(value, residual, max(part.iterations for part in parts), residual <= tol)
-    found = _of_records(manifold, X, w, n, tol, check)
-    if cautions is not None:
-        cautions += _of_spread(manifold, found.value, found.spread)
-    return MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
+@isolated
+def _solved(
+    manifold: AbstractManifold, records: Point, w: Floats | None, tol: float
+) -> tuple[MeanResult, list[str]]:
+    """The mean of checked records, and a sentence where it may be one of several."""
+    heaviest = 0 if w is None else int(np.argmax(w))
+    first = map_leaves(lambda x: x[heaviest], records)
+    look = look_at(manifold, records, w)
+    found: Found = mean_from(manifold, look, _start(manifold, records, w, first), tol)
+    result = MeanResult(found.value, found.residual, found.passes, found.residual <= tol)
+    return result, list(_of_spread(manifold, found.value, records, w))
 
 
-def _of_records(
-    manifold: AbstractManifold,
-    X: Point,
-    w: Any | None,
-    n: int,
-    tol: float,
-    check: Callable[[], None] | None,
-) -> Found[Any]:
-    """The mean by the solver of the space."""
-    if isinstance(manifold, SPDAffineInvariant):
-        # Not suitable: so ill-conditioned that logarithms need the manifold's careful formulas.
-        with contextlib.suppress(NotSuitable):
-            return affine_mean(np.asarray(X), w, tol, MAX_PASSES)
-    weights = _or_equal(w, n)
-    if isinstance(manifold, Sphere):
-        return sphere_mean(X, weights, tol, MAX_PASSES, check)
-    if check is not None:
-        check()
-    hyperbolic = manifold.curvature_bounds[0] == manifold.curvature_bounds[1] < 0
-    method = newton_mean if hyperbolic else gradient_mean
-    return method(manifold, X, weights, tol, MAX_PASSES)
+def _start(manifold: AbstractManifold, records: Point, w: Floats | None, first: Point) -> Point:
+    """Where the search starts: near the mean of the arrays, if that is a point; else a record."""
+    start = manifold._mean_start(mean_of(records, w, lambda part: part))
+    if start is None or not np.asarray(manifold._belongs(start, 1e-8)):
+        return first
+    return start
 
 
-def _arithmetic_mean(X: np.ndarray, w: Any | None) -> tuple[np.ndarray, float]:
-    """The mean of arrays, and once more that of what is left, which removes the rounding of the
-    first. In NumPy: a small mean takes less time than the call of a compiled function.
-    """
-    shares = np.full(len(X), 1.0 / len(X)) if w is None else np.asarray(w)
-
-    def mean(y: np.ndarray) -> np.ndarray:
-        flat = y.reshape(len(y), -1)
-        cuts = range(0, len(y), BLOCK)
-        sums = [shares[i : i + BLOCK] @ flat[i : i + BLOCK] for i in cuts]
-        return pairwise(sums).reshape(y.shape[1:])
-
-    with np.errstate(all="ignore"):
-        value = mean(X)
-        value = value + mean(X - value)
-        return value, float(np.linalg.norm(mean(X - value)))
-
-
-def _flat_mean(manifold: AbstractManifold, X: Point, w: Array) -> tuple[Point, float]:
-    """exp of the mean logarithm at the origin, and once more at the result, which removes the
-    rounding of the first.
-    """
-    p = manifold.origin
-    for _ in range(2):
-        p = manifold.exp(p, weighted_sum(w, manifold.log(p, X)))
-    return p, float(manifold.norm(p, weighted_sum(w, manifold.log(p, X))))
-
-
-def _of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> Iterator[str]:
+def _of_spread(
+    manifold: AbstractManifold, mean: Point, records: Point, w: Floats | None
+) -> Iterator[str]:
     """A sentence where records lie so far from the mean that it may be one of several."""
     kappa = manifold.curvature_bounds[1]
     if (
@@ -270,7 +186,8 @@ def _of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> Iterat
     ):  # Bures-Wasserstein means of positive definite matrices are unique in any case
         return
     radius = 0.5 * min(float(manifold.injectivity_radius(mean)), math.pi / math.sqrt(kappa))
-    if spread >= radius:
+    distances = in_parts(manifold, lambda x: np.asarray(manifold._dist(mean, x)), records)
+    if np.max(distances if w is None else distances[w > 0.0]) >= radius:
         yield (
             f"some records lie farther than {radius:.4g} from the mean on {manifold!r}: the Frechet"
             " mean may not be unique, and what was found may be one of several. Clamp the records"
@@ -278,33 +195,34 @@ def _of_spread(manifold: AbstractManifold, mean: Point, spread: float) -> Iterat
         )
 
 
-def _is_minimum(manifold: AbstractManifold, mean: Point, X: Point, w: Any) -> bool:
+@isolated
+def _is_minimum(manifold: AbstractManifold, mean: Point, X: Point, w: Floats | None) -> bool:
     """Whether F = 1/2 sum_i w_i d^2 bends down along no coordinate direction and not along the one
-    in which its Hessian is lowest. Differences decide: at a cut locus F has no second derivative.
+    in which its Hessian, by differences of the gradient, is lowest. Differences of F decide: at a
+    cut locus F has no second derivative.
     """
-    dim = int(manifold.dim)
-    rows = [_bend(manifold, mean, X, w, e) for e in np.eye(dim)]
-    hessian = np.stack([np.asarray(row) for row, _ in rows])
-    differences = [float(second) for _, second in rows]
-    if np.isfinite(hessian).all():
-        lowest = np.linalg.eigh((hessian + hessian.T) / 2)[1][:, 0]
-        differences.append(float(_bend(manifold, mean, X, w, lowest)[1]))
+    look, units = look_at(manifold, X, w), np.eye(int(manifold.dim))
+
+    def objective(c: Floats) -> float:
+        at = moved(manifold, mean, c)
+        return 0.5 * float(mean_of(X, w, lambda part: np.asarray(manifold._squared_dist(at, part))))
+
+    def bend(e: Floats) -> float:
+        ends = objective(STEP * e) + objective(-STEP * e) - 2.0 * objective(0.0 * e)
+        return ends / STEP**2
+
+    def gradient(c: Floats) -> Floats:
+        at = moved(manifold, mean, c)
+        v = manifold._transport(at, mean, manifold._from_coordinates(at, look(at).gradient))
+        return np.asarray(manifold._to_coordinates(mean, v))
+
+    differences = [bend(e) for e in units]
+    rows = [gradient(-STEP * e) - gradient(STEP * e) for e in units]
+    hessian = np.stack(rows) / (2.0 * STEP)
+    lowest = _linalg.eigh((hessian + hessian.T) / 2)[1][:, 0]
+    if np.isfinite(lowest).all():
+        differences.append(bend(lowest))
     return not min(differences) < -FLAT
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _bend(manifold: AbstractManifold, mean: Point, X: Point, w: Array, e: Array) -> Any:
-    """The Hessian of F at the mean times a unit vector e, in coordinates; and F's second difference
-    along e, over the square of the step.
-    """
-
-    def objective(c: Array) -> Array:
-        return 0.5 * jnp.sum(w * manifold._squared_dist(manifold._exp_coordinates(mean, c), X))
-
-    here = jnp.zeros_like(e)
-    _, row = jax.jvp(jax.grad(objective), (here,), (e,))
-    ends = objective(STEP * e) + objective(-STEP * e) - 2.0 * objective(here)
-    return row, ends / STEP**2
 
 
 def _count(manifold: AbstractManifold, records: Point) -> int:
@@ -349,32 +267,10 @@ def _normalised(weights: ArrayLike | None, n: int) -> Any | None:
     return w / np.sum(w)
 
 
-def _or_equal(w: Any | None, n: int) -> Any:
-    return np.full(n, 1.0 / n) if w is None else np.asarray(w)
-
-
-def _in_place(manifold: AbstractManifold, X: Point) -> bool:
-    """Whether the solver, in NumPy, takes the records as they lie: a copy takes longer than a pass
-    over them.
-    """
-    plain = type(X) is np.ndarray and X.dtype == np.float64
-    solver = isinstance(manifold, Sphere | SPDAffineInvariant)
-    return plain and solver and X.shape[1:] == manifold.shape
-
-
-def _solver_checks(manifold: AbstractManifold, records: Point) -> bool:
-    """Whether the solver finds what `_check_records` would, in a pass that it makes in any case."""
-    if isinstance(manifold, SPDAffineInvariant) and manifold.k > 1:
-        return bool(np.all(np.isfinite(np.asarray(records))))
-    return isinstance(manifold, Sphere)
-
-
+@isolated
 def _check_records(manifold: AbstractManifold, records: Point, n: int) -> None:
-    if isinstance(manifold, Sphere) and _in_place(manifold, records):
-        with np.errstate(all="ignore"):
-            bad = n - int(np.count_nonzero(is_unit(records)))
-    else:
-        bad = n - int(np.count_nonzero(np.asarray(manifold.belongs(records, LOOSE))))
+    fine = in_parts(manifold, lambda x: np.asarray(manifold._belongs(x, LOOSE)), records)
+    bad = n - int(np.count_nonzero(fine))
     if bad:
         raise InvalidArgument(
             f"argument `X`: {bad} of {n} records are not finite points of {manifold!r} (relative"

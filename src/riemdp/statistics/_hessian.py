@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -97,4 +96,4 @@ def _of_planes(moment: Floats, rows: int, columns: int) -> Floats:
 
 
 def _matrices(coordinates: Floats, size: int) -> Any:
-    return np.asarray(unpack(jnp.asarray(coordinates), size))
+    return unpack(coordinates, size)

@@ -9,23 +9,20 @@ Proof: docs/proofs/people.md.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from .._errors import invalid
+from .._isolation import isolated
+from .._trees import leaves, map_leaves
 from ..domains import Domain
 from ..domains._clamp import flagged_batch, readable
 from ..domains._door import admit_records
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._membership import Membership
-from ._quiet import whatever_is_set
 
 _BLOCK = 8  # records of one person that are taken together
 _AT_ONCE = 64  # blocks of a compiled call
@@ -57,7 +54,7 @@ class People:
         return int(np.count_nonzero(self.outside))
 
 
-@whatever_is_set
+@isolated
 def people(
     manifold: AbstractManifold,
     X: RecordsLike,
@@ -92,23 +89,22 @@ def people(
     records, rows = admit_records(manifold, "X", X, at_least=at_least)
     members = Membership(groups, rows)
     n, counts = members.n, members.counts
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(records)]
-    if not leaves:
+    if not leaves(records):
         raise invalid("X", "given", "people need records that are arrays")
-    order, starts = _in_order(members, leaves), np.cumsum(counts) - counts
-    x = jax.tree.map(lambda leaf: np.asarray(leaf)[order], records)
+    order, starts = _in_order(members, leaves(records)), np.cumsum(counts) - counts
+    x = map_leaves(lambda leaf: np.asarray(leaf)[order], records)
     ball = None if domain is None else (domain.center, domain.radius)
     points, valid, outside = _admitted(manifold, ball, x, starts, counts)
     owner = np.repeat(np.arange(n), counts)
     first, rows_of_points = np.zeros(n, dtype=np.int64), np.flatnonzero(valid)
     first[owner[rows_of_points[::-1]]] = rows_of_points[::-1]
     left = np.bincount(owner, weights=valid, minlength=n)
-    found = jax.tree.map(lambda leaf: _or_nan(left > 0, leaf[first] if n else leaf), x)
+    found = map_leaves(lambda leaf: _or_nan(left > 0, leaf[first] if n else leaf), x)
     several = np.flatnonzero(left > 1)
-    start = jax.tree.map(lambda leaf: leaf[first[several]], points)
+    start = map_leaves(lambda leaf: leaf[first[several]], points)
     given = (starts[several], counts[several], left[several])
     means = _means(manifold, points, valid, start, *given)
-    for to, leaf in zip(jax.tree.leaves(found), jax.tree.leaves(means), strict=True):
+    for to, leaf in zip(leaves(found), leaves(means), strict=True):
         to[several] = leaf
     return People(found, n, 2 * np.bincount(owner, weights=outside, minlength=n) > counts)
 
@@ -171,13 +167,13 @@ def _admitted(
     manifold: AbstractManifold, ball: Any, x: Point, starts: np.ndarray, counts: np.ndarray
 ) -> tuple[Point, np.ndarray, np.ndarray]:
     """The records moved into the ball, which are points, and which lay outside or are none."""
-    points = jax.tree.map(lambda leaf: np.empty(leaf.shape), x)
+    points = map_leaves(lambda leaf: np.empty(leaf.shape), x)
     valid, outside = np.zeros((2, int(counts.sum())), dtype=bool)
     for some in _Blocks.all(starts, counts):
-        parts = jax.tree.map(lambda leaf, s=some: s.filled(_cut(leaf[s.rows], s.used), 0.0), x)
+        parts = map_leaves(lambda leaf, s=some: s.filled(_cut(leaf[s.rows], s.used), 0.0), x)
         got, *flags = _admit(manifold, ball, parts)
         to, own = some.rows[some.used], len(some.who)
-        for into, leaf in zip(jax.tree.leaves(points), jax.tree.leaves(got), strict=True):
+        for into, leaf in zip(leaves(points), leaves(got), strict=True):
             into[to] = np.asarray(leaf)[:own][some.used]
         for into, flag in zip((valid, outside), flags, strict=True):
             into[to] = np.asarray(flag)[:own][some.used]
@@ -188,38 +184,28 @@ def _cut(x: np.ndarray, used: np.ndarray) -> np.ndarray:
     return np.where(used.reshape(*used.shape, *[1] * (x.ndim - 2)), x, 0.0)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _admit(
     manifold: AbstractManifold, ball: tuple[Point, Any] | None, x: Point
-) -> tuple[Point, Array, Array]:
-    """Records of some blocks, one block after the other: the same program for each of them."""
-
-    def one(block: Point) -> tuple[Point, Array, Array]:
-        points, valid = readable(manifold, manifold.origin if ball is None else ball[0], block)
-        if ball is None:
-            return points, valid, ~valid
-        points, outside = flagged_batch(manifold, *ball, points)
-        return points, valid, outside | ~valid
-
-    return jax.lax.map(one, x)
+) -> tuple[Point, np.ndarray, np.ndarray]:
+    """Records of some blocks, (blocks, _BLOCK, ...)."""
+    points, valid = readable(manifold, manifold.origin if ball is None else ball[0], x)
+    if ball is None:
+        return points, np.asarray(valid), ~np.asarray(valid)
+    points, outside = flagged_batch(manifold, *ball, points)
+    return points, np.asarray(valid), np.asarray(outside) | ~np.asarray(valid)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _logs(
-    manifold: AbstractManifold, p: Point, v: Array, x: Point, used: Array
-) -> tuple[Point, Array, Array]:
-    """Of some blocks, one after the other: the end of the step v from p, and the sums of the
-    logarithms there and of their squares.
+    manifold: AbstractManifold, p: Point, v: np.ndarray, x: Point, used: np.ndarray
+) -> tuple[Point, np.ndarray, np.ndarray]:
+    """Of some blocks: the ends of the steps v from p, and the sums of the logarithms there and of
+    their squares.
     """
-
-    def one(given: tuple[Point, Array, Point, Array]) -> tuple[Point, Array, Array]:
-        base, step, points, counted = given
-        q = manifold._exp_coordinates(base, step)
-        logs = manifold._log_coordinates(q, points)
-        logs = jnp.where(counted[:, None] & jnp.isfinite(logs), logs, 0.0)
-        return q, jnp.sum(logs, axis=0), jnp.sum(logs**2)
-
-    return jax.lax.map(one, (p, v, x, used))
+    q = map_leaves(np.asarray, manifold._exp_coordinates(p, v))
+    each = map_leaves(lambda leaf: leaf[:, None], q)
+    logs = np.asarray(manifold._log_coordinates(each, x))
+    logs = np.where(used[..., None] & np.isfinite(logs), logs, 0.0)
+    return q, np.sum(logs, axis=1), np.sum(logs**2, axis=(1, 2))
 
 
 def _pass(
@@ -232,15 +218,15 @@ def _pass(
     counts: np.ndarray,
 ) -> tuple[Point, np.ndarray, np.ndarray]:
     """`_logs` of all records of some people: their blocks are added in order."""
-    origin, q = manifold.origin, jax.tree.map(np.array, p)
+    origin, q = manifold.origin, map_leaves(np.array, p)
     owners, sums, squares = [], [], []
     for some in _Blocks.all(starts, counts):
         own, who = len(some.who), some.who
-        parts = jax.tree.map(lambda x, o, s=some: s.filled(x[s.rows], o), points, origin)
-        base = jax.tree.map(lambda x, o, s=some: s.filled(x[s.who], o), p, origin)
+        parts = map_leaves(lambda x, o, s=some: s.filled(x[s.rows], o), points, origin)
+        base = map_leaves(lambda x, o, s=some: s.filled(x[s.who], o), p, origin)
         counted = some.filled(valid[some.rows] & some.used, False)
         got, y, f = _logs(manifold, base, some.filled(v[who], 0.0), parts, counted)
-        for into, leaf in zip(jax.tree.leaves(q), jax.tree.leaves(got), strict=True):
+        for into, leaf in zip(leaves(q), leaves(got), strict=True):
             into[who] = np.asarray(leaf)[:own]
         owners.append(who)
         sums.append(np.asarray(y)[:own])
@@ -266,11 +252,11 @@ def _means(
     that are twice too long go to and fro for ever. Where F no longer tells, its gradient has to. A
     fixed function of the person's records: how near it comes to a minimum touches accuracy alone.
     """
-    p, m = jax.tree.map(np.array, start), len(counts)
+    p, m = map_leaves(np.array, start), len(counts)
     y, f, step = np.zeros((m, manifold.dim)), np.full(m, np.inf), np.ones(m)
     going = np.arange(m)  # the first step has length 0 and only looks
     for _ in range(_STEPS):
-        here = jax.tree.map(lambda leaf, g=going: leaf[g], p)
+        here = map_leaves(lambda leaf, g=going: leaf[g], p)
         own = (starts[going], counts[going])
         of = y[going], f[going], step[going]
         q, y_q, f_q = _pass(manifold, here, of[2][:, None] * of[0], points, valid, *own)
@@ -279,7 +265,7 @@ def _means(
         shorter = np.sum(y_q**2, axis=-1) < (1.0 - 0.1 * of[2]) * square
         better = f_q < of[1] - 2.0 * _FALL * of[2] * square
         better |= shorter & (f_q <= of[1] * (1.0 + _ROUNDED))
-        for into, leaf in zip(jax.tree.leaves(p), jax.tree.leaves(q), strict=True):
+        for into, leaf in zip(leaves(p), leaves(q), strict=True):
             into[going[better]] = leaf[better]
         y[going[better]], f[going[better]] = y_q[better], f_q[better]
         step[going] = np.where(better, np.minimum(1.0, 1.5 * of[2]), 0.5 * of[2])

@@ -12,38 +12,23 @@ import contextlib
 import dataclasses
 import functools
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .._errors import (
-    InvalidArgument,
-    counted,
-    integer,
-    invalid,
-    one_of,
-    raise_interrupt,
-    real,
-)
-from .._programs import in_double_precision
+from .._errors import InvalidArgument, counted, integer, invalid, one_of, real
+from .._isolation import isolated
+from .._trees import leaves, map_leaves
 from ..domains import Domain, Frame
-from ..domains._clamp import LOOSE, alike, choose, moving
+from ..domains._clamp import LOOSE, choose, clamp_flagged, in_parts
 from ..domains._domain import over_sin
 from ..domains._door import admit_in_parts
-from ..domains._frame import BLOCK, MOST_TERMS, summation_error
-from ..domains._memory import give_back
-from ..domains._sources import Unreadable
-from ..domains._stream import Stream, streamed_error
-from ..manifolds import AbstractManifold
+from ..domains._frame import MOST_TERMS, summation_error
+from ..domains._stream import Stream, mean_of, streamed_error
+from ..manifolds import AbstractManifold, SPDAffineInvariant
 from ..manifolds._base import EPS, Point, RecordsLike, Tangent
-from ._frechet_mean import MAX_PASSES, solve
-from ._quiet import whatever_is_set
 from ._sensitivity import (
     ADD_REMOVE,
     ADJACENCIES,
@@ -53,13 +38,15 @@ from ._sensitivity import (
     mean_bound,
     public_weights,
 )
-from ._streamed_mean import reaches, spares_passes, streamed_mean
-from ._sums import weighted_sum
+from ._solver import look_at, mean_in, plain_steps
+
+Flags = NDArray[np.bool_]
 
 MOST_ROUNDING = 1e-3  # share of the sensitivity that rounding may have
 COARSEST = 1e-2  # share of the radius that the rounding of a record may have
 _OF_A_RECORD = 32 * EPS  # rounding of an array that was carried onto its space, of its size
 DROWNED = 0.005  # share of the sensitivity that a tolerance may have: it adds twice that to it
+_LARGE = 1275  # dimensions (SPD: 50 rows) beyond which a pass takes long
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -180,7 +167,7 @@ class AbstractMean(AbstractQuery):
 
     @property
     @abc.abstractmethod
-    def _moving(self) -> Callable[[Point], tuple[Point, jax.Array]]:
+    def _moving(self) -> Callable[[Point], tuple[Point, Flags]]:
         """A function from admitted records to records in the ball, and which of them lay
         outside.
         """
@@ -190,7 +177,7 @@ class AbstractMean(AbstractQuery):
     def _filler(self) -> Point:
         """What lacking records are filled up with."""
 
-    @whatever_is_set
+    @isolated
     def prepare(self, X: RecordsLike, weights: ArrayLike | None = None) -> Records:
         """Admit the records one by one and move them into the ball.
 
@@ -213,17 +200,16 @@ class AbstractMean(AbstractQuery):
                 return of_stream(records.moved(self._moving).weighted(self.weights, None))
             points, outside = self._moving(records)
             return Records(points, self.weights, outside)
-        move = functools.partial(alike, self._moving)  # the number of records is private here
         if isinstance(records, Stream):
             own = None if weights is None else _own_weights(weights, count)
             lacking = max(0.0, self.n - (count if own is None else math.fsum(own)))
-            return of_stream(records.moved(move).weighted(own, (self._filler, lacking)))
+            return of_stream(records.moved(self._moving).weighted(own, (self._filler, lacking)))
         own = np.ones(count) if weights is None else _own_weights(weights, count)
         total = math.fsum(own)
         shares = np.append(own, max(0.0, self.n - total)) / max(float(self.n), total)
-        points, outside = move(records)
-        filled = jax.tree.map(
-            lambda x, c: jnp.concatenate([x, jnp.asarray(c)[None]]), points, self._filler
+        points, outside = self._moving(records)
+        filled = map_leaves(
+            lambda x, c: np.concatenate([x, np.asarray(c)[None]]), points, self._filler
         )
         return Records(filled, shares, outside)
 
@@ -275,25 +261,9 @@ class FrechetMean(AbstractMean):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.domain.check_convexity()
-        if self.streamed:
-            self._check_streamed()
         object.__setattr__(self, "tolerance", self._public_tolerance())
         self._check_rounding()
-
-    def _admitted(self, X: RecordsLike | Stream, at_least: int = 1) -> tuple[Any, int]:
-        records, count = super()._admitted(X, at_least)
-        if isinstance(records, Stream):
-            self._check_streamed()
-        return records, count
-
-    def _check_streamed(self) -> None:
-        if not reaches(self.domain):
-            d = self.domain
-            raise InvalidArgument(
-                f"argument `X`: the Frechet mean on {d.manifold!r} in a ball of radius"
-                f" {d.radius:g} is not sure to be found from records that are read in parts; give"
-                " records in memory, a smaller radius, or mechanism='tangent-mean'"
-            )
+        plain_steps(self.frame.local, self.tolerance)
 
     @property
     def frame(self) -> Frame:
@@ -325,14 +295,14 @@ class FrechetMean(AbstractMean):
         return exact + 2 * self._rounded
 
     @property
-    def _moving(self) -> Callable[[Point], tuple[Point, jax.Array]]:
+    def _moving(self) -> Callable[[Point], tuple[Point, Flags]]:
         return self.frame.moving
 
     @property
     def _filler(self) -> Point:
         return self.frame.local.center
 
-    @whatever_is_set
+    @isolated
     def value(self, records: Records) -> Point:
         """The mean of prepared records, a point of `frame.local`, inside its ball.
 
@@ -366,12 +336,14 @@ class FrechetMean(AbstractMean):
         finest = self.frame.local.resolution
         if self.tolerance is None:
             usual = 1e-10 * max(1.0, self.domain.radius) + finest
-            if not (self.streamed and spares_passes(self.frame.local.manifold)):
+            space = self.frame.local.manifold
+            large = isinstance(space, SPDAffineInvariant) and space.dim > _LARGE
+            if not (self.streamed and large):
                 return usual
             return max(usual, DROWNED * self._exact(0.0) * self.domain.strong_convexity)
         return max(real("tolerance", self.tolerance, above=0.0, below=1.0), finest)
 
-    @in_double_precision
+    @isolated
     def _check_rounding(self) -> None:
         d, local = self.domain, self.frame.local
         # About an ill-conditioned center the records themselves are rounded, each on its own. That
@@ -433,12 +405,12 @@ class AmbientMean(AbstractMean):
         """Largest change of the mean in the Frobenius norm, rounding of the sum included."""
         d = self.domain
         exact = ambient_bound(d, self.n, adjacency=self.adjacency, weights=self.weights)
-        square = sum(float(jnp.sum(jnp.square(leaf))) for leaf in jax.tree.leaves(d.center))
+        square = sum(float(np.sum(np.square(leaf))) for leaf in leaves(d.center))
         rounding = self._summation + _OF_A_RECORD
         return exact + 2 * (math.sqrt(square) + d.ambient_diameter) * rounding
 
     @property
-    def _moving(self) -> Callable[[Point], tuple[Point, jax.Array]]:
+    def _moving(self) -> Callable[[Point], tuple[Point, Flags]]:
         d = self.domain
         return functools.partial(_carried_and_moved, d.manifold, d.center, d.radius)
 
@@ -446,28 +418,23 @@ class AmbientMean(AbstractMean):
     def _filler(self) -> Point:
         return self.domain.center
 
-    @whatever_is_set
+    @isolated
     def value(self, records: Records) -> Point:
         """The mean of prepared records, an array."""
-        if isinstance(records.points, Stream):
-            return jax.tree.map(jnp.asarray, records.points.mean(themselves))
-        n = int(jax.tree.leaves(records.points)[0].shape[0])
-        shares = np.full(n, 1.0 / n) if records.shares is None else records.shares
-        return weighted_sum(jnp.asarray(shares), records.points)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _carried(manifold: AbstractManifold, x: Point) -> Point:
-    """Records that satisfy the equations of the space loosely, carried onto it. The clamp keeps
-    those that are off by less than 1e-10, which is much in a tiny ball.
-    """
-    return choose(manifold._belongs(x, LOOSE), manifold._repair(x), x)
+        return mean_of(records.points, records.shares, themselves)
 
 
 def _carried_and_moved(
     manifold: AbstractManifold, center: Point, radius: float, x: Point
-) -> tuple[Point, jax.Array]:
-    return moving(manifold, center, radius, _carried(manifold, x))
+) -> tuple[Point, Flags]:
+    """Records that satisfy the equations of the space loosely are carried onto it first: the clamp
+    keeps those that are off by less than 1e-10, which is much in a tiny ball.
+    """
+
+    def carried(part: Point) -> Point:
+        return choose(manifold._belongs(part, LOOSE), manifold._repair(part), part)
+
+    return clamp_flagged(manifold, center, radius, in_parts(manifold, carried, x))
 
 
 def of_stream(stream: Stream) -> Records:
@@ -481,30 +448,13 @@ def themselves(points: Point) -> Point:
 
 
 def mean_in_ball(
-    domain: Domain,
-    points: Point | Stream,
-    shares: np.ndarray | None,
-    tolerance: float,
+    domain: Domain, points: Point | Stream, shares: np.ndarray | None, tolerance: float
 ) -> Point:
-    """The Frechet mean of points of the ball to the public tolerance, moved into the ball; the
-    point with the smallest residual where the tolerance was not reached. Raises nothing, unless
-    records cannot be read.
+    """The Frechet mean of points of the ball to the public tolerance, moved into the ball. Raises
+    nothing, unless records cannot be read.
     """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning would depend on the records
-            if isinstance(points, Stream):
-                found = streamed_mean(domain, points, tolerance, MAX_PASSES, mean_in_ball)
-                give_back()  # the sample that the mean started from
-            else:
-                n = int(jax.tree.leaves(points)[0].shape[0])
-                found = solve(domain.manifold, points, shares, n, tolerance).value
-    except Unreadable:
-        raise
-    except (ArithmeticError, ValueError, np.linalg.LinAlgError) as error:
-        raise_interrupt(error)
-        found = domain.center
-    return domain.clamp_point(found)
+    found = mean_in(domain, look_at(domain.manifold, points, shares), tolerance)
+    return domain.clamp_point(found.value)
 
 
 def other_count(count: int, n: int) -> InvalidArgument:
@@ -534,17 +484,7 @@ def _own_weights(weights: ArrayLike, count: int) -> np.ndarray:
     return np.clip(np.nan_to_num(w, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
 
-@whatever_is_set
-def average(terms: jax.Array | Stream) -> Any:
-    """The mean of terms with equal weights, one row a record."""
-    if isinstance(terms, Stream):
-        return jnp.asarray(terms.mean(themselves))
-    n = len(terms)
-    if n <= BLOCK and not isinstance(terms, Tracer):  # a program takes longer to call
-        return np.full(n, 1.0 / n) @ np.asarray(terms)
-    return _average(terms)
-
-
-@jax.jit
-def _average(y: jax.Array) -> jax.Array:
-    return weighted_sum(jnp.full(y.shape[0], 1.0 / y.shape[0]), y)
+@isolated
+def average(terms: Any) -> Any:
+    """The mean of terms with equal weights, one row a record; of an array or a stream."""
+    return mean_of(terms, None, themselves)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, invalid
+from .._isolation import isolated
 from ..domains import Ball
 from ..domains._door import admit_records
 from ..domains._frame import BLOCK, MOST_TERMS, summation_error
@@ -21,7 +21,7 @@ from ..manifolds import Euclidean
 from ..manifolds._base import RecordsLike
 from ..manifolds._spectral import pack
 from ._membership import Membership
-from ._query import AbstractQuery, Records, other_count, whatever_is_set
+from ._query import AbstractQuery, Records, other_count
 from ._sensitivity import REPLACE_ONE
 
 Floats = NDArray[np.float64]
@@ -86,7 +86,7 @@ class SecondMoment(AbstractQuery):
         terms = MOST_TERMS if self.people else None
         return second_moment_sensitivity(self.row_norm, self.n, terms=terms)
 
-    @whatever_is_set
+    @isolated
     def prepare(self, X: RecordsLike, members: Membership | None = None) -> Records:
         """Admit the rows one by one and clip each on its own.
 
@@ -115,7 +115,7 @@ class SecondMoment(AbstractQuery):
         outside = records.outside | (row_lengths(records.points) > self.row_norm)
         return Records(clip_rows(records.points, self.row_norm), records.shares, outside)
 
-    @whatever_is_set
+    @isolated
     def value(self, records: Records) -> Floats:
         """A of prepared rows, (size,)."""
         return second_moment(records.points, records.shares)
@@ -168,8 +168,8 @@ def second_moment(rows: Floats, shares: Floats | None = None) -> Floats:
     without `shares`.
     """
     if shares is None:
-        return np.asarray(pack(jnp.asarray(_gram(rows) / len(rows))))
-    return np.asarray(pack(jnp.asarray(_gram(rows * np.sqrt(shares)[:, None]))))
+        return pack(_gram(rows) / len(rows))
+    return pack(_gram(rows * np.sqrt(shares)[:, None]))
 
 
 def _gram(rows: Floats) -> Floats:

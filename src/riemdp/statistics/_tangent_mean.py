@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import jax
-import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
 
 from .._errors import invalid
-from ..domains._clamp import choose, readable
+from .._isolation import isolated
+from ..domains._clamp import in_parts, readable
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike, Tangent
 from ._query import AbstractQuery, Records, average, of_stream, other_count
-from ._quiet import whatever_is_set
 from ._sensitivity import REPLACE_ONE
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ class TangentMean(AbstractQuery):
         """Largest length of the rounding error of the mean."""
         return self.domain.radius * self._summation
 
-    @whatever_is_set
+    @isolated
     def prepare(self, X: RecordsLike) -> Records:
         """Orthonormal coordinates (n, dim) at the center of the shortened logarithms; 0 where a
         record is not a point of the space.
@@ -81,49 +84,49 @@ class TangentMean(AbstractQuery):
         points, outside = step(records)
         return Records(points, None, outside)
 
-    def shorten(self, y: jax.Array) -> Records:
+    def shorten(self, y: Floats) -> Records:
         """Coordinates (n, dim) of the logarithms at the center, each shortened to the radius."""
         points, longer = _shortened(y, self.domain.radius)
         return Records(points, None, longer)
 
-    def coordinates(self, records: Records) -> jax.Array:
+    def coordinates(self, records: Records) -> Floats:
         """Orthonormal coordinates (dim,) of the mean at the center."""
         return average(records.points)
 
-    @whatever_is_set
+    @isolated
     def value(self, records: Records) -> Tangent:
         """The mean as a tangent vector at the center."""
         d = self.domain
         return d.manifold.from_coordinates(d.center, self.coordinates(records))
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def log_flagged(
-    manifold: AbstractManifold, center: Point, records: Point
-) -> tuple[jax.Array, jax.Array]:
+def log_flagged(manifold: AbstractManifold, center: Point, records: Point) -> tuple[Floats, Flags]:
     """Orthonormal coordinates (n, dim) at the center of the logarithms of admitted records, record
     by record, and which records have one; 0 where a record is no point of the space, or its
     logarithm is not finite.
     """
-    safe, valid = readable(manifold, center, records)
-    y = manifold._log_coordinates(center, safe)
-    valid &= jnp.isfinite(jnp.sum(y**2, axis=-1))
-    return choose(valid, y, jnp.zeros_like(y)), valid
+
+    def some(part: Point) -> tuple[Floats, Flags]:
+        safe, valid = readable(manifold, center, part)
+        y = np.asarray(manifold._log_coordinates(center, safe))
+        valid = np.asarray(valid) & np.isfinite(np.sum(y**2, axis=-1))
+        return np.where(valid[:, None], y, 0.0), valid
+
+    return in_parts(manifold, some, records)
 
 
 def shortened_logs(
     manifold: AbstractManifold, center: Point, radius: float, records: Point
-) -> tuple[jax.Array, jax.Array]:
+) -> tuple[Floats, Flags]:
     """Coordinates of shortened logarithms, and which records are longer or no points."""
     y, valid = log_flagged(manifold, center, records)
     points, longer = _shortened(y, radius)
     return points, longer | ~valid
 
 
-@jax.jit
-def _shortened(y: jax.Array, radius: float) -> tuple[jax.Array, jax.Array]:
+def _shortened(y: Floats, radius: float) -> tuple[Floats, Flags]:
     """Vectors shortened to the radius, and which of them were longer."""
-    length = jnp.sqrt(jnp.sum(y**2, axis=-1))
+    length = np.sqrt(np.sum(y**2, axis=-1))
     longer = length > radius
-    factor = jnp.where(longer, radius / jnp.where(length > 0, length, 1.0), 1.0)
+    factor = np.where(longer, radius / np.where(length > 0, length, 1.0), 1.0)
     return y * factor[:, None], longer

@@ -5,18 +5,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from numpy.typing import NDArray
 
 from .._errors import invalid
-from ..domains._clamp import readable
+from .._isolation import isolated
+from ..domains._clamp import in_parts, readable
 from ..domains._stream import Stream
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ._query import AbstractQuery, Records, average, other_count
-from ._quiet import whatever_is_set
 from ._sensitivity import REPLACE_ONE
+
+Floats = NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ class FrechetVariance(AbstractQuery):
         """Largest rounding error of the sum."""
         return self.largest * self._summation
 
-    @whatever_is_set
+    @isolated
     def prepare(self, X: RecordsLike) -> Records:
         """The n squared distances from the centre, each at most r^2; 0 for a record that is not a
         point of the space.
@@ -81,43 +82,35 @@ class FrechetVariance(AbstractQuery):
         records, count = self._admitted(X)
         if count != self.n:
             raise other_count(count, self.n)
+        step = functools.partial(_cut_distances, d.manifold, d.center, d.radius)
         if isinstance(records, Stream):
-            step = functools.partial(_cut_distances, d.manifold, d.center, d.radius)
             return Records(records.moved(step))
-        return Records(_terms(d.manifold, d.center, d.radius, records))
+        return Records(in_parts(d.manifold, step, records)[0])
 
-    def cut(self, distances: Array) -> Records:
+    def cut(self, distances: Floats) -> Records:
         """Distances from the centre (n,), each cut off at the radius and squared."""
         return Records(_cut(distances, self.domain.radius))
 
-    @whatever_is_set
-    def value(self, records: Records) -> Float[Array, ""]:
+    @isolated
+    def value(self, records: Records) -> float:
         """The mean of the prepared terms."""
         return average(records.points)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def distances_from(manifold: AbstractManifold, center: Point, records: Point) -> Array:
+def distances_from(manifold: AbstractManifold, center: Point, records: Point) -> Floats:
     """Distances of records from the center; 0 where a record is not a point of the space."""
     safe, valid = readable(manifold, center, records)
-    distance = manifold._dist(center, safe)
-    return jnp.where(valid & ~jnp.isnan(distance), distance, 0.0)
+    distance = np.asarray(manifold._dist(center, safe))
+    return np.where(np.asarray(valid) & ~np.isnan(distance), distance, 0.0)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _terms(
-    manifold: AbstractManifold, center: Point, radius: float, records: Point
-) -> Float[Array, " n"]:
-    return _cut(distances_from(manifold, center, records), radius)
-
-
-def _cut(distances: Array, radius: float) -> Array:
-    return jnp.minimum(jnp.square(jnp.minimum(distances, radius)), radius**2)
+def _cut(distances: Floats, radius: float) -> Floats:
+    return np.minimum(np.square(np.minimum(distances, radius)), radius**2)
 
 
 def _cut_distances(
     manifold: AbstractManifold, center: Point, radius: float, records: Point
-) -> tuple[Array, Array]:
+) -> tuple[Floats, NDArray[np.bool_]]:
     """The terms of some records; none of them is flagged."""
     terms = _cut(distances_from(manifold, center, records), radius)
-    return terms, jnp.zeros(terms.shape, dtype=bool)
+    return terms, np.zeros(terms.shape, dtype=bool)

@@ -1,0 +1,213 @@
+"""The one solver of Frechet means: Karcher's step in normal coordinates, accelerated.
+
+A pass over the records gives the mean logarithm at a point; its length is the residual, and it is
+measured at every point, the last one too. Steps are those of Anderson (1965), which combine what
+the last passes saw. In a ball of known curvature, what they may fail at is bounded: after a public
+number of passes plain steps of the public length 1 / L follow from the best point, each moved into
+the ball. With h and L the smallest and the largest curvature of F = 1/2 sum_i w_i d(., x_i)^2 they
+bring F nearer to its minimum by 1 - h / L at least, whatever the records are. Proof:
+docs/proofs/mean-sensitivity.md, Lemma 5.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _linalg
+from .._errors import InvalidArgument
+from ..domains import Domain
+from ..domains._stream import Stream, mean_of
+from ..manifolds import AbstractManifold
+from ..manifolds._base import Point
+
+Floats = NDArray[np.float64]
+
+MAX_PASSES = 200  # of a search without a ball
+ACCELERATED = 60  # passes, after which a search in a ball goes over to plain steps
+_MEMORY = 10  # passes whose steps are combined
+_WORSE = 2.0  # times the smallest residual, from which a search goes back
+
+
+class Seen(NamedTuple):
+    """A pass over the records: the mean logarithm in coordinates, and the mean of its square."""
+
+    gradient: Floats
+    square: float
+
+    @property
+    def residual(self) -> float:
+        """Length of the mean logarithm."""
+        size = float(np.sqrt(np.sum(self.gradient**2)))
+        return size if math.isfinite(size) else math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """Where a search ended: the point, its residual, and the passes over the records."""
+
+    value: Point
+    residual: float
+    passes: int
+
+
+Look = Callable[[Point], Seen]
+
+
+def look_at(manifold: AbstractManifold, points: Point | Stream, shares: Floats | None) -> Look:
+    """One pass over points in memory, with their shares, or over a stream, which has its own."""
+
+    def terms(at: object, part: Point) -> tuple[Floats, Floats]:
+        logs = np.asarray(manifold._log_coordinates_from(at, part))
+        return logs, np.sum(logs**2, axis=-1)
+
+    def look(point: Point) -> Seen:
+        found = mean_of(points, shares, functools.partial(terms, manifold._prepared(point)))
+        return Seen(np.asarray(found[0]), float(found[1]))
+
+    return look
+
+
+def mean_in(domain: Domain, look: Look, tolerance: float) -> Found:
+    """The mean of points of the ball, to the public tolerance."""
+    found = _accelerated(domain.manifold, look, domain.center, tolerance, ACCELERATED)
+    if found.residual <= tolerance:
+        return found
+    length, passes = 1.0 / largest_hessian(domain), found.passes
+    point, best = domain.clamp_point(found.value), Found(domain.center, math.inf, passes)
+    for passes in range(found.passes + 1, found.passes + plain_steps(domain, tolerance) + 1):
+        seen = look(point)
+        if seen.residual < best.residual:
+            best = Found(point, seen.residual, passes)
+        if seen.residual <= tolerance:
+            break
+        point = domain.clamp_point(moved(domain.manifold, point, length * seen.gradient))
+    return dataclasses.replace(best, passes=passes)
+
+
+def mean_from(
+    manifold: AbstractManifold, look: Look, start: Point, tolerance: float, most: int = MAX_PASSES
+) -> Found:
+    """The mean where no ball is known, or the point of the smallest residual."""
+    return _accelerated(manifold, look, start, tolerance, most)
+
+
+# ------------------------------------------------------------------ public numbers
+def largest_hessian(domain: Domain) -> float:
+    """L, an upper bound of the second derivative of d(., x)^2 / 2 where a plain step may lead, for
+    every x of the ball: t coth t with t = 4 r sqrt(-kappa), kappa the least curvature; 1 without
+    negative curvature.
+    """
+    lowest = float(domain.manifold.curvature_bounds[0])
+    t = 4.0 * domain.radius * math.sqrt(max(0.0, -lowest))
+    return t / math.tanh(t) if t > 0.0 else 1.0
+
+
+def plain_steps(domain: Domain, tolerance: float) -> int:
+    """How many plain steps reach the tolerance from any point of the ball: a public number.
+
+    F - min F is at most 2 r^2 at first, falls by 1 - h / L a step, and is at least |grad F|^2 /
+    (2 L).
+
+    Raises:
+        InvalidArgument: Nothing is known of the curvature, so they may not reach it.
+    """
+    largest = largest_hessian(domain)
+    share = domain.strong_convexity / largest
+    if not share > 0.0:
+        raise InvalidArgument(
+            f"argument `ball`: the Frechet mean on {domain.manifold!r} in a ball of radius"
+            f" {domain.radius:g} is not sure to be found, because no lower bound of the curvature"
+            " is known; give mechanism='tangent-mean'"
+        )
+    if share >= 1.0:
+        return 2
+    gap = 4.0 * largest * (domain.radius / tolerance) ** 2
+    return 2 + math.ceil(math.log(max(gap, 1.0)) / -math.log1p(-share))
+
+
+# ------------------------------------------------------------------ steps
+def moved(manifold: AbstractManifold, point: Point, step: Floats) -> Point:
+    """The end of the geodesic from a point with this velocity, in coordinates."""
+    return manifold._exp_coordinates(point, step)
+
+
+def _accelerated(
+    manifold: AbstractManifold, look: Look, start: Point, tolerance: float, most: int
+) -> Found:
+    """Karcher's step, combined with those before it; the point of the smallest residual where the
+    tolerance is not reached. A residual that grows sends the search back to that point, with steps
+    of half the length.
+    """
+    point, shorter = start, 1.0
+    history = _History()
+    best: tuple[Found, Seen] | None = None
+    for passes in range(1, most + 1):
+        seen = look(point)
+        if best is None or seen.residual < best[0].residual:
+            best = Found(point, seen.residual, passes), seen
+        if seen.residual <= tolerance:
+            return best[0]
+        if not seen.residual <= _WORSE * best[0].residual:
+            shorter *= 0.5
+            point, seen, history = best[0].value, best[1], _History()
+        length = shorter * _usual_length(manifold, seen.square)
+        step = history.step(seen.gradient, length, 2.0 * math.sqrt(seen.square))
+        point = moved(manifold, point, step)
+    assert best is not None
+    return dataclasses.replace(best[0], passes=most)
+
+
+def _usual_length(manifold: AbstractManifold, square: float) -> float:
+    """1 / (t coth t), t the root mean square distance in units of the curvature: about what the
+    gradient has to be multiplied by where curvature is negative.
+    """
+    lowest = float(manifold.curvature_bounds[0])
+    t = math.sqrt(max(0.0, -lowest) * square) if math.isfinite(lowest * square) else 0.0
+    return math.tanh(t) / t if t > 1e-4 else 1.0
+
+
+def _within(step: Floats, most: float) -> Floats:
+    """A step of at most this length: no mean is farther than its records."""
+    length = float(np.sqrt(np.sum(step**2)))
+    return step * (most / length) if length > most else step
+
+
+class _History:
+    """The steps of the last passes, and how the gradient changed by each."""
+
+    def __init__(self) -> None:
+        self.steps: list[Floats] = []
+        self.changes: list[Floats] = []
+        self.last: tuple[Floats, Floats] | None = None
+
+    def step(self, gradient: Floats, length: float, most: float) -> Floats:
+        """Anderson's step, no longer than `most`: along what is left of the gradient after the
+        combination of changes that is nearest to it, and against the steps that made these.
+        """
+        if self.last is not None:
+            self.steps = [*self.steps, self.last[0]][-_MEMORY:]
+            self.changes = [*self.changes, gradient - self.last[1]][-_MEMORY:]
+        step = length * gradient
+        if self.steps:
+            shares = _nearest(np.stack(self.changes, axis=1), gradient)
+            combined = gradient - np.stack(self.changes, axis=1) @ shares
+            combined = length * combined - np.stack(self.steps, axis=1) @ shares
+            step = combined if np.isfinite(combined).all() else step
+        self.last = _within(step, most), gradient
+        return self.last[0]
+
+
+def _nearest(columns: Floats, y: Floats) -> Floats:
+    """The combination of the columns that is nearest to y, without those that tell no more than
+    rounding does.
+    """
+    u, size, vt = _linalg.svd(columns, full_matrices=False)
+    kept = size > 1e-12 * size[:1]
+    return vt.T @ np.where(kept, (u.T @ y) / np.where(kept, size, 1.0), 0.0)
