@@ -16,11 +16,18 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def isolated(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, in which NumPy raises and warns of nothing that it was told to (an underflow in
-    one record would decide about it), and in which JAX, where it is used, computes in float64 and
-    looks for no NaN, whatever another thread sets.
+@contextlib.contextmanager
+def isolation() -> Iterator[None]:
+    """Inside, NumPy raises and warns of nothing that it was told to (an underflow in one record
+    would decide about it), and JAX, where it is used, computes in float64 and looks for no NaN,
+    whatever another thread sets.
     """
+    with np.errstate(all="ignore"), _double_precision():
+        yield
+
+
+def isolated(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, within `isolation`."""
 
     @functools.wraps(function)
     def call(*arguments: P.args, **named: P.kwargs) -> R:

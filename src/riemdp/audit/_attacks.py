@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, integer, real
+from .._trees import map_leaves
 from ..manifolds._base import Point
 from ..mechanisms import Release
 from ..mechanisms._base import AbstractMechanism, PointMechanism
@@ -133,9 +132,7 @@ def audit_mechanism(
     runs = [
         [release(value, source).value for _ in range(trials)] for value in (value_in, value_out)
     ]
-    stacked = [
-        jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *values) for values in runs
-    ]
+    stacked = [map_leaves(lambda *leaves: np.asarray(np.stack(leaves)), *values) for values in runs]
     if score is None:
         if not isinstance(mechanism, PointMechanism):
             raise InvalidArgument(

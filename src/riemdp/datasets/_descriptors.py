@@ -10,7 +10,6 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -67,7 +66,7 @@ def covariance_descriptors(
     n = len(x)
     k = 9 if x.ndim == 3 else 11
     if n == 0:
-        return jnp.zeros((0, k, k))
+        return np.zeros((0, k, k))
     workers = cores() if threads is None else max(1, int(threads))
     step = max(1, _CHUNK_PIXELS // (x.shape[1] * x.shape[2]))
     result = np.empty((n, k, k))
@@ -82,7 +81,7 @@ def covariance_descriptors(
         # NumPy releases the interpreter lock inside its loops.
         with ThreadPoolExecutor(workers - 1) as pool:
             each(pool, workers - 1, work, range(0, n, step))
-    return jnp.asarray(result)
+    return np.asarray(result)
 
 
 def descriptor_spread(channels: int) -> float:

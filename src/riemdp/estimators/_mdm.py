@@ -5,11 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Collection, Sequence
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
@@ -20,7 +18,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 from .._errors import InvalidArgument, integer, invalid, one_of
-from .._programs import double_precision
+from .._isolation import isolation
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._names import names_of
 from ..domains._stream import Stream
@@ -40,6 +38,9 @@ from ..statistics import Records, TangentMean
 from ..statistics._query import of_stream
 from ._matrices import LabelledMatrices, admit_labelled, refuse_damaged
 from ._shared import ManifoldRecords, check_seed, cost_of, cost_of_named
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 MECHANISMS = ("auto", *(name for name in COMPARED if name not in NEED_GRADIENT))
 
@@ -376,8 +377,8 @@ class PrivateMDM(
                 continue
             shares = np.append(weights, lacking) / max(float(m), size)
             entries = np.where(np.expand_dims(flags, (*range(1, clamped.ndim),)), clamped, filler)
-            with double_precision():
-                points = jnp.asarray(np.concatenate([entries, filler]))
+            with isolation():
+                points = np.asarray(np.concatenate([entries, filler]))
             values.append(query.value(Records(points, shares)))
         one = mechanism.guarantee
         classes = len(own)
@@ -410,8 +411,8 @@ class PrivateMDM(
             query = TangentMean(domain, len(matrices))
             y = np.asarray(query.prepare(matrices).points)
             return np.linalg.norm(y[:, None] - self._coordinates[None], axis=-1)
-        means = jnp.asarray(self.covmeans_)
-        return np.asarray(self.manifold_.dist(means[None], jnp.asarray(matrices)[:, None]))
+        means = np.asarray(self.covmeans_)
+        return np.asarray(self.manifold_.dist(means[None], np.asarray(matrices)[:, None]))
 
     def predict(self, X: RecordsLike) -> np.ndarray:
         """The class whose mean is nearest, for each matrix."""

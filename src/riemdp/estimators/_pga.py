@@ -164,7 +164,7 @@ class PrivatePGA(ManifoldRecords, ClassNamePrefixFeaturesOutMixin, TransformerMi
         share = real("mean_share", self.mean_share, above=0.0, below=1.0)
         parts = split_budget(budget, [share, 1.0 - share])
         source = noise_source(check_seed(self.random_state))
-        needs_log(manifold, manifold.origin, "principal geodesic analysis")
+        needs_log(manifold, "principal geodesic analysis")
         domain = ball.on(manifold) if isinstance(ball, Ball) else None
         if one_of("on_invalid", self.on_invalid, ON_INVALID) == "raise":
             refuse_invalid(manifold, "X", X, REMEDY)

@@ -181,7 +181,7 @@ class _SearchReader(_Reader):
             },
         )
         try:
-            needs_log(space, space.origin, "a search over sites")
+            needs_log(space, "a search over sites")
             terms.domain  # noqa: B018 - checks the ball
             if release != "variance":
                 terms.check_plan()

@@ -6,13 +6,12 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
-from jaxtyping import Array
 
 from .._errors import real
-from .._programs import double_precision
+from .._isolation import isolation
 from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
@@ -24,6 +23,9 @@ from ..randomness import NoiseSource, noise_source
 from ._error_law import ErrorLaw
 from ._region import Observation
 from ._release import Release
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 Value = TypeVar("Value")
 
@@ -115,7 +117,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
         """The value, admitted: nothing is left that can be refused, but for the ledger."""
         guarantee = self.guarantee
         # Where NumPy is told to raise, one record that underflows would decide about an error.
-        with double_precision(), np.errstate(all="ignore"):
+        with isolation():
             admitted = self._admit(value)
         self._check_noise()
         return Ready(self, admitted, guarantee)
@@ -140,7 +142,7 @@ class AbstractMechanism(abc.ABC, Generic[Value]):
             PrecisionError: JAX's 64 bits are switched off. Nothing was spent.
         """
         refuse_sent(self.quoted_budget, ledger)
-        with double_precision():  # one context for all of it, whatever another thread sets
+        with isolation():  # one context for all of it, whatever another thread sets
             return self._ready(value).release(rng, ledger)
 
     def _told(
@@ -192,7 +194,7 @@ class Ready:
         """A part of a release that was charged as a whole: take the guarantee from its permit, draw
         the noise.
         """
-        with double_precision(), np.errstate(all="ignore"):
+        with isolation():
             own = permit.take(self.guarantee)
             drawn = self.mechanism._draw_parts(self.value, source, own)
         return self.mechanism._told(

@@ -8,9 +8,9 @@ mu sqrt(p), or of epsilon p. Proof: docs/proofs/private-ball.md.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Array
 
 from .._errors import invalid
 from ..manifolds import AbstractManifold
@@ -31,6 +31,9 @@ from ._lattice import (
 )
 from ._search_plan import GaussianNoise, PureNoise
 from ._shrinking import Floats, shortened
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 _MOST_NOISE = 2.0**29  # multiplier times root of coordinates: every grid holds what is below
 

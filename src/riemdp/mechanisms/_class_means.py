@@ -19,11 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from .._trees import map_leaves
 from ..domains._frame import MOST_TERMS, summation_error
 from ..manifolds import AbstractManifold
 from ..randomness import NoiseSource
@@ -89,7 +88,7 @@ class _ClassMeans:
             "coordinates": coordinates,
             "sizes": None if self.sizes is not None else tuple(float(s) for s in sizes),
         }
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *points)
+        stacked = map_leaves(lambda *leaves: np.stack(leaves), *points)
         return Drawn(stacked, r * scale, r * self.sensitivity, None, facts)
 
 

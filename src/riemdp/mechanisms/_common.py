@@ -7,24 +7,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
 from numpy.typing import NDArray
 
-from .. import _decompositions as decompositions
+from .. import _linalg
 from .._errors import InvalidArgument, invalid
-from .._programs import for_one_point
+from .._isolation import isolated
+from .._trees import leaves, map_leaves
 from ..domains import Ball, Domain
-from ..domains._clamp import INSIDE, LOOSE, choose, clamp, clamp_one
+from ..domains._clamp import INSIDE, LOOSE, all_finite, choose, clamp
 from ..domains._radial import radially
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
-from ..manifolds._base import Point, Tangent, _compiled
+from ..manifolds._base import Point, Tangent
 from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Bool
 
 Floats = NDArray[np.float64]
 _Ball = tuple[Point, float, float]  # center, radius, fold
@@ -55,21 +56,18 @@ def optional_domain(manifold: AbstractManifold, ball: Ball | None) -> Domain | N
     return domain
 
 
-def needs_log(manifold: AbstractManifold, point: Point, who: str) -> None:
+def needs_log(manifold: AbstractManifold, who: str) -> None:
     """Raise the manifold's own NotImplementedError where it has no logarithm."""
-    leaves, tree = jax.tree.flatten(point)
-    missing = _missing_log(manifold, tree, tuple(jnp.shape(leaf) for leaf in leaves))
+    missing = _missing_log(manifold)
     if missing is not None:
         raise NotImplementedError(f"{who} needs a logarithm: {missing}") from missing
 
 
 @functools.lru_cache(maxsize=256)
-def _missing_log(
-    manifold: AbstractManifold, tree: Any, shapes: tuple[tuple[int, ...], ...]
-) -> NotImplementedError | None:
-    at = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes])
+@isolated
+def _missing_log(manifold: AbstractManifold) -> NotImplementedError | None:
     try:
-        jax.eval_shape(manifold._log, at, at)
+        manifold._log(manifold.origin, manifold.origin)
     except NotImplementedError as error:
         return error
     return None
@@ -108,7 +106,7 @@ def gaussian_multiplier(budget: Budget, calibration: str) -> float:
 def one_value(manifold: AbstractManifold, name: str, value: Point) -> Point:
     """A single private value of the right shape and finite. The message never shows what it was."""
     checked = _single(manifold, name, value)
-    if not all(bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in jax.tree.leaves(checked)):
+    if not all(bool(np.all(np.isfinite(np.asarray(leaf)))) for leaf in leaves(checked)):
         raise _not_finite(name)
     return checked
 
@@ -135,7 +133,7 @@ def admitted(
     _check_flags(manifold, name, *np.asarray(flags).tolist())
     # a program that a mean has compiled already; one program for all takes longer to compile
     point = point if domain is None else domain.clamp_point(point)
-    return point if base is None else _compiled(manifold, "_log", base, point)
+    return point if base is None else manifold._log(base, point)
 
 
 def admitted_coordinates(
@@ -183,7 +181,6 @@ def _not_finite(name: str) -> InvalidArgument:
     )
 
 
-@for_one_point(0)
 def _admit(
     manifold: AbstractManifold, value: Point, ball: _Ball | None
 ) -> tuple[Point, Bool[Array, "2"]]:
@@ -192,7 +189,6 @@ def _admit(
     return point, _flags(value, manifold._belongs(value, LOOSE))
 
 
-@for_one_point(0)
 def _admit_coordinates(
     manifold: AbstractManifold, value: Point, ball: _Ball | None, at: Any
 ) -> Array:
@@ -206,12 +202,12 @@ def _admit_coordinates(
 
 def _flags(value: Any, belongs: Bool[Array, "*batch"]) -> Bool[Array, "2"]:
     """Whether the value is finite, and whether it belongs to the space."""
-    return jnp.array([_all_finite(value), jnp.all(belongs)])
+    return np.array([_all_finite(value), np.all(belongs)])
 
 
 def _with_flags(y: Array, value: Any, belongs: Bool[Array, "*batch"]) -> Array:
     """Coordinates and flags in one array: the host takes over one faster than two."""
-    return jnp.concatenate([y, _flags(value, belongs).astype(y.dtype)])
+    return np.concatenate([y, _flags(value, belongs).astype(y.dtype)])
 
 
 def tangent_coordinates(
@@ -231,7 +227,6 @@ def tangent_coordinates(
     return found[:-2], bool(tangent)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _coordinates(manifold: AbstractManifold, value: Tangent, point: Point, at: Any) -> Array:
     y = manifold._to_coordinates_from(at, value)
     return _with_flags(y, value, manifold._is_tangent(point, value, 1e-6))
@@ -239,12 +234,12 @@ def _coordinates(manifold: AbstractManifold, value: Tangent, point: Point, at: A
 
 def prepared(manifold: AbstractManifold, base: Point) -> Any:
     """What formulas need of a public base, worked out once and for all."""
-    return _compiled(manifold, "_prepared", base)
+    return manifold._prepared(base)
 
 
 def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
     """The tangent vector with these coordinates, where `at` is `prepared`."""
-    return _compiled(manifold, "_from_coordinates_from", at, y)
+    return manifold._from_coordinates_from(at, y)
 
 
 def _folded(
@@ -255,17 +250,17 @@ def _folded(
     what float64 could not move into the ball.
     """
     distance, at = radially(manifold, center, value)
-    left = jnp.where(jnp.isfinite(distance), jnp.maximum(fold - distance, 0.0), 0.0)
-    goal = INSIDE * jnp.minimum(radius, left)
+    left = np.where(np.isfinite(distance), np.maximum(fold - distance, 0.0), 0.0)
+    goal = INSIDE * np.minimum(radius, left)
     kept = distance <= goal
-    share = jnp.where(kept, 0.0, goal / jnp.where(kept, 1.0, distance))
+    share = np.where(kept, 0.0, goal / np.where(kept, 1.0, distance))
     moved = at(share)
-    usable = jnp.isfinite(distance) & _all_finite(moved)
+    usable = np.isfinite(distance) & _all_finite(moved)
     return choose(kept, value, choose(usable, moved, center))
 
 
-def _all_finite(value: Point) -> Bool[Array, ""]:
-    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(value)]))
+def _all_finite(value: Point) -> bool:
+    return all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(value))
 
 
 # -------------------------------------------------------------------- noisy tangent vectors
@@ -313,30 +308,27 @@ def _shortened(
     for _ in range(_HALVINGS):
         if np.asarray(valid):
             return x
-        v = jax.tree.map(lambda leaf: leaf / 2, v)
+        v = map_leaves(lambda leaf: leaf / 2, v)
         x, valid = end(v)
     return base
 
 
-@for_one_point(0)
 def _end_of(
     manifold: AbstractManifold, base: Point, y: Array, at: Any
 ) -> tuple[Point, Bool[Array, ""]]:
     return end_everywhere(manifold, base, y, at)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _noisy_exp(
     manifold: AbstractManifold, base: Point, v: Tangent, z: Array, length: float | Array
 ) -> tuple[Tangent, tuple[Point, Bool[Array, ""]], Array]:
     direction = manifold._tangent_from_normals(base, z)
     factor = length / manifold._norm(base, direction)
-    noisy = jax.tree.map(lambda a, b: a + factor * b, v, direction)
+    noisy = map_leaves(lambda a, b: a + factor * b, v, direction)
     y = manifold._to_coordinates(base, noisy)
     return noisy, exp_everywhere(manifold, base, noisy), y
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _exp_and_check(
     manifold: AbstractManifold, base: Point, v: Tangent
 ) -> tuple[Point, Bool[Array, ""]]:
@@ -366,7 +358,8 @@ def end_everywhere(
 
 
 def _is_valid(manifold: AbstractManifold, x: Point) -> Bool[Array, ""]:
-    return _all_finite(x) & jnp.all(manifold._belongs(x, 1e-6))
+    batch = len(manifold._batch_shape(x))
+    return np.asarray(all_finite(batch, x)) & np.asarray(manifold._belongs(x, 1e-6))
 
 
 def _bures_wasserstein_exp(w: Array, u: Array) -> Array:
@@ -374,15 +367,15 @@ def _bures_wasserstein_exp(w: Array, u: Array) -> Array:
     # and at most |U - V| from the end of V, for every symmetric L that keeps I + L regular (it is
     # the quotient of a flat space). Eigenvalues of I + L within 1e-6 of zero are moved there:
     # post-processing of what is already noisy.
-    values, vectors = decompositions.eigh(sym(w))
+    values, vectors = _linalg.eigh(sym(w))
     rotated = vectors.T @ u @ vectors
-    moved = jnp.eye(w.shape[-1]) + rotated / (values[:, None] + values[None, :])
-    m, q = decompositions.eigh(sym(moved))
-    m = jnp.where(jnp.abs(m) < 1e-6, jnp.where(m < 0, -1e-6, 1e-6), m)
-    root = (vectors @ ((q * m) @ q.T)) * jnp.sqrt(values)
+    moved = np.eye(w.shape[-1]) + rotated / (values[:, None] + values[None, :])
+    m, q = _linalg.eigh(sym(moved))
+    m = np.where(np.abs(m) < 1e-6, np.where(m < 0, -1e-6, 1e-6), m)
+    root = (vectors @ ((q * m) @ q.T)) * np.sqrt(values)
     return root @ root.T
 
 
 def clamp_point(manifold: AbstractManifold, ball: Ball, point: Point) -> Point:
     """One point moved radially into the ball: post-processing of a release."""
-    return clamp_one(manifold, ball.center, ball.radius, jax.tree.map(jnp.asarray, point))
+    return clamp(manifold, ball.center, ball.radius, map_leaves(np.asarray, point))

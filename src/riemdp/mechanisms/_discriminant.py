@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -133,7 +132,7 @@ class LabelledSums:
         means = contracted(sums / sizes[:, None], deviation / sizes)
         if not self.moments:
             return Scores(means, -0.5 * np.sum(means**2, axis=1), means, sizes)
-        total = unpack(jnp.asarray(rest / _WEIGHT), self.dim)
+        total = unpack(np.asarray(rest / _WEIGHT), self.dim)
         within = (np.asarray(total) - (sizes[:, None] * means).T @ means) / self.n
         values, vectors = np.linalg.eigh(within)
         # Noise moves an eigenvalue by up to sqrt(2 dim) times that of a coordinate. Directions

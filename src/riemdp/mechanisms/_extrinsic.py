@@ -9,12 +9,11 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import LARGEST_MAGNITUDE, magnitude, one_of, truth
+from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD
@@ -35,10 +34,10 @@ class _Extrinsic(PointMechanism):
         """Entries beyond what squares of float64 hold are cut there: no two values move apart."""
         checked = one_value(self.manifold, "value", value)
         limit = LARGEST_MAGNITUDE
-        return jax.tree.map(lambda leaf: jnp.clip(leaf, -limit, limit), checked)
+        return map_leaves(lambda leaf: np.clip(leaf, -limit, limit), checked)
 
     def _projected(self, value: Point, z: Point, factor: float) -> Point:
-        noisy = jax.tree.map(lambda leaf, noise: leaf + factor * jnp.asarray(noise), value, z)
+        noisy = map_leaves(lambda leaf, noise: leaf + factor * np.asarray(noise), value, z)
         return self.manifold.project(noisy) if self.project else _with_noise(self.manifold, noisy)
 
     @property
@@ -168,7 +167,7 @@ class ExtrinsicLaplace(_Extrinsic, PureMechanism):
 
     def _noisy(self, value: Point, source: NoiseSource) -> tuple[Point, None]:
         z = _ambient_normals(self.manifold, source)
-        length = math.sqrt(sum(float(np.sum(leaf**2)) for leaf in jax.tree.leaves(z)))
+        length = math.sqrt(sum(float(np.sum(leaf**2)) for leaf in leaves(z)))
         radius = self.scale * float(source.gammas(float(ambient_dimension(self.manifold))))
         return self._projected(value, z, radius / length), None
 
@@ -188,9 +187,7 @@ def ambient_mean(
     """Weighted arithmetic mean of the records as ambient arrays (the query of the extrinsic
     baselines).
     """
-    n = manifold._batch_shape(records)[0]
-    w = jnp.full(n, 1.0 / n) if weights is None else jnp.asarray(weights)
-    return jax.tree.map(lambda leaf: jnp.tensordot(w, leaf, axes=1), records)
+    return mean_of(records, None if weights is None else np.asarray(weights), lambda part: part)
 
 
 def _with_noise(manifold: AbstractManifold, noisy: Point) -> Point:
@@ -198,7 +195,7 @@ def _with_noise(manifold: AbstractManifold, noisy: Point) -> Point:
     if isinstance(manifold, Product):
         return tuple(_with_noise(m, x) for m, x in zip(manifold.manifolds, noisy, strict=True))
     if isinstance(manifold, AbstractSPD):
-        return (noisy + jnp.swapaxes(noisy, -1, -2)) / 2
+        return (noisy + np.swapaxes(noisy, -1, -2)) / 2
     return noisy
 
 

@@ -8,18 +8,16 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid, magnitude, one_of, real
-from .._programs import in_double_precision
+from .._isolation import isolated
+from .._trees import leaves, map_leaves
 from ..domains import Ball, Domain
-from ..domains._stream import Stream
+from ..domains._stream import Stream, mean_of
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
 from ..privacy import Budget
@@ -34,12 +32,14 @@ from ..sampling._laplace import (
     warn_if_slow,
 )
 from ..statistics._sensitivity import public_weights
-from ..statistics._streamed_mean import mean_logs
 from ._base import PureMechanism, rounded_up
 from ._common import ADJACENCIES, admitted, optional_domain
 from ._error_law import ErrorLaw, moved_in, riemannian_laplace_law
 from ._for_mean import MeanFacts
 from ._region import Observation, about
+
+if TYPE_CHECKING:
+    pass
 
 _ROUNDING, _RELATIVE_ROUNDING = 1e-9, 1e-12  # slack of the inequality that exactness rests on
 _BATCH = 8
@@ -55,51 +55,36 @@ class MeanGradient:
     into a release. Records that are read in parts are read once a call.
     """
 
-    @in_double_precision
+    @isolated
     def __init__(
         self, manifold: AbstractManifold, records: Point | Stream, weights: ArrayLike | None = None
     ):
-        self.manifold, self.records = manifold, records
+        self.manifold, self.records, self.weights = manifold, records, None
         if isinstance(records, Stream):  # has its weights
             return
-        self.records = manifold._coerce("records", records)
-        n = manifold._batch_shape(self.records)[0]
-        shares = np.full(n, 1.0 / n) if weights is None else public_weights(weights, n)
-        self.weights = jnp.asarray(shares)
+        self.records = map_leaves(np.asarray, manifold._coerce("records", records))
+        if weights is not None:
+            self.weights = public_weights(weights, manifold._batch_shape(self.records)[0])
 
-    @in_double_precision
+    @isolated
     def __call__(self, x: Point) -> Tangent:
-        if isinstance(self.records, Stream):
-            at = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], x)
-            y = mean_logs(self.manifold, self.records, at)[0]
-            return self.manifold.from_coordinates(x, -y)
-        return _mean_gradient(self.manifold, self.records, self.weights, x)
+        y = self._mean(functools.partial(self.manifold._log_coordinates, x))
+        return self.manifold.from_coordinates(x, -y)
 
-    @in_double_precision
+    @isolated
     def norms(self, points: Point) -> np.ndarray:
-        """|grad F| at each of the stacked points."""
-        if isinstance(self.records, Stream):
-            logs = mean_logs(self.manifold, self.records, points, from_afar=True)
-            return np.linalg.norm(logs, axis=-1)
-        return np.asarray(_mean_gradient_norms(self.manifold, self.records, self.weights, points))
+        """|grad F| at each of the stacked points. A proposal may lie where a tangent vector has lost
+        its length: coordinates from afar.
+        """
+        afar = self.manifold._log_coordinates_from_afar
+        each = [
+            map_leaves(lambda leaf, i=i: np.asarray(leaf)[i], points)
+            for i in range(len(leaves(points)[0]))
+        ]
+        return np.array([np.linalg.norm(self._mean(functools.partial(afar, x))) for x in each])
 
-
-@functools.partial(jax.jit, static_argnums=0)
-def _mean_gradient(manifold: AbstractManifold, records: Point, weights: Array, x: Point) -> Tangent:
-    logs = manifold._log(jax.tree.map(lambda leaf: leaf[None], x), records)
-    return jax.tree.map(lambda leaf: -jnp.tensordot(weights, leaf, axes=1), logs)
-
-
-# A proposal may lie where a tangent vector has lost its length: coordinates from afar.
-@functools.partial(jax.jit, static_argnums=0)
-def _mean_gradient_norms(
-    manifold: AbstractManifold, records: Point, weights: Array, points: Point
-) -> Array:
-    def one(x: Point) -> Array:
-        logs = manifold._log_coordinates_from_afar(x, records)
-        return jnp.linalg.norm(jnp.tensordot(weights, logs, axes=1))
-
-    return jax.lax.map(one, points)
+    def _mean(self, logs: Callable[[Point], Any]) -> np.ndarray:
+        return np.asarray(mean_of(self.records, self.weights, lambda part: np.asarray(logs(part))))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -234,7 +219,7 @@ class KNormGradient(PureMechanism):
     # ---------------------------------------------------------------- the release
     def _admit(self, value: Point) -> Admitted:
         point = admitted(self.manifold, "value", value, self._domain)
-        offset = float(self._gradient_norms(jax.tree.map(lambda leaf: leaf[None], point))[0])
+        offset = float(self._gradient_norms(map_leaves(lambda leaf: leaf[None], point))[0])
         if math.isfinite(offset) and offset > _FAR * self.scale:
             raise InvalidArgument(
                 "argument `value` is too far from the minimum of the objective: |grad F(value)| is"
@@ -276,8 +261,8 @@ class KNormGradient(PureMechanism):
                 )
             hit = np.nonzero(np.log(source.uniforms((_BATCH,))) < log_ratio)[0]
             if hit.size:
-                return jax.tree.map(
-                    lambda leaf, first=int(hit[0]): jnp.asarray(leaf)[first], proposals
+                return map_leaves(
+                    lambda leaf, first=int(hit[0]): np.asarray(leaf)[first], proposals
                 )
 
     def _proposals(self, point: Point, source: NoiseSource) -> Point:
@@ -319,8 +304,8 @@ class KNormGradient(PureMechanism):
     def _gradient_norms(self, points: Point) -> np.ndarray:
         if isinstance(self.objective_gradient, MeanGradient):
             return self.objective_gradient.norms(points)
-        count = jax.tree.leaves(points)[0].shape[0]
-        each = [jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf)[i], points) for i in range(count)]
+        count = leaves(points)[0].shape[0]
+        each = [map_leaves(lambda leaf, i=i: np.asarray(leaf)[i], points) for i in range(count)]
         return np.array([float(self.manifold.norm(x, self.objective_gradient(x))) for x in each])
 
     @classmethod

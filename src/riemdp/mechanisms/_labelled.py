@@ -16,20 +16,19 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import integer, invalid
 from ..domains import AdaptiveBall, Ball, Domain
-from ..domains._clamp import alike_on_host
+from ..domains._clamp import in_parts
 from ..domains._door import admit_records
+from ..domains._stream import pairwise_sum
 from ..manifolds import AbstractManifold
 from ..privacy import Budget
 from ..randomness import NoiseSource
 from ..statistics import TangentMean
 from ..statistics._membership import Membership
-from ..statistics._sums import weighted_sum
 from ..statistics._tangent_mean import shortened_logs
 from ._ball_search import run_short_search
 from ._budgeted import BudgetedMechanism, Floats
@@ -157,7 +156,7 @@ class LabelledInBall(BudgetedMechanism[Labelled]):
         super().__init__(budget)
         self.manifold, self.ball, self.n = manifold, ball, integer("n", n)
         domain = ball.on(manifold)
-        needs_log(manifold, domain.center, "a tangent space")
+        needs_log(manifold, "a tangent space")
         self.query = TangentMean(domain, self.n)
         self.classes, self.sizes = public_classes(classes, sizes)
 
@@ -170,7 +169,7 @@ class LabelledInBall(BudgetedMechanism[Labelled]):
             return Labelled(prepared.points, labels, count_outside=prepared.count_outside)
         records, rows = admit_records(self.manifold, "X", given.X)
         look = functools.partial(shortened_logs, self.manifold, domain.center, domain.radius)
-        seen, outside = alike_on_host(look, records)
+        seen, outside = in_parts(manifold, look, records)
         labelled = _of_people(given, seen, rows, self.n, self.sizes)
         count = self.n - given.members.majority(~outside)  # at least half inside
         return labelled._replace(count_outside=count)
@@ -205,11 +204,10 @@ def class_sums(
     """
     flags = [labels == a for a in range(classes)]
     if members is None:
-        sums = [np.asarray(weighted_sum(jnp.asarray(f, float), z)) for f in flags]
+        sums = [pairwise_sum(np.where(f[:, None], z, 0.0)) for f in flags]
         return sums, [float(np.count_nonzero(f)) for f in flags]
-    every = jnp.ones(members.n)
     own = [members.means(np.where(f[:, None], z, 0.0)) for f in flags]
-    sums = [np.asarray(weighted_sum(every, jnp.asarray(one))) for one in own]
+    sums = [pairwise_sum(one) for one in own]
     return sums, [float(np.sum(members.means(f.astype(np.float64)))) for f in flags]
 
 

@@ -18,10 +18,10 @@ import functools
 import math
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
 
 from .._errors import magnitude, one_of
+from .._trees import map_leaves
 from ..domains import Ball, Domain
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
@@ -145,7 +145,7 @@ class RiemannianLaplace(PureMechanism):
         else:
             view = View() if domain is None else View(domain.center, domain.radius)
             drawn = draw(manifold, value, self.scale, 1, source, view=view)
-        point = jax.tree.map(lambda leaf: np.asarray(leaf)[0], drawn)
+        point = map_leaves(lambda leaf: np.asarray(leaf)[0], drawn)
         point = point if domain is None else domain.clamp_point(point)
         return point, self._seen(point)
 

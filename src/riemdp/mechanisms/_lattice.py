@@ -13,9 +13,9 @@ Proofs: docs/proofs/lattice.md, docs/proofs/discrete-laplace.md.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._errors import invalid
@@ -23,6 +23,9 @@ from ..randomness import NoiseSource
 from ..randomness._discrete_laplace import MOST_DIMENSIONS
 from ..randomness._rounded import scale_up
 from ._common import Floats
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 FINENESS = 32  # a standard deviation is 2^32 to 2^33 steps of the grid
 _FARTHEST = 1022  # coordinates beyond 2^1022 steps are moved there: no two go further apart

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
@@ -109,7 +108,7 @@ def _jacobian(seen: Observation, mean: Released) -> Floats:
     """How the coordinates that were observed change with those at the released mean."""
     manifold, point = mean.details["manifold"], mean.value
     dim = int(manifold.dim)
-    steps = jnp.asarray(_STEP * np.concatenate([np.eye(dim), -np.eye(dim)]))
+    steps = np.asarray(_STEP * np.concatenate([np.eye(dim), -np.eye(dim)]))
     vectors = manifold.from_coordinates(point, steps)
     moved = np.asarray(seen.coordinates_of(manifold.exp(point, vectors)))
     return ((moved[:dim] - moved[dim:]) / (2.0 * _STEP)).T

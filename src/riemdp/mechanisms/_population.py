@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import jax
 import numpy as np
 
 from .._errors import InvalidArgument, invalid
+from .._trees import leaves
 from ..manifolds._base import Point
 from ._region import MEAN, VARIANCE, Observation, Region, region_of
 
@@ -124,7 +124,7 @@ def checked_dispersion(dispersion: Released | None, mean: Released) -> Observati
 
 def same_point(a: Point, b: Point) -> bool:
     """Whether two points are the same numbers."""
-    left, right = jax.tree.leaves(a), jax.tree.leaves(b)
+    left, right = leaves(a), leaves(b)
     return len(left) == len(right) and all(
         np.array_equal(np.asarray(x), np.asarray(y)) for x, y in zip(left, right, strict=True)
     )

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._errors import (
@@ -19,6 +17,7 @@ from .._errors import (
     integer,
     invalid,
 )
+from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_records
 from ..domains._stream import Stream
@@ -71,7 +70,7 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
             raise invalid("ball", search, "give a riemdp.AdaptiveBall(...)")
         super().__init__(budget)
         self.manifold, self.search, self.n = manifold, search, integer("n", n)
-        needs_log(manifold, manifold.origin, "a search for a ball")
+        needs_log(manifold, "a search for a ball")
         self.domain = search.on(manifold)
         self.plan = self.plan_for(self.n)
 
@@ -94,8 +93,7 @@ class AdaptiveMechanism(BudgetedMechanism[Value]):
             raise invalid("X", f"{n} records", f"this mechanism was made for n = {self.n}")
         if isinstance(records, Stream):
             return records
-        with jax.debug_nans(False):  # NaN is a record that is no point: one must raise nothing
-            return jax.tree.map(jnp.asarray, records)
+        return map_leaves(np.asarray, records)
 
     def _facts(self, records: SearchAnswers, found: SearchResult) -> dict[str, Any]:
         return {"n": self.n, **facts_of_search(records, found)}

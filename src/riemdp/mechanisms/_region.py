@@ -9,16 +9,13 @@ The points whose logarithm at the base lies within a quantile of the length of t
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
 
 from .._errors import InvalidArgument, integer, one_of, real
+from .._trees import map_leaves
 from ..domains import Domain
 from ..domains._clamp import readable
 from ..domains._frame import carried, carried_back, seen_from
@@ -26,6 +23,9 @@ from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, held
 from ._common import Floats, end_everywhere, end_of
 from ._error_law import ErrorLaw
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Bool
 
 OF = ("sample", "population")
 METHODS = ("finite-sample", "limit-theorem")
@@ -88,18 +88,18 @@ class Observation:
     def points(self, coordinates: Floats) -> Point:
         """The ends of several vectors (m, dim), stacked."""
         center = None if self.domain is None else self.domain.center
-        ends, valid = _ends(self.home, self.manifold, center, self.base, jnp.asarray(coordinates))
-        if bool(jnp.all(valid)):
+        ends, valid = _ends(self.home, self.manifold, center, self.base, np.asarray(coordinates))
+        if np.all(valid):
             return ends
         one_by_one = [self.point(y) for y in coordinates]  # what float64 cannot hold is shortened
-        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *one_by_one)
+        return map_leaves(lambda *some: np.stack(some), *one_by_one)
 
     def coordinates_of(self, x: Point) -> Array:
         """log_base(x) in the coordinates of the observation, (*batch, dim), for points of the
         user's space; NaN where there is no logarithm.
         """
         home = self.home
-        points = home._coerce("x", x)
+        points = map_leaves(np.asarray, home._coerce("x", x))
         center = None if self.domain is None else self.domain.center
         return _coordinates(home, self.manifold, center, self.base, points)
 
@@ -107,11 +107,11 @@ class Observation:
         """Distance of log_base(x) from y for points of the user's space; inf where there is no
         logarithm. With `axes`, that of axes^-1 log_base(x) from axes^-1 y.
         """
-        away = self.coordinates_of(x) - jnp.asarray(self.coordinates)
+        away = self.coordinates_of(x) - np.asarray(self.coordinates)
         if axes is not None:
-            away = away @ jnp.asarray(np.linalg.inv(axes)).T
-        found = jnp.sqrt(jnp.sum(away**2, axis=-1))
-        return jnp.where(jnp.isfinite(found), found, jnp.inf)
+            away = away @ np.asarray(np.linalg.inv(axes)).T
+        found = np.sqrt(np.sum(away**2, axis=-1))
+        return np.where(np.isfinite(found), found, np.inf)
 
 
 def about(manifold: AbstractManifold, point: Point, law: ErrorLaw) -> Observation:
@@ -136,28 +136,23 @@ def region_of(
     return Region(seen.point(seen.coordinates), radius, level, of, subject, seen)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
 def _ends(
     home: AbstractManifold, space: AbstractManifold, center: Point, base: Point, ys: Array
 ) -> tuple[Point, Array]:
-    def end(y: Array) -> tuple[Point, Array]:
-        local, valid = end_everywhere(space, base, y)
-        if center is None:
-            return local, valid
-        found, held = carried_back(home, seen_from(home, center), local)
-        return found, valid & held
-
-    return jax.vmap(end)(ys)
+    local, valid = end_everywhere(space, base, ys)
+    if center is None:
+        return local, valid
+    found, held = carried_back(home, seen_from(home, center), local)
+    return found, valid & held
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
 def _coordinates(
     home: AbstractManifold, space: AbstractManifold, center: Point, base: Point, x: Point
 ) -> Array:
     safe, valid = readable(home, base if center is None else center, x)
     local = safe if center is None else carried(home, center, safe)
     v = space._log_coordinates(base, local)
-    return jnp.where(valid[..., None], v, jnp.nan)
+    return np.where(valid[..., None], v, np.nan)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import jax
 import numpy as np
 
 from .. import _html
 from .._errors import InvalidArgument, RiemdpWarning, invalid, one_of
+from .._trees import map_leaves
 from ..domains import Ball, _names
 from ..domains._names import Names
 from ..manifolds._base import Point, held
@@ -396,7 +396,7 @@ def _small(value: Point) -> str:
 
 def _shape_in_words(value: Any) -> str:
     if isinstance(value, Ball):
-        center = jax.tree.map(np.shape, value.center)
+        center = map_leaves(np.shape, value.center)
         return f"a ball of radius {float(value.radius):.4g}, centre of shape {center}"
     if isinstance(value, tuple):
         return "a tuple of (" + ", ".join(_shape_in_words(v) for v in value) + ")"

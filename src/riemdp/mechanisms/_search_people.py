@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from ..domains._adaptive import SearchDomain
-from ..domains._clamp import alike_on_host
+from ..domains._clamp import in_parts
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import NoiseSource
@@ -20,6 +18,9 @@ from ..statistics._membership import Floats, Membership
 from ..statistics._tangent_mean import log_flagged
 from ._budgeted import BudgetedNoise
 from ._search_records import SearchRecords, log_scales, valid_flags
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 
 class SearchPeople(SearchRecords):
@@ -51,13 +52,13 @@ class SearchPeople(SearchRecords):
     def valid_count(self) -> int:
         """How many people have points of the space for at least half of their records."""
         flags = functools.partial(valid_flags, self.manifold, self.domain.center)
-        return self.members.majority(alike_on_host(flags, self.X))
+        return self.members.majority(in_parts(self.manifold, flags, self.X))
 
     def scales_below(self, factor: int, scale: float) -> int:
         """How many people have this scale factor at most `scale`, by half of their records."""
         if self._scales is None:
             look = functools.partial(log_scales, self.manifold, self.domain.center)
-            scales, given = alike_on_host(look, self.X)
+            scales, given = in_parts(self.manifold, look, self.X)
             self._scales = scales, given
         scales, given = self._scales
         return self.members.majority(given & (scales[:, factor] <= scale))
@@ -75,16 +76,15 @@ class SearchPeople(SearchRecords):
     def coordinates(self, query: TangentMean) -> Array:
         """The value of a query about the centre, of one vector a person."""
         own = self.members.means(shortened_on_host(query, self.rows))
-        return query.coordinates(query.shorten(jnp.asarray(own)))
+        return query.coordinates(query.shorten(np.asarray(own)))
 
 
 def logs_on_host(
     manifold: AbstractManifold, center: Point, X: Point
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """`log_flagged`, by programs of public sizes."""
-    return alike_on_host(functools.partial(log_flagged, manifold, center), X)
+    return log_flagged(manifold, center, X)
 
 
 def shortened_on_host(query: TangentMean, rows: Floats) -> Floats:
-    """Each row shortened to the radius of the query, by programs of public sizes."""
-    return alike_on_host(lambda y: query.shorten(y).points, rows)
+    """Each row shortened to the radius of the query."""
+    return query.shorten(rows).points

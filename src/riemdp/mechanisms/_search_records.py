@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
 
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
@@ -22,6 +19,9 @@ from ..statistics._tangent_mean import log_flagged
 from ._budgeted import BudgetedNoise, Floats
 from ._search_answers import SearchAnswers
 
+if TYPE_CHECKING:
+    from jaxtyping import Array, Bool, Float
+
 
 class SearchRecords(SearchAnswers):
     """Private records and a current centre; answers the questions of a search.
@@ -34,7 +34,7 @@ class SearchRecords(SearchAnswers):
     def __init__(self, domain: SearchDomain, X: Any, noise: BudgetedNoise, source: NoiseSource):
         super().__init__(domain, noise)
         self.X, self.source = X, source
-        self.logs: Array = jnp.zeros((0, self.manifold.dim))
+        self.logs: Array = np.zeros((0, self.manifold.dim))
         self.distances: Floats = np.zeros(0)
         self.has_log = np.zeros(0, dtype=bool)
         self._scales: tuple[np.ndarray, np.ndarray] | None = None
@@ -97,21 +97,19 @@ class SearchRecords(SearchAnswers):
 
     def cut(self, query: FrechetVariance) -> Records:
         """The terms of a variance about the centre."""
-        return query.cut(jnp.asarray(self.distances))
+        return query.cut(np.asarray(self.distances))
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def valid_flags(manifold: AbstractManifold, center: Point, X: Point) -> Bool[Array, " n"]:
     """Which records are points of the space."""
     return readable(manifold, center, X)[1]
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def log_scales(
     manifold: AbstractManifold, center: Point, X: Point
 ) -> tuple[Float[Array, "n scales"], Bool[Array, " n"]]:
     """The scale factors of every record, and which records have them; 0 for the others."""
     safe, valid = readable(manifold, center, X)
     scales = manifold._log_scales(safe)
-    valid &= jnp.all(jnp.isfinite(scales), axis=-1)
-    return jnp.where(valid[:, None], scales, 0.0), valid
+    valid &= np.all(np.isfinite(scales), axis=-1)
+    return np.where(valid[:, None], scales, 0.0), valid

@@ -14,7 +14,6 @@ import math
 from fractions import Fraction
 from typing import Any
 
-import jax
 import numpy as np
 
 from .._errors import (
@@ -25,8 +24,9 @@ from .._errors import (
     integer,
     invalid,
 )
+from .._isolation import isolation
 from .._parallel import in_turn
-from .._programs import double_precision
+from .._trees import leaves
 from ..domains import Domain
 from ..domains._adaptive import SearchDomain
 from ..domains._stream import Stream
@@ -292,7 +292,7 @@ class SearchSite:
     @in_turn
     def _answered(self, ask: Ask) -> Floats | Integers:
         # what NumPy is told decides about no answer
-        with double_precision(), np.errstate(all="ignore"):
+        with isolation():
             return self.noise.noisy(self._exact(ask), ask, self.records.source)
 
     def _exact(self, ask: Ask) -> Floats:
@@ -320,5 +320,5 @@ class SearchSite:
 
 
 def _same(one: Point, other: Point) -> bool:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    pairs = zip(leaves(one), leaves(other), strict=True)
     return all(np.array_equal(np.asarray(a), np.asarray(b)) for a, b in pairs)

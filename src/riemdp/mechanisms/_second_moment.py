@@ -19,12 +19,11 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import InvalidArgument, integer
-from .._programs import double_precision
+from .._isolation import isolation
 from ..manifolds import Euclidean
 from ..manifolds._spectral import unpack
 from ..privacy import Budget, Guarantee
@@ -65,8 +64,8 @@ def rows_and_people(value: Any) -> tuple[Any, Membership | None]:
 
 def spectrum(coordinates: Floats, dim: int) -> tuple[Floats, Floats]:
     """Eigenvalues in increasing order and eigenvectors of a released matrix: post-processing."""
-    with double_precision(), np.errstate(all="ignore"):
-        values, vectors = np.linalg.eigh(np.asarray(unpack(jnp.asarray(coordinates), dim)))
+    with isolation():
+        values, vectors = np.linalg.eigh(np.asarray(unpack(np.asarray(coordinates), dim)))
     return values, vectors
 
 

@@ -8,18 +8,18 @@ vector that is kept is chosen by simulation on the manifold itself.
 
 from __future__ import annotations
 
-import functools
 import math
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ..randomness import noise_source
+
+if TYPE_CHECKING:
+    from jaxtyping import Array, Float
 
 Floats = NDArray[np.float64]
 
@@ -77,26 +77,22 @@ def _simulated_share(
     count = min(48, max(8, _NUMBERS // truth.size))
     normals = noise_source(0).normals((count, truth.size))  # public numbers: they protect nothing
     errors = np.asarray(
-        _mean_squares(manifold, base, jnp.asarray(truth), jnp.asarray(deviation * normals))
+        _mean_squares(manifold, base, np.asarray(truth), np.asarray(deviation * normals))
     )
     errors = np.where(np.isfinite(errors), errors, math.inf)
     return _SHARES[int(np.argmin(errors))]
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _mean_squares(
     manifold: AbstractManifold, base: Point, truth: Float[Array, " d"], noise: Float[Array, "m d"]
 ) -> Float[Array, " shares"]:
-    def end(y: Array) -> Point:
-        return manifold._exp_coordinates(base, y)
+    target = manifold._exp_coordinates(base, truth)
 
-    target = end(truth)
+    def error(share: float) -> float:
+        ends = manifold._exp_coordinates(base, share * (truth + noise))
+        return float(np.mean(np.asarray(manifold._dist(target, ends)) ** 2))
 
-    def error(share: Array) -> Array:
-        ends = jax.vmap(end)(share * (truth + noise))
-        return jnp.mean(jax.vmap(lambda x: manifold._dist(target, x))(ends) ** 2)
-
-    return jax.lax.map(error, jnp.asarray(_SHARES))
+    return np.array([error(share) for share in _SHARES])
 
 
 def never_worse_shrunk(manifold: AbstractManifold) -> bool:

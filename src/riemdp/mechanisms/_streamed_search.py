@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import jax
 import numpy as np
 
 from ..domains._adaptive import SearchDomain
@@ -95,7 +94,7 @@ class StreamedRecords(SearchRecords):
         below, valid = self.X.sums(part)[0]
         return np.cumsum(below), int(valid)
 
-    def coordinates(self, query: TangentMean) -> jax.Array:
+    def coordinates(self, query: TangentMean) -> np.ndarray:
         return query.coordinates(query.prepare(self.X))
 
     def cut(self, query: FrechetVariance) -> Records:
@@ -120,7 +119,7 @@ def _scales_below(
     edges: np.ndarray,
     records: Point,
     _: Any,
-    weights: jax.Array,
+    weights: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     given = np.asarray(weights) > 0
     scales, has_scales = (np.asarray(a) for a in log_scales(manifold, center, records))
@@ -150,7 +149,7 @@ def _lengths_below(
     edges: np.ndarray,
     records: Point,
     _: Any,
-    weights: jax.Array,
+    weights: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     given = np.asarray(weights) > 0
     lengths, has_log = _lengths(manifold, center, records)
@@ -161,5 +160,5 @@ def _lengths_below(
 def _cut_lengths(
     query: FrechetVariance, manifold: AbstractManifold, center: Point, records: Point
 ) -> tuple[Any, Any]:
-    terms = query.cut(jax.numpy.asarray(_lengths(manifold, center, records)[0])).points
+    terms = query.cut(_lengths(manifold, center, records)[0]).points
     return terms, np.zeros(terms.shape, dtype=bool)

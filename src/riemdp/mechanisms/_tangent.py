@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
 
 from .._errors import invalid, magnitude, one_of
+from .._trees import map_leaves
 from ..domains._door import admit_point
 from ..manifolds import AbstractManifold, Euclidean
 from ..manifolds._base import Point, Tangent
@@ -30,6 +29,9 @@ from ._common import (
 )
 from ._error_law import ChiLaw, gaussian_law
 from ._lattice import added, grid_of, on_grid
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,7 +148,7 @@ class TangentGaussian(PointMechanism):
 
     def score(self, value_in: Tangent, value_out: Tangent) -> Callable[[Tangent], Array]:
         """Linear: the log-likelihood ratio."""
-        direction = jax.tree.map(lambda a, b: jnp.asarray(a) - jnp.asarray(b), value_in, value_out)
+        direction = map_leaves(lambda a, b: np.asarray(a) - np.asarray(b), value_in, value_out)
         return lambda v: self.manifold.inner(self.at, v, direction)
 
     @property

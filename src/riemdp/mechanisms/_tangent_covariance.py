@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 
 from .._errors import integer
@@ -63,7 +62,7 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
     def __init__(self, manifold: AbstractManifold, ball: Ball, *, n: int, budget: Budget):
         super().__init__(budget)
         self.query = TangentMean(ball.on(manifold), integer("n", n))
-        needs_log(manifold, self.query.domain.center, "a tangent covariance")
+        needs_log(manifold, "a tangent covariance")
 
     @property
     def sensitivity(self) -> float:
@@ -83,6 +82,6 @@ class TangentCovarianceNoise(BudgetedMechanism[Records]):
         y = second_moment(np.asarray(value.points))
         scale = self.noise.scale(self.sensitivity, 1.0, y.size)
         noisy = self.noise.added(y, scale, source)
-        matrix = unpack(jnp.asarray(noisy), self.query.domain.manifold.dim)
+        matrix = unpack(np.asarray(noisy), self.query.domain.manifold.dim)
         law = self.noise.lengths(scale, y.size)
         return Drawn(matrix, scale, self.sensitivity, law)

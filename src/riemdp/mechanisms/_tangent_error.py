@@ -7,18 +7,20 @@ from __future__ import annotations
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
 
+from .._trees import map_leaves
 from ..domains import Ball, Domain
 from ..manifolds._base import Point
 from ._base import PointMechanism
 from ._common import Floats, prepared
 from ._error_law import ChiLaw, ErrorLaw, GammaLaw, wrapped_law
 from ._region import Observation
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 
 class AbstractTangentNoise(PointMechanism):
@@ -75,5 +77,5 @@ class AbstractTangentNoise(PointMechanism):
     def score(self, value_in: Point, value_out: Point) -> Callable[[Point], Array]:
         """Linear in the logarithm at the base: the log-likelihood ratio (without shrinking)."""
         m, base = self.manifold, self.base
-        ahead = jax.tree.map(jnp.subtract, m.log(base, value_in), m.log(base, value_out))
+        ahead = map_leaves(np.subtract, m.log(base, value_in), m.log(base, value_out))
         return lambda x: m.inner(base, m.log(base, x), ahead)

@@ -89,7 +89,7 @@ class TangentMeanNoise(BudgetedMechanism[Records]):
         super().__init__(budget)
         self.manifold, self.ball = manifold, ball
         domain = ball.on(manifold)
-        needs_log(manifold, domain.center, "a tangent mean")
+        needs_log(manifold, "a tangent mean")
         self.query = TangentMean(domain, integer("n", n), streamed=streamed)
         self.sensitivity = self.query.sensitivity
         self.scale = self.noise.scale(self.sensitivity, 1.0, manifold.dim)

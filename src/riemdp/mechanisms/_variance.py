@@ -9,10 +9,9 @@ for that.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from jaxtyping import Array
 
 from .._errors import integer
 from ..domains import Ball, Domain
@@ -29,6 +28,9 @@ from ._error_law import capped
 from ._private_ball import OfRecords
 from ._region import Observation
 from ._search_answers import outside_of
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 _LINE = Euclidean()
 _ORIGIN = np.zeros(())

@@ -60,7 +60,7 @@ class AbstractWrapped(AbstractTangentNoise):
         sensitivity = magnitude("sensitivity", self.sensitivity)
         domain = optional_domain(manifold, self.ball)
         base = admit_point(manifold, "base", self.base)
-        needs_log(manifold, base, who)
+        needs_log(manifold, who)
         if domain is None and not manifold.is_hadamard:
             raise invalid(
                 "ball",

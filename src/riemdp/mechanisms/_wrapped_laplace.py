@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
 
+from .._trees import map_leaves
 from ..domains import Ball
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
@@ -26,6 +25,9 @@ from ._for_mean import MeanFacts
 from ._lattice import added_laplace, has_laplace_grid, on_grid
 from ._region import Observation
 from ._wrapped import AbstractWrapped
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -125,6 +127,6 @@ class WrappedLaplace(AbstractWrapped, PureMechanism):
         a, b = m.log(base, value_in), m.log(base, value_out)
 
         def length(x: Point, v: Tangent) -> Array:
-            return m.norm(base, jax.tree.map(jnp.subtract, m.log(base, x), v))
+            return m.norm(base, map_leaves(np.subtract, m.log(base, x), v))
 
         return lambda x: length(x, b) - length(x, a)

@@ -107,7 +107,7 @@ def private_geometric_median(
         search = AdaptiveBall()
     if not isinstance(search, AdaptiveBall):
         raise invalid("search", search, "give a riemdp.AdaptiveBall(...), or None")
-    needs_log(manifold, manifold.origin, "private_geometric_median")
+    needs_log(manifold, "private_geometric_median")
     start = search.on(manifold).center
     rates = step_sizes(manifold, search)
     grouped = of_groups(manifold, X, groups, None)

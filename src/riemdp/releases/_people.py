@@ -40,7 +40,7 @@ def of_groups(
     """
     if groups is None or isinstance(groups, People):
         return groups
-    needs_log(manifold, manifold.origin, "the mean of one person's records (`groups`)")
+    needs_log(manifold, "the mean of one person's records (`groups`)")
     return people(manifold, X, groups, domain=domain, at_least=at_least)
 
 

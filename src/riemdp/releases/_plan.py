@@ -11,12 +11,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
-import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _html, plots
 from .._errors import InvalidArgument, integer, invalid, real
+from .._trees import leaves
 from ..domains import AdaptiveBall, Ball
 from ..domains._door import admit_manifold
 from ..manifolds import AbstractManifold
@@ -486,8 +486,8 @@ def made_plan(
 
 def _told(facts: MeanFacts) -> tuple[Any, ...]:
     """All that the rows depend on, apart from weights, as one public key."""
-    leaves = jax.tree.leaves(facts.ball.center)
-    center = tuple((leaf.shape, np.asarray(leaf).tobytes()) for leaf in leaves)
+    arrays = [np.asarray(leaf) for leaf in leaves(facts.ball.center)]
+    center = tuple((leaf.shape, leaf.tobytes()) for leaf in arrays)
     place = (facts.manifold, center, float(facts.ball.radius), facts.n, facts.budget)
     return (*place, facts.tolerance, facts.calibration, facts.adjacency, facts.streamed)
 

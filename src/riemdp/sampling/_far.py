@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
-from .._programs import for_few_points
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point
 from ._points import direction_and_exp
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 # An SPD matrix is held while its log-eigenvalues spread over at most this much about the public
 # point (condition 2 x 10^14), and none is beyond +-300.
@@ -180,7 +180,7 @@ def hyperbolic_points(
     offset that depends on the last bits of eta. What lies beyond `view.reach` is left to the clamp,
     which moves draws that were worked out in either way: else the last bits at the edge tell which.
     """
-    points = _ends(manifold, eta, radii, z)
+    points = direction_and_exp(manifold, eta, radii, z)
     place = _space_coordinates(manifold, eta)
     (far,) = np.nonzero(radii + math.asinh(math.hypot(*place)) > _PLAIN)
     if not far.size:
@@ -190,10 +190,9 @@ def hyperbolic_points(
     # the ball, and within `_PLAIN` are draws that were not worked out here.
     longest = min(max(manifold._farthest, off + _PLAIN), max(off + view.reach, _PLAIN), _SQUARED)
     drawn = _from_origin(place, radii[far], z[far], longest)
-    return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, drawn))
-
-
-_ends = for_few_points(direction_and_exp)
+    points = np.array(points)
+    points[far] = _with_space_coordinates(manifold, drawn)
+    return points
 
 
 def _space_coordinates(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:

@@ -8,15 +8,13 @@ import dataclasses
 import math
 import warnings
 from functools import lru_cache, partial, singledispatch
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, SlowSamplerWarning, invalid, real
+from .._trees import leaves, map_leaves
 from ..manifolds import (
     AbstractManifold,
     Euclidean,
@@ -36,6 +34,9 @@ from . import _radial, _spectral
 from ._exponential import exponentials_of_directions
 from ._far import PublicBall, UnboundBall, View, affine_points, hyperbolic_points, widest_ball
 from ._points import direction_and_exp, radii_and_normals
+
+if TYPE_CHECKING:
+    from jaxtyping import PRNGKeyArray
 
 SLOW, HOPELESS = 50.0, 1e7  # expected tries from which a warning, and a refusal, is due
 _BLOCK = 1 << 24  # floats of normals drawn at once
@@ -108,9 +109,7 @@ def riemannian_laplace(
         check_law(manifold, sigma, math.inf)
         warn_if_slow(manifold, expected_tries(manifold, sigma, eta=point))
         drawn = draw(manifold, point, sigma, count, source)
-    return jax.tree.map(
-        lambda leaf: jax.device_put(leaf.reshape(batch + leaf.shape[1:])), drawn
-    )  # takes arrays over uncopied
+    return map_leaves(lambda leaf: leaf.reshape(batch + leaf.shape[1:]), drawn)
 
 
 # -------------------------------------------------------------------- does the law exist, and what
@@ -235,11 +234,9 @@ def draw(
         for start in range(0, count, block)
     ]
     if not parts:
-        return jax.tree.map(lambda leaf: jnp.zeros((0, *np.shape(leaf))), eta)
+        return map_leaves(lambda leaf: np.zeros((0, *np.shape(leaf))), eta)
     return (
-        parts[0]
-        if len(parts) == 1
-        else jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+        parts[0] if len(parts) == 1 else map_leaves(lambda *leaves: np.concatenate(leaves), *parts)
     )
 
 
@@ -281,16 +278,14 @@ class Truncation:
         while have < count:
             for some in _in_parts(manifold, tries):
                 points, keep = self._propose(manifold, eta, some, source)
-                accepted.append(
-                    jax.tree.map(lambda leaf, keep=keep: np.asarray(leaf)[keep], points)
-                )
+                accepted.append(map_leaves(lambda leaf, keep=keep: np.asarray(leaf)[keep], points))
                 have, tried = have + int(np.sum(keep)), tried + some
             if warn and have < count and tried >= 4096 and tried > SLOW * max(have, 1):
                 warn_if_slow(manifold, tried / max(have, 0.5))
                 warn = False
             rate = max(have, 1) / tried
             tries = _batch_size(min(1 << 16, math.ceil(1.2 * (count - have) / rate)))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *accepted)
+        return map_leaves(lambda *leaves: np.concatenate(leaves)[:count], *accepted)
 
     def _propose(
         self,
@@ -335,8 +330,8 @@ class _Hashed:
 
     def __init__(self, ball: PublicBall):
         self.ball = ball
-        leaves = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(ball.center)]
-        self._key = (float(ball.radius), *leaves)
+        center = [np.asarray(leaf).tobytes() for leaf in leaves(ball.center)]
+        self._key = (float(ball.radius), *center)
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -356,7 +351,7 @@ def _truncation(manifold: AbstractManifold, sigma: float, hashed: _Hashed) -> Tr
     z = source.normals((manifold.noise_size,))
     v = manifold.tangent_from_normals(ball.center, z)
     factor = 0.999999 * radius / float(manifold.norm(ball.center, v))
-    edge = manifold.exp(ball.center, jax.tree.map(lambda leaf: factor * leaf, v))
+    edge = manifold.exp(ball.center, map_leaves(lambda leaf: factor * leaf, v))
     most = max(64, min(2048, _PILOT // manifold.noise_size))
     ways: list[Truncation] = []
     for from_center, cutoff, share in zip((True, False), (radius, 2 * radius), shares, strict=True):
@@ -575,9 +570,9 @@ def as_source(rng_or_key: int | NoiseSource | PRNGKeyArray | None) -> NoiseSourc
     """A noise source from None, an int, a `NoiseSource`, or a JAX key (seeded by the bits of the
     key).
     """
-    if isinstance(rng_or_key, jax.Array) and jnp.issubdtype(rng_or_key.dtype, jax.dtypes.prng_key):
-        rng_or_key = jax.random.key_data(rng_or_key)
-    if isinstance(rng_or_key, jax.Array | np.ndarray):
+    if is_jax(rng_or_key):
+        rng_or_key = key_words(rng_or_key)
+    if isinstance(rng_or_key, np.ndarray):
         if rng_or_key.dtype != np.uint32 or rng_or_key.ndim != 1:
             raise InvalidArgument(
                 "argument `rng_or_key` is an array, not a JAX key; give None, an int or a"

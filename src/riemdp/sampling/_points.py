@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._parallel import each
-from .._programs import for_few_points
+from .._trees import map_leaves
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point, Tangent
 from ..randomness import NoiseSource
 from ..randomness._source import PARALLEL
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 
 def radii_and_normals(
@@ -34,14 +35,13 @@ def radii_and_normals(
     return lengths, z
 
 
-@for_few_points
 def direction_and_exp(manifold: AbstractManifold, eta: Point, radii: Array, z: Array) -> Point:
     """Exp_eta(r u) with u the unit tangent vector that the normals `z` (q, noise_size) point to:
     uniform directions.
     """
     if isinstance(manifold, Lorentz):
-        return _on_hyperboloid(jnp.asarray(eta), radii, z)
-    base = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], eta)
+        return _on_hyperboloid(np.asarray(eta), radii, z)
+    base = map_leaves(lambda leaf: np.asarray(leaf)[None], eta)
     return manifold._exp(base, _along(manifold, base, radii, z))
 
 
@@ -49,18 +49,16 @@ def _on_hyperboloid(eta: Array, radii: Array, z: Array) -> Array:
     """The same from coordinates, whose length is that of the tangent vector: no norm is taken of
     vectors that a boost has carried to eta.
     """
-    length = jnp.sqrt(jnp.sum(z * z, axis=-1))
-    share = jnp.sinh(radii) / jnp.where(length > 0, length, 1.0)
+    length = np.sqrt(np.sum(z * z, axis=-1))
+    share = np.sinh(radii) / np.where(length > 0, length, 1.0)
     place = eta[1:]
-    at_place = jnp.cosh(radii) + share * (z @ place) / (1.0 + eta[0])
+    at_place = np.cosh(radii) + share * (z @ place) / (1.0 + eta[0])
     space = share[:, None] * z + at_place[:, None] * place
-    return jnp.concatenate([jnp.sqrt(1.0 + jnp.sum(space**2, axis=-1, keepdims=True)), space], -1)
+    return np.concatenate([np.sqrt(1.0 + np.sum(space**2, axis=-1, keepdims=True)), space], -1)
 
 
 def _along(manifold: AbstractManifold, base: Point, radii: Array, z: Array) -> Tangent:
     v = manifold._tangent_from_normals(base, z)
     length = manifold._norm(base, v)
-    factor = radii / jnp.where(length > 0, length, 1.0)
-    return jax.tree.map(
-        lambda leaf: leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - 1)), v
-    )
+    factor = radii / np.where(length > 0, length, 1.0)
+    return map_leaves(lambda leaf: leaf * factor.reshape(factor.shape + (1,) * (leaf.ndim - 1)), v)
