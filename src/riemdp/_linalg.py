@@ -107,11 +107,12 @@ def inverse_lower(lower: Array) -> Array:
 def solve(a: Array, b: Array) -> Array:
     """x with a x = b, for b (..., k, m); NaN where a is singular."""
     xp = namespace(a, b)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a = xp.broadcast_to(a, batch + a.shape[-2:])
+    b = xp.broadcast_to(b, batch + b.shape[-2:])
     if xp is not np:
         return xp.linalg.solve(a, b)
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, finite = _isolated(np.broadcast_to(a, batch + a.shape[-2:]))
-    b = np.broadcast_to(b, batch + b.shape[-2:])
+    a, finite = _isolated(a)
     (x,) = _each(lambda m, n: (np.linalg.solve(m, n),), a, b)
     return _marked(finite, x, 2)
 

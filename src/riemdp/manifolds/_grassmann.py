@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from .. import _decompositions as decompositions
+from .. import _linalg as linalg
 from .._errors import integer
+from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
-from ._base import AbstractManifold
+from ._arrays import standard_normals
+from ._base import EPS, AbstractManifold
 from ._numerics import safe_sqrt
 from ._spectral import invsqrtm, sym, transpose
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
 
 
 class Grassmann(AbstractManifold):
@@ -82,7 +87,7 @@ class Grassmann(AbstractManifold):
 
     @property
     def origin(self) -> Float[Array, "m r"]:
-        return on.first_columns(self.m, self.r)
+        return np.eye(self.m, self.r)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -122,7 +127,7 @@ class Grassmann(AbstractManifold):
         """The frame of the subspace of p that is nearest to the frame `reference`: a function of
         the two arrays that does not change with the representative p.
         """
-        u, _, vt = decompositions.svd(transpose(p) @ jnp.asarray(reference), full_matrices=False)
+        u, _, vt = linalg.svd(transpose(p) @ reference, full_matrices=False)
         return p @ (u @ vt)
 
     def _squared_dist(self, p: Array, q: Array) -> Array:
@@ -136,12 +141,12 @@ class Grassmann(AbstractManifold):
 
     def _retract(self, p: Array, v: Array) -> Array:
         # Polar retraction: (W + U)^T (W + U) = I + U^T U.
-        gram = jnp.eye(self.r) + transpose(v) @ v
+        gram = np.eye(self.r) + transpose(v) @ v
         return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
-        return on.frobenius(u, v) + jnp.zeros(self._batch_shape(p))
+        return on.frobenius(u, v) + np.zeros(self._batch_shape(p))
 
     def _norm(self, p: Array, v: Array) -> Array:
         return safe_sqrt(self._inner(p, v, v))
@@ -150,7 +155,7 @@ class Grassmann(AbstractManifold):
         return on.nearest_orthonormal(x)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - on.outer(p, on.inner(p, x))
+        return x - p @ on.inner(p, x)
 
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)
@@ -162,10 +167,8 @@ class Grassmann(AbstractManifold):
         return on.within(transpose(p) @ v, v, atol)
 
     # ---------------------------------------------------------------- randomness and coordinates
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        return on.nearest_orthonormal(
-            jax.random.normal(key, (*shape, self.m, self.r), dtype=jnp.float64)
-        )
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
+        return on.nearest_orthonormal(standard_normals(rng, (*shape, self.m, self.r)))
 
     def _tangent_from_normals(self, p: Array, z: Array) -> Array:
         return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))
@@ -176,19 +179,19 @@ class Grassmann(AbstractManifold):
 
     def _from_coordinates(self, p: Array, c: Array) -> Array:
         lower = c.reshape(*c.shape[:-1], self.m - self.r, self.r)
-        upper = jnp.zeros((*c.shape[:-1], self.r, self.r))
-        return self._to_tangent(
-            p, on.from_first_columns(p, jnp.concatenate([upper, lower], axis=-2))
-        )
+        xp = namespace(c)
+        upper = xp.zeros((*c.shape[:-1], self.r, self.r))
+        v = on.from_first_columns(p, xp.concat([upper, lower], axis=-2))
+        return self._to_tangent(p, v)
 
     def _injectivity_radius(self, p: Array) -> Array:
-        return jnp.full(self._batch_shape(p), 0.5 * jnp.pi)
+        return namespace(p).full(self._batch_shape(p), 0.5 * math.pi)
 
     def _log_volume_density(self, p: Array, v: Array) -> Array:
         # prod_{i<j} sinc(t_i - t_j) sinc(t_i + t_j) prod_i sinc(t_i)^(m - 2k), t the k = min(r, m -
         # r) singular values.
         k = min(self.r, self.m - self.r)
-        squares = decompositions.eigvalsh(sym(transpose(v) @ v))[..., self.r - k :]
+        squares = linalg.eigvalsh(sym(transpose(v) @ v))[..., self.r - k :]
         return on.log_density_of_angles(squares, self.m - 2 * k)
 
 
@@ -196,11 +199,11 @@ def _residual(p: Array, q: Array) -> tuple[Array, Array]:
     """C = p^T q and the part of q outside span(p), whose value (not derivative) is 0 where it is
     only rounding.
     """
-    c = transpose(p) @ q
+    xp, c = namespace(p, q), transpose(p) @ q
     outside = q - p @ c
-    rounding = 8.0 * p.shape[-1] * jnp.finfo(jnp.float64).eps
-    same = (on.frobenius(outside, outside) <= rounding**2) | jnp.all(p == q, axis=(-2, -1))
-    return c, outside - jax.lax.stop_gradient(jnp.where(same[..., None, None], outside, 0.0))
+    rounding = 8.0 * p.shape[-1] * EPS
+    same = (on.frobenius(outside, outside) <= rounding**2) | xp.all(p == q, axis=(-2, -1))
+    return c, outside - stop_gradient(xp.where(same[..., None, None], outside, 0.0))
 
 
 def _log(p: Array, q: Array) -> Array:
@@ -212,16 +215,15 @@ def _log(p: Array, q: Array) -> Array:
     return u - p @ (transpose(p) @ u)
 
 
-@jax.custom_jvp
-def _squared_dist(p: Array, q: Array) -> Array:
-    c, outside = _residual(p, q)
-    u = outside @ transpose(on.principal_angle_ratio(c))
-    return on.frobenius(u, u)
-
-
-@_squared_dist.defjvp
-def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+def _with_logarithms(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     # d(dist^2) = -2 <log_p q, dp> - 2 <log_q p, dq>: no derivative of a singular value is needed,
     # so none can be NaN.
     (p, q), (dp, dq) = primals, tangents
     return _squared_dist(p, q), -2.0 * (on.frobenius(_log(p, q), dp) + on.frobenius(_log(q, p), dq))
+
+
+@with_derivative(_with_logarithms)
+def _squared_dist(p: Array, q: Array) -> Array:
+    c, outside = _residual(p, q)
+    u = outside @ transpose(on.principal_angle_ratio(c))
+    return on.frobenius(u, u)

@@ -14,15 +14,19 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
-from .. import _decompositions as decompositions
+from .. import _linalg as linalg
+from .._namespace import namespace, stop_gradient, with_derivative
 from ._numerics import log_sinc_sqrt
 from ._spectral import sym, transpose
+
+if TYPE_CHECKING:
+    from .._namespace import Array
+
+    Arrays = tuple[Array, ...]
 
 # below this angle divided differences come from a power series, above it from a closed form
 _SMALL = 0.5
@@ -36,15 +40,8 @@ _SQUARINGS = 16  # expm1 handles matrices of 1-norm up to 0.5 * 2**16
 
 
 def inner(p: Array, x: Array) -> Array:
-    """p^T x, as one product of matrices where many x meet one p."""
-    if p.ndim == 2 and x.ndim == 3:
-        return jnp.einsum("mr,nms->nrs", p, x)
-    return jnp.swapaxes(p, -1, -2) @ x
-
-
-def outer(p: Array, s: Array) -> Array:
-    """p s, likewise."""
-    return jnp.einsum("mr,nrs->nms", p, s) if p.ndim == 2 and s.ndim == 3 else p @ s
+    """p^T x."""
+    return transpose(p) @ x
 
 
 def skew(x: Array) -> Array:
@@ -54,23 +51,25 @@ def skew(x: Array) -> Array:
 
 def frobenius(u: Array, v: Array) -> Array:
     """tr(u^T v) over the last two axes."""
-    return jnp.sum(u * v, axis=(-2, -1))
+    return namespace(u, v).sum(u * v, axis=(-2, -1))
 
 
 def is_orthonormal(x: Array, atol: float | Array) -> Array:
     """Whether X^T X = I up to atol; False for anything that is not finite."""
+    xp = namespace(x)
     gram = transpose(x) @ x
-    error = jnp.max(jnp.abs(gram - jnp.eye(x.shape[-1])), axis=(-2, -1))
-    return jnp.all(jnp.isfinite(x), axis=(-2, -1)) & (error <= atol)
+    error = xp.max(xp.abs(gram - np.eye(x.shape[-1])), axis=(-2, -1))
+    return xp.all(xp.isfinite(x), axis=(-2, -1)) & (error <= atol)
 
 
 def within(defect: Array, v: Array, atol: float | Array) -> Array:
     """Whether the defect of a tangent vector v vanishes up to atol (1 + |v|); False for anything
     that is not finite.
     """
-    scale = 1.0 + jnp.max(jnp.abs(v), axis=(-2, -1))
-    return jnp.all(jnp.isfinite(v), axis=(-2, -1)) & (
-        jnp.max(jnp.abs(defect), axis=(-2, -1)) <= atol * scale
+    xp = namespace(defect, v)
+    scale = 1.0 + xp.max(xp.abs(v), axis=(-2, -1))
+    return xp.all(xp.isfinite(v), axis=(-2, -1)) & (
+        xp.max(xp.abs(defect), axis=(-2, -1)) <= atol * scale
     )
 
 
@@ -86,16 +85,17 @@ def newton_orthonormalise(y: Array) -> Array:
 # functions of an angle
 def _angle_over_tan(x: Array) -> Array:
     """x cot(x), 1 at 0."""
-    small = jnp.abs(x) < 1e-4
-    safe = jnp.where(small, 1.0, x)
-    return jnp.where(small, 1.0 - x * x / 3.0, safe * jnp.cos(safe) / jnp.sin(safe))
+    xp = namespace(x)
+    small = xp.abs(x) < 1e-4
+    safe = xp.where(small, 1.0, x)
+    return xp.where(small, 1.0 - x * x / 3.0, safe * xp.cos(safe) / xp.sin(safe))
 
 
 def _series(coefficients: list[float], x: Array, y: Array) -> tuple[Array, Array]:
     """A power series at x, and its divided difference [x, y], by one Horner pass: P[x,y] = Q(x) + y
     Q[x,y] if P = a + x Q.
     """
-    value, difference = jnp.zeros_like(x + y), jnp.zeros_like(x + y)
+    value = difference = namespace(x, y).zeros_like(x + y)
     for a in reversed(coefficients):
         difference = value + y * difference
         value = a + x * value
@@ -111,69 +111,68 @@ def _pairs(x: Array) -> tuple[Array, Array]:
 
 def angle_of_cosine(c: Array) -> Array:
     """arccos without loss near -1 and 1 beyond that of `c` itself."""
-    return 2.0 * jnp.arctan2(
-        jnp.sqrt(jnp.maximum(1.0 - c, 0.0)), jnp.sqrt(jnp.maximum(1.0 + c, 0.0))
-    )
+    xp = namespace(c)
+    return 2.0 * xp.atan2(xp.sqrt(xp.maximum(1.0 - c, 0.0)), xp.sqrt(xp.maximum(1.0 + c, 0.0)))
 
 
 def _angle_over_sine(c: Array) -> Array:
     """h(c) = angle / sin(angle) with c = cos(angle): analytic at c = 1, infinite at c = -1."""
+    xp = namespace(c)
     angle = angle_of_cosine(c)
     small = angle < 1e-3
     series = _series(_RATIO_SERIES[:4], 1.0 - c, 1.0 - c)[0]
-    return jnp.where(small, series, angle / jnp.where(small, 1.0, jnp.sin(angle)))
+    return xp.where(small, series, angle / xp.where(small, 1.0, xp.sin(angle)))
 
 
 def _angle_over_sine_differences(c: Array) -> Array:
     """Divided differences of `_angle_over_sine` in the cosine."""
-    ci, cj = _pairs(jnp.clip(c, -1.0, 1.0))
+    xp = namespace(c)
+    ci, cj = _pairs(xp.clip(c, -1.0, 1.0))
     ai, aj = angle_of_cosine(ci), angle_of_cosine(cj)
     gap = ci - cj
     p, q = 0.5 * (ai + aj), 0.5 * (ai - aj)
-    near_zero = jnp.maximum(ai, aj) < _SMALL
-    apart = jnp.abs(gap) > _GAP
-    direct = (_angle_over_sine(ci) - _angle_over_sine(cj)) / jnp.where(apart, gap, 1.0)
-    sines = jnp.where(near_zero | apart, 1.0, jnp.sin(ai) * jnp.sin(aj))
+    near_zero = xp.maximum(ai, aj) < _SMALL
+    apart = xp.abs(gap) > _GAP
+    direct = (_angle_over_sine(ci) - _angle_over_sine(cj)) / xp.where(apart, gap, 1.0)
+    sines = xp.where(near_zero | apart, 1.0, xp.sin(ai) * xp.sin(aj))
     close = (_angle_over_tan(p) - _angle_over_tan(q)) / sines
-    ui, uj = jnp.where(near_zero, 1.0 - ci, 0.0), jnp.where(near_zero, 1.0 - cj, 0.0)
+    ui, uj = xp.where(near_zero, 1.0 - ci, 0.0), xp.where(near_zero, 1.0 - cj, 0.0)
     # d/dc = -d/du with u = 1 - c
-    return jnp.where(near_zero, -_series(_RATIO_SERIES, ui, uj)[1], jnp.where(apart, direct, close))
+    return xp.where(near_zero, -_series(_RATIO_SERIES, ui, uj)[1], xp.where(apart, direct, close))
 
 
 # ------------------------------------------------------------------------------- functions of a
 # symmetric r x r matrix
-@jax.custom_jvp
-def angle_over_sine(g: Array) -> tuple[Array, Array]:
-    """P h(l) P^T for a symmetric matrix of cosines P l P^T with h = angle/sin(angle), with the
-    Daleckii-Krein derivative, and the least of the cosines.
-
-    (Q + Q^T)/2 of a rotation Q gives logm(Q) = h(.) (Q - Q^T)/2.
-    """
-    l, p = decompositions.eigh(g)
-    return (p * _angle_over_sine(l)[..., None, :]) @ transpose(p), l[..., 0]
-
-
-@angle_over_sine.defjvp
-def _(
-    primals: tuple[Array, ...], tangents: tuple[Array, ...]
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _with_change_of_angles(primals: Arrays, tangents: Arrays) -> Any:
     (g,), (dg,) = primals, tangents
-    l, p = decompositions.eigh(g)
+    l, p = linalg.eigh(g)
     out = (p * _angle_over_sine(l)[..., None, :]) @ transpose(p)
     change = transpose(p) @ sym(dg) @ p
     d_out = p @ (_angle_over_sine_differences(l) * change) @ transpose(p)
     return (out, l[..., 0]), (d_out, change[..., 0, 0])
 
 
+@with_derivative(_with_change_of_angles)
+def angle_over_sine(g: Array) -> tuple[Array, Array]:
+    """P h(l) P^T for a symmetric matrix of cosines P l P^T with h = angle/sin(angle), with the
+    Daleckii-Krein derivative, and the least of the cosines.
+
+    (Q + Q^T)/2 of a rotation Q gives logm(Q) = h(.) (Q - Q^T)/2.
+    """
+    l, p = linalg.eigh(g)
+    return (p * _angle_over_sine(l)[..., None, :]) @ transpose(p), l[..., 0]
+
+
 def _widest_gap(x: Array, low: float, high: float) -> Array:
     """The middle of the widest gap that ascending numbers (..., k) leave between two limits,
     (..., 1): numbers that agree up to rounding lie on one side of it.
     """
-    ends = jnp.broadcast_to(jnp.array([low, high]), (*x.shape[:-1], 2))
-    marks = jnp.concatenate([ends[..., :1], jnp.clip(x, low, high), ends[..., 1:]], axis=-1)
-    place = jnp.argmax(jnp.diff(marks, axis=-1), axis=-1, keepdims=True)
-    below = jnp.take_along_axis(marks, place, axis=-1)
-    return 0.5 * (below + jnp.take_along_axis(marks, place + 1, axis=-1))
+    xp = namespace(x)
+    least = xp.full_like(x[..., :1], low)
+    marks = xp.concat([least, xp.clip(x, low, high), xp.full_like(least, high)], axis=-1)
+    place = xp.argmax(xp.diff(marks, axis=-1), axis=-1, keepdims=True)
+    below = xp.take_along_axis(marks, place, axis=-1)
+    return 0.5 * (below + xp.take_along_axis(marks, place + 1, axis=-1))
 
 
 def log_near_half_turns(cosines: Array, sines: Array) -> Array:
@@ -184,22 +183,23 @@ def log_near_half_turns(cosines: Array, sines: Array) -> Array:
     length decides what lies in a ball. It is accurate where one plane turns so far, and to 1e-6
     where several do, which is beyond the injectivity radius.
     """
-    cosines, sines = jax.lax.stop_gradient((cosines, sines))
-    l, p = decompositions.eigh(cosines)
+    cosines, sines = stop_gradient((cosines, sines))
+    l, p = linalg.eigh(cosines)
+    xp = namespace(l)
     s = skew(transpose(p) @ sines @ p)
-    angles = jnp.arctan2(jnp.sqrt(jnp.sum(s * s, axis=-1)), l)
-    far, i = l < _widest_gap(l, *_OBTUSE), jnp.arange(l.shape[-1])
+    angles = xp.atan2(xp.sqrt(xp.sum(s * s, axis=-1)), l)
+    far, i = l < _widest_gap(l, *_OBTUSE), np.arange(l.shape[-1])
     (fi, fj), (ii, ij) = _pairs(far), _pairs(i)
-    a, sigma, bt = decompositions.svd(jnp.where(fi & fj, s, 0.0))
-    obtuse = jnp.pi - jnp.arcsin(jnp.minimum(sigma, 1.0))
-    obtuse = jnp.where(i < jnp.sum(far, axis=-1, keepdims=True), obtuse, 0.0)
-    acute = jnp.where(fi | fj, 0.0, _angle_over_sine(l)[..., None] * s)
+    a, sigma, bt = linalg.svd(xp.where(fi & fj, s, 0.0))
+    obtuse = math.pi - xp.asin(xp.minimum(sigma, 1.0))
+    obtuse = xp.where(i < xp.sum(far, axis=-1, keepdims=True), obtuse, 0.0)
+    acute = xp.where(fi | fj, 0.0, _angle_over_sine(l)[..., None] * s)
     v = skew((a * obtuse[..., None, :]) @ bt + acute)
     # A sine that is lost in rounding leaves the planes of the eigenvectors, two by two.
-    sign = jnp.where(s * (ij - ii) < 0.0, -1.0, 1.0) * jnp.sign(ij - ii)
-    planes = jnp.where(fi & fj & ((ii ^ 1) == ij), angles[..., None] * sign, 0.0)
-    lost = frobenius(v, v) < (1.0 - _LOST) * jnp.sum(angles**2, axis=-1)
-    v = jnp.where(lost[..., None, None], skew(planes + acute), v)
+    sign = xp.where(s * (ij - ii) < 0.0, -1.0, 1.0) * np.sign(ij - ii)
+    planes = xp.where(fi & fj & ((ii ^ 1) == ij), angles[..., None] * sign, 0.0)
+    lost = frobenius(v, v) < (1.0 - _LOST) * xp.sum(angles**2, axis=-1)
+    v = xp.where(lost[..., None, None], skew(planes + acute), v)
     return p @ v @ transpose(p)
 
 
@@ -215,22 +215,22 @@ def _generalised_function(
     derivative leaves out the directions along which it jumps.
     """
 
-    @jax.custom_jvp
-    def function(c: Array) -> Array:
-        a, s, bt = decompositions.svd(c)
-        return (a * value(s)[..., None, :]) @ bt
-
-    @function.defjvp
-    def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+    def with_change(primals: Arrays, tangents: Arrays) -> Any:
         (c,), (dc,) = primals, tangents
-        a, s, bt = decompositions.svd(c)
+        xp = namespace(c, dc)
+        a, s, bt = linalg.svd(c)
         f = value(s)
         si, sj = _pairs(s)
         fi, fj = _pairs(f)
         total = si + sj
-        sums = jnp.where(total > 0.0, (fi + fj) / jnp.where(total > 0.0, total, 1.0), 0.0)
+        sums = xp.where(total > 0.0, (fi + fj) / xp.where(total > 0.0, total, 1.0), 0.0)
         e = transpose(a) @ dc @ transpose(bt)
         return (a * f[..., None, :]) @ bt, a @ (differences(s) * sym(e) + sums * skew(e)) @ bt
+
+    @with_derivative(with_change)
+    def function(c: Array) -> Array:
+        a, s, bt = linalg.svd(c)
+        return (a * value(s)[..., None, :]) @ bt
 
     return function
 
@@ -238,32 +238,33 @@ def _generalised_function(
 # The orthogonal factor A B^T of the polar decomposition: the rotation nearest to a square matrix A
 # s B^T.
 polar = _generalised_function(
-    jnp.ones_like, lambda s: jnp.zeros_like(s[..., :, None] * s[..., None, :])
+    lambda s: namespace(s).ones_like(s),
+    lambda s: namespace(s).zeros_like(s[..., :, None] * s[..., None, :]),
 )
 # A h(s) B^T, h = angle/sin(angle) of the principal angles whose cosines are the singular values s.
 principal_angle_ratio = _generalised_function(_angle_over_sine, _angle_over_sine_differences)
 
 
-@jax.custom_jvp
-def nearest_orthonormal(x: Array) -> Array:
-    """The orthonormal frame nearest to x (..., m, r): its polar factor, from the singular value
-    decomposition.
-    """
-    a, _, bt = decompositions.svd(x, full_matrices=False)
-    return a @ bt
-
-
-@nearest_orthonormal.defjvp
-def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+def _with_change_of_frame(primals: Arrays, tangents: Arrays) -> Any:
     (x,), (dx,) = primals, tangents
-    a, s, bt = decompositions.svd(x, full_matrices=False)
+    xp = namespace(x, dx)
+    a, s, bt = linalg.svd(x, full_matrices=False)
     si, sj = _pairs(s)
     total = si + sj
     rotated = dx @ transpose(bt)
     e = transpose(a) @ rotated
-    inside = 2.0 * skew(e) / jnp.where(total > 0.0, total, jnp.inf)
-    outside = (rotated - a @ e) / jnp.where(s > 0.0, s, jnp.inf)[..., None, :]
+    inside = 2.0 * skew(e) / xp.where(total > 0.0, total, math.inf)
+    outside = (rotated - a @ e) / xp.where(s > 0.0, s, math.inf)[..., None, :]
     return a @ bt, (a @ inside + outside) @ bt
+
+
+@with_derivative(_with_change_of_frame)
+def nearest_orthonormal(x: Array) -> Array:
+    """The orthonormal frame nearest to x (..., m, r): its polar factor, from the singular value
+    decomposition.
+    """
+    a, _, bt = linalg.svd(x, full_matrices=False)
+    return a @ bt
 
 
 # --------------------------------------------------------------------------- matrix exponential,
@@ -274,16 +275,33 @@ def _halvings(size: Array) -> Array:
     """How often to halve an angle of this size to bring it to 1/2; NaN beyond 0.5 * 2**16 (or if it
     is not finite).
     """
-    size = jax.lax.stop_gradient(size)
-    count = jnp.ceil(jnp.log2(jnp.maximum(size, 0.5) / 0.5))
-    return jnp.where(count <= _SQUARINGS, count, jnp.nan)[..., None, None]
+    xp, size = namespace(size), stop_gradient(size)
+    count = xp.ceil(xp.log2(xp.maximum(size, 0.5) / 0.5))
+    return xp.where(count <= _SQUARINGS, count, math.nan)[..., None, None]
+
+
+def _repeated(double: Callable[[Any, Any], Any], start: Any) -> Any:
+    """`double` as often as any angle may have been halved: a public number."""
+    if namespace(start) is np:
+        for i in range(_SQUARINGS):
+            start = double(i, start)
+        return start
+    from jax.lax import fori_loop
+
+    return fori_loop(0, _SQUARINGS, double, start)
+
+
+def _one_norm(x: Array) -> Array:
+    xp = namespace(x)
+    return xp.max(xp.sum(xp.abs(x), axis=-2), axis=-1)
 
 
 def expm1(x: Array) -> Array:
     """expm(x) - I. NaN beyond a 1-norm of 0.5 * 2**16."""
-    count = _halvings(jnp.max(jnp.sum(jnp.abs(x), axis=-2), axis=-1))
-    x = x * jnp.exp2(-count)
-    eye = jnp.eye(x.shape[-1])
+    xp = namespace(x)
+    count = _halvings(_one_norm(x))
+    x = x * xp.exp2(-count)
+    eye = np.eye(x.shape[-1])
     x2 = x @ x
     x3, x4 = x @ x2, x2 @ x2
     t = [1.0 / math.factorial(k) for k in range(17)]
@@ -292,21 +310,20 @@ def expm1(x: Array) -> Array:
     y = t[4] * eye + t[5] * x + t[6] * x2 + t[7] * x3 + x4 @ y
     y = x + t[2] * x2 + t[3] * x3 + x4 @ y
 
-    def double(i: Array, y: Array) -> Array:
-        return jnp.where(i < count, 2.0 * y + y @ y, y)
+    def double(i: Any, y: Array) -> Array:
+        return xp.where(i < count, 2.0 * y + y @ y, y)
 
-    return jax.lax.fori_loop(0, _SQUARINGS, double, y)
+    return _repeated(double, y)
 
 
 def cos_sinc_root(g: Array) -> tuple[Array, Array]:
     """(I - cos(G^(1/2)), sinc(G^(1/2))) of a symmetric positive semidefinite G; NaN beyond a 1-norm
     of 2**30.
     """
-    count = _halvings(
-        jnp.sqrt(jnp.max(jnp.sum(jnp.abs(jax.lax.stop_gradient(g)), axis=-2), axis=-1))
-    )
-    g = g * jnp.exp2(-2.0 * count)
-    eye = jnp.eye(g.shape[-1])
+    xp = namespace(g)
+    count = _halvings(xp.sqrt(_one_norm(stop_gradient(g))))
+    g = g * xp.exp2(-2.0 * count)
+    eye = np.eye(g.shape[-1])
     g2 = g @ g
     g3 = g @ g2
     t = [(-1.0) ** (k // 2) / math.factorial(k) for k in range(20)]
@@ -317,15 +334,15 @@ def cos_sinc_root(g: Array) -> tuple[Array, Array]:
     ratio = t[7] * eye + t[9] * g + t[11] * g2 + g3 @ ratio
     ratio = t[1] * eye + t[3] * g + t[5] * g2 + g3 @ ratio
 
-    def double(i: Array, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+    def double(i: Any, pair: tuple[Array, Array]) -> tuple[Array, Array]:
         versine, ratio = pair
         go = i < count
         return (
-            jnp.where(go, 4.0 * versine - 2.0 * (versine @ versine), versine),
-            jnp.where(go, ratio - ratio @ versine, ratio),
+            xp.where(go, 4.0 * versine - 2.0 * (versine @ versine), versine),
+            xp.where(go, ratio - ratio @ versine, ratio),
         )
 
-    return jax.lax.fori_loop(0, _SQUARINGS, double, (versine, ratio))
+    return _repeated(double, (versine, ratio))
 
 
 # -------------------------------------------------------------------------------------------
@@ -346,16 +363,9 @@ def rotate(p: Array, q: Array, v: Array) -> Array:
     product of the reflections in span(p) and in the subspace halfway. No frame of any eigenspace is
     chosen.
     """
-    gram = jnp.eye(p.shape[-1]) + sym(transpose(p) @ q)
+    gram = np.eye(p.shape[-1]) + sym(transpose(p) @ q)
     middle = p + q
-    return v - middle @ _solve(gram, transpose(middle) @ v) + 2.0 * (q @ (transpose(p) @ v))
-
-
-def _solve(a: Array, b: Array) -> Array:
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return jnp.linalg.solve(
-        jnp.broadcast_to(a, batch + a.shape[-2:]), jnp.broadcast_to(b, batch + b.shape[-2:])
-    )
+    return v - middle @ linalg.solve(gram, transpose(middle) @ v) + 2.0 * (q @ (transpose(p) @ v))
 
 
 def carry(p: Array, q: Array, v: Array) -> Array:
@@ -370,9 +380,32 @@ def carry(p: Array, q: Array, v: Array) -> Array:
     return rotate(p, aligned, v) @ o
 
 
-def first_columns(m: int, r: int) -> Float[Array, "m r"]:
-    """The frame of the first r coordinate axes."""
-    return jnp.asarray(np.eye(m, r))
+def pack_skew(a: Array) -> Array:
+    """Isometry from skew-symmetric r x r matrices with the Frobenius product to R^{r(r-1)/2}."""
+    r = a.shape[-1]
+    entries, _, _ = _packing(r)
+    flat = a.reshape(*a.shape[:-2], r * r)
+    return math.sqrt(2.0) * namespace(a).take(flat, entries, axis=-1)
+
+
+def unpack_skew(c: Array, r: int) -> Array:
+    """Inverse of `pack_skew`."""
+    xp = namespace(c)
+    _, places, factors = _packing(r)
+    with_zero = xp.concat([c, xp.zeros((*c.shape[:-1], 1))], axis=-1)
+    return (xp.take(with_zero, places, axis=-1) * factors).reshape(*c.shape[:-1], r, r)
+
+
+@functools.cache
+def _packing(r: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The entries of a flat skew-symmetric matrix that are packed; the place where each entry of it
+    is found again (that behind the last, of a zero, for the diagonal), with its factor.
+    """
+    i, j = np.triu_indices(r, 1)
+    places, factors = np.full((r, r), i.size), np.zeros((r, r))
+    places[i, j] = places[j, i] = np.arange(i.size)
+    factors[i, j], factors[j, i] = math.sqrt(0.5), -math.sqrt(0.5)
+    return i * r + j, places.reshape(-1), factors.reshape(-1)
 
 
 def to_first_columns(p: Array, v: Array) -> Array:
@@ -385,14 +418,14 @@ def to_first_columns(p: Array, v: Array) -> Array:
     """
     m, r = p.shape[-2:]
     aligned, o = _align_to_first(p)
-    return rotate(aligned, jnp.eye(m, r), v @ transpose(o))
+    return rotate(aligned, np.eye(m, r), v @ transpose(o))
 
 
 def from_first_columns(p: Array, v: Array) -> Array:
     """Inverse of `to_first_columns`."""
     m, r = p.shape[-2:]
     aligned, o = _align_to_first(p)
-    return rotate(jnp.eye(m, r), aligned, v) @ o
+    return rotate(np.eye(m, r), aligned, v) @ o
 
 
 def _align_to_first(p: Array) -> tuple[Array, Array]:
@@ -402,7 +435,19 @@ def _align_to_first(p: Array) -> tuple[Array, Array]:
 
 # -------------------------------------------------------------------------------------------------
 # volume densities
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _with_change_of_density(power: int, primals: Arrays, tangents: Arrays) -> Any:
+    (squares,), (change,) = primals, tangents
+    xp = namespace(squares, change)
+    # d/dt^2 = (1/2t) d/dt is even in t: evaluating it at t >= 1e-4 costs a relative 1e-8 at most
+    # and never divides by 0.
+    t = xp.sqrt(xp.maximum(squares, 1e-8))
+    ti, tj = _pairs(t)
+    slopes = _log_sinc_slope(ti - tj) + _log_sinc_slope(ti + tj)
+    slopes = xp.sum(slopes * (1.0 - np.eye(t.shape[-1])), axis=-1) + power * _log_sinc_slope(t)
+    return log_density_of_angles(squares, power), xp.sum(slopes / (2.0 * t) * change, axis=-1)
+
+
+@with_derivative(_with_change_of_density, static=(1,))
 def log_density_of_angles(squares: Array, power: int) -> Array:
     """sum_{i<j} log |sinc(t_i - t_j) sinc(t_i + t_j)| + power * sum_i log |sinc(t_i)| with t_i^2 =
     squares (..., k).
@@ -410,28 +455,18 @@ def log_density_of_angles(squares: Array, power: int) -> Array:
     Analytic in the squares; the derivative is written so, because that of a square root is infinite
     at 0.
     """
-    squares = jnp.maximum(squares, 0.0)
-    ti, tj = _pairs(jnp.sqrt(squares))
-    pairs = jnp.triu(log_sinc_sqrt((ti - tj) ** 2) + log_sinc_sqrt((ti + tj) ** 2), 1)
-    return jnp.sum(pairs, axis=(-2, -1)) + power * jnp.sum(log_sinc_sqrt(squares), axis=-1)
-
-
-@log_density_of_angles.defjvp
-def _(power: int, primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-    (squares,), (change,) = primals, tangents
-    # d/dt^2 = (1/2t) d/dt is even in t: evaluating it at t >= 1e-4 costs a relative 1e-8 at most
-    # and never divides by 0.
-    t = jnp.sqrt(jnp.maximum(squares, 1e-8))
-    ti, tj = _pairs(t)
-    slopes = _log_sinc_slope(ti - tj) + _log_sinc_slope(ti + tj)
-    slopes = jnp.sum(slopes * (1.0 - jnp.eye(t.shape[-1])), axis=-1) + power * _log_sinc_slope(t)
-    return log_density_of_angles(squares, power), jnp.sum(slopes / (2.0 * t) * change, axis=-1)
+    xp = namespace(squares)
+    squares = xp.maximum(squares, 0.0)
+    ti, tj = _pairs(xp.sqrt(squares))
+    pairs = xp.triu(log_sinc_sqrt((ti - tj) ** 2) + log_sinc_sqrt((ti + tj) ** 2), k=1)
+    return xp.sum(pairs, axis=(-2, -1)) + power * xp.sum(log_sinc_sqrt(squares), axis=-1)
 
 
 def _log_sinc_slope(x: Array) -> Array:
     """Derivative cot(x) - 1/x of log sinc."""
-    small = jnp.abs(x) < 1e-2
-    safe = jnp.where(small, 1.0, x)
-    return jnp.where(
-        small, -x / 3.0 - x**3 / 45.0 - 2.0 * x**5 / 945.0, 1.0 / jnp.tan(safe) - 1.0 / safe
+    xp = namespace(x)
+    small = xp.abs(x) < 1e-2
+    safe = xp.where(small, 1.0, x)
+    return xp.where(
+        small, -x / 3.0 - x**3 / 45.0 - 2.0 * x**5 / 945.0, 1.0 / xp.tan(safe) - 1.0 / safe
     )

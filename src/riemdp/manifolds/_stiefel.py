@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from .. import _decompositions as decompositions
+from .. import _linalg as linalg
 from .._errors import integer, real
+from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
+from ._arrays import standard_normals
 from ._base import AbstractManifold, Point
 from ._numerics import safe_sqrt
 from ._spectral import invsqrtm, sym, transpose
 from ._sphere import Sphere
 from ._stiefel_log import NumericalLog, log_numerical
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from .._namespace import Array
 
 _FAR = -0.9  # a cosine below is near that of half a turn
 _INSTEAD = (
@@ -95,7 +99,7 @@ class Stiefel(AbstractManifold):
 
     @property
     def origin(self) -> Float[Array, "m r"]:
-        return on.first_columns(self.m, self.r)
+        return np.eye(self.m, self.r)
 
     @property
     def curvature_bounds(self) -> tuple[float, float]:
@@ -144,12 +148,15 @@ class Stiefel(AbstractManifold):
         # [W U] expm([[A, -S], [I, A]]) [I; 0] expm(-A). Dividing U by its length is a change of
         # basis that leaves the result alone (hence no derivative through it) and keeps the exponent
         # as small as |U| for long and for tiny U.
-        length = jax.lax.stop_gradient(jnp.sqrt(on.frobenius(v, v)))[..., None, None]
-        length = jnp.where(length > 0.0, length, 1.0)
+        xp = namespace(p, v)
+        length = stop_gradient(xp.sqrt(on.frobenius(v, v)))[..., None, None]
+        length = xp.where(length > 0.0, length, 1.0)
         unit = v / length
-        eye = jnp.broadcast_to(jnp.eye(self.r), a.shape) * length
-        top = jnp.concatenate([a, -length * (transpose(unit) @ unit)], axis=-1)
-        x = on.expm1(jnp.concatenate([top, jnp.concatenate([eye, a], axis=-1)], axis=-2))
+        eye = xp.broadcast_to(np.eye(self.r) * length, a.shape)
+        gram = xp.broadcast_to(-length * (transpose(unit) @ unit), a.shape)
+        x = on.expm1(
+            xp.concat([xp.concat([a, gram], axis=-1), xp.concat([eye, a], axis=-1)], axis=-2)
+        )
         y = p + p @ x[..., : self.r, : self.r] + unit @ x[..., self.r :, : self.r]
         return on.newton_orthonormalise(y + y @ on.expm1(-a))
 
@@ -180,7 +187,7 @@ class Stiefel(AbstractManifold):
         if self.r == self.m:
             # Parallel on the group: with Q = p^T q and A = p^T v it is p Q^(1/2) A Q^(1/2), and
             # Q^(1/2) = polar(I + Q).
-            half = on.polar(jnp.eye(self.m) + transpose(p) @ q)
+            half = on.polar(np.eye(self.m) + transpose(p) @ q)
             moved = p @ (half @ (transpose(p) @ v) @ half)
         else:
             moved = on.carry(p, q, v)
@@ -188,7 +195,7 @@ class Stiefel(AbstractManifold):
 
     def _retract(self, p: Array, v: Array) -> Array:
         # Polar retraction: W^T U is skew, so (W + U)^T (W + U) = I + U^T U.
-        gram = jnp.eye(self.r) + transpose(v) @ v
+        gram = np.eye(self.r) + transpose(v) @ v
         return on.newton_orthonormalise((p + v) @ invsqrtm(gram))
 
     def log_numerical(
@@ -222,7 +229,7 @@ class Stiefel(AbstractManifold):
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
-        return on.frobenius(u, v) + jnp.zeros(self._batch_shape(p))
+        return on.frobenius(u, v) + np.zeros(self._batch_shape(p))
 
     def _norm(self, p: Array, v: Array) -> Array:
         return safe_sqrt(self._inner(p, v, v))
@@ -241,7 +248,7 @@ class Stiefel(AbstractManifold):
         return 2 * math.sin(min(radius, math.pi) / 2)
 
     def _to_tangent(self, p: Array, x: Array) -> Array:
-        return x - on.outer(p, sym(on.inner(p, x)))
+        return x - p @ sym(on.inner(p, x))
 
     def _egrad_to_rgrad(self, p: Array, g: Array) -> Array:
         return self._to_tangent(p, g)
@@ -253,42 +260,34 @@ class Stiefel(AbstractManifold):
         return on.within(sym(transpose(p) @ v), v, atol)
 
     # ---------------------------------------------------------------- randomness and coordinates
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        x = on.nearest_orthonormal(
-            jax.random.normal(key, (*shape, self.m, self.r), dtype=jnp.float64)
-        )
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Array:
+        x = on.nearest_orthonormal(standard_normals(rng, (*shape, self.m, self.r)))
         if self.r < self.m:
             return x
-        return jnp.concatenate(
-            [x[..., :1] * jnp.sign(jnp.linalg.det(x))[..., None, None], x[..., 1:]], axis=-1
-        )
+        xp = namespace(x)
+        sign = xp.sign(linalg.det(x))[..., None, None]
+        return xp.concat([x[..., :1] * sign, x[..., 1:]], axis=-1)
 
     def _tangent_from_normals(self, p: Array, z: Array) -> Array:
         return self._to_tangent(p, z.reshape(*z.shape[:-1], self.m, self.r))
 
     def _to_coordinates(self, p: Array, v: Array) -> Array:
         w = on.to_first_columns(p, v)
-        i, j = jnp.triu_indices(self.r, 1)
-        a = on.skew(w[..., : self.r, :])[..., i, j]
-        lower = w[..., self.r :, :]
-        return jnp.concatenate([jnp.sqrt(2.0) * a, lower.reshape(*lower.shape[:-2], -1)], axis=-1)
+        a, lower = on.pack_skew(on.skew(w[..., : self.r, :])), w[..., self.r :, :]
+        rest = lower.reshape(*lower.shape[:-2], (self.m - self.r) * self.r)
+        return namespace(w).concat([a, rest], axis=-1)
 
     def _from_coordinates(self, p: Array, c: Array) -> Array:
         count = self.r * (self.r - 1) // 2
-        i, j = jnp.triu_indices(self.r, 1)
-        half = (
-            jnp.zeros((*c.shape[:-1], self.r, self.r))
-            .at[..., i, j]
-            .set(c[..., :count] * jnp.sqrt(0.5))
-        )
+        upper = on.unpack_skew(c[..., :count], self.r)
         lower = c[..., count:].reshape(*c.shape[:-1], self.m - self.r, self.r)
-        w = jnp.concatenate([half - transpose(half), lower], axis=-2)
+        w = namespace(c).concat([upper, lower], axis=-2)
         return self._to_tangent(p, on.from_first_columns(p, w))
 
     def _injectivity_radius(self, p: Array) -> Array:
         # On the group a turn by pi in one plane has length sqrt(2) pi.
-        radius = jnp.sqrt(2.0) * jnp.pi if self.r == self.m else jnp.pi
-        return jnp.full(self._batch_shape(p), radius)
+        radius = math.sqrt(2.0) * math.pi if self.r == self.m else math.pi
+        return namespace(p).full(self._batch_shape(p), radius)
 
     def _log_volume_density(self, p: Array, v: Array) -> Array:
         if self.r == 1:
@@ -297,7 +296,7 @@ class Stiefel(AbstractManifold):
             # The squared half angles come in pairs; the roots of so(m) are +-t_k +- t_l, and +-t_k
             # when m is odd.
             half = 0.5 * on.skew(transpose(p) @ v)
-            squares = decompositions.eigvalsh(sym(transpose(half) @ half))[..., self.m % 2 :: 2]
+            squares = linalg.eigvalsh(sym(transpose(half) @ half))[..., self.m % 2 :: 2]
             return 2.0 * on.log_density_of_angles(squares, self.m % 2)
         raise self._unavailable(
             "log_volume_density",
@@ -312,34 +311,27 @@ def _rotation_log(p: Array, q: Array) -> Array:
     sines = on.skew(transpose(p) @ (q - p))
     ratio, least = on.angle_over_sine(sym(turn))
     log = on.skew(ratio @ sines)
-    # Near half a turn h is large, and the cosine does not tell it. The branch is skipped where
-    # there is none; the derivative is that of the formula above.
-    far = (least < _FAR)[..., None, None]
-    log = jax.lax.cond(
-        jnp.any(far),
-        lambda x: jnp.where(
-            far,
-            on.log_near_half_turns(sym(turn), sines) + (x - jax.lax.stop_gradient(x)),
-            x,
-        ),
-        lambda x: x,
-        log,
-    )
-    return jnp.where(jnp.linalg.det(turn)[..., None, None] > 0.0, p @ log, jnp.nan)
+    # Near half a turn h is large, and the cosine does not tell it. The derivative is that of the
+    # formula above.
+    xp, far = namespace(p, q), (least < _FAR)[..., None, None]
+    near_half_turns = on.log_near_half_turns(sym(turn), sines)
+    log = xp.where(far, near_half_turns + (log - stop_gradient(log)), log)
+    return xp.where(linalg.det(turn)[..., None, None] > 0.0, p @ log, math.nan)
 
 
-@jax.custom_jvp
-def _rotation_squared_dist(p: Array, q: Array) -> Array:
-    # Singular values of q - p and q + p are 2 sin and 2 cos of half the angles: together accurate
-    # at 0 and at pi.
-    sines = decompositions.singular_values(q - p)
-    cosines = decompositions.singular_values(q + p)[..., ::-1]
-    angles = 2.0 * jnp.arctan2(sines, cosines)
-    return jnp.where(jnp.linalg.det(transpose(p) @ q) < 0.0, jnp.inf, jnp.sum(angles**2, axis=-1))
-
-
-@_rotation_squared_dist.defjvp
-def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+def _with_logarithms(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any:
     (p, q), (dp, dq) = primals, tangents
     change = on.frobenius(_rotation_log(p, q), dp) + on.frobenius(_rotation_log(q, p), dq)
     return _rotation_squared_dist(p, q), -2.0 * change
+
+
+@with_derivative(_with_logarithms)
+def _rotation_squared_dist(p: Array, q: Array) -> Array:
+    # Singular values of q - p and q + p are 2 sin and 2 cos of half the angles: together accurate
+    # at 0 and at pi.
+    xp = namespace(p, q)
+    sines = linalg.singular_values(q - p)
+    cosines = xp.flip(linalg.singular_values(q + p), axis=-1)
+    angles = 2.0 * xp.atan2(sines, cosines)
+    apart = linalg.det(transpose(p) @ q) < 0.0
+    return xp.where(apart, math.inf, xp.sum(angles**2, axis=-1))

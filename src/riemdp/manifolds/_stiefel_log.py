@@ -5,13 +5,24 @@ result carries a flag.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
 
-from ._base import AbstractManifold
+from .. import _linalg as linalg
+from .._namespace import namespace
+from ._orthonormal import expm1, frobenius, skew
+from ._spectral import transpose
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
+    from .._namespace import Array
+    from ._base import AbstractManifold
+
+NUMBERS = 2**22  # in the matrices whose exponentials are found at a time
+DAMPING, LEAST = 1e-3, 1e-14  # at the start, and at most as little as this
 
 
 class NumericalLog(NamedTuple):
@@ -35,7 +46,6 @@ class NumericalLog(NamedTuple):
     steps: Int[Array, "*batch"]
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def log_numerical(
     manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
 ) -> NumericalLog:
@@ -45,48 +55,134 @@ def log_numerical(
     A trial step counts only if it brings the end of the geodesic nearer to q, so the residual never
     grows; near the solution the damping vanishes and convergence is quadratic.
     """
-    batch = jnp.broadcast_shapes(p.shape[:-2], q.shape[:-2])
-    ps = jnp.broadcast_to(p, batch + manifold.shape).reshape(-1, *manifold.shape)
-    qs = jnp.broadcast_to(q, batch + manifold.shape).reshape(-1, *manifold.shape)
-    value, residual, steps = jax.vmap(lambda a, b: _solve(manifold, a, b, tolerance, max_steps))(
-        ps, qs
-    )
+    xp = namespace(p, q)
+    batch = np.broadcast_shapes(p.shape[:-2], q.shape[:-2])
+    ps = xp.broadcast_to(p, batch + manifold.shape).reshape(-1, *manifold.shape)
+    qs = xp.broadcast_to(q, batch + manifold.shape).reshape(-1, *manifold.shape)
+    solve = _solved if xp is np else _on_jax()
+    value, residual, steps = solve(manifold, ps, qs, tolerance, max_steps)
     value = value.reshape(batch + manifold.shape)
     residual, steps = residual.reshape(batch), steps.reshape(batch)
     converged = residual <= tolerance
-    length = manifold._norm(jnp.broadcast_to(p, value.shape), value)
-    return NumericalLog(value, residual, converged, converged & (length < jnp.pi), steps)
+    length = manifold._norm(xp.broadcast_to(p, value.shape), value)
+    return NumericalLog(value, residual, converged, converged & (length < math.pi), steps)
 
 
-def _solve(
-    manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
-) -> tuple[Array, Array, Array]:
-    def gap(c: Array) -> Array:
-        return (manifold._exp_coordinates(p, c) - q).ravel()
+def _solved(
+    manifold: AbstractManifold, ps: np.ndarray, qs: np.ndarray, tolerance: float, max_steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each pair by itself, some at a time: what a pair gives depends on no other."""
+    rows = max(1, NUMBERS // (manifold.dim * (4 * ps.shape[-1]) ** 2))
+    parts = [slice(i, i + rows) for i in range(0, max(1, len(ps)), rows)]
+    found = [_improved(manifold, ps[part], qs[part], tolerance, max_steps) for part in parts]
+    value, residual, steps = (np.concatenate(each) for each in zip(*found, strict=True))
+    return value, residual, steps
 
-    def size(e: Array) -> Array:
-        return jnp.sqrt(jnp.sum(e * e))
 
-    def unfinished(state: tuple[Array, ...]) -> Array:
-        _, e, _, step = state
-        return (size(e) > tolerance) & (step < max_steps)
+def _improved(
+    manifold: AbstractManifold, p: np.ndarray, q: np.ndarray, tolerance: float, max_steps: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    d = manifold.dim
+    basis = manifold._from_coordinates(p[:, None], np.eye(d))
+    c = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
+    gap = manifold._exp_coordinates(p, c) - q
+    size, damping = np.sqrt(frobenius(gap, gap)), np.full(len(p), DAMPING)
+    steps = np.zeros(len(p), dtype=np.int64)
+    for step in range(max_steps):
+        (open_,) = np.nonzero(size > tolerance)
+        if not open_.size:
+            break
+        at, seen, frame, old = p[open_], q[open_], basis[open_], c[open_]
+        v = manifold._from_coordinates(at, old)
+        slopes = slopes_of_exp(at, v, frame).reshape(len(open_), d, -1)
+        square = slopes @ transpose(slopes) + damping[open_, None, None] * np.eye(d)
+        pulled = slopes @ gap[open_].reshape(len(open_), -1, 1)
+        trial = old - linalg.solve(square, pulled)[..., 0]
+        new = manifold._exp_coordinates(at, trial) - seen
+        length = np.sqrt(frobenius(new, new))
+        better = length < size[open_]
+        c[open_] = np.where(better[:, None], trial, old)
+        gap[open_] = np.where(better[:, None, None], new, gap[open_])
+        size[open_] = np.where(better, length, size[open_])
+        damping[open_] *= np.where(better, 0.1, 10.0)
+        damping = np.maximum(damping, LEAST)
+        steps[open_] = step + 1
+    return manifold._from_coordinates(p, c), size, steps
 
-    def improve(state: tuple[Array, ...]) -> tuple[Array, ...]:
-        c, e, damping, step = state
-        jacobian = jax.jacfwd(gap)(c)
-        normal = jacobian.T @ jacobian + damping * jnp.eye(manifold.dim)
-        trial = c - jnp.linalg.solve(normal, jacobian.T @ e)
-        e_trial = gap(trial)
-        better = size(e_trial) < size(e)
-        damping = jnp.where(better, 0.1 * damping, 10.0 * damping)
-        return (
-            jnp.where(better, trial, c),
-            jnp.where(better, e_trial, e),
-            jnp.maximum(damping, 1e-14),
-            step + 1,
-        )
 
-    start = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
-    state = (start, gap(start), jnp.asarray(1e-3), jnp.asarray(0))
-    c, e, _, steps = jax.lax.while_loop(unfinished, improve, state)
-    return manifold._from_coordinates(p, c), size(e), steps
+def slopes_of_exp(p: np.ndarray, v: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """The derivatives of exp(p, .) at v (n, m, r) along tangent vectors h (n, d, m, r).
+
+    The derivative of a matrix exponential is a block of a larger one: that of [[X, H], [0, X]].
+    """
+    r = p.shape[-1]
+    p, v = p[:, None], v[:, None]
+    a, da = skew(transpose(p) @ v), skew(transpose(p) @ h)
+    dg = -(transpose(v) @ h + transpose(h) @ v)
+    eye, zero = np.broadcast_to(np.eye(r), a.shape), np.zeros_like(da)
+    x = _blocks(a, -(transpose(v) @ v), eye, a)
+    dx = _blocks(da, dg, zero, da)
+    y, dy = _exponential(x, dx)
+    turn, d_turn = _exponential(-a, -da)
+    end = p + p @ y[..., :r, :r] + v @ y[..., r:, :r]
+    change = p @ dy[..., :r, :r] + v @ dy[..., r:, :r] + h @ y[..., r:, :r]
+    return change + change @ turn + end @ d_turn
+
+
+def _exponential(x: np.ndarray, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """expm(x) - I of x (n, 1, k, k), and its derivatives along dx (n, d, k, k)."""
+    k = x.shape[-1]
+    x = np.broadcast_to(x, dx.shape)
+    both = expm1(_blocks(x, dx, np.zeros_like(dx), x))
+    return both[..., :1, :k, :k], both[..., :k, k:]
+
+
+def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    upper, lower = np.concatenate([a, b], axis=-1), np.concatenate([c, d], axis=-1)
+    return np.concatenate([upper, lower], axis=-2)
+
+
+@functools.cache
+def _on_jax() -> Any:
+    """The same as one program, with derivatives of exp by JAX."""
+    import jax
+    import jax.numpy as jnp
+
+    def solve_one(
+        manifold: AbstractManifold, p: Any, q: Any, tolerance: float, max_steps: int
+    ) -> Any:
+        def gap(c: Any) -> Any:
+            return (manifold._exp_coordinates(p, c) - q).ravel()
+
+        def size(e: Any) -> Any:
+            return jnp.sqrt(jnp.sum(e * e))
+
+        def unfinished(state: tuple[Any, ...]) -> Any:
+            _, e, _, step = state
+            return (size(e) > tolerance) & (step < max_steps)
+
+        def improve(state: tuple[Any, ...]) -> tuple[Any, ...]:
+            c, e, damping, step = state
+            jacobian = jax.jacfwd(gap)(c)
+            normal = jacobian.T @ jacobian + damping * jnp.eye(manifold.dim)
+            trial = c - jnp.linalg.solve(normal, jacobian.T @ e)
+            e_trial = gap(trial)
+            better = size(e_trial) < size(e)
+            damping = jnp.where(better, 0.1 * damping, 10.0 * damping)
+            return (
+                jnp.where(better, trial, c),
+                jnp.where(better, e_trial, e),
+                jnp.maximum(damping, LEAST),
+                step + 1,
+            )
+
+        start = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
+        state = (start, gap(start), jnp.asarray(DAMPING), jnp.asarray(0))
+        c, e, _, steps = jax.lax.while_loop(unfinished, improve, state)
+        return manifold._from_coordinates(p, c), size(e), steps
+
+    def solve(manifold: AbstractManifold, ps: Any, qs: Any, tolerance: Any, max_steps: Any) -> Any:
+        one = functools.partial(solve_one, manifold, tolerance=tolerance, max_steps=max_steps)
+        return jax.vmap(one)(ps, qs)
+
+    return jax.jit(solve, static_argnums=0)
