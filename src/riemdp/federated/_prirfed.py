@@ -130,9 +130,7 @@ class PriRFed:
                 "argument `local` has output='geodesic-average'; a local step replies with 'last'"
                 " or 'uniform'"
             )
-        needs_log(
-            problem.manifold, problem.manifold.origin, "PriRFed (averaging and checking replies)"
-        )
+        needs_log(problem.manifold, "PriRFed (averaging and checking replies)")
         s = integer("agents_per_round", agents_per_round)
         settings = {
             "problem": problem,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from .._errors import LARGEST_MAGNITUDE, magnitude, one_of, truth
 from .._trees import leaves, map_leaves
+from ..domains._stream import mean_of
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..manifolds._spd import AbstractSPD

@@ -73,9 +73,8 @@ class MeanGradient:
 
     @isolated
     def norms(self, points: Point) -> np.ndarray:
-        """|grad F| at each of the stacked points. A proposal may lie where a tangent vector has lost
-        its length: coordinates from afar.
-        """
+        """|grad F| at each of the stacked points."""
+        # A proposal may lie where a tangent vector has lost its length: coordinates from afar.
         afar = self.manifold._log_coordinates_from_afar
         each = [
             map_leaves(lambda leaf, i=i: np.asarray(leaf)[i], points)

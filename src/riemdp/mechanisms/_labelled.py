@@ -169,7 +169,7 @@ class LabelledInBall(BudgetedMechanism[Labelled]):
             return Labelled(prepared.points, labels, count_outside=prepared.count_outside)
         records, rows = admit_records(self.manifold, "X", given.X)
         look = functools.partial(shortened_logs, self.manifold, domain.center, domain.radius)
-        seen, outside = in_parts(manifold, look, records)
+        seen, outside = in_parts(self.manifold, look, records)
         labelled = _of_people(given, seen, rows, self.n, self.sizes)
         count = self.n - given.members.majority(~outside)  # at least half inside
         return labelled._replace(count_outside=count)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ..domains import Domain
-from ..domains._clamp import moving
+from ..domains._clamp import clamp_flagged
 from ..domains._stream import Stream
 from ..problems._problem import Batch, _chunk
 from ._adaptive_clip import AdaptingGradient
@@ -71,7 +71,7 @@ class GradientStep(AbstractStep):
 def inside_ball(domain: Domain, records: Batch | Stream) -> Any:
     """The records, moved into a public ball."""
     if isinstance(records, Stream):
-        return records.then(partial(moving, domain.manifold, domain.center, domain.radius))
+        return records.then(partial(clamp_flagged, domain.manifold, domain.center, domain.radius))
     return each_record(domain.clamp, records)
 
 

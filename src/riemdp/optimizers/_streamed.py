@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 from numpy.typing import NDArray
@@ -128,14 +127,34 @@ def _total(
     assert isinstance(step, GradientStep)
     at = Carry(carry.state, clip=carry.clip)
     about = _about(step, at)
-    total, _ = data.sums(partial(_part, step, at, about, index))
+    total, _ = data.sums(partial(_part, step, at, about, index, data.rows))
     return about, total
 
 
 def _part(
-    step: GradientStep, carry: Carry, about: Frame, index: int, part: Any, _: Any, present: Array
+    step: GradientStep,
+    carry: Carry,
+    about: Frame,
+    index: int,
+    rows: int,
+    part: Any,
+    _: Any,
+    present: NDArray[np.float64],
 ) -> PyTree[Array]:
-    return _sums(step, carry, about, index, part, present)
+    return _sums(step, carry, about, index, *_filled(rows, part, present))
+
+
+def _filled(rows: int, part: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
+    """Some records and their weights, filled up to a public number of rows with records of weight 0:
+    a program of another size rounds in another order, and would be compiled anew.
+    """
+    lack = rows - len(weights)
+    if lack == 0:
+        return part, weights
+    more = jax.tree.map(
+        lambda x: np.concatenate([x, np.broadcast_to(x[-1:], (lack, *x.shape[1:]))]), part
+    )
+    return more, np.concatenate([weights, np.zeros(lack)])
 
 
 @jax.jit
@@ -171,15 +190,17 @@ def objective(problem: Problem, w: Point, records: Batch | Stream) -> float:
     """`Problem.objective`, also of records that are read in parts. NOT private."""
     if not isinstance(records, Stream):
         return problem.objective(w, records)
-    total, weight = records.sums(partial(_losses, problem.loss, w))
+    total, weight = records.sums(partial(_summed_losses, problem.loss, w, records.rows))
     return float(total) / weight
 
 
-def _losses(loss: Any, w: Point, part: Any, _: Any, weights: Array) -> Array:
-    return _summed_losses(loss, w, part, weights)
+def _summed_losses(
+    loss: Any, w: Point, rows: int, part: Any, _: Any, weights: NDArray[np.float64]
+) -> Any:
+    part, weights = _filled(rows, part, weights)
+    return weighted_pairwise(np.asarray(_losses(loss, w, part)), weights)
 
 
 @partial(jax.jit, static_argnums=0)
-def _summed_losses(loss: Any, w: Point, part: Any, weights: Array) -> Array:
-    losses = jax.vmap(loss, (None, 0))(w, part)
-    return jnp.asarray(weighted_pairwise(losses, weights))
+def _losses(loss: Any, w: Point, part: Any) -> Array:
+    return jax.vmap(loss, (None, 0))(w, part)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import InvalidArgument, SlowSamplerWarning, invalid, real
+from .._namespace import is_jax
 from .._trees import leaves, map_leaves
 from ..manifolds import (
     AbstractManifold,
@@ -571,7 +572,11 @@ def as_source(rng_or_key: int | NoiseSource | PRNGKeyArray | None) -> NoiseSourc
     key).
     """
     if is_jax(rng_or_key):
-        rng_or_key = key_words(rng_or_key)
+        import jax
+
+        if jax.numpy.issubdtype(rng_or_key.dtype, jax.dtypes.prng_key):
+            rng_or_key = jax.random.key_data(rng_or_key)
+        rng_or_key = np.asarray(rng_or_key)
     if isinstance(rng_or_key, np.ndarray):
         if rng_or_key.dtype != np.uint32 or rng_or_key.ndim != 1:
             raise InvalidArgument(
