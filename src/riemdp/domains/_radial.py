@@ -47,7 +47,7 @@ def _by_logarithm(manifold: AbstractManifold, center: Point, x: Point) -> Seen:
     return distance, at
 
 
-@radially.register
+@radially.register(SPDAffineInvariant)
 def _(manifold: SPDAffineInvariant, center: Array, x: Array) -> Seen:
     if type(manifold) is not SPDAffineInvariant:  # a subclass may have another metric
         return _by_logarithm(manifold, center, x)
@@ -66,7 +66,7 @@ def _(manifold: SPDAffineInvariant, center: Array, x: Array) -> Seen:
     return xp.sqrt(xp.sum(logs**2, axis=-1)), at
 
 
-@radially.register
+@radially.register(Lorentz)
 def _(manifold: Lorentz, center: Array, x: Array) -> Seen:
     if type(manifold) is not Lorentz:
         return _by_logarithm(manifold, center, x)
@@ -75,7 +75,7 @@ def _(manifold: Lorentz, center: Array, x: Array) -> Seen:
     return distance, lambda share: between(center, x, chord, share)
 
 
-@radially.register
+@radially.register(Product)
 def _(manifold: Product, center: Point, x: Point) -> Seen:
     """Factor by factor: a product has the points on the way that its factors have."""
     if type(manifold) is not Product:

@@ -145,8 +145,8 @@ def _part(
 
 
 def _filled(rows: int, part: Any, weights: NDArray[np.float64]) -> tuple[Any, NDArray[np.float64]]:
-    """Some records and their weights, filled up to a public number of rows with records of weight 0:
-    a program of another size rounds in another order, and would be compiled anew.
+    """Some records and their weights, filled up to a public number of rows with weights of 0: a
+    program of another size rounds in another order, and would be compiled anew.
     """
     lack = rows - len(weights)
     if lack == 0:
