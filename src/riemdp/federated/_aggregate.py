@@ -4,18 +4,17 @@ the rest.
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .._errors import one_of
-from .._programs import in_double_precision
+from .._isolation import isolated
+from .._namespace import is_jax
+from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point
 from ..statistics import frechet_mean
@@ -24,7 +23,7 @@ _TOLERANCE = 1e-6  # how far, relatively, a reply may be off the manifold (it is
 _INSIDE = 1.0 - 1e-6  # fraction of the injectivity radius within which Log is trusted
 
 
-@in_double_precision
+@isolated
 def validate_reply(
     manifold: AbstractManifold, current: Point, reply: object, *, weight: float = 1.0
 ) -> bool:
@@ -63,10 +62,10 @@ def validate_reply(
     return bool(_near_and_on(manifold, manifold._coerce("current", current), point))
 
 
-@in_double_precision
+@isolated
 def as_point(manifold: AbstractManifold, current: Point, reply: object) -> Any:
     """The reply as float64 arrays of the point's own structure, or None."""
-    wanted = jax.tree.map(np.shape, current, is_leaf=lambda x: not isinstance(x, tuple))
+    wanted = map_leaves(np.shape, current)
     if isinstance(current, tuple) != isinstance(reply, tuple):
         return None
     if isinstance(reply, tuple):
@@ -77,25 +76,24 @@ def as_point(manifold: AbstractManifold, current: Point, reply: object) -> Any:
         ]
         return None if any(p is None for p in parts) else tuple(parts)
     if (
-        not isinstance(reply, np.ndarray | jax.Array)
+        not (isinstance(reply, np.ndarray) or is_jax(reply))
         or reply.dtype != np.float64
         or reply.shape != wanted
     ):
         return None
     array = np.asarray(reply)
-    return jnp.asarray(array) if np.all(np.isfinite(array)) else None
+    return np.asarray(array) if np.all(np.isfinite(array)) else None
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _near_and_on(manifold: AbstractManifold, current: Point, point: Point) -> jax.Array:
+def _near_and_on(manifold: AbstractManifold, current: Point, point: Point) -> np.ndarray:
     on = manifold._belongs(point, _TOLERANCE)
     step = manifold._log(current, point)
     distance = manifold._norm(current, step)
-    finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(step)]))
+    finite = np.all(np.stack([np.all(np.isfinite(leaf)) for leaf in leaves(step)]))
     return on & finite & (distance < _INSIDE * manifold._injectivity_radius(current))
 
 
-@in_double_precision
+@isolated
 def aggregate(
     manifold: AbstractManifold,
     current: Point,
@@ -124,23 +122,20 @@ def aggregate(
     here = manifold._coerce("current", current)
     if not replies:
         return here
-    stacked = jax.tree.map(
-        lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *replies
-    )
+    stacked = map_leaves(lambda *some: np.stack([np.asarray(leaf) for leaf in some]), *replies)
     p = np.asarray(weights, dtype=np.float64)
-    p = jnp.asarray(p / p.sum())
+    p = np.asarray(p / p.sum())
     if how == "tangent-mean":
         moved = _tangent_mean(manifold, here, stacked, p)
     else:
         moved = frechet_mean(manifold, manifold.project(stacked), weights=p).value
-    good = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(moved))
+    good = all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(moved))
     return moved if good and bool(manifold.belongs(moved, _TOLERANCE)) else here
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def _tangent_mean(
-    manifold: AbstractManifold, current: Point, stacked: Point, p: jax.Array
+    manifold: AbstractManifold, current: Point, stacked: Point, p: np.ndarray
 ) -> Point:
     steps = manifold._log(current, manifold._project(stacked))
-    mean = jax.tree.map(lambda v: jnp.tensordot(p, v, axes=1), steps)
+    mean = map_leaves(lambda v: np.tensordot(p, v, axes=1), steps)
     return manifold._exp(current, mean)

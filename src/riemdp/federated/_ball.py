@@ -12,11 +12,11 @@ import secrets
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
 from .._errors import InvalidArgument, invalid, real
-from .._programs import in_double_precision
+from .._isolation import isolated
+from .._trees import map_leaves
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
 from ..domains._stream import Stream
@@ -267,7 +267,7 @@ class OverSites(AbstractMechanism[list[Any]]):
         self.terms, self.manifold = terms, terms.manifold
         self.noise = terms.noise_of_sites
         self.n = sum(terms.sizes.values())
-        needs_log(self.manifold, self.manifold.origin, "a search over sites")
+        needs_log(self.manifold, "a search over sites")
         self.domain = terms.domain
 
     @property
@@ -471,7 +471,7 @@ class VarianceOverSites(OverSites):
                 " valid point counts as the centre"
             ),
         }
-        value = jnp.clip(jnp.asarray(heard.mean[0]), 0.0, largest)
+        value = np.clip(np.asarray(heard.mean[0]), 0.0, largest)
         sensitivity = ask.sensitivity / heard.records
         return Drawn(value, heard.deviation, sensitivity, capped(law, largest), facts, seen)
 
@@ -480,7 +480,7 @@ class VarianceOverSites(OverSites):
 class _Given:
     """The records of each site, admitted, with their public numbers."""
 
-    @in_double_precision  # NaN is a record that is no point: one must raise nothing
+    @isolated  # NaN is a record that is no point: one must raise nothing
     def __init__(self, manifold: AbstractManifold, sites: Any, groups: Any, call: str):
         if isinstance(sites, str | bytes) or not hasattr(sites, "__len__") or not len(sites):
             raise InvalidArgument("argument `sites` must be a list with the records of each site")
@@ -496,7 +496,7 @@ class _Given:
             except InvalidArgument as error:
                 raise InvalidArgument(f"argument `sites`, site {i}: {error}") from error
             in_memory = not isinstance(records, Stream)
-            self.records.append(jax.tree.map(jnp.asarray, records) if in_memory else records)
+            self.records.append(map_leaves(np.asarray, records) if in_memory else records)
             self.sizes[f"site-{i}"] = n
         self.unit = RECORD if groups is None else PERSON
 

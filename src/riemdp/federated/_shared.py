@@ -15,13 +15,12 @@ import hashlib
 import math
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import invalid
-from .._programs import in_double_precision
+from .._isolation import isolated
+from .._trees import leaves, map_leaves
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, RecordsLike
 from ..mechanisms._shared_sum import SharedSum
@@ -97,7 +96,7 @@ def check_lists_of_labels(groups: Any, count: int, of: str) -> None:
         raise invalid("groups", "given", f"give one list of labels for each {of}")
 
 
-@in_double_precision
+@isolated
 def masked_sum(
     prirfed: PriRFed,
     shared: SharedSum,
@@ -151,7 +150,7 @@ def masked_sum(
     return masked(steps + shared.noise(source), keys, question)
 
 
-@in_double_precision
+@isolated
 def context_of(manifold: AbstractManifold, point: Point) -> bytes:
     """A digest of a point as it was sent, and of the frame that this party has there.
 
@@ -160,7 +159,7 @@ def context_of(manifold: AbstractManifold, point: Point) -> bytes:
     last bits otherwise, and a frame that is really another one differs in all of them.
     """
     content = hashlib.sha256()
-    for leaf in jax.tree.leaves(point):
+    for leaf in leaves(point):
         array = np.ascontiguousarray(leaf, dtype="<f8")
         content.update(f"{array.shape}".encode() + array.tobytes())
     content.update(np.rint(1e4 * _probes(manifold, point)).astype("<i8").tobytes())
@@ -169,18 +168,16 @@ def context_of(manifold: AbstractManifold, point: Point) -> bytes:
 
 def _probes(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:
     """Coordinates of a fixed direction, of length 1, in eight fixed combinations."""
-    shapes = jax.tree.map(jnp.asarray, point)
-    leaves, structure = jax.tree.flatten(shapes)
-    fixed = [jnp.cos(1.0 + jnp.arange(leaf.size)).reshape(leaf.shape) for leaf in leaves]
-    tangent = manifold._to_tangent(shapes, jax.tree.unflatten(structure, fixed))
-    y = np.asarray(manifold._to_coordinates(shapes, tangent))
+    at = map_leaves(np.asarray, point)
+    fixed = map_leaves(lambda x: np.cos(1.0 + np.arange(x.size)).reshape(x.shape), at)
+    y = np.asarray(manifold._to_coordinates(at, manifold._to_tangent(at, fixed)))
     y = y / max(float(np.linalg.norm(y)), 1e-300)
     signs = np.cos(np.outer(1.0 + np.arange(_PROBES), 1.0 + np.arange(y.size)))
     return np.nan_to_num(signs @ y)
 
 
 # ---------------------------------------------------------------------------------- at the server
-@in_double_precision
+@isolated
 def moved(
     prirfed: PriRFed,
     shared: SharedSum,
@@ -218,5 +215,5 @@ def moved(
     if local.is_confined:
         assert problem.ball is not None
         point = problem.ball.on(manifold).clamp_point(point)
-    good = all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(point))
+    good = all(bool(np.all(np.isfinite(leaf))) for leaf in leaves(point))
     return point if good and bool(manifold.belongs(point, 1e-6)) else None
