@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import mpmath
 import numpy as np
 from mpmath import mp
@@ -25,11 +24,10 @@ from mpmath import mp
 import riemdp as R
 from riemdp.domains import Domain
 from riemdp.domains._clamp import INSIDE
-from riemdp.domains._frame import MOST_TERMS, summation_error
+from riemdp.domains._stream import mean_of, streamed_error
 from riemdp.manifolds import AbstractManifold, Product
 from riemdp.mechanisms import WrappedGaussian
-from riemdp.statistics._frechet_mean import solve
-from riemdp.statistics._sums import weighted_sum
+from riemdp.statistics._solver import look_at, mean_in
 from tests.manifolds.oracles import ORACLES
 from tests.manifolds.spd_oracles import apply, exact
 
@@ -160,7 +158,7 @@ class Place:
     @property
     def domain(self) -> Domain:
         """Its ball."""
-        return Domain(self.space, jax.tree.map(jnp.asarray, self.center), self.radius)
+        return Domain(self.space, jax.tree.map(np.asarray, self.center), self.radius)
 
     def __str__(self) -> str:
         return f"{self.space!r}, {self.where}, radius {self.radius:.3g}"
@@ -266,7 +264,7 @@ def _points(place: Place, rng: np.random.Generator, lengths: np.ndarray) -> Any:
     elif kind == 2 and np.linalg.norm(back) > 0.0:
         u = np.asarray(back) / np.linalg.norm(back) + rng.choice([0.0, 1e-7, 1e-3]) * u
     u *= (lengths / np.linalg.norm(u, axis=1))[:, None]
-    return space.exp(place.center, space.from_coordinates(place.center, jnp.asarray(u)))
+    return space.exp(place.center, space.from_coordinates(place.center, np.asarray(u)))
 
 
 def _at(points: Any, i: int) -> Any:
@@ -342,11 +340,11 @@ def means(place: Place, count: int, seed: int = 0) -> Found:
             one * np.where(np.arange(8) % 2, 1, -1)[:, None] + 1e-3 * u,
         )[i % 3]
         u *= 0.999 * radius / np.linalg.norm(u, axis=1, keepdims=True)
-        points = frame.exp(center, frame.from_coordinates(center, jnp.asarray(u)))
+        points = frame.exp(center, frame.from_coordinates(center, np.asarray(u)))
         if not place.values and i % 2:
             points = _near_the_edge(np.asarray(center), radius, rng)
         records = domain.frame.local.clamp(points)
-        found = solve(frame, records, None, 8, tolerance)
+        found = mean_in(local, look_at(frame, records, None), tolerance)
         if not found.residual <= tolerance:
             return Found(math.inf, math.inf, local.rounding)
         with mpmath.workdps(DIGITS):
@@ -374,13 +372,12 @@ def _near_the_edge(center: np.ndarray, radius: float, rng: np.random.Generator) 
 
 def sums(count: int, copies: int, seed: int = 0) -> Found:
     """The error of the mean of copies of `count` random terms of length up to 1, against exact
-    sums, over `summation_error`.
+    sums, over `streamed_error`.
     """
     x = np.random.default_rng(seed).uniform(-0.5, 1.0, size=count)
-    n = count * copies
-    mean = float(weighted_sum(jnp.full(n, 1.0 / n), jnp.asarray(np.tile(x, copies))))
+    mean = float(mean_of(np.tile(x, copies), None, lambda part: part))
     error = abs(mean - math.fsum(x) / count)
-    bound = summation_error(MOST_TERMS)
+    bound = streamed_error()
     return Found(error / bound, error, bound)
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import riemdp as R
 from riemdp.domains._frame import BLOCK, summation_error
+from riemdp.domains._stream import mean_of
 from riemdp.statistics import FrechetMean, TangentMean
-from riemdp.statistics._sums import pairwise, weighted_sum
+from riemdp.statistics._solver import look_at, mean_in
+from riemdp.statistics._sums import pairwise
 
 CENTRES = {
     "line": (R.Euclidean(1), np.array([1.7e9])),
@@ -67,7 +68,7 @@ def test_records_that_are_no_points_are_the_centre_in_the_frame_too():
 def test_what_float64_cannot_hold_is_drawn_towards_the_centre():
     space = R.SPDAffineInvariant(2)
     frame = R.Ball(np.diag([1.0, 1e-12]), 1.0).on(space).frame
-    back = frame.back(jnp.asarray(np.diag([np.exp(20.0), np.exp(-20.0)])))
+    back = frame.back(np.asarray(np.diag([np.exp(20.0), np.exp(-20.0)])))
     assert bool(space.belongs(back, 1e-6))
 
 
@@ -82,9 +83,9 @@ def test_ill_conditioned_centres_lose_nothing_in_the_frame(condition, radius, n)
     space, centre = R.SPDAffineInvariant(k), (centre + centre.T) / 2
     u = rng.normal(size=(n, space.dim))
     u *= radius * rng.uniform(0, 1, size=(n, 1)) / np.linalg.norm(u, axis=1, keepdims=True)
-    x = np.asarray(space.exp(centre, space.from_coordinates(centre, jnp.asarray(u))))
+    x = np.asarray(space.exp(centre, space.from_coordinates(centre, np.asarray(u))))
     y = x.copy()
-    y[0] = np.asarray(space.exp(centre, space.from_coordinates(centre, jnp.asarray(-u[0]))))
+    y[0] = np.asarray(space.exp(centre, space.from_coordinates(centre, np.asarray(-u[0]))))
     query = FrechetMean(R.Ball(centre, radius).on(space), n)
     a, b = (query.value(query.prepare(d)) for d in (x, y))
     moved = float(query.frame.local.manifold.dist(a, b))
@@ -127,8 +128,6 @@ def test_residuals_stay_below_the_resolution_that_is_claimed(radius):
     """The public tolerance is reached by far records, by clusters and by halves, so that no data
     set is released from a point that is farther off than the sensitivity allows.
     """
-    from riemdp.statistics._frechet_mean import solve
-
     rng = np.random.default_rng(0)
     for space in (R.SPDAffineInvariant(2), R.Lorentz(3)):
         origin, d = space.origin, space.dim
@@ -140,16 +139,16 @@ def test_residuals_stay_below_the_resolution_that_is_claimed(radius):
             one * np.where(np.arange(8) % 2, 1, -1)[:, None] + 1e-3 * rng.normal(size=(8, d)),
         ):
             v = radius * u / np.linalg.norm(u, axis=1, keepdims=True)
-            data = query.prepare(space.exp(origin, space.from_coordinates(origin, jnp.asarray(v))))
-            found = solve(space, data.points, None, 8, query.tolerance)
-            assert found.converged
+            data = query.prepare(space.exp(origin, space.from_coordinates(origin, np.asarray(v))))
+            found = mean_in(query.frame.local, look_at(space, data.points, None), query.tolerance)
+            assert found.residual <= query.tolerance
 
 
 def test_sums_in_blocks():
     n = 2 * BLOCK + 17
     x = np.random.default_rng(0).normal(size=(n, 3))
     w = np.random.default_rng(1).uniform(size=n)
-    np.testing.assert_allclose(weighted_sum(jnp.asarray(w), jnp.asarray(x)), w @ x, rtol=1e-12)
+    np.testing.assert_allclose(mean_of(x, w, lambda part: part), w @ x, rtol=1e-12)
     assert pairwise([np.float64(i) for i in range(7)]) == 21
     assert summation_error(10) < summation_error(BLOCK) < summation_error(BLOCK + 1)
     assert summation_error(10**9) < 2e-12
@@ -168,21 +167,16 @@ def test_a_tangent_mean_needs_no_limit_of_curvature():
 
 @pytest.mark.parametrize("size", [1e-12, 1e-6, 0.05, 0.5, 2.0])
 def test_the_frame_of_the_identity_is_that_of_any_center(size):
-    """Records are carried from the identity by shorter formulas, with as many digits."""
+    """Records are carried from the identity with all digits."""
     space, k = R.SPDLogEuclidean(4), 4
     y = np.random.default_rng(1).normal(size=(20, space.dim))
     y *= size / np.linalg.norm(y, axis=1)[:, None]
     X = np.asarray(space.exp(np.eye(k), space.from_coordinates(np.eye(k), y)))
     frame = R.Ball(np.eye(k), 5.0).on(space).frame
-    assert jax.tree.leaves(frame._at) == []
     carried = np.asarray(frame.clamp(X))
     np.testing.assert_allclose(carried, y, rtol=0.0, atol=1e-14 * max(1.0, size) * size + 2e-16)
-    usual = space._log_coordinates_from(space._prepared(np.eye(k)), X)
-    np.testing.assert_allclose(carried, usual, rtol=0.0, atol=3e-14 * size)
     for one, back in zip(carried, X, strict=True):
         np.testing.assert_allclose(frame.back(one), back, rtol=0.0, atol=1e-14 * max(1.0, size))
-    other = R.Ball(1.5 * np.eye(k), 5.0).on(space).frame
-    assert jax.tree.leaves(other._at)
     bad = -X[:1]
     assert not np.any(np.asarray(frame.clamp(bad)))
 
