@@ -14,9 +14,6 @@ from ._namespace import is_jax
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Modules whose functions are written for NumPy arrays too. The others run on JAX whatever they are
-# given, until they are: with "riemdp." here, all run where their arguments are.
-_GENERIC = ("riemdp.manifolds.",)
 
 
 def compiled(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -32,11 +29,9 @@ def compiled(*static: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
         def program() -> Callable[..., R]:
             return _jax().jit(f, static_argnums=static)
 
-        on_host = f.__module__.startswith(_GENERIC)
-
         @functools.wraps(f)
         def call(*arguments: Any) -> R:
-            if on_host and not _some_jax(arguments):
+            if not _some_jax(arguments):
                 return f(*arguments)
             return program()(*arguments)
 

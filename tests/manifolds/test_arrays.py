@@ -16,7 +16,7 @@ import pytest
 
 import riemdp
 from riemdp import InvalidArgument
-from riemdp.manifolds._arrays import each_leaf, leaves
+from riemdp._trees import map_leaves, leaves
 
 from .cases import Case, over_cases
 
@@ -79,13 +79,13 @@ def test_results_are_arrays_of_the_library_that_was_given(case: Case) -> None:
             assert type(x) is np.ndarray, name
             assert x.flags.owndata, name
             assert all(x is not one for one in leaves(given)), name
-    first = [each_leaf(lambda x: x[0], x) for x in given]
+    first = [map_leaves(lambda x: x[0], x) for x in given]
     for name, found in calls(case.manifold, *first).items():
         assert all(type(x) is np.ndarray or isinstance(x, np.generic) for x in leaves(found)), name
     of_jax = jax.tree.map(jnp.asarray, given)
     for name, found in calls(case.manifold, *of_jax).items():
         assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(found)), name
-    lists = [each_leaf(lambda x: x.tolist(), x) for x in given]
+    lists = [map_leaves(lambda x: x.tolist(), x) for x in given]
     dist = case.manifold.norm(lists[0], lists[2])
     assert np.array_equal(dist, case.manifold.norm(given[0], given[2]))
 
@@ -118,25 +118,25 @@ def test_a_record_has_the_same_bits_at_any_place(case: Case) -> None:
             np.testing.assert_array_equal(a[where], b[rows], err_msg=name)
 
     order = np.random.default_rng(1).permutation(COUNT)
-    for name, found in calls(m, *(each_leaf(lambda x: x[order], x) for x in given)).items():
+    for name, found in calls(m, *(map_leaves(lambda x: x[order], x) for x in given)).items():
         same(name, found, order)
     for length in (1, 2, 3, 7, 64):
         for start in range(0, min(COUNT, 40 * length), length):
             rows = slice(start, start + length)
-            part = calls(m, *(each_leaf(lambda x, r=rows: x[r], x) for x in given))
+            part = calls(m, *(map_leaves(lambda x, r=rows: x[r], x) for x in given))
             for name, found in part.items():
                 same(name, found, rows)
     for i in range(20):  # without an axis of records
-        for name, found in calls(m, *(each_leaf(lambda x, i=i: x[i], x) for x in given)).items():
+        for name, found in calls(m, *(map_leaves(lambda x, i=i: x[i], x) for x in given)).items():
             same(name, found, i, ())
     # as columns, unaligned, and in the other byte order
-    columns = [each_leaf(lambda x: np.asfortranarray(x), x) for x in given]
-    swapped = [each_leaf(lambda x: x.astype(x.dtype.newbyteorder()), x) for x in given]
+    columns = [map_leaves(lambda x: np.asfortranarray(x), x) for x in given]
+    swapped = [map_leaves(lambda x: x.astype(x.dtype.newbyteorder()), x) for x in given]
     for other in (columns, swapped):
         for name, found in calls(m, *other).items():
             same(name, found, slice(None))
     # every second one beside a record that is none
-    beside = [each_leaf(lambda x: _interleaved(x, _bad(x)), x) for x in given]
+    beside = [map_leaves(lambda x: _interleaved(x, _bad(x)), x) for x in given]
     for name, found in calls(m, *beside).items():
         same(name, found, slice(None), slice(0, None, 2))
 

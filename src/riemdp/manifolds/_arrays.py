@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,18 +13,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from .._namespace import Array
-
-
-def leaves(x: Any) -> list[Any]:
-    """The arrays of a point, which may be a tuple of points."""
-    return [leaf for part in x for leaf in leaves(part)] if isinstance(x, tuple) else [x]
-
-
-def each_leaf(f: Callable[..., Any], *points: Any) -> Any:
-    """f of each array of points of one space."""
-    if isinstance(points[0], tuple):
-        return tuple(each_leaf(f, *parts) for parts in zip(*points, strict=True))
-    return f(*points)
 
 
 def draws_from(name: str, rng: Any) -> Any:

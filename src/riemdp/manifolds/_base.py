@@ -18,7 +18,8 @@ import numpy as np
 from .._errors import real
 from .._namespace import is_jax, is_traced, namespace
 from .._programs import compiled
-from ._arrays import coerce_array, draws_from, each_leaf, leaves, standard_normals
+from .._trees import leaves, map_leaves
+from ._arrays import coerce_array, draws_from, standard_normals
 
 if TYPE_CHECKING:
     from jaxtyping import ArrayLike, Bool, Float, PyTree
@@ -50,7 +51,7 @@ def operation(manifold: AbstractManifold, name: str, *arguments: Any) -> Any:
         result = _named(manifold, name, *arguments)
     if any(is_jax(x) for x in leaves(arguments)):
         return result
-    return each_leaf(lambda x: _own(x, arguments), result)
+    return map_leaves(lambda x: _own(x, arguments), result)
 
 
 def _own(x: Any, arguments: tuple[Any, ...]) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import each_leaf, leaves
+from .._trees import leaves, map_leaves
 from ._base import AbstractManifold as Manifold
 from ._base import Point, Tangent
 from ._sample import (
@@ -377,17 +377,17 @@ def transport_is_parallel(m: Manifold, s: Sample) -> float:
 )
 def gradient_conversion(m: Manifold, s: Sample) -> float:
     rng = np.random.default_rng(s.key)
-    linear = each_leaf(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
-    square = each_leaf(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
+    linear = map_leaves(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
+    square = map_leaves(lambda x: rng.standard_normal(np.shape(x)[1:]), s.p)
 
     def f(x: Point) -> np.ndarray:
-        terms = each_leaf(
+        terms = map_leaves(
             lambda a, b, y: a * np.asarray(y) + 0.5 * b * np.asarray(y) ** 2, linear, square, x
         )
         return np.asarray(sum(np.sum(t, axis=tuple(range(2, t.ndim))) for t in leaves(terms)))
 
     gradient = m.egrad_to_rgrad(
-        s.p, each_leaf(lambda a, b, y: a + b * np.asarray(y), linear, square, s.p)
+        s.p, map_leaves(lambda a, b, y: a + b * np.asarray(y), linear, square, s.p)
     )
     measured = slope(f(m.exp(s.p, scaled(s.v, STEP * OFFSETS))))
     largest = np.asarray(m.norm(s.p, gradient) * m.norm(s.p, s.v))
@@ -495,7 +495,7 @@ def _derivatives(
     " and right",
 )
 def derivatives_at_zero(m: Manifold, s: Sample) -> float:
-    zero = each_leaf(lambda x: np.zeros_like(np.asarray(x)), s.v)
+    zero = map_leaves(lambda x: np.zeros_like(np.asarray(x)), s.v)
     reverse, forward = _on_jax(_derivatives, 0)(
         m,
         {
@@ -593,17 +593,17 @@ def _difference(a: Any, b: Point) -> float:
 def batching(m: Manifold, s: Sample) -> float:
     inputs = _inputs(m, s)
     whole = _formulas(m, _FORMULAS, *inputs)
-    first = each_leaf(lambda x: x[0], inputs)
+    first = map_leaves(lambda x: x[0], inputs)
     alone = _formulas(m, _FORMULAS, *first)
     # Repeat the first point for the whole batch, once by giving it alone and once written out.
     p, *_ = inputs
-    spread = each_leaf(lambda x: np.broadcast_to(x[0], x.shape), p)
+    spread = map_leaves(lambda x: np.broadcast_to(x[0], x.shape), p)
     names = ("_exp", "_log", "_dist", "_tangent_from_normals", "_from_coordinates")
-    u, v = (each_leaf(lambda x: np.broadcast_to(x[0], x.shape), x) for x in inputs[1:3])
+    u, v = (map_leaves(lambda x: np.broadcast_to(x[0], x.shape), x) for x in inputs[1:3])
     single = _formulas(m, names, first[0], u, v, *inputs[3:])
     written = _formulas(m, names, spread, u, v, *inputs[3:])
     return worst(
-        _difference({name: each_leaf(lambda x: x[0], one) for name, one in whole.items()}, alone),
+        _difference({name: map_leaves(lambda x: x[0], one) for name, one in whole.items()}, alone),
         _difference(single, written),
     )
 

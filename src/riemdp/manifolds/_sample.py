@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import invalid
-from ._arrays import each_leaf, leaves
+from .._trees import leaves, map_leaves
 from ._base import AbstractManifold, Point, Tangent
 
 
@@ -73,11 +73,11 @@ def combine(*terms: tuple[Any, Any]) -> Any:
             total = total + s.reshape(s.shape + (1,) * (np.ndim(x) - s.ndim)) * np.asarray(x)
         return np.asarray(total)
 
-    return each_leaf(leaf, *(x for _, x in terms))
+    return map_leaves(leaf, *(x for _, x in terms))
 
 
 def minus(a: Point, b: Point) -> Any:
-    return each_leaf(lambda x, y: np.asarray(x) - np.asarray(y), a, b)
+    return map_leaves(lambda x, y: np.asarray(x) - np.asarray(y), a, b)
 
 
 def size(x: Point, axes: int = 1) -> np.ndarray:
@@ -104,15 +104,15 @@ STEP = 1e-3
 def scaled(v: Tangent, factors: np.ndarray, axis: Tangent | None = None) -> Any:
     """Stack of v * factor (or v + axis * factor) over a new leading axis of length 4."""
     if axis is None:
-        return each_leaf(lambda x: np.stack([f * np.asarray(x) for f in factors]), v)
-    return each_leaf(
+        return map_leaves(lambda x: np.stack([f * np.asarray(x) for f in factors]), v)
+    return map_leaves(
         lambda x, y: np.stack([np.asarray(x) + f * np.asarray(y) for f in factors]), v, axis
     )
 
 
 def slope(values: Point) -> Any:
     """Five-point first derivative from values at the four offsets."""
-    return each_leaf(lambda x: np.tensordot(WEIGHTS, np.asarray(x), axes=1) / STEP, values)
+    return map_leaves(lambda x: np.tensordot(WEIGHTS, np.asarray(x), axes=1) / STEP, values)
 
 
 def unit(m: AbstractManifold, i: int, n: int) -> np.ndarray:
@@ -131,4 +131,4 @@ def spoiled(p: Point, value: float) -> Any:
         x.reshape(x.shape[0], -1)[:, -1] = value
         return x
 
-    return each_leaf(leaf, p)
+    return map_leaves(leaf, p)
