@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,13 +27,14 @@ from ..mechanisms._second_moment import (
     SecondMomentNoise,
     spectrum,
 )
-from ..optimizers import DPRGD, OptimizationResult, private_minimize
 from ..privacy import Budget, Guarantee
 from ..privacy._cautions import warn_of
-from ..problems import principal_subspace
 from ..statistics._membership import Membership
 from ..statistics._second_moment import of_rows
 from ._shared import ON_INVALID, Spending, check_seed, cost_of, refuse_weights, required
+
+if TYPE_CHECKING:
+    from ..optimizers import OptimizationResult
 
 MECHANISMS = ("auto", "input-perturbation", "dp-rgd")
 PRIVATE = "private"  # a row norm that is found with a share of the budget
@@ -248,7 +249,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
                 " infinity counts as zero"
             ),
         }
-        if isinstance(release, OptimizationResult):
+        if not isinstance(release, Release):
             return dataclasses.replace(release, value=self.components_, details=details)
         return dataclasses.replace(
             release,
@@ -262,6 +263,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spending, Ba
     def _iterated(
         self, rows: np.ndarray, k: int, bound: float, seed: int | None, groups: object
     ) -> OptimizationResult:
+        # What runs on JAX is imported where it is asked for.
+        from ..optimizers import DPRGD, private_minimize
+        from ..problems import principal_subspace
+
         d = rows.shape[1]
         initial = np.eye(d, k)  # public
         optimizer = DPRGD(steps=20, learning_rate=0.5 / bound**2, clip_norm=bound**2)

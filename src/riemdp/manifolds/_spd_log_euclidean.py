@@ -49,12 +49,6 @@ class _Seen(NamedTuple):
         return self.eig._replace(values=namespace(self.eig.values).log(self.eig.values))
 
 
-class AtIdentity(NamedTuple):
-    """The identity as a base point: its decomposition is known, and a difference from it has a
-    formula in the other point's alone, which takes less time than that of `_Seen`.
-    """
-
-
 class SPDLogEuclidean(AbstractSPD):
     """SPD matrices of size k with the log-Euclidean metric, which makes the matrix logarithm an
     isometry to symmetric matrices with the Frobenius product.
@@ -149,16 +143,12 @@ class SPDLogEuclidean(AbstractSPD):
     def _from_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
         return _by_entry(at.eig.q, at.slopes, sp.unpack(c, self.k))
 
-    def _log_coordinates_from(
-        self, at: _Seen | AtIdentity, q: Matrix
-    ) -> Float[Array, "*batch dim"]:
-        return sp.pack(_log(q) if isinstance(at, AtIdentity) else _log_difference(at, q))
+    def _log_coordinates_from(self, at: _Seen, q: Matrix) -> Float[Array, "*batch dim"]:
+        return sp.pack(_log_difference(at, q))
 
-    def _exp_coordinates_from(
-        self, at: _Seen | AtIdentity, c: Float[Array, "*batch dim"]
-    ) -> Matrix:
+    def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
         h = sp.unpack(c, self.k)
-        return _exp(h) if isinstance(at, AtIdentity) else _end(at, h)
+        return _end(at, h)
 
     def _dist(self, p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
         return safe_sqrt(self._squared_dist(p, q))
@@ -211,24 +201,6 @@ def _log_difference(at: _Seen, q: Matrix) -> Matrix:
     end = sp.spectrum(q)
     direct = sp.apply("log", q, end) - at.y
     return _corrected(direct, sp.difference("log", end, at.eig, q - at.p), direct)
-
-
-def _log(q: Matrix) -> Matrix:
-    """log q. Near the identity it is g(q) (q - I), g(x) = log(x) / (x - 1), which keeps the digits
-    of q - I; far from it small eigenvalues would lose theirs in x - 1.
-    """
-    q = sp.sym(q)
-    eig = sp.spectrum(q)
-    direct = sp.apply("log", q, eig)
-    quotient = (eig.q * sp.log_quotients(eig.values)[..., None, :]) @ sp.transpose(eig.q)
-    return _corrected(direct, sp.sym(quotient @ (q - np.eye(q.shape[-1]))), direct)
-
-
-def _exp(h: Matrix) -> Matrix:
-    """exp h, with the digits of a small h."""
-    end = sp.spectrum(h)
-    less_one = sp.sym((end.q * namespace(h).expm1(end.values)[..., None, :]) @ sp.transpose(end.q))
-    return _corrected(sp.apply("exp", h, end), np.eye(h.shape[-1]) + less_one, h)
 
 
 def _corrected(direct: Matrix, better: Matrix, size: Matrix) -> Matrix:

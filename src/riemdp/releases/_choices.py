@@ -14,15 +14,13 @@ from ..mechanisms import BASELINES, FOR_MEANS, Release, TangentMeanNoise
 from ..mechanisms._base import PointMechanism
 from ..mechanisms._error_law import ErrorLaw, keeps_near, moved_in
 from ..mechanisms._for_mean import MeanFacts
-from ..optimizers import OPTIMIZERS
 
 BY_NAME = {kind.name: kind for kind in (*FOR_MEANS, *BASELINES)}
-OPTIMIZER_BY_NAME = {kind.name: kind for kind in OPTIMIZERS}
 
 COMPARED = tuple(kind.name for kind in FOR_MEANS)
 EXTRINSIC = tuple(kind.name for kind in BASELINES)
 TANGENT_MEAN = TangentMeanNoise.name  # a mean of its own: it takes records, not a point
-OPTIMIZED = tuple(OPTIMIZER_BY_NAME)
+OPTIMIZED = ("dp-rgd", "dp-rsgd", "dp-rsvrg")  # `name` of each optimiser, which runs on JAX
 AUTO = "auto"
 MECHANISMS = (AUTO, *COMPARED, TANGENT_MEAN, *OPTIMIZED, *EXTRINSIC)
 NEED_DELTA = (*(name for name, kind in BY_NAME.items() if kind.needs_delta), *OPTIMIZED)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from .. import problems
 from .._errors import integer, invalid, one_of, real
 from ..domains import AdaptiveBall, Ball, Domain
 from ..domains._door import admit_in_parts, admit_manifold
@@ -25,9 +24,6 @@ from ..mechanisms._counted import Counted, plan_count
 from ..mechanisms._for_mean import MeanFacts
 from ..mechanisms._outside import warn_of_counts
 from ..mechanisms._region import MEAN, TANGENTS
-from ..optimizers._account import Account
-from ..optimizers._minimize import minimized
-from ..optimizers._plan import AbstractOptimizer
 from ..privacy import Budget, Ledger
 from ..privacy._cautions import warn_of
 from ..privacy._sent import refuse_sent
@@ -37,7 +33,6 @@ from ..statistics._people import People
 from ..statistics._sensitivity import (
     ADD_REMOVE,
     REPLACE_ONE,
-    frechet_mean_sensitivity,
 )
 from ._choices import (
     AUTO,
@@ -47,7 +42,6 @@ from ._choices import (
     NEED_DELTA,
     NEED_GRADIENT,
     OPTIMIZED,
-    OPTIMIZER_BY_NAME,
     TANGENT_MEAN,
     Moving,
     build,
@@ -66,6 +60,9 @@ from ._people import charged, of_groups
 from ._people import facts as people_facts
 from ._prepared import Prepared, Releasing, Stepwise
 from ._remembered import chosen, counted_mechanism, mean_query
+
+if TYPE_CHECKING:
+    from ..optimizers import AbstractOptimizer
 
 
 def private_frechet_mean(
@@ -335,9 +332,11 @@ def prepared_mean(
         inside = records.moved(domain.frame.moving)
     else:
         inside = domain.frame.clamp(records)
-    run = partial(_optimised, name, local, inside, n, budget, optimizer)
-    people = grouped is not None
-    return Stepwise(lambda rng, ledger: finish(run(rng, Account(ledger, of_people=people))))
+    # What runs on JAX is imported where it is asked for.
+    from ._optimised import optimised
+
+    run = partial(optimised, name, local, inside, n, budget, optimizer, grouped is not None)
+    return Stepwise(lambda rng, ledger: finish(run(rng, ledger)))
 
 
 def _adaptive(
@@ -473,56 +472,3 @@ def _check_budget(name: str, budget: Budget) -> None:
             f"{name!r} needs delta > 0; for delta = 0 use "
             + " or ".join(repr(kind) for kind in COMPARED if kind not in NEED_DELTA),
         )
-
-
-def _optimised(
-    name: str,
-    local: Domain,
-    records: Any,
-    n: int,
-    budget: Budget,
-    optimizer: AbstractOptimizer | None,
-    rng: int | NoiseSource | None,
-    account: Account,
-) -> Release:
-    """Gradient perturbation from the centre of the ball; the optimiser charges, draws and makes the
-    guarantee.
-    """
-    kind = OPTIMIZER_BY_NAME[name]
-    if optimizer is None:
-        optimizer = kind.for_mean()
-    elif not isinstance(optimizer, kind):
-        raise invalid("optimizer", optimizer, f"mechanism {name!r} needs a {kind.__name__}(...)")
-    if optimizer.counts_are_private:
-        raise invalid(
-            "optimizer",
-            optimizer,
-            "Poisson batches and allocation are accounted for under add-or-remove-one, and this"
-            ' release is replace-one; use sampling="without-replacement", or'
-            " riemdp.private_minimize",
-        )
-    there = Ball._of(local)
-    sensitivity = frechet_mean_sensitivity(local.manifold, there, n)
-    problem = problems.frechet_mean(local.manifold, ball=there)
-    result = minimized(problem, records, local.center, optimizer, budget, account=account, rng=rng)
-    details = {
-        "steps": result.steps,
-        "gradient_calls": result.gradient_calls,
-        "error": "no formula",
-        **dict(result.details),
-    }
-    # Post-processing: the mean is in the ball, the last iterate need not be.
-    value = local.clamp_point(result.value)
-    return Release(
-        value,
-        result.guarantee,
-        result.sigma,
-        name,
-        result.reproducible,
-        sensitivity,
-        None,
-        details,
-        budget,
-        optimizer.words,
-        receipt=result.receipt,
-    )

@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import problems
 from .._errors import InvalidArgument, invalid
 from ..domains import AdaptiveBall
 from ..domains._door import admit_in_parts, admit_manifold
@@ -20,9 +19,6 @@ from ..manifolds._base import RecordsLike
 from ..mechanisms import Release
 from ..mechanisms._common import needs_log
 from ..mechanisms._shrinking import bend_of
-from ..optimizers import DPRGD
-from ..optimizers._account import Account
-from ..optimizers._minimize import minimized
 from ..privacy import Budget, Ledger, gaussian_noise_multiplier
 from ..privacy._cautions import warn_of
 from ..privacy._sent import refuse_sent
@@ -120,6 +116,12 @@ def private_geometric_median(
             f" budget; about {need} are needed. Give a larger budget, more records, or a smaller"
             " public outer ball (search=), which takes fewer steps. Nothing was spent"
         )
+    # What runs on JAX is imported where it is asked for.
+    from .. import problems
+    from ..optimizers import DPRGD
+    from ..optimizers._account import Account
+    from ..optimizers._minimize import minimized
+
     optimizer = DPRGD(len(rates), lambda t: float(rates[t]), 1.0)
     problem = problems.geometric_median(manifold)
     account = Account(ledger, of_people=grouped is not None)
