@@ -10,6 +10,7 @@ import numpy as np
 from .. import _linalg as linalg
 from .._namespace import namespace, stop_gradient
 from . import _spectral as sp
+from ._divided import exp_slopes, log_quotients
 from ._numerics import safe_sqrt
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
@@ -120,7 +121,7 @@ class SPDLogEuclidean(AbstractSPD):
         # In the frame of the eigenvectors of p the derivative of exp is a product entry by entry,
         # and the isotropic Gaussian matrix is the same there as in any other.
         values, q = linalg.eigh(sp.sym(p))
-        slopes = sp.exp_slopes(namespace(values).log(values))
+        slopes = exp_slopes(namespace(values).log(values))
         return congruence(q, slopes * sp.unpack(z, self.k))
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
@@ -141,7 +142,7 @@ class SPDLogEuclidean(AbstractSPD):
     def _prepared(self, p: Matrix) -> _Seen:
         p = sp.sym(p)
         eig = sp.spectrum(p)
-        return _Seen(p, eig, sp.apply("log", p, eig), sp.exp_slopes(sp.logs(eig)))
+        return _Seen(p, eig, sp.apply("log", p, eig), exp_slopes(sp.logs(eig)))
 
     def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
         return sp.pack(_by_entry(at.eig.q, 1.0 / at.slopes, sp.sym(v)))
@@ -220,7 +221,7 @@ def _log(q: Matrix) -> Matrix:
     q = sp.sym(q)
     eig = sp.spectrum(q)
     direct = sp.apply("log", q, eig)
-    quotient = (eig.q * sp.log_quotients(eig.values)[..., None, :]) @ sp.transpose(eig.q)
+    quotient = (eig.q * log_quotients(eig.values)[..., None, :]) @ sp.transpose(eig.q)
     return _corrected(direct, sp.sym(quotient @ (q - np.eye(q.shape[-1]))), direct)
 
 

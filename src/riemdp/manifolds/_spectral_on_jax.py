@@ -27,7 +27,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ._spectral import FUNCTIONS, evaluated, sym, transpose
+from ._divided import FUNCTIONS, evaluated, sym, transpose
 
 TAYLOR_TERMS = 12
 # relative spread of the nodes below which a divided difference of order >= 2 is summed as a series

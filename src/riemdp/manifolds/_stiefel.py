@@ -331,7 +331,8 @@ def _rotation_squared_dist(p: Array, q: Array) -> Array:
     # at 0 and at pi.
     xp = namespace(p, q)
     sines = linalg.singular_values(q - p)
-    cosines = xp.flip(linalg.singular_values(q + p), axis=-1)
+    # No view: over a reversed axis NumPy's loops round otherwise for one pair than for many.
+    cosines = xp.take(linalg.singular_values(q + p), np.arange(p.shape[-1])[::-1], axis=-1)
     angles = 2.0 * xp.atan2(sines, cosines)
     apart = linalg.det(transpose(p) @ q) < 0.0
     return xp.where(apart, math.inf, xp.sum(angles**2, axis=-1))
