@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from riemdp import InvalidArgument
-from riemdp._scalars import Formula
 from riemdp.manifolds import Lorentz, PoincareBall
 from riemdp.manifolds._lorentz import between, seen_from, squared_chord
 
@@ -112,19 +111,6 @@ def test_a_distance_beside_an_axis_is_that_on_it(n):
             q[2] = beside
             assert float(space.dist(p, q)) == pytest.approx(abs(far - away), rel=1e-12)
             assert float(space.dist(q, p)) == pytest.approx(abs(far - away), rel=1e-12)
-
-
-@pytest.mark.parametrize("n", [2, 3, 5])
-def test_a_distance_of_two_points_needs_no_program(n):
-    """Else a small release takes three times as long, and its first half a second more."""
-    rng = np.random.default_rng(n)
-    for r in (0.1, 1.0, 10.0, 100.0):
-        p, q = (
-            np.r_[np.hypot(1.0, np.linalg.norm(x)), x]
-            for x in np.sinh(r) * rng.standard_normal((2, n - 1))
-        )
-        written = Formula(squared_chord, (p, q))([p.tolist(), q.tolist()])
-        np.testing.assert_allclose(written, squared_chord(p, q), rtol=1e-12)
 
 
 def test_slopes_of_a_distance_between_a_near_and_a_far_point_are_numbers() -> None:

@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from .._errors import HERMITIAN, InvalidArgument
 from ..manifolds import AbstractManifold, Product
-from ..manifolds._base import Point, RecordsLike, _compiled
+from ..manifolds._base import Point, RecordsLike, operation
 from ..manifolds._spd import SINGULAR, AbstractSPD
 from ._door import LOOSE, admit_records, in_stretches
 
@@ -88,7 +88,7 @@ def _check(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRecord]:
         if origin is not None:
             safe = jax.tree.map(functools.partial(_where, fine), safe, origin)
         size = len(fine)
-        belongs = _compiled(manifold, "_belongs", _padded(safe, size), LOOSE)
+        belongs = operation(manifold, "_belongs", _padded(safe, size), LOOSE)
         bad[part] |= ~np.asarray(belongs)[:size] | _singular(manifold, safe, size)
     return [
         InvalidRecord(int(i), _reason(manifold, records, X, int(i))) for i in np.flatnonzero(bad)

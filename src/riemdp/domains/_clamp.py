@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from .._programs import for_one_point, for_records
+from .._programs import compiled
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point
 from ._radial import holds_ball, radially
@@ -78,26 +78,26 @@ def _known_to_hold(manifold: AbstractManifold, center: Point, radius: float | Ar
     return not isinstance(holds, Tracer) and bool(holds)
 
 
-@for_one_point(0)
+@compiled(0)
 def _one(manifold: AbstractManifold, center: Point, radius: float | Array, x: Point) -> Point:
     return flagged_batch(manifold, center, radius, x)[0]
 
 
-@for_one_point(0)
+@compiled(0)
 def _one_of_held(
     manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
 ) -> Point:
     return flagged_batch(manifold, center, radius, x, held=True)[0]
 
 
-@for_records(0)
+@compiled(0)
 def _flagged(
     manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
 ) -> tuple[Point, Array]:
     return in_parts(manifold, lambda part: flagged_batch(manifold, center, radius, part), x)
 
 
-@for_records(0)
+@compiled(0)
 def _flagged_of_held(
     manifold: AbstractManifold, center: Point, radius: float | Array, x: Point
 ) -> tuple[Point, Array]:

@@ -23,7 +23,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._errors import InvalidArgument, shape_hint
-from .._programs import for_one_point, in_double_precision
+from .._programs import compiled, in_double_precision
 from ..manifolds import AbstractManifold, Product
 from ..manifolds._base import Point, RecordsLike
 from ._sources import AbstractSource, Held, as_float64, side_by_side, unmasked
@@ -36,7 +36,7 @@ NO_CLASS = -1
 _FEW_CLASSES = 64  # so many are compared with all labels at once
 
 
-@for_one_point(0)
+@compiled(0)
 def _admitted(manifold: AbstractManifold, point: Point) -> tuple[Array, Point, Array]:
     """Whether a point belongs loosely, the point carried onto the space, whether it holds there."""
     repaired = manifold._repair(point)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._programs import for_one_point, for_records
+from .._programs import compiled
 from ..manifolds import AbstractManifold, Euclidean, Product, SPDLogEuclidean
 from ..manifolds._base import Point
 from ..manifolds._spd_log_euclidean import AtIdentity
@@ -85,7 +85,7 @@ def carried(manifold: AbstractManifold, center: Point, x: Point) -> Point:
     return _there(manifold, seen_from(manifold, center), x)
 
 
-@for_records(0, 1)
+@compiled(0, 1)
 def carried_and_clamped(
     manifold: AbstractManifold,
     space: AbstractManifold,
@@ -142,7 +142,7 @@ def carrying(
     return carried_and_clamped(manifold, space, center, at, there, radius, records)
 
 
-@for_one_point(0)
+@compiled(0)
 def carried_back(manifold: AbstractManifold, at: Any, x: Point) -> tuple[Point, jax.Array]:
     """A point of the frame in the space, and whether float64 holds it there; `at` is the center as
     `seen_from`.

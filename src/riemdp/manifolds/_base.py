@@ -1,63 +1,94 @@
-"""The interface of a manifold: what every space offers, and how its calls are checked, batched and
-compiled.
+"""The interface of a manifold: what every space offers, and how its calls are checked and batched.
 
-Public operations (`exp`, `log`, ...) are final and live here. They convert NumPy input to float64
-JAX arrays, check trailing shapes, and run the space's own private formula (`_exp`, `_log`, ...)
-under `jax.jit`, compiled once per manifold and shape. A space therefore implements only underscored
-formulas, written for leading batch axes that broadcast.
+Public operations (`exp`, `log`, ...) are final and live here. They convert input to float64 arrays,
+check trailing shapes, and run the space's own private formula (`_exp`, `_log`, ...): as it is on
+NumPy arrays, as one compiled program on JAX arrays. A space therefore implements only underscored
+formulas, for whatever array they are given, written for leading batch axes that broadcast.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import math
-import operator
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Bool, Float, PRNGKeyArray, PyTree
-from numpy.typing import ArrayLike as NumPyArrayLike
 
 from .._errors import real
-from .._programs import operation as _compiled
-from ._arrays import coerce_array
-from ._normals import tangent_normals
+from .._namespace import is_jax, is_traced, namespace
+from .._programs import compiled
+from ._arrays import coerce_array, draws_from, each_leaf, leaves, standard_normals
 
-# Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
-Point: TypeAlias = PyTree[Float[Array, "..."]]
-Tangent: TypeAlias = PyTree[Float[Array, "..."]]
-# Records as a user gives them: an array (n, *shape), or a sequence of any objects, read one by one.
-RecordsLike: TypeAlias = NumPyArrayLike | Sequence[object]
+if TYPE_CHECKING:
+    from jaxtyping import ArrayLike, Bool, Float, PyTree
+    from numpy.typing import ArrayLike as NumPyArrayLike
+
+    from .._namespace import Array
+
+    # Arrays (*batch, *shape), or the tuple of such that a `Product` takes.
+    Point: TypeAlias = PyTree[Float[Array, "..."]]
+    Tangent: TypeAlias = PyTree[Float[Array, "..."]]
+    # Records as a user gives them: an array (n, *shape), or a sequence of any objects, read one by
+    # one.
+    RecordsLike: TypeAlias = NumPyArrayLike | Sequence[object]
+else:
+    Point = Tangent = RecordsLike = Any
 EPS = 2.0**-52  # distance from 1 to the next float64
 
 
-@functools.partial(jax.jit, static_argnums=(0, 2))
-def _compiled_random_point(
-    manifold: AbstractManifold, key: PRNGKeyArray, shape: tuple[int, ...]
+@compiled(0, 1)
+def _named(manifold: AbstractManifold, name: str, *arguments: Any) -> Any:
+    return getattr(manifold, name)(*arguments)
+
+
+def operation(manifold: AbstractManifold, name: str, *arguments: Any) -> Any:
+    """What the method of this name gives: at once, in arrays of their own, where no argument is a
+    JAX array, else by one compiled program for each manifold, name and shape.
+    """
+    with np.errstate(all="ignore"):
+        result = _named(manifold, name, *arguments)
+    if any(is_jax(x) for x in leaves(arguments)):
+        return result
+    return each_leaf(lambda x: _own(x, arguments), result)
+
+
+def _own(x: Any, arguments: tuple[Any, ...]) -> Any:
+    """A result for NumPy arrays: no view, and none of the arguments; without axes a number, as
+    NumPy's own. JAX's become NumPy's, where a formula knows no other arrays.
+    """
+    if is_jax(x) and not is_traced(x):
+        x = np.asarray(x)
+    if not isinstance(x, np.ndarray):
+        return x
+    if x.base is not None or any(x is one for one in leaves(arguments)):
+        x = np.array(x)
+    return x if x.ndim else x[()]
+
+
+@compiled(0, 2)
+def _random_point(manifold: AbstractManifold, rng: Any, shape: tuple[int, ...]) -> Any:
+    return manifold._random_point(rng, shape)
+
+
+@compiled(0, 4)
+def _tangent_normal(
+    manifold: AbstractManifold, rng: Any, p: Point, sigma: float, shape: tuple[int, ...]
 ) -> Any:
-    return manifold._random_point(key, shape)
+    z = standard_normals(rng, (*shape, *manifold._batch_shape(p), manifold.noise_size))
+    return manifold._tangent_from_normals(p, sigma * z)
 
 
-@functools.lru_cache(maxsize=256)
-def _name(manifold: AbstractManifold) -> str:
-    return eqx.tree_pformat(manifold)
-
-
-class AbstractManifold(eqx.Module):
+class AbstractManifold(ABC):
     """A Riemannian manifold whose points are float64 arrays with trailing axes `shape`.
 
     Every operation takes the base point first. Points `p`, `q` and tangent vectors `u`, `v` have
-    shape (*batch, *shape), batch axes broadcast, and results are float64 JAX arrays. On a `Product`
-    they are tuples with one entry a factor.
+    shape (*batch, *shape), batch axes broadcast, and results are float64 arrays of the library that
+    was given: NumPy's for NumPy arrays, lists and numbers, JAX's where an argument is a JAX array.
+    On a `Product` they are tuples with one entry a factor.
 
-    To add a space, subclass `AbstractManifold` with *static* fields only (so that an instance is
-    hashable), and give `shape`, `dim`, `origin`, `curvature_bounds`, `is_hadamard` and eight
+    To add a space, subclass `AbstractManifold`, as a frozen dataclass with hashable fields if it
+    has any, and give `shape`, `dim`, `origin`, `curvature_bounds`, `is_hadamard` and eight
     formulas: `_exp`, `_log`, `_inner`, `_project`, `_to_tangent`, `_to_coordinates`,
     `_from_coordinates`, `_injectivity_radius`. All others follow from these and may be replaced by
     closed forms. `riemdp.manifolds.check(manifold)` then runs the property tests on it.
@@ -78,17 +109,16 @@ class AbstractManifold(eqx.Module):
         1.5708
     """
 
-    if not TYPE_CHECKING:
-        # Plain bound methods: a module's own cost as much as a small formula at each access, and
-        # serve arrays in fields, of which a manifold has none.
-        __getattribute__ = object.__getattribute__
-
+    # What a dataclass has; a subclass need not be one.
     def __repr__(self) -> str:
-        return _name(self)
+        fields = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({fields})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        # asked for at each call of a program; a module's own takes four times as long
-        return hash((type(self), _fields(type(self))(self)))
+        return hash((type(self), *vars(self).values()))
 
     # ---------------------------------------------------------------- facts about the space
     @property
@@ -231,10 +261,19 @@ class AbstractManifold(eqx.Module):
 
     def _egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
         """The derivative along each vector of the orthonormal frame is its coordinate."""
-        p, g = jnp.broadcast_arrays(p, g)
-        zero = jnp.zeros((*self._batch_shape(p), self.dim))
-        _, pull_back = jax.vjp(lambda c: self._from_coordinates(p, c), zero)
-        return self._from_coordinates(p, pull_back(g)[0])
+        xp = namespace(p, g)
+        p, g = xp.broadcast_arrays(p, g)
+        if is_jax(p):
+            import jax
+
+            zero = xp.zeros((*self._batch_shape(p), self.dim))
+            _, pull_back = jax.vjp(lambda c: self._from_coordinates(p, c), zero)
+            return self._from_coordinates(p, pull_back(g)[0])
+        along = [
+            xp.sum(self._from_coordinates(p, unit) * g, axis=self._axes)
+            for unit in xp.eye(self.dim)
+        ]
+        return self._from_coordinates(p, xp.stack(along, axis=-1))
 
     def _belongs(self, x: Point, atol: float) -> Bool[Array, "*batch"]:
         return self._alike(x, self._project(x), atol)
@@ -243,24 +282,32 @@ class AbstractManifold(eqx.Module):
         return self._alike(v, self._to_tangent(p, v), atol)
 
     def _alike(self, x: Array, y: Array, atol: float) -> Bool[Array, "*batch"]:
-        x, y = jnp.broadcast_arrays(x, y)
-        axes = tuple(range(x.ndim - len(self.shape), x.ndim))
-        size = jnp.maximum(1.0, jnp.max(jnp.abs(x), axis=axes, initial=0.0))
-        error = jnp.max(jnp.abs(x - y), axis=axes, initial=0.0)
-        return jnp.isfinite(size) & (error <= atol * size)  # False for NaN
+        xp = namespace(x, y)
+        x, y = xp.broadcast_arrays(x, y)
+        size = xp.maximum(1.0, xp.max(xp.abs(x), axis=self._axes))
+        error = xp.max(xp.abs(x - y), axis=self._axes)
+        return xp.isfinite(size) & (error <= atol * size)  # False for NaN
 
-    def _random_point(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Point:
-        z = jax.random.normal(key, (*shape, self.noise_size))
+    def _random_point(self, rng: Any, shape: tuple[int, ...]) -> Point:
+        """By `standard_normals` of a generator or key."""
+        z = standard_normals(rng, (*shape, self.noise_size))
         return self._exp(self.origin, self._tangent_from_normals(self.origin, z))
 
     def _tangent_from_normals(self, p: Point, z: Float[Array, "*batch noise"]) -> Tangent:
         return self._from_coordinates(p, z)
 
     def _log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
+        """By derivatives of `_exp`, which JAX takes, of whatever arrays."""
+        import jax.numpy as jnp
+
         core = "(" + ",".join(f"d{i}" for i in range(len(self.shape))) + ")"
-        return jnp.vectorize(self._log_volume_at, signature=f"{core},{core}->()")(p, v)
+        at = jnp.vectorize(self._log_volume_at, signature=f"{core},{core}->()")
+        return at(jnp.asarray(p), jnp.asarray(v))
 
     def _log_volume_at(self, p: Point, v: Tangent) -> Float[Array, ""]:
+        import jax
+        import jax.numpy as jnp
+
         frame = self._from_coordinates(p, jnp.eye(self.dim))
         moved = jax.vmap(lambda e: jax.jvp(lambda w: self._exp(p, w), (v,), (e,))[1])(frame)
         return jnp.linalg.slogdet(self._to_coordinates(self._exp(p, v), moved))[1]
@@ -284,7 +331,7 @@ class AbstractManifold(eqx.Module):
             return math.inf
         kappa = self._curvature_in_ball(center, 0.0)
         convex = math.inf if kappa <= 0 else math.pi / (2 * math.sqrt(kappa))
-        return min(float(jnp.min(self._injectivity_radius(center))), convex) / 2
+        return min(float(np.min(self._injectivity_radius(center))), convex) / 2
 
     def _ambient_diameter(self, center: Point, radius: float) -> float:
         """Bound of the Frobenius distance of two points of the ball, where arrays add up."""
@@ -304,7 +351,7 @@ class AbstractManifold(eqx.Module):
 
     def _log_scales(self, x: Point) -> Float[Array, "*batch scales"]:
         """The logarithms of the scale factors of points, each a function of one point."""
-        return jnp.zeros((*self._batch_shape(x), 0))
+        return namespace(x).zeros((*self._batch_shape(x), 0))
 
     def _rescaled(self, p: Point, scales: Float[ArrayLike, " scales"]) -> Point:
         """The point with these logarithms of its scale factors, otherwise like `p`."""
@@ -321,7 +368,7 @@ class AbstractManifold(eqx.Module):
         """
         if self.is_hadamard and not self._is_flat:
             return 30.0
-        return float(jnp.min(self._injectivity_radius(p)))
+        return float(np.min(self._injectivity_radius(p)))
 
     # Distances that float64 holds: from the origin, and as the radius of a ball of which it decides
     # whether a point lies inside.
@@ -371,7 +418,7 @@ class AbstractManifold(eqx.Module):
         The default covers errors that grow like the coordinates and like e^(sqrt(-kappa) r), with
         a factor of about 10 to spare; a space with worse coordinates gives its own.
         """
-        entries = [np.asarray(leaf) for leaf in jax.tree.leaves(center)]
+        entries = [np.asarray(leaf) for leaf in leaves(center)]
         size = 1.0 + max(float(np.max(np.abs(leaf), initial=0.0)) for leaf in entries)
         count = sum(leaf.size for leaf in entries)
         growth = math.sqrt(max(0.0, -self.curvature_bounds[0])) * radius
@@ -387,33 +434,33 @@ class AbstractManifold(eqx.Module):
     # ---------------------------------------------------------------- public operations, final
     def exp(self, p: Point, v: Tangent) -> Point:
         """Exponential map: the end at time 1 of the geodesic that leaves `p` with velocity `v`."""
-        return _compiled(self, "_exp", self._coerce("p", p), self._coerce("v", v))
+        return operation(self, "_exp", self._coerce("p", p), self._coerce("v", v))
 
     def log(self, p: Point, q: Point) -> Tangent:
         """Logarithm: the velocity at `p` of the minimising geodesic that reaches `q` at time 1. It
         is the inverse of `exp` inside the cut locus.
         """
-        return _compiled(self, "_log", self._coerce("p", p), self._coerce("q", q))
+        return operation(self, "_log", self._coerce("p", p), self._coerce("q", q))
 
     def dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
         """Geodesic distance, shape (*batch,); exactly 0 for equal arguments."""
-        return _compiled(self, "_dist", self._coerce("p", p), self._coerce("q", q))
+        return operation(self, "_dist", self._coerce("p", p), self._coerce("q", q))
 
     def squared_dist(self, p: Point, q: Point) -> Float[Array, "*batch"]:
         """Squared geodesic distance, shape (*batch,). Unlike `dist` it is differentiable at
         p = q.
         """
-        return _compiled(self, "_squared_dist", self._coerce("p", p), self._coerce("q", q))
+        return operation(self, "_squared_dist", self._coerce("p", p), self._coerce("q", q))
 
     def inner(self, p: Point, u: Tangent, v: Tangent) -> Float[Array, "*batch"]:
         """Riemannian inner product of `u` and `v` at `p`, shape (*batch,)."""
-        return _compiled(
+        return operation(
             self, "_inner", self._coerce("p", p), self._coerce("u", u), self._coerce("v", v)
         )
 
     def norm(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
         """Riemannian norm of `v` at `p`, shape (*batch,). Its gradient at v = 0 is 0, never NaN."""
-        return _compiled(self, "_norm", self._coerce("p", p), self._coerce("v", v))
+        return operation(self, "_norm", self._coerce("p", p), self._coerce("v", v))
 
     def transport(self, p: Point, q: Point, v: Tangent) -> Tangent:
         """Carry `v` from `p` to `q` by a linear isometry that is continuous in both points.
@@ -421,7 +468,7 @@ class AbstractManifold(eqx.Module):
         It is parallel transport along the minimising geodesic where that has a closed form
         (`transport_is_parallel`), otherwise the isometry that the space documents.
         """
-        return _compiled(
+        return operation(
             self, "_transport", self._coerce("p", p), self._coerce("q", q), self._coerce("v", v)
         )
 
@@ -429,25 +476,25 @@ class AbstractManifold(eqx.Module):
         """A cheaper approximation of `exp`, equal to it to first order in `v`; `exp` itself where
         nothing cheaper is safe.
         """
-        return _compiled(self, "_retract", self._coerce("p", p), self._coerce("v", v))
+        return operation(self, "_retract", self._coerce("p", p), self._coerce("v", v))
 
     def project(self, x: Point) -> Point:
         """Carry an ambient array of trailing shape `shape` to the manifold, to the nearest point
         where that is well defined.
         """
-        return _compiled(self, "_project", self._coerce("x", x))
+        return operation(self, "_project", self._coerce("x", x))
 
     def to_tangent(self, p: Point, x: Tangent) -> Tangent:
         """Project an ambient array of trailing shape `shape` to the tangent space at `p`,
         orthogonally in the ambient product of the space.
         """
-        return _compiled(self, "_to_tangent", self._coerce("p", p), self._coerce("x", x))
+        return operation(self, "_to_tangent", self._coerce("p", p), self._coerce("x", x))
 
     def egrad_to_rgrad(self, p: Point, g: Tangent) -> Tangent:
         """Riemannian gradient at `p` from the array `g` of partial derivatives, which has the shape
         of `p`.
         """
-        return _compiled(self, "_egrad_to_rgrad", self._coerce("p", p), self._coerce("g", g))
+        return operation(self, "_egrad_to_rgrad", self._coerce("p", p), self._coerce("g", g))
 
     def belongs(self, x: Point, atol: float = 1e-8) -> Bool[Array, "*batch"]:
         """Whether each `x` is finite and satisfies the equations of the manifold.
@@ -460,7 +507,7 @@ class AbstractManifold(eqx.Module):
         Returns:
             Booleans of shape (*batch,).
         """
-        return _compiled(self, "_belongs", self._coerce("x", x), real("atol", atol, at_least=0.0))
+        return operation(self, "_belongs", self._coerce("x", x), real("atol", atol, at_least=0.0))
 
     def is_tangent(self, p: Point, v: Tangent, atol: float = 1e-8) -> Bool[Array, "*batch"]:
         """Whether each `v` is finite and tangent at `p`.
@@ -474,7 +521,7 @@ class AbstractManifold(eqx.Module):
         Returns:
             Booleans of shape (*batch,).
         """
-        return _compiled(
+        return operation(
             self,
             "_is_tangent",
             self._coerce("p", p),
@@ -482,29 +529,30 @@ class AbstractManifold(eqx.Module):
             real("atol", atol, at_least=0.0),
         )
 
-    def random_point(self, key: PRNGKeyArray, shape: tuple[int, ...] = ()) -> Point:
+    def random_point(self, rng: Any, shape: tuple[int, ...] = ()) -> Point:
         """Random points for tests and simulation: uniform on compact spaces, spread about the
         origin elsewhere.
 
         Args:
-            key: A JAX random key, `jax.random.key(0)`.
+            rng: A `numpy.random.Generator` or a whole number, its seed, for NumPy arrays; a key of
+                JAX, `jax.random.key(0)`, for JAX arrays.
             shape: The batch axes of the result.
 
         Returns:
             Points (*shape, *manifold.shape).
         """
-        return _compiled_random_point(self, key, tuple(shape))
+        with np.errstate(all="ignore"):
+            return _random_point(self, draws_from("rng", rng), tuple(shape))
 
     def tangent_normal(
-        self, key: PRNGKeyArray, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()
+        self, rng: Any, p: Point, sigma: float = 1.0, shape: tuple[int, ...] = ()
     ) -> Tangent:
         """Isotropic Gaussian tangent vectors at `p`, for simulation: E|v|_p^2 = dim * sigma^2.
 
-        JAX keys are 64 bits wide and meant for simulation; a release draws from the operating
-        system instead (see `riemdp.randomness`).
+        A release draws from the operating system instead (see `riemdp.randomness`).
 
         Args:
-            key: A JAX random key.
+            rng: A `numpy.random.Generator`, a whole number, its seed, or a key of JAX.
             p: Points (*batch, *manifold.shape).
             sigma: Standard deviation of each orthonormal coordinate, at least 0.
             shape: Axes that are put before the batch axes of `p`.
@@ -514,7 +562,8 @@ class AbstractManifold(eqx.Module):
         """
         base = self._coerce("p", p)
         sigma = real("sigma", sigma, at_least=0.0)
-        return tangent_normals(self, tuple(shape), base, sigma, key)
+        with np.errstate(all="ignore"):
+            return _tangent_normal(self, draws_from("rng", rng), base, sigma, tuple(shape))
 
     def tangent_from_normals(self, p: Point, z: Float[ArrayLike, "*batch noise"]) -> Tangent:
         """The isotropic unit Gaussian tangent vector at `p` that iid standard normals make.
@@ -530,64 +579,65 @@ class AbstractManifold(eqx.Module):
             Tangent vectors (*batch, *shape).
         """
         z = coerce_array("z", z, (self.noise_size,), self, " (noise_size)")
-        return _compiled(self, "_tangent_from_normals", self._coerce("p", p), z)
+        return operation(self, "_tangent_from_normals", self._coerce("p", p), z)
 
     def to_coordinates(self, p: Point, v: Tangent) -> Float[Array, "*batch dim"]:
         """Coordinates (*batch, dim) of `v` in an orthonormal frame at `p`. Their Euclidean norm is
         norm(p, v).
         """
-        return _compiled(self, "_to_coordinates", self._coerce("p", p), self._coerce("v", v))
+        return operation(self, "_to_coordinates", self._coerce("p", p), self._coerce("v", v))
 
     def from_coordinates(self, p: Point, c: Float[ArrayLike, "*batch dim"]) -> Tangent:
         """The tangent vector at `p` with coordinates `c` (*batch, dim): the inverse of
         `to_coordinates`, with the same frame.
         """
         c = coerce_array("c", c, (self.dim,), self, " (dim)")
-        return _compiled(self, "_from_coordinates", self._coerce("p", p), c)
+        return operation(self, "_from_coordinates", self._coerce("p", p), c)
 
     def injectivity_radius(self, p: Point) -> Float[Array, "*batch"]:
         """Radius of the ball of tangent vectors at `p` on which exp is a diffeomorphism, shape
         (*batch,); infinite on Hadamard spaces.
         """
-        return _compiled(self, "_injectivity_radius", self._coerce("p", p))
+        return operation(self, "_injectivity_radius", self._coerce("p", p))
 
     def log_volume_density(self, p: Point, v: Tangent) -> Float[Array, "*batch"]:
         """log |det D exp_p(v)| between orthonormal frames, shape (*batch,): the log Jacobian of
         exp.
         """
-        return _compiled(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
+        return operation(self, "_log_volume_density", self._coerce("p", p), self._coerce("v", v))
 
     # ---------------------------------------------------------------- helpers for subclasses
     def _batch_shape(self, p: Point) -> tuple[int, ...]:
         """Leading (batch) axes of an already coerced point."""
         return p.shape[: p.ndim - len(self.shape)]
 
+    @property
+    def _axes(self) -> tuple[int, ...]:
+        """The trailing axes of a point."""
+        return tuple(range(-len(self.shape), 0))
+
     def _unavailable(self, operation: str, instead: str) -> NotImplementedError:
         return NotImplementedError(f"{self!r} has no closed form for `{operation}`; {instead}")
 
 
-@functools.cache
-def _fields(kind: type[AbstractManifold]) -> Callable[[AbstractManifold], object]:
-    """What reads the fields of a manifold."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    return operator.attrgetter(*names) if names else lambda _: ()
-
-
 def _root(square: Array) -> Array:
     """A square root whose derivative at 0 is 0; NaN stays NaN."""
-    nothing = square <= 0.0
-    return jnp.where(nothing, 0.0, jnp.sqrt(jnp.where(nothing, 1.0, square)))
+    xp, nothing = namespace(square), square <= 0.0
+    return xp.where(nothing, 0.0, xp.sqrt(xp.where(nothing, 1.0, square)))
+
+
+def set_field(manifold: AbstractManifold, name: str, value: object) -> None:
+    """Set a field of a frozen dataclass while it is made."""
+    object.__setattr__(manifold, name, value)
 
 
 def held(value: Any) -> Any:
     """What a result keeps and shows of a value: each array, also in a tuple, as a read-only NumPy
     array of its own. Anything else stays as it is.
-
-    Operations compute with JAX arrays, results hold NumPy arrays: here the one becomes the other.
     """
     if isinstance(value, tuple):
         return tuple(held(part) for part in value)
-    if not isinstance(value, jax.Array | np.ndarray):
+    if not isinstance(value, np.ndarray) and not is_jax(value):
         return value
     array = np.array(value)
     array.setflags(write=False)

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from .._errors import InvalidArgument, RiemdpError, integer, invalid, real
@@ -256,6 +255,8 @@ def _not_offered(manifold: AbstractManifold, sample: Sample) -> tuple[str, ...]:
         "injectivity_radius": (p,),
         "log_volume_density": (p, v),
     }
+    import jax
+
     missing = []
     for name in _OPERATIONS:
         try:

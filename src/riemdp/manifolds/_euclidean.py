@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import numpy as np
 
 from .._errors import integer
 from .._namespace import namespace
 from ._arrays import standard_normals
-from ._base import EPS, AbstractManifold
+from ._base import EPS, AbstractManifold, set_field
 from ._numerics import all_finite, safe_sqrt
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .._namespace import Array
 
 
+@dataclass(frozen=True, init=False)
 class Euclidean(AbstractManifold):
     """Arrays of a fixed shape with <u, v> = sum of u * v: a flat, complete, homogeneous space. Its
     dimension is the number of entries.
@@ -41,10 +42,11 @@ class Euclidean(AbstractManifold):
         5.0
     """
 
-    lengths: tuple[int, ...] = eqx.field(static=True)
+    lengths: tuple[int, ...]
 
     def __init__(self, *shape: int) -> None:
-        self.lengths = tuple(integer(f"shape[{i}]", n, at_least=1) for i, n in enumerate(shape))
+        lengths = tuple(integer(f"shape[{i}]", n, at_least=1) for i, n in enumerate(shape))
+        set_field(self, "lengths", lengths)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -78,9 +80,6 @@ class Euclidean(AbstractManifold):
     def transport_is_parallel(self) -> bool:
         return True
 
-    def _axes(self) -> tuple[int, ...]:
-        return tuple(range(-len(self.lengths), 0))
-
     def _exp(self, p: Array, v: Array) -> Array:
         return p + v
 
@@ -92,11 +91,11 @@ class Euclidean(AbstractManifold):
 
     def _squared_dist(self, p: Array, q: Array) -> Float[Array, "*batch"]:
         xp = namespace(p, q)
-        return xp.sum((q - p) ** 2, axis=self._axes())
+        return xp.sum((q - p) ** 2, axis=self._axes)
 
     def _inner(self, p: Array, u: Array, v: Array) -> Float[Array, "*batch"]:
         xp = namespace(p, u, v)
-        return xp.sum(self._over(p, u) * v, axis=self._axes())
+        return xp.sum(self._over(p, u) * v, axis=self._axes)
 
     def _norm(self, p: Array, v: Array) -> Float[Array, "*batch"]:
         return safe_sqrt(self._inner(p, v, v))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
 from .._errors import integer
 from .._namespace import is_jax, namespace, with_derivative
 from ._arrays import standard_normals
-from ._base import AbstractManifold
+from ._base import AbstractManifold, set_field
 from ._numerics import (
     all_finite,
     asinhc_sqrt,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .._namespace import Array
 
 
+@dataclass(frozen=True)
 class Lorentz(AbstractManifold):
     """Hyperbolic space of curvature -1 as a hyperboloid in R^n: points with <x, x>_L = -x_0^2 +
     x_1^2 + ... = -1 and x_0 > 0. The dimension is n - 1.
@@ -61,10 +62,10 @@ class Lorentz(AbstractManifold):
         2.0
     """
 
-    n: int = eqx.field(static=True)
+    n: int
 
-    def __init__(self, n: int) -> None:
-        self.n = integer("n", n, at_least=2)
+    def __post_init__(self) -> None:
+        set_field(self, "n", integer("n", self.n, at_least=2))
 
     @property
     def shape(self) -> tuple[int, ...]:

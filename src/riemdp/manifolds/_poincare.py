@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
 from .._errors import integer
 from .._namespace import namespace
 from ._arrays import standard_normals
-from ._base import EPS, AbstractManifold
+from ._base import EPS, AbstractManifold, set_field
 from ._numerics import (
     all_finite,
     asinhc_sqrt,
@@ -33,6 +33,7 @@ _LARGEST_NORM = (
 )  # farther out, 1 - |x|^2 has no correct digit; the distance to the origin is 35.2 there
 
 
+@dataclass(frozen=True)
 class PoincareBall(AbstractManifold):
     """Hyperbolic space of curvature -1 in the open unit ball of R^n, with the metric <u, v>_p =
     4 <u, v> / (1 - |p|^2)^2. The dimension is n.
@@ -57,10 +58,10 @@ class PoincareBall(AbstractManifold):
         1.0
     """
 
-    n: int = eqx.field(static=True)
+    n: int
 
-    def __init__(self, n: int) -> None:
-        self.n = integer("n", n, at_least=1)
+    def __post_init__(self) -> None:
+        set_field(self, "n", integer("n", self.n, at_least=1))
 
     @property
     def shape(self) -> tuple[int, ...]:

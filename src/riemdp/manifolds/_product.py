@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import numpy as np
 
 from .._errors import InvalidArgument, invalid
 from .._namespace import namespace
 from ._arrays import split
-from ._base import AbstractManifold, Point, Tangent
+from ._base import AbstractManifold, Point, Tangent, set_field
 from ._numerics import safe_sqrt
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .._namespace import Array
 
 
+@dataclass(frozen=True, init=False)
 class Product(AbstractManifold):
     """The product M_1 x ... x M_k with the sum of the metrics. Points and tangent vectors are
     tuples with one entry a factor.
@@ -43,7 +44,7 @@ class Product(AbstractManifold):
         (4, ((3,), (2,)))
     """
 
-    manifolds: tuple[AbstractManifold, ...] = eqx.field(static=True)
+    manifolds: tuple[AbstractManifold, ...]
 
     def __init__(self, *manifolds: AbstractManifold) -> None:
         if not manifolds:
@@ -58,7 +59,7 @@ class Product(AbstractManifold):
                     factor,
                     "give manifolds, as in Product(Sphere(3), Euclidean(2))",
                 )
-        self.manifolds = manifolds
+        set_field(self, "manifolds", manifolds)
 
     @property
     def shape(self) -> tuple[Any, ...]:

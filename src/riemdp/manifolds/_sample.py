@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._errors import invalid
+from ._arrays import each_leaf, leaves
 from ._base import AbstractManifold, Point, Tangent
 
 
@@ -45,15 +44,15 @@ def draw_sample(
     points: Point | None = None,
 ) -> Sample:
     """Random base points, and tangent vectors of norm between radius / 10 and radius."""
-    rng = np.random.default_rng(key)  # vectors are drawn with NumPy, which has nothing to compile
+    rng = np.random.default_rng(key)
     p = (
-        manifold.random_point(jax.random.key(key), (samples,))
+        manifold.random_point(rng, (samples,))
         if points is None
         else manifold._coerce("points", points)
     )
     if manifold._batch_shape(p) != (samples,):
         raise invalid("points", points, f"give `samples` = {samples} points, with one leading axis")
-    reach = np.asarray(jnp.broadcast_to(manifold.injectivity_radius(p), (samples,)))
+    reach = np.broadcast_to(np.asarray(manifold.injectivity_radius(p)), (samples,))
     largest = np.minimum(0.45 * reach, 1.0) if radius is None else np.full(samples, radius)
     directions = rng.standard_normal((4, samples, manifold.dim))
     lengths = rng.uniform(0.1, 1.0, (4, samples, 1)) * largest[:, None]
@@ -74,17 +73,17 @@ def combine(*terms: tuple[Any, Any]) -> Any:
             total = total + s.reshape(s.shape + (1,) * (np.ndim(x) - s.ndim)) * np.asarray(x)
         return np.asarray(total)
 
-    return jax.tree.map(leaf, *(x for _, x in terms))
+    return each_leaf(leaf, *(x for _, x in terms))
 
 
 def minus(a: Point, b: Point) -> Any:
-    return jax.tree.map(lambda x, y: np.asarray(x) - np.asarray(y), a, b)
+    return each_leaf(lambda x, y: np.asarray(x) - np.asarray(y), a, b)
 
 
 def size(x: Point, axes: int = 1) -> np.ndarray:
     """Ambient norm over everything but the leading `axes` axes."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(x)]
-    return np.sqrt(sum(np.sum(leaf**2, axis=tuple(range(axes, leaf.ndim))) for leaf in leaves))
+    parts = [np.asarray(leaf) for leaf in leaves(x)]
+    return np.sqrt(sum(np.sum(leaf**2, axis=tuple(range(axes, leaf.ndim))) for leaf in parts))
 
 
 def worst(*errors: ArrayLike) -> float:
@@ -105,15 +104,15 @@ STEP = 1e-3
 def scaled(v: Tangent, factors: np.ndarray, axis: Tangent | None = None) -> Any:
     """Stack of v * factor (or v + axis * factor) over a new leading axis of length 4."""
     if axis is None:
-        return jax.tree.map(lambda x: np.stack([f * np.asarray(x) for f in factors]), v)
-    return jax.tree.map(
+        return each_leaf(lambda x: np.stack([f * np.asarray(x) for f in factors]), v)
+    return each_leaf(
         lambda x, y: np.stack([np.asarray(x) + f * np.asarray(y) for f in factors]), v, axis
     )
 
 
 def slope(values: Point) -> Any:
     """Five-point first derivative from values at the four offsets."""
-    return jax.tree.map(lambda x: np.tensordot(WEIGHTS, np.asarray(x), axes=1) / STEP, values)
+    return each_leaf(lambda x: np.tensordot(WEIGHTS, np.asarray(x), axes=1) / STEP, values)
 
 
 def unit(m: AbstractManifold, i: int, n: int) -> np.ndarray:
@@ -132,4 +131,4 @@ def spoiled(p: Point, value: float) -> Any:
         x.reshape(x.shape[0], -1)[:, -1] = value
         return x
 
-    return jax.tree.map(leaf, p)
+    return each_leaf(leaf, p)

@@ -12,7 +12,7 @@ from .. import _linalg as linalg
 from .._errors import ConvergenceWarning, InvalidArgument, integer, real
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _spectral as sp
-from ._base import EPS, Point, Tangent, _compiled
+from ._base import EPS, Point, Tangent, operation
 from ._numerics import safe_divide, safe_sqrt
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
@@ -225,13 +225,13 @@ class SPDBuresWasserstein(AbstractSPD):
         """Whether t -> exp(p, t v), 0 <= t <= 1, is a minimising geodesic: whether I + L > 0, where
         L p + p L = v. Shape (*batch,).
         """
-        return _compiled(self, "_in_exp_domain", self._coerce("p", p), self._coerce("v", v))
+        return operation(self, "_in_exp_domain", self._coerce("p", p), self._coerce("v", v))
 
     def curvature_upper_bound(self, p: Point) -> Float[Array, "*batch"]:
         """Largest sectional curvature at `p`, shape (*batch,): 3 / (l_1 + l_2) with its two
         smallest eigenvalues, 0 for k = 1. It is attained.
         """
-        return _compiled(self, "_curvature_upper_bound", self._coerce("p", p))
+        return operation(self, "_curvature_upper_bound", self._coerce("p", p))
 
     def curvature_upper_bound_in_ball(self, center: Point, radius: float) -> float:
         """Upper bound of the sectional curvature along all geodesics between points of the ball
@@ -308,7 +308,7 @@ class SPDBuresWasserstein(AbstractSPD):
         change, steps = math.inf, 4
         while steps <= max_steps:
             # Neville's table: the error of the classical method has an expansion in h^4, h^5, ...
-            new = [_compiled(self, "_transport_in_steps", p, q, v, np.asarray(steps))]
+            new = [operation(self, "_transport_in_steps", p, q, v, np.asarray(steps))]
             for j, old in enumerate(row):
                 new.append(new[-1] + (new[-1] - old) / (2.0 ** (4 + j) - 1.0))
             if row:

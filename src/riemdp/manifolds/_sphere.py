@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
 from .._errors import integer
 from .._namespace import namespace
 from ._arrays import standard_normals
-from ._base import AbstractManifold
+from ._base import AbstractManifold, set_field
 from ._numerics import (
     all_finite,
     atanc_sqrt,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .._namespace import Array
 
 
+@dataclass(frozen=True)
 class Sphere(AbstractManifold):
     """Unit vectors of R^n with the metric of R^n. The dimension is n - 1, the sectional curvature
     is 1, the injectivity radius is pi.
@@ -54,10 +55,10 @@ class Sphere(AbstractManifold):
         3.1416
     """
 
-    n: int = eqx.field(static=True)
+    n: int
 
-    def __init__(self, n: int) -> None:
-        self.n = integer("n", n, at_least=2)
+    def __post_init__(self) -> None:
+        set_field(self, "n", integer("n", self.n, at_least=2))
 
     @property
     def shape(self) -> tuple[int, ...]:

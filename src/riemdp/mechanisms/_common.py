@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from .. import _decompositions as decompositions
 from .._errors import InvalidArgument, invalid
-from .._programs import for_one_point
+from .._programs import compiled
 from ..domains import Ball, Domain
 from ..domains._clamp import INSIDE, LOOSE, choose, clamp, clamp_one
 from ..domains._radial import radially
 from ..manifolds import AbstractManifold, SPDBuresWasserstein
-from ..manifolds._base import Point, Tangent, _compiled
+from ..manifolds._base import Point, Tangent, operation
 from ..manifolds._spectral import sym
 from ..privacy import Budget, gaussian_noise_multiplier
 
@@ -135,7 +135,7 @@ def admitted(
     _check_flags(manifold, name, *np.asarray(flags).tolist())
     # a program that a mean has compiled already; one program for all takes longer to compile
     point = point if domain is None else domain.clamp_point(point)
-    return point if base is None else _compiled(manifold, "_log", base, point)
+    return point if base is None else operation(manifold, "_log", base, point)
 
 
 def admitted_coordinates(
@@ -183,7 +183,7 @@ def _not_finite(name: str) -> InvalidArgument:
     )
 
 
-@for_one_point(0)
+@compiled(0)
 def _admit(
     manifold: AbstractManifold, value: Point, ball: _Ball | None
 ) -> tuple[Point, Bool[Array, "2"]]:
@@ -192,7 +192,7 @@ def _admit(
     return point, _flags(value, manifold._belongs(value, LOOSE))
 
 
-@for_one_point(0)
+@compiled(0)
 def _admit_coordinates(
     manifold: AbstractManifold, value: Point, ball: _Ball | None, at: Any
 ) -> Array:
@@ -239,12 +239,12 @@ def _coordinates(manifold: AbstractManifold, value: Tangent, point: Point, at: A
 
 def prepared(manifold: AbstractManifold, base: Point) -> Any:
     """What formulas need of a public base, worked out once and for all."""
-    return _compiled(manifold, "_prepared", base)
+    return operation(manifold, "_prepared", base)
 
 
 def from_coordinates(manifold: AbstractManifold, at: Any, y: Floats) -> Tangent:
     """The tangent vector with these coordinates, where `at` is `prepared`."""
-    return _compiled(manifold, "_from_coordinates_from", at, y)
+    return operation(manifold, "_from_coordinates_from", at, y)
 
 
 def _folded(
@@ -318,7 +318,7 @@ def _shortened(
     return base
 
 
-@for_one_point(0)
+@compiled(0)
 def _end_of(
     manifold: AbstractManifold, base: Point, y: Array, at: Any
 ) -> tuple[Point, Bool[Array, ""]]:

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from .._programs import for_few_points
+from .._programs import compiled
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point
 from ._points import direction_and_exp
@@ -193,7 +193,7 @@ def hyperbolic_points(
     return jnp.asarray(points).at[far].set(_with_space_coordinates(manifold, drawn))
 
 
-_ends = for_few_points(direction_and_exp)
+_ends = compiled(0)(direction_and_exp)
 
 
 def _space_coordinates(manifold: AbstractManifold, point: Point) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from .._parallel import each
-from .._programs import for_few_points
+from .._programs import compiled
 from ..manifolds import AbstractManifold, Lorentz
 from ..manifolds._base import Point, Tangent
 from ..randomness import NoiseSource
@@ -34,7 +34,7 @@ def radii_and_normals(
     return lengths, z
 
 
-@for_few_points
+@compiled(0)
 def direction_and_exp(manifold: AbstractManifold, eta: Point, radii: Array, z: Array) -> Point:
     """Exp_eta(r u) with u the unit tangent vector that the normals `z` (q, noise_size) point to:
     uniform directions.

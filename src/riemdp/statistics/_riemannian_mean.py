@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from .._programs import for_records
+from .._programs import compiled
 from ..domains._clamp import choose
 from ..manifolds import AbstractManifold
 from ..manifolds._base import Point, Tangent
@@ -52,7 +52,7 @@ class _State(NamedTuple):
     descent: Point
 
 
-@for_records(0)
+@compiled(0)
 def _newton_mean(
     manifold: AbstractManifold, X: Point, w: Array, tol: float | Array, max_passes: int | Array
 ) -> tuple[Point, Array]:
