@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
 from .. import _linalg as linalg
@@ -13,7 +13,7 @@ from .._errors import integer
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
 from ._arrays import standard_normals
-from ._base import EPS, AbstractManifold
+from ._base import EPS, AbstractManifold, set_field
 from ._numerics import safe_sqrt
 from ._spectral import invsqrtm, sym, transpose
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .._namespace import Array
 
 
+@dataclass(frozen=True)
 class Grassmann(AbstractManifold):
     """Subspaces of dimension r of R^m, each given by any orthonormal frame W (m, r) of it. The
     dimension is r (m - r), the injectivity radius pi/2.
@@ -58,19 +59,14 @@ class Grassmann(AbstractManifold):
         (1.5708, 0.0)
     """
 
-    m: int = eqx.field(static=True)
-    r: int = eqx.field(static=True)
+    m: int
+    r: int
 
-    def __init__(self, m: int, r: int) -> None:
-        self.m = integer("m", m, at_least=2)
+    def __post_init__(self) -> None:
+        set_field(self, "m", integer("m", self.m, at_least=2))
         top = self.m - 1
-        self.r = integer(
-            "r",
-            r,
-            at_least=1,
-            at_most=top,
-            remedy=f"a Grassmann manifold of R^{self.m} needs 1 <= r <= {top}",
-        )
+        remedy = f"a Grassmann manifold of R^{self.m} needs 1 <= r <= {top}"
+        set_field(self, "r", integer("r", self.r, at_least=1, at_most=top, remedy=remedy))
 
     # ---------------------------------------------------------------- facts
     @property

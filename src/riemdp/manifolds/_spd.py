@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import numpy as np
 
 from .. import _linalg as linalg
@@ -14,7 +14,7 @@ from .._errors import integer
 from .._namespace import namespace
 from . import _spectral as sp
 from ._arrays import standard_normals
-from ._base import EPS, AbstractManifold
+from ._base import EPS, AbstractManifold, set_field
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -34,6 +34,7 @@ RANK = 16.0
 SINGULAR = "is singular up to rounding"
 
 
+@dataclass(frozen=True)
 class AbstractSPD(AbstractManifold):
     """SPD matrices of size k: the part of the interface that does not depend on the metric.
 
@@ -44,12 +45,11 @@ class AbstractSPD(AbstractManifold):
     is never below p/2, so that it is positive definite for every v.
     """
 
-    k: int = eqx.field(static=True)
+    k: int
 
-    def __init__(self, k: int):
-        self.k = integer(
-            "k", k, at_least=1, remedy="give the number of rows, a whole number that is at least 1"
-        )
+    def __post_init__(self) -> None:
+        remedy = "give the number of rows, a whole number that is at least 1"
+        set_field(self, "k", integer("k", self.k, at_least=1, remedy=remedy))
 
     @property
     def shape(self) -> tuple[int, ...]:

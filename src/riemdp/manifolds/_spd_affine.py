@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ class _Seen(NamedTuple):
     inverse: Matrix
 
 
+@dataclass(frozen=True)
 class SPDAffineInvariant(AbstractSPD):
     """SPD matrices of size k with the affine-invariant (Fisher-Rao) metric g_W(U, V) =
     tr(W^-1 U W^-1 V).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ class AtIdentity(NamedTuple):
     """
 
 
+@dataclass(frozen=True)
 class SPDLogEuclidean(AbstractSPD):
     """SPD matrices of size k with the log-Euclidean metric, which makes the matrix logarithm an
     isometry to symmetric matrices with the Frobenius product.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import numpy as np
 
 from .. import _linalg as linalg
@@ -13,7 +13,7 @@ from .._errors import integer, real
 from .._namespace import namespace, stop_gradient, with_derivative
 from . import _orthonormal as on
 from ._arrays import standard_normals
-from ._base import AbstractManifold, Point
+from ._base import AbstractManifold, Point, set_field
 from ._numerics import safe_sqrt
 from ._spectral import invsqrtm, sym, transpose
 from ._sphere import Sphere
@@ -32,6 +32,7 @@ _INSTEAD = (
 )
 
 
+@dataclass(frozen=True)
 class Stiefel(AbstractManifold):
     """Matrices W (m, r) with orthonormal columns, W^T W = I. The dimension is m r - r (r + 1)/2.
 
@@ -71,18 +72,13 @@ class Stiefel(AbstractManifold):
         (3, True)
     """
 
-    m: int = eqx.field(static=True)
-    r: int = eqx.field(static=True)
+    m: int
+    r: int
 
-    def __init__(self, m: int, r: int) -> None:
-        self.m = integer("m", m, at_least=2)
-        self.r = integer(
-            "r",
-            r,
-            at_least=1,
-            at_most=self.m,
-            remedy=f"a Stiefel manifold of R^{self.m} needs 1 <= r <= {self.m}",
-        )
+    def __post_init__(self) -> None:
+        set_field(self, "m", integer("m", self.m, at_least=2))
+        remedy = f"a Stiefel manifold of R^{self.m} needs 1 <= r <= {self.m}"
+        set_field(self, "r", integer("r", self.r, at_least=1, at_most=self.m, remedy=remedy))
 
     # ---------------------------------------------------------------- facts
     @property
@@ -225,7 +221,9 @@ class Stiefel(AbstractManifold):
         """
         tolerance = real("tolerance", tolerance, above=0.0)
         max_steps = integer("max_steps", max_steps)
-        return log_numerical(self, self._coerce("p", p), self._coerce("q", q), tolerance, max_steps)
+        p, q = self._coerce("p", p), self._coerce("q", q)
+        with np.errstate(all="ignore"):
+            return log_numerical(self, p, q, tolerance, max_steps)
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:

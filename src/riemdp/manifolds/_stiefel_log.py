@@ -83,8 +83,8 @@ def _improved(
     manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
 ) -> tuple[Array, Array, Array]:
     d = manifold.dim
-    basis = manifold._from_coordinates(p[:, None], np.eye(d))
-    c = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
+    basis: Any = manifold._from_coordinates(p[:, None], np.eye(d))
+    c: Any = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
     gap = manifold._exp_coordinates(p, c) - q
     size, damping = np.sqrt(frobenius(gap, gap)), np.full(len(p), DAMPING)
     steps = np.zeros(len(p), dtype=np.int64)
