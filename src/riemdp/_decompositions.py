@@ -5,9 +5,8 @@ outside the ball is kept. On the CPU LAPACK says when it did not converge. Solve
 iterate a limited number of times (cuSOLVER's batched Jacobi method up to 32 rows), and some of them
 returned what they had without a word: of ordinary SPD matrices one in thirty missed the limits
 below on an H200, by up to six times. So on a machine with any device besides the CPU every
-decomposition is multiplied out. Where that does not come back, the device sweeps over the matrix by
-Jacobi's method itself; where it still does not, LAPACK decomposes it again on the host. What was
-decomposed again shows in the time alone.
+decomposition is multiplied out. Where that does not come back, LAPACK decomposes the matrix again
+on the host. What was decomposed again shows in the time alone.
 
 Whether there is such a device is a public fact, and on the CPU alone the programs are those without
 a check.
@@ -45,9 +44,6 @@ Parts = tuple[Array, ...]
 # largest eigenvalue, and Q^T Q by ORTHOGONALITY. Eigenvalues err by no more than the residual, so
 # these are the two terms of `AbstractSPD._resolution`. LAPACK stays below 2.9 and 4.2.
 RESIDUAL, ORTHOGONALITY = 4.0, 8.0
-# Rows up to which accelerators take Jacobi's method, and how often we go over the pairs of columns
-# once more: among equal eigenvalues once is not enough.
-SWEPT, SWEEPS = 32, 3
 
 
 def lapack_alone() -> bool:
@@ -90,16 +86,10 @@ def eigh(a: Matrix) -> tuple[Array, Array]:
     values, q = found.eigenvalues, found.eigenvectors
     if lapack_alone():
         return _marked(finite, values), _marked(finite, q)
-    low = jnp.tril(a)
-    whole = low + _transpose(jnp.tril(a, -1))
-    first = bad = wrong(whole, q, values)
-    parts = values, q
-    if a.shape[-1] <= SWEPT:
-        parts = where_rare(bad, _swept, parts, whole, q)
-        bad &= wrong(whole, parts[1], parts[0])
-    parts = _checked(np.linalg.eigh, whole, bad, parts)
-    new = parts[0], parts[1] * _signs(q, parts[1])
-    values, q = _kept(first, (values, q), new)
+    whole = jnp.tril(a) + _transpose(jnp.tril(a, -1))
+    bad = wrong(whole, q, values)
+    size, turned = _checked(np.linalg.eigh, whole, bad, (values, q))
+    values, q = _kept(bad, (values, q), (size, turned * _signs(q, turned)))
     return _marked(finite, values), _marked(finite, q)
 
 
@@ -224,52 +214,6 @@ def _skewed(q: Matrix) -> Bool[Array, "*batch"]:
 
 def _transpose(a: Matrix) -> Matrix:
     return jnp.swapaxes(a, -1, -2)
-
-
-def _swept(a: Matrix, q: Matrix) -> tuple[Array, Array]:
-    """Ascending eigenvalues and eigenvectors of symmetric a, by Jacobi's method from eigenvectors q
-    that are nearly right: it turns every pair of columns, whatever the gap of their eigenvalues.
-    """
-    k = a.shape[-1]
-    q = q @ (1.5 * jnp.eye(k) - 0.5 * _transpose(q) @ q)  # columns orthonormal, to second order
-    b = _transpose(q) @ a @ q
-
-    def turn(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        b, q = state
-        r, s = _pairs(k, i)
-        off = b[..., r, s]
-        half = (b[..., s, s] - b[..., r, r]) / (2.0 * off)
-        tangent = jnp.where(half < 0.0, -1.0, 1.0) / (jnp.abs(half) + jnp.hypot(1.0, half))
-        tangent = jnp.where(off == 0.0, 0.0, tangent)
-        cosine = 1.0 / jnp.sqrt(1.0 + tangent**2)
-        sine = tangent * cosine
-        turned = jnp.broadcast_to(jnp.eye(k), b.shape)
-        turned = turned.at[..., r, r].set(cosine).at[..., s, s].set(cosine)
-        turned = turned.at[..., r, s].set(sine).at[..., s, r].set(-sine)
-        return _transpose(turned) @ b @ turned, q @ turned
-
-    b, q = jax.lax.fori_loop(0, SWEEPS * _rounds(k), turn, ((b + _transpose(b)) / 2, q))
-    values = jnp.diagonal(b, axis1=-2, axis2=-1)
-    order = jnp.argsort(values, axis=-1)
-    return (
-        jnp.take_along_axis(values, order, axis=-1),
-        jnp.take_along_axis(q, order[..., None, :], axis=-1),
-    )
-
-
-def _rounds(k: int) -> int:
-    """How many rounds of disjoint pairs hold every pair of k columns once."""
-    return k - 1 + k % 2
-
-
-def _pairs(k: int, i: Array | int) -> tuple[Array, Array]:
-    """The pairs of round i, (k // 2,) and (k // 2,). No array of constants: inside a branch that is
-    mapped, JAX makes them arguments, which `where_rare` has not.
-    """
-    many = _rounds(k)
-    j = jnp.arange(k % 2, (many + 1) // 2)
-    r, s = (i + j) % many, (i - j) % many
-    return r, jnp.where(j == 0, k - 1, s)  # of an odd number one rests
 
 
 def _checked(

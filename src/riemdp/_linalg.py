@@ -113,7 +113,7 @@ def solve(a: Array, b: Array) -> Array:
     if xp is not np:
         return xp.linalg.solve(a, b)
     a, finite = _isolated(a)
-    (x,) = _each(lambda m, n: (np.linalg.solve(m, n),), a, b)
+    (x,) = _each(lambda m, n: (np.linalg.solve(m, n),), a, np.asarray(b))
     return _marked(finite, x, 2)
 
 

@@ -24,10 +24,10 @@ def test_operations_agree_with_scipy():
     oracle.compare_with_scipy(M, oracle.Affine)
 
 
-@pytest.mark.parametrize(("condition", "far", "close"), [(10.0, 1e-13, 1e-13), (1e8, 1e-7, 1e-7)])
+@pytest.mark.parametrize(("condition", "far", "close"), [(10.0, 1e-13, 1e-13), (1e6, 1e-7, 1e-10)])
 def test_accuracy_against_60_digits(condition, far, close):
-    """With condition number 1e8 of both points the spectrum of p^-1 q spans 1e16; eps * condition =
-    2e-8 is what floats allow.
+    """With condition number 1e6 of both points the spectrum of p^-1 q spans 1e12, of which eps is
+    2e-4 of the smallest eigenvalue; of close points the condition of one decides.
     """
     errors = oracle.relative_errors(M, "affine-invariant", condition)
     assert errors["dist"] < far

@@ -275,14 +275,14 @@ def test_the_length_near_half_turns_does_not_hang_on_the_direction(monkeypatch, 
     """A sine of 1e-15 is lost beside one of .5, and its singular vectors may be any: the direction
     there is lost, the length is not.
     """
-    rng, right = np.random.default_rng(0), _orthonormal.decompositions.svd
+    rng, right = np.random.default_rng(0), _orthonormal.linalg.svd
 
     def wrong(a, *rest):
         u, s, vt = right(a, *rest)
         return u, s, vt.at[..., 3, :].multiply(-1.0)
 
     if flipped:
-        monkeypatch.setattr(_orthonormal.decompositions, "svd", wrong)
+        monkeypatch.setattr(_orthonormal.linalg, "svd", wrong)
     for short in [0.0, 1e-16, 1e-15, 1e-14, 1e-12]:
         angles = np.array([2.6, np.pi * (1.0 - short)])
         blocks = [[[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]] for t in angles]

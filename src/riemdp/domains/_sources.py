@@ -225,9 +225,10 @@ def _rows(x: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """The shape of one record, or of one factor of it."""
+    """The shape of one record, or of one factor of it, as float64."""
 
     shape: tuple[int, ...]
+    dtype: np.dtype[np.float64] = np.dtype(np.float64)
 
 
 class Held(AbstractReader):

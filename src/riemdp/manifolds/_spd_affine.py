@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ class _Seen(NamedTuple):
     inverse: Matrix
 
 
+@dataclass(frozen=True)
 class SPDAffineInvariant(AbstractSPD):
     """SPD matrices of size k with the affine-invariant (Fisher-Rao) metric g_W(U, V) =
     tr(W^-1 U W^-1 V).
@@ -38,8 +40,8 @@ class SPDAffineInvariant(AbstractSPD):
     A complete, homogeneous Hadamard space of dimension k(k+1)/2 with sectional curvature in [-1/2,
     0]. Points are (*batch, k, k) arrays. With W = L L^T (Cholesky), U -> L^-1 U L^-T is an isometry
     to symmetric matrices with the Frobenius product, and everything is computed there. Relative
-    errors are those of the Cholesky factor, about 1e-16 times the condition number of the base
-    point, also for points 1e-12 apart. `transport` is parallel transport.
+    errors are about 1e-16 times the condition number of the base point, also for points 1e-12
+    apart, or times that of p^-1 q where it is larger. `transport` is parallel transport.
 
     Args:
         k: Number of rows, at least 1.

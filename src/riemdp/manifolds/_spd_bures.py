@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _CONVEX_SHARE = (math.pi / 2) / (2 * math.sqrt(3) + math.pi / 2)
 
 
+@dataclass(frozen=True)
 class SPDBuresWasserstein(AbstractSPD):
     """SPD matrices of size k with the Bures-Wasserstein metric, that of optimal transport between
     centred Gaussians.

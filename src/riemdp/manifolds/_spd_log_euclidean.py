@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from .. import _linalg as linalg
 from .._namespace import namespace, stop_gradient
 from . import _spectral as sp
+from ._divided import exp_slopes, log_quotients
 from ._numerics import safe_sqrt
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
@@ -49,6 +51,7 @@ class _Seen(NamedTuple):
         return self.eig._replace(values=namespace(self.eig.values).log(self.eig.values))
 
 
+@dataclass(frozen=True)
 class SPDLogEuclidean(AbstractSPD):
     """SPD matrices of size k with the log-Euclidean metric, which makes the matrix logarithm an
     isometry to symmetric matrices with the Frobenius product.
@@ -114,7 +117,7 @@ class SPDLogEuclidean(AbstractSPD):
         # In the frame of the eigenvectors of p the derivative of exp is a product entry by entry,
         # and the isotropic Gaussian matrix is the same there as in any other.
         values, q = linalg.eigh(sp.sym(p))
-        slopes = sp.exp_slopes(namespace(values).log(values))
+        slopes = exp_slopes(namespace(values).log(values))
         return congruence(q, slopes * sp.unpack(z, self.k))
 
     def _exp(self, p: Matrix, v: Matrix) -> Matrix:
@@ -135,7 +138,7 @@ class SPDLogEuclidean(AbstractSPD):
     def _prepared(self, p: Matrix) -> _Seen:
         p = sp.sym(p)
         eig = sp.spectrum(p)
-        return _Seen(p, eig, sp.apply("log", p, eig), sp.exp_slopes(sp.logs(eig)))
+        return _Seen(p, eig, sp.apply("log", p, eig), exp_slopes(sp.logs(eig)))
 
     def _to_coordinates_from(self, at: _Seen, v: Matrix) -> Float[Array, "*batch dim"]:
         return sp.pack(_by_entry(at.eig.q, 1.0 / at.slopes, sp.sym(v)))
@@ -143,10 +146,14 @@ class SPDLogEuclidean(AbstractSPD):
     def _from_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
         return _by_entry(at.eig.q, at.slopes, sp.unpack(c, self.k))
 
-    def _log_coordinates_from(self, at: _Seen, q: Matrix) -> Float[Array, "*batch dim"]:
+    def _log_coordinates_from(
+        self, at: _Seen, q: Matrix
+    ) -> Float[Array, "*batch dim"]:
         return sp.pack(_log_difference(at, q))
 
-    def _exp_coordinates_from(self, at: _Seen, c: Float[Array, "*batch dim"]) -> Matrix:
+    def _exp_coordinates_from(
+        self, at: _Seen, c: Float[Array, "*batch dim"]
+    ) -> Matrix:
         h = sp.unpack(c, self.k)
         return _end(at, h)
 

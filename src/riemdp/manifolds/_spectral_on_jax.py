@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from ._spectral import FUNCTIONS, evaluated, sym, transpose
+from ._divided import FUNCTIONS, evaluated, sym, transpose
+
+if TYPE_CHECKING:
+    from .._namespace import Array
 
 TAYLOR_TERMS = 12
 # relative spread of the nodes below which a divided difference of order >= 2 is summed as a series

@@ -221,7 +221,9 @@ class Stiefel(AbstractManifold):
         """
         tolerance = real("tolerance", tolerance, above=0.0)
         max_steps = integer("max_steps", max_steps)
-        return log_numerical(self, self._coerce("p", p), self._coerce("q", q), tolerance, max_steps)
+        p, q = self._coerce("p", p), self._coerce("q", q)
+        with np.errstate(all="ignore"):
+            return log_numerical(self, p, q, tolerance, max_steps)
 
     # ---------------------------------------------------------------- metric and ambient space
     def _inner(self, p: Array, u: Array, v: Array) -> Array:
@@ -327,7 +329,8 @@ def _rotation_squared_dist(p: Array, q: Array) -> Array:
     # at 0 and at pi.
     xp = namespace(p, q)
     sines = linalg.singular_values(q - p)
-    cosines = xp.flip(linalg.singular_values(q + p), axis=-1)
+    # No view: over a reversed axis NumPy's loops round otherwise for one pair than for many.
+    cosines = xp.take(linalg.singular_values(q + p), np.arange(p.shape[-1])[::-1], axis=-1)
     angles = 2.0 * xp.atan2(sines, cosines)
     apart = linalg.det(transpose(p) @ q) < 0.0
     return xp.where(apart, math.inf, xp.sum(angles**2, axis=-1))

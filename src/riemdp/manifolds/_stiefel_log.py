@@ -69,8 +69,8 @@ def log_numerical(
 
 
 def _solved(
-    manifold: AbstractManifold, ps: np.ndarray, qs: np.ndarray, tolerance: float, max_steps: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    manifold: AbstractManifold, ps: Array, qs: Array, tolerance: float, max_steps: int
+) -> tuple[Array, Array, Array]:
     """Of each pair by itself, some at a time: what a pair gives depends on no other."""
     rows = max(1, NUMBERS // (manifold.dim * (4 * ps.shape[-1]) ** 2))
     parts = [slice(i, i + rows) for i in range(0, max(1, len(ps)), rows)]
@@ -80,11 +80,11 @@ def _solved(
 
 
 def _improved(
-    manifold: AbstractManifold, p: np.ndarray, q: np.ndarray, tolerance: float, max_steps: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    manifold: AbstractManifold, p: Array, q: Array, tolerance: float, max_steps: int
+) -> tuple[Array, Array, Array]:
     d = manifold.dim
-    basis = manifold._from_coordinates(p[:, None], np.eye(d))
-    c = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
+    basis: Any = manifold._from_coordinates(p[:, None], np.eye(d))
+    c: Any = manifold._to_coordinates(p, manifold._to_tangent(p, q - p))
     gap = manifold._exp_coordinates(p, c) - q
     size, damping = np.sqrt(frobenius(gap, gap)), np.full(len(p), DAMPING)
     steps = np.zeros(len(p), dtype=np.int64)
@@ -110,7 +110,7 @@ def _improved(
     return manifold._from_coordinates(p, c), size, steps
 
 
-def slopes_of_exp(p: np.ndarray, v: np.ndarray, h: np.ndarray) -> np.ndarray:
+def slopes_of_exp(p: Array, v: Array, h: Array) -> Array:
     """The derivatives of exp(p, .) at v (n, m, r) along tangent vectors h (n, d, m, r).
 
     The derivative of a matrix exponential is a block of a larger one: that of [[X, H], [0, X]].
@@ -129,7 +129,7 @@ def slopes_of_exp(p: np.ndarray, v: np.ndarray, h: np.ndarray) -> np.ndarray:
     return change + change @ turn + end @ d_turn
 
 
-def _exponential(x: np.ndarray, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _exponential(x: Array, dx: Array) -> tuple[Array, Array]:
     """expm(x) - I of x (n, 1, k, k), and its derivatives along dx (n, d, k, k)."""
     k = x.shape[-1]
     x = np.broadcast_to(x, dx.shape)
@@ -137,7 +137,7 @@ def _exponential(x: np.ndarray, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return both[..., :1, :k, :k], both[..., :k, k:]
 
 
-def _blocks(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+def _blocks(a: Array, b: Array, c: Array, d: Array) -> Array:
     upper, lower = np.concatenate([a, b], axis=-1), np.concatenate([c, d], axis=-1)
     return np.concatenate([upper, lower], axis=-2)
 
