@@ -22,6 +22,7 @@ _READ = 1 << 23  # numbers that are read at a time where the file is made of lar
 _NEAR = 1 << 11  # numbers around a single record that are read with it
 _TOGETHER = 1 << 20  # numbers that are read at a time where single records are wanted
 
+_FLOAT = np.dtype(np.float64)
 Sums = Any  # a tree of arrays
 Progress = Callable[[int, int], None]
 _progress: contextvars.ContextVar[Progress | None] = contextvars.ContextVar("reading", default=None)
@@ -228,7 +229,7 @@ class Form:
     """The shape of one record, or of one factor of it, as float64."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[np.float64] = np.dtype(np.float64)
+    dtype: np.dtype[np.float64] = _FLOAT
 
 
 class Held(AbstractReader):

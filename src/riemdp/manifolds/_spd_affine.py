@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from .. import _linalg as linalg
-from .._namespace import namespace, with_derivative
+from .._namespace import namespace, stop_gradient, with_derivative
 from . import _spectral as sp
 from ._numerics import log_sinhc_sqrt, safe_sqrt
 from ._spd import AbstractSPD
@@ -185,16 +185,27 @@ def relative_spectrum(p: Matrix, q: Matrix) -> tuple[Matrix, Matrix, sp.Spectrum
     """L, M = L^-1 q L^-T and the decomposition of M, where p = L L^T.
 
     The eigenvalues are those of M - I = L^-1 (q - p) L^-T, offset 1: q - p is exact for close
-    points, so nothing cancels.
+    points, so nothing cancels. Of an M whose eigenvalues are below 1/2 on average they are its own,
+    offset 0: q in other units than p keeps its digits, and a singular one has no logarithm.
     """
     lower = _factor(p)
     return lower, *_relative_to(_Seen(sp.sym(p), lower, linalg.inverse_lower(lower)), q)
 
 
 def _relative_to(at: _Seen, q: Matrix) -> tuple[Matrix, sp.Spectrum]:
-    e = congruence(at.inverse, sp.sym(q) - at.p)
+    e, near = _seen_from(at, q)
     eig = sp.spectrum(e)
-    return e + np.eye(e.shape[-1]), eig._replace(offset=eig.offset + 1.0)
+    return e + near[..., None, None] * np.eye(e.shape[-1]), eig._replace(offset=near)
+
+
+def _seen_from(at: _Seen, q: Matrix) -> tuple[Matrix, Array]:
+    """M less `near` times I, and `near`: 1, or 0 where the eigenvalues of M are small."""
+    q, k = sp.sym(q), at.p.shape[-1]
+    xp = namespace(at.inverse, q)
+    whole = sp.transpose(at.inverse) @ at.inverse
+    average = xp.sum(whole * q, axis=(-2, -1)) / k
+    near = stop_gradient(xp.where(average < 0.5, 0.0, 1.0))
+    return congruence(at.inverse, q - near[..., None, None] * at.p), near
 
 
 def _end(at: _Seen, s: Matrix) -> Matrix:
@@ -226,7 +237,7 @@ def _with_slopes(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> Any
 @with_derivative(_with_slopes)
 def _squared_dist(p: Matrix, q: Matrix) -> Float[Array, "*batch"]:
     # Values need no eigenvectors, and the derivative rule takes the matrix form.
-    inverse = linalg.inverse_lower(_factor(p))
-    values = linalg.eigvalsh(congruence(inverse, sp.sym(q) - sp.sym(p)))
-    xp = namespace(values)
-    return xp.sum(xp.log1p(values) ** 2, axis=-1)
+    p, lower = sp.sym(p), _factor(p)
+    e, near = _seen_from(_Seen(p, lower, linalg.inverse_lower(lower)), q)
+    values = sp.Spectrum(e, linalg.eigvalsh(e), near)
+    return namespace(e).sum(sp.logs(values) ** 2, axis=-1)

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _linalg as linalg
 from .._namespace import namespace, stop_gradient
 from . import _spectral as sp
-from ._divided import exp_slopes, log_quotients
+from ._divided import exp_slopes
 from ._numerics import safe_sqrt
 from ._spd import AbstractSPD
 from ._spd_affine import congruence
