@@ -21,7 +21,8 @@ PROJECTION_FLOOR = (
     1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
 )
 # Below so many k EPS an eigenvalue of a matrix with a diagonal of 1 is 0 up to rounding. Those of
-# signals with an average reference, after ICA or with a channel too many stay below 2.5.
+# signals with an average reference, after ICA or with a channel too many stay below 2.5. From half
+# of it on, a matrix is a point of the space; what is checked beforehand is told up to here.
 RANK = 16.0
 SINGULAR = "is singular up to rounding"
 
@@ -155,7 +156,12 @@ class AbstractSPD(AbstractManifold):
     def _belongs(self, x: Matrix, atol: float) -> Bool[Array, "*batch"]:
         finite = jnp.all(jnp.isfinite(x), axis=(-2, -1))
         safe = jnp.where(finite[..., None, None], x, self.origin)
-        factor = jnp.linalg.cholesky(sp.sym(safe), symmetrize_input=False)
+        # The sign of an eigenvalue that is 0 up to rounding is an accident: no point either way.
+        root = jnp.sqrt(jnp.abs(jnp.diagonal(safe, axis1=-2, axis2=-1)))
+        root = jnp.where(root > 0.0, root, 1.0)
+        scaled = sp.sym(safe / root[..., :, None] / root[..., None, :])
+        least = RANK / 2 * self.k * EPS * jnp.eye(self.k)
+        factor = jnp.linalg.cholesky(scaled - least, symmetrize_input=False)
         return finite & _symmetric(safe, atol) & jnp.all(jnp.isfinite(factor), axis=(-2, -1))
 
     def _is_tangent(self, p: Matrix, v: Matrix, atol: float) -> Bool[Array, "*batch"]:
