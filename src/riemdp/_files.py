@@ -105,14 +105,14 @@ class Lock:
     def __init__(self, path: Path, beside: Path, handle: IO[bytes], stack: contextlib.ExitStack):
         self.path, self._beside, self._handle, self._stack = path, beside, handle, stack
         self._own: IO[bytes] | None = None
-        if _is_same(handle, path):  # it would wait for itself
+        if is_same(handle, path):  # it would wait for itself
             raise RiemdpError(f"{beside} is another name of {path} (a hard link); delete {beside}")
         while _REPLACES_OPEN_FILES and path.exists():
             try:
                 own = _taken(path, "r+b" if os.access(path, os.W_OK) else "rb", stack)
             except FileNotFoundError:
                 continue
-            if _is_same(own, path):
+            if is_same(own, path):
                 self._own = own
                 _remove_left(path, own)
                 break
@@ -133,11 +133,11 @@ class Lock:
             return
         # The new file is locked before it has its name, so this lock goes on with it.
         new = _taken(part, "r+b", self._stack)
-        if not _is_same(self._handle, self._beside):
+        if not is_same(self._handle, self._beside):
             raise self._lost()
         if self._own is None:
             _put_new(part, target, self._lost())
-        elif _is_same(self._own, target):
+        elif is_same(self._own, target):
             os.replace(part, target)
         else:
             raise self._lost()
@@ -164,19 +164,27 @@ def locked(path: Path) -> Iterator[Lock]:
 
     Raises:
         RiemdpError: The lock would wait for this very thread, which holds it or waits for it; or
-            the file beside `path` is a link.
+            `path` or the file beside it is no file, or the latter a link.
         OSError: A file cannot be opened.
     """
     beside = path.with_name(path.name + ".lock")
+    check_is_file(path)
     with contextlib.ExitStack() as stack:
         with _named({str(beside): path}):
             if beside.is_symlink():  # it may lead to any file, `path` itself among them
                 raise RiemdpError(f"{beside} is a symbolic link, which locks nothing; delete it")
+            check_is_file(beside, f"{path.name} is locked by it")
             handle = _taken(beside, "a+b", stack)
-            while not _is_same(handle, beside):
+            while not is_same(handle, beside):
                 handle = _taken(beside, "a+b", stack)
             lock = Lock(path, beside, handle, stack)
         yield lock
+
+
+def check_is_file(path: Path, why: str = "a file is read and written here") -> None:
+    """Raise where a folder, or a pipe that would be waited for, has this name."""
+    if path.exists() and not path.is_file():
+        raise RiemdpError(f"{path} is a folder, a pipe or a device ({why}); remove or rename it")
 
 
 def _taken(path: Path, mode: str, stack: contextlib.ExitStack) -> IO[bytes]:
@@ -210,7 +218,7 @@ def _remove_left(path: Path, own: IO[bytes]) -> None:
     name = re.compile(f"{re.escape(f'.{path.stem}.part-')}[0-9a-f]{{32}}{re.escape(path.suffix)}")
     with contextlib.suppress(OSError), os.scandir(path.parent) as entries:  # then it is refused
         for entry in entries:
-            if name.fullmatch(entry.name) and _is_same(own, Path(entry.path)):
+            if name.fullmatch(entry.name) and is_same(own, Path(entry.path)):
                 os.unlink(entry.path)
 
 
@@ -227,11 +235,11 @@ def _put_new(part: Path, target: Path, taken: OSError) -> None:
     part.unlink(missing_ok=True)
 
 
-def _is_same(handle: IO[bytes], path: Path) -> bool:
+def is_same(handle: IO[bytes], path: Path) -> bool:
     """Whether the open file is the one that has this name now."""
     try:
         return os.path.samestat(os.fstat(handle.fileno()), path.stat())
-    except FileNotFoundError:
+    except OSError:
         return False
 
 

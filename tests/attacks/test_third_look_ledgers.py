@@ -7,11 +7,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import copy
 import multiprocessing
 import os
 import pickle
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -37,7 +37,6 @@ from tests.attacks import workers
 from tests.attacks.workers import own_charge
 
 WHOLE = Budget(50.0, 1e-4)
-VARIABLE = "RIEMDP_OPEN_LEDGER"
 ROWS = np.random.default_rng(0).normal(size=(24, 3))
 LABELS = np.arange(24) % 2
 
@@ -76,8 +75,8 @@ def test_a_thread_with_a_copy_of_the_context_refuses_after_the_block() -> None:
         context = contextvars.copy_context()
         context.run(charge, pure(0.5))
         again = contextvars.copy_context()
-    for copy in (context, again):
-        thread = threading.Thread(target=lambda c=copy: found.append(c.run(own_charge)))
+    for one in (context, again):
+        thread = threading.Thread(target=lambda c=one: found.append(c.run(own_charge)))
         thread.start()
         thread.join()
     assert all(said.startswith("InvalidArgument") and "closed by now" in said for said in found)
@@ -93,7 +92,22 @@ def test_a_block_that_ends_in_another_context_is_over() -> None:
     ledger.__exit__(None, None, None)
     assert own_charge() == "released"
     assert "closed by now" in context.run(own_charge)
-    assert VARIABLE not in os.environ
+
+
+def test_a_block_of_another_context_is_not_ended_in_the_place_of_a_third() -> None:
+    """From a thread that had entered neither, the block of whoever came last ended."""
+    ledger = Ledger(WHOLE)
+    one, two = contextvars.copy_context(), contextvars.copy_context()
+    one.run(ledger.__enter__)
+    two.run(ledger.__enter__)
+    with pytest.raises(riemdp.RiemdpError, match="None has ended"):
+        ledger.__exit__(None, None, None)
+    one.run(ledger.__exit__, None, None, None)
+    assert two.run(own_charge) == "released"
+    assert ledger.charges == 1
+    ledger.__exit__(None, None, None)
+    assert "closed by now" in two.run(own_charge)
+    assert own_charge() == "released"
 
 
 # ------------------------------------------------------------------ processes below processes
@@ -115,7 +129,6 @@ def test_fault_75_no_process_of_a_worker_is_free(method: str, tmp_path: Path) ->
             assert ledger.charges == 1
         assert ask(workers.below, method, own_charge) == "released"
         assert ask(own_charge) == "released"
-    assert VARIABLE not in os.environ
 
 
 def test_a_process_that_was_started_inside_a_block_is_free_after_it() -> None:
@@ -165,26 +178,85 @@ def test_fault_75_a_forked_copy_that_leaves_the_block_refuses_until_its_parent_d
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs owners and modes of files")
-def test_the_file_that_tells_workers_is_its_owners_alone(tmp_path: Path) -> None:
-    """Its name was that of a process, in a folder where everybody may be first."""
-    with Ledger(WHOLE):
-        place = Path(os.environ[VARIABLE])
-        told = place.lstat()
-        assert stat.S_ISREG(told.st_mode)
-        assert (stat.S_IMODE(told.st_mode), told.st_uid) == (0o600, os.geteuid())
-        assert str(os.getpid()) != place.stem.rsplit("-", 1)[1]
-        assert len(place.stem.rsplit("-", 1)[1]) == 32
-    assert not place.exists()
-    own, link, strange = (tmp_path / name for name in ("own", "link", "strange"))
-    own.touch()
-    strange.touch()
-    link.symlink_to(own)
-    if os.geteuid() == 0:
-        os.chown(strange, 12345, -1)
-    with workers.executor("spawn") as pool:
-        for file, free in ((own, True), (link, False), (strange, os.geteuid() != 0)):
-            said = pool.submit(workers.told_by_environment, str(file)).result(timeout=300)
-            assert (said == "released") is free, file
+def test_the_file_that_tells_workers_is_its_owners_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name was that of a process, in a folder where everybody may be first. A worker looked at
+    a pipe for ever; what cannot be looked at counts as open.
+    """
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    kinds = ["own", "link", "pipe", "folder", *(["strange"] if os.geteuid() == 0 else [])]
+    with processes("spawn") as ask:
+        found = ask(workers.others_in_its_place, kinds)
+    assert found.pop("own") == "released"
+    assert all("worker process" in said for said in found.values()), found
+    assert sorted(found) == sorted(kinds[1:])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file is not deleted there")
+def test_where_workers_cannot_be_told_no_ledger_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was there before released, charged to nothing."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with processes("spawn") as ask:
+        found = ask(workers.without_it)
+    assert found["before"] == found["after"] == "released"
+    for name in ("block", "session"):
+        assert found[name].startswith("RiemdpError: no ledger can be opened")
+        assert "TMPDIR" in found[name]
+        assert "ledger=..." in found[name]
+    for name in ("told", "at the end"):
+        assert found[name].count("was deleted while one was") == 1, found[name]
+    assert found["kept"] == "True"
+    assert "worker process" in found["below"]
+    assert found["charges"] == "2"
+
+
+LATE = """
+import multiprocessing
+
+POOLS = {}
+
+def start():
+    POOLS["below"] = multiprocessing.get_context("spawn").Pool(1)
+
+def ask_below():
+    said = POOLS["below"].apply(ask)
+    POOLS.pop("below").terminate()
+    return said
+
+def ask():
+    from tests.attacks.workers import own_charge
+    return own_charge()
+
+if __name__ == "__main__":
+    from concurrent.futures import ProcessPoolExecutor
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as worker:
+        worker.submit(start).result()
+        import riemdp
+        with riemdp.Ledger(riemdp.Budget(9.0, 1e-5)):
+            print(worker.submit(ask_below).result())
+"""
+
+
+def test_a_process_that_cannot_see_all_above_it_refuses(tmp_path: Path) -> None:
+    """The first process imported the library when the others were there, and the one in between
+    never: the last one looked at that one alone.
+    """
+    program = tmp_path / "late.py"
+    program.write_text(LATE)
+    root = str(Path(__file__).resolve().parents[2])
+    ran = subprocess.run(
+        [sys.executable, str(program)],
+        env=os.environ | {"PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert "cannot see whether all 2 processes" in ran.stdout, ran.stderr[-2000:]
+    assert "Nothing was" in ran.stdout
 
 
 # ------------------------------------------------------------------------- what goes and returns
@@ -204,9 +276,11 @@ def test_a_mark_is_of_the_thing_that_has_it(tmp_path: Path) -> None:
             there = ask(workers.passed, pca)
             beside = pickle.loads(ask(workers.passed_within, path, pca))  # type: ignore[arg-type]
             sent = pickle.dumps(pca)
+            stayed = [copy.copy(pca), copy.deepcopy(pca), pickle.loads(sent)]
         assert "pickled" in str(ask(workers.loaded, sent, workers.fit, ROWS))
         assert ask(own_charge) == "released"
-        assert ask(workers.fit, pca, ROWS) == "released"
+        for one in (pca, *stayed):  # a copy was marked for ever
+            assert ask(workers.fit, one, ROWS) == "released"
     for back in (there, beside):
         clone(back).fit(ROWS)
         back.fit(ROWS)
@@ -486,11 +560,9 @@ def test_an_interrupt_while_a_ledger_is_entered_leaves_the_next_block_told(
             pass
     assert charge(pure(0.1)) is not None  # no block is open
     with Ledger(WHOLE):
-        assert os.environ[VARIABLE]
         context = multiprocessing.get_context("spawn")
         with context.Pool(1) as pool, pytest.raises(InvalidArgument, match="worker process"):
             pool.apply(charge, (pure(0.1),))
-    assert VARIABLE not in os.environ
 
 
 # ------------------------------------------------------------------------ saved while it is spent
@@ -510,16 +582,24 @@ def test_fault_76_a_copy_with_more_charges_is_not_replaced_by_one_with_fewer(
     assert Ledger.load(target).charges == 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
-def test_a_pipe_in_the_place_of_a_lock_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+@pytest.mark.parametrize("place", ["ledger.json", "ledger.json.lock"])
+@pytest.mark.parametrize("opens", [lambda path: Ledger(WHOLE, path=path), Ledger.open, Ledger.load])
+def test_what_is_no_file_is_no_ledger_and_no_lock(
+    kind: str, place: str, opens: Callable[[Path], Ledger], tmp_path: Path
 ) -> None:
-    """A worker looked at it for ever. What cannot be looked at counts as open."""
-    os.mkfifo(tmp_path / "pipe.lock")
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "pipe.lock"))
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool, pytest.raises(InvalidArgument, match="worker process"):
-        pool.apply_async(charge, (pure(0.1),)).get(60)
+    """A pipe was waited for, and a lock that is a folder was said to be the ledger."""
+    if kind == "pipe" and sys.platform == "win32":
+        pytest.skip("there are no such pipes")
+    path = tmp_path / "ledger.json"
+    if place == path.name or opens is Ledger.load:
+        place = path.name
+    else:
+        path.write_text(Ledger(WHOLE).to_json())
+    (tmp_path / place).mkdir() if kind == "folder" else os.mkfifo(tmp_path / place)
+    said = within_a_minute(lambda: opens(path))
+    assert said.startswith(f"RiemdpError: {tmp_path / place} is a folder, a pipe or a device")
+    assert "remove or rename it" in said
 
 
 # ------------------------------------------------------------------------------------ public labels

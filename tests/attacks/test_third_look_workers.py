@@ -10,9 +10,12 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -32,7 +35,6 @@ from tests.attacks.workers import RECORDS, mean, own_charge, own_mean
 ONE, WHOLE = Budget(1.0, 1e-6), Budget(50.0, 1e-4)
 ROWS = np.random.default_rng(0).normal(size=(24, 3))
 LABELS = np.arange(24) % 2
-VARIABLE = "RIEMDP_OPEN_LEDGER"
 NEVER = "is open in|worker process"
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -149,8 +151,6 @@ def test_fault_65_no_forked_process_releases_beside_a_ledger(tmp_path):
     fork = multiprocessing.get_context("fork")
     with fork.Pool(1) as pool:
         assert ask(pool, own_charge) == "released"
-        assert refused(ask(pool, workers.told_by_environment, "4711-aa"))
-        assert ask(pool, workers.told_by_environment, "") == "released"
         with Ledger(WHOLE, path=path) as ledger:
             sent, estimator = pickle.dumps(ONE), pickle.dumps(pca())
             assert refused(ask(pool, own_charge))  # the process that started it says so
@@ -173,9 +173,18 @@ def forked_charge() -> str:
         return ask(pool, own_charge)
 
 
-def test_fault_65_only_workers_look_at_the_environment(monkeypatch):
-    monkeypatch.setenv(VARIABLE, "4711-aa")
-    assert own_mean() == "released"
+def test_a_program_that_is_started_beside_a_ledger_is_free_and_so_are_its_workers():
+    """It was free, and its workers refused."""
+    with Ledger(WHOLE):
+        ran = subprocess.run(
+            [sys.executable, "-m", "tests.attacks.workers"],
+            cwd=Path(__file__).resolve().parents[2],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert ran.stdout.splitlines() == ["released", "released"], ran.stderr[-2000:]
 
 
 # ------------------------------------------------------------------------- a saved model, a thread
@@ -244,9 +253,8 @@ def test_fault_65_no_thread_releases_beside_a_ledger_that_it_does_not_see():
         assert threads.submit(own_mean).result() == "released"
 
 
-def test_fault_65_the_environment_says_so_as_long_as_any_ledger_is_open(monkeypatch):
-    """Nested, interleaved, in other threads; and gives back what stood there."""
-    monkeypatch.setenv(VARIABLE, "4711-aa")
+def test_fault_65_workers_refuse_as_long_as_any_ledger_is_open():
+    """Nested, interleaved, in other threads."""
     entered, leave = threading.Event(), threading.Event()
 
     def beside() -> None:
@@ -255,19 +263,23 @@ def test_fault_65_the_environment_says_so_as_long_as_any_ledger_is_open(monkeypa
             leave.wait(60.0)
 
     other = threading.Thread(target=beside)
-    with Ledger(WHOLE):
-        own = os.environ[VARIABLE]
-        assert own != "4711-aa"
-        other.start()
-        assert entered.wait(60.0)
+    with workers.executor("spawn") as pool:
+
+        def said() -> str:
+            return pool.submit(own_charge).result(timeout=300)
+
         with Ledger(WHOLE):
-            riemdp.session_ledger(WHOLE)
-    riemdp.session_ledger(WHOLE)
-    riemdp.session_ledger(None)
-    assert os.environ[VARIABLE] == own  # the other thread's is open
-    leave.set()
-    other.join()
-    assert os.environ[VARIABLE] == "4711-aa"
+            other.start()
+            assert entered.wait(60.0)
+            with Ledger(WHOLE):
+                riemdp.session_ledger(WHOLE)
+            assert refused(said())
+        riemdp.session_ledger(WHOLE)
+        riemdp.session_ledger(None)
+        assert refused(said())  # the other thread's is open
+        leave.set()
+        other.join()
+        assert said() == "released"
     assert own_charge() == "released"
 
 

@@ -5,7 +5,11 @@ imported, because a process that is spawned imports all of it.
 from __future__ import annotations
 
 import os
+import stat
+import tempfile
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,13 +63,71 @@ def with_session(path: str | None) -> None:
     riemdp.session_ledger(None if path is None else riemdp.Ledger.open(path))
 
 
-def told_by_environment(text: str) -> str:
-    """A charge where the environment says that a ledger is open."""
-    os.environ["RIEMDP_OPEN_LEDGER"] = text
-    try:
-        return own_charge()
-    finally:
-        del os.environ["RIEMDP_OPEN_LEDGER"]
+def telling_file() -> Path:
+    """The file that tells the processes below of the ledger that is open here, in a temporary
+    folder that nobody else has.
+    """
+    (place,) = Path(tempfile.gettempdir()).glob("riemdp-open-ledger-*")
+    return place
+
+
+def others_in_its_place(kinds: list[str]) -> dict[str, str]:
+    """What a process below says of something else in the place of that file, when no ledger is
+    open.
+    """
+    with riemdp.Ledger(riemdp.Budget(1.0)):
+        place = telling_file()
+        told = place.lstat()
+        assert stat.S_ISREG(told.st_mode)
+        assert (stat.S_IMODE(told.st_mode), told.st_uid) == (0o600, os.geteuid())
+        assert len(place.stem.rsplit("-", 1)[1]) == 32
+    assert not place.exists()
+    found = {}
+    for kind in kinds:
+        if kind == "link":
+            place.symlink_to(__file__)
+        elif kind == "pipe":
+            os.mkfifo(place)
+        elif kind == "folder":
+            place.mkdir()
+        else:
+            place.touch()
+        if kind == "strange":
+            os.chown(place, 12345, -1)
+        found[kind] = below("spawn", own_charge)
+        place.rmdir() if kind == "folder" else place.unlink()
+    return found
+
+
+def without_it() -> dict[str, str]:
+    """What is said here and below when that file cannot be made, or was deleted."""
+    found = {"before": below("spawn", own_charge)}
+    ledger = riemdp.Ledger(riemdp.Budget(50.0, 1e-4))
+    with ledger:
+        place = telling_file()
+        place.unlink()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                riemdp.privacy.charge(riemdp.privacy.gaussian(5.0))
+        found["told"] = "; ".join(str(each.message) for each in caught)
+        found["kept"] = str(telling_file() == place)
+        found["below"] = below("spawn", own_charge)
+        place.unlink()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ledger.__exit__(None, None, None)
+        found["at the end"] = "; ".join(str(each.message) for each in caught)
+    place.mkdir()
+    for name, enter in (
+        ("block", ledger.__enter__),
+        ("session", lambda: riemdp.session_ledger(ledger)),
+    ):
+        found[name] = outcome(enter)
+    place.rmdir()
+    found["after"] = own_charge()
+    found["charges"] = str(ledger.charges)
+    return found
 
 
 def loaded(pickled: bytes, work: Callable[..., str], *given: Any) -> str:
@@ -77,8 +139,6 @@ def loaded(pickled: bytes, work: Callable[..., str], *given: Any) -> str:
 
 def outcome(work: Callable[[], Any]) -> str:
     """ "released", or the name and the words of the error."""
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -127,3 +187,9 @@ def passed_within(path: str, thing: Any) -> bytes:
 
     with riemdp.Ledger.open(path):
         return pickle.dumps(thing)
+
+
+if __name__ == "__main__":  # a program that somebody starts
+    print(own_charge())
+    print(below("spawn", own_charge))
+    ended()

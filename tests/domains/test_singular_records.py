@@ -65,6 +65,24 @@ def test_all_singular_matrices_are_found_with_their_rank(kind) -> None:
     assert [r.index for r in check_records(both, pairs)] == list(range(300))
 
 
+@pytest.mark.parametrize("kind", DAMAGED)
+@pytest.mark.parametrize("space", SPACES)
+def test_a_release_counts_all_of_them_as_the_centre_whatever_the_sign(kind, space) -> None:
+    """Those whose smallest eigenvalue rounding made positive were moved to the ball's surface."""
+    X = covariances(DAMAGED[kind][0](signals(60, 5)))
+    signs = np.linalg.eigvalsh(X)[:, 0] > 0.0
+    assert signs.any()
+    assert not np.asarray(space(5).belongs(X)).any()
+    given = Ball(1e-10 * np.eye(5), 1e-6 if space is riemdp.SPDBuresWasserstein else 3.0)
+
+    def released(records: np.ndarray) -> np.ndarray:
+        budget = Budget(1.0, 1e-6)
+        how = {"mechanism": "wrapped-gaussian", "rng": 1, "count_outside": False}
+        return riemdp.private_frechet_mean(space(5), records, given, budget, **how).value
+
+    np.testing.assert_array_equal(released(X), released(np.full_like(X, np.nan)))
+
+
 def test_ill_conditioned_and_indefinite_matrices_are_told_from_singular_ones() -> None:
     space = riemdp.SPDAffineInvariant(3)
     graded = np.diag([1e-12, 1.0, 1e12])  # rounding harms no entry

@@ -375,6 +375,21 @@ def test_k_norm_refuses_what_it_cannot_draw_exactly():
     assert good.scale == pytest.approx(0.2)
 
 
+def test_noise_near_the_rounding_of_float64_is_refused_where_no_draw_would_end():
+    """A mean at epsilon 1e12 was charged, and its draw went on for ever."""
+    line = R.Euclidean(1)
+    given = {"objective_gradient": lambda x: x, "sensitivity": 0.1}
+    KNormGradient(line, epsilon=1e10, **given)
+    with pytest.raises(R.InvalidArgument, match="may never end; give a smaller epsilon"):
+        KNormGradient(line, epsilon=1e12, **given)
+    ledger = R.Ledger(R.Budget(1e30))
+    records, ball = np.linspace(0.0, 1.0, 50)[:, None], R.Ball(np.zeros(1), 1.0)
+    with ledger, pytest.raises(R.InvalidArgument, match="may never end"):
+        R.private_frechet_mean(line, records, ball, R.Budget(1e12), mechanism="k-norm-gradient")
+    assert ledger.charges == 0
+    R.private_frechet_mean(line, records, ball, R.Budget(1e12), rng=1)
+
+
 def test_a_value_far_from_the_minimum_is_refused_before_the_charge():
     """A draw about it would take exp(|grad F(value)| / s) tries."""
     ledger = R.Ledger(R.Budget(5.0))

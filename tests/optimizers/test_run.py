@@ -327,6 +327,53 @@ def test_variance_reduction_resumes_in_the_middle_of_an_epoch_and_is_interrupted
         run(DPRSVRG(2, 8, 0.2, batch_size=5), None, **calls)
 
 
+@pytest.mark.parametrize(
+    ("began", "goes_on", "anew"),
+    [
+        ("a file", "a file", False),
+        ("a file", "moved", False),
+        ("a file", "new", True),
+        ("S01", "S01", False),
+        ("S01", "S02", True),
+        ("S01", "the whole", True),
+    ],
+)
+def test_a_resumed_run_is_charged_once_to_the_ledger_that_it_goes_on_with(
+    began, goes_on, anew, monkeypatch, tmp_path
+):
+    """A ledger on disk was known by its path alone: a new one there was charged for the rest."""
+    monkeypatch.setattr(_driver, "_rows", lambda *_: 4)
+    file, budget = tmp_path / "ledger.json", Budget(1e4, 1e-5)
+    whole = Ledger(budget)
+
+    def ledger(kind):
+        if kind == "new":
+            file.unlink()
+        if kind == "moved":
+            file.rename(tmp_path / "moved.json")
+            return Ledger.open(tmp_path / "moved.json")
+        if kind in ("a file", "new"):
+            return Ledger(budget, path=file)
+        return whole if kind == "the whole" else whole.part(kind)
+
+    more = {"noise_std": 0.05, "checkpoint": tmp_path / "run.npz", "rng": 9}
+    with monkeypatch.context() as inner:
+        _Interrupt(inner, 6, _Crash)
+        with pytest.raises(_Crash):
+            run(DPRGD(16, 0.3), None, ledger=ledger(began), **more)
+    book = ledger(goes_on)
+    result = run(DPRGD(16, 0.3), None, ledger=book, **more)
+    planned = gaussian(0.05 / (2 / N), 16).epsilon(1e-5)
+    if goes_on == "the whole":
+        assert whole.part("S02").spent.epsilon(1e-5) == pytest.approx(planned)
+    else:
+        assert book.spent.epsilon(1e-5) == pytest.approx(planned)
+    blocks = [entry.charges for entry in book.register]
+    assert blocks in ([], [3] if anew else [4])  # of the blocks before the crash, two are one
+    assert result.receipt is not None
+    assert book.holds(result.receipt.id)
+
+
 def test_momentum_is_post_processing_and_survives_a_resume(monkeypatch, tmp_path):
     """The released directions are those of the same seed; only what is done with them differs.
     Guarantee and sigma stay.

@@ -46,8 +46,8 @@ def check_records(manifold: AbstractManifold, X: RecordsLike) -> list[InvalidRec
 
     Among them are all matrices that are singular up to rounding, as covariances of EEG are after an
     average reference or ICA: with rows scaled to a diagonal of 1, the smallest of k eigenvalues is
-    at most 16 k 2^-52. Whether that number comes out above or below 0 is an accident, and a release
-    moves those of the one sign to the surface of the ball, of the other to its centre.
+    at most 16 k 2^-52. Whether that number comes out above or below 0 is an accident; a release
+    counts them as the centre of the ball from 8 k 2^-52 down, whatever the sign.
 
     Args:
         manifold: The space.

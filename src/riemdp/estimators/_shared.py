@@ -63,6 +63,9 @@ class Spending:
         """
         return _elsewhere.marked(super().__getstate__())  # type: ignore[misc]
 
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(_elsewhere.received(state))  # type: ignore[misc]
+
     def __sklearn_clone__(self) -> Any:
         """A clone with the mark of what it is made from: worker processes clone what they are
         sent.

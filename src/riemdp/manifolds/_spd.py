@@ -29,7 +29,8 @@ PROJECTION_FLOOR = (
     1e-10  # relative to the largest eigenvalue (or to 1 if no eigenvalue is positive)
 )
 # Below so many k EPS an eigenvalue of a matrix with a diagonal of 1 is 0 up to rounding. Those of
-# signals with an average reference, after ICA or with a channel too many stay below 2.5.
+# signals with an average reference, after ICA or with a channel too many stay below 2.5. From half
+# of it on, a matrix is a point of the space; what is checked beforehand is told up to here.
 RANK = 16.0
 SINGULAR = "is singular up to rounding"
 
@@ -164,7 +165,12 @@ class AbstractSPD(AbstractManifold):
         xp = namespace(x)
         finite = xp.all(xp.isfinite(x), axis=(-2, -1))
         safe = xp.where(finite[..., None, None], x, self.origin)
-        factor = linalg.cholesky(sp.sym(safe))
+        # The sign of an eigenvalue that is 0 up to rounding is an accident: no point either way.
+        root = xp.sqrt(xp.abs(safe[..., np.arange(self.k), np.arange(self.k)]))
+        root = xp.where(root > 0.0, root, 1.0)
+        scaled = sp.sym(safe / root[..., :, None] / root[..., None, :])
+        least = RANK / 2 * self.k * EPS * np.eye(self.k)
+        factor = linalg.cholesky(scaled - least)
         return finite & _symmetric(safe, atol) & xp.all(xp.isfinite(factor), axis=(-2, -1))
 
     def _is_tangent(self, p: Matrix, v: Matrix, atol: float) -> Bool[Array, "*batch"]:

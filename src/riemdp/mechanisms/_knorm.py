@@ -205,6 +205,19 @@ class KNormGradient(PureMechanism):
         warn_if_slow(manifold, tries)
         self._settle(strong_convexity=h, sensitivity=sensitivity)
         self._settle(scale=scale, truncated=truncated, tries=tries)
+        if self._slack > 1.0:
+            raise invalid(
+                "epsilon",
+                epsilon,
+                f"the scale of the noise, {scale:.3g}, is near the rounding of float64, where a"
+                " draw may never end; give a smaller epsilon, or another mechanism",
+            )
+
+    @property
+    def _slack(self) -> float:
+        """By how much rounding may break the inequality, in scales."""
+        radius = 0.0 if self.ball is None else float(self.ball.radius)
+        return _ROUNDING + _RELATIVE_ROUNDING * (1 + radius) / self.scale
 
     @property
     def _h(self) -> float:
@@ -279,13 +292,7 @@ class KNormGradient(PureMechanism):
         # above 0.
         norms = self._gradient_norms(proposals)
         lower = self._h * np.asarray(self.manifold.dist(point, proposals))
-        slack = (
-            _ROUNDING
-            + _RELATIVE_ROUNDING
-            * (1 + (0.0 if self.ball is None else float(self.ball.radius)))
-            / self.scale
-        )
-        ratio = -(norms - lower + offset) / self.scale - slack
+        ratio = -(norms - lower + offset) / self.scale - self._slack
         if self._is_theorem:
             # Nothing but rounding breaks it, and nobody is told of that: records whose mean has no
             # room in the inequality (all of them equal) would be known by an error.

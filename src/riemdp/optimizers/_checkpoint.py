@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -20,9 +18,8 @@ from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from .._errors import InvalidArgument, invalid
-from .._files import staged
+from .._files import check_is_file, staged
 from ..manifolds._base import Point
-from ..privacy import Ledger
 from ..problems._problem import Problem
 from ..randomness import NoiseSource, noise_source
 
@@ -38,21 +35,24 @@ class Checkpoint:
 
     `facts` are the public settings of the run; a file of a run with other settings is refused. The
     state is a dictionary of integers and of pytrees of arrays, all of them functions of what was
-    released.
+    released. `charge` is the random id of the run's charges, by which a ledger knows them.
     """
 
-    def __init__(self, path: object, facts: tuple[Any, ...], rates: np.ndarray, initial: Point):
+    def __init__(
+        self, path: object, facts: tuple[Any, ...], rates: np.ndarray, initial: Point, charge: str
+    ):
         if not isinstance(path, str | os.PathLike):
             raise invalid("checkpoint", path, "give the path of a file")
         self.path = Path(path)
         if not self.path.parent.is_dir():
             raise invalid("checkpoint", str(path), "its folder does not exist; make it first")
+        check_is_file(self.path)
         digests = (
             _digest(rates),
             _digest(initial),
         )
         self.fingerprint = hashlib.sha256(repr((*facts, *digests)).encode()).hexdigest()
-        self.resumed = 0
+        self.charge, self.resumed = charge, 0
         self._state: dict[str, Any] = {}
 
     def resume(self, state: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Checkpoint:
                         " optimiser, budget, number of records or initial point); give another"
                         " path, or delete the file"
                     )
-                self.resumed = int(saved["resumed"]) + 1
+                self.charge, self.resumed = str(saved["charge"]), int(saved["resumed"]) + 1
                 self._state = {name: _restored(saved, name, like) for name, like in state.items()}
         except (OSError, ValueError, KeyError) as error:
             if isinstance(error, InvalidArgument):
@@ -100,6 +100,7 @@ class Checkpoint:
     def _write(self, state: dict[str, Any]) -> None:
         arrays: dict[str, Any] = {
             "fingerprint": np.array(self.fingerprint),
+            "charge": np.array(self.charge),
             "resumed": self.resumed,
         }
         for name, tree in state.items():
@@ -114,27 +115,6 @@ class Checkpoint:
                 )
         with staged(self.path, mode=0o600) as (part,), part.open("wb") as file:
             np.savez(file, **arrays)
-
-
-_TOKENS: weakref.WeakKeyDictionary[Ledger, int] = weakref.WeakKeyDictionary()
-
-
-def ledger_token(ledger: Ledger | None) -> int:
-    """A number for the ledger that a run is charged to, so that a resumed run knows it again.
-
-    A ledger on disk is known by its file, one in memory only by itself: after a crash it is gone.
-    A part is known by its name, too. 0 if there is none.
-    """
-    book = ledger if ledger is not None else Ledger.current()
-    if not isinstance(book, Ledger):
-        return 0  # what is no ledger is refused elsewhere
-    whole, part = book._holder, getattr(book, "_name", "")
-    if whole._path is not None:
-        of_whole = os.fsencode(Path(whole._path).resolve())
-    else:
-        of_whole = str(_TOKENS.setdefault(whole, 1 + secrets.randbits(56))).encode()
-    digest = hashlib.sha256(of_whole + b"\0" + part.encode("utf-8", "surrogatepass")).digest()
-    return 1 + int.from_bytes(digest[:7], "big")
 
 
 def identity(problem: Problem) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ from ..randomness import NoiseSource
 from . import _steps
 from ._account import Account
 from ._adaptive_clip import ClipRange
-from ._checkpoint import Checkpoint, ledger_token, seed_after
+from ._checkpoint import Checkpoint, seed_after
 from ._noisy_gradient import NoisyGradient, PrivateDraws, Query, guarantee_of
 from ._recorder import Recorder, StepTimer
 from ._steps import AbstractStep, Anchor, Block, Carry, Span, Work
@@ -225,7 +225,6 @@ class _Driver:
             "averaged": 0,
             "restart": 0,
             "anchored": -1,
-            "ledger": 0,
         }
 
     # ------------------------------------------------------------------ before the first step
@@ -235,7 +234,9 @@ class _Driver:
         spent = self._charged()
         unpaid = False
         if context.checkpoint is not None:
-            self.checkpoint = Checkpoint(context.checkpoint, run.facts(), run.rates, run.point)
+            self.checkpoint = Checkpoint(
+                context.checkpoint, run.facts(), run.rates, run.point, context.account.id
+            )
             zero = jax.tree.map(jnp.zeros_like, run.point)
             released = self._released() | {"anchor": run.point, "full": zero}
             fresh = self.progress | released | {"target": int(self.target)}
@@ -254,11 +255,10 @@ class _Driver:
             self.carry = Carry(state, kept["mean"], velocity, clip=kept["clip"])
             self.progress = kept
             spent = self._charged()
-            # A ledger that was not charged for what has been drawn, such as a new one in memory
-            # after a crash, is charged for it now.
-            token = ledger_token(context.account.ledger)
-            unpaid = token != 0 and token != kept["ledger"] and any(spent)
-            self.progress["ledger"] = token
+            # A ledger that does not hold the run's charges, such as a new one in memory after a
+            # crash, is charged now for what has been drawn.
+            unpaid = any(spent) and not context.account.continues(self.checkpoint.charge)
+            self.checkpoint.charge = context.account.id
         planned = run.guarantee(run.charged())
         if unpaid or not any(spent):  # else the run has its place in the ledger's budget
             context.account.check(planned)

@@ -79,8 +79,9 @@ def private_minimize(
         progress: A bar on the terminal.
         checkpoint: A file to continue from after a crash. Steps whose noise was drawn but lost are
             not taken again, so no noise is used twice and the guarantee stays that of the planned
-            number of steps. A ledger in memory that does not know of the steps before the crash is
-            charged for them; one on disk has been.
+            number of steps. A ledger that does not hold the charges of the steps before the crash,
+            such as a new one, is charged for them. A seed, or with `groups` the draw of records,
+            begins anew.
         groups: One label of a person for each record. Then everything of one person is protected,
             n is the number of people, and every person counts once: what is minimised is the mean
             over people of the mean loss of each person's records. Batches are batches of people.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextvars
 
-from .._errors import InvalidArgument
+from .._errors import InvalidArgument, RiemdpError
 from . import _elsewhere
 
 
@@ -40,17 +40,26 @@ def enter(ledger: object) -> None:
 
 
 def leave(ledger: object) -> None:
-    """The innermost `with` block of this ledger ends: one of this context, or else any, where it
+    """The innermost `with` block of this ledger ends: one of this context, or else the one that
     was entered in another one (a thread, a task).
+
+    Raises:
+        RiemdpError: There are several in other contexts; none of them ends.
     """
     entered = _entered.get()
-    for block in [*entered[::-1], *_blocks[::-1]]:
-        if block.ledger is ledger and not block.over:
-            _entered.set(tuple(each for each in entered if each is not block))
-            if block in _blocks:
-                _blocks.remove(block)
-            block.end()
-            return
+    own = [each for each in entered if each.ledger is ledger and not each.over]
+    found = own or [each for each in _blocks if each.ledger is ledger]
+    if len(found) > max(1, len(own)):
+        raise RiemdpError(
+            f"this ledger is open in {len(found)} `with` blocks of other threads or tasks, and it"
+            " is not known which of them is to end: leave a block where it was entered. None has"
+            " ended"
+        )
+    for block in found[-1:]:
+        _entered.set(tuple(each for each in entered if each is not block))
+        if block in _blocks:
+            _blocks.remove(block)
+        block.end()
 
 
 def begin_session(ledger: object) -> None:

@@ -58,7 +58,7 @@ class Budget:
         return self
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(_elsewhere.received(state))
 
     def __str__(self) -> str:
         return f"({self.epsilon:g}, {self.delta:g})"

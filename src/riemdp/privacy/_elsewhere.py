@@ -3,13 +3,12 @@ that sent the work. What is known here can only make a release refuse.
 
 Three things tell. A process counts the ledgers that it has open, for its threads. What is pickled
 meanwhile (an estimator, a `Budget`) carries a mark, for the process that it is sent to. And a
-locked file tells the processes that it has started, and those that these have started: they know
-its name by a setting that multiprocessing hands down, and by an environment variable.
+locked file tells the worker processes that it has started, and those that these have started: they
+know its name by a setting that multiprocessing hands down.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import multiprocessing
 import multiprocessing.util
@@ -17,18 +16,15 @@ import os
 import secrets
 import tempfile
 import threading
+import warnings
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from .._errors import InvalidArgument
-from .._files import hold, is_held, let_go
+from .._errors import InvalidArgument, RiemdpError, RiemdpWarning
+from .._files import hold, is_held, is_same, let_go
 
-# While a ledger is open: the file that the process holds meanwhile, or its token where it could
-# make no such file; after those of whoever started it.
-VARIABLE = "RIEMDP_OPEN_LEDGER"
-_BETWEEN = "\n"
 _HANDED_DOWN = "riemdp"
 MARK = "_pickled_beside_ledger_of"  # in the state of what was pickled meanwhile: such a token
 REMEDY = (
@@ -48,9 +44,8 @@ class _Process:
         # from being entered is nobody's, and vanishes from here.
         self.open: weakref.WeakSet[object] = weakref.WeakSet()
         self.place: Path | None = None  # see `_place_of`: it stays what it was at first
-        self.said = ""  # what the variable says of these
-        self.shown: IO[bytes] | None = None  # the file whose lock says that a ledger is open
-        self.forked_beside: tuple[str, ...] = ()  # said by whom this is a forked child of
+        self.shown: IO[bytes] | None = None  # that file, whose lock says that a ledger is open
+        self.forked_beside: set[str] = set()  # the places of whom this is a forked child of
 
 
 _own = _Process()
@@ -59,8 +54,8 @@ if hasattr(os, "register_at_fork"):
     def _in_child() -> None:
         _own.lock = threading.RLock()  # a thread may have held it at the fork
         if _own.open:
-            _own.forked_beside = (*_own.forked_beside, _own.said)
-        _own.open, _own.said, _own.shown = weakref.WeakSet(), "", None
+            _own.forked_beside = {*_own.forked_beside, str(_own.place)}
+        _own.open, _own.shown = weakref.WeakSet(), None
         _note_self()
 
     os.register_at_fork(after_in_child=_in_child)
@@ -83,15 +78,13 @@ def opened(block: object) -> int:
     is closed. Returns what `closed` is given.
 
     It is said before it is counted: an interrupt in between lets no worker release.
+
+    Raises:
+        RiemdpError: The file that says it cannot be made; nothing is open then.
     """
     with _own.lock:
-        if not _own.said:
-            if _own.shown is None and _own.place is not None:
-                with contextlib.suppress(OSError):  # nobody can look whether it is open still
-                    _own.shown = hold(_own.place)
-            said = token() if _own.shown is None else str(_own.place)
-            _say(said)
-            _own.said = said
+        if _own.shown is None:
+            _own.shown = _held()
         _own.open.add(block)
         return os.getpid()
 
@@ -104,15 +97,48 @@ def closed(block: object, opener: int) -> None:
         if opener != os.getpid():
             return
         _own.open.discard(block)
-        if _own.open:
+        shown, place = _own.shown, _own.place
+        if _own.open or shown is None or place is None:
             return
-        left = [each for each in _told() if each != _own.said]
-        os.environ[VARIABLE] = _BETWEEN.join(left)
-        if not left:
-            del os.environ[VARIABLE]
-        if _own.shown is not None:
-            let_go(_own.shown, Path(_own.said))
-        _own.shown, _own.said = None, ""
+        _own.shown, kept = None, is_same(shown, place)
+        let_go(shown, place)
+    if not kept:
+        _warn_of_lost()
+
+
+def _held() -> IO[bytes]:
+    """The file by which workers see that a ledger is open, made and locked."""
+    try:
+        if _own.place is None:
+            raise FileNotFoundError("there is no folder for temporary files")
+        return hold(_own.place)
+    except OSError as error:
+        raise RiemdpError(
+            "no ledger can be opened for a block or a session: the file that tells worker processes"
+            f" of it cannot be made ({error}). Set TMPDIR to a folder with room that may be written"
+            " to and start Python again, or give ledger=... to every release. Nothing was released"
+            " or charged"
+        ) from error
+
+
+def keep_telling() -> None:
+    """To be called before a charge: see that the file which tells workers is there still."""
+    with _own.lock:
+        if _own.shown is None or _own.place is None or is_same(_own.shown, _own.place):
+            return
+        _own.shown = _held()
+    _warn_of_lost()
+
+
+def _warn_of_lost() -> None:
+    warnings.warn(
+        f"the file {_own.place}, which tells worker processes that a ledger is open, was deleted"
+        " while one was. What worker processes released meanwhile without ledger=... was charged"
+        " to nothing: add it by hand. Keep programs that clean up from that folder, or set TMPDIR"
+        " to another one before Python starts",
+        RiemdpWarning,
+        stacklevel=2,
+    )
 
 
 def _place_of(pid: int) -> Path | None:
@@ -132,16 +158,6 @@ def _place_of(pid: int) -> Path | None:
     return Path(folder) / f"riemdp-open-ledger-{name}.lock"
 
 
-def _told() -> list[str]:
-    return [each for each in os.environ.get(VARIABLE, "").split(_BETWEEN) if each]
-
-
-def _say(place: str) -> None:
-    """Tell it to all processes that are started from here on, and to those that these start."""
-    if place not in _told():
-        os.environ[VARIABLE] = _BETWEEN.join([*_told(), place])
-
-
 def _settings() -> dict[str, Any]:
     """What multiprocessing hands down from a process to those that it starts, and to theirs, also
     where a process in between knows nothing of this library.
@@ -150,11 +166,11 @@ def _settings() -> dict[str, Any]:
 
 
 def _above() -> set[str]:
-    """The places of the processes that this worker comes from."""
+    """The places of the processes that this one comes from, as far as it knows."""
     parent = multiprocessing.parent_process()
     if parent is None:
-        return set()
-    known = {*_settings().get(_HANDED_DOWN, ())} - {str(_own.place)}
+        return _own.forked_beside
+    known = {*_own.forked_beside, *_settings().get(_HANDED_DOWN, ())} - {str(_own.place)}
     above = None if parent.pid is None else _place_of(parent.pid)
     return known if above is None else {*known, str(above)}
 
@@ -178,6 +194,13 @@ def marked(state: dict[str, Any]) -> dict[str, Any]:
     return {MARK: token(), **state} if _own.open else dict(state)
 
 
+def received(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of an object that was pickled, or copied: what never left this process has no mark
+    of it.
+    """
+    return {key: value for key, value in state.items() if key != MARK or value != token()}
+
+
 def passed_on(of: Any, to: Iterable[Any]) -> None:
     """What was made of a marked object has its mark."""
     if MARK in of.__dict__:
@@ -188,13 +211,6 @@ def passed_on(of: Any, to: Iterable[Any]) -> None:
 def is_from_elsewhere(state: dict[str, Any]) -> bool:
     """Whether it was pickled in another process, while a ledger was open there."""
     return state.get(MARK) not in (None, token())
-
-
-def is_worker() -> bool:
-    """Whether another process of Python started this one for its work: multiprocessing by any
-    method, concurrent.futures, joblib and loky, Dask's nannies.
-    """
-    return multiprocessing.parent_process() is not None
 
 
 # ------------------------------------------------------------------ asked before a charge
@@ -220,16 +236,19 @@ def refuse_unseen() -> None:
             " work in one thread (n_jobs=1). What belongs to no ledger waits until that one is"
             " closed, or gets one of its own. Nothing was released or charged"
         )
-    above = {*_own.forked_beside, *(_told() if is_worker() else ()), *_above()}
-    if any(map(_is_open, above)):
+    above, depth = _above(), len(getattr(multiprocessing.current_process(), "_identity", ()))
+    if len(above) < depth:  # one in between was started, or started this one, without riemdp
+        raise InvalidArgument(
+            "argument `ledger` is not given, and this worker process cannot see whether all"
+            f" {depth} processes that it comes from have a ledger open: one of them started"
+            " workers before it imported riemdp, or there is no folder for temporary files. Import"
+            " riemdp there before workers are started, and set TMPDIR where there is no such"
+            f" folder. {REMEDY}. Nothing was released or charged"
+        )
+    if any(is_held(Path(place)) for place in above):
         raise InvalidArgument(
             "argument `ledger` is not given, and a process that this worker process comes from has"
             " a ledger open, which this process does not see: the release would be charged to"
             f" nothing. {REMEDY}. What belongs to no ledger waits until that one is closed. Nothing"
             " was released or charged"
         )
-
-
-def _is_open(said: str) -> bool:
-    """Whether a ledger is open where this was said; always where nobody can look."""
-    return is_held(Path(said)) if os.path.isabs(said) else True

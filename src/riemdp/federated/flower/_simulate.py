@@ -26,7 +26,6 @@ from ...optimizers._account import check_affordable
 from ...optimizers._minimize import check_initial
 from ...optimizers._people import MOST
 from ...privacy import Budget, Ledger, charge
-from ...privacy._elsewhere import VARIABLE
 from ...privacy._guarantee import PERSON
 from ...privacy._sent import refuse_sent
 from ...randomness import noise_source
@@ -167,7 +166,6 @@ def _run(folder: str, sites: int, cpus: int) -> str:
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
-    env.pop(VARIABLE, None)  # the whole plan has been charged
     command = [sys.executable, _host.__file__, folder, str(sites), str(cpus)]
     process = subprocess.Popen([*_host.prefix(), *command], env=env, start_new_session=True)
     try:
