@@ -23,9 +23,8 @@ from riemdp import (
     PrivateFrechetMean,
     PrivateMDM,
 )
-from riemdp.estimators import _shared, check_search
-from riemdp.estimators._mdm import half_budget
-from riemdp.releases._choices import Moving
+from riemdp.estimators import check_search
+from tests.seam import Means, plant
 
 BALL = Ball(np.eye(2), 1.5)
 BUDGET = Budget(1.0, 1e-5)
@@ -248,7 +247,7 @@ def test_means_before_noise_are_the_padded_ones():
 
 def test_half_budget_is_what_two_releases_fit_into():
     for budget in (Budget(0.1, 1e-6), Budget(1.0, 1e-5), Budget(8.0, 1e-3), Budget(2.0)):
-        half = half_budget(budget)
+        half = Means.half_budget(budget)
         if budget.delta == 0:
             assert half.epsilon == budget.epsilon / 2
             continue
@@ -342,7 +341,7 @@ def test_class_means_with_much_noise_are_moved_into_the_ball(make, monkeypatch):
     """Radially, as a single mean is; and the stated error knows it."""
     given = {"budget": Budget(0.02, 1e-5), "count_outside": False, "random_state": 3}
     moved = make(**given).fit(X, Y)
-    monkeypatch.setattr(Moving, "law", lambda self, mechanism, radius: (None, False))
+    plant(monkeypatch, "law of a moved release", lambda self, mechanism, radius: (None, False))
     free = make(**given).fit(X, Y)
     lengths = []
     for inside, anywhere, release in zip(
@@ -516,7 +515,7 @@ def test_check_records_says_which_and_why():
 # ----------------------------------------------------------------------------------------------
 # what was spent
 def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
-    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    plant(monkeypatch, "fits without a ledger", 0)
     estimator = mdm(random_state=1)  # the noisy count of matrices outside may warn, too
     assert not hasattr(estimator, "total_spent_")
     with pytest.warns(riemdp.RiemdpWarning, match=r"PrivateMDM.fit spent epsilon 1 .*5 times"):
@@ -525,7 +524,7 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
         warnings.simplefilter("error", riemdp.RiemdpWarning)
         estimator.fit(X, Y)
     assert estimator.total_spent_ == estimator.guarantee_.repeat(2)
-    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    plant(monkeypatch, "fits without a ledger", 0)
     with warnings.catch_warnings(), Ledger(Budget(5.0, 1e-3)) as ledger:
         warnings.simplefilter("error", riemdp.RiemdpWarning)
         mdm(random_state=1).fit(X, Y)
@@ -534,7 +533,7 @@ def test_fits_add_up_and_the_first_one_without_a_ledger_says_so(monkeypatch):
 
 
 def test_a_session_ledger_adds_up_a_cross_validation(monkeypatch):
-    monkeypatch.setattr(_shared, "_unrecorded", 0)
+    plant(monkeypatch, "fits without a ledger", 0)
     book = riemdp.session_ledger(Budget(4.0))
     try:
         with warnings.catch_warnings():

@@ -21,8 +21,8 @@ from riemdp import (
     Ledger,
     PrivatePGA,
 )
-from riemdp.manifolds._spectral import pack
 from riemdp.privacy import gaussian_noise_multiplier
+from tests.seam import original, plant
 from tests.statistical import ALPHA, gaussian_p_value
 
 BUDGET, SPACE = Budget(2.0, 1e-5), riemdp.SPDAffineInvariant(2)
@@ -109,13 +109,14 @@ def test_the_noise_of_each_part_is_that_of_its_share():
     space, n, r = riemdp.Euclidean(2), 50, 1.0
     x = np.clip(np.random.default_rng(1).normal(size=(n, 2)), -0.5, 0.5)
     z = gaussian_noise_multiplier(BUDGET)
-    noise = []
+    noise, symmetric = [], riemdp.SPDAffineInvariant(2)
     for seed in range(150):
         fitted = pga(manifold=space, ball=Ball(np.zeros(2), r), random_state=seed).fit(x)
         v = x - np.asarray(fitted.mean_)
         v = v * np.minimum(1.0, r / np.linalg.norm(v, axis=1))[:, None]
         exact = v.T @ v / n
-        noise.append(np.asarray(pack(fitted.releases_["covariance"].value - exact)))
+        added = fitted.releases_["covariance"].value - exact
+        noise.append(np.asarray(symmetric.to_coordinates(np.eye(2), added)))
     scale = math.sqrt(2.0) * r**2 / n * z / math.sqrt(0.7)
     assert gaussian_p_value(np.array(noise), scale) > ALPHA
     assert gaussian_p_value(0.8 * np.array(noise), scale) < ALPHA
@@ -140,14 +141,13 @@ def test_the_covariance_is_about_the_released_mean():
 
 def test_a_part_that_costs_more_than_was_charged_is_noticed(monkeypatch):
     """A planted fault: the covariance is released with the whole budget."""
-    from riemdp.estimators import _pga
 
-    honest = _pga.prepared_covariance
+    honest = original("covariance of a PGA")
 
     def dear(manifold, x, ball, budget, **more):
         return honest(manifold, x, ball, BUDGET, **more)
 
-    monkeypatch.setattr(_pga, "prepared_covariance", dear)
+    plant(monkeypatch, "covariance of a PGA", dear)
     with pytest.raises(riemdp.RiemdpError, match="cost more than was charged"):
         pga().fit(X)
 

@@ -21,6 +21,7 @@ from riemdp import (
     PrivateTLCenter,
     PrivateTSClassifier,
 )
+from tests.seam import original, plant
 
 BUDGET = Budget(2.0, 1e-5)
 BALL = Ball(np.eye(2), 2.5)
@@ -156,14 +157,13 @@ def test_a_record_moves_the_mean_of_its_own_subject_only():
 
 def test_a_mean_that_costs_more_than_was_charged_is_noticed(monkeypatch):
     """A planted fault: a subject is released with three times the budget."""
-    from riemdp.estimators import _center
 
-    honest = _center.prepared_mean
+    honest = original("mean that a center is made of")
 
     def dear(manifold, x, ball, budget, **more):
         return honest(manifold, x, ball, Budget(3 * budget.epsilon, budget.delta), **more)
 
-    monkeypatch.setattr(_center, "prepared_mean", dear)
+    plant(monkeypatch, "mean that a center is made of", dear)
     with pytest.raises(riemdp.RiemdpError, match="cost more than was charged"):
         center().fit(X, domains=WHO)
 

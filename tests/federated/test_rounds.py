@@ -28,6 +28,7 @@ from riemdp.federated import (
     validate_reply,
 )
 from riemdp.randomness import NoiseSource, noise_source
+from tests.seam import plant
 
 from ..statistical import ALPHA, gaussian_p_value
 
@@ -215,10 +216,9 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
     prirfed = PriRFed(problem, DPRGD(1, 0.5, 1.0), rounds=1, agents_per_round=1)
     plan = plan_federated(prirfed, [4], Budget(1.0, 1e-5))
     if factor != 1.0:
-        from riemdp.optimizers import _minimize
         from tests.optimizers.audits import LessNoise
 
-        monkeypatch.setattr(_minimize, "NoisyGradient", LessNoise)
+        plant(monkeypatch, "class of gradients", LessNoise)
     records = np.zeros((4, 300))
     moves = np.stack(
         [

@@ -13,7 +13,7 @@ from scipy import stats
 
 import riemdp as R
 from riemdp.mechanisms import TangentGaussian, WrappedGaussian, WrappedLaplace
-from riemdp.mechanisms._common import _bures_wasserstein_exp
+from tests.seam import Means
 from tests.statistical import ALPHA, gaussian_p_value, ks_p_value
 
 BUDGET = R.Budget(1.0, 1e-5)
@@ -207,13 +207,18 @@ def test_bures_wasserstein_output_is_positive_definite_beyond_the_domain_of_the_
             np.asarray(manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size)))
             * scale
         )
-        x, y = np.asarray(_bures_wasserstein_exp(w, u)), np.asarray(_bures_wasserstein_exp(w, v))
+        x, y = (
+            np.asarray(Means.bures_wasserstein_exp(w, u)),
+            np.asarray(Means.bures_wasserstein_exp(w, v)),
+        )
         assert np.all(np.linalg.eigvalsh(x) > 0)
         assert float(manifold.dist(x, y)) <= float(manifold.norm(w, u - v)) * (1 + 1e-6) + 1e-5
     small = 0.05 * np.asarray(
         manifold.tangent_from_normals(w, rng.standard_normal(manifold.noise_size))
     )
-    np.testing.assert_allclose(_bures_wasserstein_exp(w, small), manifold.exp(w, small), atol=1e-12)
+    np.testing.assert_allclose(
+        Means.bures_wasserstein_exp(w, small), manifold.exp(w, small), atol=1e-12
+    )
 
 
 def test_a_draw_that_float64_cannot_hold_is_shortened_to_a_valid_point():

@@ -15,8 +15,8 @@ import pytest
 
 import riemdp
 from riemdp import Ball, InvalidArgument, private_frechet_mean
-from riemdp.optimizers._checkpoint import ledger_token
 from riemdp.privacy import Budget, BudgetExceeded, Ledger, charge, gaussian, pure
+from tests.seam import Gradients
 
 NAMES = [f"S{i:02}" for i in range(9)]
 
@@ -166,9 +166,9 @@ def test_what_is_left_at_another_delta_is_that_of_the_costliest_part_there() -> 
 
 
 def test_a_run_is_resumed_under_its_own_part_alone(ledger: Ledger) -> None:
-    tokens = {name: ledger_token(ledger.part(name)) for name in ("S01", "S02")}
-    assert ledger_token(ledger.part("S01")) == tokens["S01"] != tokens["S02"]
-    assert ledger_token(ledger) not in tokens.values()
+    tokens = {name: Gradients.ledger_token(ledger.part(name)) for name in ("S01", "S02")}
+    assert Gradients.ledger_token(ledger.part("S01")) == tokens["S01"] != tokens["S02"]
+    assert Gradients.ledger_token(ledger) not in tokens.values()
 
 
 def test_blocks_of_one_ledger_in_two_tasks_end_each_by_itself() -> None:

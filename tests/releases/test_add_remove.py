@@ -13,13 +13,13 @@ import pytest
 
 import riemdp as R
 from riemdp.audit import gaussian_mu_lower_bound
-from riemdp.releases import _remembered
 from riemdp.statistics import (
     FrechetMean,
     Records,
     ambient_mean_sensitivity,
     frechet_mean_sensitivity,
 )
+from tests.seam import original, plant
 
 BUDGET = R.Budget(1.0, 1e-5)
 AR = "add-or-remove-one"
@@ -172,7 +172,7 @@ def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
     claimed = 1 / R.gaussian_noise_multiplier(R.Budget(3.0, 1e-3))
     assert guarantee.adjacency == AR
     assert gaussian_mu_lower_bound(one, none, confidence=1 - 1e-6) <= claimed
-    prepare, build = FrechetMean.prepare, _remembered.build
+    prepare, build = original("a mean's records"), original("mechanism of a mean")
 
     def not_filled_up(query, X, weights=None):
         data = prepare(query, X, weights)
@@ -182,12 +182,12 @@ def test_audit_through_the_front_door_and_two_planted_faults(monkeypatch):
     def noise_for_many_more(name, facts):
         return build(name, dataclasses.replace(facts, n=40 * facts.n))
 
-    for where, name, fault in (
-        (FrechetMean, "prepare", not_filled_up),
-        (_remembered, "build", noise_for_many_more),
+    for what, fault in (
+        ("a mean's records", not_filled_up),
+        ("mechanism of a mean", noise_for_many_more),
     ):
         with monkeypatch.context() as planted:
-            planted.setattr(where, name, fault)
+            plant(planted, what, fault)
             none, one = scores(0, count, 0)[0], scores(1, count, 10_000)[0]
         assert gaussian_mu_lower_bound(one, none, confidence=0.999) > claimed
 
