@@ -377,34 +377,6 @@ def test_no_record_and_no_label_decides_whether_an_error_is_raised(ball):
     assert lonely.plan_ == fitted.plan_
 
 
-@pytest.mark.parametrize(
-    ("change", "x", "named"),
-    [
-        ({"budget": None}, None, "budget"),
-        ({"labels": "private"}, None, "classes"),
-        ({"labels": "secret"}, None, "labels"),
-        ({"classes": [0, 1, 2, 3]}, None, "y"),
-        ({"classes": []}, None, "classes"),
-        ({}, "list", "X"),
-        ({}, "flat", "X"),
-        ({}, "short", "y"),
-        ({"ball": 3.0}, None, "ball"),
-        ({"ball": Ball(np.eye(2), 1.0)}, None, "X"),
-        ({"on_invalid": "drop"}, None, "on_invalid"),
-        ({"metric": "euclid"}, None, "metric"),
-        ({"random_state": np.random.default_rng(0)}, None, "random_state"),
-    ],
-)
-def test_bad_parameters(change, x, named):
-    X, y = matrices()
-    X = {"list": list(X), "flat": X.reshape(600, 9), "short": X[:-1]}.get(x, X)
-    with pytest.raises(InvalidArgument, match=named), Ledger(Budget(5.0, 1e-4)) as ledger:
-        classifier(**change).fit(X, y)
-    assert ledger.charges == 0
-    with pytest.raises(InvalidArgument, match="sample_weight"):
-        classifier().fit(X, y, sample_weight=np.ones(600))
-
-
 # ------------------------------------------------------------------------------------- the plan
 def test_a_hopeless_classifier_is_named_before_anything_is_spent():
     X, y = matrices(90)

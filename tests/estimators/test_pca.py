@@ -148,31 +148,6 @@ def test_fresh_noise_each_time_and_no_secret_in_a_pickle():
     assert clone(one).get_params() == one.get_params()
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"budget": None}, "budget"),
-        ({"budget": 1.0}, "budget"),
-        ({"row_norm": None}, "row_norm"),
-        ({"row_norm": -1.0}, "row_norm"),
-        ({"n_components": None}, "n_components"),
-        ({"n_components": 6}, "n_components"),
-        ({"n_components": 0}, "n_components"),
-        ({"mechanism": "magic"}, "mechanism"),
-        ({"center": np.zeros(3)}, "center"),
-        pytest.param({"random_state": np.random.RandomState(0)}, "random_state", id="RandomState"),
-    ],
-    ids=str,
-)
-def test_bad_parameters_are_named_and_nothing_is_spent(change, named):
-    parameters = {"n_components": 2, "budget": BUDGET, "row_norm": 2.0, **change}
-    with Ledger(Budget(5.0, 1e-3)) as ledger, pytest.raises(InvalidArgument, match=named):
-        PrivatePCA(**parameters).fit(table())
-    assert ledger.charges == 0
-    with pytest.raises(TypeError):
-        PrivatePCA(2, BUDGET)  # keyword-only
-
-
 def test_rows_of_text_are_named_without_their_entries_or_are_zero():
     """At a724553 scikit-learn's message quoted the entry."""
     rows = table(6).tolist()

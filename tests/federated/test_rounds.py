@@ -12,9 +12,7 @@ from riemdp import (
     DPRSGD,
     DPRSVRG,
     Budget,
-    BudgetExceeded,
     InvalidArgument,
-    Ledger,
     PriRFed,
     privacy,
     problems,
@@ -228,20 +226,6 @@ def test_local_noise_has_the_planned_law(monkeypatch, factor):
     )
     p = gaussian_p_value(moves, 0.5 * plan.sigmas[0])
     assert (p > ALPHA) if factor == 1.0 else (p < ALPHA)
-
-
-def test_the_ledger_is_charged_the_plan_once_and_refuses_before_drawing(datasets):
-    prirfed = PriRFed(
-        problems.principal_eigenvector(DIM), DPRSGD(2, 10, 0.1, 1.0), rounds=3, agents_per_round=2
-    )
-    ledger = Ledger(Budget(1.05, 1e-5))
-    with ledger:
-        got = run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2)
-    assert ledger.spent.epsilon(1e-5) == pytest.approx(got.guarantee.epsilon(1e-5), rel=1e-9)
-    before = ledger.spent
-    with pytest.raises(BudgetExceeded):
-        run_in_process(prirfed, datasets, _start(), Budget(1.0, 1e-5), rng=2, ledger=ledger)
-    assert ledger.spent == before
 
 
 def test_an_interrupted_run_keeps_what_it_has(datasets, monkeypatch):

@@ -620,17 +620,6 @@ def test_bad_input_is_named_and_nothing_is_spent() -> None:
     assert ledger.charges == 0
 
 
-def test_no_record_decides_whether_an_error_is_raised() -> None:
-    sites = [x.copy() for x in SITES]
-    for i, hostile in enumerate(HOSTILE):
-        sites[i % 3][i] = hostile
-    release = private_frechet_mean(SPACE, sites, budget=BUDGET, rng=1)
-    assert bool(SPACE.belongs(release.value, 1e-8))
-    nothing = [np.full_like(x, np.nan) for x in SITES]
-    release = private_frechet_mean(SPACE, nothing, budget=BUDGET, rng=1)
-    assert bool(SPACE.belongs(release.value, 1e-8))
-
-
 def test_words_are_what_leaves_a_site() -> None:
     told, carried = server(terms(tolerated=1))
     sent: Masks.Words = carried.ask(tangents(), 0, told.fingerprint, dict(carried.fresh()))[

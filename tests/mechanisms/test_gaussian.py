@@ -354,22 +354,6 @@ def test_bad_values_spend_nothing_and_are_not_shown(value, match):
     assert ledger.spent.epsilon(1e-3) == 0.0
 
 
-def test_ledger_is_charged_once_and_refuses_before_noise_is_drawn():
-    manifold = R.Euclidean(2)
-    m = WrappedGaussian(manifold, manifold.origin, sensitivity=0.1, budget=BUDGET)
-    ledger = R.Ledger(BUDGET)
-    m.release(np.zeros(2), ledger=ledger)
-    assert ledger.spent == R.gaussian(R.gaussian_noise_multiplier(BUDGET))
-    with pytest.raises(R.BudgetExceeded):
-        m.release(np.zeros(2), ledger=ledger)
-    with R.Ledger(R.Budget(5.0, 1e-4), mixed=True) as ambient:
-        m.release(np.zeros(2))
-        WrappedLaplace(manifold, manifold.origin, sensitivity=0.1, epsilon=BUDGET).release(
-            np.zeros(2)
-        )
-    assert ambient.spent == R.gaussian(R.gaussian_noise_multiplier(BUDGET)).compose(R.pure(1.0))
-
-
 def test_spaces_without_a_logarithm_are_refused_with_the_reason():
     stiefel = R.Stiefel(4, 2)
     with pytest.raises(NotImplementedError, match="logarithm"):
